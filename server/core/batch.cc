@@ -1,0 +1,44 @@
+#include "core/batch.h"
+
+#include <array>
+#include <numeric>
+
+namespace linserve {
+namespace {
+
+constexpr std::array<std::string_view, 4> kPaddingNames = {"packed", "bucket", "fixed", "zeros"};
+constexpr std::array<std::string_view, 5> kReasonNames = {"full", "delay", "idle", "length",
+                                                          "drain"};
+
+}  // namespace
+
+std::string_view Name(Padding padding) { return kPaddingNames[static_cast<size_t>(padding)]; }
+
+std::optional<Padding> PaddingFromName(std::string_view name) {
+  for (size_t i = 0; i < kPaddingNames.size(); ++i) {
+    if (kPaddingNames[i] == name) return static_cast<Padding>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view Name(CloseReason reason) { return kReasonNames[static_cast<size_t>(reason)]; }
+
+int64_t Batch::rows() const {
+  int64_t total = 0;
+  for (const auto& [letter, layout] : axes) total += layout.rows;
+  return total;
+}
+
+int64_t Batch::padding_rows() const {
+  int64_t real = 0;
+  for (const auto& [letter, layout] : axes) {
+    real = std::accumulate(layout.lengths.begin(), layout.lengths.end(), real);
+  }
+  return rows() - real;
+}
+
+Tensor Crop(const AxisLayout& layout, const Tensor& rows, size_t index) {
+  return rows.Rows(layout.starts[index], layout.starts[index] + layout.lengths[index]);
+}
+
+}  // namespace linserve

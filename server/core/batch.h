@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/item.h"
+
+namespace linserve {
+
+// How ragged sequences become one batch. All but kZeros give the same rows.
+enum class Padding : uint8_t {
+  kPacked,  // rows one after another, nothing computed for padding
+  kBucket,  // padded to the smallest bucket that holds the longest sequence, and masked
+  kFixed,   // padded to the model's seq_len, and masked
+  kZeros,   // padded with zeros to seq_len and not masked: what the packages' own Padder computes
+};
+
+std::string_view Name(Padding padding);
+std::optional<Padding> PaddingFromName(std::string_view name);
+
+// Why a batch was closed.
+enum class CloseReason : uint8_t {
+  kFull,    // the token or sequence budget was used up
+  kDelay,   // its oldest sequence had waited max_delay
+  kIdle,    // a worker was free and the policy waits for no company
+  kLength,  // what else was waiting is of another shape or length
+  kDrain,   // the server is draining
+};
+
+std::string_view Name(CloseReason reason);
+
+// Where the sequences of a batch lie along one lettered axis. A tensor of such an axis has shape
+// [rows, ...]: sequence i owns rows [starts[i], starts[i] + lengths[i]).
+struct AxisLayout {
+  std::vector<int64_t> starts;
+  std::vector<int64_t> lengths;  // true lengths, at least 1
+  int64_t rows = 0;              // padding included
+  int64_t padded_length = 0;     // of each sequence; 0 if packed
+};
+
+// Sequences that are computed together. Lettered inputs are [rows, fixed axes...] in F32 (floats),
+// I64 (tokens) or BOOL (masks), laid out by the letter of their first axis.
+struct Batch {
+  Padding padding = Padding::kPacked;
+  TensorMap inputs;
+  std::map<char, AxisLayout> axes;
+  std::vector<OutputOptions> options;  // one a sequence
+
+  size_t size() const { return options.size(); }
+  // Rows computed over all axes, padding included.
+  int64_t rows() const;
+  // Rows that hold no sequence's data.
+  int64_t padding_rows() const;
+};
+
+// The rows of sequence `index` in a tensor laid out by `layout`, sharing its bytes.
+Tensor Crop(const AxisLayout& layout, const Tensor& rows, size_t index);
+
+}  // namespace linserve

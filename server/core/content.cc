@@ -1,0 +1,90 @@
+#include "core/content.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kBlock = 1024;
+
+// Row-major position of an element. REQUIRES: index < ElementCount(shape).
+Shape PositionOf(const Shape& shape, int64_t index) {
+  Shape position(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    position[axis] = index % shape[axis];
+    index /= shape[axis];
+  }
+  return position;
+}
+
+// Whether any of `count` floats of that width has a magnitude of at least `kInfinity`, NaN being
+// above it. On the bits and without a branch, so that the compiler makes vector instructions of it
+// whatever the float type.
+template <typename Bits, Bits kInfinity>
+bool AnyNonfinite(const std::byte* source, int64_t count) {
+  constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
+  Bits found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, source + i * static_cast<int64_t>(sizeof(Bits)), sizeof(Bits));
+    found = static_cast<Bits>(found | ((bits & kMagnitude) >= kInfinity));
+  }
+  return found != 0;
+}
+
+bool AnyNonfinite(DType dtype, const std::byte* source, int64_t count) {
+  switch (dtype) {
+    case DType::kF16:
+      return AnyNonfinite<uint16_t, 0x7c00u>(source, count);
+    case DType::kBF16:
+      return AnyNonfinite<uint16_t, 0x7f80u>(source, count);
+    case DType::kF64:  // the least double that rounds to the infinity of F32
+      return AnyNonfinite<uint64_t, 0x47effffff0000000u>(source, count);
+    default:
+      return AnyNonfinite<uint32_t, 0x7f800000u>(source, count);
+  }
+}
+
+std::string NonfiniteName(const Tensor& tensor, int64_t index) {
+  float value = 0;
+  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
+  ConvertToFloat(tensor.dtype(), tensor.bytes() + index * size, 1, &value);
+  if (std::isnan(value)) return "NaN";
+  return value > 0 ? "Inf" : "-Inf";
+}
+
+}  // namespace
+
+std::optional<Fault> FindNonfinite(const Tensor& tensor) {
+  const int64_t elements = tensor.elements();
+  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
+  for (int64_t begin = 0; begin < elements; begin += kBlock) {
+    const int64_t count = std::min(kBlock, elements - begin);
+    if (!AnyNonfinite(tensor.dtype(), tensor.bytes() + begin * size, count)) continue;
+    int64_t index = begin;
+    while (!AnyNonfinite(tensor.dtype(), tensor.bytes() + index * size, 1)) ++index;
+    return Fault{PositionOf(tensor.shape(), index), NonfiniteName(tensor, index)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> FindOutside(const Tensor& tensor, int64_t limit) {
+  const int64_t elements = tensor.elements();
+  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
+  std::array<int64_t, kBlock> values;
+  for (int64_t begin = 0; begin < elements; begin += kBlock) {
+    const int64_t count = std::min(kBlock, elements - begin);
+    ConvertToInt64(tensor.dtype(), tensor.bytes() + begin * size, count, values.data());
+    const auto fault = std::find_if(values.begin(), values.begin() + count,
+                                    [&](int64_t value) { return value < 0 || value >= limit; });
+    if (fault == values.begin() + count) continue;
+    const int64_t index = begin + (fault - values.begin());
+    return Fault{PositionOf(tensor.shape(), index), std::to_string(*fault)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace linserve

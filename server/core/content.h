@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/tensor.h"
+
+namespace linserve {
+
+// An element that must not be there.
+struct Fault {
+  Shape position;
+  std::string value;
+};
+
+// The first NaN or infinity of a float tensor, as F32: batches are computed from F32, in which an
+// F64 past its range is an infinity too.
+std::optional<Fault> FindNonfinite(const Tensor& tensor);
+
+// The first element of an integer or BOOL tensor that is not 0 <= element < limit.
+std::optional<Fault> FindOutside(const Tensor& tensor, int64_t limit);
+
+}  // namespace linserve

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/tensor.h"
+
+namespace linserve {
+
+// How the rows of a sequence become one vector. kCls is the first row, kLast the last one.
+enum class Pooling : uint8_t { kNone, kMean, kCls, kLast, kMax };
+
+// What a caller wants back of a sequence.
+struct OutputOptions {
+  std::vector<std::string> outputs;  // empty: the model's default output
+  Pooling pooling = Pooling::kNone;
+  bool normalize = false;  // each resulting row (or pooled vector) over its 2-norm
+  DType dtype = DType::kF32;
+
+  bool operator==(const OutputOptions&) const = default;
+};
+
+// One sequence: one tensor per input name, without a batch axis.
+struct Item {
+  TensorMap inputs;
+  OutputOptions options;
+};
+
+// Where the time of a sequence went, and in what company it was computed.
+struct Timing {
+  std::chrono::nanoseconds queue{0};    // from acceptance until its batch was closed
+  std::chrono::nanoseconds batch{0};    // from then until its forward pass began: padding, packing
+  std::chrono::nanoseconds compute{0};  // forward pass, pooling, hand-out
+  int64_t batch_sequences = 0;
+  int64_t batch_tokens = 0;  // rows computed, padding included
+};
+
+struct ItemResult {
+  TensorMap outputs;   // rows of the sequence's own length, or one pooled vector
+  int64_t tokens = 0;  // the sequence's true length
+  Timing timing;
+};
+
+// Where the results of one request go. Thread-safe.
+class ResultSink {
+ public:
+  virtual ~ResultSink() = default;
+
+  // Called exactly once for each sequence of the request, from any thread. Must not block.
+  virtual void Deliver(size_t index, absl::StatusOr<ItemResult> result) = 0;
+
+  // True once nobody waits for the results any more, so that they need not be computed.
+  virtual bool Abandoned() const = 0;
+};
+
+// The right and the duty to answer one sequence: delivers exactly once. One that is destroyed
+// unanswered delivers INTERNAL, so that a fault of ours never leaves a caller waiting.
+class Delivery {
+ public:
+  Delivery(std::shared_ptr<ResultSink> sink, size_t index)
+      : sink_(std::move(sink)), index_(index) {}
+  Delivery(Delivery&&) = default;
+  Delivery& operator=(Delivery&& other) noexcept {
+    std::swap(sink_, other.sink_);
+    std::swap(index_, other.index_);
+    return *this;
+  }
+  ~Delivery() {
+    if (sink_) Complete(absl::InternalError("the sequence was dropped by the server"));
+  }
+
+  void Complete(absl::StatusOr<ItemResult> result) {
+    if (auto sink = std::exchange(sink_, nullptr)) sink->Deliver(index_, std::move(result));
+  }
+
+  // Gives the duty back: the caller answers by other means (admission refused the request).
+  void Release() { sink_.reset(); }
+
+  bool Abandoned() const { return sink_->Abandoned(); }
+
+ private:
+  std::shared_ptr<ResultSink> sink_;
+  size_t index_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "core/tensor.h"
+
+namespace linserve {
+
+// What the header of an .npy file says.
+struct NpyHeader {
+  DType dtype = DType::kF32;
+  Shape shape;
+};
+
+// Reads the Python dictionary "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }".
+// INVALID_ARGUMENT, without the name of the file, names what stands there and what was expected.
+absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text);
+
+// The dictionary, without padding. REQUIRES: a dtype that NumPy has, thus not BF16.
+std::string NpyHeaderText(const NpyHeader& header);
+
+}  // namespace linserve

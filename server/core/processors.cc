@@ -1,0 +1,41 @@
+#include "core/processors.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace linserve {
+namespace {
+
+// The quota of /sys/fs/cgroup/cpu.max, "QUOTA PERIOD" or "max PERIOD", in whole processors.
+int64_t CgroupQuota() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0;
+  double period = 0;
+  if (!(file >> quota >> period) || period <= 0) return std::numeric_limits<int64_t>::max();
+  return std::max<int64_t>(1, std::llround(std::floor(quota / period)));
+}
+
+}  // namespace
+
+int64_t Processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
+  const int64_t affinity = known ? CPU_COUNT(&allowed) : 1;
+  return std::max<int64_t>(1, std::min(affinity, CgroupQuota()));
+}
+
+bool HasNativeBFloat16() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace linserve

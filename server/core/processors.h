@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+namespace linserve {
+
+// Processors that this process may use: its affinity, and the quota of its cgroup (v2) if that is
+// less, as a container's CPU limit is. At least 1.
+int64_t Processors();
+
+// True if the CPU multiplies bfloat16 natively (AVX-512 BF16 or AMX).
+bool HasNativeBFloat16();
+
+}  // namespace linserve

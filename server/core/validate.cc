@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/content.h"
+#include "core/quote.h"
+#include "core/signature.h"
+
+namespace linserve {
+namespace {
+
+// What the axes of one letter have in common, and the input that said so.
+struct Length {
+  int64_t value = 0;
+  std::string input;
+};
+using Lengths = std::map<char, Length>;
+
+template <typename Spec>
+std::string NamesOf(const std::vector<Spec>& specs) {
+  std::string names;
+  for (const Spec& spec : specs) names += (names.empty() ? "" : ", ") + Quoted(spec.name);
+  return names.empty() ? "none" : names;
+}
+
+absl::Status Refuse(const InputSpec& spec, const std::string& fault, const std::string& expected) {
+  return absl::InvalidArgumentError("input " + Quoted(spec.name) + ": " + fault + ", expected " +
+                                    expected);
+}
+
+std::string AxisText(const Tensor& tensor, size_t axis) {
+  return "shape " + ToString(tensor.shape()) + " has " + std::to_string(tensor.shape()[axis]) +
+         " along axis " + std::to_string(axis);
+}
+
+absl::Status CheckNames(const Signature& signature, const Item& item) {
+  for (const auto& [name, tensor] : item.inputs) {
+    if (signature.FindInput(name) == nullptr) {
+      return absl::InvalidArgumentError("input " + Quoted(name) +
+                                        ": the model has no such input, expected one of " +
+                                        NamesOf(signature.inputs));
+    }
+  }
+  for (const InputSpec& spec : signature.inputs) {
+    if (!spec.optional && !item.inputs.contains(spec.name)) {
+      return Refuse(spec, "it is missing", "a tensor " + ToString(spec.axes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDType(const InputSpec& spec, DType dtype) {
+  const std::string fault = "dtype is " + std::string(Name(dtype));
+  switch (spec.kind) {
+    case InputKind::kFloat:
+      return IsFloat(dtype) ? absl::OkStatus() : Refuse(spec, fault, "F16, BF16, F32 or F64");
+    case InputKind::kToken:
+      return IsInteger(dtype) ? absl::OkStatus() : Refuse(spec, fault, "U8, I8, I16, I32 or I64");
+    case InputKind::kMask:
+      return dtype == DType::kBool ? absl::OkStatus() : Refuse(spec, fault, "BOOL");
+  }
+  return absl::InternalError("input " + Quoted(spec.name) + ": unknown kind");
+}
+
+absl::Status CheckAxis(const InputSpec& spec, const Tensor& tensor, size_t axis, Lengths& lengths) {
+  const Axis& expected = spec.axes[axis];
+  const int64_t size = tensor.shape()[axis];
+  const std::string form = " of " + ToString(spec.axes);
+  if (expected.letter == '\0') {
+    if (size == expected.size) return absl::OkStatus();
+    return Refuse(spec, AxisText(tensor, axis), std::to_string(expected.size) + form);
+  }
+  if (size < 1) {
+    return Refuse(spec, "the sequence is empty: " + AxisText(tensor, axis),
+                  std::string(1, expected.letter) + form + " to be at least 1");
+  }
+  const auto [known, first] = lengths.try_emplace(expected.letter, Length{size, spec.name});
+  if (first || known->second.value == size) return absl::OkStatus();
+  return Refuse(spec, AxisText(tensor, axis),
+                std::string(1, expected.letter) + form + " to be " +
+                    std::to_string(known->second.value) + " as in input " +
+                    Quoted(known->second.input));
+}
+
+absl::Status CheckShape(const InputSpec& spec, const Tensor& tensor, Lengths& lengths) {
+  const Shape& shape = tensor.shape();
+  if (shape.size() != spec.axes.size()) {
+    return Refuse(spec,
+                  "shape " + ToString(shape) + " has " + std::to_string(shape.size()) + " axes",
+                  std::to_string(spec.axes.size()) + " as in " + ToString(spec.axes));
+  }
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (absl::Status status = CheckAxis(spec, tensor, axis, lengths); !status.ok()) return status;
+  }
+  if (!CheckedByteSize(tensor.dtype(), shape)) {
+    return Refuse(spec, "shape " + ToString(shape) + " is too large", "fewer than 2^63 bytes");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLimits(const Signature& signature, const Item& item, const Lengths& lengths) {
+  for (const LengthLimit& limit : signature.limits) {
+    const auto length = lengths.find(limit.letter);
+    if (length == lengths.end() || length->second.value <= limit.longest) continue;
+    if (!limit.unless_input.empty() && item.inputs.contains(limit.unless_input)) continue;
+    std::string expected = "at most " + std::to_string(limit.longest);
+    if (!limit.unless_input.empty()) expected += " without input " + Quoted(limit.unless_input);
+    return absl::InvalidArgumentError(
+        "input " + Quoted(length->second.input) + ": the sequence is too long: " + limit.letter +
+        " is " + std::to_string(length->second.value) + ", expected " + expected);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckContent(const Signature& signature, const InputSpec& spec, const Tensor& tensor) {
+  std::optional<Fault> fault;
+  std::string expected;
+  switch (spec.kind) {
+    case InputKind::kFloat:
+      if (signature.allow_nonfinite) return absl::OkStatus();
+      fault = FindNonfinite(tensor);
+      expected = "numbers that are finite in F32";
+      break;
+    case InputKind::kToken:
+      fault = FindOutside(tensor, spec.vocabulary);
+      expected = "0 <= id < " + std::to_string(spec.vocabulary);
+      break;
+    case InputKind::kMask:
+      fault = FindOutside(tensor, 2);
+      expected = "bytes that are 0 or 1";
+      break;
+  }
+  if (!fault) return absl::OkStatus();
+  return Refuse(spec, "it holds " + fault->value + " at position " + ToString(fault->position),
+                expected);
+}
+
+absl::Status CheckOutput(const Signature& signature, const std::string& name, Pooling pooling) {
+  const OutputSpec* output = signature.FindOutput(name);
+  if (output == nullptr) {
+    return absl::InvalidArgumentError("output " + Quoted(name) +
+                                      ": the model has no such output, expected one of " +
+                                      NamesOf(signature.outputs));
+  }
+  if (pooling != Pooling::kNone && (output->axes.empty() || output->axes[0].letter == '\0')) {
+    return absl::InvalidArgumentError("output " + Quoted(name) + ": it is " +
+                                      ToString(output->axes) +
+                                      ", expected rows to pool or no pooling");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOptions(const Signature& signature, const OutputOptions& options) {
+  if (!IsFloat(options.dtype)) {
+    return absl::InvalidArgumentError("output dtype: " + std::string(Name(options.dtype)) +
+                                      " is asked for, expected F16, BF16, F32 or F64");
+  }
+  if (options.outputs.empty() && !signature.outputs.empty()) {
+    return CheckOutput(signature, signature.outputs[0].name, options.pooling);
+  }
+  for (const std::string& name : options.outputs) {
+    absl::Status status = CheckOutput(signature, name, options.pooling);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// From cheap to dear: the elements are read only when all shapes are right.
+absl::Status Validate(const Signature& signature, const Item& item) {
+  absl::Status status = CheckNames(signature, item);
+  if (status.ok()) status = CheckOptions(signature, item.options);
+  Lengths lengths;
+  for (const InputSpec& spec : signature.inputs) {
+    const auto input = item.inputs.find(spec.name);
+    if (input == item.inputs.end()) continue;
+    if (status.ok()) status = CheckDType(spec, input->second.dtype());
+    if (status.ok()) status = CheckShape(spec, input->second, lengths);
+  }
+  if (status.ok()) status = CheckLimits(signature, item, lengths);
+  for (const InputSpec& spec : signature.inputs) {
+    const auto input = item.inputs.find(spec.name);
+    if (status.ok() && input != item.inputs.end()) {
+      status = CheckContent(signature, spec, input->second);
+    }
+  }
+  return status;
+}
+
+}  // namespace linserve
