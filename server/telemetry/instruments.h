@@ -1,0 +1,110 @@
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "telemetry/metrics.h"
+
+// For the .cc files of this folder: how a metric is declared in one line.
+
+namespace linserve {
+
+// Makes metrics that share some labels. Asking twice for the same name and labels gives the same
+// metric, so that families need no owner of their own.
+class Instruments {
+ public:
+  Instruments(prometheus::Registry& registry, prometheus::Labels labels);
+
+  prometheus::Counter& Counter(const std::string& name, const std::string& help,
+                               const prometheus::Labels& more = {}) const;
+  prometheus::Gauge& Gauge(const std::string& name, const std::string& help,
+                           const prometheus::Labels& more = {}) const;
+  prometheus::Histogram& Histogram(const std::string& name, const std::string& help,
+                                   const std::vector<double>& buckets,
+                                   const prometheus::Labels& more = {}) const;
+
+  // One metric for each value of a label. All exist from the start: a rate over a series that
+  // appears only with its first event misses that event.
+  template <size_t N>
+  std::array<prometheus::Counter*, N> Counters(const std::string& name, const std::string& help,
+                                               const std::string& label,
+                                               const std::array<std::string_view, N>& values) const;
+  template <size_t N>
+  std::array<prometheus::Gauge*, N> Gauges(const std::string& name, const std::string& help,
+                                           const std::string& label,
+                                           const std::array<std::string_view, N>& values) const;
+  template <size_t N>
+  std::array<prometheus::Histogram*, N> Histograms(
+      const std::string& name, const std::string& help, const std::vector<double>& buckets,
+      const std::string& label, const std::array<std::string_view, N>& values) const;
+
+ private:
+  prometheus::Labels With(const prometheus::Labels& more) const;
+
+  prometheus::Registry& registry_;
+  prometheus::Labels labels_;
+};
+
+// Upper bounds from 100 µs to 60 s, each 1.6 times the one before.
+std::vector<double> TimeBuckets();
+// first, first * factor, ... up to and including `last`.
+std::vector<double> GeometricBuckets(double first, double factor, double last);
+
+inline double Seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// The metric of an enumerator, from an array in the order of its enumeration.
+template <typename Metric, size_t N, typename Enum>
+Metric& At(const std::array<Metric*, N>& metrics, Enum value) {
+  return *metrics[static_cast<size_t>(value)];
+}
+
+std::unique_ptr<ModelMetrics> MakeModelMetrics(prometheus::Registry& registry,
+                                               const std::string& name, int64_t version);
+std::unique_ptr<RpcMetrics> MakeRpcMetrics(prometheus::Registry& registry, const std::string& rpc);
+
+// The figures of this process under the names that every Prometheus client uses, read now. What
+// the system does not tell is left out.
+std::vector<prometheus::MetricFamily> ProcessMetrics();
+
+template <size_t N>
+std::array<prometheus::Counter*, N> Instruments::Counters(
+    const std::string& name, const std::string& help, const std::string& label,
+    const std::array<std::string_view, N>& values) const {
+  std::array<prometheus::Counter*, N> made;
+  for (size_t i = 0; i < N; ++i) made[i] = &Counter(name, help, {{label, std::string(values[i])}});
+  return made;
+}
+
+template <size_t N>
+std::array<prometheus::Gauge*, N> Instruments::Gauges(
+    const std::string& name, const std::string& help, const std::string& label,
+    const std::array<std::string_view, N>& values) const {
+  std::array<prometheus::Gauge*, N> made;
+  for (size_t i = 0; i < N; ++i) made[i] = &Gauge(name, help, {{label, std::string(values[i])}});
+  return made;
+}
+
+template <size_t N>
+std::array<prometheus::Histogram*, N> Instruments::Histograms(
+    const std::string& name, const std::string& help, const std::vector<double>& buckets,
+    const std::string& label, const std::array<std::string_view, N>& values) const {
+  std::array<prometheus::Histogram*, N> made;
+  for (size_t i = 0; i < N; ++i) {
+    made[i] = &Histogram(name, help, buckets, {{label, std::string(values[i])}});
+  }
+  return made;
+}
+
+}  // namespace linserve

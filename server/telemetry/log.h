@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace linserve {
+
+enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
+enum class LogFormat : uint8_t { kHuman, kJson };
+
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;
+  LogFormat format = LogFormat::kHuman;
+};
+
+// One named value of an event. Never the content of an input, never a secret.
+struct LogField {
+  std::string_view key;
+  std::variant<std::string, int64_t, double, bool> value;
+};
+
+// Call once, before other threads start. Lines go to standard error, one an event.
+void ConfigureLog(const LogOptions& options);
+
+// Thread-safe. `event` is a fixed, greppable phrase ("request finished"); what varies goes into
+// fields. Writes {"time": RFC 3339 with microseconds, "level", "event", fields...} as JSON, or
+// `time level event key=value ...` for people.
+void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields = {});
+
+}  // namespace linserve

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/batch.h"
+
+namespace linserve {
+
+enum class RejectReason : uint8_t { kQueue, kBytes, kInvalid, kDraining };
+enum class AbandonStage : uint8_t { kQueue, kBatch, kStream };
+enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
+enum class ModelState : uint8_t { kLoading, kReady, kDraining };
+enum class Direction : uint8_t { kReceived, kSent };
+
+std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING"
+
+// Every metric that linserve exports, one named method an event. All methods are thread-safe and
+// cannot fail; labels are resolved when a handle is made, never per event. README.md lists the
+// exported names, and a test compares that list with what is scraped.
+
+// What happens to the sequences of one model version.
+class ModelMetrics {
+ public:
+  struct Handles;
+  explicit ModelMetrics(std::unique_ptr<Handles> handles);
+  ~ModelMetrics();
+
+  void SetState(ModelState state);
+  void SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
+                 std::string_view device, int64_t bytes);
+
+  // The queue as it stands after a change.
+  void SetQueue(int64_t requests, int64_t sequences, int64_t tokens, int64_t bytes);
+  // The wait of a request that arrives now: queued tokens over measured tokens per second.
+  void SetQueueDelayEstimate(std::chrono::nanoseconds estimate);
+
+  void Accepted(int64_t sequence_length);  // once a sequence
+  void Rejected(RejectReason reason);      // once a request
+  void Abandoned(AbandonStage stage);      // once a sequence
+
+  void BatchClosed(const Batch& batch, CloseReason reason);
+  void QueueTime(std::chrono::nanoseconds time);                        // once a sequence
+  void BatchFormTime(std::chrono::nanoseconds time);                    // once a batch
+  void ComputeTime(ComputePhase phase, std::chrono::nanoseconds time);  // once a batch and phase
+
+ private:
+  std::unique_ptr<Handles> handles_;
+};
+
+// What happens to the calls of one RPC ("Embed", "EmbedStream", ...).
+class RpcMetrics {
+ public:
+  struct Handles;
+  explicit RpcMetrics(std::unique_ptr<Handles> handles);
+  ~RpcMetrics();
+
+  void Started();  // a request: the whole call, or one request of a stream
+  // `code` is a gRPC status code, 0 to 16.
+  void Finished(int code, std::chrono::nanoseconds duration);
+  void FirstResponse(std::chrono::nanoseconds since_start);
+  void Sent(std::chrono::nanoseconds time);  // one message, from the write's start to its end
+  void Message(Direction direction, size_t bytes);
+  void StreamOpened();
+  void StreamClosed();
+
+ private:
+  std::unique_ptr<Handles> handles_;
+};
+
+struct BuildInfo {
+  std::string version;
+  std::string commit;
+  std::string torch;
+};
+
+// Owns the registry and every handle; handles live as long as it does.
+class Metrics {
+ public:
+  explicit Metrics(const BuildInfo& build);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // The same handles for the same arguments.
+  ModelMetrics& ForModel(const std::string& name, int64_t version);
+  RpcMetrics& ForRpc(const std::string& rpc);
+
+  // All metrics in the Prometheus text format 0.0.4; process figures are read at this moment.
+  std::string Scrape() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,155 @@
+#include <mutex>
+#include <utility>
+
+#include "telemetry/instruments.h"
+
+namespace linserve {
+namespace {
+
+// In the order of their enumerations.
+constexpr std::array<std::string_view, 4> kRejectReasons = {"queue", "bytes", "invalid",
+                                                            "draining"};
+constexpr std::array<std::string_view, 3> kAbandonStages = {"queue", "batch", "stream"};
+constexpr std::array<std::string_view, 3> kPhases = {"copy_in", "forward", "copy_out"};
+constexpr std::array<std::string_view, 3> kStates = {"LOADING", "READY", "DRAINING"};
+
+template <typename... Enums>
+std::array<std::string_view, sizeof...(Enums)> Names(Enums... values) {
+  return {Name(values)...};
+}
+
+}  // namespace
+
+std::string_view Name(ModelState state) { return kStates[static_cast<size_t>(state)]; }
+
+struct ModelMetrics::Handles {
+  explicit Handles(Instruments of_model) : make(std::move(of_model)) {}
+
+  Instruments make;
+  std::mutex state_mutex;
+
+  std::array<prometheus::Gauge*, 3> state =
+      make.Gauges("linserve_model_state", "1 for the state that the model is in, 0 for the others.",
+                  "state", kStates);
+  prometheus::Gauge& load =
+      make.Gauge("linserve_model_load_seconds", "Time that loading the model took.");
+  prometheus::Gauge& warmup =
+      make.Gauge("linserve_model_warmup_seconds", "Time that warming the model up took.");
+
+  prometheus::Gauge& queue_requests =
+      make.Gauge("linserve_queue_requests", "Requests with sequences in the queue.");
+  prometheus::Gauge& queue_sequences =
+      make.Gauge("linserve_queue_sequences", "Sequences in the queue.");
+  prometheus::Gauge& queue_tokens = make.Gauge("linserve_queue_tokens", "Tokens in the queue.");
+  prometheus::Gauge& queue_bytes =
+      make.Gauge("linserve_queue_bytes", "Bytes of the inputs in the queue.");
+  prometheus::Gauge& queue_delay =
+      make.Gauge("linserve_queue_delay_estimate_seconds",
+                 "Wait of a request that arrives now: queued tokens over measured tokens/s.");
+
+  std::array<prometheus::Counter*, 4> rejected = make.Counters(
+      "linserve_rejected_total", "Requests that were not admitted.", "reason", kRejectReasons);
+  std::array<prometheus::Counter*, 3> abandoned =
+      make.Counters("linserve_abandoned_total",
+                    "Sequences that nobody waited for any more, by where they were dropped.",
+                    "stage", kAbandonStages);
+
+  prometheus::Counter& sequences =
+      make.Counter("linserve_sequences_total", "Sequences in closed batches.");
+  prometheus::Counter& tokens = make.Counter("linserve_tokens_total", "Real tokens in batches.");
+  std::array<prometheus::Counter*, 4> padded_tokens =
+      make.Counters("linserve_padded_tokens_total", "Rows computed for padding.", "mode",
+                    Names(Padding::kPacked, Padding::kBucket, Padding::kFixed, Padding::kZeros));
+  std::array<prometheus::Counter*, 5> batches =
+      make.Counters("linserve_batches_total", "Batches, by why they were closed.", "reason",
+                    Names(CloseReason::kFull, CloseReason::kDelay, CloseReason::kIdle,
+                          CloseReason::kLength, CloseReason::kDrain));
+  prometheus::Histogram& batch_sequences = make.Histogram(
+      "linserve_batch_sequences", "Sequences of a batch.", GeometricBuckets(1, 2, 1 << 12));
+  prometheus::Histogram& batch_tokens =
+      make.Histogram("linserve_batch_tokens", "Rows computed for a batch, padding included.",
+                     GeometricBuckets(1, 2, 1 << 22));
+  prometheus::Histogram& sequence_length =
+      make.Histogram("linserve_sequence_length", "Length of an accepted sequence.",
+                     GeometricBuckets(1, 2, 1 << 20));
+
+  prometheus::Histogram& queue_duration =
+      make.Histogram("linserve_queue_duration_seconds",
+                     "From a sequence's acceptance until its batch was closed.", TimeBuckets());
+  prometheus::Histogram& batch_form_duration =
+      make.Histogram("linserve_batch_form_duration_seconds",
+                     "Time to lay out a closed batch: padding, packing.", TimeBuckets());
+  std::array<prometheus::Histogram*, 3> compute_duration =
+      make.Histograms("linserve_compute_duration_seconds", "Time of one phase of a batch.",
+                      TimeBuckets(), "phase", kPhases);
+};
+
+ModelMetrics::ModelMetrics(std::unique_ptr<Handles> handles) : handles_(std::move(handles)) {}
+ModelMetrics::~ModelMetrics() = default;
+
+void ModelMetrics::SetState(ModelState state) {
+  // Two threads that change the state at once must not leave two states at 1.
+  std::lock_guard lock(handles_->state_mutex);
+  for (prometheus::Gauge* gauge : handles_->state) gauge->Set(0);
+  At(handles_->state, state).Set(1);
+}
+
+void ModelMetrics::SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
+                             std::string_view device, int64_t bytes) {
+  handles_->load.Set(Seconds(load));
+  handles_->warmup.Set(Seconds(warmup));
+  handles_->make
+      .Gauge("linserve_model_bytes", "Bytes of the model's parameters and buffers.",
+             {{"device", std::string(device)}})
+      .Set(static_cast<double>(bytes));
+}
+
+void ModelMetrics::SetQueue(int64_t requests, int64_t sequences, int64_t tokens, int64_t bytes) {
+  handles_->queue_requests.Set(static_cast<double>(requests));
+  handles_->queue_sequences.Set(static_cast<double>(sequences));
+  handles_->queue_tokens.Set(static_cast<double>(tokens));
+  handles_->queue_bytes.Set(static_cast<double>(bytes));
+}
+
+void ModelMetrics::SetQueueDelayEstimate(std::chrono::nanoseconds estimate) {
+  handles_->queue_delay.Set(Seconds(estimate));
+}
+
+void ModelMetrics::Accepted(int64_t sequence_length) {
+  handles_->sequence_length.Observe(static_cast<double>(sequence_length));
+}
+
+void ModelMetrics::Rejected(RejectReason reason) { At(handles_->rejected, reason).Increment(); }
+void ModelMetrics::Abandoned(AbandonStage stage) { At(handles_->abandoned, stage).Increment(); }
+
+void ModelMetrics::BatchClosed(const Batch& batch, CloseReason reason) {
+  const auto sequences = static_cast<double>(batch.size());
+  const auto rows = static_cast<double>(batch.rows());
+  const auto padding = static_cast<double>(batch.padding_rows());
+  handles_->sequences.Increment(sequences);
+  handles_->tokens.Increment(rows - padding);
+  At(handles_->padded_tokens, batch.padding).Increment(padding);
+  At(handles_->batches, reason).Increment();
+  handles_->batch_sequences.Observe(sequences);
+  handles_->batch_tokens.Observe(rows);
+}
+
+void ModelMetrics::QueueTime(std::chrono::nanoseconds time) {
+  handles_->queue_duration.Observe(Seconds(time));
+}
+
+void ModelMetrics::BatchFormTime(std::chrono::nanoseconds time) {
+  handles_->batch_form_duration.Observe(Seconds(time));
+}
+
+void ModelMetrics::ComputeTime(ComputePhase phase, std::chrono::nanoseconds time) {
+  At(handles_->compute_duration, phase).Observe(Seconds(time));
+}
+
+std::unique_ptr<ModelMetrics> MakeModelMetrics(prometheus::Registry& registry,
+                                               const std::string& name, int64_t version) {
+  return std::make_unique<ModelMetrics>(std::make_unique<ModelMetrics::Handles>(
+      Instruments(registry, {{"model", name}, {"version", std::to_string(version)}})));
+}
+
+}  // namespace linserve
