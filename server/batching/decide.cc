@@ -1,0 +1,62 @@
+#include "batching/decide.h"
+
+namespace linserve {
+namespace {
+
+// What keeps the batch from growing.
+enum class Bound : uint8_t { kNothing, kBudget, kOtherKey };
+
+struct Gathered {
+  std::vector<size_t> take;
+  Bound bound = Bound::kNothing;
+};
+
+Gathered Gather(const BatchPolicy& policy, const std::vector<Waiting>& view) {
+  Gathered gathered;
+  int64_t rows = 0;
+  for (size_t i = 0; i < view.size(); ++i) {
+    if (view[i].key != view[0].key) {
+      if (gathered.bound == Bound::kNothing) gathered.bound = Bound::kOtherKey;
+      continue;
+    }
+    const bool fits = gathered.take.empty() || rows + view[i].rows <= policy.max_tokens;
+    if (!fits) {
+      gathered.bound = Bound::kBudget;
+      continue;
+    }
+    gathered.take.push_back(i);
+    rows += view[i].rows;
+    if (rows >= policy.max_tokens ||
+        static_cast<int64_t>(gathered.take.size()) >= policy.max_sequences) {
+      gathered.bound = Bound::kBudget;
+      break;
+    }
+  }
+  return gathered;
+}
+
+}  // namespace
+
+Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, TimePoint now,
+                bool draining) {
+  Decision decision;
+  if (view.empty()) return decision;
+  auto [take, bound] = Gather(policy, view);
+  const TimePoint patience_ends = view[0].enqueued + policy.max_delay;
+  if (bound == Bound::kBudget) {
+    decision.reason = CloseReason::kFull;
+  } else if (draining) {
+    decision.reason = CloseReason::kDrain;
+  } else if (policy.max_delay.count() == 0) {
+    decision.reason = bound == Bound::kOtherKey ? CloseReason::kLength : CloseReason::kIdle;
+  } else if (now >= patience_ends) {
+    decision.reason = CloseReason::kDelay;
+  } else {
+    decision.wait_until = patience_ends;
+    return decision;
+  }
+  decision.take = std::move(take);
+  return decision;
+}
+
+}  // namespace linserve

@@ -1,0 +1,158 @@
+#include "batching/padder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kSmallestBucket = 16;
+
+// The smallest of 16, 24, 32, 48, 64, 96, ... that is at least `length`: never more than half of
+// `length` is added, past the smallest bucket.
+int64_t DefaultBucket(int64_t length) {
+  int64_t bucket = kSmallestBucket;
+  while (bucket < length) {
+    if (bucket + bucket / 2 >= length) return bucket + bucket / 2;
+    bucket *= 2;
+  }
+  return bucket;
+}
+
+DType BatchDType(InputKind kind) {
+  switch (kind) {
+    case InputKind::kFloat:
+      return DType::kF32;
+    case InputKind::kToken:
+      return DType::kI64;
+    case InputKind::kMask:
+      return DType::kBool;
+  }
+  return DType::kF32;
+}
+
+void CopyConverted(const Tensor& source, InputKind kind, std::byte* target) {
+  switch (kind) {
+    case InputKind::kFloat:
+      return ConvertToFloat(source.dtype(), source.bytes(), source.elements(),
+                            reinterpret_cast<float*>(target));
+    case InputKind::kToken:
+      return ConvertToInt64(source.dtype(), source.bytes(), source.elements(),
+                            reinterpret_cast<int64_t*>(target));
+    case InputKind::kMask:
+      std::memcpy(target, source.bytes(), source.byte_size());
+  }
+}
+
+// Without a letter the tensors are stacked: item i is row i.
+AxisLayout StackedLayout(size_t count) {
+  AxisLayout layout;
+  layout.rows = static_cast<int64_t>(count);
+  for (size_t i = 0; i < count; ++i) {
+    layout.starts.push_back(static_cast<int64_t>(i));
+    layout.lengths.push_back(1);
+  }
+  return layout;
+}
+
+Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
+              const std::vector<const Item*>& items) {
+  const bool ragged = !spec.axes.empty() && spec.axes[0].letter != '\0';
+  Shape shape = {layout.rows};
+  int64_t row_elements = 1;
+  for (size_t i = ragged ? 1 : 0; i < spec.axes.size(); ++i) {
+    shape.push_back(spec.axes[i].size);
+    row_elements *= spec.axes[i].size;
+  }
+  const DType dtype = BatchDType(spec.kind);
+  auto [tensor, bytes] = Tensor::Allocate(dtype, std::move(shape));
+  const size_t row_bytes = static_cast<size_t>(row_elements) * ByteSize(dtype);
+  for (size_t i = 0; i < items.size(); ++i) {
+    std::byte* target = bytes + static_cast<size_t>(layout.starts[i]) * row_bytes;
+    CopyConverted(items[i]->inputs.at(spec.name), spec.kind, target);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+Padder::Padder(Signature signature, Padding padding, std::vector<int64_t> buckets)
+    : signature_(std::move(signature)), padding_(padding), buckets_(std::move(buckets)) {
+  for (const InputSpec& input : signature_.inputs) {
+    for (const Axis& axis : input.axes) {
+      if (axis.letter != '\0' && letters_.find(axis.letter) == std::string::npos) {
+        letters_ += axis.letter;
+      }
+    }
+  }
+}
+
+int64_t Padder::PaddedLength(const Item& item, char letter) const {
+  const int64_t length = LengthOf(signature_, item, letter);
+  if (length == 0) return 0;
+  const int64_t longest = LongestFor(signature_, item, letter);
+  switch (padding_) {
+    case Padding::kPacked:
+      return length;
+    case Padding::kBucket: {
+      const auto bucket = std::lower_bound(buckets_.begin(), buckets_.end(), length);
+      int64_t padded = bucket != buckets_.end() ? *bucket : DefaultBucket(length);
+      if (!buckets_.empty() && bucket == buckets_.end() && longest > 0) padded = longest;
+      return longest > 0 ? std::min(padded, longest) : padded;
+    }
+    case Padding::kFixed:
+    case Padding::kZeros:
+      return longest > 0 ? longest : DefaultBucket(length);
+  }
+  return length;
+}
+
+AxisLayout Padder::Layout(char letter, const std::vector<const Item*>& items) const {
+  AxisLayout layout;
+  for (const Item* item : items) layout.lengths.push_back(LengthOf(signature_, *item, letter));
+  if (padding_ != Padding::kPacked) {
+    for (const Item* item : items) {
+      layout.padded_length = std::max(layout.padded_length, PaddedLength(*item, letter));
+    }
+  }
+  for (int64_t length : layout.lengths) {
+    layout.starts.push_back(layout.rows);
+    layout.rows += padding_ == Padding::kPacked ? length : layout.padded_length;
+  }
+  return layout;
+}
+
+Batch Padder::Pad(const std::vector<const Item*>& items) const {
+  Batch batch;
+  batch.padding = padding_;
+  for (const Item* item : items) batch.options.push_back(item->options);
+  for (char letter : letters_) {
+    if (LengthOf(signature_, *items[0], letter) > 0) batch.axes[letter] = Layout(letter, items);
+  }
+  for (const InputSpec& spec : signature_.inputs) {
+    if (!items[0]->inputs.contains(spec.name)) continue;
+    const char letter = spec.axes.empty() ? '\0' : spec.axes[0].letter;
+    batch.inputs[spec.name] =
+        Gather(spec, letter == '\0' ? StackedLayout(items.size()) : batch.axes.at(letter), items);
+  }
+  return batch;
+}
+
+std::string Padder::Key(const Item& item) const {
+  std::string key = BatchKey(signature_, item);
+  if (padding_ == Padding::kPacked) return key;
+  for (char letter : letters_) {
+    key += '/';
+    key += std::to_string(PaddedLength(item, letter));
+  }
+  return key;
+}
+
+int64_t Padder::Cost(const Item& item) const {
+  int64_t cost = 0;
+  for (char letter : letters_) cost += PaddedLength(item, letter);
+  return std::max<int64_t>(cost, 1);
+}
+
+}  // namespace linserve

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "batching/clock.h"
+#include "batching/decide.h"
+#include "core/item.h"
+#include "core/mutex.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+// What may wait at most, over all requests.
+struct QueueLimits {
+  int64_t max_sequences = 16384;
+  int64_t max_tokens = 4 << 20;
+  int64_t max_bytes = int64_t{1} << 30;
+};
+
+// One sequence that waits to be computed.
+struct Pending {
+  Item item;
+  std::string key;     // Padder::Key
+  int64_t cost = 0;    // Padder::Cost
+  int64_t tokens = 0;  // PackedRows
+  int64_t bytes = 0;   // of its inputs
+  TimePoint enqueued;
+  TimePoint deadline = TimePoint::max();
+  std::shared_ptr<const std::string> request_id;
+  Delivery delivery;
+  std::shared_ptr<int64_t> siblings;  // the queue's own: how many of the request still wait
+};
+
+struct ClosedBatch {
+  std::vector<Pending> sequences;  // oldest first
+  CloseReason reason = CloseReason::kIdle;
+  TimePoint closed;
+};
+
+// The bounded queue between the callers and the workers of one model. Thread-safe: many push, many
+// pop. Whoever no longer waits (cancelled, deadline past) is answered and dropped when a batch is
+// formed or when room is needed, and is never part of a batch.
+class RequestQueue {
+ public:
+  // `clock` and `metrics` must outlive the queue.
+  // `tokens_changed`, if given, is told how many tokens wait after each change; must not block.
+  RequestQueue(const QueueLimits& limits, const BatchPolicy& policy, Clock& clock,
+               ModelMetrics& metrics, std::function<void(int64_t)> tokens_changed = nullptr);
+
+  // Never blocks. All of the request's sequences or none: takes them (leaving `request` empty)
+  // only if the result is OK. RESOURCE_EXHAUSTED names the limit that it met, UNAVAILABLE says
+  // that the queue is closed.
+  absl::Status Push(std::vector<Pending>& request);
+
+  // Blocks until a batch is due; nullopt once the queue is closed and empty.
+  std::optional<ClosedBatch> Pop();
+
+  // Lets nobody in any more; what waits is still popped.
+  void Close();
+
+  // Answers all that waits with `status`; returns how many sequences that were.
+  size_t Flush(const absl::Status& status);
+
+  int64_t tokens() const;
+
+ private:
+  using Queue = std::list<Pending>;
+
+  struct Totals {
+    int64_t requests = 0;
+    int64_t sequences = 0;
+    int64_t tokens = 0;
+    int64_t bytes = 0;
+  };
+
+  struct Admission {
+    absl::Status status;
+    RejectReason reason = RejectReason::kQueue;  // if the status is not OK
+  };
+
+  Admission Admit(const Totals& added) const LINSERVE_REQUIRES(mutex_);
+  void RemoveDeparted(size_t most, Queue& departed) LINSERVE_REQUIRES(mutex_);
+  std::vector<Waiting> View() const LINSERVE_REQUIRES(mutex_);
+  ClosedBatch Take(const Decision& decision) LINSERVE_REQUIRES(mutex_);
+  void Unlink(Queue::iterator entry, Queue& target) LINSERVE_REQUIRES(mutex_);
+  void PublishTotals() LINSERVE_REQUIRES(mutex_);
+  void AnswerDeparted(Queue& departed);
+
+  const QueueLimits limits_;
+  const BatchPolicy policy_;
+  Clock& clock_;
+  ModelMetrics& metrics_;
+  const std::function<void(int64_t)> tokens_changed_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  Queue queue_ LINSERVE_GUARDED_BY(mutex_);
+  Totals totals_ LINSERVE_GUARDED_BY(mutex_);
+  bool closed_ LINSERVE_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace linserve
