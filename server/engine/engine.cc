@@ -1,0 +1,199 @@
+#include "engine/engine.h"
+
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "engine/batch_runner.h"
+#include "engine/warmup.h"
+
+namespace linserve {
+
+// What the workers tell Start() about their replicas.
+class Engine::Startup {
+ public:
+  void Report(const absl::StatusOr<ModelInfo>& replica) {
+    MutexLock lock(mutex_);
+    ++reported_;
+    if (!replica.ok()) {
+      status_.Update(replica.status());
+    } else {
+      info_ = *replica;
+    }
+    changed_.NotifyAll();
+  }
+
+  absl::StatusOr<ModelInfo> WaitFor(int64_t replicas) {
+    MutexLock lock(mutex_);
+    while (reported_ < replicas) changed_.Wait(lock);
+    if (!status_.ok()) return status_;
+    return info_;
+  }
+
+  // Workers wait here until the engine is complete.
+  void Release() {
+    MutexLock lock(mutex_);
+    released_ = true;
+    changed_.NotifyAll();
+  }
+
+  void WaitForRelease() {
+    MutexLock lock(mutex_);
+    while (!released_) changed_.Wait(lock);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int64_t reported_ LINSERVE_GUARDED_BY(mutex_) = 0;
+  bool released_ LINSERVE_GUARDED_BY(mutex_) = false;
+  absl::Status status_ LINSERVE_GUARDED_BY(mutex_);
+  ModelInfo info_ LINSERVE_GUARDED_BY(mutex_);
+};
+
+Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock)
+    : options_(options),
+      metrics_(metrics),
+      clock_(clock),
+      queue_(options.limits, options.policy, clock, metrics,
+             [this](int64_t tokens) { metrics_.SetQueueDelayEstimate(DelayFor(tokens)); }) {}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& options,
+                                                      const ModelFactory& factory,
+                                                      ModelMetrics& metrics, Clock& clock) {
+  metrics.SetState(ModelState::kLoading);
+  std::unique_ptr<Engine> engine(new Engine(options, metrics, clock));
+  auto startup = std::make_shared<Startup>();
+  {
+    MutexLock lock(engine->mutex_);
+    engine->working_ = options.replicas;
+  }
+  for (int64_t i = 0; i < options.replicas; ++i) {
+    engine->workers_.emplace_back(
+        [engine = engine.get(), factory, startup] { engine->Work(factory, *startup); });
+  }
+  const auto info = startup->WaitFor(options.replicas);
+  if (info.ok()) {
+    engine->info_ = *info;
+    engine->padder_ =
+        std::make_unique<Padder>(engine->info_.signature, options.padding, options.buckets);
+    metrics.SetState(ModelState::kReady);
+  } else {
+    engine->queue_.Close();
+  }
+  startup->Release();
+  if (!info.ok()) return info.status();
+  return engine;
+}
+
+Engine::~Engine() {
+  queue_.Close();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
+                        const std::shared_ptr<const std::string>& id) const {
+  Pending pending{.item = item,
+                  .key = padder_->Key(item),
+                  .cost = padder_->Cost(item),
+                  .tokens = PackedRows(info_.signature, item),
+                  .bytes = 0,
+                  .enqueued = {},
+                  .deadline = request.deadline,
+                  .request_id = id,
+                  .delivery = Delivery(request.sink, index),
+                  .siblings = nullptr};
+  for (const auto& [name, tensor] : item.inputs) {
+    pending.bytes += static_cast<int64_t>(tensor.byte_size());
+  }
+  return pending;
+}
+
+absl::Status Engine::Submit(Request& request) {
+  std::vector<Pending> accepted;
+  std::vector<int64_t> lengths;
+  std::vector<std::pair<size_t, absl::Status>> faulty;
+  const auto id = std::make_shared<const std::string>(request.id);
+  for (size_t i = 0; i < request.items.size(); ++i) {
+    const absl::StatusOr<Item>& item = request.items[i];
+    absl::Status status = item.ok() ? Validate(info_.signature, *item) : item.status();
+    if (!status.ok()) {
+      faulty.emplace_back(i, std::move(status));
+      continue;
+    }
+    accepted.push_back(Prepare(request, *item, i, id));
+    lengths.push_back(accepted.back().tokens);
+  }
+  if (absl::Status status = queue_.Push(accepted); !status.ok()) {
+    for (Pending& pending : accepted) pending.delivery.Release();
+    return status;
+  }
+  for (int64_t length : lengths) metrics_.Accepted(length);
+  if (!faulty.empty()) metrics_.Rejected(RejectReason::kInvalid);
+  for (auto& [index, status] : faulty) Delivery(request.sink, index).Complete(std::move(status));
+  return absl::OkStatus();
+}
+
+void Engine::StopAccepting() {
+  metrics_.SetState(ModelState::kDraining);
+  queue_.Close();
+}
+
+size_t Engine::Drain(TimePoint deadline) {
+  StopAccepting();
+  {
+    MutexLock lock(mutex_);
+    while (working_ > 0 && clock_.Now() < deadline) clock_.WaitUntil(lock, finished_, deadline);
+  }
+  return queue_.Flush(absl::UnavailableError("the server is shutting down; try another one"));
+}
+
+void Engine::Work(const ModelFactory& factory, Startup& startup) {
+  {
+    auto model = TryLoad(factory);
+    startup.Report(model.ok() ? absl::StatusOr<ModelInfo>((*model)->info()) : model.status());
+    startup.WaitForRelease();
+    if (model.ok() && padder_ != nullptr) {
+      BatchRunner runner(**model, *padder_, metrics_, clock_, speed_);
+      while (auto batch = queue_.Pop()) {
+        runner.Run(*std::move(batch));
+      }
+    }
+  }
+  MutexLock lock(mutex_);
+  --working_;
+  finished_.NotifyAll();
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Engine::TryLoad(const ModelFactory& factory) const {
+  try {
+    return Load(factory);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("not enough memory to load the model and warm it up");
+  } catch (const std::exception& error) {
+    return absl::InternalError(std::string("loading the model failed: ") + error.what());
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory) const {
+  const TimePoint start = clock_.Now();
+  auto model = factory();
+  if (!model.ok()) return model;
+  const TimePoint loaded = clock_.Now();
+  const ModelInfo& info = (*model)->info();
+  if (options_.warmup) {
+    const Padder padder(info.signature, options_.padding, options_.buckets);
+    absl::Status status = WarmUp(**model, padder, options_.policy.max_tokens);
+    if (!status.ok()) return status;
+  }
+  metrics_.SetLoaded(loaded - start, clock_.Now() - loaded, info.device, info.bytes);
+  return model;
+}
+
+std::chrono::nanoseconds Engine::DelayEstimate() const { return DelayFor(queue_.tokens()); }
+
+std::chrono::nanoseconds Engine::DelayFor(int64_t tokens) const {
+  return speed_.TimeFor(tokens, options_.replicas);
+}
+
+}  // namespace linserve

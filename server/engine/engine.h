@@ -1,0 +1,97 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "batching/padder.h"
+#include "batching/request_queue.h"
+#include "core/mutex.h"
+#include "engine/model.h"
+#include "engine/speed_estimate.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+struct EngineOptions {
+  Padding padding = Padding::kPacked;
+  std::vector<int64_t> buckets;  // of Padding::kBucket; empty: powers of two and their halves
+  BatchPolicy policy;
+  QueueLimits limits;
+  int64_t replicas = 1;  // each with a thread of its own
+  bool warmup = true;    // run the shortest and the longest sequence before being ready
+};
+
+// Sequences of one caller, answered one by one through `sink`.
+struct Request {
+  std::string id;
+  std::vector<absl::StatusOr<Item>> items;  // a status: a sequence that was faulty on the wire
+  TimePoint deadline = TimePoint::max();
+  std::shared_ptr<ResultSink> sink;
+};
+
+// One version of one model, being served: its queue and the workers that empty it. Submit() may be
+// called from any thread. Every sequence of an accepted request is delivered exactly once.
+class Engine {
+ public:
+  // Starts the workers and returns when every replica is loaded and warm, or with the first
+  // error. `metrics` and `clock` must outlive the engine.
+  static absl::StatusOr<std::unique_ptr<Engine>> Start(const EngineOptions& options,
+                                                       const ModelFactory& factory,
+                                                       ModelMetrics& metrics,
+                                                       Clock& clock = SteadyClock());
+
+  // Drains without a time limit.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Never blocks. OK: the request is taken, and each of its sequences will be delivered; faulty
+  // ones with INVALID_ARGUMENT. Else nothing of it is (RESOURCE_EXHAUSTED, UNAVAILABLE).
+  absl::Status Submit(Request& request);
+
+  // Refuses new requests from now on; what was accepted is still answered.
+  void StopAccepting();
+
+  // Refuses new requests and waits until what was accepted is answered. What still waits for a
+  // worker at `deadline` is answered with UNAVAILABLE; returns how many sequences that were.
+  size_t Drain(TimePoint deadline);
+
+  // The wait of a request that arrives now, from the measured speed.
+  std::chrono::nanoseconds DelayEstimate() const;
+
+  const ModelInfo& info() const { return info_; }
+  const EngineOptions& options() const { return options_; }
+  ModelMetrics& metrics() const { return metrics_; }
+
+ private:
+  class Startup;
+
+  Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock);
+  void Work(const ModelFactory& factory, Startup& startup);
+  std::chrono::nanoseconds DelayFor(int64_t tokens) const;
+  Pending Prepare(const Request& request, const Item& item, size_t index,
+                  const std::shared_ptr<const std::string>& id) const;
+  absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory) const;
+  absl::StatusOr<std::unique_ptr<Model>> Load(const ModelFactory& factory) const;
+
+  const EngineOptions options_;
+  ModelMetrics& metrics_;
+  Clock& clock_;
+  ModelInfo info_;
+  std::unique_ptr<Padder> padder_;
+  SpeedEstimate speed_;
+  RequestQueue queue_;
+
+  Mutex mutex_;
+  CondVar finished_;
+  int64_t working_ LINSERVE_GUARDED_BY(mutex_) = 0;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/batch.h"
+#include "core/signature.h"
+
+namespace linserve {
+
+// What is known of a model once it is loaded: plain values, the same for all its replicas.
+struct ModelInfo {
+  std::string architecture;  // "linformer.LinformerLM"
+  Signature signature;
+  std::string device;         // "cpu"
+  DType dtype = DType::kF32;  // that it computes in
+  int64_t parameters = 0;     // counted as PyTorch counts them
+  int64_t bytes = 0;          // of the weights in memory
+};
+
+// One forward pass over one batch, taken in steps so that between them a worker can look up.
+class Forward {
+ public:
+  virtual ~Forward() = default;
+
+  // Computes at least one step (a layer, or a piece of one) and goes on until about `budget` rows
+  // have passed through a layer. True when the pass is complete. INTERNAL if the pass failed;
+  // RESOURCE_EXHAUSTED if the device has no memory left.
+  virtual absl::StatusOr<bool> Advance(int64_t budget) = 0;
+
+  // The outputs of each sequence, cropped to its own lengths, pooled and converted as its options
+  // ask. REQUIRES: Advance() returned true. Call once.
+  virtual absl::StatusOr<std::vector<TensorMap>> TakeResults() = 0;
+};
+
+// One replica of a model. Loaded, warmed, run and destroyed on one thread; needs no locks.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelInfo& info() const = 0;
+
+  // REQUIRES: a batch that the Padder made of items valid for info().signature.
+  virtual absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) = 0;
+};
+
+// Makes one replica, on the thread that will run it.
+using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>()>;
+
+}  // namespace linserve

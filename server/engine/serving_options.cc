@@ -1,0 +1,55 @@
+#include "engine/serving_options.h"
+
+#include <chrono>
+
+#include "core/pooling.h"
+
+namespace linserve {
+
+void ServingOptions::Bind(OptionTable& table) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  table.Choice("padding", padding, {"packed", "bucket", "fixed", "zeros"},
+               "How ragged sequences become a batch: packed computes no padding, bucket pads to "
+               "the next bucket, fixed to seq_len, zeros as the Python packages do");
+  table.Integers("buckets", buckets, 1, kMany,
+                 "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96, ...");
+  table.Choice("dtype", dtype, {"f32", "bf16", "auto"},
+               "What the model computes in; auto is bf16 where the CPU multiplies it natively");
+  table.Choice("pooling", pooling, {kPoolingNames.begin(), kPoolingNames.end()},
+               "What requests get that ask for no pooling in particular");
+  table.Integer("max_batch_tokens", max_batch_tokens, 1, kMany,
+                "Rows a batch, padding included; a longer sequence is computed alone");
+  table.Integer("max_batch_sequences", max_batch_sequences, 1, kMostSequencesPerBatch,
+                "Sequences a batch");
+  table.Number("max_batch_delay_ms", max_batch_delay_ms, 0, 60000,
+               "How long a sequence waits for company while a worker is free; 0: never");
+  table.Integer("max_queue_sequences", max_queue_sequences, 1, kMany,
+                "Sequences that may wait; more are refused with RESOURCE_EXHAUSTED");
+  table.Integer("max_queue_tokens", max_queue_tokens, 1, kMany, "Tokens that may wait");
+  table.Integer("max_queue_bytes", max_queue_bytes, 1, kMany, "Bytes of input that may wait");
+  table.Integer("replicas", replicas, 1, 256,
+                "Copies of the model, each computing one batch at a time on a thread of its own");
+  table.Integer("threads", threads, 0, 1024,
+                "Threads inside one replica's products; 0: the processors over the replicas");
+  table.Flag("warmup", warmup,
+             "Run the shortest and the longest sequence before the model is ready");
+  table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
+}
+
+EngineOptions ServingOptions::ForEngine() const {
+  EngineOptions options;
+  options.padding = PaddingFromName(padding).value_or(Padding::kPacked);
+  options.buckets = buckets;
+  options.policy.max_tokens = max_batch_tokens;
+  options.policy.max_sequences = max_batch_sequences;
+  options.policy.max_delay = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double, std::milli>(max_batch_delay_ms));
+  options.limits.max_sequences = max_queue_sequences;
+  options.limits.max_tokens = max_queue_tokens;
+  options.limits.max_bytes = max_queue_bytes;
+  options.replicas = replicas;
+  options.warmup = warmup;
+  return options;
+}
+
+}  // namespace linserve

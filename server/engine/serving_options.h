@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/options.h"
+#include "engine/engine.h"
+
+namespace linserve {
+
+// How a model is served: the defaults of the whole server, which the "serving" object of a model's
+// config.json may override option by option.
+struct ServingOptions {
+  std::string padding = "packed";
+  std::vector<int64_t> buckets;
+  std::string dtype = "f32";
+  std::string pooling = "none";
+  int64_t max_batch_tokens = 16384;
+  int64_t max_batch_sequences = 256;
+  double max_batch_delay_ms = 0;
+  int64_t max_queue_sequences = 16384;
+  int64_t max_queue_tokens = 4 << 20;
+  int64_t max_queue_bytes = int64_t{1} << 30;
+  int64_t replicas = 1;
+  int64_t threads = 0;
+  bool warmup = true;
+  bool allow_nonfinite = false;
+
+  void Bind(OptionTable& table);
+  EngineOptions ForEngine() const;
+};
+
+}  // namespace linserve

@@ -1,0 +1,23 @@
+#include "engine/speed_estimate.h"
+
+#include <algorithm>
+
+namespace linserve {
+
+void SpeedEstimate::Observe(int64_t tokens, std::chrono::nanoseconds time) {
+  const double measured =
+      static_cast<double>(time.count()) / static_cast<double>(std::max<int64_t>(tokens, 1));
+  // Two workers may overwrite each other's update: either is a fair estimate.
+  const double known = nanoseconds_per_token_.load(std::memory_order_relaxed);
+  constexpr double kWeight = 0.2;
+  nanoseconds_per_token_.store(known == 0.0 ? measured : known + kWeight * (measured - known),
+                               std::memory_order_relaxed);
+}
+
+std::chrono::nanoseconds SpeedEstimate::TimeFor(int64_t tokens, int64_t replicas) const {
+  const double time = nanoseconds_per_token_.load(std::memory_order_relaxed) *
+                      static_cast<double>(tokens) / static_cast<double>(replicas);
+  return std::chrono::nanoseconds(static_cast<int64_t>(time));
+}
+
+}  // namespace linserve

@@ -1,0 +1,55 @@
+#include "engine/warmup.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace linserve {
+namespace {
+
+// A valid item of zeros whose lettered axes are `length` long, without optional inputs.
+Item ZeroItem(const Signature& signature, int64_t length) {
+  Item item;
+  for (const InputSpec& input : signature.inputs) {
+    if (input.optional) continue;
+    Shape shape;
+    for (const Axis& axis : input.axes) {
+      const int64_t longest = LongestFor(signature, item, axis.letter);
+      const int64_t ragged = longest > 0 ? std::min(length, longest) : length;
+      shape.push_back(axis.letter == '\0' ? axis.size : ragged);
+    }
+    const DType dtype = input.kind == InputKind::kToken  ? DType::kI64
+                        : input.kind == InputKind::kMask ? DType::kBool
+                                                         : DType::kF32;
+    item.inputs[input.name] = Tensor::Allocate(dtype, std::move(shape)).first;
+  }
+  return item;
+}
+
+absl::Status RunOnce(Model& model, const Padder& padder, const Item& item) {
+  auto forward = model.Start(padder.Pad({&item}));
+  if (!forward.ok()) return forward.status();
+  while (true) {
+    auto done = (*forward)->Advance(1);
+    if (!done.ok()) return done.status();
+    if (*done) return (*forward)->TakeResults().status();
+  }
+}
+
+}  // namespace
+
+absl::Status WarmUp(Model& model, const Padder& padder, int64_t max_tokens) {
+  const Signature& signature = model.info().signature;
+  int64_t longest = 1;
+  for (const LengthLimit& limit : signature.limits) longest = std::max(longest, limit.longest);
+  for (int64_t length : {int64_t{1}, std::min(longest, max_tokens)}) {
+    absl::Status status = RunOnce(model, padder, ZeroItem(signature, length));
+    if (!status.ok()) {
+      return absl::Status(status.code(), "warm-up with a sequence of length " +
+                                             std::to_string(length) +
+                                             " failed: " + std::string(status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace linserve
