@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "core/batch.h"
+
+namespace linserve {
+
+// The rows of a batch that count in a computation. In the masked modes these are the sequences'
+// own rows; with Padding::kZeros the padding takes part like data, as in the Python packages.
+AxisLayout ComputedLayout(const AxisLayout& layout, Padding padding);
+
+// Linformer's projection along the sequence, for each sequence of a batch:
+//   result[b, s, :] = sum over t < m_b of projection[t, s] · rows[start_b + t, :]
+// rows [rows, width], projection [seq_len, slots] -> [batch, slots, width]. A sequence shorter
+// than seq_len meets the first m_b rows of the projection, which equals padding it with zero rows.
+// REQUIRES: every length (with padding: the padded length) at most seq_len.
+// With padding, rows past a sequence's length are overwritten with zeros.
+// O(rows · slots · width). Source: Wang et al. 2020 (arXiv:2006.04768), equation 7.
+at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
+                         const AxisLayout& layout);
+
+// Multi-head attention of packed or padded queries over the projected keys of their own sequence:
+//   softmax(q · keysᵀ / sqrt(dim_head)) · values
+// queries [rows, heads · dim_head], keys and values [batch, slots, kv_heads · dim_head] with
+// kv_heads = heads or 1 (one head serves all) -> [rows, heads · dim_head].
+// O(rows · slots · heads · dim_head), scratch bounded for any length.
+at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
+                         const at::Tensor& values, int64_t heads, const AxisLayout& layout);
+
+}  // namespace linserve

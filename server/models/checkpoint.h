@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/safetensors.h"
+#include "models/parameters.h"
+
+namespace linserve {
+
+// How the tensors of a file differ from what a network declares. Complete: every one is listed.
+struct CheckpointDifference {
+  std::vector<std::string> missing;     // "name [shape]"
+  std::vector<std::string> unexpected;  // likewise
+  std::vector<std::string> misshapen;   // "name is [shape], expected [shape]"
+
+  bool empty() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
+  std::string ToString() const;
+};
+
+// The tensors of a checkpoint by the names that the network declares: aliases resolved, and one
+// common wrapper prefix ("module.", "_orig_mod.", "model.", "net.") removed if that is what it
+// takes to fit.
+struct AlignedCheckpoint {
+  TensorMap tensors;
+  std::string stripped_prefix;
+  CheckpointDifference difference;
+};
+
+AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, const TensorMap& file,
+                                  const std::map<std::string, std::string>& aliases);
+
+// Puts each tensor where the network wants it, as `dtype`. F32 tensors for F32 are not copied:
+// they stay views of the mapped file. Throws ConfigError with the complete difference.
+void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
+                    at::ScalarType dtype);
+
+// Seeded random values by each parameter's Init. The same seed gives the same weights.
+void InitParameters(const ParameterList& parameters, uint64_t seed);
+
+}  // namespace linserve

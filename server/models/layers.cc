@@ -1,0 +1,45 @@
+#include "models/layers.h"
+
+#include <algorithm>
+
+#include "attention/aten.h"
+
+namespace linserve {
+
+void Linear::Declare(const Scope& scope) {
+  scope.Declare("weight", weight, {outputs, inputs}, Init::kUniform);
+  if (with_bias) scope.Declare("bias", bias, {outputs}, Init::kZeros);
+}
+
+at::Tensor Linear::operator()(const at::Tensor& x) const { return at::linear(x, weight, bias); }
+
+void LayerNorm::Declare(const Scope& scope) {
+  scope.Declare("weight", weight, {width}, Init::kOnes);
+  scope.Declare("bias", bias, {width}, Init::kZeros);
+}
+
+at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
+  return at::layer_norm(x, {width}, weight, bias, 1e-5);
+}
+
+void FeedForward::Declare(const Scope& scope) {
+  w1.Declare(scope / "w1");
+  w2.Declare(scope / "w2");
+}
+
+at::Tensor FeedForward::operator()(const at::Tensor& x) const {
+  at::Tensor inner = w1(x);
+  at::gelu_(inner);
+  return w2(inner);
+}
+
+void AddByRows(at::Tensor& target, const at::Tensor& source,
+               const std::function<at::Tensor(const at::Tensor&)>& function) {
+  constexpr int64_t kRows = 4096;
+  for (int64_t row = 0; row < source.size(0); row += kRows) {
+    const int64_t count = std::min(kRows, source.size(0) - row);
+    target.narrow(0, row, count).add_(function(source.narrow(0, row, count)));
+  }
+}
+
+}  // namespace linserve

@@ -1,0 +1,217 @@
+#include "models/linformer.h"
+
+#include <utility>
+
+#include "attention/aten.h"
+#include "attention/linformer_attention.h"
+#include "models/linformer_modules.h"
+
+namespace linserve {
+namespace {
+
+// ---- LinformerSelfAttention
+
+class AttentionNetwork : public Network {
+ public:
+  explicit AttentionNetwork(const LinformerAttentionOptions& options)
+      : options_(options), attention_(options) {}
+
+  void Declare(const Scope& scope) override { attention_.Declare(scope); }
+
+  Signature signature() const override {
+    const Axis width = Axis::Fixed(options_.dim);
+    Signature signature;
+    signature.inputs = {{.name = "x", .axes = {Axis::Ragged('n'), width}},
+                        {.name = "context", .axes = {Axis::Ragged('m'), width}, .optional = true}};
+    signature.outputs = {{.name = "y", .axes = {Axis::Ragged('n'), width}}};
+    // Only keys meet proj_k: with a context the queries may be of any number.
+    signature.limits = {{'n', options_.seq_len, "context"}, {'m', options_.seq_len, ""}};
+    return signature;
+  }
+
+  double Flops(int64_t length) const override { return attention_.Flops(length, length); }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
+
+ private:
+  class AttentionPass;
+
+  LinformerAttentionOptions options_;
+  LinformerSelfAttention attention_;
+};
+
+class AttentionNetwork::AttentionPass : public Pass {
+ public:
+  AttentionPass(const LinformerSelfAttention& attention, TensorBatch batch)
+      : attention_(attention), batch_(std::move(batch)) {}
+
+  bool Step() override {
+    const AxisLayout layout = ComputedLayout(batch_.axes.at('n'), batch_.padding);
+    if (batch_.Has("context")) {
+      result_ = attention_.Forward(batch_["x"], layout, batch_["context"],
+                                   ComputedLayout(batch_.axes.at('m'), batch_.padding));
+    } else {
+      result_ = attention_.Forward(batch_["x"], layout, batch_["x"], layout);
+    }
+    return false;
+  }
+
+  at::Tensor Output(const std::string&) override { return result_; }
+
+ private:
+  const LinformerSelfAttention& attention_;
+  TensorBatch batch_;
+  at::Tensor result_;
+};
+
+std::unique_ptr<Pass> AttentionNetwork::Begin(TensorBatch batch) const {
+  return std::make_unique<AttentionPass>(attention_, std::move(batch));
+}
+
+// ---- Linformer
+
+class StackPass : public Pass {
+ public:
+  StackPass(const LinformerStack& stack, at::Tensor rows, AxisLayout layout)
+      : run_(stack, std::move(rows), std::move(layout)) {}
+
+  bool Step() override {
+    if (run_.Step()) return true;
+    rows_ = run_.Take();
+    return false;
+  }
+
+  at::Tensor Output(const std::string&) override { return rows_; }
+
+ protected:
+  const at::Tensor& rows() const { return rows_; }
+
+ private:
+  LinformerStack::Run run_;
+  at::Tensor rows_;
+};
+
+struct StackOptions {
+  LinformerAttentionOptions attention;
+  int64_t depth;
+  bool reversible;
+
+  static StackOptions From(Params& params) {
+    const auto attention = LinformerAttentionOptions::From(params);
+    return {attention, params.Depth("depth"), params.Flag("reversible", false)};
+  }
+};
+
+class StackNetwork : public Network {
+ public:
+  explicit StackNetwork(const StackOptions& options)
+      : options_(options), stack_(options.attention, options.depth, options.reversible) {}
+
+  void Declare(const Scope& scope) override { stack_.Declare(scope); }
+
+  Signature signature() const override {
+    const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(options_.attention.dim)};
+    Signature signature;
+    signature.inputs = {{.name = "x", .axes = rows}};
+    signature.outputs = {{.name = "y", .axes = rows}};
+    signature.limits = {{'n', options_.attention.seq_len, ""}};
+    return signature;
+  }
+
+  double Flops(int64_t length) const override { return stack_.Flops(length); }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    // The stack works in place, and the batch's rows belong to the caller.
+    return std::make_unique<StackPass>(stack_, batch["x"].clone(),
+                                       ComputedLayout(batch.axes.at('n'), batch.padding));
+  }
+
+ private:
+  StackOptions options_;
+  LinformerStack stack_;
+};
+
+// ---- LinformerLM
+
+class LanguageModelNetwork : public Network {
+ public:
+  LanguageModelNetwork(const StackOptions& options, int64_t num_tokens)
+      : options_(options),
+        num_tokens_(num_tokens),
+        stack_(options.attention, options.depth, options.reversible),
+        to_logits_(options.attention.dim, num_tokens) {}
+
+  void Declare(const Scope& scope) override {
+    const int64_t dim = options_.attention.dim;
+    (scope / "token_emb").Declare("weight", token_emb_, {num_tokens_, dim}, Init::kNormal);
+    (scope / "pos_emb")
+        .Declare("weight", pos_emb_, {options_.attention.seq_len, dim}, Init::kNormal);
+    stack_.Declare(scope / "linformer");
+    to_logits_.Declare(scope / "to_logits");
+  }
+
+  Signature signature() const override {
+    const Axis length = Axis::Ragged('n');
+    Signature signature;
+    signature.inputs = {
+        {.name = "x", .kind = InputKind::kToken, .axes = {length}, .vocabulary = num_tokens_}};
+    signature.outputs = {
+        {.name = "embeddings", .axes = {length, Axis::Fixed(options_.attention.dim)}},
+        {.name = "y", .axes = {length, Axis::Fixed(num_tokens_)}}};
+    signature.limits = {{'n', options_.attention.seq_len, ""}};
+    return signature;
+  }
+
+  double Flops(int64_t length) const override {
+    return stack_.Flops(length) +
+           static_cast<double>(to_logits_.Flops()) * static_cast<double>(length);
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    AxisLayout layout = ComputedLayout(batch.axes.at('n'), batch.padding);
+    at::Tensor rows = at::embedding(token_emb_, batch["x"]);
+    for (size_t i = 0; i < layout.starts.size(); ++i) {
+      rows.narrow(0, layout.starts[i], layout.lengths[i])
+          .add_(pos_emb_.narrow(0, 0, layout.lengths[i]));
+    }
+    return std::make_unique<LanguageModelPass>(*this, std::move(rows), std::move(layout));
+  }
+
+ private:
+  class LanguageModelPass : public StackPass {
+   public:
+    LanguageModelPass(const LanguageModelNetwork& network, at::Tensor rows, AxisLayout layout)
+        : StackPass(network.stack_, std::move(rows), std::move(layout)), network_(network) {}
+
+    at::Tensor Output(const std::string& name) override {
+      return name == "y" ? network_.to_logits_(rows()) : rows();
+    }
+
+   private:
+    const LanguageModelNetwork& network_;
+  };
+
+  StackOptions options_;
+  int64_t num_tokens_;
+  at::Tensor token_emb_;
+  at::Tensor pos_emb_;
+  LinformerStack stack_;
+  Linear to_logits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> MakeLinformerSelfAttention(Params& params) {
+  return std::make_unique<AttentionNetwork>(LinformerAttentionOptions::From(params));
+}
+
+std::unique_ptr<Network> MakeLinformer(Params& params) {
+  return std::make_unique<StackNetwork>(StackOptions::From(params));
+}
+
+std::unique_ptr<Network> MakeLinformerLM(Params& params) {
+  const StackOptions options = StackOptions::From(params);
+  return std::make_unique<LanguageModelNetwork>(options, params.Positive("num_tokens"));
+}
+
+}  // namespace linserve

@@ -1,0 +1,126 @@
+#include "models/linformer_modules.h"
+
+#include <utility>
+
+#include "attention/aten.h"
+#include "attention/linformer_attention.h"
+
+namespace linserve {
+namespace {
+
+int64_t KeyWidth(const LinformerAttentionOptions& options) {
+  return options.dim_head * (options.one_kv_head ? 1 : options.heads);
+}
+
+}  // namespace
+
+LinformerAttentionOptions LinformerAttentionOptions::From(Params& params) {
+  LinformerAttentionOptions options;
+  options.dim = params.Positive("dim");
+  options.seq_len = params.Positive("seq_len");
+  options.k = params.Positive("k", 256);
+  options.heads = params.Positive("heads", 8);
+  // The package asserts this even when dim_head is given.
+  if (options.dim % options.heads != 0) {
+    params.Fail("dim", "a multiple of heads = " + std::to_string(options.heads));
+  }
+  options.dim_head = params.Positive("dim_head", options.dim / options.heads);
+  options.one_kv_head = params.Flag("one_kv_head", false);
+  options.share_kv = params.Flag("share_kv", false);
+  params.Ignore("dropout");
+  return options;
+}
+
+LinformerSelfAttention::LinformerSelfAttention(const LinformerAttentionOptions& options)
+    : options_(options),
+      to_q_(options.dim, options.dim_head * options.heads, /*biased=*/false),
+      to_k_(options.dim, KeyWidth(options), /*biased=*/false),
+      to_v_(options.dim, KeyWidth(options), /*biased=*/false),
+      to_out_(options.dim_head * options.heads, options.dim) {}
+
+void LinformerSelfAttention::Declare(const Scope& scope) {
+  to_q_.Declare(scope / "to_q");
+  to_k_.Declare(scope / "to_k");
+  scope.Declare("proj_k", proj_k_, {options_.seq_len, options_.k}, Init::kNormal);
+  if (!options_.share_kv) {
+    to_v_.Declare(scope / "to_v");
+    scope.Declare("proj_v", proj_v_, {options_.seq_len, options_.k}, Init::kNormal);
+  }
+  to_out_.Declare(scope / "to_out");
+}
+
+at::Tensor LinformerSelfAttention::Forward(const at::Tensor& x, const AxisLayout& layout,
+                                           const at::Tensor& source,
+                                           const AxisLayout& source_layout) const {
+  const at::Tensor keys = ProjectLength(to_k_(source), proj_k_, source_layout);
+  // share_kv: the values are the keys, projected by the same matrix.
+  const at::Tensor values =
+      options_.share_kv ? keys : ProjectLength(to_v_(source), proj_v_, source_layout);
+  return to_out_(AttendToSlots(to_q_(x), keys, values, options_.heads, layout));
+}
+
+double LinformerSelfAttention::Flops(int64_t queries, int64_t keys) const {
+  const int64_t projections = options_.share_kv ? 1 : 2;
+  const int64_t per_key = projections * (to_k_.Flops() + 2 * options_.k * KeyWidth(options_));
+  const int64_t per_query =
+      to_q_.Flops() + to_out_.Flops() + 4 * options_.k * options_.heads * options_.dim_head;
+  return static_cast<double>(per_key) * static_cast<double>(keys) +
+         static_cast<double>(per_query) * static_cast<double>(queries);
+}
+
+LinformerStack::LinformerStack(const LinformerAttentionOptions& options, int64_t depth,
+                               bool reversible)
+    : reversible_(reversible) {
+  for (int64_t i = 0; i < depth; ++i) {
+    layers_.push_back({LayerNorm(options.dim), LinformerSelfAttention(options),
+                       LayerNorm(options.dim), FeedForward(options.dim, 4 * options.dim)});
+  }
+}
+
+void LinformerStack::Declare(const Scope& scope) {
+  const Scope net = scope / "net";
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    const Scope layer = reversible_ ? net / "blocks" / index : net / "layers" / index;
+    const Scope attention = reversible_ ? layer / "f" / "net" : layer / "0";
+    const Scope feed_forward = reversible_ ? layer / "g" / "net" : layer / "1";
+    layers_[i].attention.Declare(attention / "fn");
+    layers_[i].attention_norm.Declare(attention / "norm");
+    layers_[i].feed_forward.Declare(feed_forward / "fn");
+    layers_[i].feed_forward_norm.Declare(feed_forward / "norm");
+  }
+}
+
+double LinformerStack::Flops(int64_t length) const {
+  double flops = 0;
+  for (const Layer& layer : layers_) {
+    flops += layer.attention.Flops(length, length) +
+             static_cast<double>(layer.feed_forward.Flops()) * static_cast<double>(length);
+  }
+  return flops;
+}
+
+LinformerStack::Run::Run(const LinformerStack& stack, at::Tensor rows, AxisLayout layout)
+    : stack_(stack), layout_(std::move(layout)), stream_(std::move(rows)) {
+  if (stack_.reversible_) second_stream_ = stream_.clone();
+}
+
+bool LinformerStack::Run::Step() {
+  if (layer_ == stack_.layers_.size()) return false;
+  const Layer& layer = stack_.layers_[layer_++];
+  // Plain: one stream is read and added to. Reversible: u += f(v), then v += g(u).
+  at::Tensor& u = stack_.reversible_ ? second_stream_ : stream_;
+  const at::Tensor normed = layer.attention_norm(stream_);
+  u.add_(layer.attention.Forward(normed, layout_, normed, layout_));
+  AddByRows(stream_, u, [&](const at::Tensor& rows) {
+    return layer.feed_forward(layer.feed_forward_norm(rows));
+  });
+  return layer_ < stack_.layers_.size();
+}
+
+at::Tensor LinformerStack::Run::Take() {
+  if (stack_.reversible_) stream_.add_(second_stream_);
+  return std::move(stream_);
+}
+
+}  // namespace linserve

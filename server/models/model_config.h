@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace linserve {
+
+// The config.json of a model directory. Comments are allowed; unknown keys are an error.
+struct ModelConfig {
+  std::string architecture;
+  nlohmann::json params = nlohmann::json::object();
+  nlohmann::json serving = nlohmann::json::object();  // ServingOptions, by name
+  nlohmann::json wrapper;                             // null: none
+  nlohmann::json call = nlohmann::json::object();
+  std::map<std::string, std::string> aliases;  // a name absent from the file: the one that holds it
+};
+
+// Reads DIRECTORY/config.json. NOT_FOUND says what a model directory must hold; INVALID_ARGUMENT
+// names the file, the key and what was expected.
+absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory);
+
+}  // namespace linserve

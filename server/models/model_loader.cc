@@ -1,0 +1,191 @@
+#include "models/model_loader.h"
+
+#include <torch/headeronly/version.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "attention/aten.h"
+#include "core/processors.h"
+#include "core/safetensors.h"
+#include "models/checkpoint.h"
+#include "models/config_error.h"
+#include "models/model_config.h"
+#include "models/registry.h"
+#include "models/tensor_bridge.h"
+#include "models/torch_model.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Runs `function`, turning this layer's exceptions into a status that begins with `where`.
+template <typename Result>
+Result Caught(const std::string& where, const std::function<Result()>& function) {
+  try {
+    return function();
+  } catch (const ConfigError& error) {
+    return absl::InvalidArgumentError(where + ": " + error.what());
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(where + ": not enough memory for the weights");
+  } catch (const c10::Error& error) {
+    return absl::InternalError(where + ": " + error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return absl::InternalError(where + ": " + error.what());
+  }
+}
+
+// A network built as config.json says, with the list of its parameters.
+struct Built {
+  std::unique_ptr<Network> network;
+  ParameterList parameters;
+
+  static Built From(const std::string& architecture, const json& params) {
+    Built built{MakeNetwork(architecture, params), {}};
+    built.network->Declare(Scope(built.parameters));
+    for (const Parameter& parameter : built.parameters) {
+      if (!CheckedByteSize(DType::kF64, parameter.shape)) {
+        throw ConfigError(architecture + ": the tensor " + parameter.name + " would be " +
+                          ToString(parameter.shape) + ", more than any memory holds");
+      }
+    }
+    return built;
+  }
+
+  ModelInfo Describe(const std::string& architecture) const {
+    ModelInfo info;
+    info.architecture = architecture;
+    info.signature = network->signature();
+    info.device = "cpu";
+    for (const Parameter& parameter : parameters) info.parameters += ElementCount(parameter.shape);
+    return info;
+  }
+};
+
+Built BuildFrom(const ModelConfig& config) {
+  if (!config.wrapper.is_null()) {
+    throw ConfigError(config.architecture + " takes no wrapper, \"wrapper\" is " +
+                      config.wrapper.dump());
+  }
+  if (!config.call.empty()) {
+    throw ConfigError(config.architecture + " takes no call arguments, \"call\" is " +
+                      config.call.dump());
+  }
+  return Built::From(config.architecture, config.params);
+}
+
+DType ComputeType(const std::string& dtype) {
+  if (dtype == "bf16") return DType::kBF16;
+  if (dtype == "auto") return HasNativeBFloat16() ? DType::kBF16 : DType::kF32;
+  if (dtype == "f32") return DType::kF32;
+  throw ConfigError("dtype \"" + dtype + "\" is none of f32, bf16, auto");
+}
+
+void CheckDevice(const std::string& device) {
+  if (device == "cpu" || device == "auto") return;
+  throw ConfigError("device \"" + device +
+                    "\" is not available: this build computes on the CPU; use --device cpu");
+}
+
+std::string WeightsPath(const std::string& directory) { return directory + "/model.safetensors"; }
+
+absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
+                                            const LoadOptions& options) {
+  CheckDevice(options.device);
+  auto config = ReadModelConfig(directory);
+  if (!config.ok()) return config.status();
+  auto file = ReadSafetensors(WeightsPath(directory));
+  if (!file.ok()) return file.status();
+  at::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : Processors()));
+  Built built = BuildFrom(*config);
+  const AlignedCheckpoint checkpoint =
+      AlignCheckpoint(built.parameters, file->tensors, config->aliases);
+  if (!checkpoint.stripped_prefix.empty()) {
+    Log(LogLevel::kInfo, "checkpoint prefix removed",
+        {{"model", directory}, {"prefix", checkpoint.stripped_prefix}});
+  }
+  ModelInfo info = built.Describe(config->architecture);
+  info.dtype = ComputeType(options.dtype);
+  info.bytes = info.parameters * static_cast<int64_t>(ByteSize(info.dtype));
+  info.signature.allow_nonfinite = options.allow_nonfinite;
+  LoadParameters(built.parameters, checkpoint, ToScalarType(info.dtype));
+  return MakeTorchModel(std::move(built.network), std::move(info));
+}
+
+absl::Status WriteRandomModel(const std::string& architecture, const std::string& params,
+                              uint64_t seed, const std::string& directory) {
+  const json arguments = json::parse(params, nullptr, /*allow_exceptions=*/false, true);
+  if (!arguments.is_object()) {
+    throw ConfigError("--params is not a JSON object: " + params +
+                      "; write for example '{\"dim\": 64, \"seq_len\": 512, \"depth\": 2}'");
+  }
+  Built built = Built::From(architecture, arguments);
+  if (fs::exists(directory + "/config.json") || fs::exists(WeightsPath(directory))) {
+    return absl::AlreadyExistsError(directory + " holds a model already; choose another directory");
+  }
+  fs::create_directories(directory);
+  InitParameters(built.parameters, seed);
+  TensorMap tensors;
+  for (const Parameter& parameter : built.parameters) {
+    tensors[parameter.name] = FromAten(*parameter.slot);
+  }
+  absl::Status written = WriteSafetensors(WeightsPath(directory), tensors, {{"format", "pt"}});
+  if (!written.ok()) return written;
+  std::ofstream config(directory + "/config.json");
+  config << json{{"architecture", architecture}, {"params", arguments}}.dump(2) << "\n";
+  config.close();
+  if (!config) return absl::UnknownError("cannot write " + directory + "/config.json");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
+  auto config = ReadModelConfig(directory);
+  if (!config.ok()) return config.status();
+  Built built = BuildFrom(*config);
+  ModelReport report;
+  report.info = built.Describe(config->architecture);
+  report.info.bytes = report.info.parameters * static_cast<int64_t>(ByteSize(DType::kF32));
+  for (const Parameter& parameter : built.parameters) {
+    report.parameters.push_back({parameter.name, parameter.shape});
+  }
+  const int64_t longest = LongestFor(report.info.signature, Item(), 'n');
+  report.length = longest > 0 ? longest : 512;
+  report.flops_per_token = built.network->Flops(report.length) / static_cast<double>(report.length);
+  auto file = ReadSafetensors(WeightsPath(directory));
+  if (!file.ok()) return file.status();
+  const AlignedCheckpoint checkpoint =
+      AlignCheckpoint(built.parameters, file->tensors, config->aliases);
+  report.stripped_prefix = checkpoint.stripped_prefix;
+  report.difference = checkpoint.difference.ToString();
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
+                                                 const LoadOptions& options) {
+  return Caught<absl::StatusOr<std::unique_ptr<Model>>>(directory,
+                                                        [&] { return Load(directory, options); });
+}
+
+absl::Status InitModel(const std::string& architecture, const std::string& params, uint64_t seed,
+                       const std::string& directory) {
+  return Caught<absl::Status>(
+      "init", [&] { return WriteRandomModel(architecture, params, seed, directory); });
+}
+
+absl::StatusOr<ModelReport> InspectModel(const std::string& directory) {
+  return Caught<absl::StatusOr<ModelReport>>(directory, [&] { return Inspect(directory); });
+}
+
+std::vector<std::string> Architectures() { return KnownArchitectures(); }
+
+std::string TorchVersion() { return TORCH_VERSION; }
+
+}  // namespace linserve

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/model.h"
+
+namespace linserve {
+
+// The door to this layer: free of LibTorch, so that programs and tests need not include it.
+
+struct LoadOptions {
+  std::string device = "auto";  // "auto" or "cpu"; "cuda:N" where a CUDA build is installed
+  std::string dtype = "f32";  // "f32", "bf16" or "auto": bf16 where the CPU multiplies it natively
+  int64_t threads = 0;        // inside one product; 0: one a processor
+  bool allow_nonfinite = false;
+};
+
+// Loads DIRECTORY/config.json and model.safetensors. Call it on the thread that will run the model:
+// its products use that thread's team of threads. INVALID_ARGUMENT or NOT_FOUND says what is wrong
+// with the directory and how to mend it.
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
+                                                 const LoadOptions& options);
+
+// Writes a model directory with seeded random weights. `params` is the JSON of the constructor's
+// arguments. ALREADY_EXISTS if there is a model in it.
+absl::Status InitModel(const std::string& architecture, const std::string& params, uint64_t seed,
+                       const std::string& directory);
+
+// What `linserve inspect` shows.
+struct ModelReport {
+  ModelInfo info;
+  struct Row {
+    std::string name;
+    Shape shape;
+  };
+  std::vector<Row> parameters;
+  int64_t length = 0;          // that the FLOPs are counted for: the longest, or 512
+  double flops_per_token = 0;  // additions and multiplications, all outputs
+  std::string stripped_prefix;
+  std::string difference;  // between file and configuration; empty if they fit
+};
+
+absl::StatusOr<ModelReport> InspectModel(const std::string& directory);
+
+// The architectures that config.json may name.
+std::vector<std::string> Architectures();
+
+// "2.11.0"
+std::string TorchVersion();
+
+}  // namespace linserve

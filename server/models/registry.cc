@@ -1,0 +1,44 @@
+#include "models/registry.h"
+
+#include <array>
+
+#include "models/config_error.h"
+#include "models/linformer.h"
+
+namespace linserve {
+namespace {
+
+struct Row {
+  const char* architecture;
+  std::unique_ptr<Network> (*make)(Params&);
+};
+
+constexpr std::array kRows = {
+    Row{"linformer.LinformerSelfAttention", MakeLinformerSelfAttention},
+    Row{"linformer.Linformer", MakeLinformer},
+    Row{"linformer.LinformerLM", MakeLinformerLM},
+};
+
+}  // namespace
+
+std::unique_ptr<Network> MakeNetwork(const std::string& architecture,
+                                     const nlohmann::json& params) {
+  for (const Row& row : kRows) {
+    if (row.architecture != architecture) continue;
+    Params arguments(params, architecture);
+    std::unique_ptr<Network> network = row.make(arguments);
+    arguments.RefuseUnknown();
+    return network;
+  }
+  std::string known;
+  for (const Row& row : kRows) known += std::string(known.empty() ? "" : ", ") + row.architecture;
+  throw ConfigError("unknown architecture \"" + architecture + "\"; known are " + known);
+}
+
+std::vector<std::string> KnownArchitectures() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.architecture);
+  return names;
+}
+
+}  // namespace linserve
