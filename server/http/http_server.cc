@@ -1,0 +1,193 @@
+#include "http/http_server.h"
+
+#include <httplib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <latch>
+#include <thread>
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+constexpr size_t kThreads = 32;
+constexpr size_t kMaxBodyBytes = 64 << 10;
+constexpr size_t kMaxRequestsPerConnection = 100;
+constexpr time_t kIdleSeconds = 1;
+constexpr time_t kIoSeconds = 5;
+
+constexpr char kText[] = "text/plain; charset=utf-8";
+
+std::string EscapeHtml(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '&') {
+      escaped += "&amp;";
+    } else if (c == '<') {
+      escaped += "&lt;";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string IndexPage(const std::string& status_json) {
+  return R"(<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>linserve</title></head>
+<body>
+<h1>linserve</h1>
+<ul>
+<li><a href="/metrics">/metrics</a>: Prometheus metrics</li>
+<li><a href="/livez">/livez</a>: whether the process works</li>
+<li><a href="/readyz">/readyz</a>: whether it takes requests</li>
+</ul>
+<pre>
+)" + EscapeHtml(status_json) +
+         "\n</pre>\n</body>\n</html>\n";
+}
+
+void AnswerText(httplib::Response& response, int status, const std::string& text) {
+  response.status = status;
+  response.set_content(text + "\n", kText);
+}
+
+void AnswerHealth(httplib::Response& response, const absl::Status& health) {
+  if (health.ok()) return AnswerText(response, 200, "ok");
+  AnswerText(response, 503, std::string(health.message()));
+}
+
+// Not httplib's default, which tells the caller what() in a header.
+void AnswerException(const httplib::Request& request, httplib::Response& response,
+                     std::exception_ptr exception) {
+  std::string what = "not a std::exception";
+  try {
+    std::rethrow_exception(std::move(exception));
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+  }
+  Log(LogLevel::kError, "http handler failed", {{"path", request.path}, {"error", what}});
+  AnswerText(response, 500, "internal error: see the server's log");
+}
+
+void SetLimits(httplib::Server& server) {
+  server.set_payload_max_length(kMaxBodyBytes);
+  server.set_keep_alive_max_count(kMaxRequestsPerConnection);
+  server.set_keep_alive_timeout(kIdleSeconds);
+  server.set_read_timeout(kIoSeconds);
+  server.set_write_timeout(kIoSeconds);
+}
+
+absl::Status CannotListen(const HttpOptions& options, int error) {
+  // Only what bind() sets: after a failed look-up of the host, errno says nothing about it.
+  const bool known = error == EADDRINUSE || error == EADDRNOTAVAIL || error == EACCES;
+  return absl::UnavailableError(
+      "cannot listen for HTTP on " + options.host + ":" + std::to_string(options.port) +
+      (known ? std::string(": ") + std::strerror(error) : "") +
+      "; choose another address with --http-address HOST:PORT (port 0: any free one)");
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  explicit Impl(HttpHandlers of_pages) : handlers(std::move(of_pages)) {}
+
+  void AddRoutes();
+  // Listens; the port, or -1 with the reason in errno.
+  int Bind(const HttpOptions& options);
+  void Serve();
+
+  HttpHandlers handlers;
+  httplib::Server server;
+  int port = 0;
+  socket_t socket = INVALID_SOCKET;
+  std::latch running{1};
+  std::thread thread;
+};
+
+void HttpServer::Impl::AddRoutes() {
+  using httplib::Request;
+  using httplib::Response;
+  server.Get("/metrics", [this](const Request&, Response& response) {
+    response.set_content(handlers.metrics(), "text/plain; version=0.0.4; charset=utf-8");
+  });
+  server.Get("/", [this](const Request&, Response& response) {
+    response.set_content(IndexPage(handlers.status_json()), "text/html; charset=utf-8");
+  });
+  for (const char* path : {"/livez", "/v2/health/live"}) {
+    server.Get(path, [this](const Request&, Response& response) {
+      AnswerHealth(response, handlers.live() ? absl::OkStatus()
+                                             : absl::UnavailableError("the server is stuck"));
+    });
+  }
+  for (const char* path : {"/readyz", "/v2/health/ready"}) {
+    server.Get(path, [this](const Request&, Response& response) {
+      AnswerHealth(response, handlers.ready());
+    });
+  }
+  server.set_error_handler([](const Request&, Response& response) {
+    if (!response.body.empty()) return;
+    AnswerText(response, response.status,
+               response.status == 404 ? "no such page: / lists them" : "bad request");
+  });
+  server.set_exception_handler(AnswerException);
+}
+
+int HttpServer::Impl::Bind(const HttpOptions& options) {
+  server.set_socket_options([this](socket_t made) {
+    // httplib's default is SO_REUSEPORT, with which two servers share a port without an error.
+    const int on = 1;
+    setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    socket = made;
+  });
+  errno = 0;
+  const int bound = options.port == 0 ? server.bind_to_any_port(options.host)
+                    : server.bind_to_port(options.host, options.port) ? options.port
+                                                                      : -1;
+  // httplib's backlog of 5 lets a few callers at once delay a probe by a second.
+  if (bound >= 0) listen(socket, SOMAXCONN);
+  return bound;
+}
+
+void HttpServer::Impl::Serve() {
+  // httplib makes its pool once it is running; before that, stop() would have no effect.
+  server.new_task_queue = [this] {
+    running.count_down();
+    return new httplib::ThreadPool(kThreads);
+  };
+  thread = std::thread([this] { server.listen_after_bind(); });
+  running.wait();
+}
+
+HttpServer::HttpServer(HttpHandlers handlers)
+    : impl_(std::make_unique<Impl>(std::move(handlers))) {}
+
+HttpServer::~HttpServer() {
+  impl_->server.stop();
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
+                                                              HttpHandlers handlers) {
+  if (options.port < 0 || options.port > 65535) {
+    return absl::InvalidArgumentError("the HTTP port is " + std::to_string(options.port) +
+                                      ", expected 0 to 65535");
+  }
+  std::unique_ptr<HttpServer> http(new HttpServer(std::move(handlers)));
+  Impl& impl = *http->impl_;
+  SetLimits(impl.server);
+  impl.AddRoutes();
+  impl.port = impl.Bind(options);
+  if (impl.port < 0) return CannotListen(options, errno);
+  impl.Serve();
+  return http;
+}
+
+int HttpServer::port() const { return impl_->port; }
+
+}  // namespace linserve

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace linserve {
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;  // 0: any free
+};
+
+// Where the pages come from. All are required, are called from several threads at once, and
+// should be quick: a probe waits for its answer.
+struct HttpHandlers {
+  std::function<std::string()> metrics;  // in the Prometheus text format
+  std::function<bool()> live;
+  std::function<absl::Status()> ready;
+  std::function<std::string()> status_json;
+};
+
+// Metrics, health and a status page for operators, on a listener of its own:
+//   /metrics
+//   /livez  /v2/health/live      200, or 503 if the process should be restarted
+//   /readyz /v2/health/ready     200, or 503 with the reason as text
+//   /                            links, and the status as JSON
+// A connection occupies one of 32 threads while it is open; one that is silent loses it after a
+// second between requests, five within one.
+class HttpServer {
+ public:
+  // Listens when it returns. UNAVAILABLE if the address cannot be had, a port in use included.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
+                                                           HttpHandlers handlers);
+  // Stops listening, and waits for the requests under way and a second at most for idle callers.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  int port() const;
+
+ private:
+  struct Impl;
+  explicit HttpServer(HttpHandlers handlers);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace linserve

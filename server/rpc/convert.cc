@@ -1,0 +1,163 @@
+#include "rpc/convert.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "core/pooling.h"
+#include "core/quote.h"
+#include "core/tensor.h"
+
+namespace linserve {
+namespace {
+
+// DType's order is DataType's, whose zero means "unspecified".
+v1::DataType ToDataType(DType dtype) {
+  return static_cast<v1::DataType>(static_cast<int>(dtype) + 1);
+}
+
+std::optional<DType> ToDType(v1::DataType type) {
+  if (type < v1::DATA_TYPE_BOOL || type > v1::DATA_TYPE_F64) return std::nullopt;
+  return static_cast<DType>(static_cast<int>(type) - 1);
+}
+
+Tensor TokenIds(const v1::Sequence& message) {
+  auto [tensor, bytes] = Tensor::Allocate(DType::kI64, {message.token_ids_size()});
+  auto* ids = reinterpret_cast<int64_t*>(bytes);
+  for (int i = 0; i < message.token_ids_size(); ++i) ids[i] = message.token_ids(i);
+  return tensor;
+}
+
+void FillSpec(const std::string& name, const std::string& kind, const std::vector<Axis>& axes,
+              v1::TensorSpec& message) {
+  message.set_name(name);
+  message.set_kind(kind);
+  for (const Axis& axis : axes) {
+    message.add_axes(axis.letter != '\0' ? std::string(1, axis.letter) : std::to_string(axis.size));
+  }
+}
+
+void FillSignature(const Signature& signature, v1::Model& message) {
+  for (const InputSpec& input : signature.inputs) {
+    constexpr std::array<const char*, 3> kKinds = {"float", "token", "mask"};
+    v1::TensorSpec& spec = *message.add_inputs();
+    FillSpec(input.name, kKinds[static_cast<size_t>(input.kind)], input.axes, spec);
+    spec.set_optional(input.optional);
+    spec.set_vocabulary(input.vocabulary);
+  }
+  for (const OutputSpec& output : signature.outputs) {
+    FillSpec(output.name, "float", output.axes, *message.add_outputs());
+  }
+  for (const LengthLimit& limit : signature.limits) {
+    v1::LengthLimit& entry = *message.add_limits();
+    entry.set_axis(std::string(1, limit.letter));
+    entry.set_longest(limit.longest);
+    entry.set_unless_input(limit.unless_input);
+  }
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  // absl's codes are gRPC's.
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& field,
+                                const std::shared_ptr<const void>& owner) {
+  const std::string where = "input " + Quoted(field) + ": ";
+  const std::optional<DType> dtype = ToDType(message.dtype());
+  if (!dtype) {
+    return absl::InvalidArgumentError(where + "dtype " +
+                                      std::to_string(static_cast<int>(message.dtype())) +
+                                      " is none of linserve.v1.DataType's");
+  }
+  Shape shape(message.shape().begin(), message.shape().end());
+  const auto expected = CheckedByteSize(*dtype, shape);
+  const size_t size = message.data().size();
+  if (!expected || static_cast<size_t>(*expected) != size) {
+    return absl::InvalidArgumentError(
+        where + std::to_string(size) + " bytes of data, expected " +
+        (expected ? std::to_string(*expected) : "an impossible number") + " for " +
+        std::string(Name(*dtype)) + " of shape " + ToString(shape));
+  }
+  return Tensor(*dtype, std::move(shape), message.data().data(), owner);
+}
+
+absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& options,
+                            const std::shared_ptr<const void>& owner) {
+  Item item;
+  item.options = options;
+  for (const auto& [name, tensor] : message.inputs()) {
+    auto converted = ToTensor(tensor, name, owner);
+    if (!converted.ok()) return converted.status();
+    item.inputs[name] = *std::move(converted);
+  }
+  const int forms = (item.inputs.contains("x") ? 1 : 0) + (message.has_x() ? 1 : 0) +
+                    (message.token_ids_size() > 0 ? 1 : 0);
+  if (forms > 1) {
+    return absl::InvalidArgumentError(
+        "input 'x' is given more than once: use one of inputs['x'], x and token_ids");
+  }
+  if (message.token_ids_size() > 0) item.inputs["x"] = TokenIds(message);
+  if (message.has_x()) {
+    auto converted = ToTensor(message.x(), "x", owner);
+    if (!converted.ok()) return converted.status();
+    item.inputs["x"] = *std::move(converted);
+  }
+  return item;
+}
+
+absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback) {
+  OutputOptions options;
+  options.outputs.assign(message.outputs().begin(), message.outputs().end());
+  options.normalize = message.normalize();
+  options.pooling = fallback;
+  if (message.pooling() != v1::POOLING_UNSPECIFIED) {
+    if (message.pooling() < v1::POOLING_NONE || message.pooling() > v1::POOLING_MAX) {
+      return absl::InvalidArgumentError("options.pooling is " +
+                                        std::to_string(static_cast<int>(message.pooling())) +
+                                        ", which is none of linserve.v1.Pooling's");
+    }
+    options.pooling = static_cast<Pooling>(static_cast<int>(message.pooling()) - 1);
+  }
+  if (message.dtype() != v1::DATA_TYPE_UNSPECIFIED) {
+    const std::optional<DType> dtype = ToDType(message.dtype());
+    if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
+      return absl::InvalidArgumentError("options.dtype is " +
+                                        std::to_string(static_cast<int>(message.dtype())) +
+                                        ", expected F32, F16 or BF16");
+    }
+    options.dtype = *dtype;
+  }
+  return options;
+}
+
+void ToMessage(const Tensor& tensor, v1::Tensor& message) {
+  message.set_dtype(ToDataType(tensor.dtype()));
+  message.mutable_shape()->Assign(tensor.shape().begin(), tensor.shape().end());
+  message.set_data(reinterpret_cast<const char*>(tensor.bytes()), tensor.byte_size());
+}
+
+void ToMessage(const Timing& timing, v1::Timing& message) {
+  message.set_queue_ns(static_cast<uint64_t>(timing.queue.count()));
+  message.set_batch_ns(static_cast<uint64_t>(timing.batch.count()));
+  message.set_compute_ns(static_cast<uint64_t>(timing.compute.count()));
+  message.set_batch_sequences(static_cast<uint32_t>(timing.batch_sequences));
+  message.set_batch_tokens(static_cast<uint64_t>(timing.batch_tokens));
+}
+
+void ToMessage(const ServedModel& model, bool draining, v1::Model& message) {
+  const ModelInfo& info = model.engine->info();
+  message.set_name(model.name);
+  message.set_version(model.version);
+  message.set_architecture(info.architecture);
+  message.set_state(std::string(Name(draining ? ModelState::kDraining : ModelState::kReady)));
+  message.set_parameters(info.parameters);
+  message.set_dtype(std::string(Name(info.dtype)));
+  message.set_padding(std::string(Name(model.engine->options().padding)));
+  message.set_pooling(std::string(Name(model.default_pooling)));
+  FillSignature(info.signature, message);
+}
+
+}  // namespace linserve

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/item.h"
+#include "engine/repository.h"
+#include "linserve/v1/embedding.pb.h"
+
+namespace linserve {
+
+// Wire to plain types and back. What the plain types take for granted (byte counts, known types,
+// sizes that do not overflow) is checked here.
+
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// Views the message's bytes, which `owner` keeps alive. INVALID_ARGUMENT names `field`.
+absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& field,
+                                const std::shared_ptr<const void>& owner);
+
+// One sequence of a request that `owner` keeps alive.
+absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& options,
+                            const std::shared_ptr<const void>& owner);
+
+// `fallback` is the model's pooling, for requests that ask for none in particular.
+absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback);
+
+// Copies the tensor's bytes into the message.
+void ToMessage(const Tensor& tensor, v1::Tensor& message);
+void ToMessage(const Timing& timing, v1::Timing& message);
+void ToMessage(const ServedModel& model, bool draining, v1::Model& message);
+
+}  // namespace linserve

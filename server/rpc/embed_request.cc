@@ -1,0 +1,109 @@
+#include "rpc/embed_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/call_context.h"
+#include "rpc/convert.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+absl::Status CheckCount(int64_t count, const RpcLimits& limits) {
+  if (count == 0) return absl::InvalidArgumentError("the request holds no sequences");
+  if (count <= limits.max_sequences_per_request) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the request holds " + std::to_string(count) + " sequences, at most " +
+      std::to_string(limits.max_sequences_per_request) +
+      " are taken at once (max_sequences_per_request); send them in several requests");
+}
+
+}  // namespace
+
+EmbedRequestState::EmbedRequestState(CallSide side, std::string request_id, TimePoint deadline)
+    : side_(std::move(side)), deadline_(deadline), start_(std::chrono::steady_clock::now()) {
+  chunks_.request_id = std::move(request_id);
+  side_.metrics->Started();
+}
+
+EmbedRequestState::~EmbedRequestState() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (status_.ok() && now >= deadline_) {
+    status_ = absl::DeadlineExceededError("the deadline passed");
+  } else if (status_.ok() && side_.outbox->cancelled()) {
+    status_ = absl::CancelledError("the caller left");
+  }
+  side_.metrics->Finished(static_cast<int>(status_.code()), now - start_);
+  Log(status_.ok() ? LogLevel::kDebug : LogLevel::kInfo, "request finished",
+      {{"request_id", chunks_.request_id},
+       {"model", model_name_},
+       {"sequences", static_cast<int64_t>(sequence_ids_.size())},
+       {"code", std::string(absl::StatusCodeToString(status_.code()))},
+       {"seconds", std::chrono::duration<double>(now - start_).count()}});
+  side_.finished();
+}
+
+absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedRequest message) {
+  side_.metrics->Message(Direction::kReceived, message.ByteSizeLong());
+  if (message.request_id().size() > kLongestRequestId) {
+    return absl::InvalidArgumentError("request_id is longer than " +
+                                      std::to_string(kLongestRequestId) + " bytes");
+  }
+  auto model = context.repository.Find(message.model(), message.version());
+  if (!model.ok()) return model.status();
+  Engine& engine = *(*model)->engine;
+  model_name_ = (*model)->name;
+  model_metrics_ = &engine.metrics();
+  absl::Status status = CheckCount(message.sequences_size(), context.limits);
+  auto options = ToOptions(message.options(), (*model)->default_pooling);
+  if (status.ok()) status = options.status();
+  if (!status.ok()) {
+    model_metrics_->Rejected(RejectReason::kInvalid);
+    return status;
+  }
+  chunks_.rows_per_chunk = message.options().rows_per_chunk();
+  chunks_.chunk_bytes = context.limits.chunk_bytes;
+  // Half of a message is room for the ids and names beside the rows.
+  chunks_.max_bytes = context.limits.max_message_bytes / 2;
+
+  // Tensors view the message's bytes, so it lives as long as any of them.
+  const auto owner = std::make_shared<const v1::EmbedRequest>(std::move(message));
+  Request request;
+  request.id = chunks_.request_id;
+  request.deadline = deadline_;
+  request.sink = shared_from_this();
+  for (const v1::Sequence& sequence : owner->sequences()) {
+    sequence_ids_.push_back(sequence.id());
+    request.items.push_back(ToItem(sequence, *options, owner));
+  }
+  unanswered_ = request.items.size();
+  status = engine.Submit(request);
+  if (absl::IsResourceExhausted(status)) {
+    retry_delay_ =
+        std::max(retry_delay_,
+                 std::chrono::duration_cast<std::chrono::milliseconds>(engine.DelayEstimate()));
+  }
+  return status;
+}
+
+void EmbedRequestState::Refused(const absl::Status& status) {
+  status_ = status;
+  side_.answered();
+}
+
+void EmbedRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
+  if (!responded_.exchange(true)) {
+    side_.metrics->FirstResponse(std::chrono::steady_clock::now() - start_);
+  }
+  const bool computed = result.ok();
+  // What the answer keeps alive, whose end is the answer's: dropped if the caller has left by then.
+  const std::shared_ptr<void> answer(nullptr, [self = shared_from_this(), computed](void*) {
+    if (computed && self->Abandoned()) self->model_metrics_->Abandoned(AbandonStage::kStream);
+  });
+  if (--unanswered_ == 0) side_.answered();
+  side_.outbox->Push(
+      ResultChunker(chunks_, index, sequence_ids_[index], std::move(result), answer));
+}
+
+}  // namespace linserve

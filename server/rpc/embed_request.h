@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/item.h"
+#include "engine/repository.h"
+#include "linserve/v1/embedding.pb.h"
+#include "rpc/outbox.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+struct RpcLimits {
+  int64_t max_message_bytes = 64 << 20;
+  int64_t max_sequences_per_request = 16384;
+  int64_t max_requests_per_stream = 256;
+  int64_t chunk_bytes = 1 << 20;
+};
+
+// What every call of the service shares.
+struct ServiceContext {
+  ModelRepository& repository;
+  Metrics& metrics;
+  RpcLimits limits;
+  std::atomic<bool> draining{false};
+};
+
+// The side of a call that its requests need. Kept alive by each of them.
+struct CallSide {
+  std::shared_ptr<void> call;
+  Outbox* outbox = nullptr;
+  RpcMetrics* metrics = nullptr;
+  std::function<void()> answered;  // before the last answer of the request is handed over
+  std::function<void()> finished;  // once the last answer of the request is written or dropped
+};
+
+// One request of a call, from its submission to the end of its last answer: the sink of its
+// results. Lives as long as the engine or an unwritten answer needs it; its end is the request's.
+class EmbedRequestState : public ResultSink,
+                          public std::enable_shared_from_this<EmbedRequestState> {
+ public:
+  EmbedRequestState(CallSide side, std::string request_id, TimePoint deadline);
+  ~EmbedRequestState() override;
+
+  // Finds the model, converts the sequences and hands them to the engine. An error is the
+  // request's own; faults of single sequences are delivered as their results.
+  absl::Status Submit(const ServiceContext& context, v1::EmbedRequest message);
+
+  // The request failed as a whole with this status, which the caller is about to answer.
+  void Refused(const absl::Status& status);
+
+  // How long a refused caller should wait before it tries again.
+  std::chrono::milliseconds RetryDelay() const { return retry_delay_; }
+
+  void Deliver(size_t index, absl::StatusOr<ItemResult> result) override;
+  bool Abandoned() const override { return side_.outbox->cancelled(); }
+
+ private:
+  CallSide side_;
+  ChunkOptions chunks_;
+  TimePoint deadline_;
+  TimePoint start_;
+  absl::Status status_;
+  // Of the model, which the request must not own: the engine owns the request until it is answered,
+  // and the worker that answers last would have to end itself.
+  std::string model_name_;
+  ModelMetrics* model_metrics_ = nullptr;
+  std::chrono::milliseconds retry_delay_{10};
+  std::vector<std::string> sequence_ids_;
+  std::atomic<size_t> unanswered_ = 0;  // sequences
+  std::atomic<bool> responded_ = false;
+};
+
+}  // namespace linserve

@@ -1,0 +1,48 @@
+#include "rpc/embed_server_call.h"
+
+#include <utility>
+
+#include "rpc/call_context.h"
+#include "rpc/convert.h"
+
+namespace linserve {
+
+EmbedServerCall* EmbedServerCall::Start(ServiceContext& service,
+                                        grpc::CallbackServerContext* context,
+                                        const v1::EmbedRequest* request) {
+  auto call = std::make_shared<EmbedServerCall>(service.metrics.ForRpc("Embed"));
+  call->self_ = call;
+  // gRPC only destroys the message after the call; taking it over saves a copy of every tensor.
+  call->Begin(service, context, std::move(*const_cast<v1::EmbedRequest*>(request)));
+  return call.get();
+}
+
+EmbedServerCall::EmbedServerCall(RpcMetrics& metrics)
+    : metrics_(metrics),
+      outbox_({[this](const v1::EmbedResponse* message) { StartWrite(message); },
+               [this](const grpc::Status& status) { Finish(status); }},
+              metrics) {}
+
+void EmbedServerCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
+                            v1::EmbedRequest request) {
+  const CallSide side{shared_from_this(), &outbox_, &metrics_, [] {},
+                      [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
+  const auto state = std::make_shared<EmbedRequestState>(
+      side, RequestIdOf(*context, request.request_id()), DeadlineOf(*context));
+  absl::Status status = state->Submit(service, std::move(request));
+  if (status.ok()) return;
+  if (absl::IsResourceExhausted(status)) AddRetryDelay(*context, state->RetryDelay());
+  state->Refused(status);
+  outbox_.FinishWhenEmpty(ToGrpcStatus(status));
+}
+
+void EmbedServerCall::OnWriteDone(bool ok) { outbox_.Written(ok); }
+
+void EmbedServerCall::OnCancel() { outbox_.Cancel(); }
+
+void EmbedServerCall::OnDone() {
+  // The last reference may be this one, or that of a result that was on its way.
+  const std::shared_ptr<EmbedServerCall> self = std::move(self_);
+}
+
+}  // namespace linserve

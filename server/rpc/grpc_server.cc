@@ -1,0 +1,107 @@
+#include "rpc/grpc_server.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <utility>
+
+#include "rpc/embedding_service.h"
+#include "rpc/idle_tick.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+// gRPC's own lines in the form of ours.
+void LogFromGrpc(gpr_log_func_args* line) {
+  const LogLevel level =
+      line->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug;
+  Log(level, "grpc", {{"message", std::string(line->message)}});
+}
+
+// Through the macros: a misspelt argument name is ignored without a word.
+void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
+  // With reuseport a second server would share the port silently.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
+}
+
+}  // namespace
+
+struct GrpcServer::Impl {
+  Impl(ModelRepository& repository, Metrics& metrics, const RpcLimits& limits)
+      : context{repository, metrics, limits}, service(context) {}
+
+  grpc::HealthCheckServiceInterface& health() { return *server->GetHealthCheckService(); }
+
+  ServiceContext context;
+  EmbeddingService service;
+  int port = 0;
+  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<IdleTick> tick;
+};
+
+GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+GrpcServer::~GrpcServer() { Shutdown(std::chrono::system_clock::now()); }
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions& options,
+                                                              ModelRepository& repository,
+                                                              Metrics& metrics) {
+  gpr_set_log_function(LogFromGrpc);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  const RpcLimits limits{options.max_message_bytes, options.max_sequences_per_request,
+                         options.max_requests_per_stream, options.chunk_bytes};
+  auto impl = std::make_unique<Impl>(repository, metrics, limits);
+  const bool v6 = options.host.find(':') != std::string::npos;
+  const std::string address =
+      (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
+  grpc::ServerBuilder builder;
+  Configure(builder, options);
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &impl->port);
+  builder.RegisterService(&impl->service);
+  impl->server = builder.BuildAndStart();
+  if (impl->server == nullptr || impl->port == 0) {
+    return absl::UnavailableError("cannot listen on " + address +
+                                  " for gRPC: another program has it, or the host is not this "
+                                  "machine's; choose another with --grpc-address HOST:PORT");
+  }
+  impl->tick = std::make_unique<IdleTick>(*impl->server);
+  std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
+  server->SetServing(false);
+  return server;
+}
+
+int GrpcServer::port() const { return impl_->port; }
+
+void GrpcServer::SetServing(bool serving) {
+  impl_->health().SetServingStatus("", serving);
+  impl_->health().SetServingStatus(v1::EmbeddingService::service_full_name(), serving);
+}
+
+void GrpcServer::SetModelServing(const std::string& model, bool serving) {
+  impl_->health().SetServingStatus("linserve/" + model, serving);
+}
+
+void GrpcServer::Drain() {
+  impl_->health().SetServingStatus(false);
+  impl_->service.Drain();
+}
+
+void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
+  impl_->tick.reset();
+  impl_->server->Shutdown(deadline);
+  impl_->server->Wait();
+}
+
+}  // namespace linserve

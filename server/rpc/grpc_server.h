@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/repository.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+struct GrpcOptions {
+  std::string host = "127.0.0.1";
+  int port = 8500;  // 0: any free one
+  int64_t max_message_bytes = 64 << 20;
+  int64_t max_sequences_per_request = 16384;
+  int64_t max_requests_per_stream = 256;
+  int64_t chunk_bytes = 1 << 20;
+};
+
+// The gRPC side of a server: linserve.v1.EmbeddingService, grpc.health.v1.Health (for "", the
+// service's name and linserve/MODEL) and reflection. Starts NOT_SERVING.
+class GrpcServer {
+ public:
+  // `repository` and `metrics` must outlive the server. UNAVAILABLE if the address is taken.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcOptions& options,
+                                                           ModelRepository& repository,
+                                                           Metrics& metrics);
+
+  // Cancels what is left.
+  ~GrpcServer();
+
+  int port() const;
+
+  // What health checks say of the whole server, and of one model.
+  void SetServing(bool serving);
+  void SetModelServing(const std::string& model, bool serving);
+
+  // Ends streams as they fall idle; health turns to NOT_SERVING. The engines refuse new requests.
+  void Drain();
+
+  // Waits for open calls until `deadline`, then cancels them.
+  void Shutdown(std::chrono::system_clock::time_point deadline);
+
+ private:
+  struct Impl;
+  explicit GrpcServer(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace linserve

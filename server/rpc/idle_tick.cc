@@ -1,0 +1,54 @@
+#include "rpc/idle_tick.h"
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include <chrono>
+
+namespace linserve {
+namespace {
+
+constexpr std::chrono::milliseconds kPeriod(400);
+
+// One grpc.health.v1.Health/Check of "": an empty message, which needs no generated code.
+void CheckHealth(grpc::GenericStub& stub) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPeriod);
+  grpc::CompletionQueue queue;
+  const grpc::Slice empty;
+  const grpc::ByteBuffer request(&empty, 1);
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+}
+
+}  // namespace
+
+IdleTick::IdleTick(grpc::Server& server)
+    : thread_([this, channel = server.InProcessChannel({})] { Run(channel); }) {}
+
+IdleTick::~IdleTick() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.NotifyAll();
+  thread_.join();
+}
+
+void IdleTick::Run(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::GenericStub stub(channel);
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    lock.Unlock();
+    CheckHealth(stub);
+    lock.Lock();
+    if (!stopping_) stop_.WaitUntil(lock, std::chrono::steady_clock::now() + kPeriod);
+  }
+}
+
+}  // namespace linserve

@@ -1,0 +1,87 @@
+#include "rpc/outbox.h"
+
+#include <utility>
+
+namespace linserve {
+
+Outbox::Outbox(Hooks hooks, RpcMetrics& metrics) : hooks_(std::move(hooks)), metrics_(metrics) {}
+
+void Outbox::Push(ResultChunker answer) {
+  {
+    MutexLock lock(mutex_);
+    if (cancelled_ || finished_) return;
+    answers_.push_back(std::move(answer));
+  }
+  Pump();
+}
+
+void Outbox::FinishWhenEmpty(const grpc::Status& status) {
+  {
+    MutexLock lock(mutex_);
+    if (!final_status_) final_status_ = status;
+  }
+  Pump();
+}
+
+void Outbox::Cancel() {
+  std::deque<ResultChunker> dropped;  // destroyed without the lock: that may end requests
+  {
+    MutexLock lock(mutex_);
+    cancelled_ = true;
+    final_status_ = grpc::Status(grpc::StatusCode::CANCELLED, "the caller left");
+    dropped.swap(answers_);
+  }
+  Pump();
+}
+
+bool Outbox::cancelled() const {
+  MutexLock lock(mutex_);
+  return cancelled_;
+}
+
+void Outbox::Written(bool ok) {
+  metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
+  std::optional<ResultChunker> done;  // likewise destroyed without the lock
+  if (message_.last() || !ok) done.swap(current_);
+  {
+    MutexLock lock(mutex_);
+    writing_ = false;
+  }
+  if (ok) {
+    Pump();
+  } else {
+    Cancel();
+  }
+}
+
+void Outbox::Pump() {
+  std::optional<grpc::Status> finish;
+  std::optional<ResultChunker> unfinished;  // destroyed without the lock, too
+  {
+    MutexLock lock(mutex_);
+    if (writing_ || finished_) return;
+    if (!cancelled_ && (current_ || !answers_.empty())) {
+      writing_ = true;
+      if (!current_) {
+        current_ = std::move(answers_.front());
+        answers_.pop_front();
+      }
+    } else if (final_status_) {
+      finished_ = true;
+      finish = final_status_;
+      unfinished.swap(current_);
+    } else {
+      return;
+    }
+  }
+  if (finish) {
+    hooks_.finish(*finish);
+    return;
+  }
+  current_->Next(message_);
+  metrics_.Message(Direction::kSent, message_.ByteSizeLong());
+  write_start_ = std::chrono::steady_clock::now();
+  hooks_.write(&message_);
+}
+
+}  // namespace linserve

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "core/mutex.h"
+#include "linserve/v1/embedding.pb.h"
+#include "rpc/result_chunker.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+// The writing side of one call: at most one write in flight, the stream finished exactly once, and
+// nothing after that. Thread-safe. Callers keep the call alive during each method, since the
+// `finish` hook may end it.
+class Outbox {
+ public:
+  struct Hooks {
+    std::function<void(const v1::EmbedResponse*)> write;  // starts one; Written() is its end
+    std::function<void(const grpc::Status&)> finish;
+  };
+
+  // `metrics` must outlive the outbox.
+  Outbox(Hooks hooks, RpcMetrics& metrics);
+
+  // Queues an answer; dropped if the call is cancelled or finished.
+  void Push(ResultChunker answer);
+
+  // Ends the stream once all that was pushed is written. The first status counts.
+  void FinishWhenEmpty(const grpc::Status& status);
+
+  // The caller left: drops what is queued and ends the stream.
+  void Cancel();
+  bool cancelled() const;
+
+  // The write in flight ended; `ok` is false if the stream is broken.
+  void Written(bool ok);
+
+ private:
+  void Pump();
+
+  const Hooks hooks_;
+  RpcMetrics& metrics_;
+
+  mutable Mutex mutex_;
+  std::deque<ResultChunker> answers_ LINSERVE_GUARDED_BY(mutex_);
+  std::optional<grpc::Status> final_status_ LINSERVE_GUARDED_BY(mutex_);
+  bool cancelled_ LINSERVE_GUARDED_BY(mutex_) = false;
+  bool writing_ LINSERVE_GUARDED_BY(mutex_) = false;
+  bool finished_ LINSERVE_GUARDED_BY(mutex_) = false;
+
+  // Whoever set `writing_` owns these until Written() has cleared it.
+  std::optional<ResultChunker> current_;
+  v1::EmbedResponse message_;
+  std::chrono::steady_clock::time_point write_start_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,71 @@
+#include "rpc/result_chunker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/convert.h"
+
+namespace linserve {
+
+ResultChunker::ResultChunker(const ChunkOptions& options, size_t index, std::string sequence_id,
+                             absl::StatusOr<ItemResult> result, std::shared_ptr<void> keep_alive)
+    : options_(options),
+      index_(index),
+      sequence_id_(std::move(sequence_id)),
+      result_(std::move(result)),
+      keep_alive_(std::move(keep_alive)) {}
+
+ResultChunker ResultChunker::RequestFailed(const std::string& request_id,
+                                           const absl::Status& status,
+                                           std::shared_ptr<void> keep_alive) {
+  ChunkOptions options;
+  options.request_id = request_id;
+  ResultChunker chunker(options, 0, "", status, std::move(keep_alive));
+  chunker.request_failed_ = true;
+  return chunker;
+}
+
+void ResultChunker::Next(v1::EmbedResponse& message) {
+  message.Clear();
+  message.set_request_id(options_.request_id);
+  message.set_request_failed(request_failed_);
+  message.set_index(static_cast<uint32_t>(index_));
+  message.set_sequence_id(sequence_id_);
+  if (!result_.ok()) {
+    message.set_code(static_cast<int32_t>(result_.status().code()));
+    message.set_message(std::string(result_.status().message()));
+    message.set_last(true);
+    return;
+  }
+  FillRows(message);
+  if (result_->outputs.empty()) {
+    message.set_last(true);
+    ToMessage(result_->timing, *message.mutable_timing());
+  }
+}
+
+void ResultChunker::FillRows(v1::EmbedResponse& message) {
+  message.set_tokens(static_cast<uint64_t>(result_->tokens));
+  const auto output = result_->outputs.begin();
+  const Tensor& tensor = output->second;
+  message.set_output(output->first);
+  // A pooled vector is one row without a row axis.
+  const bool pooled = tensor.shape().size() < 2;
+  const int64_t rows = pooled ? 1 : tensor.shape()[0];
+  message.set_total_rows(static_cast<uint64_t>(rows));
+  message.set_row_offset(static_cast<uint64_t>(row_));
+  const int64_t row_bytes =
+      std::max<int64_t>(1, static_cast<int64_t>(tensor.byte_size()) / std::max<int64_t>(1, rows));
+  int64_t count = options_.rows_per_chunk;
+  if (count == 0) count = options_.chunk_bytes / row_bytes;
+  count = std::max<int64_t>(1, std::min(count, options_.max_bytes / row_bytes));
+  const int64_t end = std::min(rows, row_ + count);
+  ToMessage(pooled ? tensor : tensor.Rows(row_, end), *message.mutable_rows());
+  row_ = end;
+  if (row_ == rows) {
+    result_->outputs.erase(output);
+    row_ = 0;
+  }
+}
+
+}  // namespace linserve

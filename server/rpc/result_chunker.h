@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/item.h"
+#include "linserve/v1/embedding.pb.h"
+
+namespace linserve {
+
+// How the results of one request become messages.
+struct ChunkOptions {
+  std::string request_id;
+  int64_t rows_per_chunk = 0;  // 0: as many as make about `chunk_bytes`
+  int64_t chunk_bytes = 1 << 20;
+  int64_t max_bytes = 64 << 20;  // of the rows of one message, whatever was asked for
+};
+
+// The answer of one sequence (or of a request that failed as a whole), message by message, so that
+// only the one being written is ever serialised. Keeps `keep_alive` until it is destroyed.
+class ResultChunker {
+ public:
+  ResultChunker(const ChunkOptions& options, size_t index, std::string sequence_id,
+                absl::StatusOr<ItemResult> result, std::shared_ptr<void> keep_alive);
+
+  // A request that failed as a whole.
+  static ResultChunker RequestFailed(const std::string& request_id, const absl::Status& status,
+                                     std::shared_ptr<void> keep_alive);
+
+  // Makes the next message; the last one has `last` set. REQUIRES: that was not made yet.
+  void Next(v1::EmbedResponse& message);
+
+ private:
+  void FillRows(v1::EmbedResponse& message);
+
+  ChunkOptions options_;
+  size_t index_;
+  std::string sequence_id_;
+  absl::StatusOr<ItemResult> result_;
+  std::shared_ptr<void> keep_alive_;
+  bool request_failed_ = false;
+  int64_t row_ = 0;  // the next one of the first output that is left
+};
+
+}  // namespace linserve
