@@ -1,0 +1,98 @@
+#include "config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace linserve {
+namespace {
+
+std::string VariableName(const std::string& option) {
+  std::string name = "LINSERVE_" + option;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return name;
+}
+
+absl::Status ReadFile(const std::string& path, OptionTable& table) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError("cannot read the configuration file " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  try {
+    return table.SetAll(nlohmann::json::parse(text.str(), nullptr, /*allow_exceptions=*/true,
+                                              /*ignore_comments=*/true),
+                        path);
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(path + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+void Config::Bind(OptionTable& table) {
+  table.Text("model_repository", model_repository,
+             "Directory of model directories, NAME/VERSION/... or NAME/...");
+  table.Text("grpc_address", grpc_address, "HOST:PORT of the gRPC services; port 0: any free one");
+  table.Text("http_address", http_address,
+             "HOST:PORT of /metrics, /livez, /readyz and the status page");
+  table.Text(
+      "device", device,
+      "Where models compute: auto or cpu; cuda:N needs a build with CUDA, which this is not");
+  table.Integer("max_message_bytes", max_message_bytes, 1024, (int64_t{1} << 31) - 1,
+                "The largest gRPC message, either way");
+  table.Integer("max_sequences_per_request", max_sequences_per_request, 1, 1 << 20,
+                "More in one request are refused with INVALID_ARGUMENT");
+  table.Integer("max_requests_per_stream", max_requests_per_stream, 1, 1 << 20,
+                "Requests in flight on one EmbedStream; past it, reading pauses");
+  table.Integer("chunk_bytes", chunk_bytes, 1024, 64 << 20,
+                "Rows of a long result are sent in messages of about this size");
+  table.Number("drain_timeout_seconds", drain_timeout_seconds, 0, 3600,
+               "How long accepted requests may take after SIGTERM");
+  table.Choice("log_format", log_format, {"human", "json"}, "One line an event, either way");
+  table.Choice("log_level", log_level, {"debug", "info", "warning", "error"},
+               "debug logs every request");
+  serving.Bind(table);
+}
+
+absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,
+                        OptionTable& table) {
+  if (!path.empty()) {
+    if (absl::Status status = ReadFile(path, table); !status.ok()) return status;
+  }
+  for (const OptionTable::Description& option : table.Describe()) {
+    const std::string variable = VariableName(option.name);
+    const char* value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): at start
+    if (value == nullptr) continue;
+    absl::Status status = table.SetText(option.name, value, "variable " + variable);
+    if (!status.ok()) return status;
+  }
+  for (const auto& [name, value] : flags) {
+    if (absl::Status status = table.SetText(name, value, "command line"); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SplitAddress(const std::string& option, const std::string& address, std::string& host,
+                          int& port) {
+  const size_t colon = address.rfind(':');
+  if (colon != std::string::npos) {
+    const char* begin = address.data() + colon + 1;
+    const char* end = address.data() + address.size();
+    const auto parsed = std::from_chars(begin, end, port);
+    if (parsed.ec == std::errc() && parsed.ptr == end && port >= 0 && port <= 65535) {
+      host = address.substr(0, colon);
+      if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError("\"" + option + "\" is \"" + address +
+                                    "\", expected HOST:PORT, for example 127.0.0.1:8500");
+}
+
+}  // namespace linserve

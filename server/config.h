@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/options.h"
+#include "engine/serving_options.h"
+
+namespace linserve {
+
+// Everything that `linserve serve` can be told. Filled, in rising order of precedence, from these
+// defaults, the configuration file, LINSERVE_* variables and flags.
+struct Config {
+  std::string model_repository = "models";
+  std::string grpc_address = "127.0.0.1:8500";
+  std::string http_address = "127.0.0.1:8080";
+  std::string device = "auto";
+  int64_t max_message_bytes = 64 << 20;
+  int64_t max_sequences_per_request = 16384;
+  int64_t max_requests_per_stream = 256;
+  int64_t chunk_bytes = 1 << 20;
+  double drain_timeout_seconds = 30;
+  std::string log_format = "human";
+  std::string log_level = "info";
+  ServingOptions serving;
+
+  void Bind(OptionTable& table);
+};
+
+// Applies a configuration file (JSON with comments; every key an option of the table), then
+// LINSERVE_<OPTION> variables, then `flags` (by option name). An empty path: no file.
+absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,
+                        OptionTable& table);
+
+// "HOST:PORT" in its parts; INVALID_ARGUMENT names the option.
+absl::Status SplitAddress(const std::string& option, const std::string& address, std::string& host,
+                          int& port);
+
+}  // namespace linserve

@@ -1,0 +1,51 @@
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands.h"
+#include "models/model_loader.h"
+
+namespace linserve {
+namespace {
+
+struct Arguments {
+  std::string architecture;
+  std::string params;
+  std::string output;
+  uint64_t seed = 0;
+};
+
+int Init(const Arguments& arguments) {
+  absl::Status status =
+      InitModel(arguments.architecture, arguments.params, arguments.seed, arguments.output);
+  if (!status.ok()) return Fail(std::string(status.message()));
+  std::printf("wrote %s/config.json and %s/model.safetensors\n", arguments.output.c_str(),
+              arguments.output.c_str());
+  return 0;
+}
+
+}  // namespace
+
+void AddInitCommand(CLI::App& app, ChosenCommand& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "init", "Write a model directory with seeded random weights, to measure before training");
+  std::string known = "Architectures:\n";
+  for (const std::string& name : Architectures()) known += "  " + name + "\n";
+  command->footer(
+      known +
+      "Example:\n"
+      "  linserve init --architecture linformer.Linformer --seed 1 --output my-model \\\n"
+      "      --params '{\"dim\": 64, \"seq_len\": 512, \"depth\": 2, \"k\": 64}'\n");
+  command->add_option("--architecture", arguments->architecture, "Python package and class")
+      ->required();
+  command->add_option("--params", arguments->params, "Constructor arguments, a JSON object")
+      ->required();
+  command->add_option("--output", arguments->output, "Directory to write")->required();
+  command->add_option("--seed", arguments->seed, "The same seed gives the same weights")
+      ->capture_default_str();
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Init(*arguments); }; });
+}
+
+}  // namespace linserve

@@ -1,0 +1,103 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "commands.h"
+#include "models/model_loader.h"
+
+namespace linserve {
+namespace {
+
+struct Arguments {
+  std::string model;
+  bool all = false;
+  bool json = false;
+};
+
+std::string KindOf(const InputSpec& input) {
+  switch (input.kind) {
+    case InputKind::kFloat:
+      return "float";
+    case InputKind::kToken:
+      return "token ids below " + std::to_string(input.vocabulary);
+    case InputKind::kMask:
+      return "mask";
+  }
+  return "";
+}
+
+void PrintText(const ModelReport& report, bool all) {
+  const Signature& signature = report.info.signature;
+  std::printf("architecture   %s\n", report.info.architecture.c_str());
+  std::printf("parameters     %lld in %zu tensors\n",
+              static_cast<long long>(report.info.parameters), report.parameters.size());
+  std::printf("memory         %.1f MiB in f32, %.1f MiB in bf16\n",
+              static_cast<double>(report.info.bytes) / (1 << 20),
+              static_cast<double>(report.info.bytes) / (2 << 20));
+  std::printf("compute        %.3f MFLOP a token, at a length of %lld, all outputs\n",
+              report.flops_per_token / 1e6, static_cast<long long>(report.length));
+  for (const InputSpec& input : signature.inputs) {
+    std::printf("input          %s %s, %s%s\n", input.name.c_str(), ToString(input.axes).c_str(),
+                KindOf(input).c_str(), input.optional ? ", optional" : "");
+  }
+  for (size_t i = 0; i < signature.outputs.size(); ++i) {
+    std::printf("output         %s %s%s\n", signature.outputs[i].name.c_str(),
+                ToString(signature.outputs[i].axes).c_str(), i == 0 ? " (default)" : "");
+  }
+  for (const LengthLimit& limit : signature.limits) {
+    std::printf("limit          %c <= %lld%s\n", limit.letter,
+                static_cast<long long>(limit.longest),
+                limit.unless_input.empty() ? "" : (" without " + limit.unless_input).c_str());
+  }
+  if (all) {
+    for (const ModelReport::Row& row : report.parameters) {
+      std::printf("tensor         %s %s\n", row.name.c_str(), ToString(row.shape).c_str());
+    }
+  }
+  if (!report.stripped_prefix.empty()) {
+    std::printf("prefix         \"%s\" removed from every name\n", report.stripped_prefix.c_str());
+  }
+  std::printf("checkpoint     %s%s\n",
+              report.difference.empty() ? "fits the configuration" : "DOES NOT FIT:",
+              report.difference.c_str());
+}
+
+nlohmann::json ToJson(const ModelReport& report) {
+  nlohmann::json tensors = nlohmann::json::object();
+  for (const ModelReport::Row& row : report.parameters) tensors[row.name] = row.shape;
+  return {{"architecture", report.info.architecture},
+          {"parameters", report.info.parameters},
+          {"bytes", report.info.bytes},
+          {"flops_per_token", report.flops_per_token},
+          {"length", report.length},
+          {"tensors", tensors},
+          {"stripped_prefix", report.stripped_prefix},
+          {"difference", report.difference}};
+}
+
+int Inspect(const Arguments& arguments) {
+  auto report = InspectModel(arguments.model);
+  if (!report.ok()) return Fail(std::string(report.status().message()));
+  if (arguments.json) {
+    std::printf("%s\n", ToJson(*report).dump(2).c_str());
+  } else {
+    PrintText(*report, arguments.all);
+  }
+  return report->difference.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App& app, ChosenCommand& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show a model's size, cost, inputs and outputs, and whether its tensors fit");
+  command->add_option("--model", arguments->model, "A model directory")->required();
+  command->add_flag("--tensors", arguments->all,
+                    "List every tensor that the configuration asks for");
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Inspect(*arguments); }; });
+}
+
+}  // namespace linserve

@@ -1,0 +1,67 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+
+#include "commands.h"
+#include "version.h"
+
+namespace linserve {
+
+int Fail(const std::string& message) {
+  std::fprintf(stderr, "linserve: %s\n", message.c_str());
+  return 1;
+}
+
+namespace {
+
+// OpenMP's threads spin by default while they wait for each other, which costs a product many
+// times its own time as soon as anything else wants a processor. libgomp reads the variable when it
+// is loaded, before main(), so the program starts once more with it.
+void WaitWithoutSpinning(char** argv) {
+  // NOLINTBEGIN(concurrency-mt-unsafe): no other thread runs yet
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
+  // NOLINTEND(concurrency-mt-unsafe)
+  // By its path, so that the process keeps its name; a failure leaves the default.
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv(program.c_str(), argv);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Serves linear-time attention transformers over gRPC: the weights and numbers of the Python "
+      "packages, without Python.");
+  app.footer(
+      "Examples:\n"
+      "  linserve init --architecture linformer.LinformerLM \\\n"
+      "      --params '{\"num_tokens\": 256, \"dim\": 64, \"seq_len\": 512, \"depth\": 2}' \\\n"
+      "      --output models/tiny\n"
+      "  linserve inspect --model models/tiny\n"
+      "  linserve serve --model-repository models\n");
+  app.set_version_flag("--version", std::string("linserve ") + kVersion + " (" + kCommit + ")");
+  app.require_subcommand(1);
+  ChosenCommand chosen;
+  AddServeCommand(app, chosen);
+  AddRunCommand(app, chosen);
+  AddInitCommand(app, chosen);
+  AddInspectCommand(app, chosen);
+  CLI11_PARSE(app, argc, argv);
+  return chosen();
+}
+
+}  // namespace
+}  // namespace linserve
+
+int main(int argc, char** argv) {
+  linserve::WaitWithoutSpinning(argv);
+  try {
+    return linserve::Main(argc, argv);
+  } catch (const std::exception& error) {
+    return linserve::Fail(error.what());
+  }
+}

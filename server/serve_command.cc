@@ -1,0 +1,80 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "commands.h"
+#include "config.h"
+#include "server.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+struct Arguments {
+  Config config;
+  OptionTable table;
+  std::string file;
+  bool print = false;
+  std::map<std::string, std::string> flags;
+};
+
+std::string FlagName(std::string option) {
+  for (char& c : option) {
+    if (c == '_') c = '-';
+  }
+  return "--" + option;
+}
+
+// The effective configuration, one `"name": value` a line.
+void Print(const OptionTable& table) {
+  const char* separator = "{\n";
+  for (const OptionTable::Description& option : table.Describe()) {
+    std::printf("%s  \"%s\": %s", separator, option.name.c_str(), option.current.c_str());
+    separator = ",\n";
+  }
+  std::printf("\n}\n");
+}
+
+int Serve(Arguments& arguments) {
+  absl::Status status = ReadConfig(arguments.file, arguments.flags, arguments.table);
+  if (!status.ok()) return Fail(std::string(status.message()));
+  if (arguments.print) {
+    Print(arguments.table);
+    return 0;
+  }
+  status = RunServer(arguments.config);
+  return status.ok() ? 0 : Fail(std::string(status.message()));
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, ChosenCommand& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  arguments->config.Bind(arguments->table);
+  CLI::App* command =
+      app.add_subcommand("serve", "Serve the models of a repository over gRPC until SIGTERM");
+  command->footer(
+      "Every option may also stand in the configuration file (with _ for -), or in a variable:\n"
+      "--max-batch-tokens is \"max_batch_tokens\" and LINSERVE_MAX_BATCH_TOKENS. Flags win over\n"
+      "variables, variables over the file. A model's config.json may override the options from\n"
+      "--padding on for itself, in its \"serving\" object.\n\n"
+      "Example:\n"
+      "  linserve serve --config deploy/linserve.json --model-repository models\n");
+  command->add_option("--config", arguments->file, "Configuration file: JSON, comments allowed");
+  command->add_flag("--print-config", arguments->print,
+                    "Print the configuration that results, and exit");
+  for (const OptionTable::Description& option : arguments->table.Describe()) {
+    const std::string help = option.help + " [" + option.current + "]";
+    command
+        ->add_option_function<std::string>(
+            FlagName(option.name),
+            [arguments = arguments.get(), name = option.name](const std::string& value) {
+              arguments->flags[name] = value;
+            },
+            help)
+        ->type_name("");
+  }
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Serve(*arguments); }; });
+}
+
+}  // namespace linserve
