@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/item.h"
+#include "core/signature.h"
+#include "core/tensor.h"
+
+namespace linserve {
+
+// One sequence of a call; its id is echoed in its result.
+struct NamedSequence {
+  std::string id;
+  TensorMap inputs;
+};
+
+// One request of one or many sequences.
+struct EmbedCall {
+  std::string model;    // empty: the only model that the server has
+  int64_t version = 0;  // 0: the latest
+  OutputOptions options;
+  uint32_t rows_per_chunk = 0;  // 0: the server's choice
+  std::vector<NamedSequence> sequences;
+  std::string request_id;  // EmbedStream: empty lets the stream choose one
+};
+
+// What became of one sequence. `outputs` is empty unless `status` is OK.
+struct SequenceResult {
+  size_t index = 0;  // its place in EmbedCall::sequences
+  std::string id;
+  absl::Status status;
+  TensorMap outputs;
+  int64_t tokens = 0;  // the sequence's true length
+  Timing timing;
+};
+
+// The end of one request: its status as a whole and, if that is OK, a result for each of its
+// sequences in the order of EmbedCall::sequences.
+using EmbedCallback = std::function<void(absl::Status, std::vector<SequenceResult>)>;
+
+// A model as the server describes it.
+struct ModelDescription {
+  std::string name;
+  int64_t version = 0;
+  std::string architecture;
+  std::string state;  // "LOADING", "READY", "DRAINING"
+  Signature signature;
+  int64_t parameters = 0;
+  std::string dtype;
+  std::string padding;
+};
+
+enum class HealthState : uint8_t { kUnknown, kServing, kNotServing, kServiceUnknown };
+
+// "UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"
+const char* Name(HealthState state);
+
+}  // namespace linserve

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/embedding_client.h"
+
+namespace linserve {
+
+// Options of every subcommand.
+struct GlobalOptions {
+  std::string target = ClientOptions().target;
+  double timeout_s = 30;
+
+  ClientOptions ToClientOptions() const;
+};
+
+// What the chosen subcommand does; returns the exit code.
+using Command = std::function<int()>;
+
+// Each adds its subcommand to `app`; parsing the command line that names it sets `command`.
+// `globals` and `command` must outlive `app`.
+void AddEmbedCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
+void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
+void AddModelsCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
+void AddHealthCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
+
+// Writes "linserve-client: CODE: message" to standard error and returns exit code 1.
+int Fail(const absl::Status& status);
+
+// Options that embed and load share: what is asked of which model.
+struct ModelChoice {
+  std::string model;
+  int64_t version = 0;
+  std::string pooling = "mean";
+  bool normalize = false;
+  std::string dtype = "f32";
+  std::vector<std::string> outputs;
+
+  void AddTo(CLI::App& app);
+  OutputOptions ToOutputOptions() const;
+};
+
+}  // namespace linserve

@@ -1,0 +1,113 @@
+#include "client/embed_call_reactor.h"
+
+#include <optional>
+#include <utility>
+
+#include "client/grpc_status.h"
+#include "client/result_assembler.h"
+#include "client/wire.h"
+
+namespace linserve {
+namespace {
+
+class EmbedReactor final : public PendingCall, public grpc::ClientReadReactor<v1::EmbedResponse> {
+ public:
+  EmbedReactor(AsyncCalls& calls, const PreparedCall& call, EmbedCallback done)
+      : calls_(calls),
+        call_(call),
+        assembler_(static_cast<size_t>(message().sequences_size())),
+        results_(static_cast<size_t>(message().sequences_size())),
+        done_(std::move(done)) {}
+
+  void Start(v1::EmbeddingService::Stub& stub, std::chrono::system_clock::time_point deadline) {
+    context_->set_deadline(deadline);
+    stub.async()->Embed(&*context_, &message(), this);
+    StartRead(&response_);
+    StartCall();
+  }
+
+  void Cancel() override {
+    std::lock_guard lock(mutex_);
+    if (context_) context_->TryCancel();
+  }
+
+ private:
+  const v1::EmbedRequest& message() const { return call_.request().message; }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    broken_ = Take(std::move(response_));
+    if (!broken_.ok()) return Cancel();
+    response_.Clear();
+    StartRead(&response_);
+  }
+
+  absl::Status Take(v1::EmbedResponse&& response) {
+    auto chunk = DecodeChunk(std::move(response));
+    if (!chunk.ok()) return chunk.status();
+    auto result = assembler_.Add(*std::move(chunk));
+    if (!result.ok()) return result.status();
+    if (std::optional<SequenceResult>& complete = *result) {
+      const size_t index = complete->index;
+      results_[index] = *std::move(complete);
+    }
+    return absl::OkStatus();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    absl::Status end = broken_.ok() ? ToAbsl(status) : broken_;
+    if (end.ok() && !assembler_.complete()) {
+      end = absl::InternalError("the call ended without a result for every sequence");
+    }
+    if (!end.ok()) results_.clear();
+    {
+      std::lock_guard lock(mutex_);
+      context_.reset();
+    }
+    done_(std::move(end), std::move(results_));
+    calls_.Remove(this);
+  }
+
+  AsyncCalls& calls_;
+  PreparedCall call_;
+  std::mutex mutex_;  // guards that context_ is there while it is used
+  std::optional<grpc::ClientContext> context_{std::in_place};
+  v1::EmbedResponse response_;
+  ResultAssembler assembler_;
+  std::vector<SequenceResult> results_;
+  absl::Status broken_;
+  EmbedCallback done_;
+};
+
+}  // namespace
+
+AsyncCalls::~AsyncCalls() {
+  std::unique_lock lock(mutex_);
+  for (const auto& [place, call] : calls_) call->Cancel();
+  removed_.wait(lock, [this] { return calls_.empty(); });
+}
+
+std::shared_ptr<PendingCall> AsyncCalls::Start(v1::EmbeddingService::Stub& stub,
+                                               const PreparedCall& call,
+                                               std::chrono::system_clock::time_point deadline,
+                                               EmbedCallback done) {
+  auto reactor = std::make_shared<EmbedReactor>(*this, call, std::move(done));
+  {
+    std::lock_guard lock(mutex_);
+    calls_[reactor.get()] = reactor;
+  }
+  reactor->Start(stub, deadline);
+  return reactor;
+}
+
+void AsyncCalls::Remove(PendingCall* call) {
+  std::shared_ptr<PendingCall> removed;
+  std::lock_guard lock(mutex_);
+  const auto place = calls_.find(call);
+  removed = std::move(place->second);
+  calls_.erase(place);
+  // Under the lock, since this object may be destroyed as soon as the last call is removed.
+  if (calls_.empty()) removed_.notify_all();
+}
+
+}  // namespace linserve

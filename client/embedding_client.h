@@ -1,0 +1,88 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/backoff.h"
+#include "client/calls.h"
+#include "client/embed_stream.h"
+
+namespace linserve {
+
+struct ClientOptions {
+  // Anything that gRPC resolves: "host:port", "dns:///name:port", "unix:/path".
+  std::string target = "127.0.0.1:8500";
+  // Of one call, over all of its attempts.
+  std::chrono::milliseconds timeout{30000};
+  // 1: never try again.
+  int max_attempts = 4;
+  BackoffOptions backoff;
+  // Of one message, both ways.
+  int max_message_bytes = 64 * 1024 * 1024;
+};
+
+// A call that EmbedAsync() has started. Dropping it does not stop the call.
+class PendingCall {
+ public:
+  virtual ~PendingCall() = default;
+  // The callback then gets CANCELLED, unless the call has ended. Thread-safe.
+  virtual void Cancel() = 0;
+};
+
+// A call in the form in which it is sent, to be sent many times at no further cost.
+class PreparedCall {
+ public:
+  struct Request;
+  explicit PreparedCall(const EmbedCall& call);
+
+  const Request& request() const { return *request_; }
+
+ private:
+  std::shared_ptr<const Request> request_;
+};
+
+// The client of one server, on one connection of its own. Thread-safe. Calls are tried again when
+// the server is UNAVAILABLE, never past their deadline.
+class EmbeddingClient {
+ public:
+  explicit EmbeddingClient(ClientOptions options = {});
+  // Cancels the asynchronous calls in flight and waits for their callbacks. Never from a callback.
+  ~EmbeddingClient();
+
+  // Hands over each result as soon as it is complete, in any order, on the calling thread. A fault
+  // of one sequence is a result with a status. If the call as a whole fails, the sequences that
+  // have not been handed over by then never are. An attempt sends again only the sequences without
+  // a result.
+  absl::Status Embed(const EmbedCall& call, const std::function<void(SequenceResult)>& on_result);
+
+  // All results, in the order of the sequences; the call's status if it failed as a whole.
+  absl::StatusOr<std::vector<SequenceResult>> Embed(const EmbedCall& call);
+
+  // Never blocks and never tries again. `done` is called exactly once, on a thread of gRPC, which
+  // it must not block.
+  std::shared_ptr<PendingCall> EmbedAsync(const PreparedCall& call, EmbedCallback done);
+  std::shared_ptr<PendingCall> EmbedAsync(const EmbedCall& call, EmbedCallback done);
+
+  // A new stream on this client's connection, without a deadline.
+  std::unique_ptr<EmbedStream> OpenStream();
+
+  absl::StatusOr<std::vector<ModelDescription>> ListModels();
+  absl::StatusOr<ModelDescription> GetModel(const std::string& model, int64_t version = 0);
+
+  // Of the server as a whole, or of one of its services.
+  absl::StatusOr<HealthState> Health(const std::string& service = "");
+
+  const ClientOptions& options() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,186 @@
+#include "client/load_generator.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "client/arrivals.h"
+
+namespace linserve {
+namespace {
+
+// How late the wish to stop may be noticed.
+constexpr std::chrono::milliseconds kPoll{50};
+
+// Processor time of all threads so far.
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+uint64_t Nanoseconds(std::chrono::nanoseconds time) {
+  return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
+}
+
+}  // namespace
+
+LoadGenerator::LoadGenerator(const LoadOptions& options, SendRequest send)
+    : options_(options), send_(std::move(send)) {}
+
+LoadReport LoadGenerator::Run(const std::atomic<bool>& stop) {
+  start_ = Clock::now();
+  measure_from_ = start_ + options_.warmup;
+  measure_until_ =
+      options_.requests > 0 ? Clock::time_point::max() : measure_from_ + options_.duration;
+  if (options_.rate > 0) {
+    RunOpenLoop(stop);
+  } else {
+    RunClosedLoop(stop);
+  }
+  WaitForAnswers(stop);
+  Finish(stop);
+  return report_;
+}
+
+void LoadGenerator::RunClosedLoop(const std::atomic<bool>& stop) {
+  for (size_t i = 0; i < options_.concurrency; ++i) Send(Clock::now());
+  SleepUntil(measure_from_, stop);
+}
+
+void LoadGenerator::RunOpenLoop(const std::atomic<bool>& stop) {
+  // The kernel may otherwise wake this thread 50 microseconds late to save power.
+  prctl(PR_SET_TIMERSLACK, 1);
+  PoissonArrivals arrivals(options_.rate, options_.seed);
+  while (true) {
+    const Clock::time_point intended = start_ + arrivals.Next();
+    if (!Due(intended) || !SleepUntil(intended, stop)) return;
+    Send(intended);
+  }
+}
+
+// False if the load is to stop. Notes the processor time when it comes to the measurement.
+bool LoadGenerator::SleepUntil(Clock::time_point time, const std::atomic<bool>& stop) {
+  while (!stop) {
+    const auto now = Clock::now();
+    if (!cpu_at_start_ && now >= measure_from_) cpu_at_start_ = CpuSeconds();
+    if (now >= time) return true;
+    const auto mark = cpu_at_start_ ? time : std::min(time, measure_from_);
+    std::this_thread::sleep_until(std::min(mark, now + kPoll));
+  }
+  return false;
+}
+
+void LoadGenerator::WaitForAnswers(const std::atomic<bool>& stop) {
+  std::unique_lock lock(mutex_);
+  const auto none_left = [this] { return in_flight_.empty(); };
+  while (!answered_.wait_for(lock, kPoll, none_left)) {
+    if (!stop || stopped_) continue;
+    stopped_ = true;
+    lock.unlock();
+    CancelAll();
+    lock.lock();
+  }
+}
+
+void LoadGenerator::CancelAll() {
+  std::vector<std::shared_ptr<PendingCall>> calls;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [n, call] : in_flight_) calls.push_back(call);
+  }
+  for (const auto& call : calls) {
+    if (call) call->Cancel();
+  }
+}
+
+bool LoadGenerator::Due(Clock::time_point intended) const {
+  std::lock_guard lock(mutex_);
+  const bool enough = options_.requests > 0 && measured_ >= options_.requests;
+  return !stopped_ && !enough && intended < measure_until_;
+}
+
+void LoadGenerator::Send(Clock::time_point intended) {
+  std::unique_lock lock(mutex_);
+  // Asked again under this lock, since several answers may want to send the last request.
+  if (options_.requests > 0 && measured_ >= options_.requests) return;
+  const uint64_t n = next_++;
+  const bool measured = intended >= measure_from_;
+  if (measured) ++measured_;
+  if (options_.rate > 0 && in_flight_.size() >= options_.max_in_flight) {
+    ++progress_.failed;
+    if (measured) {
+      report_.Record(
+          absl::ResourceExhaustedError("the client has " + std::to_string(options_.max_in_flight) +
+                                       " requests in flight and sends no more"),
+          {});
+    }
+    return;
+  }
+  in_flight_.try_emplace(n);
+  lock.unlock();
+  const auto sent = Clock::now();
+  auto call = send_(n, [this, n, intended, sent, measured](
+                           const absl::Status& status, const std::vector<SequenceResult>& results) {
+    OnAnswer(n, intended, sent, measured, status, results);
+  });
+  lock.lock();
+  // The answer may be there already, and so may the wish to stop, which has missed this call.
+  const bool cancel = stopped_;
+  if (auto place = in_flight_.find(n); place != in_flight_.end()) place->second = call;
+  lock.unlock();
+  if (cancel && call) call->Cancel();
+}
+
+void LoadGenerator::OnAnswer(uint64_t n, Clock::time_point intended, Clock::time_point sent,
+                             bool measured, const absl::Status& status,
+                             const std::vector<SequenceResult>& results) {
+  const auto now = Clock::now();
+  {
+    std::lock_guard lock(mutex_);
+    ++(status.ok() ? progress_.answered : progress_.failed);
+    if (measured && !stopped_) {
+      last_answer_ = now;
+      report_.Record(status, results);
+      report_.send_lag.Record(Nanoseconds(sent - intended));
+      if (status.ok()) {
+        report_.latency.Record(Nanoseconds(now - intended));
+        report_.service.Record(Nanoseconds(now - sent));
+      }
+    }
+  }
+  // Before this one is taken off the list, which must not look empty in between.
+  if (options_.rate <= 0 && Due(now)) Send(now);
+  std::lock_guard lock(mutex_);
+  in_flight_.erase(n);
+  if (in_flight_.empty()) answered_.notify_all();
+}
+
+void LoadGenerator::Finish(const std::atomic<bool>& stop) {
+  const double cpu_now = CpuSeconds();
+  std::lock_guard lock(mutex_);
+  const Clock::time_point end = stopped_ ? Clock::now() : last_answer_;
+  report_.seconds = std::max(std::chrono::duration<double>(end - measure_from_).count(), 0.0);
+  report_.client_cpu_seconds = cpu_at_start_ ? cpu_now - *cpu_at_start_ : 0;
+  report_.client_cpus = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  report_.open_loop = options_.rate > 0;
+  report_.interrupted = stop;
+}
+
+LoadProgress LoadGenerator::progress() const {
+  std::lock_guard lock(mutex_);
+  LoadProgress progress = progress_;
+  progress.in_flight = in_flight_.size();
+  progress.elapsed = Clock::now() - start_;
+  progress.warming_up = Clock::now() < measure_from_;
+  return progress;
+}
+
+}  // namespace linserve

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "client/calls.h"
+#include "client/embedding_client.h"
+#include "client/load_report.h"
+
+namespace linserve {
+
+struct LoadOptions {
+  // Requests a second, sent at the times of a Poisson process whatever the answers do (open loop).
+  // 0: closed loop.
+  double rate = 0;
+  // Closed loop: requests always in flight; the answer to one sends the next.
+  size_t concurrency = 8;
+  // Of the measurement, unless `requests` ends it.
+  std::chrono::nanoseconds duration = std::chrono::seconds(10);
+  uint64_t requests = 0;  // to measure; 0: by duration
+  // Time before the measurement, with the same load.
+  std::chrono::nanoseconds warmup = std::chrono::seconds(1);
+  uint64_t seed = 1;
+  // Open loop: a request that would be one more counts as failed with RESOURCE_EXHAUSTED.
+  size_t max_in_flight = 10000;
+};
+
+struct LoadProgress {
+  std::chrono::nanoseconds elapsed{0};
+  bool warming_up = true;
+  uint64_t answered = 0;
+  uint64_t failed = 0;
+  size_t in_flight = 0;
+};
+
+// Starts request `n` without blocking. `done` must be called exactly once, on another thread.
+using SendRequest = std::function<std::shared_ptr<PendingCall>(uint64_t n, EmbedCallback done)>;
+
+// Sends requests and measures the answers to those that were due within the measurement.
+class LoadGenerator {
+ public:
+  LoadGenerator(const LoadOptions& options, SendRequest send);
+
+  // Once. Returns when every request has been answered. As soon as `stop` is set, nothing more is
+  // sent, and what is in flight is cancelled and not measured.
+  LoadReport Run(const std::atomic<bool>& stop);
+
+  LoadProgress progress() const;  // thread-safe
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void RunClosedLoop(const std::atomic<bool>& stop);
+  void RunOpenLoop(const std::atomic<bool>& stop);
+  bool SleepUntil(Clock::time_point time, const std::atomic<bool>& stop);
+  void WaitForAnswers(const std::atomic<bool>& stop);
+  void CancelAll();
+  bool Due(Clock::time_point intended) const;
+  void Send(Clock::time_point intended);
+  void OnAnswer(uint64_t n, Clock::time_point intended, Clock::time_point sent, bool measured,
+                const absl::Status& status, const std::vector<SequenceResult>& results);
+  void Finish(const std::atomic<bool>& stop);
+
+  const LoadOptions options_;
+  const SendRequest send_;
+  Clock::time_point start_;
+  Clock::time_point measure_from_;
+  Clock::time_point measure_until_;
+  std::optional<double> cpu_at_start_;  // processor time when the measurement began
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable answered_;
+  std::unordered_map<uint64_t, std::shared_ptr<PendingCall>> in_flight_;
+  uint64_t next_ = 0;
+  uint64_t measured_ = 0;
+  bool stopped_ = false;
+  Clock::time_point last_answer_;
+  LoadProgress progress_;
+  LoadReport report_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/calls.h"
+#include "client/lengths.h"
+
+namespace linserve {
+
+struct LoadInputOptions {
+  OutputOptions options;
+  size_t requests = 256;         // to be used in turn
+  size_t sequences = 1;          // of one request
+  size_t max_bytes = 256 << 20;  // of all requests: fewer are made if they are large
+  uint64_t seed = 1;
+};
+
+// Requests of random inputs that `model` takes: tokens uniform in its vocabulary, floats normal,
+// masks all true, lengths drawn for each lettered axis; optional inputs are left out.
+// INVALID_ARGUMENT if a length could be more than the model takes.
+absl::StatusOr<std::vector<EmbedCall>> MakeLoadCalls(const ModelDescription& model,
+                                                     const LengthDistribution& lengths,
+                                                     const LoadInputOptions& options);
+
+}  // namespace linserve

@@ -1,0 +1,169 @@
+#include "client/load_report.h"
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "client/table.h"
+
+namespace linserve {
+namespace {
+
+constexpr std::array<std::pair<const char*, double>, 5> kQuantiles = {
+    {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}};
+
+constexpr uint64_t kMaxSendLagNs = 1'000'000;
+constexpr double kMaxCpuShare = 0.8;
+
+double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
+
+double Over(double amount, double count) { return count > 0 ? amount / count : 0; }
+
+std::string Number(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+void AddRow(const std::string& name, const Histogram& histogram, Table& table) {
+  std::vector<std::string> cells = {name, Number(Milliseconds(histogram.mean()), 3)};
+  for (const auto& [label, fraction] : kQuantiles) {
+    cells.push_back(Number(Milliseconds(static_cast<double>(histogram.Quantile(fraction))), 3));
+  }
+  cells.push_back(Number(Milliseconds(static_cast<double>(histogram.max())), 3));
+  table.Add(std::move(cells));
+}
+
+std::string LatencyTable(const LoadReport& report) {
+  std::vector<Table::Column> columns = {{"ms", Align::kLeft}, {"mean", Align::kRight}};
+  for (const auto& [label, fraction] : kQuantiles) columns.push_back({label, Align::kRight});
+  columns.push_back({"max", Align::kRight});
+  Table table(std::move(columns));
+  AddRow("latency", report.latency, table);
+  if (report.open_loop) {
+    AddRow("service time", report.service, table);
+    AddRow("send lag", report.send_lag, table);
+  }
+  return table.ToText();
+}
+
+std::string ErrorLines(const LoadReport& report) {
+  std::string text;
+  for (const auto& [code, count] : report.request_errors) {
+    text += "error: " + std::to_string(count) + " requests " + code + '\n';
+  }
+  for (const auto& [code, count] : report.sequence_errors) {
+    text += "error: " + std::to_string(count) + " sequences " + code + '\n';
+  }
+  if (!report.first_error.empty()) text += "the first one: " + report.first_error + '\n';
+  return text;
+}
+
+nlohmann::json HistogramJson(const Histogram& histogram) {
+  nlohmann::json json = {{"mean", Milliseconds(histogram.mean())},
+                         {"max", Milliseconds(static_cast<double>(histogram.max()))}};
+  for (const auto& [label, fraction] : kQuantiles) {
+    json[label] = Milliseconds(static_cast<double>(histogram.Quantile(fraction)));
+  }
+  return json;
+}
+
+}  // namespace
+
+void LoadReport::Record(const absl::Status& status, const std::vector<SequenceResult>& results) {
+  ++requests;
+  const auto note = [this](std::map<std::string, uint64_t>& errors, const absl::Status& error) {
+    ++errors[absl::StatusCodeToString(error.code())];
+    if (first_error.empty()) first_error = std::string(error.message());
+  };
+  if (!status.ok()) return note(request_errors, status);
+  ++ok_requests;
+  for (const SequenceResult& result : results) {
+    if (!result.status.ok()) {
+      note(sequence_errors, result.status);
+      continue;
+    }
+    ++ok_sequences;
+    tokens += static_cast<uint64_t>(result.tokens);
+    queue_ns += static_cast<double>(result.timing.queue.count());
+    batch_ns += static_cast<double>(result.timing.batch.count());
+    compute_ns += static_cast<double>(result.timing.compute.count());
+    batch_sequences += static_cast<double>(result.timing.batch_sequences);
+  }
+}
+
+double LoadReport::client_cpu_share() const {
+  return Over(client_cpu_seconds, seconds * client_cpus);
+}
+
+std::vector<std::string> LoadReport::Warnings() const {
+  std::vector<std::string> warnings;
+  const uint64_t lag = send_lag.Quantile(0.99);
+  if (open_loop && lag > kMaxSendLagNs) {
+    warnings.push_back("the client sent its requests late (p99 " +
+                       Number(Milliseconds(static_cast<double>(lag)), 1) +
+                       " ms): it is the limit, or shares its processors with the server");
+  }
+  if (client_cpu_share() > kMaxCpuShare) {
+    warnings.push_back("the client used " + Number(100 * client_cpu_share(), 0) +
+                       " % of this machine's processors: it is the limit; use several machines");
+  }
+  return warnings;
+}
+
+std::string ToText(const LoadReport& report) {
+  const auto sequences = static_cast<double>(report.ok_sequences);
+  std::string text;
+  if (report.interrupted) text += "interrupted; this is what was measured until then\n";
+  text += Number(report.seconds, 2) + " s, " + std::to_string(report.ok_requests) + " of " +
+          std::to_string(report.requests) + " requests OK\n";
+  text += Number(Over(sequences, report.seconds), 1) + " sequences/s, " +
+          Number(Over(static_cast<double>(report.tokens), report.seconds), 0) + " tokens/s, " +
+          Number(Over(static_cast<double>(report.ok_requests), report.seconds), 1) +
+          " requests/s\n\n";
+  text += LatencyTable(report) + '\n';
+  text += "server, mean of a sequence: queue " +
+          Number(Milliseconds(Over(report.queue_ns, sequences)), 3) + " ms, batch " +
+          Number(Milliseconds(Over(report.batch_ns, sequences)), 3) + " ms, compute " +
+          Number(Milliseconds(Over(report.compute_ns, sequences)), 3) + " ms, in batches of " +
+          Number(Over(report.batch_sequences, sequences), 1) + " sequences\n";
+  text += "client: " + Number(Over(report.client_cpu_seconds, report.seconds), 2) + " of " +
+          std::to_string(report.client_cpus) + " processors\n";
+  text += ErrorLines(report);
+  for (const std::string& warning : report.Warnings()) text += "warning: " + warning + '\n';
+  return text;
+}
+
+std::string ToJson(const LoadReport& report) {
+  const auto sequences = static_cast<double>(report.ok_sequences);
+  const nlohmann::json json = {
+      {"mode", report.open_loop ? "open" : "closed"},
+      {"interrupted", report.interrupted},
+      {"seconds", report.seconds},
+      {"requests", report.requests},
+      {"ok_requests", report.ok_requests},
+      {"ok_sequences", report.ok_sequences},
+      {"tokens", report.tokens},
+      {"sequences_per_second", Over(sequences, report.seconds)},
+      {"tokens_per_second", Over(static_cast<double>(report.tokens), report.seconds)},
+      {"requests_per_second", Over(static_cast<double>(report.ok_requests), report.seconds)},
+      {"latency_ms", HistogramJson(report.latency)},
+      {"service_ms", HistogramJson(report.service)},
+      {"send_lag_ms", HistogramJson(report.send_lag)},
+      {"server_ms",
+       {{"queue", Milliseconds(Over(report.queue_ns, sequences))},
+        {"batch", Milliseconds(Over(report.batch_ns, sequences))},
+        {"compute", Milliseconds(Over(report.compute_ns, sequences))}}},
+      {"server_batch_sequences", Over(report.batch_sequences, sequences)},
+      {"request_errors", report.request_errors},
+      {"sequence_errors", report.sequence_errors},
+      {"first_error", report.first_error},
+      {"client_cpu_seconds", report.client_cpu_seconds},
+      {"client_cpu_share", report.client_cpu_share()},
+      {"warnings", report.Warnings()},
+  };
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace linserve

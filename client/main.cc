@@ -1,0 +1,93 @@
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <vector>
+
+#include "client/commands.h"
+#include "core/pooling.h"
+
+namespace linserve {
+
+ClientOptions GlobalOptions::ToClientOptions() const {
+  ClientOptions options;
+  options.target = target;
+  options.timeout = std::chrono::milliseconds(std::llround(timeout_s * 1000));
+  return options;
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "linserve-client: %s\n", status.ToString().c_str());
+  return EXIT_FAILURE;
+}
+
+void ModelChoice::AddTo(CLI::App& app) {
+  app.add_option("--model", model, "Name of the model; needed if the server has several");
+  app.add_option("--version", version, "Version of the model (default: the latest)");
+  app.add_option("--output-name", outputs,
+                 "Output of the model, see `models` (default: its first; may be repeated)")
+      ->allow_extra_args(false);
+  app.add_option("--pooling", pooling, "How the rows of a sequence become one vector")
+      ->check(CLI::IsMember(std::vector<std::string>(kPoolingNames.begin(), kPoolingNames.end())))
+      ->capture_default_str();
+  app.add_flag("--normalize", normalize, "Divide each resulting vector by its 2-norm");
+  app.add_option("--dtype", dtype, "Type of the results on the wire and in files")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str();
+}
+
+OutputOptions ModelChoice::ToOutputOptions() const {
+  OutputOptions options;
+  options.outputs = outputs;
+  options.pooling = PoolingFromName(pooling).value_or(Pooling::kNone);  // checked when parsed
+  options.normalize = normalize;
+  options.dtype = dtype == "f32" ? DType::kF32 : dtype == "f16" ? DType::kF16 : DType::kBF16;
+  return options;
+}
+
+namespace {
+
+constexpr int kUsageError = 2;
+
+int Main(int argc, char** argv) {
+  CLI::App app("The client of a linserve server: files to embeddings, and a load generator.");
+  app.footer(
+      "Examples:\n"
+      "  linserve-client health\n"
+      "  linserve-client models --target gpu-host:8500\n"
+      "  linserve-client embed sentences.txt > embeddings.jsonl\n"
+      "  linserve-client load --rate 200 --duration 30\n"
+      "`linserve-client SUBCOMMAND --help` shows the options of each.");
+  app.require_subcommand(1);
+  app.fallthrough();
+  GlobalOptions globals;
+  app.add_option("--target", globals.target, "The server: HOST:PORT, dns:///NAME:PORT, unix:PATH")
+      ->envname("LINSERVE_GRPC_ADDRESS")
+      ->capture_default_str();
+  app.add_option("--timeout", globals.timeout_s, "Seconds for one call, its retries included")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
+  Command command;
+  AddEmbedCommand(app, globals, command);
+  AddLoadCommand(app, globals, command);
+  AddModelsCommand(app, globals, command);
+  AddHealthCommand(app, globals, command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? EXIT_SUCCESS : kUsageError;
+  }
+  return command();
+}
+
+}  // namespace
+}  // namespace linserve
+
+int main(int argc, char** argv) {
+  try {
+    return linserve::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "linserve-client: %s\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,122 @@
+#include "client/model_listing.h"
+
+#include <nlohmann/json.hpp>
+
+#include "client/table.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+const char* KindName(InputKind kind) {
+  if (kind == InputKind::kToken) return "token";
+  return kind == InputKind::kMask ? "mask" : "float";
+}
+
+// "x token [n] < 256, mask mask [n] optional"
+std::string InputsText(const Signature& signature) {
+  std::string text;
+  for (const InputSpec& input : signature.inputs) {
+    if (!text.empty()) text += ", ";
+    text += input.name + " " + KindName(input.kind) + " " + ToString(input.axes);
+    if (input.kind == InputKind::kToken) text += " < " + std::to_string(input.vocabulary);
+    if (input.optional) text += " optional";
+  }
+  return text;
+}
+
+std::string OutputsText(const Signature& signature) {
+  std::string text;
+  for (const OutputSpec& output : signature.outputs) {
+    if (!text.empty()) text += ", ";
+    text += output.name + " " + ToString(output.axes);
+  }
+  return text;
+}
+
+// "n <= 512, m <= 64 without context"
+std::string LimitsText(const Signature& signature) {
+  std::string text;
+  for (const LengthLimit& limit : signature.limits) {
+    if (!text.empty()) text += ", ";
+    text += std::string(1, limit.letter) + " <= " + std::to_string(limit.longest);
+    if (!limit.unless_input.empty()) text += " without " + limit.unless_input;
+  }
+  return text;
+}
+
+json AxesJson(const std::vector<Axis>& axes) {
+  json array = json::array();
+  for (const Axis& axis : axes) {
+    if (axis.letter == '\0') {
+      array.push_back(axis.size);
+    } else {
+      array.push_back(std::string(1, axis.letter));
+    }
+  }
+  return array;
+}
+
+json SignatureJson(const Signature& signature) {
+  json inputs = json::array();
+  for (const InputSpec& input : signature.inputs) {
+    json spec = {{"name", input.name},
+                 {"kind", KindName(input.kind)},
+                 {"axes", AxesJson(input.axes)},
+                 {"optional", input.optional}};
+    if (input.kind == InputKind::kToken) spec["vocabulary"] = input.vocabulary;
+    inputs.push_back(std::move(spec));
+  }
+  json outputs = json::array();
+  for (const OutputSpec& output : signature.outputs) {
+    outputs.push_back({{"name", output.name}, {"axes", AxesJson(output.axes)}});
+  }
+  json limits = json::array();
+  for (const LengthLimit& limit : signature.limits) {
+    json entry = {{"axis", std::string(1, limit.letter)}, {"longest", limit.longest}};
+    if (!limit.unless_input.empty()) entry["unless_input"] = limit.unless_input;
+    limits.push_back(std::move(entry));
+  }
+  return {{"inputs", inputs}, {"outputs", outputs}, {"limits", limits}};
+}
+
+}  // namespace
+
+std::string ModelsTable(const std::vector<ModelDescription>& models) {
+  Table table({{"name", Align::kLeft},
+               {"version", Align::kRight},
+               {"state", Align::kLeft},
+               {"architecture", Align::kLeft},
+               {"parameters", Align::kRight},
+               {"dtype", Align::kLeft},
+               {"padding", Align::kLeft},
+               {"takes", Align::kLeft},
+               {"gives", Align::kLeft},
+               {"limits", Align::kLeft}});
+  for (const ModelDescription& model : models) {
+    table.Add({model.name, std::to_string(model.version), model.state, model.architecture,
+               std::to_string(model.parameters), model.dtype, model.padding,
+               InputsText(model.signature), OutputsText(model.signature),
+               LimitsText(model.signature)});
+  }
+  return table.ToText();
+}
+
+std::string ModelsJson(const std::vector<ModelDescription>& models) {
+  json array = json::array();
+  for (const ModelDescription& model : models) {
+    json entry = SignatureJson(model.signature);
+    entry.update({{"name", model.name},
+                  {"version", model.version},
+                  {"architecture", model.architecture},
+                  {"state", model.state},
+                  {"parameters", model.parameters},
+                  {"dtype", model.dtype},
+                  {"padding", model.padding}});
+    array.push_back(std::move(entry));
+  }
+  return array.dump(2, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace linserve

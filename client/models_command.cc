@@ -1,0 +1,57 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "client/commands.h"
+#include "client/model_listing.h"
+
+namespace linserve {
+namespace {
+
+int RunModels(const GlobalOptions& globals, bool json) {
+  EmbeddingClient client(globals.ToClientOptions());
+  const auto models = client.ListModels();
+  if (!models.ok()) return Fail(models.status());
+  std::fputs((json ? ModelsJson(*models) + "\n" : ModelsTable(*models)).c_str(), stdout);
+  return EXIT_SUCCESS;
+}
+
+int RunHealth(const GlobalOptions& globals, const std::string& service) {
+  EmbeddingClient client(globals.ToClientOptions());
+  const auto state = client.Health(service);
+  if (!state.ok()) return Fail(state.status());
+  std::printf("%s\n", Name(*state));
+  return *state == HealthState::kServing ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+
+void AddModelsCommand(CLI::App& app, const GlobalOptions& globals, Command& command) {
+  CLI::App* models = app.add_subcommand("models", "List the server's models: what they take");
+  models->footer(
+      "Examples:\n"
+      "  linserve-client models\n"
+      "  linserve-client models --json | jq '.[].name'");
+  auto json = std::make_shared<bool>(false);
+  models->add_flag("--json", *json, "Everything, as a JSON array");
+  models->callback([&globals, &command, json] {
+    command = [&globals, json] { return RunModels(globals, *json); };
+  });
+}
+
+void AddHealthCommand(CLI::App& app, const GlobalOptions& globals, Command& command) {
+  CLI::App* health =
+      app.add_subcommand("health", "Ask for the server's health; exit code 0 if it is SERVING");
+  health->footer(
+      "Examples:\n"
+      "  linserve-client health\n"
+      "  until linserve-client health --timeout 1 2> /dev/null; do sleep 1; done");
+  auto service = std::make_shared<std::string>();
+  health->add_option("--service", *service,
+                     "One service, such as linserve.v1.EmbeddingService (default: the server)");
+  health->callback([&globals, &command, service] {
+    command = [&globals, service] { return RunHealth(globals, *service); };
+  });
+}
+
+}  // namespace linserve

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "client/calls.h"
+
+namespace linserve {
+
+enum class OutputFormat : uint8_t { kJsonLines, kNpy, kSafetensors };
+
+std::optional<OutputFormat> OutputFormatFromName(std::string_view name);
+
+// Takes the results of a file in the order of its sequences. Not thread-safe.
+class ResultWriter {
+ public:
+  virtual ~ResultWriter() = default;
+
+  // A result that is not OK is written as far as the format can say so.
+  virtual absl::Status Write(const SequenceResult& result) = 0;
+
+  // Once, after the last result.
+  virtual absl::Status Finish() = 0;
+};
+
+// One object a line: {"index", "id", "tokens", "queue_ms", "compute_ms", "embedding"}, where the
+// embedding is an array, or an array of rows; with several outputs {"outputs": {name: ...}} in its
+// place; {"index", "id", "error": {"code", "message"}} for a result that is not OK. Numbers have
+// as many digits as tell them apart from every other float; what JSON lacks (NaN) is null.
+std::unique_ptr<ResultWriter> MakeJsonLinesWriter(std::ostream& stream);
+
+// One array of [sequences, ...]: all results need one output of one shape. The row of a result
+// that is not OK is NaN, so that row i belongs to sequence i.
+std::unique_ptr<ResultWriter> MakeNpyWriter(std::string path);
+
+// One tensor a result, named by its id, or ID.OUTPUT if there are several outputs; without those
+// that are not OK. An id that is taken already gets the sequence's place: "ID#7".
+std::unique_ptr<ResultWriter> MakeSafetensorsWriter(std::string path);
+
+// {"code": "INVALID_ARGUMENT", "message": "..."}
+std::string ErrorJson(const absl::Status& status);
+
+}  // namespace linserve

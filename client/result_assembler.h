@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/calls.h"
+#include "core/tensor.h"
+
+namespace linserve {
+
+// One message of a result: some rows of one output, or the sequence's end.
+struct ResultChunk {
+  size_t index = 0;
+  std::string id;
+  absl::Status status;
+  std::string output;  // empty: the message carries no rows
+  int64_t row_offset = 0;
+  int64_t total_rows = 0;
+  Tensor rows;
+  bool last = false;
+  int64_t tokens = 0;
+  Timing timing;
+};
+
+// Puts the results of one request together from their chunks, which arrive in any order of the
+// sequences but in order within an output. Not thread-safe.
+class ResultAssembler {
+ public:
+  explicit ResultAssembler(size_t sequences);
+
+  // The sequence's result if this was its last chunk. INTERNAL if the chunk cannot belong to this
+  // request: the server and this client do not understand each other.
+  absl::StatusOr<std::optional<SequenceResult>> Add(ResultChunk chunk);
+
+  bool complete() const { return answered_ == partial_.size(); }
+  std::vector<size_t> Unanswered() const;
+
+ private:
+  struct PartialOutput {
+    int64_t total_rows = 0;
+    int64_t received_rows = 0;
+    std::vector<Tensor> pieces;
+  };
+  struct PartialResult {
+    bool answered = false;
+    std::map<std::string, PartialOutput> outputs;
+  };
+
+  static absl::Status AddRows(const ResultChunk& chunk, PartialOutput& output);
+  static absl::StatusOr<TensorMap> Join(size_t index,
+                                        const std::map<std::string, PartialOutput>& outputs);
+
+  std::vector<PartialResult> partial_;
+  size_t answered_ = 0;
+};
+
+}  // namespace linserve

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace linserve {
+
+enum class Align : uint8_t { kLeft, kRight };
+
+// Text in columns, each as wide as its widest cell.
+class Table {
+ public:
+  struct Column {
+    std::string title;
+    Align align = Align::kLeft;
+  };
+
+  explicit Table(std::vector<Column> columns);
+
+  // REQUIRES: one cell a column.
+  void Add(std::vector<std::string> cells);
+
+  std::string ToText() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace linserve

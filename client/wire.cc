@@ -1,0 +1,184 @@
+#include "client/wire.h"
+
+#include <charconv>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace linserve {
+namespace {
+
+// The plain enumerations count from 0, those of the wire from 1, in the same order.
+static_assert(static_cast<int>(DType::kBool) + 1 == v1::DATA_TYPE_BOOL);
+static_assert(static_cast<int>(DType::kF64) + 1 == v1::DATA_TYPE_F64);
+static_assert(static_cast<int>(Pooling::kNone) + 1 == v1::POOLING_NONE);
+static_assert(static_cast<int>(Pooling::kMax) + 1 == v1::POOLING_MAX);
+
+v1::DataType EncodeDType(DType dtype) {
+  return static_cast<v1::DataType>(static_cast<int>(dtype) + 1);
+}
+
+void EncodeTensor(const Tensor& tensor, v1::Tensor* wire) {
+  wire->set_dtype(EncodeDType(tensor.dtype()));
+  wire->mutable_shape()->Add(tensor.shape().begin(), tensor.shape().end());
+  if (tensor.byte_size() > 0) wire->set_data(tensor.bytes(), tensor.byte_size());
+}
+
+// Sets the token ids and returns true if they all fit. No ids at all would read as no input.
+bool EncodeTokenIds(const Tensor& x, v1::Sequence* wire) {
+  if (!IsInteger(x.dtype()) || x.shape().size() != 1 || x.elements() == 0) return false;
+  std::vector<int64_t> ids(static_cast<size_t>(x.elements()));
+  ConvertToInt64(x.dtype(), x.bytes(), x.elements(), ids.data());
+  for (int64_t id : ids) {
+    if (id < 0 || id > std::numeric_limits<uint32_t>::max()) return false;
+  }
+  wire->mutable_token_ids()->Reserve(static_cast<int>(ids.size()));
+  for (int64_t id : ids) wire->add_token_ids(static_cast<uint32_t>(id));
+  return true;
+}
+
+void EncodeSequence(const NamedSequence& sequence, v1::Sequence* wire) {
+  wire->set_id(sequence.id);
+  for (const auto& [name, tensor] : sequence.inputs) {
+    if (name != "x") {
+      EncodeTensor(tensor, &(*wire->mutable_inputs())[name]);
+    } else if (!EncodeTokenIds(tensor, wire)) {
+      EncodeTensor(tensor, wire->mutable_x());
+    }
+  }
+}
+
+void EncodeOptions(const EmbedCall& call, v1::EmbedOptions* wire) {
+  for (const std::string& output : call.options.outputs) wire->add_outputs(output);
+  wire->set_pooling(static_cast<v1::Pooling>(static_cast<int>(call.options.pooling) + 1));
+  wire->set_normalize(call.options.normalize);
+  wire->set_dtype(EncodeDType(call.options.dtype));
+  wire->set_rows_per_chunk(call.rows_per_chunk);
+}
+
+// The bytes that a tensor of these axes has; nullopt if negative or beyond counting.
+std::optional<size_t> ByteCount(const Shape& shape, DType dtype) {
+  size_t bytes = ByteSize(dtype);
+  for (int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes)) {
+      return std::nullopt;
+    }
+  }
+  return bytes;
+}
+
+absl::StatusOr<Tensor> DecodeTensor(v1::Tensor&& wire) {
+  if (wire.dtype() <= v1::DATA_TYPE_UNSPECIFIED || wire.dtype() > v1::DATA_TYPE_F64) {
+    return absl::InternalError("the server sent rows of the unknown type " +
+                               std::to_string(wire.dtype()));
+  }
+  const auto dtype = static_cast<DType>(wire.dtype() - 1);
+  Shape shape(wire.shape().begin(), wire.shape().end());
+  if (ByteCount(shape, dtype) != wire.data().size()) {
+    return absl::InternalError("the server sent " + std::to_string(wire.data().size()) +
+                               " bytes for rows of shape " + ToString(shape) + " and type " +
+                               std::string(Name(dtype)));
+  }
+  auto owner = std::make_shared<std::string>(std::move(*wire.mutable_data()));
+  const void* bytes = owner->data();
+  return Tensor(dtype, std::move(shape), bytes, std::move(owner));
+}
+
+Timing DecodeTiming(const v1::Timing& wire) {
+  Timing timing;
+  timing.queue = std::chrono::nanoseconds(wire.queue_ns());
+  timing.batch = std::chrono::nanoseconds(wire.batch_ns());
+  timing.compute = std::chrono::nanoseconds(wire.compute_ns());
+  timing.batch_sequences = wire.batch_sequences();
+  timing.batch_tokens = static_cast<int64_t>(wire.batch_tokens());
+  return timing;
+}
+
+std::vector<Axis> DecodeAxes(const v1::TensorSpec& wire) {
+  std::vector<Axis> axes;
+  for (const std::string& text : wire.axes()) {
+    int64_t size = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), size);
+    const bool number = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+    axes.push_back(number ? Axis::Fixed(size) : Axis::Ragged(text.empty() ? '?' : text[0]));
+  }
+  return axes;
+}
+
+InputKind DecodeKind(const std::string& kind) {
+  if (kind == "token") return InputKind::kToken;
+  return kind == "mask" ? InputKind::kMask : InputKind::kFloat;
+}
+
+Signature DecodeSignature(const v1::Model& model) {
+  Signature signature;
+  for (const auto& input : model.inputs()) {
+    signature.inputs.push_back({input.name(), DecodeKind(input.kind()), DecodeAxes(input),
+                                input.optional(), input.vocabulary()});
+  }
+  for (const auto& output : model.outputs()) {
+    signature.outputs.push_back({output.name(), DecodeAxes(output)});
+  }
+  for (const auto& limit : model.limits()) {
+    const char letter = limit.axis().empty() ? '?' : limit.axis()[0];
+    signature.limits.push_back({letter, limit.longest(), limit.unless_input()});
+  }
+  return signature;
+}
+
+}  // namespace
+
+v1::EmbedRequest EncodeRequest(const EmbedCall& call, const std::vector<size_t>& indices) {
+  v1::EmbedRequest request;
+  request.set_request_id(call.request_id);
+  request.set_model(call.model);
+  request.set_version(call.version);
+  EncodeOptions(call, request.mutable_options());
+  for (size_t index : indices) EncodeSequence(call.sequences[index], request.add_sequences());
+  return request;
+}
+
+v1::EmbedRequest EncodeRequest(const EmbedCall& call) {
+  std::vector<size_t> all(call.sequences.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return EncodeRequest(call, all);
+}
+
+absl::StatusOr<ResultChunk> DecodeChunk(v1::EmbedResponse&& response) {
+  ResultChunk chunk;
+  chunk.index = response.index();
+  chunk.id = response.sequence_id();
+  if (response.code() != 0) {
+    chunk.status = absl::Status(static_cast<absl::StatusCode>(response.code()), response.message());
+  }
+  chunk.row_offset = static_cast<int64_t>(response.row_offset());
+  chunk.total_rows = static_cast<int64_t>(response.total_rows());
+  chunk.last = response.last();
+  chunk.tokens = static_cast<int64_t>(response.tokens());
+  chunk.timing = DecodeTiming(response.timing());
+  if (response.has_rows()) {
+    auto rows = DecodeTensor(std::move(*response.mutable_rows()));
+    if (!rows.ok()) return rows.status();
+    chunk.output = response.output();
+    chunk.rows = *std::move(rows);
+  }
+  return chunk;
+}
+
+ModelDescription DecodeModel(const v1::Model& model) {
+  ModelDescription description;
+  description.name = model.name();
+  description.version = model.version();
+  description.architecture = model.architecture();
+  description.state = model.state();
+  description.signature = DecodeSignature(model);
+  description.parameters = model.parameters();
+  description.dtype = model.dtype();
+  description.padding = model.padding();
+  return description;
+}
+
+}  // namespace linserve
