@@ -1,0 +1,75 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "batching/clock.h"
+
+namespace linserve {
+
+// Time that stands still until a test moves it.
+class FakeClock : public Clock {
+ public:
+  TimePoint Now() const override {
+    MutexLock lock(mutex_);
+    return now_;
+  }
+
+  void WaitUntil(MutexLock& lock, CondVar& condition, TimePoint time) override {
+    const Waiter self = {&condition, time};
+    {
+      MutexLock own(mutex_);
+      if (now_ >= time) return;
+      waiters_.push_back(self);
+      changed_.NotifyAll();
+    }
+    condition.Wait(lock);
+    MutexLock own(mutex_);
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), self));
+  }
+
+  // Moves time on, and returns when all whose time has come have woken.
+  void Advance(std::chrono::nanoseconds by) {
+    MutexLock lock(mutex_);
+    now_ += by;
+    while (true) {
+      bool woken = true;
+      for (const Waiter& waiter : waiters_) {
+        if (waiter.time > now_) continue;
+        woken = false;
+        waiter.condition->NotifyAll();
+      }
+      if (woken) return;
+      // Again: one who is about to wait, but does not yet, has not heard it.
+      lock.Unlock();
+      std::this_thread::yield();
+      lock.Lock();
+    }
+  }
+
+  // Returns once so many wait until `time`.
+  void AwaitWaiters(TimePoint time, int count = 1) {
+    MutexLock lock(mutex_);
+    while (std::count_if(waiters_.begin(), waiters_.end(),
+                         [&](const Waiter& waiter) { return waiter.time == time; }) < count) {
+      changed_.Wait(lock);
+    }
+  }
+
+ private:
+  struct Waiter {
+    CondVar* condition;
+    TimePoint time;
+
+    bool operator==(const Waiter&) const = default;
+  };
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  TimePoint now_ LINSERVE_GUARDED_BY(mutex_) = TimePoint(std::chrono::hours(1));
+  std::vector<Waiter> waiters_ LINSERVE_GUARDED_BY(mutex_);
+};
+
+}  // namespace linserve

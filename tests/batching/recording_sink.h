@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/item.h"
+#include "core/mutex.h"
+
+namespace linserve {
+
+// Remembers what is delivered for each sequence of a request.
+class RecordingSink : public ResultSink {
+ public:
+  using Result = absl::StatusOr<ItemResult>;
+
+  void Deliver(size_t index, Result result) override {
+    MutexLock lock(mutex_);
+    results_[index].push_back(std::move(result));
+    ++delivered_;
+    changed_.NotifyAll();
+  }
+  bool Abandoned() const override { return abandoned_; }
+
+  // The caller leaves.
+  void Abandon() { abandoned_ = true; }
+
+  void AwaitDeliveries(size_t count) const {
+    MutexLock lock(mutex_);
+    while (delivered_ < count) changed_.Wait(lock);
+  }
+
+  size_t delivered() const {
+    MutexLock lock(mutex_);
+    return delivered_;
+  }
+
+  // All that was delivered for a sequence: one result, or something is wrong.
+  std::vector<Result> Of(size_t index) const {
+    MutexLock lock(mutex_);
+    const auto found = results_.find(index);
+    return found == results_.end() ? std::vector<Result>() : found->second;
+  }
+
+  // Waits for the result of a sequence.
+  Result Await(size_t index) const {
+    MutexLock lock(mutex_);
+    while (!results_.contains(index)) changed_.Wait(lock);
+    return results_.at(index).front();
+  }
+
+ private:
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  std::map<size_t, std::vector<Result>> results_ LINSERVE_GUARDED_BY(mutex_);
+  size_t delivered_ LINSERVE_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> abandoned_ = false;
+};
+
+}  // namespace linserve

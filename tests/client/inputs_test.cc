@@ -1,0 +1,246 @@
+#include "client/inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/npy.h"
+#include "core/safetensors.h"
+
+namespace linserve {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<int64_t> Ids(const InputSequence& sequence) {
+  const Tensor& x = sequence.inputs.at("x");
+  std::vector<int64_t> ids(static_cast<size_t>(x.elements()));
+  ConvertToInt64(x.dtype(), x.bytes(), x.elements(), ids.data());
+  return ids;
+}
+
+InputOptions Limited(int64_t longest, int64_t vocabulary) {
+  InputOptions options;
+  options.limits.longest = longest;
+  options.limits.vocabulary = vocabulary;
+  return options;
+}
+
+std::string TempFile(const std::string& name) { return ::testing::TempDir() + name; }
+
+TEST(InputFormat, FollowsFromTheExtension) {
+  EXPECT_EQ(InputFormatOfPath("a.npy"), InputFormat::kNpy);
+  EXPECT_EQ(InputFormatOfPath("a.safetensors"), InputFormat::kSafetensors);
+  EXPECT_EQ(InputFormatOfPath("a.jsonl"), InputFormat::kIds);
+  EXPECT_EQ(InputFormatOfPath("a.txt"), InputFormat::kText);
+  EXPECT_EQ(InputFormatOfPath("-"), InputFormat::kText);
+}
+
+TEST(TextLines, AreTheirBytes) {
+  const auto sequences = ParseTextLines("ab\r\n\n  \nü\nlast", {});
+  ASSERT_EQ(sequences.size(), 3U);
+  EXPECT_THAT(Ids(sequences[0]), ElementsAre('a', 'b'));
+  EXPECT_EQ(sequences[0].id, "1");
+  EXPECT_EQ(sequences[0].text, "ab");
+  EXPECT_THAT(Ids(sequences[1]), ElementsAre(0xc3, 0xbc));
+  EXPECT_EQ(sequences[1].id, "4");
+  EXPECT_EQ(sequences[2].text, "last");
+}
+
+TEST(TextLines, AddTheOffsetToEveryByte) {
+  InputOptions options;
+  options.token_offset = 3;
+  EXPECT_THAT(Ids(ParseTextLines("ab", options)[0]), ElementsAre('a' + 3, 'b' + 3));
+}
+
+TEST(TextLines, ThatAreTooLongNameTheLineAndLeaveTheRestAlone) {
+  const auto sequences = ParseTextLines("ok\ntoo long\nfine", Limited(4, 256));
+  ASSERT_EQ(sequences.size(), 3U);
+  EXPECT_TRUE(sequences[0].status.ok());
+  EXPECT_EQ(sequences[1].status,
+            absl::InvalidArgumentError("line 2: 8 tokens, but the model takes at most 4; shorten "
+                                       "it or use --truncate"));
+  EXPECT_TRUE(sequences[2].status.ok());
+}
+
+TEST(TextLines, ThatAreTooLongCanBeCut) {
+  InputOptions options = Limited(4, 256);
+  options.truncate = true;
+  EXPECT_THAT(Ids(ParseTextLines("too long", options)[0]), ElementsAre('t', 'o', 'o', ' '));
+}
+
+TEST(TextLines, OutsideTheVocabularyNameTheToken) {
+  const auto sequences = ParseTextLines("aé", Limited(0, 128));
+  EXPECT_EQ(
+      sequences[0].status,
+      absl::InvalidArgumentError("line 1: token 1 is 195, but the model's vocabulary is [0, 128)"));
+}
+
+TEST(IdLines, AreArraysOrObjectsWithAnId) {
+  const auto sequences =
+      ParseIdLines("[1, 2]\n\n{\"id\": \"b\", \"x\": [3]}\n{\"x\": [4], \"id\": 7}", {});
+  ASSERT_EQ(sequences.size(), 3U);
+  EXPECT_EQ(sequences[0].id, "1");
+  EXPECT_THAT(Ids(sequences[0]), ElementsAre(1, 2));
+  EXPECT_EQ(sequences[1].id, "b");
+  EXPECT_THAT(Ids(sequences[1]), ElementsAre(3));
+  EXPECT_EQ(sequences[2].id, "7");
+}
+
+struct BadLine {
+  const char* line;
+  const char* message;
+};
+
+class BadIdLines : public ::testing::TestWithParam<BadLine> {};
+
+TEST_P(BadIdLines, SayWhatIsWrongAndLeaveTheRestAlone) {
+  const auto sequences = ParseIdLines(std::string(GetParam().line) + "\n[1]", Limited(4, 100));
+  ASSERT_EQ(sequences.size(), 2U);
+  EXPECT_EQ(sequences[0].status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(sequences[0].status.ToString(), HasSubstr("line 1: "));
+  EXPECT_THAT(sequences[0].status.ToString(), HasSubstr(GetParam().message));
+  EXPECT_TRUE(sequences[0].inputs.empty());
+  EXPECT_TRUE(sequences[1].status.ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , BadIdLines,
+    ::testing::Values(
+        BadLine{"[1, 2", "not JSON"}, BadLine{"\"text\"", "expected an array of token ids"},
+        BadLine{"[]", "at least one token"}, BadLine{"[1, 2.5]", "token 1 is 2.5, expected an"},
+        BadLine{"[1, \"a\"]", "token 1 is \"a\", expected an integer"},
+        BadLine{"[18446744073709551615]", "expected an integer"},
+        BadLine{"[-1]", "token 0 is -1, but the model's vocabulary is [0, 100)"},
+        BadLine{"[5, 100]", "token 1 is 100, but the model's vocabulary is [0, 100)"},
+        BadLine{"[1, 2, 3, 4, 5]", "5 tokens, but the model takes at most 4"},
+        BadLine{"{\"id\": \"a\"}", "the key \"x\" is missing"},
+        BadLine{"{\"x\": [1], \"y\": 2}", "unknown key \"y\""},
+        BadLine{"{\"x\": [1], \"id\": null}", "\"id\" must be a string or an integer"}));
+
+TEST(Arrays, OfTheModelsRankAreOneSequence) {
+  InputLimits limits;
+  limits.rank = 2;
+  const auto sequences = SplitArray(Tensor::FromFloats({2, 3}, {1, 2, 3, 4, 5, 6}), limits, "f");
+  ASSERT_TRUE(sequences.ok());
+  ASSERT_EQ(sequences->size(), 1U);
+  EXPECT_EQ(sequences->at(0).inputs.at("x").shape(), (Shape{2, 3}));
+}
+
+TEST(Arrays, OfOneAxisMoreAreManySequences) {
+  const auto sequences = SplitArray(Tensor::FromInts({2, 3}, {1, 2, 3, 4, 5, 6}), {}, "f");
+  ASSERT_TRUE(sequences.ok());
+  ASSERT_EQ(sequences->size(), 2U);
+  EXPECT_EQ(sequences->at(1).id, "1");
+  EXPECT_THAT(Ids(sequences->at(1)), ElementsAre(4, 5, 6));
+}
+
+TEST(Arrays, OfAnyOtherRankAreRefused) {
+  const auto sequences = SplitArray(Tensor::FromInts({1, 1, 1}, {1}), {}, "f.npy");
+  EXPECT_EQ(sequences.status(),
+            absl::InvalidArgumentError("f.npy: an array of shape [1, 1, 1], expected 1 axes for "
+                                       "one sequence or 2 for many"));
+}
+
+TEST(Tensors, AreOneSequenceEach) {
+  const auto sequences =
+      SplitTensors({{"a", Tensor::FromInts({1}, {7})}, {"b", Tensor::FromInts({2}, {8, 9})}}, {},
+                   "f.safetensors");
+  ASSERT_TRUE(sequences.ok());
+  ASSERT_EQ(sequences->size(), 2U);
+  EXPECT_EQ(sequences->at(0).id, "a");
+  EXPECT_THAT(Ids(sequences->at(1)), ElementsAre(8, 9));
+}
+
+TEST(BatchedTensors, AreCutAlongTheBatchAxisAndToTheirLengths) {
+  InputOptions options;
+  options.batched = true;
+  const auto sequences = SplitTensors({{"input.x", Tensor::FromInts({2, 3}, {1, 2, 3, 4, 5, 0})},
+                                       {"input.context", Tensor::FromFloats({2, 1}, {0.5, 1.5})},
+                                       {"input.lengths", Tensor::FromInts({2}, {3, 2})},
+                                       {"output.y", Tensor::FromInts({1}, {1})}},
+                                      options, "f.safetensors");
+  ASSERT_TRUE(sequences.ok()) << sequences.status();
+  ASSERT_EQ(sequences->size(), 2U);
+  EXPECT_THAT(Ids(sequences->at(0)), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Ids(sequences->at(1)), ElementsAre(4, 5));
+  EXPECT_EQ(sequences->at(1).inputs.at("context").shape(), (Shape{1}));
+  EXPECT_EQ(sequences->at(1).inputs.size(), 2U);
+}
+
+TEST(BatchedTensors, OfAnImpossibleLengthFailAlone) {
+  InputOptions options;
+  options.batched = true;
+  const auto sequences = SplitTensors({{"input.x", Tensor::FromInts({2, 2}, {1, 2, 3, 4})},
+                                       {"input.lengths", Tensor::FromInts({2}, {3, 2})}},
+                                      options, "f");
+  ASSERT_TRUE(sequences.ok());
+  EXPECT_EQ(sequences->at(0).status,
+            absl::InvalidArgumentError("sequence 0: 'input.lengths' says 3, expected 1 to 2"));
+  EXPECT_TRUE(sequences->at(1).status.ok());
+}
+
+TEST(BatchedTensors, ThatDoNotFitTogetherAreRefused) {
+  InputOptions options;
+  options.batched = true;
+  EXPECT_EQ(SplitTensors({{"x", Tensor::FromInts({1}, {1})}}, options, "f").status(),
+            absl::InvalidArgumentError("f: no tensor is named 'input.<argument>'"));
+  const auto unequal = SplitTensors({{"input.a", Tensor::FromInts({2, 1}, {1, 2})},
+                                     {"input.x", Tensor::FromInts({3, 1}, {1, 2, 3})}},
+                                    options, "f");
+  EXPECT_EQ(unequal.status(), absl::InvalidArgumentError("f: 'input.x' has shape [3, 1], expected "
+                                                         "the leading axis of the others, 2"));
+  const auto lengths = SplitTensors({{"input.x", Tensor::FromInts({2, 1}, {1, 2})},
+                                     {"input.lengths", Tensor::FromFloats({2}, {1, 1})}},
+                                    options, "f");
+  EXPECT_EQ(lengths.status(), absl::InvalidArgumentError("f: 'input.lengths' has shape [2], "
+                                                         "expected integers of shape [2]"));
+}
+
+TEST(Files, OfEveryFormatAreRead) {
+  const std::string npy = TempFile("inputs.npy");
+  ASSERT_TRUE(WriteNpy(npy, Tensor::FromInts({2, 2}, {1, 2, 3, 4})).ok());
+  const auto arrays = ReadInputs(npy, InputFormat::kNpy, {});
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  EXPECT_THAT(Ids(arrays->at(1)), ElementsAre(3, 4));
+
+  const std::string safetensors = TempFile("inputs.safetensors");
+  ASSERT_TRUE(WriteSafetensors(safetensors, {{"a", Tensor::FromInts({1}, {5})}}).ok());
+  const auto tensors = ReadInputs(safetensors, InputFormat::kSafetensors, {});
+  ASSERT_TRUE(tensors.ok()) << tensors.status();
+  EXPECT_THAT(Ids(tensors->at(0)), ElementsAre(5));
+
+  const std::string text = TempFile("inputs.txt");
+  std::ofstream(text) << "hi\n";
+  const auto lines = ReadInputs(text, InputFormat::kText, {});
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  EXPECT_THAT(Ids(lines->at(0)), ElementsAre('h', 'i'));
+}
+
+TEST(Files, ThatCannotBeReadAreNamed) {
+  const auto missing = ReadInputs("/no/such/file", InputFormat::kText, {});
+  EXPECT_EQ(missing.status(), absl::NotFoundError("cannot open /no/such/file"));
+  const std::string broken = TempFile("broken.npy");
+  std::ofstream(broken) << "no array";
+  const auto array = ReadInputs(broken, InputFormat::kNpy, {});
+  EXPECT_EQ(array.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(array.status().ToString(), HasSubstr(broken));
+}
+
+TEST(InputLimits, ComeFromTheModelsSignature) {
+  Signature signature;
+  signature.inputs.push_back({"x", InputKind::kToken, {Axis::Ragged('n')}, false, 256});
+  signature.limits.push_back({'n', 512, ""});
+  const InputLimits tokens = InputLimits::Of(signature);
+  EXPECT_EQ(tokens.longest, 512);
+  EXPECT_EQ(tokens.vocabulary, 256);
+  EXPECT_EQ(tokens.rank, 1U);
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,66 @@
+#include "client/load_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace linserve {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(LoadReport, TellsEverythingInText) {
+  LoadReport report;
+  SequenceResult result;
+  result.tokens = 100;
+  result.timing.queue = milliseconds(3);
+  result.timing.compute = milliseconds(5);
+  result.timing.batch_sequences = 8;
+  SequenceResult failed;
+  failed.status = absl::InvalidArgumentError("NaN");
+  report.Record(absl::OkStatus(), {result, failed});
+  report.Record(absl::UnavailableError("draining"), {});
+  report.latency.Record(10'000'000);
+  report.seconds = 2;
+  report.client_cpu_seconds = 1;
+  report.client_cpus = 2;
+  const std::string text = ToText(report);
+  EXPECT_THAT(text, HasSubstr("2.00 s, 1 of 2 requests OK"));
+  EXPECT_THAT(text, HasSubstr("0.5 sequences/s, 50 tokens/s, 0.5 requests/s"));
+  EXPECT_THAT(text, HasSubstr("queue 3.000 ms, batch 0.000 ms, compute 5.000 ms, in batches of 8"));
+  EXPECT_THAT(text, HasSubstr("client: 0.50 of 2 processors"));
+  EXPECT_THAT(text, HasSubstr("error: 1 requests UNAVAILABLE"));
+  EXPECT_THAT(text, HasSubstr("error: 1 sequences INVALID_ARGUMENT"));
+  EXPECT_THAT(text, HasSubstr("the first one: NaN"));
+  EXPECT_THAT(text, Not(HasSubstr("warning")));
+  const auto json = nlohmann::json::parse(ToJson(report));
+  EXPECT_EQ(json["tokens_per_second"], 50);
+  EXPECT_NEAR(json["latency_ms"]["p99"].get<double>(), 10, 0.05);
+  EXPECT_EQ(json["request_errors"]["UNAVAILABLE"], 1);
+}
+
+TEST(LoadReport, WarnsWhenTheClientIsTheLimit) {
+  LoadReport report;
+  report.open_loop = true;
+  report.seconds = 1;
+  report.client_cpus = 2;
+  report.client_cpu_seconds = 1.8;
+  for (int i = 0; i < 100; ++i) report.send_lag.Record(i < 97 ? 1000 : 5'000'000);
+  const auto warnings = report.Warnings();
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_THAT(warnings[0], HasSubstr("p99 5.0 ms"));
+  EXPECT_THAT(warnings[1], HasSubstr("90 %"));
+}
+
+TEST(LoadReport, OfNothingIsAllZero) {
+  EXPECT_THAT(ToText({}), HasSubstr("0.0 sequences/s"));
+  EXPECT_EQ(nlohmann::json::parse(ToJson({}))["requests"], 0);
+}
+
+}  // namespace
+}  // namespace linserve

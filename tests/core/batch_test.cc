@@ -1,0 +1,53 @@
+#include "core/batch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace linserve {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Padding, IsFoundByItsName) {
+  for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed, Padding::kZeros}) {
+    EXPECT_EQ(PaddingFromName(Name(padding)), padding);
+  }
+  EXPECT_EQ(Name(Padding::kZeros), "zeros");
+  EXPECT_EQ(PaddingFromName("Packed"), std::nullopt);
+}
+
+TEST(CloseReason, HasANameForEach) {
+  EXPECT_EQ(Name(CloseReason::kFull), "full");
+  EXPECT_EQ(Name(CloseReason::kDelay), "delay");
+  EXPECT_EQ(Name(CloseReason::kIdle), "idle");
+  EXPECT_EQ(Name(CloseReason::kLength), "length");
+  EXPECT_EQ(Name(CloseReason::kDrain), "drain");
+}
+
+TEST(Batch, CountsItsRowsOverAllAxes) {
+  Batch batch;
+  batch.options.resize(2);
+  batch.axes['n'] = {{0, 4}, {3, 4}, 8, 4};
+  batch.axes['m'] = {{0, 1}, {1, 2}, 3, 0};
+  EXPECT_EQ(batch.size(), 2u);
+  EXPECT_EQ(batch.rows(), 11);
+  EXPECT_EQ(batch.padding_rows(), 1);
+}
+
+TEST(Batch, WithoutAxesHasNoRows) {
+  EXPECT_EQ(Batch().rows(), 0);
+  EXPECT_EQ(Batch().padding_rows(), 0);
+}
+
+TEST(Crop, TakesTheRowsOfOneSequenceAndSharesTheirBytes) {
+  const AxisLayout layout = {{0, 2}, {1, 2}, 4, 2};
+  const Tensor rows = Tensor::FromFloats({4, 2}, {1, 2, 0, 0, 3, 4, 5, 6});
+  EXPECT_THAT(Crop(layout, rows, 0).shape(), ElementsAre(1, 2));
+  const Tensor second = Crop(layout, rows, 1);
+  EXPECT_THAT(second.shape(), ElementsAre(2, 2));
+  EXPECT_EQ(second.bytes(), rows.bytes() + 4 * sizeof(float));
+  EXPECT_EQ(second.data<float>()[3], 6);
+}
+
+}  // namespace
+}  // namespace linserve

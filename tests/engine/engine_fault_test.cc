@@ -1,0 +1,144 @@
+#include <limits>
+
+#include "engine/engine_fixture.h"
+
+namespace linserve {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+using EngineFault = EngineTest;
+using EngineDeparture = EngineTest;
+
+TEST_F(EngineFault, OfOneSequenceLeavesItsNeighboursAlone) {
+  Start();
+  Request request = Of(sink_, {2, 65, 3, 1});
+  request.items[3]->inputs["x"] =
+      Tensor::FromFloats({1, 2}, {1, std::numeric_limits<float>::quiet_NaN()});
+  request.items.emplace_back(absl::InvalidArgumentError("broken on the wire"));
+  ASSERT_TRUE(engine_->Submit(request).ok());
+  sink_->AwaitDeliveries(5);
+  EXPECT_EQ(Rows(sink_->Await(0)), FakeResult(2));
+  EXPECT_EQ(Rows(sink_->Await(2)), FakeResult(3));
+  EXPECT_THAT(sink_->Of(1), ElementsAre(IsInvalid("64")));
+  EXPECT_THAT(sink_->Of(3), ElementsAre(IsInvalid("NaN")));
+  EXPECT_THAT(sink_->Of(4), ElementsAre(IsInvalid("broken on the wire")));
+  EXPECT_EQ(Metric("rejected_total", R"(reason="invalid",)"), 1);
+}
+
+TEST_F(EngineFault, OfAllSequencesIsAnsweredWithoutTheModel) {
+  Start();
+  EXPECT_TRUE(Submit(sink_, {0, 65}).ok());
+  EXPECT_EQ(sink_->delivered(), 2u);
+  EXPECT_THAT(control_->batch_sizes(), IsEmpty());
+}
+
+// Of a batch that the model fails, and what the callers are told.
+struct FaultCase {
+  Fault fault;
+  absl::StatusCode code;
+  const char* message;
+};
+
+class EngineModelFault : public EngineTest, public testing::WithParamInterface<FaultCase> {};
+
+TEST_P(EngineModelFault, FailsItsBatchOnlyAndTheEngineGoesOn) {
+  control_->fault = [](const Batch& batch) {
+    return batch.size() == 2 ? GetParam().fault : Fault::kNone;
+  };
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
+  control_->LetGo();
+  sink_->AwaitDeliveries(2);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(sink_->Of(i), ElementsAre(IsStatus(GetParam().code, GetParam().message)));
+  }
+  EXPECT_TRUE(Submit(sink_, {1, 2, 3}).ok());
+  EXPECT_EQ(Rows(sink_->Await(2)), FakeResult(3));
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, EngineModelFault,
+    testing::Values(
+        FaultCase{Fault::kStartFails, absl::StatusCode::kInternal, "the start failed"},
+        FaultCase{Fault::kStepFails, absl::StatusCode::kInternal, "the step failed"},
+        FaultCase{Fault::kBadAlloc, absl::StatusCode::kResourceExhausted, "batch of 2 sequences"},
+        FaultCase{Fault::kThrows, absl::StatusCode::kInternal, "the model threw"},
+        FaultCase{Fault::kTooFewResults, absl::StatusCode::kInternal, "1 results for 2"}));
+
+TEST_F(EngineDeparture, BetweenTwoStepsEndsAForwardPassThatNobodyWaitsFor) {
+  control_->steps = 1000;
+  Start();
+  Occupy();
+  occupant_->Abandon();
+  control_->LetGo();
+  EXPECT_THAT(occupant_->Await(0), IsStatus(absl::StatusCode::kCancelled, "callers"));
+  EXPECT_EQ(control_->steps_done(), 1);
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 1);
+}
+
+TEST_F(EngineDeparture, OfADeadlineEndsAForwardPassToo) {
+  control_->steps = 1000;
+  control_->fault = [&](const Batch& batch) {
+    if (batch.size() == 3) control_->Hold();
+    return Fault::kNone;
+  };
+  Start(clock_);
+  Occupy();
+  const auto hasty = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Submit(hasty, {1, 2}, clock_.Now() + 5ms).ok());
+  EXPECT_TRUE(Submit(sink_, {1}).ok());
+  occupant_->Abandon();
+  control_->LetGo();
+  occupant_->AwaitDeliveries(1);
+  control_->AwaitHeld(1);
+  clock_.Advance(5ms);
+  sink_->Abandon();
+  const int steps = control_->steps_done();
+  control_->LetGo();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(hasty->Await(i),
+                IsStatus(absl::StatusCode::kDeadlineExceeded, "while the sequence was computed"));
+  }
+  EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kCancelled, "callers"));
+  EXPECT_EQ(steps, 1);
+  EXPECT_EQ(control_->steps_done(), 2);
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 4);
+}
+
+TEST_F(EngineDeparture, OfSomeLetsTheOthersHaveTheirResults) {
+  const auto left = std::make_shared<RecordingSink>();
+  control_->steps = 5;
+  control_->fault = [&](const Batch& batch) {
+    if (batch.size() == 2) left->Abandon();  // when the batch of both has begun
+    return Fault::kNone;
+  };
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(left, {1}).ok());
+  EXPECT_TRUE(Submit(sink_, {2}).ok());
+  control_->LetGo();
+  EXPECT_EQ(Rows(sink_->Await(0)), FakeResult(2));
+  left->AwaitDeliveries(1);
+  EXPECT_EQ(control_->steps_done(), 10);
+}
+
+TEST_F(EngineDeparture, WhileQueuedKeepsASequenceFromTheModel) {
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
+  sink_->Abandon();
+  control_->LetGo();
+  sink_->AwaitDeliveries(2);
+  EXPECT_THAT(sink_->Of(0), ElementsAre(IsStatus(absl::StatusCode::kCancelled, "queued")));
+  EXPECT_EQ(control_->batch_sizes().size(), 1u);
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 2);
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,213 @@
+#include "engine/engine.h"
+
+#include <thread>
+
+#include "engine/engine_fixture.h"
+
+namespace linserve {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+TEST_F(EngineTest, GivesEachSequenceItsOwnRowsInEveryPadding) {
+  for (const Padding padding :
+       {Padding::kPacked, Padding::kBucket, Padding::kFixed, Padding::kZeros}) {
+    options_.padding = padding;
+    Start();
+    const auto sink = std::make_shared<RecordingSink>();
+    Request request{.id = "r", .items = {}, .sink = sink};
+    request.items = {FakeItem(3, 1), FakeItem(1, 2), FakeItem(64, 3)};
+    ASSERT_TRUE(engine_->Submit(request).ok());
+    sink->AwaitDeliveries(3);
+    EXPECT_EQ(Rows(sink->Await(0)), FakeResult(3, 1)) << Name(padding);
+    EXPECT_EQ(Rows(sink->Await(1)), FakeResult(1, 2)) << Name(padding);
+    EXPECT_EQ(Rows(sink->Await(2)), FakeResult(64, 3)) << Name(padding);
+    EXPECT_EQ(sink->Await(2)->tokens, 64);
+  }
+}
+
+TEST_F(EngineTest, StartsWhenAllReplicasAreLoadedAndWarm) {
+  options_.replicas = 3;
+  options_.warmup = true;
+  Start();
+  EXPECT_EQ(control_->alive(), 3);
+  // The shortest and the longest sequence.
+  EXPECT_THAT(control_->batch_sizes(), SizeIs(6));
+  EXPECT_EQ(engine_->info().architecture, "fake.Model");
+  EXPECT_EQ(Metric("model_state", R"(state="READY",)"), 1);
+  EXPECT_EQ(Metric("batches_total", R"(reason="idle",)"), 0);
+}
+
+TEST_F(EngineTest, WarmsUpWithTheShortestAndTheLongestSequence) {
+  std::vector<int64_t> lengths;
+  control_->fault = [&](const Batch& batch) {
+    lengths.push_back(batch.axes.at('n').lengths[0]);
+    return Fault::kNone;
+  };
+  options_.warmup = true;
+  for (const int64_t max_tokens : {100, 40}) {
+    options_.policy.max_tokens = max_tokens;
+    Start();
+  }
+  EXPECT_THAT(lengths, ElementsAre(1, 64, 1, 40));
+}
+
+TEST_F(EngineTest, RunsAReplicaOnOneThreadFromLoadToDestruction) {
+  options_.replicas = 2;
+  options_.warmup = true;
+  Start();
+  EXPECT_TRUE(Submit(sink_, {1, 2, 3}).ok());
+  sink_->AwaitDeliveries(3);
+  engine_.reset();
+  EXPECT_THAT(control_->threads(), SizeIs(2));
+  EXPECT_FALSE(control_->threads().contains(std::this_thread::get_id()));
+  EXPECT_EQ(control_->alive(), 0);
+}
+
+TEST_F(EngineTest, ReportsWhyAReplicaCouldNotBeLoaded) {
+  options_.replicas = 3;
+  std::atomic<int> loaded = 0;
+  const ModelFactory fake = FakeModelFactory(control_);
+  const ModelFactory factory = [&]() -> absl::StatusOr<std::unique_ptr<Model>> {
+    if (loaded++ == 1) return absl::InvalidArgumentError("the weights do not fit");
+    return fake();
+  };
+  const auto engine = Engine::Start(options_, factory, model_);
+  EXPECT_THAT(engine, IsStatus(absl::StatusCode::kInvalidArgument, "the weights do not fit"));
+  EXPECT_EQ(control_->alive(), 0);
+  EXPECT_EQ(Metric("model_state", R"(state="READY",)"), 0);
+}
+
+TEST_F(EngineTest, ReportsWhatALoadingModelThrows) {
+  const auto throwing = [](auto error) {
+    return [error]() -> absl::StatusOr<std::unique_ptr<Model>> { throw error; };
+  };
+  EXPECT_THAT(Engine::Start(options_, throwing(std::bad_alloc()), model_),
+              IsStatus(absl::StatusCode::kResourceExhausted, "memory"));
+  EXPECT_THAT(Engine::Start(options_, throwing(std::runtime_error("no such file")), model_),
+              IsStatus(absl::StatusCode::kInternal, "no such file"));
+}
+
+TEST_F(EngineTest, ReportsAWarmUpThatFails) {
+  options_.warmup = true;
+  control_->fault = [](const Batch& batch) {
+    return batch.rows() == 64 ? Fault::kStepFails : Fault::kNone;
+  };
+  EXPECT_THAT(
+      Engine::Start(options_, FakeModelFactory(control_), model_),
+      IsStatus(absl::StatusCode::kInternal, "a sequence of length 64 failed: the step failed"));
+}
+
+TEST_F(EngineTest, FormsTheNextBatchWhileOneIsComputed) {
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
+  const auto other = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Submit(other, {3}).ok());
+  control_->LetGo();
+  sink_->AwaitDeliveries(2);
+  EXPECT_THAT(control_->batch_sizes(), ElementsAre(1, 3));
+  EXPECT_EQ(other->Await(0)->timing.batch_sequences, 3);
+  EXPECT_EQ(other->Await(0)->timing.batch_tokens, 6);
+}
+
+TEST_F(EngineTest, RefusesWhatDoesNotFitIntoTheQueueAndTakesNothingOfIt) {
+  options_.limits.max_sequences = 2;
+  Start();
+  Occupy();
+  Request request = Of(sink_, {1, 2, 3});
+  request.items.emplace_back(absl::InvalidArgumentError("broken on the wire"));
+  EXPECT_THAT(engine_->Submit(request), IsStatus(absl::StatusCode::kResourceExhausted, "queue"));
+  EXPECT_THAT(request.items, SizeIs(4));
+  EXPECT_EQ(sink_->delivered(), 0u);
+  EXPECT_EQ(Metric("rejected_total", R"(reason="queue",)"), 1);
+}
+
+TEST_F(EngineTest, MeasuresWhereTheTimeOfASequenceWent) {
+  control_->steps = 2;
+  Start(clock_);
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {3, 2}).ok());
+  clock_.Advance(5ms);
+  control_->LetGo();
+  sink_->AwaitDeliveries(2);
+  const Timing occupant = occupant_->Await(0)->timing;
+  EXPECT_EQ(occupant.queue, 0ms);
+  EXPECT_EQ(occupant.compute, 5ms);
+  const Timing waited = sink_->Await(0)->timing;
+  EXPECT_EQ(waited.queue, 5ms);
+  EXPECT_EQ(waited.batch, 0ms);
+  EXPECT_EQ(waited.compute, 0ms);
+  EXPECT_EQ(waited.batch_sequences, 2);
+  EXPECT_EQ(waited.batch_tokens, 5);
+  EXPECT_EQ(Metric("queue_duration_seconds_sum"), 0.01);  // of two sequences
+  EXPECT_EQ(Metric("compute_duration_seconds_sum", R"(phase="forward",)"), 0.005);
+}
+
+TEST_F(EngineTest, EstimatesTheDelayFromRealTokensWhateverThePadding) {
+  for (const Padding padding : {Padding::kPacked, Padding::kFixed}) {
+    options_.padding = padding;
+    options_.replicas = 1;
+    Start(clock_);
+    EXPECT_EQ(engine_->DelayEstimate(), 0ns);
+    occupant_ = std::make_shared<RecordingSink>();
+    Occupy();  // one token
+    clock_.Advance(4ms);
+    control_->LetGo();
+    occupant_->AwaitDeliveries(1);
+    Occupy();
+    EXPECT_TRUE(Submit(sink_, {10}).ok());
+    EXPECT_EQ(engine_->DelayEstimate(), 40ms) << Name(padding);
+    EXPECT_EQ(Metric("queue_delay_estimate_seconds"), 0.04);
+    control_->LetGo();
+  }
+}
+
+TEST_F(EngineTest, FinishesWhatItAcceptedAndRefusesTheRestWhenItDrains) {
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
+  engine_->StopAccepting();
+  EXPECT_THAT(Submit(sink_, {5}), IsStatus(absl::StatusCode::kUnavailable, "draining"));
+  EXPECT_EQ(Metric("model_state", R"(state="DRAINING",)"), 1);
+  EXPECT_EQ(Metric("rejected_total", R"(reason="draining",)"), 1);
+  control_->LetGo();
+  EXPECT_EQ(engine_->Drain(TimePoint::max()), 0u);
+  EXPECT_TRUE(occupant_->Await(0).ok());
+  EXPECT_EQ(sink_->delivered(), 2u);
+  EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
+}
+
+TEST_F(EngineTest, GivesUpWhatStillWaitsAtTheDeadlineOfADrain) {
+  Start(clock_);
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
+  const TimePoint deadline = clock_.Now() + 30s;
+  std::jthread drain([&] { EXPECT_EQ(engine_->Drain(deadline), 2u); });
+  clock_.AwaitWaiters(deadline);
+  clock_.Advance(30s);
+  drain.join();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(sink_->Of(i), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "shutting")));
+  }
+  // What is computed is not given up.
+  EXPECT_THAT(occupant_->Of(0), IsEmpty());
+  control_->LetGo();
+  EXPECT_TRUE(occupant_->Await(0).ok());
+}
+
+TEST_F(EngineTest, AnswersWhatWaitsBeforeItIsDestroyed) {
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2, 3}).ok());
+  control_->LetGo();
+  engine_.reset();
+  EXPECT_EQ(sink_->delivered(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(sink_->Await(i).ok());
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,147 @@
+#include "engine/fake_model.h"
+
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace linserve {
+
+void FakeModelControl::Hold() {
+  MutexLock lock(mutex_);
+  hold_ = true;
+}
+
+void FakeModelControl::LetGo() {
+  MutexLock lock(mutex_);
+  hold_ = false;
+  changed_.NotifyAll();
+}
+
+void FakeModelControl::AwaitHeld(int count) {
+  MutexLock lock(mutex_);
+  while (held_ < count) changed_.Wait(lock);
+}
+
+std::vector<int64_t> FakeModelControl::batch_sizes() const {
+  MutexLock lock(mutex_);
+  return batch_sizes_;
+}
+
+std::set<std::thread::id> FakeModelControl::threads() const {
+  MutexLock lock(mutex_);
+  return threads_;
+}
+
+void FakeModelControl::Started(const Batch& batch) {
+  MutexLock lock(mutex_);
+  batch_sizes_.push_back(static_cast<int64_t>(batch.size()));
+}
+
+void FakeModelControl::Step() {
+  MutexLock lock(mutex_);
+  ++held_;
+  changed_.NotifyAll();
+  while (hold_) changed_.Wait(lock);
+  --held_;
+  ++steps_done_;
+}
+
+void FakeModelControl::OnThisThread() {
+  MutexLock lock(mutex_);
+  threads_.insert(std::this_thread::get_id());
+}
+
+class FakeForward : public Forward {
+ public:
+  FakeForward(std::shared_ptr<FakeModelControl> control, Batch batch, Fault fault)
+      : control_(std::move(control)), batch_(std::move(batch)), fault_(fault) {}
+
+  absl::StatusOr<bool> Advance(int64_t) override {
+    control_->Step();
+    if (fault_ == Fault::kStepFails) return absl::InternalError("the step failed");
+    if (fault_ == Fault::kBadAlloc) throw std::bad_alloc();
+    if (fault_ == Fault::kThrows) throw std::runtime_error("the model threw");
+    return ++steps_ >= control_->steps;
+  }
+
+  absl::StatusOr<std::vector<TensorMap>> TakeResults() override {
+    const AxisLayout& layout = batch_.axes.at('n');
+    const Tensor& x = batch_.inputs.at("x");
+    auto [y, bytes] = Tensor::Allocate(DType::kF32, x.shape());
+    auto* out = reinterpret_cast<float*>(bytes);
+    std::vector<TensorMap> results(batch_.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      for (int64_t row = 0; row < layout.lengths[i]; ++row) {
+        for (int64_t column = 0; column < 2; ++column) {
+          const int64_t at = 2 * (layout.starts[i] + row) + column;
+          out[at] = 2 * x.data<float>()[at] + static_cast<float>(row);
+        }
+      }
+      results[i]["y"] = Crop(layout, y, i);
+    }
+    if (fault_ == Fault::kTooFewResults) results.pop_back();
+    return results;
+  }
+
+ private:
+  std::shared_ptr<FakeModelControl> control_;
+  Batch batch_;
+  Fault fault_;
+  int steps_ = 0;
+};
+
+class FakeModel : public Model {
+ public:
+  explicit FakeModel(std::shared_ptr<FakeModelControl> control) : control_(std::move(control)) {
+    info_.architecture = "fake.Model";
+    info_.device = "cpu";
+    info_.bytes = 1234;
+    const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(2)};
+    info_.signature.inputs = {{"x", InputKind::kFloat, rows}};
+    info_.signature.outputs = {{"y", rows}};
+    info_.signature.limits = {{'n', kFakeLongest, ""}};
+    ++control_->alive_;
+    control_->OnThisThread();
+  }
+  ~FakeModel() override {
+    --control_->alive_;
+    control_->OnThisThread();
+  }
+
+  const ModelInfo& info() const override { return info_; }
+
+  absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) override {
+    control_->OnThisThread();
+    control_->Started(batch);
+    const Fault fault = control_->fault(batch);
+    if (fault == Fault::kStartFails) return absl::InternalError("the start failed");
+    return std::make_unique<FakeForward>(control_, std::move(batch), fault);
+  }
+
+ private:
+  std::shared_ptr<FakeModelControl> control_;
+  ModelInfo info_;
+};
+
+ModelFactory FakeModelFactory(std::shared_ptr<FakeModelControl> control) {
+  return [control = std::move(control)]() -> absl::StatusOr<std::unique_ptr<Model>> {
+    return std::make_unique<FakeModel>(control);
+  };
+}
+
+Item FakeItem(int64_t length, float value) {
+  Item item;
+  const std::vector<float> values(static_cast<size_t>(2 * length), value);
+  item.inputs["x"] = Tensor::FromFloats({length, 2}, values);
+  return item;
+}
+
+std::vector<float> FakeResult(int64_t length, float value) {
+  std::vector<float> result;
+  for (int64_t row = 0; row < length; ++row) {
+    result.insert(result.end(), 2, 2 * value + static_cast<float>(row));
+  }
+  return result;
+}
+
+}  // namespace linserve

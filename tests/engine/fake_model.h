@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/mutex.h"
+#include "engine/model.h"
+
+namespace linserve {
+
+constexpr int64_t kFakeLongest = 64;  // sequence that a fake model takes
+
+enum class Fault : uint8_t { kNone, kStartFails, kStepFails, kBadAlloc, kThrows, kTooFewResults };
+
+// What all replicas of a fake model have in common: how they behave, and what they have done.
+class FakeModelControl {
+ public:
+  // To be set before the first replica is loaded.
+  int steps = 1;  // of a forward pass
+  std::function<Fault(const Batch& batch)> fault = [](const Batch&) { return Fault::kNone; };
+
+  // Every forward pass stops in each of its steps until it is let go.
+  void Hold();
+  void LetGo();
+  // Returns once so many forward passes stand in a step.
+  void AwaitHeld(int count);
+
+  std::vector<int64_t> batch_sizes() const;
+  std::set<std::thread::id> threads() const;  // on which replicas were made, run and destroyed
+  int steps_done() const { return steps_done_; }
+  int alive() const { return alive_; }
+
+ private:
+  friend class FakeModel;
+  friend class FakeForward;
+
+  void Started(const Batch& batch);
+  void Step();
+  void OnThisThread();
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool hold_ LINSERVE_GUARDED_BY(mutex_) = false;
+  int held_ LINSERVE_GUARDED_BY(mutex_) = 0;
+  std::vector<int64_t> batch_sizes_ LINSERVE_GUARDED_BY(mutex_);
+  std::set<std::thread::id> threads_ LINSERVE_GUARDED_BY(mutex_);
+  std::atomic<int> steps_done_ = 0;
+  std::atomic<int> alive_ = 0;
+};
+
+// Takes x [n, 2], n <= kFakeLongest; gives y [n, 2], where y = 2 x + index of the row in its
+// sequence.
+ModelFactory FakeModelFactory(std::shared_ptr<FakeModelControl> control);
+
+// A sequence of `length` rows, all elements `value`, and the y that becomes of it.
+Item FakeItem(int64_t length, float value = 1);
+std::vector<float> FakeResult(int64_t length, float value = 1);
+
+}  // namespace linserve

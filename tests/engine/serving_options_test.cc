@@ -1,0 +1,92 @@
+#include "engine/serving_options.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/test_files.h"
+
+namespace linserve {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+absl::Status Set(ServingOptions& options, const json& values) {
+  OptionTable table;
+  options.Bind(table);
+  return table.SetAll(values, "config.json");
+}
+
+TEST(ServingOptions, AreByDefaultTheDefaultsOfTheEngine) {
+  const EngineOptions made = ServingOptions().ForEngine();
+  const EngineOptions expected;
+  EXPECT_EQ(made.padding, expected.padding);
+  EXPECT_THAT(made.buckets, IsEmpty());
+  EXPECT_EQ(made.policy.max_tokens, expected.policy.max_tokens);
+  EXPECT_EQ(made.policy.max_sequences, expected.policy.max_sequences);
+  EXPECT_EQ(made.policy.max_delay, expected.policy.max_delay);
+  EXPECT_EQ(made.limits.max_sequences, expected.limits.max_sequences);
+  EXPECT_EQ(made.limits.max_tokens, expected.limits.max_tokens);
+  EXPECT_EQ(made.limits.max_bytes, expected.limits.max_bytes);
+  EXPECT_EQ(made.replicas, expected.replicas);
+  EXPECT_EQ(made.warmup, expected.warmup);
+}
+
+TEST(ServingOptions, AllReachTheEngine) {
+  ServingOptions options;
+  const json values = {
+      {"padding", "bucket"},      {"buckets", {16, 64}},       {"max_batch_tokens", 1},
+      {"max_batch_sequences", 2}, {"max_batch_delay_ms", 2.5}, {"max_queue_sequences", 3},
+      {"max_queue_tokens", 4},    {"max_queue_bytes", 5},      {"replicas", 6},
+      {"warmup", false}};
+  ASSERT_TRUE(Set(options, values).ok());
+  const EngineOptions made = options.ForEngine();
+  EXPECT_EQ(made.padding, Padding::kBucket);
+  EXPECT_THAT(made.buckets, ElementsAre(16, 64));
+  EXPECT_EQ(made.policy.max_tokens, 1);
+  EXPECT_EQ(made.policy.max_sequences, 2);
+  EXPECT_EQ(made.policy.max_delay, 2500us);
+  EXPECT_EQ(made.limits.max_sequences, 3);
+  EXPECT_EQ(made.limits.max_tokens, 4);
+  EXPECT_EQ(made.limits.max_bytes, 5);
+  EXPECT_EQ(made.replicas, 6);
+  EXPECT_FALSE(made.warmup);
+}
+
+TEST(ServingOptions, OfAModelLeaveWhatTheyDoNotNameAsTheServerHasIt) {
+  ServingOptions options;
+  ASSERT_TRUE(Set(options, {{"pooling", "mean"}, {"replicas", 2}}).ok());
+  ServingOptions of_model = options;
+  ASSERT_TRUE(Set(of_model, {{"replicas", 3}}).ok());
+  EXPECT_EQ(of_model.pooling, "mean");
+  EXPECT_EQ(of_model.replicas, 3);
+  EXPECT_EQ(options.replicas, 2);
+}
+
+TEST(ServingOptions, OfEveryPaddingThatIsAllowedAreKnownToTheEngine) {
+  std::set<Padding> made;
+  for (const char* name : {"packed", "bucket", "fixed", "zeros"}) {
+    ServingOptions options;
+    ASSERT_TRUE(Set(options, {{"padding", name}}).ok());
+    made.insert(options.ForEngine().padding);
+  }
+  EXPECT_EQ(made.size(), 4u);
+}
+
+TEST(ServingOptions, RefuseWhatNoServerCanDo) {
+  const std::vector<json> cases = {{{"padding", "tight"}},   {{"dtype", "f8"}},
+                                   {{"pooling", "sum"}},     {{"max_batch_tokens", 0}},
+                                   {{"buckets", {0, 16}}},   {{"buckets", {64, 16}}},
+                                   {{"replicas", 0}},        {{"max_batch_delay_ms", -1}},
+                                   {{"max_queue_bytes", 0}}, {{"max_queue_sequences", 0}},
+                                   {{"warmup", "yes"}},      {{"thread", 1}}};
+  for (const json& values : cases) {
+    ServingOptions options;
+    EXPECT_THAT(Set(options, values), IsInvalid("config.json: ")) << values;
+  }
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,192 @@
+#include "http/http_server.h"
+
+#include <gmock/gmock.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <latch>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace linserve {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<HttpServer> Start() {
+    auto server = HttpServer::Start({.port = 0}, handlers_);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+
+  // The answer to one request on a connection of its own.
+  static httplib::Result Get(const HttpServer& server, const std::string& path) {
+    return httplib::Client("127.0.0.1", server.port()).Get(path);
+  }
+
+  HttpHandlers handlers_{.metrics = [] { return std::string("linserve_up 1\n"); },
+                         .live = [] { return true; },
+                         .ready = [] { return absl::OkStatus(); },
+                         .status_json = [] { return std::string("{}"); }};
+};
+
+TEST_F(HttpServerTest, ServesMetricsInThePrometheusTextFormat) {
+  const auto server = Start();
+  const auto answer = Get(*server, "/metrics");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->body, "linserve_up 1\n");
+  EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+}
+
+TEST_F(HttpServerTest, AnswersProbesUnderBothNames) {
+  const auto server = Start();
+  for (const char* path : {"/livez", "/readyz", "/v2/health/live", "/v2/health/ready"}) {
+    const auto answer = Get(*server, path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 200) << path;
+    EXPECT_EQ(answer->body, "ok\n") << path;
+  }
+}
+
+TEST_F(HttpServerTest, SaysWhyItIsNotReadyWhileItIsAlive) {
+  handlers_.ready = [] { return absl::UnavailableError("model m is LOADING"); };
+  const auto server = Start();
+  for (const char* path : {"/readyz", "/v2/health/ready"}) {
+    const auto answer = Get(*server, path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 503) << path;
+    EXPECT_EQ(answer->body, "model m is LOADING\n") << path;
+  }
+  const auto live = Get(*server, "/livez");
+  ASSERT_TRUE(live);
+  EXPECT_EQ(live->status, 200);
+}
+
+TEST_F(HttpServerTest, AsksToBeRestartedWhenItIsNotAlive) {
+  handlers_.live = [] { return false; };
+  const auto server = Start();
+  for (const char* path : {"/livez", "/v2/health/live"}) {
+    const auto answer = Get(*server, path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 503) << path;
+  }
+}
+
+TEST_F(HttpServerTest, ShowsTheStatusWithLinksAndNoMarkupOfItsOwn) {
+  handlers_.status_json = [] { return std::string(R"({"model": "<script>&"})"); };
+  const auto server = Start();
+  const auto answer = Get(*server, "/");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->get_header_value("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_THAT(answer->body,
+              AllOf(HasSubstr(R"({"model": "&lt;script>&amp;"})"), Not(HasSubstr("<script>")),
+                    HasSubstr(R"(href="/metrics")"), HasSubstr(R"(href="/readyz")")));
+}
+
+TEST_F(HttpServerTest, AnswersAnUnknownPageWithText) {
+  const auto server = Start();
+  const auto answer = Get(*server, "/nothing");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 404);
+  EXPECT_EQ(answer->body, "no such page: / lists them\n");
+}
+
+TEST_F(HttpServerTest, RefusesALargeBody) {
+  const auto server = Start();
+  const auto answer = httplib::Client("127.0.0.1", server->port())
+                          .Post("/metrics", std::string(100'000, 'x'), "text/plain");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 413);
+}
+
+TEST_F(HttpServerTest, KeepsAFaultOfAPageFromTheCallerAndGoesOn) {
+  handlers_.metrics = []() -> std::string { throw std::runtime_error("secret"); };
+  const auto server = Start();
+  const auto answer = Get(*server, "/metrics");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 500);
+  EXPECT_THAT(answer->body, Not(HasSubstr("secret")));
+  EXPECT_FALSE(answer->has_header("EXCEPTION_WHAT"));
+  const auto probe = Get(*server, "/livez");
+  ASSERT_TRUE(probe);
+  EXPECT_EQ(probe->status, 200);
+}
+
+TEST_F(HttpServerTest, AnswersProbesWhileThreePagesAreStuck) {
+  std::latch release(1);
+  std::latch stuck(3);
+  handlers_.status_json = [&] {
+    stuck.count_down();
+    release.wait();
+    return std::string("{}");
+  };
+  const auto server = Start();
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.emplace_back([&] { EXPECT_TRUE(Get(*server, "/")); });
+  }
+  stuck.wait();
+
+  const auto probe = Get(*server, "/livez");
+  release.count_down();
+  for (std::thread& caller : callers) caller.join();
+  ASSERT_TRUE(probe);
+  EXPECT_EQ(probe->status, 200);
+}
+
+TEST_F(HttpServerTest, AnswersManyCallersAtOnce) {
+  std::atomic<int> pages = 0;
+  handlers_.metrics = [&] { return std::to_string(++pages); };
+  const auto server = Start();
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&] {
+      for (int call = 0; call < 10; ++call) EXPECT_TRUE(Get(*server, "/metrics"));
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(pages, 80);
+}
+
+TEST_F(HttpServerTest, ReportsAPortInUseWithItsAddressAndTheRemedy) {
+  const auto first = Start();
+  const auto second = HttpServer::Start({.port = first->port()}, handlers_);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()),
+              AllOf(HasSubstr("127.0.0.1:" + std::to_string(first->port())),
+                    HasSubstr("Address already in use"), HasSubstr("--http-address")));
+}
+
+TEST_F(HttpServerTest, ReportsAHostThatIsNotItsOwn) {
+  const auto server = HttpServer::Start({.host = "256.0.0.1", .port = 0}, handlers_);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(server.status().message()), HasSubstr("256.0.0.1:0"));
+}
+
+TEST_F(HttpServerTest, RefusesAPortThatDoesNotExist) {
+  const auto server = HttpServer::Start({.port = 65536}, handlers_);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(HttpServerTest, FreesItsPortWhenItStopsThoughAClientKeepsItsConnection) {
+  auto server = Start();
+  const int port = server->port();
+  httplib::Client client("127.0.0.1", port);
+  client.set_keep_alive(true);
+  ASSERT_TRUE(client.Get("/livez"));
+  server.reset();
+
+  const auto next = HttpServer::Start({.port = port}, handlers_);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_TRUE(Get(**next, "/livez"));
+}
+
+}  // namespace
+}  // namespace linserve

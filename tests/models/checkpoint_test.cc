@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "core/safetensors.h"
+#include "models/model_fixture.h"
+
+namespace linserve {
+namespace {
+
+constexpr char kParams[] = R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4, "heads": 2})";
+
+class CheckpointTest : public ModelFixture {
+ protected:
+  std::string directory_ = Init("linformer.Linformer", kParams);
+  std::string path_ = directory_ + "/model.safetensors";
+
+  TensorMap Tensors() const { return ReadSafetensors(path_)->tensors; }
+
+  // Replaces the checkpoint and says what loading it gives: "" if it loads.
+  std::string ErrorWith(const TensorMap& tensors) {
+    EXPECT_TRUE(WriteSafetensors(path_, tensors).ok());
+    auto model = LoadModel(directory_, {});
+    return model.ok() ? "" : std::string(model.status().message());
+  }
+
+  static TensorMap Prefixed(const TensorMap& tensors, const std::string& prefix) {
+    TensorMap prefixed;
+    for (const auto& [name, tensor] : tensors) prefixed[prefix + name] = tensor;
+    return prefixed;
+  }
+};
+
+TEST_F(CheckpointTest, ListsEveryMissingUnexpectedAndMisshapenTensor) {
+  TensorMap tensors = Tensors();
+  tensors.erase("net.layers.0.0.fn.proj_k");
+  tensors.erase("net.layers.0.1.fn.w1.bias");
+  tensors["stranger"] = Tensor::FromFloats({2}, {1, 2});
+  tensors["net.layers.0.0.norm.weight"] = Tensor::FromFloats({3}, {1, 2, 3});
+  const std::string error = ErrorWith(tensors);
+  EXPECT_NE(error.find("missing from the file (2):"), std::string::npos) << error;
+  EXPECT_NE(error.find("net.layers.0.0.fn.proj_k [6, 4]"), std::string::npos) << error;
+  EXPECT_NE(error.find("net.layers.0.1.fn.w1.bias [32]"), std::string::npos) << error;
+  EXPECT_NE(error.find("stranger [2]"), std::string::npos) << error;
+  EXPECT_NE(error.find("net.layers.0.0.norm.weight is [3], expected [8]"), std::string::npos)
+      << error;
+}
+
+TEST_F(CheckpointTest, RefusesIntegersWhereWeightsAreExpected) {
+  TensorMap tensors = Tensors();
+  tensors["net.layers.0.0.norm.weight"] = Tensor::FromInts({8}, std::vector<int64_t>(8, 1));
+  EXPECT_NE(ErrorWith(tensors).find("is of type I64, expected a float type"), std::string::npos);
+}
+
+TEST_F(CheckpointTest, RemovesThePrefixesOfWrappersEvenIfTheyNest) {
+  const Item item = Floats(5, 8);
+  const TensorMap expected = Compute(*Load(directory_), {item})[0];
+  const TensorMap tensors = Tensors();
+  for (const char* prefix : {"module.", "_orig_mod.", "model.", "net.", "module._orig_mod."}) {
+    ASSERT_EQ(ErrorWith(Prefixed(tensors, prefix)), "") << prefix;
+    EXPECT_EQ(LargestDifference(Compute(*Load(directory_), {item})[0], expected), 0);
+    EXPECT_EQ(InspectModel(directory_)->stripped_prefix, prefix);
+  }
+  EXPECT_NE(ErrorWith(Prefixed(tensors, "mine.")), "");
+}
+
+TEST_F(CheckpointTest, TakesEveryFloatType) {
+  const Item item = Floats(5, 8);
+  const Tensor expected = Compute(*Load(directory_), {item})[0].at("y");
+  const TensorMap tensors = Tensors();
+  for (DType dtype : {DType::kF64, DType::kF16, DType::kBF16}) {
+    TensorMap converted;
+    for (const auto& [name, tensor] : tensors) converted[name] = *Convert(tensor, dtype);
+    ASSERT_EQ(ErrorWith(converted), "") << Name(dtype);
+    EXPECT_LT(LargestDifference(Compute(*Load(directory_), {item})[0].at("y"), expected),
+              dtype == DType::kF64 ? 1e-6 : 0.1);
+  }
+}
+
+TEST_F(CheckpointTest, ResolvesTheAliasesOfTheConfiguration) {
+  TensorMap tensors = Tensors();
+  tensors["elsewhere"] = tensors["net.layers.0.0.fn.proj_k"];
+  tensors.erase("net.layers.0.0.fn.proj_k");
+  EXPECT_NE(ErrorWith(tensors), "");
+  // The tensor under its other name is no part of the model, so it must go.
+  tensors.erase("elsewhere");
+  tensors["net.layers.0.0.fn.proj_v"] = Tensors().at("net.layers.0.0.fn.proj_v");
+  Write(directory_, "config.json",
+        std::string(R"({"architecture": "linformer.Linformer", "params": )") + kParams +
+            R"(, "aliases": {"net.layers.0.0.fn.proj_k": "net.layers.0.0.fn.proj_v"}})");
+  EXPECT_EQ(ErrorWith(tensors), "");
+}
+
+TEST_F(CheckpointTest, MissingWeightsAreAnErrorThatNamesTheFile) {
+  std::filesystem::remove(path_);
+  const auto model = LoadModel(directory_, {});
+  EXPECT_TRUE(absl::IsNotFound(model.status()));
+  EXPECT_NE(model.status().message().find("model.safetensors"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,124 @@
+#include "models/model_fixture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+namespace linserve {
+
+namespace fs = std::filesystem;
+
+ModelFixture::ModelFixture() {
+  std::string name = testing::TempDir() + "linserve_models_XXXXXX";
+  root_ = mkdtemp(name.data());
+}
+
+ModelFixture::~ModelFixture() { fs::remove_all(root_); }
+
+std::string ModelFixture::Init(const std::string& architecture, const std::string& params,
+                               uint64_t seed) {
+  const std::string directory = root_ + "/" + std::to_string(made_++);
+  const absl::Status status = InitModel(architecture, params, seed, directory);
+  EXPECT_TRUE(status.ok()) << status;
+  return directory;
+}
+
+std::unique_ptr<Model> ModelFixture::Load(const std::string& directory,
+                                          const LoadOptions& options) {
+  LoadOptions single = options;
+  single.threads = 1;  // the models are tiny, and tests run beside each other
+  auto model = LoadModel(directory, single);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : nullptr;
+}
+
+void ModelFixture::Write(const std::string& directory, const std::string& name,
+                         const std::string& text) {
+  fs::create_directories(directory);
+  std::ofstream(directory + "/" + name) << text;
+}
+
+std::vector<TensorMap> ModelFixture::Compute(Model& model, const std::vector<Item>& items,
+                                             Padding padding) {
+  const Padder padder(model.info().signature, padding);
+  std::vector<const Item*> pointers;
+  for (const Item& item : items) {
+    EXPECT_TRUE(Validate(model.info().signature, item).ok());
+    pointers.push_back(&item);
+  }
+  auto forward = model.Start(padder.Pad(pointers));
+  EXPECT_TRUE(forward.ok()) << forward.status();
+  if (!forward.ok()) return {};
+  for (bool done = false; !done;) {
+    auto advanced = (*forward)->Advance(1);
+    EXPECT_TRUE(advanced.ok()) << advanced.status();
+    done = !advanced.ok() || *advanced;
+  }
+  auto results = (*forward)->TakeResults();
+  EXPECT_TRUE(results.ok()) << results.status();
+  return results.ok() ? *std::move(results) : std::vector<TensorMap>();
+}
+
+Item ModelFixture::Tokens(int64_t length, int64_t vocabulary) {
+  std::vector<int64_t> ids(static_cast<size_t>(length));
+  std::uniform_int_distribution<int64_t> any(0, vocabulary - 1);
+  for (int64_t& id : ids) id = any(random_);
+  Item item;
+  item.inputs["x"] = Tensor::FromInts({length}, ids);
+  return item;
+}
+
+Item ModelFixture::Floats(int64_t length, int64_t width) {
+  Item item;
+  item.inputs["x"] = RandomFloats({length, width});
+  return item;
+}
+
+Tensor ModelFixture::RandomFloats(const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(ElementCount(shape)));
+  std::normal_distribution<float> normal;
+  for (float& value : values) value = normal(random_);
+  return Tensor::FromFloats(shape, values);
+}
+
+double LargestDifference(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (int64_t i = 0; i < a.elements(); ++i) {
+    const double difference = std::abs(double{a.data<float>()[i]} - double{b.data<float>()[i]});
+    largest = difference <= largest ? largest : difference;  // NaN is the largest
+  }
+  return largest;
+}
+
+double LargestDifference(const TensorMap& a, const TensorMap& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (const auto& [name, tensor] : a) {
+    if (!b.contains(name)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, LargestDifference(tensor, b.at(name)));
+  }
+  return largest;
+}
+
+double SmallestCosine(const Tensor& a, const Tensor& b) {
+  double smallest = 1;
+  const int64_t width = a.shape().back();
+  for (int64_t row = 0; row < a.elements() / width; ++row) {
+    double dot = 0;
+    double a_norm = 0;
+    double b_norm = 0;
+    for (int64_t i = row * width; i < (row + 1) * width; ++i) {
+      dot += double{a.data<float>()[i]} * b.data<float>()[i];
+      a_norm += double{a.data<float>()[i]} * a.data<float>()[i];
+      b_norm += double{b.data<float>()[i]} * b.data<float>()[i];
+    }
+    smallest = std::min(smallest, dot / std::sqrt(a_norm * b_norm));
+  }
+  return smallest;
+}
+
+}  // namespace linserve

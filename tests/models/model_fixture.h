@@ -1,0 +1,55 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "batching/padder.h"
+#include "core/item.h"
+#include "engine/model.h"
+#include "models/model_loader.h"
+
+namespace linserve {
+
+// Models with random weights in directories of their own, computed through the Padder as a worker
+// does it.
+class ModelFixture : public testing::Test {
+ protected:
+  ModelFixture();
+  ~ModelFixture() override;
+
+  // A new directory with a model; fails the test if it cannot be made.
+  std::string Init(const std::string& architecture, const std::string& params, uint64_t seed = 1);
+  std::unique_ptr<Model> Load(const std::string& directory, const LoadOptions& options = {});
+
+  // Writes a file of the model directory.
+  static void Write(const std::string& directory, const std::string& name, const std::string& text);
+
+  // The outputs of each item, computed as one batch.
+  static std::vector<TensorMap> Compute(Model& model, const std::vector<Item>& items,
+                                        Padding padding = Padding::kPacked);
+
+  // A random sequence of input x.
+  Item Tokens(int64_t length, int64_t vocabulary);
+  Item Floats(int64_t length, int64_t width);
+  Tensor RandomFloats(const Shape& shape);
+
+  std::mt19937_64 random_{42};
+
+ private:
+  std::string root_;
+  int made_ = 0;
+};
+
+// The largest difference between two F32 tensors; infinity if their shapes differ.
+double LargestDifference(const Tensor& a, const Tensor& b);
+double LargestDifference(const TensorMap& a, const TensorMap& b);
+
+// The smallest cosine between rows of the same index.
+double SmallestCosine(const Tensor& a, const Tensor& b);
+
+}  // namespace linserve

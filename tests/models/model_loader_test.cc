@@ -1,0 +1,142 @@
+#include "models/model_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "models/model_fixture.h"
+
+namespace linserve {
+namespace {
+
+class ModelLoaderTest : public ModelFixture {
+ protected:
+  // What loading a config.json of this text says.
+  std::string ConfigError(const std::string& text) {
+    const std::string directory =
+        Init("linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})");
+    Write(directory, "config.json", text);
+    return std::string(LoadModel(directory, {}).status().message());
+  }
+
+  std::string ParamsError(const std::string& architecture, const std::string& params) {
+    return std::string(InitModel(architecture, params, 1, testing::TempDir() + "unused").message());
+  }
+};
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(file)), {});
+}
+
+TEST_F(ModelLoaderTest, TheSameSeedGivesTheSameFileAndAnotherOneAnother) {
+  const std::string params = R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})";
+  const auto weights = [&](uint64_t seed) {
+    return ReadAll(Init("linformer.Linformer", params, seed) + "/model.safetensors");
+  };
+  const std::string first = weights(7);
+  EXPECT_EQ(first, weights(7));
+  EXPECT_NE(first, weights(8));
+}
+
+TEST_F(ModelLoaderTest, InitOverwritesNoModel) {
+  const std::string params = R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})";
+  const std::string directory = Init("linformer.Linformer", params);
+  EXPECT_TRUE(absl::IsAlreadyExists(InitModel("linformer.Linformer", params, 1, directory)));
+}
+
+TEST_F(ModelLoaderTest, AnUnknownArchitectureIsRefusedWithTheKnownOnes) {
+  const std::string error = ParamsError("linformer.Linfomer", "{}");
+  EXPECT_TRUE(Contains(error, "unknown architecture \"linformer.Linfomer\"")) << error;
+  for (const std::string& name : Architectures()) EXPECT_TRUE(Contains(error, name)) << error;
+}
+
+TEST_F(ModelLoaderTest, ImpossibleArgumentsAreNamedWithTheirValueAndWhatIsAllowed) {
+  const auto error = [&](const std::string& params) {
+    return ParamsError("linformer.Linformer", params);
+  };
+  EXPECT_TRUE(Contains(error(R"({"dim": 30, "seq_len": 6, "depth": 1})"),
+                       "parameter \"dim\" is 30, expected a multiple of heads = 8"));
+  EXPECT_TRUE(Contains(error(R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 0})"),
+                       "parameter \"k\" is 0, expected a positive integer"));
+  EXPECT_TRUE(Contains(error(R"({"dim": 8, "depth": 1})"), "parameter \"seq_len\" is missing"));
+  EXPECT_TRUE(Contains(error(R"({"dim": 8, "seq_len": 6, "depth": 1, "reversible": 1})"),
+                       "parameter \"reversible\" is 1, expected true or false"));
+  EXPECT_TRUE(Contains(error(R"({"dim": 8, "seq_len": 6, "depth": 1, "hedas": 2})"),
+                       "unknown parameter \"hedas\""));
+  EXPECT_TRUE(Contains(error(R"({"dim": 8, "seq_len": 6, "depth": 1000000000})"),
+                       "parameter \"depth\" is 1000000000, expected at most 4096 layers"));
+  EXPECT_TRUE(Contains(error(R"({"dim": 2147483648, "seq_len": 6, "depth": 1})"),
+                       "more than any memory holds"));
+  EXPECT_TRUE(Contains(error("[1]"), "not a JSON object"));
+}
+
+TEST_F(ModelLoaderTest, DropoutIsAcceptedAndIgnored) {
+  const std::string directory = Init(
+      "linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4, "dropout": 0.1})");
+  EXPECT_NE(Load(directory), nullptr);
+}
+
+TEST_F(ModelLoaderTest, ABrokenConfigurationIsAnErrorThatNamesTheFile) {
+  EXPECT_TRUE(Contains(ConfigError("{"), "config.json"));
+  EXPECT_TRUE(Contains(ConfigError(R"({"params": {}})"), "\"architecture\" is missing"));
+  EXPECT_TRUE(Contains(ConfigError(R"({"architecture": "linformer.Linformer", "parms": {}})"),
+                       "unknown key \"parms\""));
+  EXPECT_TRUE(Contains(
+      ConfigError(R"({"architecture": "linformer.Linformer", "wrapper": {"type": "Padder"}})"),
+      "takes no wrapper"));
+}
+
+TEST_F(ModelLoaderTest, ADirectoryWithoutAModelIsAnErrorThatSaysWhatIsMissing) {
+  const auto model = LoadModel("/no/such/model", {});
+  EXPECT_TRUE(absl::IsNotFound(model.status()));
+  EXPECT_TRUE(Contains(std::string(model.status().message()), "config.json"));
+}
+
+TEST_F(ModelLoaderTest, ADeviceThatIsNotThereIsAnErrorThatSaysWhatToUse) {
+  LoadOptions options;
+  options.device = "cuda:0";
+  const auto model = LoadModel(
+      Init("linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})"), options);
+  EXPECT_TRUE(Contains(std::string(model.status().message()), "use --device cpu"));
+}
+
+TEST_F(ModelLoaderTest, InspectCountsParametersAsPyTorchDoes) {
+  // The language model of the linformer README, smaller: counted by hand from its modules.
+  const int64_t tokens = 200;
+  const int64_t dim = 64;
+  const int64_t length = 128;
+  const int64_t k = 32;
+  const int64_t head = dim / 8;
+  const int64_t attention = dim * dim + 2 * dim * head + 2 * length * k + dim * dim + dim;
+  const int64_t feed_forward = 2 * 4 * dim * dim + 4 * dim + dim;
+  const int64_t expected = tokens * dim + length * dim + 3 * (attention + feed_forward + 4 * dim) +
+                           tokens * dim + tokens;
+  const auto report = InspectModel(
+      Init("linformer.LinformerLM", R"({"num_tokens": 200, "dim": 64, "seq_len": 128, "depth": 3,
+                                        "heads": 8, "k": 32, "one_kv_head": true})"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->info.parameters, expected);
+  EXPECT_EQ(report->difference, "");
+}
+
+TEST_F(ModelLoaderTest, InspectCountsTheFlopsOfAToken) {
+  const auto report = InspectModel(
+      Init("linformer.Linformer", R"({"dim": 64, "seq_len": 256, "depth": 2, "heads": 4,
+                                      "k": 32})"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->length, 256);
+  // A token and layer: q, k, v, out (4·2·d²), E and F (2·2·k·d), scores and values (2·2·k·d),
+  // feed-forward (2·2·4·d²).
+  const double by_hand = 2.0 * (8.0 * 64 * 64 + 8.0 * 32 * 64 + 16.0 * 64 * 64);
+  EXPECT_NEAR(report->flops_per_token / by_hand, 1, 0.05);
+}
+
+}  // namespace
+}  // namespace linserve

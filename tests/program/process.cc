@@ -1,0 +1,137 @@
+#include "program/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+
+extern char** environ;
+
+namespace linserve {
+namespace {
+
+constexpr std::chrono::minutes kPatience(2);
+
+std::vector<std::string> Environment(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (!text.starts_with("LINSERVE_")) environment.push_back(text);
+  }
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// A pipe that children do not inherit unless told.
+struct Pipe {
+  Pipe() { EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0); }
+  std::array<int, 2> ends{};
+};
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& command,
+                 const std::map<std::string, std::string>& variables,
+                 const std::string& standard_input) {
+  std::vector<std::string> arguments = command;
+  std::vector<std::string> environment = Environment(variables);
+  const Pipe in;
+  const Pipe out;
+  const Pipe err;
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, in.ends[0], STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, out.ends[1], STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, err.ends[1], STDERR_FILENO);
+  const int spawned = ::posix_spawn(&pid_, arguments[0].c_str(), &actions, nullptr,
+                                    Pointers(arguments).data(), Pointers(environment).data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  EXPECT_EQ(spawned, 0) << arguments[0];
+  if (spawned != 0) pid_ = -1;
+  ::close(in.ends[0]);
+  ::close(out.ends[1]);
+  ::close(err.ends[1]);
+  // Little enough to fit into the pipe.
+  EXPECT_EQ(::write(in.ends[1], standard_input.data(), standard_input.size()),
+            static_cast<ssize_t>(standard_input.size()));
+  ::close(in.ends[1]);
+  out_.reader = std::thread([this, pipe = out.ends[0]] { Capture(out_, pipe); });
+  err_.reader = std::thread([this, pipe = err.ends[0]] { Capture(err_, pipe); });
+}
+
+Process::~Process() {
+  if (pid_ > 0 && code_ < 0) {
+    Signal(SIGKILL);
+    Wait();
+  }
+}
+
+void Process::Capture(Captured& captured, int pipe) {
+  std::array<char, 4096> bytes;
+  ssize_t count = 0;
+  while ((count = ::read(pipe, bytes.data(), bytes.size())) > 0) {
+    MutexLock lock(mutex_);
+    captured.text.append(bytes.data(), static_cast<size_t>(count));
+    changed_.NotifyAll();
+  }
+  ::close(pipe);
+  MutexLock lock(mutex_);
+  captured.ended = true;
+  changed_.NotifyAll();
+}
+
+bool Process::WaitForError(const std::string& text) {
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  MutexLock lock(mutex_);
+  while (err_.text.find(text) == std::string::npos) {
+    if (err_.ended || !changed_.WaitUntil(lock, limit)) return false;
+  }
+  return true;
+}
+
+int Process::Wait() {
+  if (code_ >= 0 || pid_ < 0) return code_;
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  {
+    // The end of its outputs is the end of the program.
+    MutexLock lock(mutex_);
+    while (!out_.ended || !err_.ended) {
+      if (changed_.WaitUntil(lock, limit)) continue;
+      ADD_FAILURE() << "the program does not end; its standard error is\n" << err_.text;
+      Signal(SIGKILL);
+      break;
+    }
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+  out_.reader.join();
+  err_.reader.join();
+  code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return code_;
+}
+
+void Process::Signal(int signal) const { ::kill(pid_, signal); }
+
+std::string Process::out() const {
+  MutexLock lock(mutex_);
+  return out_.text;
+}
+
+std::string Process::err() const {
+  MutexLock lock(mutex_);
+  return err_.text;
+}
+
+}  // namespace linserve

@@ -1,0 +1,110 @@
+#include "program/programs.h"
+
+#include <httplib.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "core/data_file.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+
+Outcome Run(const std::string& program, const Arguments& arguments, const Variables& variables,
+            const std::string& standard_input) {
+  Arguments command = {program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  Process process(command, variables, standard_input);
+  const int code = process.Wait();
+  return {code, process.out(), process.err()};
+}
+
+// The log line of the event "ready".
+nlohmann::json ReadyLine(const std::string& log) {
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.value("event", "") == "ready") return json;
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome RunLinserve(const Arguments& arguments, const Variables& variables) {
+  return Run(LINSERVE_PROGRAM, arguments, variables, "");
+}
+
+Outcome RunClient(const Arguments& arguments, const std::string& standard_input) {
+  return Run(LINSERVE_CLIENT_PROGRAM, arguments, {}, standard_input);
+}
+
+void InitModel(const std::string& directory) {
+  const Outcome outcome = RunLinserve(
+      {"init", "--architecture", "linformer.LinformerLM", "--seed", "3", "--output", directory,
+       "--params",
+       R"({"num_tokens": 256, "dim": 16, "seq_len": 64, "depth": 1, "k": 8, "heads": 2})"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+std::string GoldensDirectory() { return DataFile("goldens"); }
+
+void CopyGolden(const std::string& name, const std::string& directory) {
+  fs::create_directories(directory);
+  for (const char* file : {"config.json", "model.safetensors", "io.safetensors"}) {
+    fs::copy_file(fs::path(GoldensDirectory()) / name / file, fs::path(directory) / file);
+  }
+}
+
+RunningServer::RunningServer(const std::string& repository, const Arguments& more) {
+  Arguments command = {LINSERVE_PROGRAM, "serve",       "--model-repository", repository,
+                       "--grpc-address", "127.0.0.1:0", "--http-address",     "127.0.0.1:0",
+                       "--log-format",   "json"};
+  command.insert(command.end(), more.begin(), more.end());
+  process_ = std::make_unique<Process>(command);
+  // With the end of its line, which may come later.
+  const bool ready = process_->WaitForError("\"event\":\"ready\"");
+  EXPECT_TRUE(ready) << process_->err();
+  nlohmann::json line;
+  while (ready && (line = ReadyLine(process_->err())).is_null()) std::this_thread::yield();
+  if (!ready) return;
+  grpc_port_ = line.at("grpc_port");
+  http_port_ = line.at("http_port");
+}
+
+ClientOptions RunningServer::client_options() const {
+  ClientOptions options;
+  options.target = target();
+  options.timeout = std::chrono::minutes(1);
+  return options;
+}
+
+std::string RunningServer::Get(const std::string& path, int status) const {
+  httplib::Client client("127.0.0.1", http_port_);
+  const auto response = client.Get(path.c_str());
+  EXPECT_TRUE(response) << path;
+  if (!response) return "";
+  EXPECT_EQ(response->status, status) << path << ": " << response->body;
+  return response->body;
+}
+
+bool RunningServer::WaitFor(const std::string& series, double value) const {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (Scrape()[series] != value) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+int RunningServer::Stop() {
+  process_->Signal(SIGTERM);
+  return process_->Wait();
+}
+
+}  // namespace linserve

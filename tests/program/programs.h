@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/embedding_client.h"
+#include "core/test_files.h"
+#include "program/process.h"
+#include "telemetry/scraped.h"
+
+namespace linserve {
+
+using Arguments = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+// What a program that has ended said.
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+Outcome RunLinserve(const Arguments& arguments, const Variables& variables = {});
+Outcome RunClient(const Arguments& arguments, const std::string& standard_input = "");
+
+// A small Linformer language model of 256 tokens and a length of 64, as a model directory.
+void InitModel(const std::string& directory);
+
+// The golden cases in tests/data/goldens.
+std::string GoldensDirectory();
+
+// Copies a golden case to where a test may change it.
+void CopyGolden(const std::string& name, const std::string& directory);
+
+// `linserve serve` on free ports, ready when this is constructed.
+class RunningServer {
+ public:
+  explicit RunningServer(const std::string& repository, const Arguments& more = {});
+
+  bool ready() const { return grpc_port_ != 0; }
+  Process& process() { return *process_; }
+  std::string target() const { return "127.0.0.1:" + std::to_string(grpc_port_); }
+  std::string http() const { return "127.0.0.1:" + std::to_string(http_port_); }
+  ClientOptions client_options() const;
+
+  // The body of a page; its status is `status`.
+  std::string Get(const std::string& path, int status = 200) const;
+  Scraped Scrape() const { return Scraped(Get("/metrics")); }
+  // Waits until a series has the value; false if it has not within a minute.
+  bool WaitFor(const std::string& series, double value) const;
+
+  // SIGTERM, and the exit code.
+  int Stop();
+
+ private:
+  std::unique_ptr<Process> process_;
+  int grpc_port_ = 0;
+  int http_port_ = 0;
+};
+
+}  // namespace linserve

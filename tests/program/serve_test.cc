@@ -1,0 +1,214 @@
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/npy.h"
+#include "core/safetensors.h"
+#include "linserve/v1/embedding.grpc.pb.h"
+#include "program/programs.h"
+
+namespace linserve {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A repository of one model, "bytes".
+class ServeTest : public ::testing::Test {
+ protected:
+  ServeTest() { InitModel(directory_.File("models/bytes")); }
+
+  std::string repository() const { return directory_.File("models"); }
+
+  TempDir directory_;
+};
+
+TEST_F(ServeTest, AModelFromInitIsInspectedServedAndAsked) {
+  const Outcome inspected = RunLinserve({"inspect", "--model", repository() + "/bytes"});
+  EXPECT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_THAT(inspected.out, HasSubstr("linformer.LinformerLM"));
+  EXPECT_THAT(inspected.out, HasSubstr("fits the configuration"));
+
+  RunningServer server(repository());
+  const Outcome health = RunClient({"health", "--target", server.target()});
+  EXPECT_EQ(health.code, 0) << health.err;
+  EXPECT_EQ(health.out, "SERVING\n");
+  const Outcome models = RunClient({"models", "--target", server.target(), "--json"});
+  EXPECT_EQ(models.code, 0) << models.err;
+  const auto listed = nlohmann::json::parse(models.out);
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].at("name"), "bytes");
+  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+}
+
+TEST_F(ServeTest, EveryInputFormatGivesTheSameEmbeddings) {
+  RunningServer server(repository());
+  const std::string text = directory_.File("in.txt");
+  WriteAll(text, "abc\nhello\n");
+  const std::string ids = directory_.File("in.jsonl");
+  WriteAll(ids, "[97, 98, 99]\n{\"id\": \"two\", \"x\": [104, 101, 108, 108, 111]}\n");
+  const std::string npy = directory_.File("in.npy");
+  ASSERT_TRUE(WriteNpy(npy, Tensor::FromInts({3}, {97, 98, 99})).ok());
+  const std::string tensors = directory_.File("in.safetensors");
+  ASSERT_TRUE(WriteSafetensors(tensors, {{"a", Tensor::FromInts({3}, {97, 98, 99})},
+                                         {"b", Tensor::FromInts({5}, {104, 101, 108, 108, 111})}})
+                  .ok());
+  std::vector<std::string> first_lines;
+  for (const std::string& file : {text, ids, npy, tensors}) {
+    const std::string output = file + ".out.npy";
+    const Outcome outcome =
+        RunClient({"embed", file, "--target", server.target(), "--output", output});
+    ASSERT_EQ(outcome.code, 0) << file << ": " << outcome.err;
+    const auto vectors = ReadNpy(output);
+    ASSERT_TRUE(vectors.ok()) << vectors.status();
+    const Tensor first = vectors->shape().size() == 2 ? vectors->Rows(0, 1) : *vectors;
+    first_lines.emplace_back(reinterpret_cast<const char*>(first.bytes()), first.byte_size());
+    EXPECT_EQ(first_lines.back(), first_lines.front()) << file;
+  }
+  EXPECT_EQ(server.Scrape()["linserve_sequences_total{model=\"bytes\",version=\"1\"}"], 7);
+}
+
+TEST_F(ServeTest, StandardInputBecomesOneJsonLineASequence) {
+  RunningServer server(repository());
+  const Outcome outcome = RunClient({"embed", "--target", server.target(), "--normalize"},
+                                    "one\ntwo\n" + std::string(65, 'x') + "\n");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("at most 64"));
+  std::istringstream lines(outcome.out);
+  std::vector<nlohmann::json> results;
+  for (std::string line; std::getline(lines, line);) {
+    results.push_back(nlohmann::json::parse(line));
+  }
+  EXPECT_GE(results.size(), 2U);
+  EXPECT_EQ(results[0].at("id"), "1");
+  EXPECT_EQ(server.Stop(), 0);
+}
+
+TEST_F(ServeTest, PagesTellOfLifeReadinessAndFigures) {
+  RunningServer server(repository());
+  EXPECT_THAT(server.Get("/metrics"), HasSubstr("linserve_build_info"));
+  server.Get("/livez");
+  server.Get("/readyz");
+  EXPECT_THAT(server.Get("/"), HasSubstr("bytes"));
+  server.Get("/nothing", 404);
+}
+
+TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
+  RunningServer server(repository(), {"--log-level", "debug"});
+  const Outcome outcome = RunClient({"embed", "--target", server.target(), "--token-offset", "0"},
+                                    "confidential\n\xff\xff\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(server.Stop(), 0);
+  const std::string log = server.process().err();
+  EXPECT_THAT(log, HasSubstr("request finished"));
+  EXPECT_THAT(log, Not(HasSubstr("confidential")));
+  EXPECT_THAT(log, Not(HasSubstr("99,111,110")));
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(json.is_object()) << line;
+    EXPECT_TRUE(json.contains("time") && json.contains("level") && json.contains("event")) << line;
+  }
+  EXPECT_EQ(server.process().out(), "");
+}
+
+TEST_F(ServeTest, SigtermDrainsAndExitsWithSuccess) {
+  RunningServer server(repository());
+  EmbeddingClient client(server.client_options());
+  const auto stream = client.OpenStream();
+  EXPECT_TRUE(server.WaitFor("linserve_open_streams{rpc=\"EmbedStream\"}", 1));
+  EXPECT_EQ(server.Stop(), 0);
+  EXPECT_THAT(server.process().err(), HasSubstr("\"event\":\"drained\""));
+  EXPECT_THAT(stream->Finish(), IsStatus(absl::StatusCode::kUnavailable, "draining"));
+}
+
+TEST_F(ServeTest, SigintDrainsToo) {
+  RunningServer server(repository());
+  server.process().Signal(SIGINT);
+  EXPECT_EQ(server.process().Wait(), 0) << server.process().err();
+}
+
+// A caller who asks for much and reads nothing: a drain waits for him.
+class StalledCaller {
+ public:
+  explicit StalledCaller(const RunningServer& server)
+      : stub_(v1::EmbeddingService::NewStub(
+            grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()))) {
+    v1::EmbedRequest request;
+    for (int i = 0; i < 2000; ++i) {
+      request.add_sequences()->mutable_token_ids()->Resize(64, 1);
+    }
+    reader_ = stub_->Embed(&context_, request);
+    v1::EmbedResponse response;
+    EXPECT_TRUE(reader_->Read(&response));
+  }
+  ~StalledCaller() {
+    context_.TryCancel();
+    v1::EmbedResponse response;
+    while (reader_->Read(&response)) {
+    }
+    reader_->Finish().ok();
+  }
+
+ private:
+  std::unique_ptr<v1::EmbeddingService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::EmbedResponse>> reader_;
+};
+
+TEST_F(ServeTest, ASecondSignalEndsADrainAtOnce) {
+  RunningServer server(repository(), {"--drain-timeout-seconds", "3600"});
+  StalledCaller caller(server);
+  server.process().Signal(SIGTERM);
+  ASSERT_TRUE(server.process().WaitForError("\"event\":\"draining\""));
+  server.Get("/readyz", 503);
+  server.process().Signal(SIGTERM);
+  EXPECT_EQ(server.process().Wait(), 128 + SIGTERM);
+  EXPECT_THAT(server.process().err(), Not(HasSubstr("\"event\":\"drained\"")));
+}
+
+TEST_F(ServeTest, ADrainGivesUpOnAStalledCallerInTime) {
+  RunningServer server(repository(), {"--drain-timeout-seconds", "0.1"});
+  StalledCaller caller(server);
+  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+}
+
+TEST_F(ServeTest, AClientThatIsKilledLeavesTheServerAnswering) {
+  RunningServer server(repository());
+  {
+    Process load({LINSERVE_CLIENT_PROGRAM, "load", "--target", server.target(), "--concurrency",
+                  "64", "--duration", "600", "--warmup", "0"});
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!(server.Scrape()["linserve_requests_total{code=\"OK\",rpc=\"Embed\"}"] > 100)) {
+      ASSERT_LT(std::chrono::steady_clock::now(), limit);
+    }
+    load.Signal(SIGKILL);
+    EXPECT_EQ(load.Wait(), 128 + SIGKILL);
+  }
+  EXPECT_TRUE(server.WaitFor("linserve_in_flight_requests{rpc=\"Embed\"}", 0));
+  EXPECT_TRUE(server.WaitFor("linserve_queue_sequences{model=\"bytes\",version=\"1\"}", 0));
+  EXPECT_EQ(RunClient({"embed", "--target", server.target()}, "still there\n").code, 0);
+  EXPECT_EQ(server.Stop(), 0);
+}
+
+TEST_F(ServeTest, LoadInAClosedAndInAnOpenLoopMeetsNoErrors) {
+  RunningServer server(repository());
+  for (const Arguments& loop : {Arguments{"--concurrency", "4"}, Arguments{"--rate", "100"}}) {
+    Arguments arguments = {"load", "--target",  server.target(), "--duration", "1", "--warmup",
+                           "0.1",  "--lengths", "uniform:1,64",  "--json",     "-"};
+    arguments.insert(arguments.end(), loop.begin(), loop.end());
+    const Outcome outcome = RunClient(arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto report = nlohmann::json::parse(outcome.out);
+    EXPECT_GT(report.at("ok_requests"), 10);
+    EXPECT_EQ(report.at("ok_requests"), report.at("requests"));
+    EXPECT_TRUE(report.at("request_errors").empty()) << report;
+    EXPECT_TRUE(report.at("sequence_errors").empty()) << report;
+  }
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,104 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+#include <string>
+
+#include "rpc/test_server.h"
+
+namespace linserve {
+namespace {
+
+// A plain connection to the server's port, on which anything may be sent.
+class RawConnection {
+ public:
+  explicit RawConnection(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+  ~RawConnection() { ::close(socket_); }
+
+  void Send(const std::string& bytes) {
+    // The server may have hung up already, which is its right.
+    (void)!::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+
+  void WaitForTheServerToHangUp() {
+    char bytes[4096];
+    while (::recv(socket_, bytes, sizeof(bytes), 0) > 0) {
+    }
+  }
+
+ private:
+  int socket_;
+};
+
+// What every HTTP/2 connection begins with, and empty settings.
+std::string Preface() {
+  return std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + std::string("\0\0\0\4\0\0\0\0\0", 9);
+}
+
+TEST(Connection, GarbageIsHungUpOn) {
+  TestServer server;
+  std::minstd_rand random(1);
+  for (int i = 0; i < 20; ++i) {
+    std::string garbage(static_cast<size_t>(1 + i * 100), '\0');
+    for (char& c : garbage) c = static_cast<char>(random());
+    garbage[0] = 'x';  // no preface
+    RawConnection connection(server.grpc().port());
+    connection.Send(garbage);
+    connection.WaitForTheServerToHangUp();
+  }
+  EXPECT_TRUE(Serves(server));
+}
+
+TEST(Connection, GarbageAfterAGoodStartIsHungUpOn) {
+  TestServer server;
+  for (const std::string& frame :
+       {std::string("\xff\xff\xff\4\0\0\0\0\0", 9),                 // settings of 16 MB
+        std::string("\0\0\4\1\4\0\0\0\1zzzz", 13),                  // headers that are none
+        std::string("\0\0\5\0\1\0\0\0\7\0\0\0\0\0", 14),            // data of a stream never opened
+        std::string("\0\0\10\6\0\0\0\0\1\0\0\0\0\0\0\0\0", 17)}) {  // a ping on a stream
+    RawConnection connection(server.grpc().port());
+    connection.Send(Preface() + frame);
+  }
+  EXPECT_TRUE(Serves(server));
+}
+
+TEST(Connection, MayBeClosedAtAnyByte) {
+  TestServer server;
+  const std::string start = Preface() + std::string("\0\0\100\1\4\0\0\0\1\x83\x86", 11);
+  for (size_t size = 0; size <= start.size(); ++size) {
+    RawConnection connection(server.grpc().port());
+    connection.Send(start.substr(0, size));
+  }
+  EXPECT_TRUE(Serves(server));
+}
+
+TEST(Connection, AClientThatVanishesMidRequestLeavesNothingBehind) {
+  TestServer server;
+  server.tokens().ComputeWithoutEnd();
+  Ended ended;
+  {
+    EmbeddingClient client(server.client_options());
+    const auto stream = client.OpenStream();
+    ASSERT_TRUE(stream->Send(CallOf("tokens", {Tokens("a", {1})}), ended.stream_callback()).ok());
+    ASSERT_TRUE(server.tokens().WaitForStarted(1));
+  }
+  EXPECT_FALSE(ended.status().ok());
+  EXPECT_TRUE(server.WaitFor(Abandoned("batch"), 1));
+  EXPECT_TRUE(server.WaitFor(InFlight("EmbedStream"), 0));
+  EXPECT_TRUE(server.WaitFor("linserve_open_streams{rpc=\"EmbedStream\"}", 0));
+  server.tokens().Release();
+  EXPECT_TRUE(Serves(server));
+}
+
+}  // namespace
+}  // namespace linserve

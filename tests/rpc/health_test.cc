@@ -1,0 +1,120 @@
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include "core/test_files.h"
+#include "rpc/test_server.h"
+
+namespace linserve {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Health, TellsOfTheServerTheServiceAndEachModel) {
+  TestServer server;
+  EmbeddingClient client(server.client_options());
+  const std::string service = "linserve.v1.EmbeddingService";
+  EXPECT_EQ(*client.Health(), HealthState::kNotServing);
+  EXPECT_EQ(*client.Health(service), HealthState::kNotServing);
+  EXPECT_EQ(*client.Health("linserve/tokens"), HealthState::kServiceUnknown);
+  server.grpc().SetModelServing("tokens", true);
+  EXPECT_EQ(*client.Health("linserve/tokens"), HealthState::kServing);
+  EXPECT_EQ(*client.Health(), HealthState::kNotServing);
+  server.grpc().SetServing(true);
+  EXPECT_EQ(*client.Health(), HealthState::kServing);
+  EXPECT_EQ(*client.Health(service), HealthState::kServing);
+  server.grpc().Drain();
+  EXPECT_EQ(*client.Health(), HealthState::kNotServing);
+  EXPECT_EQ(*client.Health(service), HealthState::kNotServing);
+  EXPECT_EQ(*client.Health("linserve/tokens"), HealthState::kNotServing);
+}
+
+TEST(Models, AreListedWithWhatTheyTakeAndGive) {
+  TestServer server;
+  EmbeddingClient client(server.client_options());
+  const auto models = client.ListModels();
+  ASSERT_TRUE(models.ok()) << models.status();
+  std::vector<std::string> names;
+  for (const ModelDescription& model : *models) {
+    names.push_back(model.name + "/" + std::to_string(model.version) + " " + model.state);
+  }
+  EXPECT_THAT(names, ElementsAre("floats/1 READY", "tokens/1 READY", "tokens/2 READY"));
+}
+
+TEST(Models, AreDescribedInFull) {
+  TestServer server({.padding = Padding::kBucket});
+  EmbeddingClient client(server.client_options());
+  const auto tokens = client.GetModel("tokens");
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(tokens->version, 2);
+  EXPECT_EQ(tokens->architecture, "test.Tokens");
+  EXPECT_EQ(tokens->parameters, 7);
+  EXPECT_EQ(tokens->dtype, "F32");
+  EXPECT_EQ(tokens->padding, "bucket");
+  const InputSpec* x = tokens->signature.FindInput("x");
+  ASSERT_NE(x, nullptr);
+  EXPECT_EQ(x->kind, InputKind::kToken);
+  EXPECT_EQ(x->vocabulary, kTestVocabulary);
+  EXPECT_THAT(x->axes, ElementsAre(Axis::Ragged('n')));
+  EXPECT_EQ(tokens->signature.outputs.size(), 2U);
+  ASSERT_EQ(tokens->signature.limits.size(), 1U);
+  EXPECT_EQ(tokens->signature.limits[0].longest, kTestLongest);
+
+  const auto floats = client.GetModel("floats");
+  ASSERT_TRUE(floats.ok()) << floats.status();
+  EXPECT_TRUE(floats->signature.FindInput("context")->optional);
+  EXPECT_THAT(floats->signature.FindOutput("y")->axes,
+              ElementsAre(Axis::Ragged('n'), Axis::Fixed(3)));
+}
+
+TEST(Models, AreFoundByVersionOrNotAtAll) {
+  TestServer server;
+  EmbeddingClient client(server.client_options());
+  EXPECT_EQ(client.GetModel("tokens", 1)->version, 1);
+  EXPECT_THAT(client.GetModel("tokens", 9), IsStatus(absl::StatusCode::kNotFound, "version 9"));
+  EXPECT_THAT(client.GetModel("none"), IsStatus(absl::StatusCode::kNotFound, "no model 'none'"));
+  EXPECT_THAT(client.GetModel("late"), IsStatus(absl::StatusCode::kUnavailable, "is loading"));
+}
+
+// The answer of server reflection to "list_services", as bytes: the package installs no header for
+// its messages.
+TEST(Reflection, ListsTheServices) {
+  TestServer server;
+  grpc::GenericStub stub(grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  void* tag = nullptr;
+  bool ok = false;
+  const auto wait = [&] { return queue.Next(&tag, &ok) && ok; };
+  auto call = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  call->StartCall(nullptr);
+  ASSERT_TRUE(wait());
+  const grpc::Slice list_services(std::string("\x3a\x01*"));  // field 7, a string
+  call->WriteLast(grpc::ByteBuffer(&list_services, 1), grpc::WriteOptions(), nullptr);
+  ASSERT_TRUE(wait());
+  grpc::ByteBuffer response;
+  call->Read(&response, nullptr);
+  ASSERT_TRUE(wait());
+  grpc::Slice bytes;
+  ASSERT_TRUE(response.DumpToSingleSlice(&bytes).ok());
+  const std::string text(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+  EXPECT_THAT(text, HasSubstr("linserve.v1.EmbeddingService"));
+  EXPECT_THAT(text, HasSubstr("grpc.health.v1.Health"));
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  ASSERT_TRUE(wait());
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST(Port, InUseIsReportedWithTheWayOut) {
+  TestServer server;
+  Metrics metrics({});
+  GrpcOptions options;
+  options.port = server.grpc().port();
+  const auto second = GrpcServer::Start(options, server.repository(), metrics);
+  EXPECT_THAT(second, IsStatus(absl::StatusCode::kUnavailable, "--grpc-address HOST:PORT"));
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,145 @@
+#include "rpc/outbox.h"
+
+#include <atomic>
+#include <thread>
+
+#include "core/test_files.h"
+
+namespace linserve {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Notes what the outbox asks of gRPC.
+class OutboxTest : public ::testing::Test {
+ protected:
+  // An answer of `rows` messages; `owner` lives as long as it.
+  static ResultChunker Answer(const std::string& id, int64_t rows,
+                              std::shared_ptr<void> owner = nullptr) {
+    ItemResult result;
+    result.outputs["y"] = Tensor::FromFloats({rows, 1}, std::vector<float>(rows, 1.0F));
+    return ResultChunker({.request_id = id, .rows_per_chunk = 1}, 0, "", std::move(result),
+                         std::move(owner));
+  }
+
+  Metrics metrics_{{}};
+  std::vector<std::string> written_;
+  std::vector<grpc::StatusCode> finished_;
+  Outbox outbox_{
+      {[this](const v1::EmbedResponse* message) {
+         written_.push_back(message->request_id() + "@" + std::to_string(message->row_offset()));
+       },
+       [this](const grpc::Status& status) { finished_.push_back(status.error_code()); }},
+      metrics_.ForRpc("Embed")};
+};
+
+TEST_F(OutboxTest, HasOneWriteInFlight) {
+  outbox_.Push(Answer("a", 2));
+  outbox_.Push(Answer("b", 1));
+  EXPECT_THAT(written_, ElementsAre("a@0"));
+  outbox_.Written(true);
+  EXPECT_THAT(written_, ElementsAre("a@0", "a@1"));
+  outbox_.Written(true);
+  EXPECT_THAT(written_, ElementsAre("a@0", "a@1", "b@0"));
+  outbox_.Written(true);
+  EXPECT_EQ(written_.size(), 3U);
+  EXPECT_TRUE(finished_.empty());
+}
+
+TEST_F(OutboxTest, FinishesOnceWhenAllIsWritten) {
+  outbox_.Push(Answer("a", 1));
+  outbox_.FinishWhenEmpty({grpc::StatusCode::UNAVAILABLE, ""});
+  outbox_.FinishWhenEmpty(grpc::Status::OK);
+  EXPECT_TRUE(finished_.empty());
+  outbox_.Written(true);
+  EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::UNAVAILABLE));
+  outbox_.Push(Answer("late", 1));
+  outbox_.FinishWhenEmpty(grpc::Status::OK);
+  outbox_.Cancel();
+  EXPECT_THAT(written_, ElementsAre("a@0"));
+  EXPECT_EQ(finished_.size(), 1U);
+}
+
+TEST_F(OutboxTest, AnEmptyOneFinishesAtOnce) {
+  outbox_.FinishWhenEmpty(grpc::Status::OK);
+  EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::OK));
+}
+
+TEST_F(OutboxTest, CancellingDropsWhatWaitsAndEndsAfterTheWriteInFlight) {
+  auto owner = std::make_shared<int>(1);
+  outbox_.Push(Answer("a", 5, owner));
+  outbox_.Push(Answer("b", 1, owner));
+  outbox_.Cancel();
+  EXPECT_TRUE(outbox_.cancelled());
+  EXPECT_TRUE(finished_.empty());
+  EXPECT_EQ(owner.use_count(), 2);  // the one that is being written
+  outbox_.Written(false);
+  EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::CANCELLED));
+  EXPECT_EQ(owner.use_count(), 1);
+  outbox_.Push(Answer("c", 1, owner));
+  EXPECT_EQ(owner.use_count(), 1);
+  EXPECT_THAT(written_, ElementsAre("a@0"));
+}
+
+TEST_F(OutboxTest, CancellingAnIdleOneFinishesAtOnce) {
+  outbox_.Cancel();
+  outbox_.Cancel();
+  EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::CANCELLED));
+}
+
+TEST_F(OutboxTest, AFailedWriteEndsTheStream) {
+  outbox_.Push(Answer("a", 2));
+  outbox_.Push(Answer("b", 1));
+  outbox_.Written(false);
+  EXPECT_TRUE(outbox_.cancelled());
+  EXPECT_THAT(written_, ElementsAre("a@0"));
+  EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::CANCELLED));
+}
+
+TEST_F(OutboxTest, TheEndOfAnAnswersOwnerMayFinishTheStream) {
+  outbox_.Push(Answer("a", 1, std::shared_ptr<void>(nullptr, [this](void*) {
+                        outbox_.FinishWhenEmpty(grpc::Status::OK);
+                      })));
+  EXPECT_TRUE(finished_.empty());
+  outbox_.Written(true);
+  EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::OK));
+}
+
+TEST(OutboxThreads, ManyPushWhileOneWrites) {
+  constexpr int kThreads = 4;
+  constexpr int kAnswers = 500;
+  Metrics metrics({});
+  std::atomic<int> writing = 0;
+  std::atomic<int> due = 0;
+  std::atomic<int> finished = 0;
+  Outbox outbox({[&](const v1::EmbedResponse*) {
+                   EXPECT_EQ(++writing, 1);
+                   ++due;
+                 },
+                 [&](const grpc::Status&) { ++finished; }},
+                metrics.ForRpc("Embed"));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < kAnswers; ++n) {
+        outbox.Push(ResultChunker({}, 0, "", absl::InternalError("x"), nullptr));
+      }
+    });
+  }
+  for (int written = 0; written < kThreads * kAnswers;) {
+    if (due == 0) {
+      std::this_thread::yield();
+      continue;
+    }
+    --due;
+    --writing;
+    ++written;
+    outbox.Written(true);
+  }
+  for (std::thread& thread : threads) thread.join();
+  outbox.FinishWhenEmpty(grpc::Status::OK);
+  EXPECT_EQ(finished, 1);
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,129 @@
+#include "rpc/test_server.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <thread>
+#include <utility>
+
+namespace linserve {
+
+TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
+  repository_ = std::make_unique<ModelRepository>(std::vector<ModelDirectory>{
+      {"floats", 1, ""}, {"late", 1, ""}, {"tokens", 1, ""}, {"tokens", 2, ""}});
+  Serve("tokens", 1, TokenModel(std::make_shared<ModelControl>()));
+  Serve("tokens", 2, TokenModel(tokens_));
+  Serve("floats", 1, FloatModel(floats_));
+  GrpcOptions grpc = options_.grpc;
+  grpc.port = 0;
+  auto started = GrpcServer::Start(grpc, *repository_, metrics_);
+  EXPECT_TRUE(started.ok()) << started.status();
+  grpc_ = *std::move(started);
+}
+
+TestServer::~TestServer() {
+  tokens_->Release();
+  floats_->Release();
+}
+
+void TestServer::Serve(const std::string& name, int64_t version, const ModelFactory& factory) {
+  EngineOptions engine;
+  engine.padding = options_.padding;
+  engine.policy = options_.policy;
+  engine.limits = options_.limits;
+  engine.warmup = false;
+  auto started = Engine::Start(engine, factory, metrics_.ForModel(name, version));
+  EXPECT_TRUE(started.ok()) << started.status();
+  auto model = std::make_shared<ServedModel>();
+  model->name = name;
+  model->version = version;
+  model->default_pooling = options_.default_pooling;
+  model->engine = *std::move(started);
+  repository_->Add(std::move(model));
+}
+
+ClientOptions TestServer::client_options() const {
+  ClientOptions options;
+  options.target = target();
+  options.timeout = std::chrono::minutes(1);
+  options.max_attempts = 1;
+  return options;
+}
+
+std::unique_ptr<v1::EmbeddingService::Stub> TestServer::NewStub() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(-1);
+  return v1::EmbeddingService::NewStub(
+      grpc::CreateCustomChannel(target(), grpc::InsecureChannelCredentials(), arguments));
+}
+
+bool TestServer::WaitFor(const std::string& series, double value) const {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (Scrape()[series] != value) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+NamedSequence Tokens(std::string id, const std::vector<int64_t>& ids) {
+  return {std::move(id), {{"x", Tensor::FromInts({static_cast<int64_t>(ids.size())}, ids)}}};
+}
+
+NamedSequence Floats(std::string id, const std::vector<float>& values) {
+  const auto rows = static_cast<int64_t>(values.size() / 3);
+  return {std::move(id), {{"x", Tensor::FromFloats({rows, 3}, values)}}};
+}
+
+EmbedCall CallOf(const std::string& model, std::vector<NamedSequence> sequences) {
+  EmbedCall call;
+  call.model = model;
+  call.sequences = std::move(sequences);
+  return call;
+}
+
+std::vector<float> Values(const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  ConvertToFloat(tensor.dtype(), tensor.bytes(), tensor.elements(), values.data());
+  return values;
+}
+
+std::vector<float> ExpectedRows(const std::vector<int64_t>& ids) {
+  std::vector<float> rows;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    rows.insert(rows.end(), {static_cast<float>(ids[i]), static_cast<float>(i),
+                             static_cast<float>(ids.size()), 1});
+  }
+  return rows;
+}
+
+bool Serves(const TestServer& server) {
+  EmbeddingClient client(server.client_options());
+  const auto results = client.Embed(CallOf("tokens", {Tokens("good", {1, 2})}));
+  return results.ok() && results->at(0).status.ok() &&
+         Values(results->at(0).outputs.at("y")) == ExpectedRows({1, 2});
+}
+
+EmbedCallback Ended::callback() {
+  return [promise = promise_](absl::Status status, std::vector<SequenceResult> results) {
+    promise->set_value({"", std::move(status), std::move(results)});
+  };
+}
+
+EmbedStream::Callback Ended::stream_callback() {
+  return [promise = promise_](StreamAnswer answer) { promise->set_value(std::move(answer)); };
+}
+
+const absl::Status& Ended::status() {
+  if (!std::exchange(waited_, true)) {
+    auto future = promise_->get_future();
+    if (future.wait_for(std::chrono::minutes(1)) == std::future_status::ready) {
+      answer_ = future.get();
+    } else {
+      answer_.status = absl::DeadlineExceededError("the call did not end");
+    }
+  }
+  return answer_.status;
+}
+
+}  // namespace linserve

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/embedding_client.h"
+#include "linserve/v1/embedding.grpc.pb.h"
+#include "rpc/grpc_server.h"
+#include "rpc/test_model.h"
+#include "telemetry/scraped.h"
+
+namespace linserve {
+
+struct TestServerOptions {
+  GrpcOptions grpc = {};
+  BatchPolicy policy = {};
+  QueueLimits limits = {};
+  Padding padding = Padding::kPacked;
+  Pooling default_pooling = Pooling::kNone;
+};
+
+// A real server on a free port with real engines over the test models: "tokens" in versions 1 and
+// 2, "floats" in version 1, and "late", which never comes to be loaded.
+class TestServer {
+ public:
+  explicit TestServer(TestServerOptions options = {});
+  ~TestServer();
+
+  // Of version 2 of "tokens", the latest, and of "floats".
+  ModelControl& tokens() { return *tokens_; }
+  ModelControl& floats() { return *floats_; }
+
+  GrpcServer& grpc() { return *grpc_; }
+  ModelRepository& repository() { return *repository_; }
+
+  // Ends a part of the server before its time; nullptr from then on.
+  void DestroyGrpc() { grpc_.reset(); }
+  void DestroyRepository() { repository_.reset(); }
+
+  std::string target() const { return "127.0.0.1:" + std::to_string(grpc_->port()); }
+  // Of a client that never tries again.
+  ClientOptions client_options() const;
+  // Of a client on a connection of its own that does as it is told.
+  std::unique_ptr<v1::EmbeddingService::Stub> NewStub() const;
+
+  Scraped Scrape() const { return Scraped(metrics_.Scrape()); }
+  // Waits until a series has the value; false if it has not within a minute.
+  bool WaitFor(const std::string& series, double value) const;
+
+ private:
+  void Serve(const std::string& name, int64_t version, const ModelFactory& factory);
+
+  const TestServerOptions options_;
+  std::shared_ptr<ModelControl> tokens_ = std::make_shared<ModelControl>();
+  std::shared_ptr<ModelControl> floats_ = std::make_shared<ModelControl>();
+  Metrics metrics_{{}};
+  std::unique_ptr<ModelRepository> repository_;
+  std::unique_ptr<GrpcServer> grpc_;
+};
+
+// The labels of version 2 of "tokens", and those of one RPC.
+inline std::string OfTokens(const std::string& metric) {
+  return metric + R"({model="tokens",version="2"})";
+}
+inline std::string Abandoned(const std::string& stage) {
+  return R"(linserve_abandoned_total{model="tokens",stage=")" + stage + R"(",version="2"})";
+}
+inline std::string InFlight(const std::string& rpc = "Embed") {
+  return R"(linserve_in_flight_requests{rpc=")" + rpc + R"("})";
+}
+
+NamedSequence Tokens(std::string id, const std::vector<int64_t>& ids);
+// `count` rows of three.
+NamedSequence Floats(std::string id, const std::vector<float>& values);
+EmbedCall CallOf(const std::string& model, std::vector<NamedSequence> sequences);
+std::vector<float> Values(const Tensor& tensor);
+
+// What "tokens" makes of these ids.
+std::vector<float> ExpectedRows(const std::vector<int64_t>& ids);
+
+// Whether the server still answers, which it must after whatever a caller did.
+bool Serves(const TestServer& server);
+
+// The end of one asynchronous call.
+class Ended {
+ public:
+  EmbedCallback callback();
+  EmbedStream::Callback stream_callback();
+
+  // Waits for the end; DEADLINE_EXCEEDED if there is none within a minute.
+  const absl::Status& status();
+  // REQUIRES: status() is OK.
+  const std::vector<SequenceResult>& results() const { return answer_.results; }
+
+ private:
+  std::shared_ptr<std::promise<StreamAnswer>> promise_ =
+      std::make_shared<std::promise<StreamAnswer>>();
+  StreamAnswer answer_;
+  bool waited_ = false;
+};
+
+}  // namespace linserve

@@ -1,0 +1,221 @@
+#include "telemetry/metrics.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "scraped.h"
+
+namespace linserve {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MetricsTest : public ::testing::Test {
+ protected:
+  Scraped Scrape() const { return Scraped(metrics_.Scrape()); }
+
+  Metrics metrics_{{.version = "0.1", .commit = "abc", .torch = "2.11"}};
+  ModelMetrics& model_ = metrics_.ForModel("m", 3);
+  RpcMetrics& rpc_ = metrics_.ForRpc("Embed");
+};
+
+// Three sequences of five real rows in all, each padded to four.
+Batch PaddedBatch() {
+  Batch batch;
+  batch.padding = Padding::kFixed;
+  batch.options.resize(3);
+  batch.axes['n'] = {.starts = {0, 4, 8}, .lengths = {1, 2, 2}, .rows = 12, .padded_length = 4};
+  return batch;
+}
+
+TEST_F(MetricsTest, CountsABatchOnceByItsClosingReason) {
+  model_.BatchClosed(PaddedBatch(), CloseReason::kDelay);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_batches_total{model="m",reason="delay",version="3"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_batches_total{model="m",reason="full",version="3"})"], 0);
+}
+
+TEST_F(MetricsTest, SeparatesTheRowsOfABatchIntoTokensAndPadding) {
+  model_.BatchClosed(PaddedBatch(), CloseReason::kFull);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_sequences_total{model="m",version="3"})"], 3);
+  EXPECT_EQ(scraped[R"(linserve_tokens_total{model="m",version="3"})"], 5);
+  EXPECT_EQ(scraped[R"(linserve_padded_tokens_total{mode="fixed",model="m",version="3"})"], 7);
+  EXPECT_EQ(scraped[R"(linserve_padded_tokens_total{mode="zeros",model="m",version="3"})"], 0);
+  EXPECT_EQ(scraped[R"(linserve_batch_sequences_sum{model="m",version="3"})"], 3);
+  EXPECT_EQ(scraped[R"(linserve_batch_tokens_sum{model="m",version="3"})"], 12);
+  EXPECT_EQ(scraped[R"(linserve_batch_tokens_bucket{model="m",version="3",le="8"})"], 0);
+  EXPECT_EQ(scraped[R"(linserve_batch_tokens_bucket{model="m",version="3",le="16"})"], 1);
+}
+
+TEST_F(MetricsTest, KeepsExactlyOneStateOfAModelAtOne) {
+  model_.SetState(ModelState::kLoading);
+  model_.SetState(ModelState::kReady);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_model_state{model="m",state="LOADING",version="3"})"], 0);
+  EXPECT_EQ(scraped[R"(linserve_model_state{model="m",state="READY",version="3"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_model_state{model="m",state="DRAINING",version="3"})"], 0);
+}
+
+TEST_F(MetricsTest, ReportsWhatLoadingAModelTookAndOccupies) {
+  model_.SetLoaded(1500ms, 250ms, "cuda:0", 1 << 20);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_model_load_seconds{model="m",version="3"})"], 1.5);
+  EXPECT_EQ(scraped[R"(linserve_model_warmup_seconds{model="m",version="3"})"], 0.25);
+  EXPECT_EQ(scraped[R"(linserve_model_bytes{device="cuda:0",model="m",version="3"})"], 1 << 20);
+}
+
+TEST_F(MetricsTest, ShowsTheQueueAsItStandsAfterTheLastChange) {
+  model_.SetQueue(9, 9, 9, 9);
+  model_.SetQueue(1, 2, 30, 400);
+  model_.SetQueueDelayEstimate(125ms);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_queue_requests{model="m",version="3"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_queue_sequences{model="m",version="3"})"], 2);
+  EXPECT_EQ(scraped[R"(linserve_queue_tokens{model="m",version="3"})"], 30);
+  EXPECT_EQ(scraped[R"(linserve_queue_bytes{model="m",version="3"})"], 400);
+  EXPECT_EQ(scraped[R"(linserve_queue_delay_estimate_seconds{model="m",version="3"})"], 0.125);
+}
+
+TEST_F(MetricsTest, CountsRefusalsAndAbandonedSequencesByTheirCause) {
+  model_.Accepted(100);
+  model_.Rejected(RejectReason::kDraining);
+  model_.Abandoned(AbandonStage::kBatch);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_sequence_length_sum{model="m",version="3"})"], 100);
+  EXPECT_EQ(scraped[R"(linserve_sequences_total{model="m",version="3"})"], 0);
+  EXPECT_EQ(scraped[R"(linserve_rejected_total{model="m",reason="draining",version="3"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_rejected_total{model="m",reason="queue",version="3"})"], 0);
+  EXPECT_EQ(scraped[R"(linserve_abandoned_total{model="m",stage="batch",version="3"})"], 1);
+}
+
+TEST_F(MetricsTest, MeasuresEachStageOfABatchInSeconds) {
+  model_.QueueTime(1ms);
+  model_.BatchFormTime(500us);
+  model_.ComputeTime(ComputePhase::kForward, 2s);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_queue_duration_seconds_sum{model="m",version="3"})"], 0.001);
+  EXPECT_EQ(scraped[R"(linserve_batch_form_duration_seconds_sum{model="m",version="3"})"], 0.0005);
+  const std::string compute = "linserve_compute_duration_seconds_";
+  EXPECT_EQ(scraped[compute + R"(sum{model="m",phase="forward",version="3"})"], 2);
+  EXPECT_EQ(scraped[compute + R"(count{model="m",phase="copy_in",version="3"})"], 0);
+}
+
+TEST_F(MetricsTest, HasTimeBucketsFromATenthOfAMillisecondToAMinute) {
+  const Scraped scraped = Scrape();
+  const std::string bucket = "linserve_request_duration_seconds_bucket";
+  EXPECT_EQ(scraped[bucket + R"({rpc="Embed",le="0.0001"})"], 0);
+  EXPECT_EQ(scraped[bucket + R"({rpc="Embed",le="0.00016"})"], 0);
+  EXPECT_EQ(scraped[bucket + R"({rpc="Embed",le="60"})"], 0);
+}
+
+TEST_F(MetricsTest, FollowsARequestFromItsStartToItsCode) {
+  rpc_.Started();
+  rpc_.Started();
+  rpc_.Message(Direction::kReceived, 1000);
+  rpc_.FirstResponse(1ms);
+  rpc_.Sent(2ms);
+  rpc_.Finished(3, 4ms);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_in_flight_requests{rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="INVALID_ARGUMENT",rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="OK",rpc="Embed"})"], 0);
+  EXPECT_EQ(scraped[R"(linserve_request_duration_seconds_sum{rpc="Embed"})"], 0.004);
+  EXPECT_EQ(scraped[R"(linserve_first_response_seconds_sum{rpc="Embed"})"], 0.001);
+  EXPECT_EQ(scraped[R"(linserve_send_duration_seconds_sum{rpc="Embed"})"], 0.002);
+  const std::string bytes = "linserve_grpc_message_bytes_sum";
+  EXPECT_EQ(scraped[bytes + R"({direction="received",rpc="Embed"})"], 1000);
+  EXPECT_EQ(scraped[bytes + R"({direction="sent",rpc="Embed"})"], 0);
+}
+
+TEST_F(MetricsTest, CountsACodeThatGrpcDoesNotHaveAsUnknown) {
+  rpc_.Finished(-1, 1ms);
+  rpc_.Finished(17, 1ms);
+  rpc_.Finished(16, 1ms);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="UNKNOWN",rpc="Embed"})"], 2);
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="UNAUTHENTICATED",rpc="Embed"})"], 1);
+}
+
+TEST_F(MetricsTest, CountsOpenStreams) {
+  rpc_.StreamOpened();
+  rpc_.StreamOpened();
+  rpc_.StreamClosed();
+
+  EXPECT_EQ(Scrape()[R"(linserve_open_streams{rpc="Embed"})"], 1);
+}
+
+TEST_F(MetricsTest, GivesTheSameHandlesForTheSameModelAndRpc) {
+  EXPECT_EQ(&metrics_.ForModel("m", 3), &model_);
+  EXPECT_NE(&metrics_.ForModel("m", 4), &model_);
+  EXPECT_EQ(&metrics_.ForRpc("Embed"), &rpc_);
+  EXPECT_NE(&metrics_.ForRpc("EmbedStream"), &rpc_);
+}
+
+TEST_F(MetricsTest, SaysWhatIsRunning) {
+  EXPECT_EQ(Scrape()[R"(linserve_build_info{commit="abc",torch="2.11",version="0.1"})"], 1);
+}
+
+TEST_F(MetricsTest, ReadsTheProcessFiguresWhenItIsScraped) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const Scraped before = Scrape();
+  std::FILE* file = std::fopen("/dev/null", "r");
+  const Scraped after = Scrape();
+  std::fclose(file);
+
+  EXPECT_EQ(after["process_open_fds"], before["process_open_fds"] + 1);
+  EXPECT_GE(before["process_max_fds"], before["process_open_fds"]);
+  EXPECT_GE(before["process_threads"], 1);
+  EXPECT_GT(before["process_resident_memory_bytes"], 0);
+  EXPECT_GE(before["process_virtual_memory_bytes"], before["process_resident_memory_bytes"]);
+  EXPECT_GE(after["process_cpu_seconds_total"], before["process_cpu_seconds_total"]);
+  // The kernel gives the boot time in whole seconds.
+  EXPECT_NEAR(before["process_start_time_seconds"], std::chrono::duration<double>(now).count(),
+              300);
+}
+
+TEST_F(MetricsTest, LosesNothingWhenManyThreadsCountAndScrape) {
+  constexpr int kThreads = 4;
+  constexpr int kEvents = 500;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([this, i] {
+      for (int event = 0; event < kEvents; ++event) {
+        ModelMetrics& model = metrics_.ForModel("shared", 1);
+        model.BatchClosed(PaddedBatch(), CloseReason::kFull);
+        model.QueueTime(1us);
+        model.SetState(event % 2 == 0 ? ModelState::kReady : ModelState::kDraining);
+        RpcMetrics& rpc = metrics_.ForRpc("rpc" + std::to_string(event % 10));
+        rpc.Started();
+        rpc.Finished(0, 1us);
+        if (event % 100 == i) metrics_.Scrape();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_sequences_total{model="shared",version="1"})"],
+            3 * kThreads * kEvents);
+  EXPECT_EQ(scraped[R"(linserve_queue_duration_seconds_count{model="shared",version="1"})"],
+            kThreads * kEvents);
+  EXPECT_EQ(scraped[R"(linserve_in_flight_requests{rpc="rpc7"})"], 0);
+  EXPECT_EQ(scraped[R"(linserve_model_state{model="shared",state="READY",version="1"})"] +
+                scraped[R"(linserve_model_state{model="shared",state="DRAINING",version="1"})"],
+            1);
+}
+
+}  // namespace
+}  // namespace linserve
