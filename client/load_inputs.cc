@@ -28,6 +28,14 @@ Tensor RandomTensor(const InputSpec& spec, Shape shape, std::mt19937_64& random)
   return Tensor::FromFloats(std::move(shape), values);
 }
 
+// Models that take only one length get it, whatever is drawn.
+int64_t AllowedLength(const Signature& signature, char letter, int64_t drawn) {
+  for (const LengthLimit& limit : signature.limits) {
+    if (limit.letter == letter) drawn = std::max(drawn, limit.shortest);
+  }
+  return drawn;
+}
+
 NamedSequence RandomSequence(const Signature& signature, const LengthDistribution& lengths,
                              std::mt19937_64& random) {
   NamedSequence sequence;
@@ -40,7 +48,7 @@ NamedSequence RandomSequence(const Signature& signature, const LengthDistributio
         shape.push_back(axis.size);
       } else {
         const auto [place, added] = drawn.try_emplace(axis.letter, 0);
-        if (added) place->second = lengths.Draw(random);
+        if (added) place->second = AllowedLength(signature, axis.letter, lengths.Draw(random));
         shape.push_back(place->second);
       }
     }

@@ -9,17 +9,12 @@ namespace {
 
 using nlohmann::json;
 
-const char* KindName(InputKind kind) {
-  if (kind == InputKind::kToken) return "token";
-  return kind == InputKind::kMask ? "mask" : "float";
-}
-
 // "x token [n] < 256, mask mask [n] optional"
 std::string InputsText(const Signature& signature) {
   std::string text;
   for (const InputSpec& input : signature.inputs) {
     if (!text.empty()) text += ", ";
-    text += input.name + " " + KindName(input.kind) + " " + ToString(input.axes);
+    text += input.name + " " + std::string(Name(input.kind)) + " " + ToString(input.axes);
     if (input.kind == InputKind::kToken) text += " < " + std::to_string(input.vocabulary);
     if (input.optional) text += " optional";
   }
@@ -40,7 +35,8 @@ std::string LimitsText(const Signature& signature) {
   std::string text;
   for (const LengthLimit& limit : signature.limits) {
     if (!text.empty()) text += ", ";
-    text += std::string(1, limit.letter) + " <= " + std::to_string(limit.longest);
+    const bool exact = limit.shortest == limit.longest;
+    text += std::string(1, limit.letter) + (exact ? " = " : " <= ") + std::to_string(limit.longest);
     if (!limit.unless_input.empty()) text += " without " + limit.unless_input;
   }
   return text;
@@ -62,7 +58,7 @@ json SignatureJson(const Signature& signature) {
   json inputs = json::array();
   for (const InputSpec& input : signature.inputs) {
     json spec = {{"name", input.name},
-                 {"kind", KindName(input.kind)},
+                 {"kind", Name(input.kind)},
                  {"axes", AxesJson(input.axes)},
                  {"optional", input.optional}};
     if (input.kind == InputKind::kToken) spec["vocabulary"] = input.vocabulary;

@@ -108,24 +108,26 @@ std::vector<Axis> DecodeAxes(const v1::TensorSpec& wire) {
   return axes;
 }
 
-InputKind DecodeKind(const std::string& kind) {
-  if (kind == "token") return InputKind::kToken;
-  return kind == "mask" ? InputKind::kMask : InputKind::kFloat;
-}
-
 Signature DecodeSignature(const v1::Model& model) {
   Signature signature;
   for (const auto& input : model.inputs()) {
-    signature.inputs.push_back({input.name(), DecodeKind(input.kind()), DecodeAxes(input),
-                                input.optional(), input.vocabulary()});
+    signature.inputs.push_back(
+        {.name = input.name(),
+         .kind = InputKindFromName(input.kind()).value_or(InputKind::kFloat),
+         .axes = DecodeAxes(input),
+         .optional = input.optional(),
+         .vocabulary = input.vocabulary(),
+         .broadcast = input.broadcast()});
   }
   for (const auto& output : model.outputs()) {
-    signature.outputs.push_back({output.name(), DecodeAxes(output)});
+    signature.outputs.push_back({.name = output.name(), .axes = DecodeAxes(output)});
   }
   for (const auto& limit : model.limits()) {
     const char letter = limit.axis().empty() ? '?' : limit.axis()[0];
-    signature.limits.push_back({letter, limit.longest(), limit.unless_input()});
+    signature.limits.push_back(
+        {letter, limit.longest(), limit.unless_input(), std::max<int64_t>(limit.shortest(), 1)});
   }
+  signature.request_is_unit = model.request_is_unit();
   return signature;
 }
 

@@ -23,6 +23,8 @@ std::string KindOf(const InputSpec& input) {
       return "token ids below " + std::to_string(input.vocabulary);
     case InputKind::kMask:
       return "mask";
+    case InputKind::kAttentionMask:
+      return std::string("attention mask") + (input.broadcast ? ", first axis optional" : "");
   }
   return "";
 }
@@ -46,9 +48,15 @@ void PrintText(const ModelReport& report, bool all) {
                 ToString(signature.outputs[i].axes).c_str(), i == 0 ? " (default)" : "");
   }
   for (const LengthLimit& limit : signature.limits) {
-    std::printf("limit          %c <= %lld%s\n", limit.letter,
-                static_cast<long long>(limit.longest),
+    std::printf("limit          %c %s %lld%s\n", limit.letter,
+                limit.shortest == limit.longest ? "=" : "<=", static_cast<long long>(limit.longest),
                 limit.unless_input.empty() ? "" : (" without " + limit.unless_input).c_str());
+  }
+  for (const auto& [name, value] : report.facts) {
+    std::printf("%-14s %s\n", name.c_str(), value.c_str());
+  }
+  for (const std::string& warning : report.warnings) {
+    std::printf("warning        %s\n", warning.c_str());
   }
   if (all) {
     for (const ModelReport::Row& row : report.parameters) {
@@ -72,6 +80,8 @@ nlohmann::json ToJson(const ModelReport& report) {
           {"flops_per_token", report.flops_per_token},
           {"length", report.length},
           {"tensors", tensors},
+          {"facts", report.facts},
+          {"warnings", report.warnings},
           {"stripped_prefix", report.stripped_prefix},
           {"difference", report.difference}};
 }

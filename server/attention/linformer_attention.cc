@@ -19,14 +19,6 @@ at::Tensor Attend(const at::Tensor& queries, const at::Tensor& keys, const at::T
 
 }  // namespace
 
-AxisLayout ComputedLayout(const AxisLayout& layout, Padding padding) {
-  AxisLayout computed = layout;
-  if (padding == Padding::kZeros) {
-    std::fill(computed.lengths.begin(), computed.lengths.end(), layout.padded_length);
-  }
-  return computed;
-}
-
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                          const AxisLayout& layout) {
   if (layout.padded_length > 0) {

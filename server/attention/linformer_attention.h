@@ -4,13 +4,9 @@
 
 #include <cstdint>
 
-#include "core/batch.h"
+#include "attention/spans.h"
 
 namespace linserve {
-
-// The rows of a batch that count in a computation. In the masked modes these are the sequences'
-// own rows; with Padding::kZeros the padding takes part like data, as in the Python packages.
-AxisLayout ComputedLayout(const AxisLayout& layout, Padding padding);
 
 // Linformer's projection along the sequence, for each sequence of a batch:
 //   result[b, s, :] = sum over t < m_b of projection[t, s] · rows[start_b + t, :]

@@ -19,13 +19,15 @@ Gathered Gather(const BatchPolicy& policy, const std::vector<Waiting>& view) {
       if (gathered.bound == Bound::kNothing) gathered.bound = Bound::kOtherKey;
       continue;
     }
-    const bool fits = gathered.take.empty() || rows + view[i].rows <= policy.max_tokens;
+    const bool fits =
+        gathered.take.empty() || view[i].unit || rows + view[i].rows <= policy.max_tokens;
     if (!fits) {
       gathered.bound = Bound::kBudget;
       continue;
     }
     gathered.take.push_back(i);
     rows += view[i].rows;
+    if (view[i].unit) continue;
     if (rows >= policy.max_tokens ||
         static_cast<int64_t>(gathered.take.size()) >= policy.max_sequences) {
       gathered.bound = Bound::kBudget;
@@ -42,6 +44,8 @@ Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, Tim
   Decision decision;
   if (view.empty()) return decision;
   auto [take, bound] = Gather(policy, view);
+  // No company can come for a unit.
+  if (view[0].unit && bound == Bound::kNothing) bound = Bound::kBudget;
   const TimePoint patience_ends = view[0].enqueued + policy.max_delay;
   if (bound == Bound::kBudget) {
     decision.reason = CloseReason::kFull;

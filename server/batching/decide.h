@@ -27,6 +27,7 @@ struct Waiting {
   std::string_view key;  // only sequences of equal keys may share a batch
   int64_t rows = 0;      // that it adds to the batch
   TimePoint enqueued;
+  bool unit = false;  // all of its key are taken together, whatever the budget
 };
 
 // Either a batch (indices into the view, ascending, the oldest sequence always among them), or

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace linserve {
@@ -28,8 +29,21 @@ DType BatchDType(InputKind kind) {
       return DType::kI64;
     case InputKind::kMask:
       return DType::kBool;
+    case InputKind::kAttentionMask:
+      return DType::kF32;
   }
   return DType::kF32;
+}
+
+// BOOL hides by -inf; floats are what is added already.
+void CopyScores(const Tensor& source, float* target) {
+  if (source.dtype() != DType::kBool) {
+    return ConvertToFloat(source.dtype(), source.bytes(), source.elements(), target);
+  }
+  const auto* hidden = reinterpret_cast<const uint8_t*>(source.bytes());
+  for (int64_t i = 0; i < source.elements(); ++i) {
+    target[i] = hidden[i] != 0 ? -std::numeric_limits<float>::infinity() : 0.0F;
+  }
 }
 
 void CopyConverted(const Tensor& source, InputKind kind, std::byte* target) {
@@ -42,6 +56,9 @@ void CopyConverted(const Tensor& source, InputKind kind, std::byte* target) {
                             reinterpret_cast<int64_t*>(target));
     case InputKind::kMask:
       std::memcpy(target, source.bytes(), source.byte_size());
+      return;
+    case InputKind::kAttentionMask:
+      return CopyScores(source, reinterpret_cast<float*>(target));
   }
 }
 
@@ -56,21 +73,32 @@ AxisLayout StackedLayout(size_t count) {
   return layout;
 }
 
+// The shape of the input in one item; its lengths along all axes but a laid-out one are the same
+// in all items of the batch.
+Shape FullShape(const InputSpec& spec, const Tensor& tensor) {
+  Shape shape = tensor.shape();
+  if (shape.size() < spec.axes.size()) shape.insert(shape.begin(), spec.axes[0].size);
+  return shape;
+}
+
 Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
               const std::vector<const Item*>& items) {
-  const bool ragged = !spec.axes.empty() && spec.axes[0].letter != '\0';
-  Shape shape = {layout.rows};
-  int64_t row_elements = 1;
-  for (size_t i = ragged ? 1 : 0; i < spec.axes.size(); ++i) {
-    shape.push_back(spec.axes[i].size);
-    row_elements *= spec.axes[i].size;
-  }
+  const bool laid_out = !spec.axes.empty() && spec.axes[0].letter != '\0';
+  Shape shape = FullShape(spec, items[0]->inputs.at(spec.name));
+  if (laid_out) shape.erase(shape.begin());
   const DType dtype = BatchDType(spec.kind);
+  const size_t row_bytes = static_cast<size_t>(ElementCount(shape)) * ByteSize(dtype);
+  shape.insert(shape.begin(), layout.rows);
   auto [tensor, bytes] = Tensor::Allocate(dtype, std::move(shape));
-  const size_t row_bytes = static_cast<size_t>(row_elements) * ByteSize(dtype);
   for (size_t i = 0; i < items.size(); ++i) {
+    const Tensor& source = items[i]->inputs.at(spec.name);
     std::byte* target = bytes + static_cast<size_t>(layout.starts[i]) * row_bytes;
-    CopyConverted(items[i]->inputs.at(spec.name), spec.kind, target);
+    const bool broadcast = source.shape().size() < spec.axes.size();
+    const int64_t copies = broadcast ? spec.axes[0].size : 1;
+    for (int64_t copy = 0; copy < copies; ++copy) {
+      CopyConverted(source, spec.kind, target);
+      target += static_cast<size_t>(source.elements()) * ByteSize(dtype);
+    }
   }
   return tensor;
 }
@@ -78,19 +106,11 @@ Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
 }  // namespace
 
 Padder::Padder(Signature signature, Padding padding, std::vector<int64_t> buckets)
-    : signature_(std::move(signature)), padding_(padding), buckets_(std::move(buckets)) {
-  for (const InputSpec& input : signature_.inputs) {
-    for (const Axis& axis : input.axes) {
-      if (axis.letter != '\0' && letters_.find(axis.letter) == std::string::npos) {
-        letters_ += axis.letter;
-      }
-    }
-  }
-}
+    : signature_(std::move(signature)), padding_(padding), buckets_(std::move(buckets)) {}
 
 int64_t Padder::PaddedLength(const Item& item, char letter) const {
   const int64_t length = LengthOf(signature_, item, letter);
-  if (length == 0) return 0;
+  if (RigidLetters(signature_, item).find(letter) != std::string::npos) return length;
   const int64_t longest = LongestFor(signature_, item, letter);
   switch (padding_) {
     case Padding::kPacked:
@@ -127,8 +147,12 @@ Batch Padder::Pad(const std::vector<const Item*>& items) const {
   Batch batch;
   batch.padding = padding_;
   for (const Item* item : items) batch.options.push_back(item->options);
-  for (char letter : letters_) {
-    if (LengthOf(signature_, *items[0], letter) > 0) batch.axes[letter] = Layout(letter, items);
+  for (char letter : LaidOutLetters(signature_, *items[0])) {
+    batch.axes[letter] = Layout(letter, items);
+  }
+  for (const Item* item : items) {
+    batch.computed += Cost(*item);
+    batch.real += PackedRows(signature_, *item);
   }
   for (const InputSpec& spec : signature_.inputs) {
     if (!items[0]->inputs.contains(spec.name)) continue;
@@ -142,7 +166,7 @@ Batch Padder::Pad(const std::vector<const Item*>& items) const {
 std::string Padder::Key(const Item& item) const {
   std::string key = BatchKey(signature_, item);
   if (padding_ == Padding::kPacked) return key;
-  for (char letter : letters_) {
+  for (char letter : LaidOutLetters(signature_, item)) {
     key += '/';
     key += std::to_string(PaddedLength(item, letter));
   }
@@ -151,8 +175,10 @@ std::string Padder::Key(const Item& item) const {
 
 int64_t Padder::Cost(const Item& item) const {
   int64_t cost = 0;
-  for (char letter : letters_) cost += PaddedLength(item, letter);
-  return std::max<int64_t>(cost, 1);
+  for (char letter : LaidOutLetters(signature_, item)) {
+    if (CountsAsRows(signature_, item, letter)) cost += PaddedLength(item, letter);
+  }
+  return cost > 0 ? cost : PackedRows(signature_, item);
 }
 
 }  // namespace linserve

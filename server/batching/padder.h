@@ -18,7 +18,8 @@ class Padder {
   // kZeros pad to the default buckets.
   Padder(Signature signature, Padding padding, std::vector<int64_t> buckets = {});
 
-  // REQUIRES: at least one item, all valid by Validate() and of equal Key().
+  // REQUIRES: at least one item, all valid by Validate() and of equal Key(). Tensors that only some
+  // of the package's calls give are padded with zeros, masks with false.
   Batch Pad(const std::vector<const Item*>& items) const;
 
   // Items of equal keys may share a batch; unless it is packed, their padded lengths are equal,
@@ -36,7 +37,6 @@ class Padder {
   AxisLayout Layout(char letter, const std::vector<const Item*>& items) const;
 
   Signature signature_;
-  std::string letters_;  // that occur in the inputs, each once
   Padding padding_;
   std::vector<int64_t> buckets_;
 };

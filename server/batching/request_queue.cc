@@ -154,7 +154,7 @@ std::vector<Waiting> RequestQueue::View() const {
   view.reserve(std::min(queue_.size(), kLookAhead));
   for (const Pending& pending : queue_) {
     if (view.size() == kLookAhead) break;
-    view.push_back({pending.key, pending.cost, pending.enqueued});
+    view.push_back({pending.key, pending.cost, pending.enqueued, pending.unit});
   }
   return view;
 }

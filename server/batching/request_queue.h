@@ -31,6 +31,7 @@ struct Pending {
   int64_t cost = 0;    // Padder::Cost
   int64_t tokens = 0;  // PackedRows
   int64_t bytes = 0;   // of its inputs
+  bool unit = false;   // to be computed with all others of its key, and with nothing else
   TimePoint enqueued;
   TimePoint deadline = TimePoint::max();
   std::shared_ptr<const std::string> request_id;

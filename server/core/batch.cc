@@ -1,7 +1,6 @@
 #include "core/batch.h"
 
 #include <array>
-#include <numeric>
 
 namespace linserve {
 namespace {
@@ -22,20 +21,6 @@ std::optional<Padding> PaddingFromName(std::string_view name) {
 }
 
 std::string_view Name(CloseReason reason) { return kReasonNames[static_cast<size_t>(reason)]; }
-
-int64_t Batch::rows() const {
-  int64_t total = 0;
-  for (const auto& [letter, layout] : axes) total += layout.rows;
-  return total;
-}
-
-int64_t Batch::padding_rows() const {
-  int64_t real = 0;
-  for (const auto& [letter, layout] : axes) {
-    real = std::accumulate(layout.lengths.begin(), layout.lengths.end(), real);
-  }
-  return rows() - real;
-}
 
 Tensor Crop(const AxisLayout& layout, const Tensor& rows, size_t index) {
   return rows.Rows(layout.starts[index], layout.starts[index] + layout.lengths[index]);

@@ -32,8 +32,8 @@ enum class CloseReason : uint8_t {
 
 std::string_view Name(CloseReason reason);
 
-// Where the sequences of a batch lie along one lettered axis. A tensor of such an axis has shape
-// [rows, ...]: sequence i owns rows [starts[i], starts[i] + lengths[i]).
+// Where the sequences of a batch lie along one laid-out letter. A tensor whose first axis is that
+// letter has shape [rows, ...]: sequence i owns rows [starts[i], starts[i] + lengths[i]).
 struct AxisLayout {
   std::vector<int64_t> starts;
   std::vector<int64_t> lengths;  // true lengths, at least 1
@@ -41,19 +41,20 @@ struct AxisLayout {
   int64_t padded_length = 0;     // of each sequence; 0 if packed
 };
 
-// Sequences that are computed together. Lettered inputs are [rows, fixed axes...] in F32 (floats),
-// I64 (tokens) or BOOL (masks), laid out by the letter of their first axis.
+// Sequences that are computed together. An input whose first axis is lettered is [rows, ...], laid
+// out by that letter; any other is [batch, ...]. F32 (floats, attention masks: what is added to the
+// scores), I64 (tokens) or BOOL (masks).
 struct Batch {
   Padding padding = Padding::kPacked;
   TensorMap inputs;
-  std::map<char, AxisLayout> axes;
+  std::map<char, AxisLayout> axes;  // of the laid-out letters
+  int64_t computed = 0;             // rows, padding included; masks have none
+  int64_t real = 0;                 // of them, rows that hold a sequence's data
   std::vector<OutputOptions> options;  // one a sequence
 
   size_t size() const { return options.size(); }
-  // Rows computed over all axes, padding included.
-  int64_t rows() const;
-  // Rows that hold no sequence's data.
-  int64_t padding_rows() const;
+  int64_t rows() const { return computed; }
+  int64_t padding_rows() const { return computed - real; }
 };
 
 // The rows of sequence `index` in a tensor laid out by `layout`, sharing its bytes.

@@ -71,6 +71,24 @@ std::optional<Fault> FindNonfinite(const Tensor& tensor) {
   return std::nullopt;
 }
 
+std::optional<Fault> FindNoScore(const Tensor& tensor) {
+  const int64_t elements = tensor.elements();
+  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
+  std::array<float, kBlock> values;
+  for (int64_t begin = 0; begin < elements; begin += kBlock) {
+    const int64_t count = std::min(kBlock, elements - begin);
+    ConvertToFloat(tensor.dtype(), tensor.bytes() + begin * size, count, values.data());
+    const auto fault =
+        std::find_if(values.begin(), values.begin() + count, [](float value) {
+          return std::isnan(value) || (std::isinf(value) && value > 0);
+        });
+    if (fault == values.begin() + count) continue;
+    const int64_t index = begin + (fault - values.begin());
+    return Fault{PositionOf(tensor.shape(), index), NonfiniteName(tensor, index)};
+  }
+  return std::nullopt;
+}
+
 std::optional<Fault> FindOutside(const Tensor& tensor, int64_t limit) {
   const int64_t elements = tensor.elements();
   const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));

@@ -18,6 +18,9 @@ struct Fault {
 // F64 past its range is an infinity too.
 std::optional<Fault> FindNonfinite(const Tensor& tensor);
 
+// The first NaN or positive infinity of a float tensor, as F32.
+std::optional<Fault> FindNoScore(const Tensor& tensor);
+
 // The first element of an integer or BOOL tensor that is not 0 <= element < limit.
 std::optional<Fault> FindOutside(const Tensor& tensor, int64_t limit);
 

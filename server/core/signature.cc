@@ -1,7 +1,7 @@
 #include "core/signature.h"
 
 #include <algorithm>
-#include <set>
+#include <array>
 
 namespace linserve {
 namespace {
@@ -13,11 +13,27 @@ const Spec* FindByName(const std::vector<Spec>& specs, const std::string& name) 
   return found == specs.end() ? nullptr : &*found;
 }
 
+bool Contains(const std::string& letters, char letter) {
+  return letters.find(letter) != std::string::npos;
+}
+
 bool IsAsked(const std::vector<std::string>& outputs, const std::string& name) {
   return std::find(outputs.begin(), outputs.end(), name) != outputs.end();
 }
 
+constexpr std::array<std::string_view, 4> kKindNames = {"float", "token", "mask",
+                                                        "attention_mask"};
+
 }  // namespace
+
+std::string_view Name(InputKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+
+std::optional<InputKind> InputKindFromName(std::string_view name) {
+  for (size_t i = 0; i < kKindNames.size(); ++i) {
+    if (kKindNames[i] == name) return static_cast<InputKind>(i);
+  }
+  return std::nullopt;
+}
 
 std::string ToString(const std::vector<Axis>& axes) {
   std::string text = "[";
@@ -40,8 +56,10 @@ int64_t LengthOf(const Signature& signature, const Item& item, char letter) {
   for (const InputSpec& spec : signature.inputs) {
     const auto input = item.inputs.find(spec.name);
     if (input == item.inputs.end()) continue;
-    for (size_t axis = 0; axis < spec.axes.size(); ++axis) {
-      if (spec.axes[axis].letter == letter) return input->second.shape()[axis];
+    const Shape& shape = input->second.shape();
+    const size_t left_out = spec.axes.size() - shape.size();  // by a broadcast tensor
+    for (size_t axis = left_out; axis < spec.axes.size(); ++axis) {
+      if (spec.axes[axis].letter == letter) return shape[axis - left_out];
     }
   }
   return 0;
@@ -57,15 +75,44 @@ int64_t LongestFor(const Signature& signature, const Item& item, char letter) {
   return longest;
 }
 
-int64_t PackedRows(const Signature& signature, const Item& item) {
-  std::set<char> letters;
+std::string LaidOutLetters(const Signature& signature, const Item& item) {
+  std::string letters;
   for (const InputSpec& spec : signature.inputs) {
-    for (const Axis& axis : spec.axes) {
-      if (axis.letter != '\0') letters.insert(axis.letter);
+    if (spec.axes.empty() || !item.inputs.contains(spec.name)) continue;
+    const char letter = spec.axes[0].letter;
+    if (letter != '\0' && !Contains(letters, letter)) letters += letter;
+  }
+  return letters;
+}
+
+std::string RigidLetters(const Signature& signature, const Item& item) {
+  std::string letters;
+  for (const InputSpec& spec : signature.inputs) {
+    if (!item.inputs.contains(spec.name)) continue;
+    for (size_t axis = 1; axis < spec.axes.size(); ++axis) {
+      const char letter = spec.axes[axis].letter;
+      if (letter != '\0' && !Contains(letters, letter)) letters += letter;
     }
   }
+  return letters;
+}
+
+bool CountsAsRows(const Signature& signature, const Item& item, char letter) {
+  return std::any_of(signature.inputs.begin(), signature.inputs.end(), [&](const InputSpec& spec) {
+    const bool data = spec.kind == InputKind::kFloat || spec.kind == InputKind::kToken;
+    return data && !spec.axes.empty() && spec.axes[0].letter == letter &&
+           item.inputs.contains(spec.name);
+  });
+}
+
+int64_t PackedRows(const Signature& signature, const Item& item) {
   int64_t rows = 0;
-  for (char letter : letters) rows += LengthOf(signature, item, letter);
+  for (char letter : LaidOutLetters(signature, item)) {
+    if (CountsAsRows(signature, item, letter)) rows += LengthOf(signature, item, letter);
+  }
+  if (rows > 0) return rows;
+  rows = 1;
+  for (char letter : RigidLetters(signature, item)) rows *= LengthOf(signature, item, letter);
   return rows;
 }
 
@@ -80,6 +127,9 @@ std::string BatchKey(const Signature& signature, const Item& item) {
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
     const std::string& name = signature.outputs[i].name;
     if (asked.empty() ? i == 0 : IsAsked(asked, name)) key += name + ",";
+  }
+  for (char letter : RigidLetters(signature, item)) {
+    key += letter + std::to_string(LengthOf(signature, item, letter));
   }
   return key;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +30,20 @@ enum class InputKind : uint8_t {
   kFloat,  // any float type; NaN and Inf are refused unless the signature allows them
   kToken,  // any integer type, 0 <= id < vocabulary
   kMask,   // BOOL
+  // What attention adds to its scores, -inf where it must not look; or BOOL, true where it must not.
+  kAttentionMask,
+};
+
+std::string_view Name(InputKind kind);
+std::optional<InputKind> InputKindFromName(std::string_view name);
+
+// Where the Python package has its batch axis in a tensor of a whole batch: `run` splits and joins
+// by it.
+enum class BatchAxis : uint8_t {
+  kFirst,
+  kSecond,    // length first, as in torch.nn.MultiheadAttention
+  kNone,      // one tensor for all sequences
+  kFolded,    // the first axis holds batch times what the signature says; or, a rank lower, kNone
 };
 
 struct InputSpec {
@@ -36,19 +52,23 @@ struct InputSpec {
   std::vector<Axis> axes;
   bool optional = false;
   int64_t vocabulary = 0;  // of kToken
+  BatchAxis batch_axis = BatchAxis::kFirst;
+  bool broadcast = false;  // a tensor without the first axis stands for all its entries
 };
 
 struct OutputSpec {
   std::string name;
   std::vector<Axis> axes;
+  BatchAxis batch_axis = BatchAxis::kFirst;
 };
 
-// The longest that a lettered axis may be. With `unless_input` the limit holds only for sequences
-// without that (optional) input.
+// The longest (and shortest) that a lettered axis may be. With `unless_input` the limit holds only
+// for sequences without that (optional) input.
 struct LengthLimit {
   char letter = 'n';
   int64_t longest = 0;
   std::string unless_input;
+  int64_t shortest = 1;
 };
 
 // The tensors that a model takes and gives, each without a batch axis.
@@ -57,6 +77,9 @@ struct Signature {
   std::vector<OutputSpec> outputs;  // the first one is the default
   std::vector<LengthLimit> limits;
   bool allow_nonfinite = false;
+  // The model mixes the sequences of a call: those of a request are computed together, and never
+  // with another request's.
+  bool request_is_unit = false;
 
   const InputSpec* FindInput(const std::string& name) const;
   const OutputSpec* FindOutput(const std::string& name) const;
@@ -75,10 +98,23 @@ int64_t LengthOf(const Signature& signature, const Item& item, char letter);
 // The longest that axis `letter` may be in an item with these inputs; 0 if there is no limit.
 int64_t LongestFor(const Signature& signature, const Item& item, char letter);
 
-// Rows that the item brings to a packed batch: the sum of its lengths over all letters.
+// Letters of the axes along which the item is laid out in a batch, one after another with its
+// neighbours: those that are the first axis of one of its inputs. Each once, in signature's order.
+std::string LaidOutLetters(const Signature& signature, const Item& item);
+
+// Letters of all other axes: tensors that have them can only be stacked, so that the items of a
+// batch must agree on these lengths, and are never padded along them.
+std::string RigidLetters(const Signature& signature, const Item& item);
+
+// Whether the length of this laid-out letter is among what the item costs: masks cost nothing.
+bool CountsAsRows(const Signature& signature, const Item& item, char letter);
+
+// The item's tokens: the sum of its lengths over the letters that count as rows; without any (an
+// image) the product of its other lengths. At least 1.
 int64_t PackedRows(const Signature& signature, const Item& item);
 
-// Items whose keys are equal may share a batch: the same inputs present, the same outputs asked.
+// Items whose keys are equal may share a batch: the same inputs present, the same outputs asked,
+// the same rigid lengths.
 std::string BatchKey(const Signature& signature, const Item& item);
 
 }  // namespace linserve

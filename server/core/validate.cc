@@ -58,12 +58,15 @@ absl::Status CheckDType(const InputSpec& spec, DType dtype) {
       return IsInteger(dtype) ? absl::OkStatus() : Refuse(spec, fault, "U8, I8, I16, I32 or I64");
     case InputKind::kMask:
       return dtype == DType::kBool ? absl::OkStatus() : Refuse(spec, fault, "BOOL");
+    case InputKind::kAttentionMask:
+      if (dtype == DType::kBool || IsFloat(dtype)) return absl::OkStatus();
+      return Refuse(spec, fault, "BOOL, F16, BF16, F32 or F64");
   }
   return absl::InternalError("input " + Quoted(spec.name) + ": unknown kind");
 }
 
 absl::Status CheckAxis(const InputSpec& spec, const Tensor& tensor, size_t axis, Lengths& lengths) {
-  const Axis& expected = spec.axes[axis];
+  const Axis& expected = spec.axes[axis + spec.axes.size() - tensor.shape().size()];
   const int64_t size = tensor.shape()[axis];
   const std::string form = " of " + ToString(spec.axes);
   if (expected.letter == '\0') {
@@ -84,10 +87,12 @@ absl::Status CheckAxis(const InputSpec& spec, const Tensor& tensor, size_t axis,
 
 absl::Status CheckShape(const InputSpec& spec, const Tensor& tensor, Lengths& lengths) {
   const Shape& shape = tensor.shape();
-  if (shape.size() != spec.axes.size()) {
+  const size_t rank = spec.axes.size();
+  if (shape.size() != rank && !(spec.broadcast && shape.size() + 1 == rank)) {
     return Refuse(spec,
                   "shape " + ToString(shape) + " has " + std::to_string(shape.size()) + " axes",
-                  std::to_string(spec.axes.size()) + " as in " + ToString(spec.axes));
+                  std::to_string(rank) + " as in " + ToString(spec.axes) +
+                      (spec.broadcast ? ", or without the first" : ""));
   }
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (absl::Status status = CheckAxis(spec, tensor, axis, lengths); !status.ok()) return status;
@@ -101,13 +106,22 @@ absl::Status CheckShape(const InputSpec& spec, const Tensor& tensor, Lengths& le
 absl::Status CheckLimits(const Signature& signature, const Item& item, const Lengths& lengths) {
   for (const LengthLimit& limit : signature.limits) {
     const auto length = lengths.find(limit.letter);
-    if (length == lengths.end() || length->second.value <= limit.longest) continue;
+    if (length == lengths.end()) continue;
+    const int64_t value = length->second.value;
+    if (value >= limit.shortest && value <= limit.longest) continue;
     if (!limit.unless_input.empty() && item.inputs.contains(limit.unless_input)) continue;
     std::string expected = "at most " + std::to_string(limit.longest);
+    if (limit.shortest == limit.longest) {
+      expected = "exactly " + std::to_string(limit.longest);
+    } else if (value < limit.shortest) {
+      expected = "at least " + std::to_string(limit.shortest);
+    }
     if (!limit.unless_input.empty()) expected += " without input " + Quoted(limit.unless_input);
-    return absl::InvalidArgumentError(
-        "input " + Quoted(length->second.input) + ": the sequence is too long: " + limit.letter +
-        " is " + std::to_string(length->second.value) + ", expected " + expected);
+    return absl::InvalidArgumentError("input " + Quoted(length->second.input) +
+                                      ": the sequence is too " +
+                                      (value < limit.shortest ? "short: " : "long: ") +
+                                      limit.letter + " is " + std::to_string(value) +
+                                      ", expected " + expected);
   }
   return absl::OkStatus();
 }
@@ -128,6 +142,15 @@ absl::Status CheckContent(const Signature& signature, const InputSpec& spec, con
     case InputKind::kMask:
       fault = FindOutside(tensor, 2);
       expected = "bytes that are 0 or 1";
+      break;
+    case InputKind::kAttentionMask:
+      if (tensor.dtype() == DType::kBool) {
+        fault = FindOutside(tensor, 2);
+        expected = "bytes that are 0 or 1";
+      } else {
+        fault = FindNoScore(tensor);
+        expected = "finite numbers or -inf";
+      }
       break;
   }
   if (!fault) return absl::OkStatus();

@@ -8,6 +8,31 @@
 #include "engine/warmup.h"
 
 namespace linserve {
+namespace {
+
+// OK if the sequences of the request can be computed in one batch.
+absl::Status CheckUnit(size_t all, const std::vector<Pending>& accepted) {
+  constexpr const char* kWhy =
+      ": this model mixes the sequences of a request, so that they are computed together or not at "
+      "all";
+  if (accepted.size() != all) {
+    return absl::InvalidArgumentError(std::string("another sequence of the request is faulty") +
+                                      kWhy);
+  }
+  if (static_cast<int64_t>(all) > kMostSequencesPerBatch) {
+    return absl::InvalidArgumentError(std::to_string(all) + " sequences in a request, expected at " +
+                                      "most " + std::to_string(kMostSequencesPerBatch) + kWhy);
+  }
+  for (const Pending& pending : accepted) {
+    if (pending.key != accepted[0].key) {
+      return absl::InvalidArgumentError(
+          std::string("the sequences of the request differ in inputs, outputs or lengths") + kWhy);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 // What the workers tell Start() about their replicas.
 class Engine::Startup {
@@ -98,11 +123,17 @@ Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
                   .cost = padder_->Cost(item),
                   .tokens = PackedRows(info_.signature, item),
                   .bytes = 0,
+                  .unit = info_.signature.request_is_unit,
                   .enqueued = {},
                   .deadline = request.deadline,
                   .request_id = id,
                   .delivery = Delivery(request.sink, index),
                   .siblings = nullptr};
+  if (pending.unit) {
+    // No other request has this id object, so that none shares the key.
+    const auto own = reinterpret_cast<uintptr_t>(id.get());
+    pending.key = BatchKey(info_.signature, item) + "#" + std::to_string(own);
+  }
   for (const auto& [name, tensor] : item.inputs) {
     pending.bytes += static_cast<int64_t>(tensor.byte_size());
   }
@@ -123,6 +154,14 @@ absl::Status Engine::Submit(Request& request) {
     }
     accepted.push_back(Prepare(request, *item, i, id));
     lengths.push_back(accepted.back().tokens);
+  }
+  if (info_.signature.request_is_unit && !accepted.empty()) {
+    const absl::Status status = CheckUnit(request.items.size(), accepted);
+    if (!status.ok()) metrics_.Rejected(RejectReason::kInvalid);
+    for (Pending& pending : accepted) {
+      if (!status.ok()) pending.delivery.Complete(status);
+    }
+    if (!status.ok()) accepted.clear();
   }
   if (absl::Status status = queue_.Push(accepted); !status.ok()) {
     for (Pending& pending : accepted) pending.delivery.Release();

@@ -6,6 +6,16 @@
 namespace linserve {
 namespace {
 
+// The nearest to `length` that the letter may be long.
+int64_t AllowedLength(const Signature& signature, const Item& item, char letter, int64_t length) {
+  const int64_t longest = LongestFor(signature, item, letter);
+  int64_t allowed = longest > 0 ? std::min(length, longest) : length;
+  for (const LengthLimit& limit : signature.limits) {
+    if (limit.letter == letter) allowed = std::max(allowed, limit.shortest);
+  }
+  return allowed;
+}
+
 // A valid item of zeros whose lettered axes are `length` long, without optional inputs.
 Item ZeroItem(const Signature& signature, int64_t length) {
   Item item;
@@ -13,9 +23,8 @@ Item ZeroItem(const Signature& signature, int64_t length) {
     if (input.optional) continue;
     Shape shape;
     for (const Axis& axis : input.axes) {
-      const int64_t longest = LongestFor(signature, item, axis.letter);
-      const int64_t ragged = longest > 0 ? std::min(length, longest) : length;
-      shape.push_back(axis.letter == '\0' ? axis.size : ragged);
+      const bool fixed = axis.letter == '\0';
+      shape.push_back(fixed ? axis.size : AllowedLength(signature, item, axis.letter, length));
     }
     const DType dtype = input.kind == InputKind::kToken  ? DType::kI64
                         : input.kind == InputKind::kMask ? DType::kBool

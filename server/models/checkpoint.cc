@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <set>
 #include <utility>
 
 #include "attention/aten.h"
@@ -31,22 +33,50 @@ void ResolveAliases(TensorMap& tensors, const std::map<std::string, std::string>
   }
 }
 
+bool SameBytes(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         (a.bytes() == b.bytes() || std::memcmp(a.bytes(), b.bytes(), a.byte_size()) == 0);
+}
+
+// "": the tensor can be the parameter.
+std::string Misfit(const Parameter& parameter, const Tensor& tensor) {
+  if (tensor.shape() != parameter.shape) {
+    return "is " + ToString(tensor.shape()) + ", expected " + ToString(parameter.shape);
+  }
+  if (IsFloat(tensor.dtype())) return "";
+  return "is of type " + std::string(Name(tensor.dtype())) + ", expected a float type";
+}
+
+// Looks at all tensors of the file that are the parameter's.
+void CompareOne(const Parameter& parameter, const TensorMap& tensors,
+                CheckpointDifference& difference) {
+  const std::string* first = nullptr;
+  for (const std::string& name : parameter.names) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) continue;
+    const std::string misfit = Misfit(parameter, found->second);
+    if (!misfit.empty()) {
+      difference.misshapen.push_back(name + " " + misfit);
+    } else if (first != nullptr && !SameBytes(tensors.at(*first), found->second)) {
+      difference.misshapen.push_back(name + " differs from " + *first +
+                                     ", expected them to be equal: the model shares the tensor");
+    }
+    if (first == nullptr) first = &name;
+  }
+  if (first != nullptr || parameter.kind == ParameterKind::kBuffer) return;
+  std::string entry = parameter.name() + " " + ToString(parameter.shape);
+  if (parameter.kind == ParameterKind::kPlain) {
+    entry += " (the package's state_dict lacks it: save the module's attribute under this name)";
+  }
+  difference.missing.push_back(std::move(entry));
+}
+
 CheckpointDifference Compare(const ParameterList& parameters, const TensorMap& tensors) {
   CheckpointDifference difference;
-  std::map<std::string, const Parameter*> declared;
+  std::set<std::string> declared;
   for (const Parameter& parameter : parameters) {
-    declared[parameter.name] = &parameter;
-    const auto found = tensors.find(parameter.name);
-    if (found == tensors.end()) {
-      difference.missing.push_back(parameter.name + " " + ToString(parameter.shape));
-    } else if (found->second.shape() != parameter.shape) {
-      difference.misshapen.push_back(parameter.name + " is " + ToString(found->second.shape()) +
-                                     ", expected " + ToString(parameter.shape));
-    } else if (!IsFloat(found->second.dtype())) {
-      difference.misshapen.push_back(parameter.name + " is of type " +
-                                     std::string(Name(found->second.dtype())) +
-                                     ", expected a float type");
-    }
+    declared.insert(parameter.names.begin(), parameter.names.end());
+    CompareOne(parameter, tensors, difference);
   }
   for (const auto& [name, tensor] : tensors) {
     if (!declared.contains(name)) {
@@ -111,7 +141,14 @@ void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& ch
                       checkpoint.difference.ToString());
   }
   for (const Parameter& parameter : parameters) {
-    *parameter.slot = ToAten(checkpoint.tensors.at(parameter.name)).to(dtype);
+    const bool buffer = parameter.kind == ParameterKind::kBuffer;
+    *parameter.slot = parameter.table;
+    for (const std::string& name : parameter.names) {
+      const auto found = checkpoint.tensors.find(name);
+      if (found == checkpoint.tensors.end()) continue;
+      *parameter.slot = ToAten(found->second).to(buffer ? at::kFloat : dtype);
+      break;
+    }
   }
 }
 
@@ -120,6 +157,10 @@ void InitParameters(const ParameterList& parameters, uint64_t seed) {
   generator.set_current_seed(seed);
   for (const Parameter& parameter : parameters) {
     at::Tensor& tensor = *parameter.slot;
+    if (parameter.kind == ParameterKind::kBuffer) {
+      tensor = parameter.table;
+      continue;
+    }
     tensor = at::empty(parameter.shape, at::kFloat);
     const double bound = 1.0 / std::sqrt(static_cast<double>(parameter.shape.back()));
     switch (parameter.init) {

@@ -22,15 +22,21 @@ at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
   return at::layer_norm(x, {width}, weight, bias, 1e-5);
 }
 
-void FeedForward::Declare(const Scope& scope) {
-  w1.Declare(scope / "w1");
-  w2.Declare(scope / "w2");
+void FeedForward::Declare(const Scope& scope, const char* first, const char* second) {
+  w1.Declare(scope / first);
+  w2.Declare(scope / second);
 }
 
 at::Tensor FeedForward::operator()(const at::Tensor& x) const {
-  at::Tensor inner = w1(x);
-  at::gelu_(inner);
-  return w2(inner);
+  const at::Tensor inner = w1(x);
+  at::Tensor activated = glu ? inner.narrow(-1, 0, w2.inputs) : inner;
+  if (activation == Activation::kGelu) {
+    at::gelu_(activated);
+  } else {
+    at::relu_(activated);
+  }
+  if (!glu) return w2(activated);
+  return w2(activated.mul_(inner.narrow(-1, w2.inputs, w2.inputs)));
 }
 
 void AddByRows(at::Tensor& target, const at::Tensor& source,

@@ -39,16 +39,24 @@ struct LayerNorm {
   at::Tensor bias;
 };
 
-// w2(GELU(w1(x))) with the exact GELU.
-struct FeedForward {
-  FeedForward(int64_t width, int64_t inner) : w1(width, inner), w2(inner, width) {}
+// GELU is the exact one.
+enum class Activation : uint8_t { kGelu, kRelu };
 
-  void Declare(const Scope& scope);
+// w2(activation(w1(x))), or with `gated` w2(activation(a) · b) where [a, b] = w1(x) (GLU).
+struct FeedForward {
+  FeedForward(int64_t width, int64_t inner) : FeedForward(width, inner, width, Activation::kGelu) {}
+  FeedForward(int64_t in, int64_t inner, int64_t out, Activation function, bool gated = false)
+      : w1(in, gated ? 2 * inner : inner), w2(inner, out), activation(function), glu(gated) {}
+
+  // The packages have different names for its two layers.
+  void Declare(const Scope& scope, const char* first = "w1", const char* second = "w2");
   at::Tensor operator()(const at::Tensor& x) const;
   int64_t Flops() const { return w1.Flops() + w2.Flops(); }
 
   Linear w1;
   Linear w2;
+  Activation activation;
+  bool glu;
 };
 
 // target += function(source), in pieces of rows, so that what the function holds in between stays

@@ -56,7 +56,9 @@ class AttentionNetwork::AttentionPass : public Pass {
     return false;
   }
 
-  at::Tensor Output(const std::string&) override { return result_; }
+  at::Tensor Output(const std::string&, int64_t begin, int64_t end) override {
+    return result_.narrow(0, begin, end - begin);
+  }
 
  private:
   const LinformerSelfAttention& attention_;
@@ -81,10 +83,9 @@ class StackPass : public Pass {
     return false;
   }
 
-  at::Tensor Output(const std::string&) override { return rows_; }
-
- protected:
-  const at::Tensor& rows() const { return rows_; }
+  at::Tensor Output(const std::string&, int64_t begin, int64_t end) override {
+    return rows_.narrow(0, begin, end - begin);
+  }
 
  private:
   LinformerStack::Run run_;
@@ -183,8 +184,9 @@ class LanguageModelNetwork : public Network {
     LanguageModelPass(const LanguageModelNetwork& network, at::Tensor rows, AxisLayout layout)
         : StackPass(network.stack_, std::move(rows), std::move(layout)), network_(network) {}
 
-    at::Tensor Output(const std::string& name) override {
-      return name == "y" ? network_.to_logits_(rows()) : rows();
+    at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
+      const at::Tensor rows = StackPass::Output(name, begin, end);
+      return name == "y" ? network_.to_logits_(rows) : rows;
     }
 
    private:

@@ -31,15 +31,15 @@ const json& Object(const json& value, const std::string& key) {
 void Assign(ModelConfig& config, const std::string& key, const json& value) {
   if (key == "architecture") {
     if (!value.is_string()) throw ConfigError("\"architecture\" must be a text");
-    config.architecture = value.get<std::string>();
+    config.network.architecture = value.get<std::string>();
   } else if (key == "params") {
-    config.params = Object(value, key);
+    config.network.params = Object(value, key);
   } else if (key == "serving") {
     config.serving = Object(value, key);
   } else if (key == "call") {
-    config.call = Object(value, key);
+    config.network.call = Object(value, key);
   } else if (key == "wrapper") {
-    config.wrapper = value;
+    config.network.wrapper = value;
   } else if (key == "aliases") {
     for (const auto& [alias, target] : Object(value, key).items()) {
       if (!target.is_string()) throw ConfigError("\"aliases\" must map names to names");
@@ -58,7 +58,7 @@ ModelConfig Parse(const std::string& text) {
   if (!document.is_object()) throw ConfigError("expected a JSON object");
   ModelConfig config;
   for (const auto& [key, value] : document.items()) Assign(config, key, value);
-  if (config.architecture.empty()) throw ConfigError("\"architecture\" is missing");
+  if (config.network.architecture.empty()) throw ConfigError("\"architecture\" is missing");
   return config;
 }
 

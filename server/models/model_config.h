@@ -5,16 +5,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "models/params.h"
 
 namespace linserve {
 
 // The config.json of a model directory. Comments are allowed; unknown keys are an error.
 struct ModelConfig {
-  std::string architecture;
-  nlohmann::json params = nlohmann::json::object();
+  NetworkConfig network;
   nlohmann::json serving = nlohmann::json::object();  // ServingOptions, by name
-  nlohmann::json wrapper;                             // null: none
-  nlohmann::json call = nlohmann::json::object();
   std::map<std::string, std::string> aliases;  // a name absent from the file: the one that holds it
 };
 

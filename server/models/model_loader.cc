@@ -46,12 +46,12 @@ struct Built {
   std::unique_ptr<Network> network;
   ParameterList parameters;
 
-  static Built From(const std::string& architecture, const json& params) {
-    Built built{MakeNetwork(architecture, params), {}};
+  static Built From(const NetworkConfig& config) {
+    Built built{MakeNetwork(config), {}};
     built.network->Declare(Scope(built.parameters));
     for (const Parameter& parameter : built.parameters) {
       if (!CheckedByteSize(DType::kF64, parameter.shape)) {
-        throw ConfigError(architecture + ": the tensor " + parameter.name + " would be " +
+        throw ConfigError(config.architecture + ": the tensor " + parameter.name() + " would be " +
                           ToString(parameter.shape) + ", more than any memory holds");
       }
     }
@@ -63,22 +63,14 @@ struct Built {
     info.architecture = architecture;
     info.signature = network->signature();
     info.device = "cpu";
-    for (const Parameter& parameter : parameters) info.parameters += ElementCount(parameter.shape);
+    for (const Parameter& parameter : parameters) {
+      const int64_t elements = ElementCount(parameter.shape);
+      if (parameter.kind == ParameterKind::kParameter) info.parameters += elements;
+      info.bytes += elements * static_cast<int64_t>(ByteSize(DType::kF32));
+    }
     return info;
   }
 };
-
-Built BuildFrom(const ModelConfig& config) {
-  if (!config.wrapper.is_null()) {
-    throw ConfigError(config.architecture + " takes no wrapper, \"wrapper\" is " +
-                      config.wrapper.dump());
-  }
-  if (!config.call.empty()) {
-    throw ConfigError(config.architecture + " takes no call arguments, \"call\" is " +
-                      config.call.dump());
-  }
-  return Built::From(config.architecture, config.params);
-}
 
 DType ComputeType(const std::string& dtype) {
   if (dtype == "bf16") return DType::kBF16;
@@ -103,16 +95,20 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   auto file = ReadSafetensors(WeightsPath(directory));
   if (!file.ok()) return file.status();
   at::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : Processors()));
-  Built built = BuildFrom(*config);
+  Built built = Built::From(config->network);
   const AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, file->tensors, config->aliases);
   if (!checkpoint.stripped_prefix.empty()) {
     Log(LogLevel::kInfo, "checkpoint prefix removed",
         {{"model", directory}, {"prefix", checkpoint.stripped_prefix}});
   }
-  ModelInfo info = built.Describe(config->architecture);
+  for (const std::string& warning : built.network->Notes().warnings) {
+    Log(LogLevel::kWarning, warning, {{"model", directory}});
+  }
+  ModelInfo info = built.Describe(config->network.architecture);
   info.dtype = ComputeType(options.dtype);
-  info.bytes = info.parameters * static_cast<int64_t>(ByteSize(info.dtype));
+  info.bytes = info.bytes / static_cast<int64_t>(ByteSize(DType::kF32)) *
+               static_cast<int64_t>(ByteSize(info.dtype));
   info.signature.allow_nonfinite = options.allow_nonfinite;
   LoadParameters(built.parameters, checkpoint, ToScalarType(info.dtype));
   return MakeTorchModel(std::move(built.network), std::move(info));
@@ -120,12 +116,16 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
 
 absl::Status WriteRandomModel(const std::string& architecture, const std::string& params,
                               uint64_t seed, const std::string& directory) {
-  const json arguments = json::parse(params, nullptr, /*allow_exceptions=*/false, true);
+  json arguments = json::parse(params, nullptr, /*allow_exceptions=*/false, true);
   if (!arguments.is_object()) {
     throw ConfigError("--params is not a JSON object: " + params +
                       "; write for example '{\"dim\": 64, \"seq_len\": 512, \"depth\": 2}'");
   }
-  Built built = Built::From(architecture, arguments);
+  // What is trained anew should not depend on its neighbours.
+  if (architecture == "linear_multihead_attention.LinearMultiheadAttention") {
+    arguments.emplace("projection_layout", "corrected");
+  }
+  Built built = Built::From({.architecture = architecture, .params = arguments});
   if (fs::exists(directory + "/config.json") || fs::exists(WeightsPath(directory))) {
     return absl::AlreadyExistsError(directory + " holds a model already; choose another directory");
   }
@@ -133,7 +133,7 @@ absl::Status WriteRandomModel(const std::string& architecture, const std::string
   InitParameters(built.parameters, seed);
   TensorMap tensors;
   for (const Parameter& parameter : built.parameters) {
-    tensors[parameter.name] = FromAten(*parameter.slot);
+    tensors[parameter.name()] = FromAten(*parameter.slot);
   }
   absl::Status written = WriteSafetensors(WeightsPath(directory), tensors, {{"format", "pt"}});
   if (!written.ok()) return written;
@@ -147,14 +147,16 @@ absl::Status WriteRandomModel(const std::string& architecture, const std::string
 absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
   auto config = ReadModelConfig(directory);
   if (!config.ok()) return config.status();
-  Built built = BuildFrom(*config);
+  Built built = Built::From(config->network);
   ModelReport report;
-  report.info = built.Describe(config->architecture);
-  report.info.bytes = report.info.parameters * static_cast<int64_t>(ByteSize(DType::kF32));
+  report.info = built.Describe(config->network.architecture);
   for (const Parameter& parameter : built.parameters) {
-    report.parameters.push_back({parameter.name, parameter.shape});
+    report.parameters.push_back({parameter.name(), parameter.shape});
   }
   const int64_t longest = LongestFor(report.info.signature, Item(), 'n');
+  NetworkNotes notes = built.network->Notes();
+  report.facts = std::move(notes.facts);
+  report.warnings = std::move(notes.warnings);
   report.length = longest > 0 ? longest : 512;
   report.flops_per_token = built.network->Flops(report.length) / static_cast<double>(report.length);
   auto file = ReadSafetensors(WeightsPath(directory));

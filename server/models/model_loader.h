@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -41,6 +42,8 @@ struct ModelReport {
   std::vector<Row> parameters;
   int64_t length = 0;          // that the FLOPs are counted for: the longest, or 512
   double flops_per_token = 0;  // additions and multiplications, all outputs
+  std::vector<std::pair<std::string, std::string>> facts;  // what is particular to the architecture
+  std::vector<std::string> warnings;
   std::string stripped_prefix;
   std::string difference;  // between file and configuration; empty if they fit
 };

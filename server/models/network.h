@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/batch.h"
 #include "core/signature.h"
@@ -12,9 +14,11 @@
 
 namespace linserve {
 
-// A batch on the device: what Batch holds, as LibTorch tensors.
+// A batch on the device: what Batch holds, as LibTorch tensors. Floats and attention masks are of
+// the type that the model computes in.
 struct TensorBatch {
   Padding padding = Padding::kPacked;
+  int64_t size = 0;  // sequences
   std::map<std::string, at::Tensor> inputs;
   std::map<char, AxisLayout> axes;
 
@@ -31,9 +35,18 @@ class Pass {
   // Computes the next layer; false once there is none left.
   virtual bool Step() = 0;
 
-  // An output by its name in the signature, laid out like the batch's inputs of the same letter.
-  // REQUIRES: Step() returned false. Computed only when asked for.
-  virtual at::Tensor Output(const std::string& name) = 0;
+  // Part of an output by its name in the signature. Along the first of its axes whose letter is in
+  // batch.axes the output is laid out as the batch's inputs are, and this is [begin, end) of it;
+  // an output without such an axis is [batch, ...], and this is sequences [begin, end) of it.
+  // Called for all outputs that are asked for and no others; what is dear (logits) should be
+  // computed here, for these rows only. REQUIRES: Step() returned false.
+  virtual at::Tensor Output(const std::string& name, int64_t begin, int64_t end) = 0;
+};
+
+// What a network says of itself at load and to `linserve inspect`.
+struct NetworkNotes {
+  std::vector<std::pair<std::string, std::string>> facts;  // "projections": "24 distinct matrices"
+  std::vector<std::string> warnings;
 };
 
 // One architecture with one set of constructor arguments: its tensors under the Python package's
@@ -47,8 +60,11 @@ class Network {
 
   virtual Signature signature() const = 0;
 
-  // Additions and multiplications of one forward pass over a sequence of `length`, all outputs.
+  // Additions and multiplications of one forward pass over a sequence of `length` (of every
+  // letter), all outputs.
   virtual double Flops(int64_t length) const = 0;
+
+  virtual NetworkNotes Notes() const { return {}; }
 
   virtual std::unique_ptr<Pass> Begin(TensorBatch batch) const = 0;
 };

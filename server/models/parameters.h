@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace linserve {
@@ -16,20 +18,48 @@ enum class Init : uint8_t {
   kZeros,
 };
 
-// One tensor of a network: its name in the Python package's state_dict, and where it goes.
+// What PyTorch takes a tensor for. Only parameters are counted.
+enum class ParameterKind : uint8_t {
+  kParameter,
+  kBuffer,  // a table by formula: as in the file, or the formula's where the file lacks it; in F32
+  kPlain,   // the package keeps it out of its state_dict, but the model needs it
+};
+
+// One tensor of a network: its names in the Python package's state_dict, and where it goes.
 struct Parameter {
-  std::string name;
+  std::vector<std::string> names;  // all that share the tensor; any of them in a file will do
   std::vector<int64_t> shape;
   at::Tensor* slot;
   Init init;
+  ParameterKind kind = ParameterKind::kParameter;
+  at::Tensor table{};  // of a buffer
+
+  const std::string& name() const { return names.front(); }
 };
 
 // The parameters of a network in the order of their declaration. Loading, random initialisation
 // and inspection are loops over it.
-using ParameterList = std::vector<Parameter>;
+class ParameterList {
+ public:
+  // Adds a parameter; if its slot has one already, that one gets its names, too.
+  void Add(Parameter parameter) {
+    const auto [place, added] = places_.try_emplace(parameter.slot, parameters_.size());
+    if (added) return parameters_.push_back(std::move(parameter));
+    std::vector<std::string>& names = parameters_[place->second].names;
+    names.insert(names.end(), parameter.names.begin(), parameter.names.end());
+  }
+
+  auto begin() const { return parameters_.begin(); }
+  auto end() const { return parameters_.end(); }
+
+ private:
+  std::vector<Parameter> parameters_;
+  std::unordered_map<at::Tensor*, size_t> places_;
+};
 
 // A place in the tree of a state_dict's names. Modules declare their tensors in it once they are
-// where they stay: the list keeps pointers to their members.
+// where they stay: the list keeps pointers to their members. A slot that is declared again gets
+// another name for its tensor: so parameters are shared.
 class Scope {
  public:
   explicit Scope(ParameterList& list) : list_(&list) {}
@@ -37,9 +67,16 @@ class Scope {
   Scope operator/(const std::string& name) const { return Scope(*list_, Join(name)); }
   Scope operator/(int64_t index) const { return *this / std::to_string(index); }
 
-  void Declare(const std::string& name, at::Tensor& slot, std::vector<int64_t> shape,
-               Init init) const {
-    list_->push_back({Join(name), std::move(shape), &slot, init});
+  void Declare(const std::string& name, at::Tensor& slot, std::vector<int64_t> shape, Init init,
+               ParameterKind kind = ParameterKind::kParameter) const {
+    list_->Add({{Join(name)}, std::move(shape), &slot, init, kind});
+  }
+
+  // `table` is F32.
+  void DeclareBuffer(const std::string& name, at::Tensor& slot, at::Tensor table) const {
+    std::vector<int64_t> shape = table.sizes().vec();
+    list_->Add({{Join(name)}, std::move(shape), &slot, Init::kZeros, ParameterKind::kBuffer,
+                std::move(table)});
   }
 
  private:

@@ -21,18 +21,17 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::unique_ptr<Network> MakeNetwork(const std::string& architecture,
-                                     const nlohmann::json& params) {
+std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config) {
   for (const Row& row : kRows) {
-    if (row.architecture != architecture) continue;
-    Params arguments(params, architecture);
+    if (row.architecture != config.architecture) continue;
+    Params arguments(config);
     std::unique_ptr<Network> network = row.make(arguments);
     arguments.RefuseUnknown();
     return network;
   }
   std::string known;
   for (const Row& row : kRows) known += std::string(known.empty() ? "" : ", ") + row.architecture;
-  throw ConfigError("unknown architecture \"" + architecture + "\"; known are " + known);
+  throw ConfigError("unknown architecture \"" + config.architecture + "\"; known are " + known);
 }
 
 std::vector<std::string> KnownArchitectures() {

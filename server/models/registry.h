@@ -1,17 +1,17 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "models/network.h"
+#include "models/params.h"
 
 namespace linserve {
 
-// The network of an architecture ("linformer.LinformerLM") with these constructor arguments.
-// Throws ConfigError for an unknown architecture (listing the known ones) or impossible arguments.
-std::unique_ptr<Network> MakeNetwork(const std::string& architecture, const nlohmann::json& params);
+// The network that `config` describes. Throws ConfigError for an unknown architecture (listing the
+// known ones) or impossible arguments.
+std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config);
 
 std::vector<std::string> KnownArchitectures();
 

@@ -1,5 +1,6 @@
 #include "models/torch_model.h"
 
+#include <algorithm>
 #include <map>
 #include <new>
 #include <string>
@@ -31,22 +32,9 @@ auto Guarded(const Function& function) -> absl::StatusOr<decltype(function())> {
   }
 }
 
-// rows [n, ...] of one sequence -> [...]
-at::Tensor Pool(const at::Tensor& rows, Pooling pooling) {
-  switch (pooling) {
-    case Pooling::kNone:
-      return rows;
-    case Pooling::kMean:
-      return rows.mean(0);
-    case Pooling::kCls:
-      return rows.select(0, 0);
-    case Pooling::kLast:
-      return rows.select(0, -1);
-    case Pooling::kMax:
-      return rows.amax(0);
-  }
-  return rows;
-}
+// Elements of an output that are computed at once: 64 MiB in F32.
+constexpr int64_t kPieceElements = int64_t{16} << 20;
+constexpr int64_t kPooledRows = 1024;
 
 // Normalised and converted in the order that loses least: the norm is taken in f32.
 at::Tensor Finish(const at::Tensor& rows, const OutputOptions& options) {
@@ -108,31 +96,97 @@ class TorchForward : public Forward {
   }
 
  private:
-  const at::Tensor& Rows(const std::string& name) {
-    at::Tensor& rows = computed_[name];
-    if (!rows.defined()) rows = pass_->Output(name);
-    return rows;
+  // Where an output's sequences lie: along `axis`, or one row of the first axis each.
+  struct Place {
+    int64_t axis = 0;
+    const AxisLayout* layout = nullptr;  // nullptr: stacked
+
+    int64_t start(size_t i) const {
+      return layout != nullptr ? layout->starts[i] : static_cast<int64_t>(i);
+    }
+    int64_t length(size_t i) const { return layout != nullptr ? layout->lengths[i] : 1; }
+  };
+
+  Place PlaceOf(const OutputSpec& output) const {
+    for (size_t axis = 0; axis < output.axes.size(); ++axis) {
+      const auto layout = axes_.find(output.axes[axis].letter);
+      if (layout != axes_.end()) return {static_cast<int64_t>(axis), &layout->second};
+    }
+    return {};
   }
 
   void Collect(const Group& group, const std::string& name, std::vector<TensorMap>& results) {
-    const char letter = signature_.FindOutput(name)->axes[0].letter;
-    const AxisLayout& layout = axes_.at(letter);
+    const Place place = PlaceOf(*signature_.FindOutput(name));
     if (group.options.pooling == Pooling::kNone) {
-      const Tensor rows = FromAten(Finish(Rows(name), group.options));
-      for (size_t i : group.members) results[i][name] = Crop(layout, rows, i);
+      CollectRows(group, name, place, results);
+    } else {
+      CollectPooled(group, name, place, results);
+    }
+  }
+
+  // A whole batch at once where it is small, else piece by piece into the sequences' own tensors:
+  // of logits only those pieces exist in the type of the computation.
+  void CollectRows(const Group& group, const std::string& name, const Place& place,
+                   std::vector<TensorMap>& results) {
+    const auto count = static_cast<int64_t>(options_.size());
+    const int64_t all = place.layout != nullptr ? place.layout->rows : count;
+    const at::Tensor first = pass_->Output(name, 0, 1);
+    const int64_t piece = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(first.numel(), 1));
+    if (all <= piece) {
+      const at::Tensor rows = Finish(pass_->Output(name, 0, all), group.options);
+      for (size_t i : group.members) {
+        results[i][name] = FromAten(Cropped(rows, place, i));
+      }
       return;
     }
+    for (size_t i : group.members) {
+      std::vector<int64_t> shape = first.sizes().vec();
+      shape[static_cast<size_t>(place.axis)] = place.length(i);
+      at::Tensor whole = at::empty(shape, first.options().dtype(ToScalarType(group.options.dtype)));
+      for (int64_t row = 0; row < place.length(i); row += piece) {
+        const int64_t rows = std::min(piece, place.length(i) - row);
+        const int64_t begin = place.start(i) + row;
+        whole.narrow(place.axis, row, rows)
+            .copy_(Finish(pass_->Output(name, begin, begin + rows), group.options));
+      }
+      results[i][name] = FromAten(place.layout != nullptr ? whole : whole.squeeze(0));
+    }
+  }
+
+  static at::Tensor Cropped(const at::Tensor& rows, const Place& place, size_t i) {
+    const at::Tensor cropped = rows.narrow(place.axis, place.start(i), place.length(i));
+    return place.layout != nullptr ? cropped : cropped.squeeze(0);
+  }
+
+  void CollectPooled(const Group& group, const std::string& name, const Place& place,
+                     std::vector<TensorMap>& results) {
     std::vector<at::Tensor> pooled;
     for (size_t i : group.members) {
-      const at::Tensor rows = Rows(name).narrow(0, layout.starts[i], layout.lengths[i]);
-      pooled.push_back(Pool(rows, group.options.pooling));
+      pooled.push_back(
+          Pool(name, place.start(i), place.start(i) + place.length(i), group.options.pooling));
     }
-    const Tensor vectors = FromAten(Finish(at::stack(pooled), group.options));
+    const at::Tensor vectors = Finish(at::stack(pooled), group.options);
     for (size_t at = 0; at < group.members.size(); ++at) {
-      const auto row = static_cast<int64_t>(at);
-      Shape shape(vectors.shape().begin() + 1, vectors.shape().end());
-      results[group.members[at]][name] = vectors.Rows(row, row + 1).Reshaped(std::move(shape));
+      results[group.members[at]][name] = FromAten(vectors.select(0, static_cast<int64_t>(at)));
     }
+  }
+
+  // Rows [begin, end) of an output -> one vector, in F32 so that means of many rows lose nothing.
+  at::Tensor Pool(const std::string& name, int64_t begin, int64_t end, Pooling pooling) {
+    if (pooling == Pooling::kCls) return pass_->Output(name, begin, begin + 1).select(0, 0);
+    if (pooling == Pooling::kLast) return pass_->Output(name, end - 1, end).select(0, 0);
+    at::Tensor pooled;
+    for (int64_t row = begin; row < end; row += kPooledRows) {
+      const at::Tensor rows = pass_->Output(name, row, std::min(end, row + kPooledRows));
+      if (pooling == Pooling::kMax) {
+        const at::Tensor most = rows.amax(0);
+        pooled = pooled.defined() ? at::maximum(pooled, most) : most;
+      } else {
+        const at::Tensor sum = rows.sum(0, /*keepdim=*/false, at::kFloat);
+        pooled = pooled.defined() ? pooled + sum : sum;
+      }
+    }
+    return pooling == Pooling::kMax ? pooled : pooled / static_cast<double>(end - begin);
   }
 
   const Signature& signature_;
@@ -140,7 +194,6 @@ class TorchForward : public Forward {
   std::map<char, AxisLayout> axes_;
   std::vector<OutputOptions> options_;
   int64_t rows_;
-  std::map<std::string, at::Tensor> computed_;
 };
 
 class TorchModel : public Model {
@@ -154,6 +207,7 @@ class TorchModel : public Model {
     return Guarded([&]() -> std::unique_ptr<Forward> {
       TensorBatch tensors;
       tensors.padding = batch.padding;
+      tensors.size = static_cast<int64_t>(batch.size());
       tensors.axes = batch.axes;
       for (const auto& [name, tensor] : batch.inputs) {
         at::Tensor input = ToAten(tensor);

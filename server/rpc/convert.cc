@@ -1,6 +1,5 @@
 #include "rpc/convert.h"
 
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -39,11 +38,11 @@ void FillSpec(const std::string& name, const std::string& kind, const std::vecto
 
 void FillSignature(const Signature& signature, v1::Model& message) {
   for (const InputSpec& input : signature.inputs) {
-    constexpr std::array<const char*, 3> kKinds = {"float", "token", "mask"};
     v1::TensorSpec& spec = *message.add_inputs();
-    FillSpec(input.name, kKinds[static_cast<size_t>(input.kind)], input.axes, spec);
+    FillSpec(input.name, std::string(Name(input.kind)), input.axes, spec);
     spec.set_optional(input.optional);
     spec.set_vocabulary(input.vocabulary);
+    spec.set_broadcast(input.broadcast);
   }
   for (const OutputSpec& output : signature.outputs) {
     FillSpec(output.name, "float", output.axes, *message.add_outputs());
@@ -53,7 +52,9 @@ void FillSignature(const Signature& signature, v1::Model& message) {
     entry.set_axis(std::string(1, limit.letter));
     entry.set_longest(limit.longest);
     entry.set_unless_input(limit.unless_input);
+    entry.set_shortest(limit.shortest);
   }
+  message.set_request_is_unit(signature.request_is_unit);
 }
 
 }  // namespace
