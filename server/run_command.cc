@@ -12,6 +12,7 @@
 #include "engine/serving_options.h"
 #include "models/model_loader.h"
 #include "offline.h"
+#include "package_layout.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -80,10 +81,10 @@ absl::Status RunOffline(const Arguments& arguments) {
       std::fprintf(stderr, "\r%zu of %zu sequences%s", done, all, done == all ? "\n" : "");
   });
   if (!results.ok()) return results.status();
-  const auto x = inputs.tensors.find(signature.inputs[0].name);
-  const bool ragged = inputs.lengths != nullptr && x != inputs.tensors.end();
+  const bool ragged = inputs.lengths != nullptr;
+  const int64_t longest = ragged ? PaddedLength(signature, inputs.tensors) : 0;
   TensorMap outputs;
-  for (const auto& [name, tensor] : JoinBatch(*results, ragged ? x->second.shape()[1] : 0)) {
+  for (const auto& [name, tensor] : JoinBatch(signature, *results, longest)) {
     outputs["output." + name] = tensor;
   }
   return WriteSafetensors(arguments.output, outputs);

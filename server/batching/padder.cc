@@ -151,8 +151,8 @@ Batch Padder::Pad(const std::vector<const Item*>& items) const {
     batch.axes[letter] = Layout(letter, items);
   }
   for (const Item* item : items) {
-    batch.computed += Cost(*item);
-    batch.real += PackedRows(signature_, *item);
+    batch.rows += Cost(*item);
+    batch.padding_rows += Cost(*item) - PackedRows(signature_, *item);
   }
   for (const InputSpec& spec : signature_.inputs) {
     if (!items[0]->inputs.contains(spec.name)) continue;

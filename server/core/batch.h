@@ -48,13 +48,11 @@ struct Batch {
   Padding padding = Padding::kPacked;
   TensorMap inputs;
   std::map<char, AxisLayout> axes;  // of the laid-out letters
-  int64_t computed = 0;             // rows, padding included; masks have none
-  int64_t real = 0;                 // of them, rows that hold a sequence's data
+  int64_t rows = 0;                 // that are computed, padding included; masks have none
+  int64_t padding_rows = 0;         // of them, those that hold no sequence's data
   std::vector<OutputOptions> options;  // one a sequence
 
   size_t size() const { return options.size(); }
-  int64_t rows() const { return computed; }
-  int64_t padding_rows() const { return computed - real; }
 };
 
 // The rows of sequence `index` in a tensor laid out by `layout`, sharing its bytes.

@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::Compute(const ClosedBatch& c
     tokens += pending.tokens;
   }
   Batch batch = padder_.Pad(items);
-  progress.rows = batch.rows();
+  progress.rows = batch.rows;
   metrics_.BatchClosed(batch, closed.reason);
   progress.started = clock_.Now();
   metrics_.BatchFormTime(progress.started - closed.closed);

@@ -139,8 +139,10 @@ void Params::RefuseUnknown() const {
                       Listed(known_));
   }
   if (wrapper_ != nullptr && !wrapper_taken_) {
-    throw ConfigError(name_ + ": \"wrapper\" is " + wrapper_->dump() +
-                      ", expected an object whose \"type\" is one of: " + Listed(wrapper_types_));
+    const std::string given = name_ + ": \"wrapper\" is " + wrapper_->dump();
+    if (wrapper_types_.empty()) throw ConfigError(given + ", but it takes no wrapper");
+    throw ConfigError(given + ", expected an object whose \"type\" is one of " +
+                      Listed(wrapper_types_));
   }
   if (call_) call_->RefuseUnknown();
   for (const auto& child : children_) child->RefuseUnknown();

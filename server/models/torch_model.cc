@@ -214,7 +214,7 @@ class TorchModel : public Model {
         if (input.is_floating_point()) input = input.to(ToScalarType(info_.dtype));
         tensors.inputs[name] = std::move(input);
       }
-      const int64_t rows = batch.rows();
+      const int64_t rows = batch.rows;
       return std::make_unique<TorchForward>(info_.signature, network_->Begin(std::move(tensors)),
                                             std::move(batch.axes), std::move(batch.options), rows);
     });

@@ -124,8 +124,8 @@ void ModelMetrics::Abandoned(AbandonStage stage) { At(handles_->abandoned, stage
 
 void ModelMetrics::BatchClosed(const Batch& batch, CloseReason reason) {
   const auto sequences = static_cast<double>(batch.size());
-  const auto rows = static_cast<double>(batch.rows());
-  const auto padding = static_cast<double>(batch.padding_rows());
+  const auto rows = static_cast<double>(batch.rows);
+  const auto padding = static_cast<double>(batch.padding_rows);
   handles_->sequences.Increment(sequences);
   handles_->tokens.Increment(rows - padding);
   At(handles_->padded_tokens, batch.padding).Increment(padding);

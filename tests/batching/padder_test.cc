@@ -20,7 +20,7 @@ TEST(PackedPadding, LaysSequencesOneAfterAnother) {
   EXPECT_EQ(layout.rows, 6);
   EXPECT_EQ(layout.padded_length, 0);
   EXPECT_EQ(batch.padding, Padding::kPacked);
-  EXPECT_EQ(batch.padding_rows(), 0);
+  EXPECT_EQ(batch.padding_rows, 0);
   EXPECT_THAT(batch.inputs.at("x").shape(), ElementsAre(6, 2));
   EXPECT_THAT(Floats(batch.inputs.at("x")),
               ElementsAre(10, 11, 12, 13, 20, 21, 30, 31, 32, 33, 34, 35));
@@ -36,7 +36,7 @@ TEST(BucketPadding, PadsToTheSmallestBucketThatHoldsTheSequence) {
   EXPECT_THAT(layout.lengths, ElementsAre(3, 1));
   EXPECT_EQ(layout.rows, 6);
   EXPECT_EQ(layout.padded_length, 3);
-  EXPECT_EQ(batch.padding_rows(), 2);
+  EXPECT_EQ(batch.padding_rows, 2);
   EXPECT_THAT(Floats(batch.inputs.at("x")),
               ElementsAre(10, 11, 12, 13, 14, 15, 20, 21, 0, 0, 0, 0));
 }
@@ -153,7 +153,7 @@ TEST(Padder, LaysOutEachLetterByItself) {
   EXPECT_THAT(batch.axes.at('m').starts, ElementsAre(0, 3));
   EXPECT_THAT(batch.inputs.at("x").shape(), ElementsAre(3, 2));
   EXPECT_THAT(batch.inputs.at("context").shape(), ElementsAre(4, 2));
-  EXPECT_EQ(batch.rows(), 7);
+  EXPECT_EQ(batch.rows, 7);
 }
 
 TEST(Padder, LeavesOutOptionalInputsThatNoneOfTheSequencesHas) {
@@ -245,7 +245,7 @@ TEST_P(PadderProperty, CostIsWhatTheBatchComputes) {
     for (const std::vector<Item>& items : ByKey(padder_, RandomItems(seed))) {
       int64_t cost = 0;
       for (const Item& item : items) cost += padder_.Cost(item);
-      ASSERT_EQ(cost, padder_.Pad(Pointers(items)).rows()) << "seed " << seed;
+      ASSERT_EQ(cost, padder_.Pad(Pointers(items)).rows) << "seed " << seed;
     }
   }
 }

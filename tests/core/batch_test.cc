@@ -24,21 +24,6 @@ TEST(CloseReason, HasANameForEach) {
   EXPECT_EQ(Name(CloseReason::kDrain), "drain");
 }
 
-TEST(Batch, CountsItsRowsOverAllAxes) {
-  Batch batch;
-  batch.options.resize(2);
-  batch.axes['n'] = {{0, 4}, {3, 4}, 8, 4};
-  batch.axes['m'] = {{0, 1}, {1, 2}, 3, 0};
-  EXPECT_EQ(batch.size(), 2u);
-  EXPECT_EQ(batch.rows(), 11);
-  EXPECT_EQ(batch.padding_rows(), 1);
-}
-
-TEST(Batch, WithoutAxesHasNoRows) {
-  EXPECT_EQ(Batch().rows(), 0);
-  EXPECT_EQ(Batch().padding_rows(), 0);
-}
-
 TEST(Crop, TakesTheRowsOfOneSequenceAndSharesTheirBytes) {
   const AxisLayout layout = {{0, 2}, {1, 2}, 4, 2};
   const Tensor rows = Tensor::FromFloats({4, 2}, {1, 2, 0, 0, 3, 4, 5, 6});

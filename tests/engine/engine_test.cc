@@ -94,7 +94,7 @@ TEST_F(EngineTest, ReportsWhatALoadingModelThrows) {
 TEST_F(EngineTest, ReportsAWarmUpThatFails) {
   options_.warmup = true;
   control_->fault = [](const Batch& batch) {
-    return batch.rows() == 64 ? Fault::kStepFails : Fault::kNone;
+    return batch.rows == 64 ? Fault::kStepFails : Fault::kNone;
   };
   EXPECT_THAT(
       Engine::Start(options_, FakeModelFactory(control_), model_),

@@ -41,7 +41,7 @@ TEST_F(EngineThreads, AreEachAnsweredExactlyOnceWhateverFailsAndWhoeverLeaves) {
   constexpr size_t kRequests = 100;
   control_->steps = 3;
   control_->fault = [](const Batch& batch) {
-    const int64_t lot = batch.rows() % 16;
+    const int64_t lot = batch.rows % 16;
     if (lot == 1) return Fault::kStepFails;
     if (lot == 2) return Fault::kBadAlloc;
     return lot == 3 ? Fault::kStartFails : Fault::kNone;

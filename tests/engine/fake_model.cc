@@ -100,6 +100,7 @@ class FakeModel : public Model {
     info_.signature.inputs = {{"x", InputKind::kFloat, rows}};
     info_.signature.outputs = {{"y", rows}};
     info_.signature.limits = {{'n', kFakeLongest, ""}};
+    info_.signature.request_is_unit = control_->request_is_unit;
     ++control_->alive_;
     control_->OnThisThread();
   }

@@ -23,6 +23,7 @@ class FakeModelControl {
  public:
   // To be set before the first replica is loaded.
   int steps = 1;  // of a forward pass
+  bool request_is_unit = false;
   std::function<Fault(const Batch& batch)> fault = [](const Batch&) { return Fault::kNone; };
 
   // Every forward pass stops in each of its steps until it is let go.

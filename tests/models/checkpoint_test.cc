@@ -1,8 +1,11 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "core/safetensors.h"
+#include "models/checkpoint.h"
 #include "models/model_fixture.h"
 
 namespace linserve {
@@ -89,6 +92,63 @@ TEST_F(CheckpointTest, ResolvesTheAliasesOfTheConfiguration) {
         std::string(R"({"architecture": "linformer.Linformer", "params": )") + kParams +
             R"(, "aliases": {"net.layers.0.0.fn.proj_k": "net.layers.0.0.fn.proj_v"}})");
   EXPECT_EQ(ErrorWith(tensors), "");
+}
+
+TEST(SharedParameters, AreDeclaredOnceUnderAllTheirNames) {
+  ParameterList list;
+  at::Tensor slot;
+  at::Tensor other;
+  const Scope scope(list);
+  (scope / "a").Declare("weight", slot, {2}, Init::kOnes);
+  (scope / "b").Declare("weight", slot, {2}, Init::kOnes);
+  scope.Declare("c", other, {1}, Init::kOnes);
+  ASSERT_EQ(std::distance(list.begin(), list.end()), 2);
+  EXPECT_THAT(list.begin()->names, testing::ElementsAre("a.weight", "b.weight"));
+}
+
+class SharedCheckpointTest : public testing::Test {
+ protected:
+  SharedCheckpointTest() {
+    const Scope scope(list_);
+    scope.Declare("a", slot_, {2}, Init::kOnes);
+    scope.Declare("b", slot_, {2}, Init::kOnes);
+    scope.DeclareBuffer("table", table_, at::full({1}, 7));
+  }
+
+  // What loading the tensors says; empty if they fit.
+  std::string Load(const TensorMap& tensors) {
+    const AlignedCheckpoint checkpoint = AlignCheckpoint(list_, tensors, {});
+    if (checkpoint.difference.empty()) LoadParameters(list_, checkpoint, at::kFloat);
+    return checkpoint.difference.ToString();
+  }
+
+  ParameterList list_;
+  at::Tensor slot_;
+  at::Tensor table_;
+};
+
+TEST_F(SharedCheckpointTest, AnyOfTheNamesOfASharedTensorSuffices) {
+  const Tensor values = Tensor::FromFloats({2}, {3, 4});
+  for (const TensorMap& tensors : {TensorMap{{"a", values}}, TensorMap{{"b", values}},
+                                   TensorMap{{"a", values}, {"b", values}}}) {
+    ASSERT_EQ(Load(tensors), "");
+    EXPECT_EQ(slot_[1].item<float>(), 4);
+  }
+  EXPECT_NE(Load({}).find("a [2]"), std::string::npos);
+}
+
+TEST_F(SharedCheckpointTest, NamesOfOneTensorMustAgree) {
+  const std::string error = Load(
+      {{"a", Tensor::FromFloats({2}, {3, 4})}, {"b", Tensor::FromFloats({2}, {3, 5})}});
+  EXPECT_NE(error.find("b differs from a"), std::string::npos) << error;
+}
+
+TEST_F(SharedCheckpointTest, ABufferIsTheFilesOrElseTheFormulas) {
+  const Tensor values = Tensor::FromFloats({2}, {3, 4});
+  ASSERT_EQ(Load({{"a", values}}), "");
+  EXPECT_EQ(table_.item<float>(), 7);
+  ASSERT_EQ(Load({{"a", values}, {"table", Tensor::FromFloats({1}, {9})}}), "");
+  EXPECT_EQ(table_.item<float>(), 9);
 }
 
 TEST_F(CheckpointTest, MissingWeightsAreAnErrorThatNamesTheFile) {

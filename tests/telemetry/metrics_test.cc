@@ -28,6 +28,8 @@ Batch PaddedBatch() {
   batch.padding = Padding::kFixed;
   batch.options.resize(3);
   batch.axes['n'] = {.starts = {0, 4, 8}, .lengths = {1, 2, 2}, .rows = 12, .padded_length = 4};
+  batch.rows = 12;
+  batch.padding_rows = 7;
   return batch;
 }
 

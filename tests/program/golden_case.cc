@@ -1,0 +1,160 @@
+#include "program/golden_case.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/safetensors.h"
+#include "program/programs.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the families built so far.
+constexpr std::array<const char*, 1> kFamilies = {"linformer-"};
+
+// Index `index` of an axis, which goes.
+Tensor Select(const Tensor& tensor, size_t axis, size_t index) {
+  Shape shape = tensor.shape();
+  const auto count = static_cast<size_t>(shape[axis]);
+  shape.erase(shape.begin() + static_cast<ptrdiff_t>(axis));
+  auto [selected, bytes] = Tensor::Allocate(tensor.dtype(), shape);
+  size_t outer = 1;
+  for (size_t i = 0; i < axis; ++i) outer *= static_cast<size_t>(shape[i]);
+  const size_t inner = selected.byte_size() / std::max<size_t>(outer, 1);
+  for (size_t i = 0; i < outer; ++i) {
+    std::memcpy(bytes + i * inner, tensor.bytes() + (i * count + index) * inner, inner);
+  }
+  return selected;
+}
+
+// Over the elements of rows that count; `rows` null: of all rows.
+double LargestDistance(const Tensor& a, const Tensor& b, const Tensor* rows) {
+  if (a.shape() != b.shape() || a.dtype() != DType::kF32 || b.dtype() != DType::kF32) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const int64_t width = rows == nullptr ? 1 : a.elements() / rows->elements();
+  double distance = 0;
+  for (int64_t i = 0; i < a.elements(); ++i) {
+    if (rows != nullptr && rows->data<uint8_t>()[i / width] == 0) continue;
+    const double difference = std::abs(double{a.data<float>()[i]} - double{b.data<float>()[i]});
+    if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
+    distance = std::max(distance, difference);
+  }
+  return distance;
+}
+
+}  // namespace
+
+GoldenCase::GoldenCase(const fs::path& directory)
+    : directory_(directory),
+      config_(nlohmann::json::parse(ReadAll(directory_ + "/config.json"))),
+      tensors_(ReadSafetensors(directory_ + "/io.safetensors")->tensors) {}
+
+bool GoldenCase::needs_zeros() const {
+  const nlohmann::json wrapper = config_.value("wrapper", nlohmann::json());
+  return wrapper.is_object() && wrapper.at("type") == "linformer_pytorch.Padder" &&
+         !tensors_.contains("input.lengths");
+}
+
+std::vector<std::string> GoldenCase::outputs() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) {
+    if (name.starts_with("output.")) names.push_back(name.substr(7));
+  }
+  return names;
+}
+
+int GoldenCase::BatchAxis(const std::string& name) const {
+  const std::string architecture = config_.at("architecture");
+  if (architecture.starts_with("linear_multihead_attention.")) {
+    if (name == "input.attn_mask") return tensors_.at(name).shape().size() == 2 ? -1 : 0;
+    return name == "output.weights" || name == "input.key_padding_mask" ? 0 : 1;
+  }
+  return name == "input.e" || name == "input.f" ? -1 : 0;
+}
+
+const Tensor& GoldenCase::first_input() const {
+  const auto x = tensors_.find("input.x");
+  return x != tensors_.end() ? x->second : tensors_.at("input.query");
+}
+
+size_t GoldenCase::sequences() const {
+  const std::string name = tensors_.contains("input.x") ? "input.x" : "input.query";
+  return static_cast<size_t>(first_input().shape()[static_cast<size_t>(BatchAxis(name))]);
+}
+
+int64_t GoldenCase::Length(size_t sequence) const {
+  const auto lengths = tensors_.find("input.lengths");
+  if (lengths == tensors_.end()) return first_input().shape()[1];
+  std::vector<int64_t> values(static_cast<size_t>(lengths->second.elements()));
+  ConvertToInt64(lengths->second.dtype(), lengths->second.bytes(), lengths->second.elements(),
+                 values.data());
+  return values[sequence];
+}
+
+Tensor GoldenCase::Part(const std::string& name, size_t sequence) const {
+  const Tensor& tensor = tensors_.at(name);
+  const int axis = BatchAxis(name);
+  if (axis < 0) return tensor;
+  if (name != "input.attn_mask") return Select(tensor, static_cast<size_t>(axis), sequence);
+  const int64_t heads = tensor.shape()[0] / static_cast<int64_t>(sequences());
+  const auto first = static_cast<int64_t>(sequence) * heads;
+  return tensor.Rows(first, first + heads);
+}
+
+TensorMap GoldenCase::Inputs(size_t sequence) const {
+  TensorMap inputs;
+  for (const auto& [name, tensor] : tensors_) {
+    if (!name.starts_with("input.") || name == "input.lengths") continue;
+    Tensor part = Part(name, sequence);
+    if (name == "input.x" && tensors_.contains("input.lengths")) {
+      part = part.Rows(0, Length(sequence));
+    }
+    inputs[name.substr(6)] = std::move(part);
+  }
+  return inputs;
+}
+
+Tensor GoldenCase::Output(const std::string& name, size_t sequence) const {
+  Tensor part = Part("output." + name, sequence);
+  return tensors_.contains("input.lengths") ? part.Rows(0, Length(sequence)) : part;
+}
+
+double GoldenCase::Distance(const std::string& output, const Tensor& computed) const {
+  const bool valid_only = config_.value("compare", "all") == "valid";
+  return LargestDistance(computed, tensors_.at("output." + output),
+                         valid_only ? &tensors_.at("input.input_mask") : nullptr);
+}
+
+double GoldenCase::Distance(const std::string& output, const Tensor& computed,
+                            size_t sequence) const {
+  const bool valid_only = config_.value("compare", "all") == "valid";
+  const Tensor mask = valid_only ? Part("input.input_mask", sequence) : Tensor();
+  return LargestDistance(computed, Output(output, sequence), valid_only ? &mask : nullptr);
+}
+
+std::vector<GoldenCase> GoldenCases(const fs::path& root) {
+  std::vector<fs::path> directories;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename();
+    if (std::any_of(kFamilies.begin(), kFamilies.end(),
+                    [&](const char* family) { return name.starts_with(family); })) {
+      directories.push_back(entry.path());
+    }
+  }
+  std::sort(directories.begin(), directories.end());
+  return {directories.begin(), directories.end()};
+}
+
+std::vector<GoldenCase> GoldenCasesBesideTheCheckout() {
+  const fs::path shared = fs::path(GoldensDirectory()) / "../../../../shared/reference/goldens";
+  return fs::is_directory(shared) ? GoldenCases(shared) : std::vector<GoldenCase>();
+}
+
+}  // namespace linserve
