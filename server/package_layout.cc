@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/quote.h"
+
 namespace linserve {
 namespace {
 
@@ -47,10 +49,14 @@ absl::StatusOr<int64_t> CountSequences(const Signature& signature, const TensorM
     return absl::InvalidArgumentError("input." + spec.name + " is " +
                                       ToString(input->second.shape()) + ", expected a batch axis");
   }
-  std::string names;
-  for (const InputSpec& spec : signature.inputs) names += " input." + spec.name;
-  return absl::InvalidArgumentError(
-      "no tensor is named input.<argument> after an input of this model; it takes" + names);
+  std::string given;
+  for (const auto& [name, tensor] : inputs) given += "input." + name + ", ";
+  std::string expected;
+  for (const InputSpec& spec : signature.inputs) {
+    expected += (expected.empty() ? "" : ", ") + Quoted(spec.name);
+  }
+  return absl::InvalidArgumentError(given + "no tensor is named input.<argument> after an input " +
+                                    "of this model, expected one of " + expected);
 }
 
 // Column `index` of [length, batch, ...]: [length, ...].

@@ -45,7 +45,7 @@ Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, Tim
   if (view.empty()) return decision;
   auto [take, bound] = Gather(policy, view);
   // No company can come for a unit.
-  if (view[0].unit && bound == Bound::kNothing) bound = Bound::kBudget;
+  if (view[0].unit) bound = Bound::kBudget;
   const TimePoint patience_ends = view[0].enqueued + policy.max_delay;
   if (bound == Bound::kBudget) {
     decision.reason = CloseReason::kFull;
