@@ -23,6 +23,7 @@ using Command = std::function<int()>;
 // Each adds its subcommand to `app`; parsing the command line that names it sets `command`.
 // `globals` and `command` must outlive `app`.
 void AddEmbedCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
+void AddCompareCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
 void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
 void AddModelsCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
 void AddHealthCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
@@ -40,6 +41,8 @@ struct ModelChoice {
   std::vector<std::string> outputs;
 
   void AddTo(CLI::App& app);
+  // Without those that name the model.
+  void AddResultOptions(CLI::App& app);
   OutputOptions ToOutputOptions() const;
 };
 

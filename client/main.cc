@@ -24,6 +24,10 @@ int Fail(const absl::Status& status) {
 void ModelChoice::AddTo(CLI::App& app) {
   app.add_option("--model", model, "Name of the model; needed if the server has several");
   app.add_option("--version", version, "Version of the model (default: the latest)");
+  AddResultOptions(app);
+}
+
+void ModelChoice::AddResultOptions(CLI::App& app) {
   app.add_option("--output-name", outputs,
                  "Output of the model, see `models` (default: its first; may be repeated)")
       ->allow_extra_args(false);
@@ -69,6 +73,7 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   Command command;
   AddEmbedCommand(app, globals, command);
+  AddCompareCommand(app, globals, command);
   AddLoadCommand(app, globals, command);
   AddModelsCommand(app, globals, command);
   AddHealthCommand(app, globals, command);

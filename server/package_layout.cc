@@ -56,7 +56,7 @@ absl::StatusOr<int64_t> CountSequences(const Signature& signature, const TensorM
     expected += (expected.empty() ? "" : ", ") + Quoted(spec.name);
   }
   return absl::InvalidArgumentError(given + "no tensor is named input.<argument> after an input " +
-                                    "of this model, expected one of " + expected);
+                                    "of this model, expected input. and one of " + expected);
 }
 
 // Column `index` of [length, batch, ...]: [length, ...].

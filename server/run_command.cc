@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "core/comparison.h"
 #include "core/safetensors.h"
 #include "engine/serving_options.h"
 #include "models/model_loader.h"
@@ -23,6 +24,8 @@ struct Arguments {
   std::string input;
   std::string output;
   std::vector<std::string> outputs;
+  std::string compare;
+  double tolerance = -1;  // none
   LoadOptions load;
   std::string padding = "packed";
 };
@@ -58,6 +61,31 @@ absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
       options, [&] { return LoadModel(arguments.model, arguments.load); }, metrics);
 }
 
+// Shows how far the outputs are from those of the same names in another file. OK if all are within
+// the tolerance.
+absl::Status CompareWith(const Arguments& arguments, const TensorMap& outputs) {
+  auto expected = ReadSafetensors(arguments.compare);
+  if (!expected.ok()) return expected.status();
+  size_t compared = 0;
+  bool within = true;
+  for (const auto& [name, tensor] : outputs) {
+    const auto other = expected->tensors.find(name);
+    if (other == expected->tensors.end()) continue;
+    const auto comparison = Compare(tensor, other->second);
+    if (!comparison.ok()) {
+      return absl::InvalidArgumentError(name + ": " + std::string(comparison.status().message()));
+    }
+    std::printf("%s: %s\n", name.c_str(), ToString(*comparison).c_str());
+    within = within && (arguments.tolerance < 0 || comparison->largest <= arguments.tolerance);
+    ++compared;
+  }
+  if (compared == 0) {
+    return absl::InvalidArgumentError(arguments.compare + " holds none of the outputs computed");
+  }
+  if (within) return absl::OkStatus();
+  return absl::OutOfRangeError("a difference is larger than the tolerance");
+}
+
 absl::Status RunOffline(const Arguments& arguments) {
   auto file = ReadSafetensors(arguments.input);
   if (!file.ok()) return file.status();
@@ -87,10 +115,17 @@ absl::Status RunOffline(const Arguments& arguments) {
   for (const auto& [name, tensor] : JoinBatch(signature, *results, longest)) {
     outputs["output." + name] = tensor;
   }
-  return WriteSafetensors(arguments.output, outputs);
+  if (!arguments.output.empty()) {
+    absl::Status written = WriteSafetensors(arguments.output, outputs);
+    if (!written.ok()) return written;
+  }
+  return arguments.compare.empty() ? absl::OkStatus() : CompareWith(arguments, outputs);
 }
 
 int Run(const Arguments& arguments) {
+  if (arguments.output.empty() && arguments.compare.empty()) {
+    return Fail("nothing to do with the outputs: give --output FILE to keep them or --compare FILE");
+  }
   absl::Status status = RunOffline(arguments);
   return status.ok() ? 0 : Fail(std::string(status.message()));
 }
@@ -106,13 +141,22 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
       "inputs are (`linserve inspect` lists them); other tensors are ignored. input.lengths, one\n"
       "integer a sequence, makes the batch ragged. The output holds output.<name>: y is what the\n"
       "Python package returns; rows past a sequence's length are zero.\n\n"
-      "Example:\n"
-      "  linserve run --model my-model --input in.safetensors --output out.safetensors\n");
+      "Examples:\n"
+      "  linserve run --model my-model --input in.safetensors --output out.safetensors\n"
+      "  linserve run --model my-model --input in.safetensors --compare package.safetensors \\\n"
+      "      --tolerance 1e-5\n"
+      "The second shows how far the outputs are from what the package gave (or from another\n"
+      "model's, or from this one's in another --dtype), and fails if that is too far.\n");
   command->add_option("--model", arguments->model, "A model directory")->required();
   command->add_option("--input", arguments->input, "A safetensors file")->required();
-  command->add_option("--output", arguments->output, "The safetensors file to write")->required();
+  command->add_option("--output", arguments->output, "The safetensors file to write");
   command->add_option("--outputs", arguments->outputs, "Names of the outputs to compute; none: all")
       ->delimiter(',');
+  command->add_option("--compare", arguments->compare,
+                      "A safetensors file with tensors output.<name> to compare with");
+  command->add_option("--tolerance", arguments->tolerance,
+                      "Of --compare: exit code 1 if a difference is larger")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--dtype", arguments->load.dtype, "f32, bf16 or auto")
       ->check(CLI::IsMember({"f32", "bf16", "auto"}))
       ->capture_default_str();

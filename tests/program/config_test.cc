@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
         Help{"linserve",
              {"run"},
              {"--model", "--input", "--output", "--outputs", "--dtype", "--padding", "--threads",
-              "--device"}},
+              "--device", "--compare", "--tolerance"}},
         Help{"linserve", {"init"}, {"--architecture", "--params", "--output", "--seed"}},
         Help{"linserve", {"inspect"}, {"--model", "--json"}},
         Help{"linserve-client", {}, {"embed", "load", "models", "health", "--target", "--timeout"}},
@@ -154,6 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"load"},
              {"--concurrency", "--rate", "--duration", "--requests", "--warmup", "--connections",
               "--deadline-ms", "--sequences", "--lengths", "--seed", "--json"}},
+        Help{"linserve-client", {"compare"}, {"--models", "--pooling", "--batched"}},
         Help{"linserve-client", {"models"}, {"--json"}},
         Help{"linserve-client", {"health"}, {"--service"}}),
     [](const auto& help) {

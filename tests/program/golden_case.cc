@@ -56,6 +56,17 @@ GoldenCase::GoldenCase(const fs::path& directory)
       config_(nlohmann::json::parse(ReadAll(directory_ + "/config.json"))),
       tensors_(ReadSafetensors(directory_ + "/io.safetensors")->tensors) {}
 
+int64_t GoldenCase::depth() const {
+  const std::string architecture = config_.at("architecture");
+  const bool two_by_default =
+      architecture == "linformer_pytorch.LinformerLM" || architecture.ends_with("EncDec");
+  int64_t depth = two_by_default ? 2 : 1;
+  for (const char* key : {"depth", "enc_depth", "dec_depth"}) {
+    depth = std::max(depth, config_.at("params").value(key, int64_t{1}));
+  }
+  return depth;
+}
+
 bool GoldenCase::needs_zeros() const {
   const nlohmann::json wrapper = config_.value("wrapper", nlohmann::json());
   return wrapper.is_object() && wrapper.at("type") == "linformer_pytorch.Padder" &&
@@ -127,14 +138,14 @@ Tensor GoldenCase::Output(const std::string& name, size_t sequence) const {
 }
 
 double GoldenCase::Distance(const std::string& output, const Tensor& computed) const {
-  const bool valid_only = config_.value("compare", "all") == "valid";
+  const bool valid_only = compares_valid_rows_only();
   return LargestDistance(computed, tensors_.at("output." + output),
                          valid_only ? &tensors_.at("input.input_mask") : nullptr);
 }
 
 double GoldenCase::Distance(const std::string& output, const Tensor& computed,
                             size_t sequence) const {
-  const bool valid_only = config_.value("compare", "all") == "valid";
+  const bool valid_only = compares_valid_rows_only();
   const Tensor mask = valid_only ? Part("input.input_mask", sequence) : Tensor();
   return LargestDistance(computed, Output(output, sequence), valid_only ? &mask : nullptr);
 }
@@ -154,7 +165,12 @@ std::vector<GoldenCase> GoldenCases(const fs::path& root) {
 
 std::vector<GoldenCase> GoldenCasesBesideTheCheckout() {
   const fs::path shared = fs::path(GoldensDirectory()) / "../../../../shared/reference/goldens";
-  return fs::is_directory(shared) ? GoldenCases(shared) : std::vector<GoldenCase>();
+  if (!fs::is_directory(shared)) return {};
+  std::vector<GoldenCase> cases = GoldenCases(shared);
+  std::erase_if(cases, [](const GoldenCase& golden) {
+    return fs::exists(fs::path(GoldensDirectory()) / golden.name());
+  });
+  return cases;
 }
 
 }  // namespace linserve

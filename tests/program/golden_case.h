@@ -17,6 +17,9 @@ class GoldenCase {
   const std::string& directory() const { return directory_; }
   std::string name() const { return std::filesystem::path(directory_).filename(); }
   double tolerance() const { return config_.at("tolerance"); }
+  // Layers, of the deeper half where there are two.
+  int64_t depth() const;
+  bool compares_valid_rows_only() const { return config_.value("compare", "all") == "valid"; }
   // Its numbers are those of the package's own Padder, which computes zeros as data.
   bool needs_zeros() const;
 
@@ -50,7 +53,7 @@ class GoldenCase {
 // All cases below the directory, by name.
 std::vector<GoldenCase> GoldenCases(const std::filesystem::path& root);
 
-// More cases lie beside a developer's checkout; empty if there are none.
+// Further cases beside a developer's checkout; empty if there are none.
 std::vector<GoldenCase> GoldenCasesBesideTheCheckout();
 
 }  // namespace linserve

@@ -33,12 +33,36 @@ constexpr const char* kLanguageModel = "linformer-lm-basic";
 
 TEST_F(RunTest, AFileWithoutInputsTellsTheNameThatIsMissing) {
   ExpectRefused(Run(kLanguageModel, {{"x", Tensor::FromInts({1, 2}, {1, 2})}}),
-                {"no tensor is named input.<argument>", "input.x"});
+                {"no tensor is named input.<argument>", "input. and one of 'x'"});
 }
 
 TEST_F(RunTest, AWrongArgumentTellsThoseThatThereAre) {
   ExpectRefused(Run(kLanguageModel, {{"input.tokens", Tensor::FromInts({1, 2}, {1, 2})}}),
-                {"tokens", "expected one of 'x'"});
+                {"input.tokens", "one of 'x'"});
+}
+
+TEST_F(RunTest, ComparesItsOutputsWithThoseOfAnotherFile) {
+  const std::string golden = GoldensDirectory() + "/" + kLanguageModel;
+  const std::string io = golden + "/io.safetensors";
+  const Arguments arguments = {"run",       "--model", golden,        "--input", io,
+                               "--compare", io,        "--tolerance", "1e-5",    "--dtype"};
+  const auto with = [&](const char* dtype) {
+    Arguments all = arguments;
+    all.emplace_back(dtype);
+    return RunLinserve(all);
+  };
+  const Outcome same = with("f32");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("output.y: largest difference"));
+  const Outcome other = with("bf16");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, HasSubstr("larger than the tolerance"));
+}
+
+TEST_F(RunTest, NeedsToKnowWhatToDoWithTheOutputs) {
+  const Outcome outcome = RunLinserve({"run", "--model", "m", "--input", "i"});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("--output FILE"));
 }
 
 TEST_F(RunTest, AFaultNamesTheSequence) {

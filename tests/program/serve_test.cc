@@ -71,6 +71,24 @@ TEST_F(ServeTest, EveryInputFormatGivesTheSameEmbeddings) {
   EXPECT_EQ(server.Scrape()["linserve_sequences_total{model=\"bytes\",version=\"1\"}"], 7);
 }
 
+TEST_F(ServeTest, ModelsAreComparedOnTheSameInput) {
+  InitModel(directory_.File("models/same"));
+  CopyGolden("linformer-lm-basic", directory_.File("models/other"));
+  RunningServer server(repository());
+  const std::string ids = directory_.File("in.jsonl");
+  WriteAll(ids, "[9, 8, 7]\n[1, 2, 3, 4, 5]\n");
+  const auto compare = [&](const std::string& models) {
+    return RunClient({"compare", ids, "--target", server.target(), "--models", models});
+  };
+  const Outcome same = compare("bytes,same");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("2 sequences, against bytes"));
+  EXPECT_THAT(same.out, HasSubstr("1.000000"));
+  const Outcome other = compare("bytes,other");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, HasSubstr("shapes differ"));
+}
+
 TEST_F(ServeTest, StandardInputBecomesOneJsonLineASequence) {
   RunningServer server(repository());
   const Outcome outcome = RunClient({"embed", "--target", server.target(), "--normalize"},
