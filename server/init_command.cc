@@ -12,13 +12,15 @@ namespace {
 struct Arguments {
   std::string architecture;
   std::string params;
+  std::string wrapper = "null";
   std::string output;
   uint64_t seed = 0;
 };
 
 int Init(const Arguments& arguments) {
   absl::Status status =
-      InitModel(arguments.architecture, arguments.params, arguments.seed, arguments.output);
+      InitModel(arguments.architecture, arguments.params, arguments.seed, arguments.output,
+                arguments.wrapper);
   if (!status.ok()) return Fail(std::string(status.message()));
   std::printf("wrote %s/config.json and %s/model.safetensors\n", arguments.output.c_str(),
               arguments.output.c_str());
@@ -42,6 +44,9 @@ void AddInitCommand(CLI::App& app, ChosenCommand& chosen) {
       ->required();
   command->add_option("--params", arguments->params, "Constructor arguments, a JSON object")
       ->required();
+  command->add_option("--wrapper", arguments->wrapper,
+                      "The Python class around the module, a JSON object such as\n"
+                      "{\"type\": \"linformer_pytorch.Padder\"}");
   command->add_option("--output", arguments->output, "Directory to write")->required();
   command->add_option("--seed", arguments->seed, "The same seed gives the same weights")
       ->capture_default_str();

@@ -27,9 +27,9 @@ void CompareRow(const std::vector<float>& a, const std::vector<float>& b, Compar
   }
   if (a_square == 0 && b_square == 0) return;
   const double norms = std::sqrt(a_square) * std::sqrt(b_square);
-  const double cosine = norms > 0 ? dot / norms : 0;
+  const double cosine = std::isnan(norms) ? -1 : norms > 0 ? dot / norms : 0;
   sums.mean_cosine += cosine;
-  sums.smallest_cosine = std::min(sums.smallest_cosine, std::isnan(cosine) ? -1 : cosine);
+  sums.smallest_cosine = std::min(sums.smallest_cosine, cosine);
   ++sums.rows;
 }
 

@@ -115,17 +115,22 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
 }
 
 absl::Status WriteRandomModel(const std::string& architecture, const std::string& params,
-                              uint64_t seed, const std::string& directory) {
+                              uint64_t seed, const std::string& directory,
+                              const std::string& wrapper) {
   json arguments = json::parse(params, nullptr, /*allow_exceptions=*/false, true);
   if (!arguments.is_object()) {
     throw ConfigError("--params is not a JSON object: " + params +
                       "; write for example '{\"dim\": 64, \"seq_len\": 512, \"depth\": 2}'");
   }
+  const json wrapped = json::parse(wrapper, nullptr, /*allow_exceptions=*/false, true);
+  if (!wrapped.is_null() && !wrapped.is_object()) {
+    throw ConfigError("--wrapper is not a JSON object: " + wrapper);
+  }
   // What is trained anew should not depend on its neighbours.
   if (architecture == "linear_multihead_attention.LinearMultiheadAttention") {
     arguments.emplace("projection_layout", "corrected");
   }
-  Built built = Built::From({.architecture = architecture, .params = arguments});
+  Built built = Built::From({.architecture = architecture, .params = arguments, .wrapper = wrapped});
   if (fs::exists(directory + "/config.json") || fs::exists(WeightsPath(directory))) {
     return absl::AlreadyExistsError(directory + " holds a model already; choose another directory");
   }
@@ -138,7 +143,9 @@ absl::Status WriteRandomModel(const std::string& architecture, const std::string
   absl::Status written = WriteSafetensors(WeightsPath(directory), tensors, {{"format", "pt"}});
   if (!written.ok()) return written;
   std::ofstream config(directory + "/config.json");
-  config << json{{"architecture", architecture}, {"params", arguments}}.dump(2) << "\n";
+  json document = {{"architecture", architecture}, {"params", arguments}};
+  if (!wrapped.is_null()) document["wrapper"] = wrapped;
+  config << document.dump(2) << "\n";
   config.close();
   if (!config) return absl::UnknownError("cannot write " + directory + "/config.json");
   return absl::OkStatus();
@@ -177,9 +184,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
 }
 
 absl::Status InitModel(const std::string& architecture, const std::string& params, uint64_t seed,
-                       const std::string& directory) {
-  return Caught<absl::Status>(
-      "init", [&] { return WriteRandomModel(architecture, params, seed, directory); });
+                       const std::string& directory, const std::string& wrapper) {
+  return Caught<absl::Status>("init", [&] {
+    return WriteRandomModel(architecture, params, seed, directory, wrapper);
+  });
 }
 
 absl::StatusOr<ModelReport> InspectModel(const std::string& directory) {

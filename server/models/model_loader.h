@@ -27,10 +27,11 @@ struct LoadOptions {
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
                                                  const LoadOptions& options);
 
-// Writes a model directory with seeded random weights. `params` is the JSON of the constructor's
-// arguments. ALREADY_EXISTS if there is a model in it.
+// Writes a model directory with seeded random weights. `params` and `wrapper` are JSON: the
+// constructor's arguments, and what config.json says of a wrapper ("null": none). ALREADY_EXISTS if
+// there is a model in it.
 absl::Status InitModel(const std::string& architecture, const std::string& params, uint64_t seed,
-                       const std::string& directory);
+                       const std::string& directory, const std::string& wrapper = "null");
 
 // What `linserve inspect` shows.
 struct ModelReport {

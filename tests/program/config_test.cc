@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"run"},
              {"--model", "--input", "--output", "--outputs", "--dtype", "--padding", "--threads",
               "--device", "--compare", "--tolerance"}},
-        Help{"linserve", {"init"}, {"--architecture", "--params", "--output", "--seed"}},
+        Help{"linserve", {"init"}, {"--architecture", "--params", "--wrapper", "--output", "--seed"}},
         Help{"linserve", {"inspect"}, {"--model", "--json"}},
         Help{"linserve-client", {}, {"embed", "load", "models", "health", "--target", "--timeout"}},
         Help{"linserve-client",

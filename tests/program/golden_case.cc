@@ -163,14 +163,4 @@ std::vector<GoldenCase> GoldenCases(const fs::path& root) {
   return {directories.begin(), directories.end()};
 }
 
-std::vector<GoldenCase> GoldenCasesBesideTheCheckout() {
-  const fs::path shared = fs::path(GoldensDirectory()) / "../../../../shared/reference/goldens";
-  if (!fs::is_directory(shared)) return {};
-  std::vector<GoldenCase> cases = GoldenCases(shared);
-  std::erase_if(cases, [](const GoldenCase& golden) {
-    return fs::exists(fs::path(GoldensDirectory()) / golden.name());
-  });
-  return cases;
-}
-
 }  // namespace linserve

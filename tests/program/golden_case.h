@@ -53,7 +53,4 @@ class GoldenCase {
 // All cases below the directory, by name.
 std::vector<GoldenCase> GoldenCases(const std::filesystem::path& root);
 
-// Further cases beside a developer's checkout; empty if there are none.
-std::vector<GoldenCase> GoldenCasesBesideTheCheckout();
-
 }  // namespace linserve

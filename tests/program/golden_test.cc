@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What `run` makes of the case's inputs.
-TensorMap Run(const GoldenCase& golden, const std::string& dtype) {
+TensorMap OutputsOf(const GoldenCase& golden, const std::string& dtype) {
   const TempDir temporary;
   const std::string output = temporary.File("out.safetensors");
   const std::string input = golden.directory() + "/io.safetensors";
@@ -27,7 +27,7 @@ TensorMap Run(const GoldenCase& golden, const std::string& dtype) {
 }
 
 void ExpectRuns(const GoldenCase& golden) {
-  const TensorMap computed = Run(golden, "f32");
+  const TensorMap computed = OutputsOf(golden, "f32");
   for (const std::string& name : golden.outputs()) {
     const auto found = computed.find("output." + name);
     ASSERT_NE(found, computed.end()) << name;
@@ -46,7 +46,7 @@ TEST_P(GoldenRunTest, GivesThePackagesNumbers) { ExpectRuns(GetParam()); }
 TEST_P(GoldenRunTest, GivesNearlyTheSameRowsInBf16) {
   const GoldenCase& golden = GetParam();
   if (golden.depth() < 2 || golden.compares_valid_rows_only()) return;
-  const TensorMap computed = Run(golden, "bf16");
+  const TensorMap computed = OutputsOf(golden, "bf16");
   ASSERT_TRUE(computed.contains("output.y"));
   const auto comparison = Compare(computed.at("output.y"), golden.tensors().at("output.y"));
   ASSERT_TRUE(comparison.ok()) << comparison.status();
@@ -61,15 +61,6 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenRunTest, ::testing::ValuesIn(GoldenCases(Gol
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
-
-TEST(GoldenRun, GivesTheNumbersOfTheCasesBesideTheCheckout) {
-  const std::vector<GoldenCase> cases = GoldenCasesBesideTheCheckout();
-  if (cases.empty()) GTEST_SKIP() << "there are none";
-  for (const GoldenCase& golden : cases) {
-    SCOPED_TRACE(golden.name());
-    ExpectRuns(golden);
-  }
-}
 
 // All of a case's sequences in one request.
 void ExpectServes(EmbeddingClient& client, const GoldenCase& golden) {
@@ -90,36 +81,27 @@ void ExpectServes(EmbeddingClient& client, const GoldenCase& golden) {
   }
 }
 
-class GoldenServeTest : public ::testing::TestWithParam<std::string> {
- protected:
-  // Serves the cases as one repository, and asks for each. The packages' own padding is another
-  // computation: a case is of it or of all others.
-  static void ExpectServesAll(std::vector<GoldenCase> cases, const std::string& padding) {
-    const bool zeros = padding == "zeros";
-    std::erase_if(cases, [&](const GoldenCase& golden) { return golden.needs_zeros() != zeros; });
-    if (cases.empty()) GTEST_SKIP() << "there are none";
-    const TempDir repository;
-    for (const GoldenCase& golden : cases) {
-      fs::create_directory_symlink(fs::canonical(golden.directory()),
-                                   repository.File(golden.name()));
-    }
-    RunningServer server(repository.File("."), {"--padding", padding, "--threads", "1"});
-    ASSERT_TRUE(server.ready());
-    EmbeddingClient client(server.client_options());
-    for (const GoldenCase& golden : cases) {
-      SCOPED_TRACE(golden.name());
-      ExpectServes(client, golden);
-    }
-    EXPECT_EQ(server.Stop(), 0);
-  }
-};
+class GoldenServeTest : public ::testing::TestWithParam<std::string> {};
 
+// All cases as one repository. The packages' own padding is another computation: a case is of it
+// or of all others.
 TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
-  ExpectServesAll(GoldenCases(GoldensDirectory()), GetParam());
-}
-
-TEST_P(GoldenServeTest, GivesTheNumbersOfTheCasesBesideTheCheckout) {
-  ExpectServesAll(GoldenCasesBesideTheCheckout(), GetParam());
+  const bool zeros = GetParam() == "zeros";
+  std::vector<GoldenCase> cases = GoldenCases(GoldensDirectory());
+  std::erase_if(cases, [&](const GoldenCase& golden) { return golden.needs_zeros() != zeros; });
+  const TempDir repository;
+  for (const GoldenCase& golden : cases) {
+    fs::create_directory_symlink(fs::canonical(golden.directory()),
+                                 repository.File(golden.name()));
+  }
+  RunningServer server(repository.File("."), {"--padding", GetParam(), "--threads", "1"});
+  ASSERT_TRUE(server.ready());
+  EmbeddingClient client(server.client_options());
+  for (const GoldenCase& golden : cases) {
+    SCOPED_TRACE(golden.name());
+    ExpectServes(client, golden);
+  }
+  EXPECT_EQ(server.Stop(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Padding, GoldenServeTest,
