@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "client/commands.h"
-#include "client/lengths.h"
+#include "core/lengths.h"
 #include "client/load_generator.h"
 #include "client/load_inputs.h"
 #include "client/progress.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/calls.h"
-#include "client/lengths.h"
+#include "core/lengths.h"
 
 namespace linserve {
 

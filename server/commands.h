@@ -13,6 +13,7 @@ void AddServeCommand(CLI::App& app, ChosenCommand& chosen);
 void AddRunCommand(CLI::App& app, ChosenCommand& chosen);
 void AddInitCommand(CLI::App& app, ChosenCommand& chosen);
 void AddInspectCommand(CLI::App& app, ChosenCommand& chosen);
+void AddBenchCommand(CLI::App& app, ChosenCommand& chosen);
 
 // Prints "linserve: MESSAGE" to standard error and returns the exit status of a failure.
 int Fail(const std::string& message);

@@ -50,6 +50,7 @@ int Main(int argc, char** argv) {
   AddRunCommand(app, chosen);
   AddInitCommand(app, chosen);
   AddInspectCommand(app, chosen);
+  AddBenchCommand(app, chosen);
   CLI11_PARSE(app, argc, argv);
   return chosen();
 }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "client/lengths.h"
+#include "core/lengths.h"
 #include "core/signature.h"
 
 namespace linserve {

@@ -137,12 +137,13 @@ TEST_P(HelpTest, HasEveryOptionAndAnExample) {
 INSTANTIATE_TEST_SUITE_P(
     All, HelpTest,
     ::testing::Values(
-        Help{"linserve", {}, {"serve", "run", "init", "inspect", "--version"}},
+        Help{"linserve", {}, {"serve", "run", "init", "inspect", "bench", "--version"}},
         Help{"linserve",
              {"run"},
              {"--model", "--input", "--output", "--outputs", "--dtype", "--padding", "--threads",
               "--device", "--compare", "--tolerance"}},
         Help{"linserve", {"init"}, {"--architecture", "--params", "--wrapper", "--output", "--seed"}},
+        Help{"linserve", {"bench"}, {"--model", "--lengths", "--rounds", "--dtype", "--json"}},
         Help{"linserve", {"inspect"}, {"--model", "--json"}},
         Help{"linserve-client", {}, {"embed", "load", "models", "health", "--target", "--timeout"}},
         Help{"linserve-client",

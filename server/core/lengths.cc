@@ -1,4 +1,4 @@
-#include "client/lengths.h"
+#include "core/lengths.h"
 
 #include <algorithm>
 #include <charconv>

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/arrivals.h"
-#include "client/lengths.h"
+#include "core/lengths.h"
 
 namespace linserve {
 namespace {
@@ -30,34 +29,6 @@ double Mean(const std::vector<int64_t>& values) {
   double sum = 0;
   for (int64_t value : values) sum += static_cast<double>(value);
   return sum / static_cast<double>(values.size());
-}
-
-TEST(PoissonArrivals, KeepTheirRateAndTheirIrregularity) {
-  PoissonArrivals arrivals(1000, 4);
-  constexpr int kCount = 100000;
-  double last_s = 0;
-  double sum = 0;
-  double sum_of_squares = 0;
-  for (int i = 0; i < kCount; ++i) {
-    const double at_s = std::chrono::duration<double>(arrivals.Next()).count();
-    ASSERT_GE(at_s, last_s);
-    sum += at_s - last_s;
-    sum_of_squares += (at_s - last_s) * (at_s - last_s);
-    last_s = at_s;
-  }
-  const double mean = sum / kCount;
-  const double deviation = std::sqrt(sum_of_squares / kCount - mean * mean);
-  EXPECT_NEAR(mean, 1e-3, 1e-5);
-  EXPECT_NEAR(deviation, 1e-3, 2e-5);
-}
-
-TEST(PoissonArrivals, AreTheSameForTheSameSeed) {
-  PoissonArrivals one(10, 5);
-  PoissonArrivals same(10, 5);
-  PoissonArrivals other(10, 6);
-  const auto first = one.Next();
-  EXPECT_EQ(first, same.Next());
-  EXPECT_NE(first, other.Next());
 }
 
 TEST(Lengths, FixedIsAlwaysTheSame) {

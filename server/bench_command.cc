@@ -1,0 +1,185 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "core/pooling.h"
+#include "core/random_item.h"
+#include "engine/serving_options.h"
+#include "models/model_loader.h"
+#include "offline.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::string lengths = "lognormal:96,0.8,8,512";
+  int64_t sequences = 256;
+  int64_t rounds = 5;
+  uint64_t seed = 1;
+  std::string pooling = "mean";
+  ServingOptions serving;
+  bool json = false;
+};
+
+// What one round over all sequences took.
+struct Round {
+  double seconds = 0;
+  int64_t tokens = 0;
+};
+
+struct Report {
+  std::vector<Round> rounds;
+  int64_t sequences = 0;
+
+  // Of the median round.
+  double TokensPerSecond() const {
+    std::vector<double> rates;
+    for (const Round& round : rounds) {
+      rates.push_back(static_cast<double>(round.tokens) / round.seconds);
+    }
+    std::sort(rates.begin(), rates.end());
+    return rates[rates.size() / 2];
+  }
+};
+
+absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
+                                                    ModelMetrics& metrics) {
+  EngineOptions options = arguments.serving.ForEngine();
+  // Everything is submitted at once: nothing to refuse.
+  options.limits = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max(),
+                    std::numeric_limits<int64_t>::max()};
+  LoadOptions load;
+  load.dtype = arguments.serving.dtype;
+  load.threads = arguments.serving.threads;
+  return Engine::Start(
+      options, [&] { return LoadModel(arguments.model, load); }, metrics);
+}
+
+absl::StatusOr<Round> RunRound(Engine& engine, const std::vector<Item>& items, int64_t tokens) {
+  const auto start = std::chrono::steady_clock::now();
+  auto results = RunAll(engine, items, [](size_t, size_t) {});
+  if (!results.ok()) return results.status();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  return Round{took.count(), tokens};
+}
+
+absl::StatusOr<Report> Measure(const Arguments& arguments) {
+  auto lengths = LengthDistribution::Parse(arguments.lengths);
+  if (!lengths.ok()) return lengths.status();
+  Metrics metrics({});
+  auto engine = StartEngine(arguments, metrics.ForModel("bench", 1));
+  if (!engine.ok()) return engine.status();
+  const Signature& signature = (*engine)->info().signature;
+  absl::Status status = CheckLengths(signature, arguments.model, *lengths);
+  if (!status.ok()) return status;
+  std::mt19937_64 random(arguments.seed);
+  std::vector<Item> items;
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < arguments.sequences; ++i) {
+    items.push_back(RandomItem(signature, *lengths, random));
+    items.back().options.pooling = PoolingFromName(arguments.pooling).value_or(Pooling::kNone);
+    tokens += PackedRows(signature, items.back());
+  }
+  Report report;
+  report.sequences = arguments.sequences;
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  for (int64_t i = -1; i < arguments.rounds; ++i) {  // the first round warms up
+    auto round = RunRound(**engine, items, tokens);
+    if (!round.ok()) return round.status();
+    if (i >= 0) report.rounds.push_back(*round);
+    if (terminal) std::fprintf(stderr, "\r%zu rounds", report.rounds.size());
+  }
+  if (terminal) std::fprintf(stderr, "\r");
+  return report;
+}
+
+void Print(const Report& report, bool json) {
+  const double tokens_per_s = report.TokensPerSecond();
+  const auto tokens = static_cast<double>(report.rounds[0].tokens);
+  const double sequences_per_s = tokens_per_s * static_cast<double>(report.sequences) / tokens;
+  if (json) {
+    nlohmann::json rounds = nlohmann::json::array();
+    for (const Round& round : report.rounds) rounds.push_back(round.seconds);
+    const nlohmann::json document = {{"sequences", report.sequences},
+                                     {"tokens", report.rounds[0].tokens},
+                                     {"seconds", rounds},
+                                     {"tokens_per_s", tokens_per_s},
+                                     {"sequences_per_s", sequences_per_s}};
+    std::printf("%s\n", document.dump().c_str());
+    return;
+  }
+  std::printf("%lld sequences, %lld tokens, median of %zu rounds: %.0f tokens/s, %.1f sequences/s\n",
+              static_cast<long long>(report.sequences),
+              static_cast<long long>(report.rounds[0].tokens), report.rounds.size(), tokens_per_s,
+              sequences_per_s);
+}
+
+int Bench(const Arguments& arguments) {
+  const auto report = Measure(arguments);
+  if (!report.ok()) return Fail(std::string(report.status().message()));
+  Print(*report, arguments.json);
+  return 0;
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure the engine on random sequences, without a server and its network");
+  command->footer(
+      "Measures what a server of this model can reach on this machine, before one is set up.\n\n"
+      "Example:\n"
+      "  linserve bench --model my-model --lengths lognormal:96,0.8,8,512 --dtype bf16\n");
+  ServingOptions& serving = arguments->serving;
+  command->add_option("--model", arguments->model, "A model directory")->required();
+  command
+      ->add_option("--lengths", arguments->lengths,
+                   "fixed:LENGTH, uniform:FIRST,LAST, lognormal:MEDIAN,SIGMA,FIRST,LAST or "
+                   "file:PATH")
+      ->capture_default_str();
+  command->add_option("--sequences", arguments->sequences, "In a round, all submitted at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--rounds", arguments->rounds, "After one to warm up")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--seed", arguments->seed)->capture_default_str();
+  command->add_option("--pooling", arguments->pooling, "none, mean, cls, last or max")
+      ->check(CLI::IsMember(std::vector<std::string>(kPoolingNames.begin(), kPoolingNames.end())))
+      ->capture_default_str();
+  command->add_option("--dtype", serving.dtype, "f32, bf16 or auto")
+      ->check(CLI::IsMember({"f32", "bf16", "auto"}))
+      ->capture_default_str();
+  command->add_option("--padding", serving.padding, "packed, bucket, fixed or zeros")
+      ->check(CLI::IsMember({"packed", "bucket", "fixed", "zeros"}))
+      ->capture_default_str();
+  command->add_option("--replicas", serving.replicas)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--threads", serving.threads, "Of a replica; 0: one a processor")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--max-batch-tokens", serving.max_batch_tokens)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--max-batch-sequences", serving.max_batch_sequences)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "One line of JSON, with the seconds of each round");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Bench(*arguments); }; });
+}
+
+}  // namespace linserve
