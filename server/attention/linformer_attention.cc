@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "attention/aten.h"
+#include "attention/precision.h"
+#include "attention/softmax_attention.h"
 
 namespace linserve {
 namespace {
@@ -67,6 +69,20 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
           .copy_(Attend(query, key, value).reshape({count, heads * dim_head}));
     }
   }
+  return result;
+}
+
+at::Tensor LinformerAttention(const at::Tensor& query, const at::Tensor& key,
+                              const at::Tensor& value, const at::Tensor& k_projection,
+                              const at::Tensor& v_projection, const Visible& visible) {
+  const at::ScalarType type = SumType(query);
+  const auto project = [&](const at::Tensor& projection, const at::Tensor& rows) {
+    const at::Tensor mask = MaskRows(visible.mask, 0, rows.size(-2));
+    return at::matmul(projection.to(type), Hidden(rows.to(type), mask, 0));
+  };
+  at::Tensor result = EmptyResult(query, value);
+  Store(result, SoftmaxAttention(query.to(type), project(k_projection, key),
+                                 project(v_projection, value), {.causal = visible.causal}));
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "attention/spans.h"
+#include "attention/visible.h"
 
 namespace linserve {
 
@@ -25,5 +26,15 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
 // O(rows · slots · heads · dim_head), scratch bounded for any length.
 at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                          const at::Tensor& values, int64_t heads, const AxisLayout& layout);
+
+// Linformer attention by its formula, with the projections as arguments:
+//   softmax(query · (k_projection · key)ᵀ / sqrt(d)) · (v_projection · value)
+// query [..., n, d], key [..., m, d], value [..., m, e], projections [r, m] -> [..., n, e]. Keys
+// that are not visible are zero before they are projected; without any the rows are zeros. Causal:
+// slot j is visible to queries i >= j, which hides slots and not positions.
+// O(m · r · (d + e) + n · r · (d + e)).
+at::Tensor LinformerAttention(const at::Tensor& query, const at::Tensor& key,
+                              const at::Tensor& value, const at::Tensor& k_projection,
+                              const at::Tensor& v_projection, const Visible& visible);
 
 }  // namespace linserve

@@ -4,6 +4,7 @@
 
 #include "models/config_error.h"
 #include "models/linformer.h"
+#include "models/math_models.h"
 
 namespace linserve {
 namespace {
@@ -17,6 +18,11 @@ constexpr std::array kRows = {
     Row{"linformer.LinformerSelfAttention", MakeLinformerSelfAttention},
     Row{"linformer.Linformer", MakeLinformer},
     Row{"linformer.LinformerLM", MakeLinformerLM},
+    Row{"math.softmax", MakeMathSoftmax},
+    Row{"math.efficient", MakeMathEfficient},
+    Row{"math.kernel", MakeMathKernel},
+    Row{"math.taylor", MakeMathTaylor},
+    Row{"math.linformer", MakeMathLinformer},
 };
 
 }  // namespace

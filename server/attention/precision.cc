@@ -1,0 +1,38 @@
+#include "attention/precision.h"
+
+#include "attention/aten.h"
+
+namespace linserve {
+
+at::ScalarType SumType(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+void Store(at::Tensor target, const at::Tensor& result) {
+  constexpr double kLargestHalf = 65504;
+  if (target.scalar_type() == at::kHalf && result.scalar_type() != at::kHalf) {
+    target.copy_(result.clamp(-kLargestHalf, kLargestHalf));
+  } else {
+    target.copy_(result);
+  }
+}
+
+at::Tensor SumRows(const at::Tensor& tensor, int64_t row, int64_t count) {
+  return tensor.narrow(-2, row, count).to(SumType(tensor));
+}
+
+at::Tensor MaskRows(const at::Tensor& mask, int64_t row, int64_t count) {
+  return mask.defined() ? mask.narrow(-1, row, count).unsqueeze(-1) : mask;
+}
+
+at::Tensor Hidden(const at::Tensor& rows, const at::Tensor& mask, double value) {
+  return mask.defined() ? rows.masked_fill(mask.logical_not(), value) : rows;
+}
+
+at::Tensor EmptyResult(const at::Tensor& query, const at::Tensor& value) {
+  std::vector<int64_t> shape = query.sizes().vec();
+  shape.back() = value.size(-1);
+  return at::empty(shape, query.options());
+}
+
+}  // namespace linserve

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace linserve {
+
+// The type in which attention sums: F16 and BF16 have too few digits for states of long sequences,
+// and F16 ends at 65,504.
+at::ScalarType SumType(const at::Tensor& tensor);
+
+// target = result. What F16 cannot hold becomes its largest number, not infinity.
+void Store(at::Tensor target, const at::Tensor& result);
+
+// Rows [row, row + count) along the axis before the last, in the type of the sums.
+at::Tensor SumRows(const at::Tensor& tensor, int64_t row, int64_t count);
+
+// The same of a mask [..., m], as a column [..., count, 1]; undefined if the mask is.
+at::Tensor MaskRows(const at::Tensor& mask, int64_t row, int64_t count);
+
+// rows [..., count, width] with `value` where the column of the mask is false. An undefined mask
+// hides nothing.
+at::Tensor Hidden(const at::Tensor& rows, const at::Tensor& mask, double value);
+
+// An uninitialised result of one row a query: [..., n, width of value], of the query's type.
+at::Tensor EmptyResult(const at::Tensor& query, const at::Tensor& value);
+
+}  // namespace linserve

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "attention/visible.h"
+
+namespace linserve {
+
+// The attention methods that are functions of queries, keys and values alone.
+enum class AttentionMethod : uint8_t {
+  kSoftmax,
+  kEfficient,
+  kKernel,            // elu + 1, without a denominator
+  kKernelNormalized,  // and with it
+  kTaylor,
+};
+
+// query [..., n, d], key [..., m, d], value [..., m, e] -> [..., n, e].
+at::Tensor Attend(AttentionMethod method, const at::Tensor& query, const at::Tensor& key,
+                  const at::Tensor& value, const Visible& visible);
+
+// What one head is computed from.
+struct AttentionSizes {
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t width = 0;  // of queries and keys
+  int64_t value_width = 0;
+  bool causal = false;
+};
+
+// Additions and multiplications, without those inside exponentials: softmax's by the pairs that see
+// each other, all others' by their recurrence (a state that takes in a key, and is read by a
+// query).
+double AttentionFlops(AttentionMethod method, const AttentionSizes& sizes);
+
+}  // namespace linserve

@@ -1,0 +1,163 @@
+#include "models/math_models.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "attention/aten.h"
+#include "attention/linformer_attention.h"
+#include "attention/spans.h"
+#include "models/attention_method.h"
+
+namespace linserve {
+namespace {
+
+struct MathOptions {
+  std::optional<AttentionMethod> method;  // nullopt: linformer
+  bool causal = false;
+
+  // A causal query is a position among the keys.
+  char keys() const { return causal ? 'n' : 'm'; }
+};
+
+AxisLayout Computed(const TensorBatch& batch, char letter) {
+  return ComputedLayout(batch.axes.at(letter), batch.padding);
+}
+
+// Rows that no sequence owns stay zero: nothing reads them, but they must be finite.
+at::Tensor ZeroRows(const TensorBatch& batch) {
+  const at::Tensor& query = batch["query"];
+  return at::zeros({query.size(0), batch["value"].size(1)}, query.options());
+}
+
+at::Tensor ComputeMethod(const TensorBatch& batch, const MathOptions& options) {
+  at::Tensor result = ZeroRows(batch);
+  // Without a denominator sums grow with the number of keys, and F32 would round them to its own
+  // few digits once a key.
+  const bool growing = options.method == AttentionMethod::kKernel;
+  const at::ScalarType type = growing ? at::kDouble : result.scalar_type();
+  const auto of = [&](const char* input, const Span& span) {
+    return View(batch[input], span).to(type);
+  };
+  const auto [queries, keys] = Spans(Computed(batch, 'n'), Computed(batch, options.keys()));
+  for (size_t i = 0; i < queries.size(); ++i) {
+    Visible visible{.causal = options.causal};
+    if (batch.Has("mask")) visible.mask = View(batch["mask"], keys[i]);
+    View(result, queries[i])
+        .copy_(Attend(*options.method, of("query", queries[i]), of("key", keys[i]),
+                      of("value", keys[i]), visible));
+  }
+  return result;
+}
+
+// Each sequence has projections of its own, of any number of slots.
+at::Tensor ComputeLinformer(const TensorBatch& batch, const MathOptions& options) {
+  at::Tensor result = ZeroRows(batch);
+  const AxisLayout queries = Computed(batch, 'n');
+  const AxisLayout keys = Computed(batch, options.keys());
+  const AxisLayout& slots = batch.axes.at('r');
+  for (size_t i = 0; i < queries.starts.size(); ++i) {
+    const auto of = [&](const char* input, const AxisLayout& layout) {
+      return batch[input].narrow(0, layout.starts[i], layout.lengths[i]);
+    };
+    Visible visible{.causal = options.causal};
+    if (batch.Has("mask")) visible.mask = of("mask", keys);
+    result.narrow(0, queries.starts[i], queries.lengths[i])
+        .copy_(LinformerAttention(of("query", queries), of("key", keys), of("value", keys),
+                                  of("e", slots), of("f", slots), visible));
+  }
+  return result;
+}
+
+class MathPass : public Pass {
+ public:
+  MathPass(TensorBatch batch, const MathOptions& options)
+      : batch_(std::move(batch)), options_(options) {}
+
+  bool Step() override {
+    result_ =
+        options_.method ? ComputeMethod(batch_, options_) : ComputeLinformer(batch_, options_);
+    return false;
+  }
+
+  at::Tensor Output(const std::string&, int64_t begin, int64_t end) override {
+    return result_.narrow(0, begin, end - begin);
+  }
+
+ private:
+  TensorBatch batch_;
+  MathOptions options_;
+  at::Tensor result_;
+};
+
+class MathNetwork : public Network {
+ public:
+  explicit MathNetwork(const MathOptions& options) : options_(options) {}
+
+  void Declare(const Scope&) override {}
+
+  Signature signature() const override {
+    const Axis queries = Axis::Ragged('n');
+    const Axis keys = Axis::Ragged(options_.keys());
+    const Axis width = Axis::Ragged('d');
+    const Axis value_width = Axis::Ragged('v');
+    Signature signature;
+    signature.inputs = {
+        {.name = "query", .axes = {queries, width}},
+        {.name = "key", .axes = {keys, width}},
+        {.name = "value", .axes = {keys, value_width}},
+        {.name = "mask", .kind = InputKind::kMask, .axes = {keys}, .optional = true}};
+    if (!options_.method) {
+      for (const char* name : {"e", "f"}) {
+        signature.inputs.push_back(
+            {.name = name, .axes = {Axis::Ragged('r'), keys}, .batch_axis = BatchAxis::kNone});
+      }
+    }
+    signature.outputs = {{.name = "y", .axes = {queries, value_width}}};
+    return signature;
+  }
+
+  double Flops(int64_t length) const override {
+    const AttentionSizes sizes{length, length, length, length, options_.causal};
+    if (options_.method) return AttentionFlops(*options_.method, sizes);
+    // Keys and values, of r = n slots; then the queries.
+    const auto n = static_cast<double>(length);
+    return 4 * n * n * n + AttentionFlops(AttentionMethod::kSoftmax, sizes);
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    return std::make_unique<MathPass>(std::move(batch), options_);
+  }
+
+ private:
+  MathOptions options_;
+};
+
+std::unique_ptr<Network> MakeMethod(Params& params, std::optional<AttentionMethod> method) {
+  return std::make_unique<MathNetwork>(MathOptions{method, params.Flag("causal", false)});
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeMathSoftmax(Params& params) {
+  return MakeMethod(params, AttentionMethod::kSoftmax);
+}
+
+std::unique_ptr<Network> MakeMathEfficient(Params& params) {
+  return MakeMethod(params, AttentionMethod::kEfficient);
+}
+
+std::unique_ptr<Network> MakeMathKernel(Params& params) {
+  return MakeMethod(params, params.Flag("normalize", true) ? AttentionMethod::kKernelNormalized
+                                                           : AttentionMethod::kKernel);
+}
+
+std::unique_ptr<Network> MakeMathTaylor(Params& params) {
+  return MakeMethod(params, AttentionMethod::kTaylor);
+}
+
+std::unique_ptr<Network> MakeMathLinformer(Params& params) {
+  return MakeMethod(params, std::nullopt);
+}
+
+}  // namespace linserve
