@@ -4,12 +4,11 @@
 #include <limits>
 
 #include "attention/aten.h"
-#include "attention/precision.h"
+#include "attention/attention_rows.h"
 
 namespace linserve {
 namespace {
 
-constexpr int64_t kRows = 4096;  // computed at once
 constexpr int64_t kChunk = 128;  // weighed key by key: few steps, and no more work than the state's
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
@@ -92,19 +91,18 @@ at::Tensor EfficientAttention(const at::Tensor& query, const at::Tensor& key,
   EfficientState state;
   if (visible.causal) return ContinueEfficientAttention(query, key, value, visible.mask, state);
   Prepare(state, key, value);
-  for (int64_t row = 0; row < key.size(-2); row += kRows) {
-    const KeyRows rows(key, value, visible.mask, row, std::min(kRows, key.size(-2) - row));
+  ForPieces(key, [&](int64_t row, int64_t count) {
+    const KeyRows rows(key, value, visible.mask, row, count);
     Rescale(state, LargestWith(state, rows));
     Add(state, Weights(rows, state.largest), rows.values);
-  }
+  });
   const at::Tensor sums = state.weights.clamp_min(kFloor);
   const at::Tensor context = state.values / sums.transpose(-2, -1);
   at::Tensor result = EmptyResult(query, value);
-  for (int64_t row = 0; row < query.size(-2); row += kRows) {
-    const int64_t count = std::min(kRows, query.size(-2) - row);
+  ForPieces(query, [&](int64_t row, int64_t count) {
     Store(result.narrow(-2, row, count),
           at::matmul(at::softmax(SumRows(query, row, count), -1), context));
-  }
+  });
   return result;
 }
 

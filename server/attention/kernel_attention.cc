@@ -12,8 +12,8 @@ at::Tensor Phi(const at::Tensor& x) { return x.clamp_max(0).exp_().add_(x.clamp_
 
 }  // namespace
 
-LinearForm KernelForm(bool normalize) {
-  LinearForm form{Phi, std::nullopt};
+FeatureForm KernelForm(bool normalize) {
+  FeatureForm form{Phi, std::nullopt};
   // The values' sum is zero, too, where the weights' is.
   if (normalize) form.floor = std::numeric_limits<float>::min();
   return form;
@@ -21,7 +21,7 @@ LinearForm KernelForm(bool normalize) {
 
 at::Tensor KernelAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const Visible& visible, bool normalize) {
-  return LinearAttention(query, key, value, visible, KernelForm(normalize));
+  return FeatureAttention(query, key, value, visible, KernelForm(normalize));
 }
 
 }  // namespace linserve

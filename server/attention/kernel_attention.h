@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "attention/linear_attention.h"
+#include "attention/feature_attention.h"
 
 namespace linserve {
 
@@ -16,6 +16,6 @@ at::Tensor KernelAttention(const at::Tensor& query, const at::Tensor& key, const
                            const Visible& visible, bool normalize);
 
 // The same as a form, to be continued with a state.
-LinearForm KernelForm(bool normalize);
+FeatureForm KernelForm(bool normalize);
 
 }  // namespace linserve

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "attention/aten.h"
-#include "attention/precision.h"
+#include "attention/attention_rows.h"
 #include "attention/softmax_attention.h"
 
 namespace linserve {

@@ -15,11 +15,11 @@ at::Tensor Features(const at::Tensor& x) {
 
 }  // namespace
 
-LinearForm TaylorForm() { return {Features, kFloor}; }
+FeatureForm TaylorForm() { return {Features, kFloor}; }
 
 at::Tensor TaylorAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const Visible& visible) {
-  return LinearAttention(query, key, value, visible, TaylorForm());
+  return FeatureAttention(query, key, value, visible, TaylorForm());
 }
 
 }  // namespace linserve

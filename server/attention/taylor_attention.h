@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "attention/linear_attention.h"
+#include "attention/feature_attention.h"
 
 namespace linserve {
 
@@ -17,6 +17,6 @@ at::Tensor TaylorAttention(const at::Tensor& query, const at::Tensor& key, const
                            const Visible& visible);
 
 // The same as a form, to be continued with a state.
-LinearForm TaylorForm();
+FeatureForm TaylorForm();
 
 }  // namespace linserve

@@ -12,6 +12,10 @@
 namespace linserve {
 namespace {
 
+// The type for sums that no denominator keeps small: they grow with the number of keys, and with
+// them what F32 would lose.
+constexpr at::ScalarType kGrowing = at::kDouble;
+
 struct MathOptions {
   std::optional<AttentionMethod> method;  // nullopt: linformer
   bool causal = false;
@@ -32,10 +36,8 @@ at::Tensor ZeroRows(const TensorBatch& batch) {
 
 at::Tensor ComputeMethod(const TensorBatch& batch, const MathOptions& options) {
   at::Tensor result = ZeroRows(batch);
-  // Without a denominator sums grow with the number of keys, and F32 would round them to its own
-  // few digits once a key.
-  const bool growing = options.method == AttentionMethod::kKernel;
-  const at::ScalarType type = growing ? at::kDouble : result.scalar_type();
+  const bool grows = options.method == AttentionMethod::kKernel;
+  const at::ScalarType type = grows ? kGrowing : result.scalar_type();
   const auto of = [&](const char* input, const Span& span) {
     return View(batch[input], span).to(type);
   };
@@ -58,10 +60,12 @@ at::Tensor ComputeLinformer(const TensorBatch& batch, const MathOptions& options
   const AxisLayout& slots = batch.axes.at('r');
   for (size_t i = 0; i < queries.starts.size(); ++i) {
     const auto of = [&](const char* input, const AxisLayout& layout) {
-      return batch[input].narrow(0, layout.starts[i], layout.lengths[i]);
+      return batch[input].narrow(0, layout.starts[i], layout.lengths[i]).to(kGrowing);
     };
     Visible visible{.causal = options.causal};
-    if (batch.Has("mask")) visible.mask = of("mask", keys);
+    if (batch.Has("mask")) {
+      visible.mask = batch["mask"].narrow(0, keys.starts[i], keys.lengths[i]);
+    }
     result.narrow(0, queries.starts[i], queries.lengths[i])
         .copy_(LinformerAttention(of("query", queries), of("key", keys), of("value", keys),
                                   of("e", slots), of("f", slots), visible));

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "models/config_error.h"
+#include "models/encoder.h"
 #include "models/linformer.h"
 #include "models/math_models.h"
 
@@ -23,6 +24,7 @@ constexpr std::array kRows = {
     Row{"math.kernel", MakeMathKernel},
     Row{"math.taylor", MakeMathTaylor},
     Row{"math.linformer", MakeMathLinformer},
+    Row{"linserve.Encoder", MakeEncoder},
 };
 
 }  // namespace

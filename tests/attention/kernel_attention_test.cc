@@ -65,17 +65,17 @@ TEST(KernelAttention, EndsAtTheLargestF16WhereSumsAreLarger) {
 }
 
 // Any way of cutting a causal sequence gives the rows of the whole.
-TEST(ContinueLinearAttention, GoesOnFromTheStateOfTheRowsBefore) {
+TEST(ContinueFeatureAttention, GoesOnFromTheStateOfTheRowsBefore) {
   const int64_t length = 300;
   const at::Tensor query = at::randn({2, length, 4});
   const at::Tensor key = at::randn({2, length, 4});
   const at::Tensor value = at::randn({2, length, 3});
   const at::Tensor mask = at::rand({2, length}).gt(0.3);
   const at::Tensor whole = KernelAttention(query, key, value, {mask, true}, true);
-  LinearState state;
+  FeatureState state;
   int64_t row = 0;
   for (int64_t count : {1, 1, 127, 128, 40, 3}) {
-    const at::Tensor rows = ContinueLinearAttention(
+    const at::Tensor rows = ContinueFeatureAttention(
         query.narrow(1, row, count), key.narrow(1, row, count), value.narrow(1, row, count),
         mask.narrow(1, row, count), KernelForm(true), state);
     EXPECT_LT(LargestDifference(rows, whole.narrow(1, row, count)), 1e-5) << row;

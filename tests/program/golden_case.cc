@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Of the families built so far.
-constexpr std::array<const char*, 1> kFamilies = {"linformer-"};
+constexpr std::array<const char*, 2> kFamilies = {"linformer-", "math-"};
 
 // Index `index` of an axis, which goes.
 Tensor Select(const Tensor& tensor, size_t axis, size_t index) {

@@ -1,4 +1,6 @@
-#include "attention/precision.h"
+#include "attention/attention_rows.h"
+
+#include <vector>
 
 #include "attention/aten.h"
 

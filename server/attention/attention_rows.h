@@ -2,7 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
+#include <cstdint>
+
+#include "attention/pieces.h"
+
 namespace linserve {
+
+// How attention functions read rows [..., rows, width] and write them, whatever their type.
 
 // The type in which attention sums: F16 and BF16 have too few digits for states of long sequences,
 // and F16 ends at 65,504.
@@ -10,6 +17,14 @@ at::ScalarType SumType(const at::Tensor& tensor);
 
 // target = result. What F16 cannot hold becomes its largest number, not infinity.
 void Store(at::Tensor target, const at::Tensor& result);
+
+// Calls function(row, count) for all rows in turn, as many at once as scratch allows.
+template <typename Function>
+void ForPieces(const at::Tensor& tensor, const Function& function) {
+  const int64_t rows = tensor.size(-2);
+  const int64_t piece = CountAtOnce(tensor.numel() / rows);
+  for (int64_t row = 0; row < rows; row += piece) function(row, std::min(piece, rows - row));
+}
 
 // Rows [row, row + count) along the axis before the last, in the type of the sums.
 at::Tensor SumRows(const at::Tensor& tensor, int64_t row, int64_t count);

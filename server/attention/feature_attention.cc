@@ -1,14 +1,13 @@
-#include "attention/linear_attention.h"
+#include "attention/feature_attention.h"
 
 #include <algorithm>
 
 #include "attention/aten.h"
-#include "attention/precision.h"
+#include "attention/attention_rows.h"
 
 namespace linserve {
 namespace {
 
-constexpr int64_t kRows = 4096;  // computed at once
 constexpr int64_t kChunk = 128;  // weighed key by key: few steps, and no more work than the state's
 
 struct Sums {
@@ -16,7 +15,7 @@ struct Sums {
   at::Tensor weights;  // [..., rows, 1]
 };
 
-void Add(LinearState& state, const at::Tensor& keys, const at::Tensor& values) {
+void Add(FeatureState& state, const at::Tensor& keys, const at::Tensor& values) {
   const at::Tensor turned = keys.transpose(-2, -1);
   at::Tensor sum = at::matmul(turned, values);
   at::Tensor weights = turned.sum(-1, /*keepdim=*/true);
@@ -24,43 +23,41 @@ void Add(LinearState& state, const at::Tensor& keys, const at::Tensor& values) {
   state.weights = state.weights.defined() ? state.weights + weights : std::move(weights);
 }
 
-Sums Read(const LinearState& state, const at::Tensor& queries) {
+Sums Read(const FeatureState& state, const at::Tensor& queries) {
   return {at::matmul(queries, state.values), at::matmul(queries, state.weights)};
 }
 
-at::Tensor Finish(const Sums& sums, const LinearForm& form) {
+at::Tensor Finish(const Sums& sums, const FeatureForm& form) {
   return form.floor ? sums.values / sums.weights.clamp_min(*form.floor) : sums.values;
 }
 
-at::Tensor Keys(const at::Tensor& key, const at::Tensor& mask, const LinearForm& form, int64_t row,
+at::Tensor Keys(const at::Tensor& key, const at::Tensor& mask, const FeatureForm& form, int64_t row,
                 int64_t count) {
   return Hidden(form.features(SumRows(key, row, count)), MaskRows(mask, row, count), 0);
 }
 
 }  // namespace
 
-at::Tensor LinearAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                           const Visible& visible, const LinearForm& form) {
-  LinearState state;
+at::Tensor FeatureAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                            const Visible& visible, const FeatureForm& form) {
+  FeatureState state;
   if (visible.causal) {
-    return ContinueLinearAttention(query, key, value, visible.mask, form, state);
+    return ContinueFeatureAttention(query, key, value, visible.mask, form, state);
   }
-  for (int64_t row = 0; row < key.size(-2); row += kRows) {
-    const int64_t count = std::min(kRows, key.size(-2) - row);
+  ForPieces(key, [&](int64_t row, int64_t count) {
     Add(state, Keys(key, visible.mask, form, row, count), SumRows(value, row, count));
-  }
+  });
   at::Tensor result = EmptyResult(query, value);
-  for (int64_t row = 0; row < query.size(-2); row += kRows) {
-    const int64_t count = std::min(kRows, query.size(-2) - row);
+  ForPieces(query, [&](int64_t row, int64_t count) {
     const Sums sums = Read(state, form.features(SumRows(query, row, count)));
     Store(result.narrow(-2, row, count), Finish(sums, form));
-  }
+  });
   return result;
 }
 
-at::Tensor ContinueLinearAttention(const at::Tensor& query, const at::Tensor& key,
-                                   const at::Tensor& value, const at::Tensor& mask,
-                                   const LinearForm& form, LinearState& state) {
+at::Tensor ContinueFeatureAttention(const at::Tensor& query, const at::Tensor& key,
+                                    const at::Tensor& value, const at::Tensor& mask,
+                                    const FeatureForm& form, FeatureState& state) {
   at::Tensor result = EmptyResult(query, value);
   for (int64_t row = 0; row < query.size(-2); row += kChunk) {
     const int64_t count = std::min(kChunk, query.size(-2) - row);

@@ -9,7 +9,7 @@
 namespace linserve {
 
 // What makes weights of queries and keys: weight_ij = features(query_i) · features(key_j).
-struct LinearForm {
+struct FeatureForm {
   at::Tensor (*features)(const at::Tensor& rows);  // [..., rows, d] -> [..., rows, features]
   // The sum of values is divided by the sum of weights, or by this where that is less; nullopt: it
   // is not divided.
@@ -17,7 +17,7 @@ struct LinearForm {
 };
 
 // All that a query needs to know of the keys before it, whatever their number. F32.
-struct LinearState {
+struct FeatureState {
   at::Tensor values;  // [..., features, e]: sum of features(key_j)ᵀ · value_j; undefined: of none
   at::Tensor weights;  // [..., features, 1]: sum of features(key_j)
 };
@@ -28,13 +28,13 @@ struct LinearState {
 // sees no key gives zeros. O((n + m) · features · e), scratch bounded for any length. Causal: a
 // chunk of keys is weighed key by key, those before it through the state; O(1) more a row.
 // Source: Katharopoulos et al. 2020 (arXiv:2006.16236).
-at::Tensor LinearAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                           const Visible& visible, const LinearForm& form);
+at::Tensor FeatureAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                            const Visible& visible, const FeatureForm& form);
 
 // Causal attention of further rows of a sequence: `state` is of all rows before them, and then of
 // these, too. mask [..., n] or undefined.
-at::Tensor ContinueLinearAttention(const at::Tensor& query, const at::Tensor& key,
-                                   const at::Tensor& value, const at::Tensor& mask,
-                                   const LinearForm& form, LinearState& state);
+at::Tensor ContinueFeatureAttention(const at::Tensor& query, const at::Tensor& key,
+                                    const at::Tensor& value, const at::Tensor& mask,
+                                    const FeatureForm& form, FeatureState& state);
 
 }  // namespace linserve

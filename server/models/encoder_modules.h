@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "attention/spans.h"
+#include "models/attention_method.h"
+#include "models/layers.h"
+#include "models/params.h"
+
+namespace linserve {
+
+enum class EncoderPositions : uint8_t { kNone, kLearned, kSinusoidal, kRotary };
+
+struct EncoderOptions {
+  std::optional<AttentionMethod> method;  // nullopt: linformer
+  int64_t dim = 0;
+  int64_t depth = 0;
+  int64_t heads = 8;
+  int64_t dim_head = 0;
+  int64_t ff_mult = 4;
+  bool causal = false;
+  int64_t seq_len = 0;  // of linformer
+  int64_t k = 0;
+  std::optional<int64_t> num_tokens;  // nullopt: rows of floats
+  EncoderPositions positions = EncoderPositions::kNone;
+  std::optional<int64_t> max_seq_len;
+
+  // Reads and checks the arguments of linserve.Encoder.
+  static EncoderOptions From(Params& params);
+
+  bool linformer() const { return !method.has_value(); }
+  int64_t inner() const { return heads * dim_head; }
+};
+
+// What all layers need to know of a batch.
+struct EncoderContext {
+  AxisLayout layout;
+  at::Tensor mask;      // BOOL [rows], true = the key is visible; undefined: all
+  at::Tensor rotation;  // F32 [longest, dim_head]: sines, then cosines; undefined: none
+};
+
+// Self-attention by any of the methods, with q, k, v without bias.
+class EncoderAttention {
+ public:
+  explicit EncoderAttention(const EncoderOptions& options);
+
+  void Declare(const Scope& scope);
+  at::Tensor operator()(const at::Tensor& rows, const EncoderContext& context) const;
+  double Flops(int64_t length) const;
+
+ private:
+  // Both overwrite their arguments.
+  void AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                    const EncoderContext& context) const;
+  at::Tensor AttendToProjected(const at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
+                               const EncoderContext& context) const;
+
+  EncoderOptions options_;
+  Linear to_q_, to_k_, to_v_, to_out_;
+  at::Tensor proj_k_, proj_v_;  // of linformer
+};
+
+// x += attn(attn_norm(x)), x += ff(ff_norm(x)).
+class EncoderLayer {
+ public:
+  explicit EncoderLayer(const EncoderOptions& options);
+
+  void Declare(const Scope& scope);
+  void Apply(at::Tensor& rows, const EncoderContext& context) const;  // in place
+  double Flops(int64_t length) const;
+
+ private:
+  LayerNorm attn_norm_;
+  EncoderAttention attn_;
+  LayerNorm ff_norm_;
+  FeedForward ff_;
+};
+
+}  // namespace linserve
