@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "attention/aten.h"
 #include "attention/attention_rows.h"
@@ -12,11 +14,85 @@ namespace {
 
 int64_t Count(const AxisLayout& layout) { return static_cast<int64_t>(layout.lengths.size()); }
 
-// queries [batch, rows, heads, dim_head], keys and values [batch, slots, kv_heads, dim_head].
-at::Tensor Attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values) {
-  const double scale = 1.0 / std::sqrt(static_cast<double>(queries.size(-1)));
-  at::Tensor scores = at::matmul(queries.transpose(1, 2) * scale, keys.permute({0, 2, 3, 1}));
-  return at::matmul(at::softmax(scores, -1), values.transpose(1, 2)).transpose(1, 2);
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double Largest(at::ScalarType type) {
+  if (type == at::kBFloat16) return std::numeric_limits<c10::BFloat16>::max();
+  return type == at::kDouble ? std::numeric_limits<double>::max()
+                             : std::numeric_limits<float>::max();
+}
+
+// Rows of queries that are scored at once: of several short sequences, or a part of a long one.
+int64_t RowsAtOnce(int64_t heads, int64_t slots) {
+  constexpr int64_t kRows = 4096;
+  constexpr int64_t kScores = int64_t{1} << 24;
+  return std::clamp(kScores / (heads * slots), int64_t{1}, kRows);
+}
+
+// Calls `compute` for pieces of at most `most` rows (one sequence at least, or a part of it):
+// which rows, and their place in their sequences.
+void ForEachPiece(const AxisLayout& layout, int64_t most,
+                  const std::function<void(const Span&, int64_t row)>& compute) {
+  if (layout.padded_length > 0 && layout.rows <= most) {
+    // One product over the padding, too, is faster than one for each sequence.
+    return compute({0, Count(layout), 0, layout.padded_length, layout.padded_length}, 0);
+  }
+  for (const Span& span : Spans(layout)) {
+    const int64_t together = std::clamp(most / span.length, int64_t{1}, span.count);
+    for (int64_t first = 0; first < span.count; first += together) {
+      const int64_t start = span.start + first * span.stride;
+      const int64_t count = std::min(together, span.count - first);
+      for (int64_t row = 0; row < span.length; row += most) {
+        compute({span.first + first, count, start + row, std::min(most, span.length - row),
+                 span.stride},
+                row);
+      }
+    }
+  }
+}
+
+// One piece of the batch, with what its queries attend to.
+class Scorer {
+ public:
+  Scorer(const at::Tensor& queries, const at::Tensor& keys, int64_t heads, const at::Tensor& mask)
+      : queries_(queries), keys_(keys), heads_(heads), mask_(mask) {}
+
+  // [count, heads, length, slots]
+  at::Tensor Weights(const Span& piece, int64_t row) const {
+    const double scale = std::sqrt(static_cast<double>(heads_) / queries_.size(1));
+    at::Tensor queries = SplitHeads(View(queries_, piece), heads_) * scale;
+    at::Tensor keys = Heads(keys_, piece).transpose(2, 3);
+    // F16 ends at 65504, which a score passes easily.
+    if (queries.scalar_type() == at::kHalf) {
+      queries = queries.to(at::kFloat);
+      keys = keys.to(at::kFloat);
+    }
+    at::Tensor scores = at::matmul(queries, keys);
+    if (!mask_.defined()) return at::softmax(scores, -1);
+    const at::Tensor mask = mask_.narrow(0, piece.first, piece.count).narrow(2, row, piece.length);
+    // The largest numbers of F32 are infinite in BF16, and the weights of an infinity are none.
+    scores.add_(mask).clamp_max_(Largest(scores.scalar_type()));
+    const at::Tensor closed = mask.eq(-kInfinity).all(-1, /*keepdim=*/true);
+    return at::softmax(scores, -1).masked_fill_(closed, 0);
+  }
+
+  // Of keys or values [batch, slots, kv_heads · dim_head]: [count, kv_heads, slots, dim_head].
+  at::Tensor Heads(const at::Tensor& slots, const Span& piece) const {
+    const int64_t dim_head = queries_.size(1) / heads_;
+    return SplitHeads(slots.narrow(0, piece.first, piece.count), slots.size(2) / dim_head);
+  }
+
+ private:
+  const at::Tensor& queries_;
+  const at::Tensor& keys_;
+  int64_t heads_;
+  const at::Tensor& mask_;
+};
+
+// Padded rows that no sequence owns stay zero: nothing reads them, but they must be finite.
+at::Tensor NewRows(const at::Tensor& queries, int64_t width, const AxisLayout& layout) {
+  return layout.padded_length > 0 ? at::zeros({queries.size(0), width}, queries.options())
+                                  : at::empty({queries.size(0), width}, queries.options());
 }
 
 }  // namespace
@@ -42,33 +118,24 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
 }
 
 at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
-                         const at::Tensor& values, int64_t heads, const AxisLayout& layout) {
-  constexpr int64_t kRows = 4096;  // bounds the scores, [heads, rows, slots]
-  const int64_t dim_head = queries.size(1) / heads;
-  const int64_t slots = keys.size(1);
-  const auto by_head = [&](const at::Tensor& slots_of) {
-    return slots_of.view({slots_of.size(0), slots, slots_of.size(2) / dim_head, dim_head});
-  };
-  const at::Tensor key_heads = by_head(keys);
-  const at::Tensor value_heads = by_head(values);
-  if (layout.padded_length > 0 && layout.rows <= kRows) {
-    return Attend(queries.view({Count(layout), layout.padded_length, heads, dim_head}), key_heads,
-                  value_heads)
-        .reshape({layout.rows, heads * dim_head});
-  }
-  // Padded rows that no sequence owns stay zero: nothing reads them, but they must be finite.
-  at::Tensor result = layout.padded_length > 0 ? at::zeros_like(queries) : at::empty_like(queries);
-  for (size_t i = 0; i < layout.starts.size(); ++i) {
-    const at::Tensor key = key_heads.narrow(0, static_cast<int64_t>(i), 1);
-    const at::Tensor value = value_heads.narrow(0, static_cast<int64_t>(i), 1);
-    for (int64_t row = 0; row < layout.lengths[i]; row += kRows) {
-      const int64_t count = std::min(kRows, layout.lengths[i] - row);
-      const int64_t start = layout.starts[i] + row;
-      const at::Tensor query = queries.narrow(0, start, count).view({1, count, heads, dim_head});
-      result.narrow(0, start, count)
-          .copy_(Attend(query, key, value).reshape({count, heads * dim_head}));
-    }
-  }
+                         const at::Tensor& values, int64_t heads, const AxisLayout& layout,
+                         const at::Tensor& mask) {
+  const Scorer scorer(queries, keys, heads, mask);
+  at::Tensor result = NewRows(queries, queries.size(1), layout);
+  ForEachPiece(layout, RowsAtOnce(heads, keys.size(1)), [&](const Span& piece, int64_t row) {
+    const at::Tensor weights = scorer.Weights(piece, row).to(values.scalar_type());
+    SplitHeads(View(result, piece), heads).copy_(at::matmul(weights, scorer.Heads(values, piece)));
+  });
+  return result;
+}
+
+at::Tensor SlotWeights(const at::Tensor& queries, const at::Tensor& keys, int64_t heads,
+                       const AxisLayout& layout, const at::Tensor& mask) {
+  const Scorer scorer(queries, keys, heads, mask);
+  at::Tensor result = NewRows(queries, keys.size(1), layout);
+  ForEachPiece(layout, RowsAtOnce(heads, keys.size(1)), [&](const Span& piece, int64_t row) {
+    View(result, piece).copy_(scorer.Weights(piece, row).mean(1));
+  });
   return result;
 }
 

@@ -20,12 +20,20 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                          const AxisLayout& layout);
 
 // Multi-head attention of packed or padded queries over the projected keys of their own sequence:
-//   softmax(q · keysᵀ / sqrt(dim_head)) · values
+//   softmax(q · keysᵀ / sqrt(dim_head) + mask) · values
 // queries [rows, heads · dim_head], keys and values [batch, slots, kv_heads · dim_head] with
 // kv_heads = heads or 1 (one head serves all) -> [rows, heads · dim_head].
+// `mask`, if defined, is [batch, heads, length, slots] of sequences of one length, -inf where a
+// query must not look; a query that may look nowhere gets zeros.
 // O(rows · slots · heads · dim_head), scratch bounded for any length.
 at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
-                         const at::Tensor& values, int64_t heads, const AxisLayout& layout);
+                         const at::Tensor& values, int64_t heads, const AxisLayout& layout,
+                         const at::Tensor& mask = {});
+
+// The weights that AttendToSlots gives the slots, averaged over the heads: [rows, slots], in the
+// type of the queries. Same arguments, cost and bounds.
+at::Tensor SlotWeights(const at::Tensor& queries, const at::Tensor& keys, int64_t heads,
+                       const AxisLayout& layout, const at::Tensor& mask = {});
 
 // Linformer attention by its formula, with the projections as arguments:
 //   softmax(query · (k_projection · key)ᵀ / sqrt(d)) · (v_projection · value)

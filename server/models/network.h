@@ -24,6 +24,10 @@ struct TensorBatch {
 
   bool Has(const std::string& input) const { return inputs.contains(input); }
   const at::Tensor& operator[](const std::string& input) const { return inputs.at(input); }
+  // Undefined if the batch has no such input.
+  at::Tensor Find(const std::string& input) const {
+    return Has(input) ? inputs.at(input) : at::Tensor();
+  }
 };
 
 // One forward pass of a network. Exceptions pass through; the Model boundary turns them into a

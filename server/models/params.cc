@@ -98,6 +98,13 @@ std::string Params::Choice(const std::string& key, const std::string& fallback,
   return value->get<std::string>();
 }
 
+std::string Params::Text(const std::string& key, const std::string& fallback) {
+  const nlohmann::json* value = Find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_string()) Fail(key, "a string");
+  return value->get<std::string>();
+}
+
 std::optional<std::vector<int64_t>> Params::NotNegativeList(const std::string& key) {
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return std::nullopt;

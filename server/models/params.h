@@ -39,6 +39,7 @@ class Params {
   // One of `allowed`.
   std::string Choice(const std::string& key, const std::string& fallback,
                      const std::vector<std::string>& allowed);
+  std::string Text(const std::string& key, const std::string& fallback);
   // A list of integers of at least 0, or one integer alone; nullopt if absent.
   std::optional<std::vector<int64_t>> NotNegativeList(const std::string& key);
   // Whether the argument is a list.

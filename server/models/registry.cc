@@ -4,6 +4,7 @@
 
 #include "models/config_error.h"
 #include "models/encoder.h"
+#include "models/linear_multihead_attention.h"
 #include "models/linformer.h"
 #include "models/math_models.h"
 
@@ -25,6 +26,7 @@ constexpr std::array kRows = {
     Row{"math.taylor", MakeMathTaylor},
     Row{"math.linformer", MakeMathLinformer},
     Row{"linserve.Encoder", MakeEncoder},
+    Row{"linear_multihead_attention.LinearMultiheadAttention", MakeLinearMultiheadAttention},
 };
 
 }  // namespace

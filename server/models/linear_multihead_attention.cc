@@ -1,0 +1,118 @@
+#include "models/linear_multihead_attention.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attention/aten.h"
+#include "attention/spans.h"
+#include "models/linear_multihead_attention_module.h"
+
+namespace linserve {
+namespace {
+
+class AttentionNetwork : public Network {
+ public:
+  AttentionNetwork(const LinearMultiheadAttentionOptions& options, bool need_weights)
+      : options_(options), need_weights_(need_weights), attention_(options) {}
+
+  void Declare(const Scope& scope) override { attention_.Declare(scope); }
+  Signature signature() const override;
+
+  // The weights are counted once, though they are made anew where they are asked for.
+  double Flops(int64_t length) const override {
+    return attention_.Flops(length, std::min(length, options_.longest()));
+  }
+
+  NetworkNotes Notes() const override {
+    NetworkNotes notes;
+    options_.AddTo(notes);
+    return notes;
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
+
+ private:
+  class AttentionPass;
+
+  LinearMultiheadAttentionOptions options_;
+  bool need_weights_;
+  LinearMultiheadAttention attention_;
+};
+
+Signature AttentionNetwork::signature() const {
+  // The package is length first, but for its key_padding_mask (B, S) and its weights (B, L, slots).
+  constexpr BatchAxis kLengthFirst = BatchAxis::kSecond;
+  const Axis n = Axis::Ragged('n');
+  const Axis m = Axis::Ragged('m');
+  const std::vector<Axis> rows = {n, Axis::Fixed(options_.embed_dim)};
+  Signature signature;
+  signature.inputs = {
+      {.name = "query", .axes = rows, .batch_axis = kLengthFirst},
+      {.name = "key", .axes = {m, Axis::Fixed(options_.kdim)}, .batch_axis = kLengthFirst},
+      {.name = "value", .axes = {m, Axis::Fixed(options_.vdim)}, .batch_axis = kLengthFirst},
+      {.name = "key_padding_mask", .kind = InputKind::kMask, .axes = {m}, .optional = true},
+      {.name = "attn_mask",
+       .kind = InputKind::kAttentionMask,
+       .axes = {Axis::Fixed(options_.num_heads), n, Axis::Fixed(options_.proj_k)},
+       .optional = true,
+       .batch_axis = BatchAxis::kFolded,
+       .broadcast = true}};
+  signature.outputs = {{.name = "y", .axes = rows, .batch_axis = kLengthFirst}};
+  if (need_weights_) {
+    signature.outputs.push_back({.name = "weights", .axes = {n, Axis::Fixed(options_.slots())}});
+  }
+  signature.limits = {options_.Limit('m')};
+  signature.request_is_unit = options_.package_layout;
+  return signature;
+}
+
+class AttentionNetwork::AttentionPass : public Pass {
+ public:
+  AttentionPass(const LinearMultiheadAttention& attention, TensorBatch batch)
+      : attention_(attention),
+        batch_(std::move(batch)),
+        layout_(ComputedLayout(batch_.axes.at('n'), batch_.padding)) {}
+
+  bool Step() override {
+    const AxisLayout keys = ComputedLayout(batch_.axes.at('m'), batch_.padding);
+    projected_ = attention_.Project({.query = batch_["query"],
+                                     .key = batch_["key"],
+                                     .value = batch_["value"],
+                                     .layout = layout_,
+                                     .key_layout = keys,
+                                     .key_padding_mask = batch_.Find("key_padding_mask"),
+                                     .attn_mask = batch_.Find("attn_mask")});
+    return false;
+  }
+
+  // Either is computed once it is asked for.
+  at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
+    at::Tensor& rows = name == "y" ? y_ : weights_;
+    if (!rows.defined()) {
+      rows = name == "y" ? attention_.Attend(projected_, layout_)
+                         : attention_.Weights(projected_, layout_);
+    }
+    return rows.narrow(0, begin, end - begin);
+  }
+
+ private:
+  const LinearMultiheadAttention& attention_;
+  TensorBatch batch_;
+  AxisLayout layout_;
+  LinearMultiheadAttention::Projected projected_;
+  at::Tensor y_;
+  at::Tensor weights_;
+};
+
+std::unique_ptr<Pass> AttentionNetwork::Begin(TensorBatch batch) const {
+  return std::make_unique<AttentionPass>(attention_, std::move(batch));
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeLinearMultiheadAttention(Params& params) {
+  const auto options = LinearMultiheadAttentionOptions::From(params);
+  return std::make_unique<AttentionNetwork>(options, params.Call().Flag("need_weights", true));
+}
+
+}  // namespace linserve
