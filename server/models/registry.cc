@@ -4,6 +4,7 @@
 
 #include "models/config_error.h"
 #include "models/encoder.h"
+#include "models/linear_detr.h"
 #include "models/linear_multihead_attention.h"
 #include "models/linformer.h"
 #include "models/math_models.h"
@@ -27,6 +28,9 @@ constexpr std::array kRows = {
     Row{"math.linformer", MakeMathLinformer},
     Row{"linserve.Encoder", MakeEncoder},
     Row{"linear_multihead_attention.LinearMultiheadAttention", MakeLinearMultiheadAttention},
+    Row{"linear_detr.Transformer", MakeDetrTransformer},
+    Row{"linear_detr.TransformerEncoderLayer", MakeDetrEncoderLayer},
+    Row{"linear_detr.TransformerDecoderLayer", MakeDetrDecoderLayer},
 };
 
 }  // namespace
