@@ -4,6 +4,7 @@
 
 #include "models/config_error.h"
 #include "models/encoder.h"
+#include "models/image_linear_attention.h"
 #include "models/linear_detr.h"
 #include "models/linear_multihead_attention.h"
 #include "models/linformer.h"
@@ -27,6 +28,7 @@ constexpr std::array kRows = {
     Row{"math.taylor", MakeMathTaylor},
     Row{"math.linformer", MakeMathLinformer},
     Row{"linserve.Encoder", MakeEncoder},
+    Row{"linear_attention_transformer.ImageLinearAttention", MakeImageLinearAttention},
     Row{"linear_multihead_attention.LinearMultiheadAttention", MakeLinearMultiheadAttention},
     Row{"linear_detr.Transformer", MakeDetrTransformer},
     Row{"linear_detr.TransformerEncoderLayer", MakeDetrEncoderLayer},
