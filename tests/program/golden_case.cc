@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 // Of the families built so far.
 constexpr std::array<const char*, 2> kFamilies = {"linformer-", "math-"};
+constexpr std::array<const char*, 3> kFamilies = {"linformer-", "lmha-", "lat-image-"};
 
 // Index `index` of an axis, which goes.
 Tensor Select(const Tensor& tensor, size_t axis, size_t index) {
