@@ -55,10 +55,6 @@ struct Images {
   int64_t axis;
 };
 
-// Images, or of a large one positions, that are computed at once: bounds what is held in between,
-// heads · (key_dim + value_dim) numbers a pixel.
-constexpr int64_t kPixels = 16384;
-
 class ImageLinearAttention {
  public:
   explicit ImageLinearAttention(const ImageOptions& options)
@@ -82,6 +78,13 @@ class ImageLinearAttention {
     return static_cast<double>(convolutions + products) * static_cast<double>(pixels);
   }
 
+  // Pixels that are computed at once: bounds each tensor of heads to 16 MiB in F32, which malloc
+  // still keeps for the next one.
+  int64_t PixelsAtOnce() const {
+    constexpr int64_t kElements = int64_t{1} << 22;
+    return std::max<int64_t>(1, kElements / std::max(to_q_.outputs, to_v_.outputs));
+  }
+
   // Images [images, chan, height, width] and, if defined, their contexts [images, chan, ...] ->
   // `result` [images, chan_out, height, width].
   void Forward(const at::Tensor& x, const at::Tensor& contexts, at::Tensor result) const {
@@ -100,8 +103,8 @@ class ImageLinearAttention {
 
  private:
   template <typename Function>
-  static void ForEachStripe(const Images& images, const Function& function) {
-    const int64_t size = std::max<int64_t>(1, kPixels / images.across());
+  void ForEachStripe(const Images& images, const Function& function) const {
+    const int64_t size = std::max<int64_t>(1, PixelsAtOnce() / images.across());
     for (int64_t begin = 0; begin < images.positions(); begin += size) {
       function(Stripe{begin, std::min(begin + size, images.positions())});
     }
@@ -171,7 +174,11 @@ class ImageNetwork::ImagePass : public Pass {
   ImagePass(const ImageNetwork& network, TensorBatch batch)
       : network_(network), batch_(std::move(batch)) {
     std::vector<int64_t> shape = batch_["x"].sizes().vec();
-    together_ = std::max<int64_t>(1, kPixels / (shape[2] * shape[3]));
+    int64_t pixels = shape[2] * shape[3];
+    if (batch_.Has("context")) {
+      pixels = std::max(pixels, batch_["context"].size(2) * batch_["context"].size(3));
+    }
+    together_ = std::max<int64_t>(1, network.attention_.PixelsAtOnce() / pixels);
     shape[1] = network.options_.chan_out;
     result_ = at::empty(shape, batch_["x"].options());
   }

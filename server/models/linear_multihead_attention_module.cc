@@ -44,7 +44,7 @@ void LinearMultiheadAttentionOptions::AddTo(NetworkNotes& notes) const {
   const bool layerwise = param_sharing == "layerwise";
   notes.facts.emplace_back("projection", std::to_string(seq_len) + " to " + std::to_string(proj_k) +
                                              " rows, " + (layerwise ? "E is F" : "E and F"));
-  notes.facts.emplace_back("projection_layout", package_layout ? "package" : "corrected");
+  notes.facts.emplace_back("layout", package_layout ? "package" : "corrected");
   if (package_layout) {
     notes.warnings.emplace_back(
         "projection_layout is \"package\": as in the package, the sequences of a request change "

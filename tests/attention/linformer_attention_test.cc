@@ -6,50 +6,10 @@
 #include <vector>
 
 #include "attention/aten.h"
+#include "attention/layouts.h"
 
 namespace linserve {
 namespace {
-
-AxisLayout Packed(const std::vector<int64_t>& lengths) {
-  AxisLayout layout;
-  layout.lengths = lengths;
-  for (int64_t length : lengths) {
-    layout.starts.push_back(layout.rows);
-    layout.rows += length;
-  }
-  return layout;
-}
-
-AxisLayout Padded(const std::vector<int64_t>& lengths, int64_t padded_length) {
-  AxisLayout layout;
-  layout.lengths = lengths;
-  layout.padded_length = padded_length;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    layout.starts.push_back(layout.rows);
-    layout.rows += padded_length;
-  }
-  return layout;
-}
-
-at::Tensor Matrix(const std::vector<std::vector<float>>& rows) {
-  std::vector<float> values;
-  for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
-  return at::tensor(values).view({static_cast<int64_t>(rows.size()), -1});
-}
-
-double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
-}
-
-// Rows of `from`, padded, at the places that `layout` gives them; garbage elsewhere.
-at::Tensor Spread(const at::Tensor& packed, const AxisLayout& from, const AxisLayout& to) {
-  at::Tensor spread = at::full({to.rows, packed.size(1)}, 1e6f);
-  for (size_t i = 0; i < from.starts.size(); ++i) {
-    spread.narrow(0, to.starts[i], to.lengths[i])
-        .copy_(packed.narrow(0, from.starts[i], from.lengths[i]));
-  }
-  return spread;
-}
 
 TEST(ProjectLength, SumsTheRowsOfEachSequenceByTheFirstRowsOfTheProjection) {
   const at::Tensor projection = Matrix({{1, 10}, {2, 20}, {3, 30}});

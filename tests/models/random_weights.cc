@@ -1,0 +1,48 @@
+#include "models/random_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "core/safetensors.h"
+
+namespace linserve {
+namespace {
+
+std::string PathOf(const std::string& directory) { return directory + "/model.safetensors"; }
+
+}  // namespace
+
+TensorMap ReadWeights(const std::string& directory) {
+  auto file = ReadSafetensors(PathOf(directory));
+  EXPECT_TRUE(file.ok()) << file.status();
+  return file.ok() ? file->tensors : TensorMap();
+}
+
+void WriteWeights(const std::string& directory, const TensorMap& weights) {
+  const absl::Status status = WriteSafetensors(PathOf(directory), weights);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+void RandomiseWeights(const std::string& directory, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  TensorMap weights;
+  for (const auto& [name, tensor] : ReadWeights(directory)) {
+    // Of a matrix or a filter, so that products keep their size; of a vector more.
+    const Shape& shape = tensor.shape();
+    const int64_t fan_in = shape.size() < 2 ? 4 : tensor.elements() / shape[0];
+    const float scale = 1.0f / std::sqrt(static_cast<float>(fan_in));
+    std::vector<float> values(static_cast<size_t>(tensor.elements()));
+    for (float& value : values) value = normal(random) * scale;
+    if (name.find("norm") != std::string::npos && name.ends_with(".weight")) {
+      for (float& value : values) value += 1;
+    }
+    weights[name] = Tensor::FromFloats(shape, values);
+  }
+  WriteWeights(directory, weights);
+}
+
+}  // namespace linserve
