@@ -1,0 +1,74 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "models/model_fixture.h"
+#include "models/random_weights.h"
+
+namespace linserve {
+
+inline constexpr const char* kArchitecture = "linear_multihead_attention.LinearMultiheadAttention";
+inline constexpr double kTolerance = 1e-5;
+inline constexpr int64_t kSeqLen = 20;
+inline constexpr int64_t kProjected = 7;
+
+inline std::string Arguments(const std::string& more = "") {
+  return R"({"embed_dim": 16, "num_heads": 4, "seq_len": 20, "proj_k": 7)" + more + "}";
+}
+
+inline std::string Corrected(const std::string& more = "") {
+  return Arguments(R"(, "projection_layout": "corrected")" + more);
+}
+
+inline std::string Package(const std::string& more = "") {
+  return Arguments(R"(, "projection_layout": "package")" + more);
+}
+
+class LinearMultiheadAttentionTest : public ModelFixture {
+ protected:
+  // A model whose biases are not zero.
+  std::unique_ptr<Model> Make(const std::string& params) { return Load(Directory(params)); }
+
+  std::string Directory(const std::string& params) {
+    const std::string directory = Init(kArchitecture, params);
+    RandomiseWeights(directory);
+    return directory;
+  }
+
+  Item Call(int64_t queries, int64_t keys, int64_t kdim = 16, int64_t vdim = 16) {
+    Item item;
+    item.inputs["query"] = RandomFloats({queries, 16});
+    item.inputs["key"] = RandomFloats({keys, kdim});
+    item.inputs["value"] = RandomFloats({keys, vdim});
+    item.options.outputs = {"y", "weights"};
+    return item;
+  }
+
+  Tensor RandomMask(int64_t length) {
+    auto [mask, bytes] = Tensor::Allocate(DType::kBool, {length});
+    for (int64_t i = 0; i < length; ++i) bytes[i] = std::byte(Any(0, 1));
+    return mask;
+  }
+
+  int64_t Any(int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random_);
+  }
+
+  std::string Error(const std::string& params) {
+    return std::string(
+        InitModel(kArchitecture, params, 1, testing::TempDir() + "unused").message());
+  }
+};
+
+inline Tensor Bools(const Shape& shape, bool value) {
+  auto [tensor, bytes] = Tensor::Allocate(DType::kBool, shape);
+  std::fill_n(bytes, tensor.elements(), std::byte(value));
+  return tensor;
+}
+
+}  // namespace linserve
