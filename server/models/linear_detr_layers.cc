@@ -35,6 +35,10 @@ at::Tensor SelfAttention(const LinearMultiheadAttention& attention, const at::Te
 
 }  // namespace
 
+at::Tensor DetrRows::WithPosition(const at::Tensor& rows) const {
+  return position.defined() ? rows + position : rows;
+}
+
 DetrOptions DetrOptions::From(Params& params) {
   DetrOptions options;
   options.d_model = params.Positive("d_model", options.d_model);

@@ -39,9 +39,7 @@ struct DetrRows {
   at::Tensor position{};      // [rows, d_model], added to queries and keys, never to values
   at::Tensor padding_mask{};  // [rows], true: this row is no key
 
-  at::Tensor WithPosition(const at::Tensor& rows) const {
-    return position.defined() ? rows + position : rows;
-  }
+  at::Tensor WithPosition(const at::Tensor& rows) const;
 };
 
 class DetrEncoderLayer {
