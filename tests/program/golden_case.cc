@@ -16,8 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Of the families built so far.
-constexpr std::array<const char*, 2> kFamilies = {"linformer-", "math-"};
-constexpr std::array<const char*, 3> kFamilies = {"linformer-", "lmha-", "lat-image-"};
+constexpr std::array<const char*, 4> kFamilies = {"linformer-", "math-", "lmha-", "lat-image-"};
 
 // Index `index` of an axis, which goes.
 Tensor Select(const Tensor& tensor, size_t axis, size_t index) {
