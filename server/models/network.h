@@ -62,6 +62,10 @@ class Network {
   // Called once, before anything else; the network stays where it is from then on.
   virtual void Declare(const Scope& scope) = 0;
 
+  // Called once, when the declared tensors are loaded: brings them into the form that the
+  // computation wants.
+  virtual void Prepare() {}
+
   virtual Signature signature() const = 0;
 
   // Additions and multiplications of one forward pass over a sequence of `length` (of every
