@@ -54,6 +54,7 @@ struct InputSpec {
   int64_t vocabulary = 0;  // of kToken
   BatchAxis batch_axis = BatchAxis::kFirst;
   bool broadcast = false;  // a tensor without the first axis stands for all its entries
+  std::string stand_in{};  // the input that is taken where this one is missing: it must fit this, too
 };
 
 struct OutputSpec {

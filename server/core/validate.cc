@@ -158,6 +158,20 @@ absl::Status CheckContent(const Signature& signature, const InputSpec& spec, con
                 expected);
 }
 
+// Of the input, or of the one that stands in for it.
+absl::Status CheckContent(const Signature& signature, const InputSpec& spec, const Item& item) {
+  const auto input = item.inputs.find(spec.name);
+  if (input != item.inputs.end()) return CheckContent(signature, spec, input->second);
+  const auto other = item.inputs.find(spec.stand_in);
+  if (other == item.inputs.end()) return absl::OkStatus();
+  InputSpec stand_in = spec;
+  stand_in.name = spec.stand_in;
+  const absl::Status status = CheckContent(signature, stand_in, other->second);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(std::string(status.message()) + " without input " +
+                                    Quoted(spec.name));
+}
+
 absl::Status CheckOutput(const Signature& signature, const std::string& name, Pooling pooling) {
   const OutputSpec* output = signature.FindOutput(name);
   if (output == nullptr) {
@@ -203,10 +217,7 @@ absl::Status Validate(const Signature& signature, const Item& item) {
   }
   if (status.ok()) status = CheckLimits(signature, item, lengths);
   for (const InputSpec& spec : signature.inputs) {
-    const auto input = item.inputs.find(spec.name);
-    if (status.ok() && input != item.inputs.end()) {
-      status = CheckContent(signature, spec, input->second);
-    }
+    if (status.ok()) status = CheckContent(signature, spec, item);
   }
   return status;
 }

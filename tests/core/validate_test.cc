@@ -131,6 +131,18 @@ TEST_F(ValidateTest, RefusesTokensOutsideTheVocabulary) {
   EXPECT_THAT(CheckWith("ids", *narrow), IsInvalid("it holds -5 at position [1]"));
 }
 
+TEST_F(ValidateTest, HoldsAStandInToWhatTheMissingInputDemands) {
+  signature_.inputs.push_back({"target", InputKind::kToken, {Axis::Ragged('n')}, true, 10});
+  signature_.inputs.back().stand_in = "ids";
+  item_.inputs["ids"] = Tensor::FromInts({3}, {0, 9, 10});
+  EXPECT_THAT(Check(), IsInvalid("input 'ids': it holds 10 at position [2], expected 0 <= id < 10 "
+                                 "without input 'target'"));
+  item_.inputs["target"] = Tensor::FromInts({3}, {0, 9, 9});
+  EXPECT_TRUE(Check().ok()) << Check();
+  item_.inputs.erase("ids");
+  EXPECT_TRUE(Check().ok()) << Check();
+}
+
 TEST_F(ValidateTest, FindsTokensBeyondTheFirstBlock) {
   std::vector<int64_t> ids(5000, 1);
   ids[4999] = 300;
