@@ -9,6 +9,7 @@
 #include "models/linear_multihead_attention.h"
 #include "models/linformer.h"
 #include "models/math_models.h"
+#include "models/linformer_pytorch.h"
 
 namespace linserve {
 namespace {
@@ -33,6 +34,10 @@ constexpr std::array kRows = {
     Row{"linear_detr.Transformer", MakeDetrTransformer},
     Row{"linear_detr.TransformerEncoderLayer", MakeDetrEncoderLayer},
     Row{"linear_detr.TransformerDecoderLayer", MakeDetrDecoderLayer},
+    Row{"linformer_pytorch.MHAttention", MakeLinformerPytorchAttention},
+    Row{"linformer_pytorch.Linformer", MakeLinformerPytorchStack},
+    Row{"linformer_pytorch.LinformerLM", MakeLinformerPytorchLM},
+    Row{"linformer_pytorch.LinformerEncDec", MakeLinformerPytorchEncDec},
 };
 
 }  // namespace

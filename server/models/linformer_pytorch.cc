@@ -1,0 +1,226 @@
+#include "models/linformer_pytorch.h"
+
+#include <string>
+#include <utility>
+
+#include "attention/aten.h"
+#include "models/linformer_pytorch_inputs.h"
+#include "models/linformer_pytorch_language_model.h"
+#include "models/linformer_pytorch_stack.h"
+
+namespace linserve {
+namespace linformer_pytorch {
+namespace {
+
+constexpr char kPadder[] = "linformer_pytorch.Padder";
+
+// What the package's attention can keep for its visualizer changes no number.
+void IgnoreCallArguments(Params& params) { params.Call().Ignore("visualize"); }
+
+NetworkNotes NotesOf(const PostNormStack& stack) {
+  return {{{"projections", std::to_string(stack.Matrices()) + " distinct matrices"}},
+          stack.Warnings()};
+}
+
+// ---- MHAttention
+
+class AttentionNetwork : public Network {
+ public:
+  AttentionNetwork(const HeadOptions& options, const LayerScratch& scratch, bool decoder)
+      : options_(options),
+        scratch_(scratch),
+        decoder_(decoder),
+        inputs_(decoder, /*padder=*/false, options.width, options.input_size),
+        attention_(options, nullptr) {}
+
+  void Declare(const Scope& scope) override { attention_.Declare(scope); }
+  void Prepare() override { attention_.Prepare(); }
+
+  Signature signature() const override {
+    const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(options_.width)};
+    Signature signature;
+    signature.inputs = {{.name = "x", .axes = rows}};
+    signature.outputs = {{.name = "y", .axes = rows}};
+    inputs_.AddTo(signature);
+    return signature;
+  }
+
+  double Flops(int64_t length) const override { return attention_.Flops(length, length); }
+
+  NetworkNotes Notes() const override {
+    return {{{"projections", std::to_string(attention_.OwnMatrices()) + " distinct matrices"}}, {}};
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    return std::make_unique<AttentionPass>(*this, std::move(batch));
+  }
+
+ private:
+  class AttentionPass : public Pass {
+   public:
+    AttentionPass(const AttentionNetwork& network, TensorBatch batch)
+        : network_(network), batch_(std::move(batch)) {}
+
+    bool Step() override {
+      const StackContext context = network_.inputs_.From(batch_);
+      const bool cross = network_.decoder_;
+      const at::Tensor& x = batch_["x"];
+      const AttentionInput input{x,
+                                 context.layout,
+                                 cross ? context.embeddings : x,
+                                 cross ? context.embeddings_layout : context.layout,
+                                 context.hidden_queries,
+                                 cross ? context.hidden_embeddings : context.hidden_rows};
+      result_ = at::empty_like(x);
+      network_.attention_.Forward(input, network_.scratch_, [&](int64_t begin, at::Tensor rows) {
+        result_.narrow(0, begin, rows.size(0)).copy_(rows);
+      });
+      return false;
+    }
+
+    at::Tensor Output(const std::string&, int64_t begin, int64_t end) override {
+      return result_.narrow(0, begin, end - begin);
+    }
+
+   private:
+    const AttentionNetwork& network_;
+    TensorBatch batch_;
+    at::Tensor result_;
+  };
+
+  HeadOptions options_;
+  LayerScratch scratch_;
+  bool decoder_;
+  ConditionInputs inputs_;
+  MultiHeadAttention attention_;
+};
+
+// ---- Linformer
+
+class StackNetwork : public Network {
+ public:
+  StackNetwork(const StackOptions& options, bool padder)
+      : inputs_(options.decoder_mode, padder, options.channels(), options.attention.input_size),
+        stack_(options) {}
+
+  void Declare(const Scope& scope) override { stack_.Declare(scope); }
+  void Prepare() override { stack_.Prepare(); }
+
+  Signature signature() const override {
+    const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(stack_.options().channels())};
+    Signature signature;
+    signature.inputs = {{.name = "x", .axes = rows}};
+    signature.outputs = {{.name = "y", .axes = rows}};
+    inputs_.AddTo(signature);
+    return signature;
+  }
+
+  double Flops(int64_t length) const override { return stack_.Flops(length); }
+  NetworkNotes Notes() const override { return NotesOf(stack_); }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    // The stack works in place, and the batch's rows belong to the caller.
+    return std::make_unique<StackPass>(stack_, batch["x"].clone(), inputs_.From(batch));
+  }
+
+ private:
+  class StackPass : public Pass {
+   public:
+    StackPass(const PostNormStack& stack, at::Tensor rows, StackContext context)
+        : run_(stack, std::move(rows), std::move(context)) {}
+
+    bool Step() override { return run_.Step(); }
+
+    at::Tensor Output(const std::string&, int64_t begin, int64_t end) override {
+      return run_.rows().narrow(0, begin, end - begin);
+    }
+
+   private:
+    PostNormStack::Run run_;
+  };
+
+  ConditionInputs inputs_;
+  PostNormStack stack_;
+};
+
+// ---- LinformerLM
+
+class LanguageModelNetwork : public Network {
+ public:
+  LanguageModelNetwork(const LanguageModelOptions& options, bool padder)
+      : inputs_(options.stack.decoder_mode, padder, options.stack.channels(),
+                options.stack.attention.input_size),
+        model_(options) {}
+
+  void Declare(const Scope& scope) override { model_.Declare(scope); }
+  void Prepare() override { model_.Prepare(); }
+
+  Signature signature() const override {
+    Signature signature;
+    signature.inputs = {{.name = "x",
+                         .kind = InputKind::kToken,
+                         .axes = {Axis::Ragged('n')},
+                         .vocabulary = model_.options().num_tokens}};
+    model_.AddOutputs(signature);
+    inputs_.AddTo(signature);
+    return signature;
+  }
+
+  double Flops(int64_t length) const override { return model_.Flops(length); }
+  NetworkNotes Notes() const override { return NotesOf(model_.stack()); }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    return std::make_unique<LanguageModelPass>(model_, batch["x"], inputs_.From(batch));
+  }
+
+ private:
+  class LanguageModelPass : public Pass {
+   public:
+    LanguageModelPass(const LanguageModel& model, const at::Tensor& ids,
+                      const StackContext& context)
+        : model_(model), run_(model.stack(), model.StackInput(ids, context.layout), context) {}
+
+    bool Step() override { return run_.Step(); }
+
+    at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
+      return model_.Output(name, run_.rows().narrow(0, begin, end - begin));
+    }
+
+   private:
+    const LanguageModel& model_;
+    PostNormStack::Run run_;
+  };
+
+  ConditionInputs inputs_;
+  LanguageModel model_;
+};
+
+}  // namespace
+}  // namespace linformer_pytorch
+
+std::unique_ptr<Network> MakeLinformerPytorchAttention(Params& params) {
+  using namespace linformer_pytorch;
+  IgnoreCallArguments(params);
+  const HeadOptions options = HeadOptions::FromAttention(params);
+  const LayerScratch scratch = LayerScratch::From(params);
+  const bool decoder = params.Flag("decoder_mode", false);
+  return std::make_unique<AttentionNetwork>(options, scratch, decoder);
+}
+
+std::unique_ptr<Network> MakeLinformerPytorchStack(Params& params) {
+  using namespace linformer_pytorch;
+  IgnoreCallArguments(params);
+  const bool padder = params.Wrapper(kPadder) != nullptr;
+  return std::make_unique<StackNetwork>(
+      StackOptions::From(params, StackOptions::Owner::kLinformer), padder);
+}
+
+std::unique_ptr<Network> MakeLinformerPytorchLM(Params& params) {
+  using namespace linformer_pytorch;
+  IgnoreCallArguments(params);
+  const bool padder = params.Wrapper(kPadder) != nullptr;
+  return std::make_unique<LanguageModelNetwork>(
+      LanguageModelOptions::From(params, StackOptions::Owner::kLanguageModel), padder);
+}
+
+}  // namespace linserve

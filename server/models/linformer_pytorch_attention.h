@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "attention/row_runs.h"
+#include "models/layers.h"
+#include "models/linformer_pytorch_options.h"
+#include "models/linformer_pytorch_projection.h"
+
+namespace linserve::linformer_pytorch {
+
+// What an attention layer reads. Masks are BOOL columns [rows, 1], true where a row is hidden, or
+// undefined where none is.
+struct AttentionInput {
+  at::Tensor queries;  // [rows, width]
+  AxisLayout query_layout;
+  at::Tensor source;  // of keys and values
+  AxisLayout source_layout;
+  at::Tensor hidden_queries;  // whose query vectors are zeros
+  at::Tensor hidden_source;   // whose key and value vectors are zeros
+
+  int64_t sequences() const { return static_cast<int64_t>(query_layout.lengths.size()); }
+  AttentionInput OfSequences(int64_t first, int64_t count) const;
+};
+
+// linformer_pytorch.MHAttention: to_q, to_k and to_v of each head without bias; keys and values
+// projected along the length by E and F, unless it is full attention.
+class MultiHeadAttention {
+ public:
+  // `shared`: the one E and F of the whole model, with layerwise sharing.
+  MultiHeadAttention(const HeadOptions& options, std::shared_ptr<LengthProjection> shared);
+
+  void Declare(const Scope& scope);
+  void Prepare();
+  double Flops(int64_t queries, int64_t keys) const;
+  // E and F that are this layer's own: distinct matrices.
+  int64_t OwnMatrices() const;
+
+  // Takes result rows [begin, begin + size) in order, all of them. By then the rows of the queries
+  // up to there are read: the result may be put in their place.
+  using Sink = std::function<void(int64_t begin, at::Tensor rows)>;
+  void Forward(const AttentionInput& input, const LayerScratch& scratch, const Sink& sink) const;
+
+ private:
+  struct Slots {
+    at::Tensor keys;  // [sequences, heads, slots, dim_head]
+    at::Tensor values;
+  };
+  // A range of heads.
+  struct Heads {
+    int64_t first;
+    int64_t count;
+  };
+
+  std::vector<Heads> Groups(const LayerScratch& scratch) const;
+  // Rows by to_q, to_k or to_v of these heads.
+  at::Tensor Project(const at::Tensor& rows, const at::Tensor& weight, const Heads& heads,
+                     const at::Tensor& hidden) const;
+  bool ProjectsLengthFirst(const AxisLayout& source) const;
+  Slots ProjectRows(const AttentionInput& input, const LayerScratch& scratch) const;
+  Slots ProjectLengthFirst(const AttentionInput& input, const LayerScratch& scratch) const;
+  void AttendToSlots(const AttentionInput& input, const LayerScratch& scratch,
+                     const Sink& sink) const;
+  void AttendToRows(const AttentionInput& input, const LayerScratch& scratch,
+                    const Sink& sink) const;
+  at::Tensor Output(const at::Tensor& joined) const;
+
+  HeadOptions options_;
+  bool owns_projections_;
+  std::shared_ptr<LengthProjection> e_, f_;  // the same one where keys and values share it
+  HeadTensors query_weights_, key_weights_, value_weights_;
+  at::Tensor to_q_, to_k_, to_v_;  // [heads · dim_head, width]
+  Linear w_o_;
+  std::optional<Linear> w_o_2_;
+};
+
+}  // namespace linserve::linformer_pytorch
