@@ -19,7 +19,8 @@ std::string Listed(const Names& names) {
 }
 
 bool IsBetween(const nlohmann::json& value, int64_t least) {
-  return value.is_number_integer() && value.get<int64_t>() >= least && value.get<int64_t>() <= kMost;
+  return value.is_number_integer() && value.get<int64_t>() >= least &&
+         value.get<int64_t>() <= kMost;
 }
 
 }  // namespace
@@ -38,6 +39,11 @@ Params::Params(const nlohmann::json& object, std::string name)
 bool Params::Has(const std::string& key) const {
   const auto found = object_.find(key);
   return found != object_.end() && !found->is_null();
+}
+
+bool Params::IsNone(const std::string& key) const {
+  const auto found = object_.find(key);
+  return found != object_.end() && found->is_null();
 }
 
 const nlohmann::json* Params::Find(const std::string& key) {
@@ -109,8 +115,7 @@ std::optional<std::vector<int64_t>> Params::NotNegativeList(const std::string& k
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return std::nullopt;
   std::vector<int64_t> list;
-  for (const nlohmann::json& entry :
-       value->is_array() ? *value : nlohmann::json::array({*value})) {
+  for (const nlohmann::json& entry : value->is_array() ? *value : nlohmann::json::array({*value})) {
     if (!IsBetween(entry, 0)) Fail(key, "an integer of at least 0, or a list of such");
     list.push_back(entry.get<int64_t>());
   }

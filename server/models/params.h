@@ -62,6 +62,8 @@ class Params {
   [[noreturn]] void Fail(const std::string& key, const std::string& expected) const;
 
   bool Has(const std::string& key) const;
+  // Whether the argument is given, as Python's None.
+  bool IsNone(const std::string& key) const;
   const std::string& name() const { return name_; }
 
  private:

@@ -5,11 +5,13 @@
 #include "models/config_error.h"
 #include "models/encoder.h"
 #include "models/image_linear_attention.h"
+#include "models/lat_encoder_decoder.h"
+#include "models/linear_attention_transformer.h"
 #include "models/linear_detr.h"
 #include "models/linear_multihead_attention.h"
 #include "models/linformer.h"
-#include "models/math_models.h"
 #include "models/linformer_pytorch.h"
+#include "models/math_models.h"
 
 namespace linserve {
 namespace {
@@ -38,6 +40,10 @@ constexpr std::array kRows = {
     Row{"linformer_pytorch.Linformer", MakeLinformerPytorchStack},
     Row{"linformer_pytorch.LinformerLM", MakeLinformerPytorchLM},
     Row{"linformer_pytorch.LinformerEncDec", MakeLinformerPytorchEncDec},
+    Row{"linear_attention_transformer.LinearAttentionTransformer", MakeLinearAttentionTransformer},
+    Row{"linear_attention_transformer.LinearAttentionTransformerLM",
+        MakeLinearAttentionTransformerLM},
+    Row{"linear_attention_transformer.EncoderDecoder", MakeLatEncoderDecoder},
 };
 
 }  // namespace

@@ -1,0 +1,167 @@
+#include "attention/causal_linear_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "attention/aten.h"
+#include "attention/pieces.h"
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kChunk = 64;   // rows that attend to each other by a masked product
+constexpr double kFloor = 1e-3;  // of the denominator
+
+// Exponents up to which exp(k), summed and multiplied by values, stays far from overflow.
+constexpr double kLargestExponent32 = 40;
+constexpr double kLargestExponent64 = 600;
+
+double LargestExponent(at::ScalarType type) {
+  return type == at::kDouble ? kLargestExponent64 : kLargestExponent32;
+}
+
+double SmallestNormal(at::ScalarType type) {
+  return type == at::kDouble ? std::numeric_limits<double>::min()
+                             : double{std::numeric_limits<float>::min()};
+}
+
+// The type in which exp(k) can be computed for these keys and what was read before them.
+at::ScalarType ComputeType(const at::Tensor& keys, const CausalState& state) {
+  if (state.context.defined() && state.context.scalar_type() == at::kDouble) return at::kDouble;
+  return keys.max().item<double>() > kLargestExponent32 ? at::kDouble : at::kFloat;
+}
+
+// An empty state stands for zeros.
+void Prepare(CausalState& state, const at::Tensor& keys, at::ScalarType type) {
+  if (state.context.defined()) {
+    for (at::Tensor* part : {&state.context, &state.total, &state.shift}) *part = part->to(type);
+    return;
+  }
+  std::vector<int64_t> shape = keys.sizes().vec();
+  const auto options = keys.options().dtype(type);
+  shape[shape.size() - 2] = shape.back();
+  state.context = at::zeros(shape, options);
+  shape[shape.size() - 2] = 1;
+  state.total = at::zeros(shape, options);
+  shape.back() = 1;
+  state.shift = at::zeros(shape, options);
+}
+
+// Rows [row, row + chunks · length) of x as [..., chunks, length, width].
+at::Tensor Chunks(const at::Tensor& x, int64_t row, int64_t chunks, int64_t length) {
+  return x.narrow(-2, row, chunks * length).unflatten(-2, {chunks, length});
+}
+
+// exp(k - shift), where the shift grows as far as these keys [..., chunks, length, dim_head] need.
+at::Tensor Weights(const at::Tensor& keys, CausalState& state) {
+  const at::Tensor most = keys.amax({-3, -2, -1}, /*keepdim=*/true).squeeze(-3);
+  const at::Tensor shift = at::maximum(state.shift, most - LargestExponent(keys.scalar_type()));
+  const at::Tensor factor = (state.shift - shift).exp_();
+  state.context = state.context * factor;
+  state.total = state.total * factor;
+  state.shift = shift;
+  return (keys - shift.unsqueeze(-3)).exp_();
+}
+
+// 1 where row t (down) sees row s of its own chunk. Empty: it sees none.
+at::Tensor OpenSlots(int64_t length, int64_t bucket, const at::TensorOptions& options) {
+  if (bucket == 1) return at::ones({length, length}, options).tril();
+  if (bucket >= length) return {};
+  const at::Tensor buckets =
+      at::arange(length, options.dtype(at::kLong)).div_(bucket, "floor").to(options);
+  return buckets.unsqueeze(0).lt(buckets.unsqueeze(1)).to(options);
+}
+
+// Sums over what lies before each chunk, [..., chunks, ·, ·]; `before` becomes the sum over all.
+at::Tensor SumsBefore(const at::Tensor& sums, at::Tensor& before) {
+  const at::Tensor running = at::cat({before.unsqueeze(-3), sums}, -3).cumsum_(-3);
+  before = running.select(-3, sums.size(-3)).clone();
+  return running.narrow(-3, 0, sums.size(-3));
+}
+
+// `chunks` chunks of `length` rows each, from `row` on.
+struct Group {
+  int64_t row;
+  int64_t chunks;
+  int64_t length;
+};
+
+class CausalPass {
+ public:
+  CausalPass(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+             const at::Tensor& mask, int64_t bucket, CausalState& state, at::Tensor& out)
+      : queries_(queries),
+        keys_(keys),
+        values_(values),
+        mask_(mask),
+        bucket_(bucket),
+        state_(state),
+        out_(out),
+        type_(ComputeType(keys, state)) {
+    Prepare(state_, keys, type_);
+  }
+
+  void Attend(const Group& group) {
+    const at::Tensor weights = Weights(Keys(group), state_);
+    const at::Tensor values = Part(values_, group).to(type_);
+    const at::Tensor queries = at::softmax(Part(queries_, group).to(type_), -1)
+                                   .mul_(1.0 / std::sqrt(static_cast<double>(keys_.size(-1))));
+    const at::Tensor products = at::matmul(weights.transpose(-2, -1), values);
+    const at::Tensor totals = SumsBefore(weights.sum({-2}, /*keepdim=*/true), state_.total);
+    at::Tensor result = at::matmul(queries, SumsBefore(products, state_.context));
+    at::Tensor divisor = at::matmul(queries, totals.transpose(-2, -1));
+    const at::Tensor open = OpenSlots(group.length, bucket_, weights.options());
+    if (open.defined()) {
+      const at::Tensor scores = at::matmul(queries, weights.transpose(-2, -1)).mul_(open);
+      result.add_(at::matmul(scores, values));
+      divisor.add_(scores.sum({-1}, /*keepdim=*/true));
+    }
+    const at::Tensor floor = (-state_.shift).exp_().mul_(kFloor).clamp_min_(SmallestNormal(type_));
+    Part(out_, group).copy_(result.div_(at::maximum(divisor, floor.unsqueeze(-3))));
+  }
+
+ private:
+  static at::Tensor Part(const at::Tensor& x, const Group& group) {
+    return Chunks(x, group.row, group.chunks, group.length);
+  }
+
+  at::Tensor Keys(const Group& group) const {
+    const at::Tensor keys = Part(keys_, group).to(type_);
+    if (!mask_.defined()) return keys;
+    const at::Tensor hidden = Part(mask_.unsqueeze(-1), group).logical_not();
+    return keys.masked_fill(hidden, std::numeric_limits<float>::lowest());
+  }
+
+  const at::Tensor& queries_;
+  const at::Tensor& keys_;
+  const at::Tensor& values_;
+  const at::Tensor& mask_;
+  int64_t bucket_;
+  CausalState& state_;
+  at::Tensor& out_;
+  at::ScalarType type_;
+};
+
+}  // namespace
+
+void CausalLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
+                           const at::Tensor& values, const at::Tensor& mask, int64_t bucket,
+                           CausalState& state, at::Tensor out) {
+  const int64_t rows = keys.size(-2);
+  const int64_t heads = keys.numel() / (rows * keys.size(-1));
+  // A chunk holds whole buckets, so that what lies before it lies before all of its rows' buckets.
+  const int64_t chunk = bucket * std::max<int64_t>(1, kChunk / bucket);
+  const int64_t most = CountAtOnce(heads * (chunk + keys.size(-1)) * keys.size(-1));
+  CausalPass pass(queries, keys, values, mask, bucket, state, out);
+  int64_t row = 0;
+  while (rows - row >= chunk) {
+    const int64_t chunks = std::min(most, (rows - row) / chunk);
+    pass.Attend({row, chunks, chunk});
+    row += chunks * chunk;
+  }
+  if (row < rows) pass.Attend({row, 1, rows - row});
+}
+
+}  // namespace linserve

@@ -1,0 +1,63 @@
+#include "attention/linear_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "attention/aten.h"
+#include "attention/pieces.h"
+
+namespace linserve {
+namespace {
+
+// Calls `function(row, count)` for pieces of the rows of x [..., rows, width].
+void ForPieces(const at::Tensor& x, const std::function<void(int64_t, int64_t)>& function) {
+  const int64_t rows = x.size(-2);
+  const int64_t piece = CountAtOnce(x.numel() / std::max<int64_t>(rows, 1));
+  for (int64_t row = 0; row < rows; row += piece) function(row, std::min(piece, rows - row));
+}
+
+// Rows of x in F32, with `hidden_value` where the mask is false.
+at::Tensor Masked(const at::Tensor& x, const at::Tensor& mask, double hidden_value, int64_t row,
+                  int64_t count) {
+  const at::Tensor rows = x.narrow(-2, row, count).to(at::kFloat);
+  if (!mask.defined()) return rows;
+  return rows.masked_fill(mask.narrow(-1, row, count).logical_not().unsqueeze(-1), hidden_value);
+}
+
+// Σ_s κ_s v_sᵀ: [..., dim_head, dim_head]. The softmax over the length takes its maximum first, so
+// that the second pass needs no more than pieces.
+at::Tensor Context(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& mask) {
+  constexpr double kLowest = std::numeric_limits<float>::lowest();
+  at::Tensor largest;
+  ForPieces(keys, [&](int64_t row, int64_t count) {
+    const at::Tensor most = Masked(keys, mask, kLowest, row, count).amax({-2}, /*keepdim=*/true);
+    largest = largest.defined() ? at::maximum(largest, most) : most;
+  });
+  at::Tensor total;
+  at::Tensor context;
+  ForPieces(keys, [&](int64_t row, int64_t count) {
+    const at::Tensor weights = (Masked(keys, mask, kLowest, row, count) - largest).exp_();
+    const at::Tensor sum = weights.sum({-2}).unsqueeze(-1);
+    const at::Tensor product =
+        at::matmul(weights.transpose(-2, -1), Masked(values, mask, 0, row, count));
+    total = total.defined() ? total.add_(sum) : sum;
+    context = context.defined() ? context.add_(product) : product;
+  });
+  return context.div_(total);
+}
+
+}  // namespace
+
+void LinearAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                     const at::Tensor& mask, at::Tensor out) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(queries.size(-1)));
+  const at::Tensor context = Context(keys, values, mask).mul_(scale);
+  ForPieces(queries, [&](int64_t row, int64_t count) {
+    const at::Tensor query = at::softmax(queries.narrow(-2, row, count), -1, at::kFloat);
+    out.narrow(-2, row, count).copy_(at::matmul(query, context));
+  });
+}
+
+}  // namespace linserve

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace linserve {
+
+// Softmax attention within windows of `window` rows: a query of window u attends to the keys of
+// windows u-1, u and u+1, causal: of u-1 and u up to its own position.
+//   out_t = Σ_s softmax_s(q_t · k_s / sqrt(dim_head)) v_s
+// The last window may be shorter. Keys whose mask is false get the lowest score. A row all of whose
+// slots are hidden averages them, those outside the sequence (and the future) included, whose
+// values are -1 as in the package: finite, and of no use. queries, keys, values and out [..., n,
+// dim_head], mask [..., n] as far as it broadcasts, undefined for none. Any strides; softmax in
+// F32. O(n · window · dim_head) a head, scratch bounded for any length. Source:
+// local-attention 1.11.2, which linear-attention-transformer 0.19.1 calls without positions.
+void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                    const at::Tensor& mask, int64_t window, bool causal, at::Tensor out);
+
+// The pairs of query and key in a sequence of `length` rows.
+double LocalAttentionPairs(int64_t length, int64_t window, bool causal);
+
+}  // namespace linserve

@@ -1,0 +1,25 @@
+#include "attention/token_shift.h"
+
+#include "attention/aten.h"
+
+namespace linserve {
+
+at::Tensor ShiftTokens(const at::Tensor& rows, const AxisLayout& layout, bool causal) {
+  const int64_t group = rows.size(1) / (causal ? 2 : 3);
+  at::Tensor shifted = rows.clone();
+  for (const Span& span : Spans(layout)) {
+    const at::Tensor source = View(rows, span);
+    const at::Tensor target = View(shifted, span);
+    const int64_t moved = span.length - 1;
+    const at::Tensor later = target.narrow(-1, 0, group);
+    later.narrow(1, 1, moved).copy_(source.narrow(-1, 0, group).narrow(1, 0, moved));
+    later.select(1, 0).zero_();
+    if (causal) continue;
+    const at::Tensor earlier = target.narrow(-1, 2 * group, group);
+    earlier.narrow(1, 0, moved).copy_(source.narrow(-1, 2 * group, group).narrow(1, 1, moved));
+    earlier.select(1, moved).zero_();
+  }
+  return shifted;
+}
+
+}  // namespace linserve

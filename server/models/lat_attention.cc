@@ -1,0 +1,110 @@
+#include "models/lat_attention.h"
+
+#include "attention/aten.h"
+#include "attention/axial_fold.h"
+#include "attention/causal_linear_attention.h"
+#include "attention/linear_attention.h"
+#include "attention/local_attention.h"
+#include "attention/positions.h"
+
+namespace linserve {
+
+LatAttention::LatAttention(const LatAttentionOptions& options)
+    : options_(options),
+      to_q_(options.dim, options.heads * options.dim_head, /*biased=*/false),
+      to_k_(options.dim, options.heads * options.dim_head, /*biased=*/false),
+      to_v_(options.dim, options.heads * options.dim_head, /*biased=*/false),
+      to_out_(options.heads * options.dim_head, options.dim) {}
+
+void LatAttention::Declare(const Scope& scope) {
+  to_q_.Declare(scope / "to_q");
+  to_k_.Declare(scope / "to_k");
+  to_v_.Declare(scope / "to_v");
+  to_out_.Declare(scope / "to_out");
+}
+
+at::Tensor LatAttention::Forward(const at::Tensor& x, const AxisLayout& layout,
+                                 const at::Tensor& source, const MaskedLayout& source_layout,
+                                 const at::Tensor& rotary) const {
+  at::Tensor queries = to_q_(x);
+  at::Tensor keys = to_k_(source);
+  const at::Tensor values = to_v_(source);
+  if (rotary.defined()) {
+    Rotate(queries, layout, options_.heads, rotary);
+    Rotate(keys, source_layout.layout, options_.heads, rotary);
+  }
+  // Padded rows that no sequence owns stay zero: nothing reads them, but they must be finite.
+  at::Tensor attended =
+      layout.padded_length > 0 ? at::zeros_like(queries) : at::empty_like(queries);
+  const SpanPairs spans = Spans(layout, source_layout.layout);
+  for (size_t i = 0; i < spans.first.size(); ++i) {
+    const Span& own = spans.first[i];
+    const Span& other = spans.second[i];
+    at::Tensor mask;
+    if (source_layout.mask.defined()) mask = View(source_layout.mask, other);
+    const Sequences sequences{View(queries, own), View(keys, other), View(values, other), mask,
+                              View(attended, own)};
+    if (options_.axial_width > 0) {
+      AttendAxially(sequences);
+    } else {
+      Attend(sequences);
+    }
+  }
+  return to_out_(attended);
+}
+
+void LatAttention::Attend(const Sequences& sequences) const {
+  const auto split = [&](const at::Tensor& rows) {
+    return rows.unflatten(-1, {options_.heads, options_.dim_head}).transpose(-3, -2);
+  };
+  const Sequences all{split(sequences.queries), split(sequences.keys), split(sequences.values),
+                      sequences.mask.defined() ? sequences.mask.unsqueeze(-2) : at::Tensor(),
+                      split(sequences.out)};
+  const auto heads = [&](int64_t first, int64_t count) {
+    const auto part = [&](const at::Tensor& x) { return x.narrow(-3, first, count); };
+    return Sequences{part(all.queries), part(all.keys), part(all.values), all.mask, part(all.out)};
+  };
+  const int64_t local = options_.local_heads;
+  if (local > 0) {
+    const Sequences few = heads(0, local);
+    LocalAttention(few.queries, few.keys, few.values, few.mask, options_.window, options_.causal,
+                   few.out);
+  }
+  if (local < options_.heads) AttendGlobally(heads(local, options_.heads - local));
+}
+
+void LatAttention::AttendGlobally(const Sequences& heads) const {
+  if (options_.causal) {
+    CausalState state;
+    CausalLinearAttention(heads.queries, heads.keys, heads.values, heads.mask, options_.bucket,
+                          state, heads.out);
+  } else {
+    LinearAttention(heads.queries, heads.keys, heads.values, heads.mask, heads.out);
+  }
+}
+
+void LatAttention::AttendAxially(const Sequences& sequences) const {
+  for (const AxialColumns& columns : ColumnsOf(sequences.queries.size(1), options_.axial_width)) {
+    const auto fold = [&](const at::Tensor& x) { return Fold(x, options_.axial_width, columns); };
+    Attend({fold(sequences.queries), fold(sequences.keys), fold(sequences.values),
+            sequences.mask.defined() ? fold(sequences.mask) : at::Tensor(), fold(sequences.out)});
+  }
+}
+
+double LatAttention::Flops(int64_t queries, int64_t keys) const {
+  const int64_t local_width = options_.local_heads * options_.dim_head;
+  const int64_t global_width = options_.heads * options_.dim_head - local_width;
+  // The sums over the keys, Σ k vᵀ and, causal, Σ k; and what a query makes of them.
+  const int64_t per_row = 2 * global_width * (options_.dim_head + (options_.causal ? 1 : 0));
+  const int64_t per_query = to_q_.Flops() + to_out_.Flops() + per_row;
+  const int64_t per_key = to_k_.Flops() + to_v_.Flops() + per_row;
+  double flops = static_cast<double>(queries) * static_cast<double>(per_query) +
+                 static_cast<double>(keys) * static_cast<double>(per_key);
+  if (local_width > 0) {
+    flops += 4 * static_cast<double>(local_width) *
+             LocalAttentionPairs(queries, options_.window, options_.causal);
+  }
+  return flops;
+}
+
+}  // namespace linserve

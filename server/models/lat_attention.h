@@ -1,0 +1,59 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "attention/spans.h"
+#include "models/layers.h"
+
+namespace linserve {
+
+// Where the sequences of a tensor [rows, ...] lie, and which rows are attended to.
+struct MaskedLayout {
+  AxisLayout layout;
+  at::Tensor mask;  // BOOL [rows]; undefined: all
+};
+
+struct LatAttentionOptions {
+  int64_t dim = 0;
+  int64_t heads = 0;
+  int64_t dim_head = 0;
+  int64_t local_heads = 0;  // the first ones; the others attend globally
+  int64_t window = 0;       // of local heads
+  bool causal = false;
+  int64_t bucket = 1;       // of causal global heads
+  int64_t axial_width = 0;  // not 0: attention within the columns of a grid so wide
+};
+
+// linear_attention_transformer.SelfAttention: q, k, v without bias, some heads local and the others
+// with linear attention. Keys and values come of the rows themselves or of a context.
+class LatAttention {
+ public:
+  explicit LatAttention(const LatAttentionOptions& options);
+
+  void Declare(const Scope& scope);
+
+  // x [rows, dim], source [source rows, dim]; `rotary`: table of rotary positions for both, or
+  // undefined.
+  at::Tensor Forward(const at::Tensor& x, const AxisLayout& layout, const at::Tensor& source,
+                     const MaskedLayout& source_layout, const at::Tensor& rotary) const;
+
+  // Of one sequence of `queries` rows and `keys` source rows.
+  double Flops(int64_t queries, int64_t keys) const;
+
+ private:
+  // One span of sequences of equal length: [count, rows, heads · dim_head], mask [count, rows].
+  struct Sequences {
+    at::Tensor queries, keys, values, mask, out;
+  };
+
+  void Attend(const Sequences& sequences) const;
+  void AttendGlobally(const Sequences& heads) const;
+  void AttendAxially(const Sequences& sequences) const;
+
+  LatAttentionOptions options_;
+  Linear to_q_, to_k_, to_v_, to_out_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "models/lat_attention.h"
+#include "models/lat_options.h"
+
+namespace linserve {
+
+// linear_attention_transformer.Autopadder: pads each sequence to a multiple of rows with token 0 or
+// zeros, which are masked, and cuts them off the result. What ignores the mask sees those rows, and
+// on the left they move the tokens to later positions: trained models depend on it.
+struct Autopadder {
+  int64_t multiple = 1;  // at most 1: nothing is padded
+  bool left = false;
+  int64_t longest = 0;  // the network takes no more rows; 0: any number
+
+  // As the wrapper of `params` says; without one, nothing is padded.
+  static Autopadder From(Params& params, const LatOptions& options, int64_t longest);
+};
+
+// The sequences of a batch with the Autopadder's rows: each is padded by itself, whatever its
+// neighbours are.
+class Autopadded {
+ public:
+  Autopadded(const Autopadder& autopadder, const AxisLayout& layout);
+
+  // Rows as the network computes them; `rows` itself if nothing is padded.
+  at::Tensor Pad(const at::Tensor& rows) const;
+  // The same of their layout and of the caller's mask, which may be undefined.
+  MaskedLayout Pad(const at::Tensor& mask, const at::TensorOptions& options) const;
+  // Rows of the network as the batch is laid out.
+  at::Tensor Cut(const at::Tensor& rows) const;
+
+ private:
+  AxisLayout layout_;  // of the batch
+  bool padded_;
+  AxisLayout whole_;  // of the network: padding is part of each sequence
+  AxisLayout own_;    // where the batch's sequences lie in it
+};
+
+}  // namespace linserve

@@ -1,0 +1,160 @@
+#include "models/lat_encoder_decoder.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "attention/aten.h"
+#include "models/lat_language_model.h"
+
+namespace linserve {
+namespace {
+
+at::Tensor Optional(const TensorBatch& batch, const std::string& input) {
+  return batch.Has(input) ? batch[input] : at::Tensor();
+}
+
+// The encoder's layers, then the decoder's.
+class EncoderDecoderPass : public Pass {
+ public:
+  EncoderDecoderPass(const LatLanguageModel& encoder, const LatLanguageModel& decoder,
+                     const TensorBatch& batch)
+      : decoder_model_(decoder), ids_(batch["y"]) {
+    source_ = {ComputedLayout(batch.axes.at('n'), batch.padding), Optional(batch, "x_mask")};
+    target_ = {ComputedLayout(batch.axes.at('m'), batch.padding), Optional(batch, "y_mask")};
+    LatSequences sequences;
+    sequences.own = source_;
+    encoder_.emplace(encoder, batch["x"], std::move(sequences));
+  }
+
+  bool Step() override {
+    if (!decoder_) {
+      if (!encoder_->Step()) StartDecoder();
+      return true;
+    }
+    if (decoder_->Step()) return true;
+    embeddings_ = decoder_->TakeEmbeddings();
+    return false;
+  }
+
+  at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
+    const at::Tensor rows = embeddings_.narrow(0, begin, end - begin);
+    return name == "y" ? decoder_model_.Output(rows) : rows;
+  }
+
+ private:
+  void StartDecoder() {
+    LatSequences sequences;
+    sequences.own = target_;
+    sequences.context = encoder_->TakeEmbeddings();
+    sequences.context_layout = source_;
+    encoder_.reset();
+    decoder_.emplace(decoder_model_, ids_, std::move(sequences));
+  }
+
+  const LatLanguageModel& decoder_model_;
+  at::Tensor ids_;
+  MaskedLayout source_, target_;
+  std::optional<LatLanguageModel::Run> encoder_, decoder_;
+  at::Tensor embeddings_;
+};
+
+class EncoderDecoderNetwork : public Network {
+ public:
+  EncoderDecoderNetwork(const LatLanguageModelOptions& encoder,
+                        const LatLanguageModelOptions& decoder)
+      : encoder_(encoder), decoder_(decoder) {}
+
+  void Declare(const Scope& scope) override {
+    encoder_.Declare(scope / "encoder");
+    decoder_.Declare(scope / "decoder");
+  }
+
+  Signature signature() const override {
+    const Axis n = Axis::Ragged('n');
+    const Axis m = Axis::Ragged('m');
+    const LatLanguageModelOptions& source = encoder_.options();
+    const LatLanguageModelOptions& target = decoder_.options();
+    Signature signature;
+    signature.inputs = {
+        {.name = "x", .kind = InputKind::kToken, .axes = {n}, .vocabulary = source.num_tokens},
+        {.name = "x_mask", .kind = InputKind::kMask, .axes = {n}, .optional = true},
+        {.name = "y", .kind = InputKind::kToken, .axes = {m}, .vocabulary = target.num_tokens},
+        {.name = "y_mask", .kind = InputKind::kMask, .axes = {m}, .optional = true}};
+    signature.outputs = {{.name = "embeddings", .axes = {m, Axis::Fixed(target.emb_dim)}},
+                         {.name = "y", .axes = {m, Axis::Fixed(decoder_.output_width())}}};
+    int64_t longest = source.LongestInput();
+    if (const auto& context = target.stack.context_linformer_settings) {
+      longest = std::min(longest, context->seq_len);
+    }
+    signature.limits = {{'n', longest, ""}, {'m', target.LongestInput(), ""}};
+    return signature;
+  }
+
+  double Flops(int64_t length) const override {
+    return encoder_.Flops(length, length) + decoder_.Flops(length, length);
+  }
+
+  NetworkNotes Notes() const override {
+    NetworkNotes notes;
+    Add("encoder", encoder_, notes);
+    Add("decoder", decoder_, notes);
+    return notes;
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    return std::make_unique<EncoderDecoderPass>(encoder_, decoder_, batch);
+  }
+
+ private:
+  static void Add(const std::string& part, const LatLanguageModel& model, NetworkNotes& notes) {
+    const NetworkNotes own = model.options().stack.Notes();
+    for (const auto& [name, value] : own.facts) notes.facts.emplace_back(part + " " + name, value);
+    for (const auto& warning : own.warnings) notes.warnings.push_back(part + ": " + warning);
+  }
+
+  LatLanguageModel encoder_;
+  LatLanguageModel decoder_;
+};
+
+Params& Part(Params& params, const char* key) {
+  Params* part = params.Object(key);
+  if (part == nullptr) params.Fail(key, "the arguments of a LinearAttentionTransformerLM");
+  return *part;
+}
+
+// The flags that make the pair may be left out.
+LatLanguageModelOptions EncoderOptions(Params& params) {
+  const auto options =
+      LatLanguageModelOptions::From(params, {.dim_head = 64, .return_embeddings = true});
+  if (!options.return_embeddings) {
+    params.Fail("return_embeddings", "true: the decoder reads the encoder's embeddings");
+  }
+  if (options.stack.receives_context) {
+    params.Fail("receives_context", "false: nothing gives the encoder a context");
+  }
+  return options;
+}
+
+LatLanguageModelOptions DecoderOptions(Params& params, const LatLanguageModelOptions& encoder) {
+  const auto options =
+      LatLanguageModelOptions::From(params, {.dim_head = 64, .receives_context = true});
+  if (!options.stack.receives_context) {
+    params.Fail("receives_context", "true: the decoder reads the encoder's embeddings");
+  }
+  if (options.stack.dim != encoder.emb_dim) {
+    params.Fail("dim", "the encoder's dim = " + std::to_string(encoder.emb_dim));
+  }
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeLatEncoderDecoder(Params& params) {
+  const LatLanguageModelOptions encoder = EncoderOptions(Part(params, "encoder"));
+  const LatLanguageModelOptions decoder = DecoderOptions(Part(params, "decoder"), encoder);
+  return std::make_unique<EncoderDecoderNetwork>(encoder, decoder);
+}
+
+}  // namespace linserve

@@ -1,0 +1,109 @@
+#include "models/lat_language_model.h"
+
+#include <utility>
+
+#include "attention/aten.h"
+#include "attention/positions.h"
+
+namespace linserve {
+namespace {
+
+using Positions = LatLanguageModelOptions::Positions;
+
+constexpr double kBase = 10000;  // of the sinusoids
+
+}  // namespace
+
+LatLanguageModel::LatLanguageModel(const LatLanguageModelOptions& options, Autopadder autopadder)
+    : options_(options),
+      autopadder_(autopadder),
+      project_in_(options.emb_dim, options.stack.dim),
+      project_out_(options.stack.dim, options.emb_dim),
+      stack_(options.stack),
+      norm_(options.emb_dim),
+      out_(options.emb_dim, options.num_tokens) {}
+
+void LatLanguageModel::Declare(const Scope& scope) {
+  const int64_t width = options_.emb_dim;
+  const int64_t longest = options_.stack.max_seq_len;
+  const int64_t window = options_.stack.local_attn_window_size;
+  (scope / "token_emb").Declare("weight", token_emb_, {options_.num_tokens, width}, Init::kNormal);
+  const Scope positions = scope / "pos_emb";
+  switch (options_.positions) {
+    case Positions::kAxial: {
+      const std::vector<int64_t> coarse = {1, (longest + window - 1) / window, 1, width};
+      const std::vector<int64_t> fine = {1, 1, window, width};
+      positions.Declare("weights.0", coarse_, coarse, Init::kNormal);
+      positions.Declare("weights.1", fine_, fine, Init::kNormal);
+      // As axial-positional-embedding up to 0.2 named them.
+      positions.Declare("weights_0", coarse_, coarse, Init::kNormal);
+      positions.Declare("weights_1", fine_, fine, Init::kNormal);
+      break;
+    }
+    case Positions::kLearned:
+      (positions / "emb").Declare("weight", positions_, {longest, width}, Init::kNormal);
+      break;
+    case Positions::kRotary:
+      positions.DeclareBuffer("emb", positions_, Sinusoid(longest, width, kBase));
+      (scope / "layer_pos_emb")
+          .DeclareBuffer("emb", layer_rotary_, Sinusoid(longest, options_.stack.dim_head, kBase));
+      break;
+  }
+  const Scope transformer = scope / "transformer";
+  if (projects()) {
+    project_in_.Declare(transformer / "project_in");
+    stack_.Declare(transformer / "fn");
+    project_out_.Declare(transformer / "project_out");
+  } else {
+    stack_.Declare(transformer);
+  }
+  norm_.Declare(scope / "norm");
+  if (!options_.return_embeddings) out_.Declare(scope / "out");
+}
+
+int64_t LatLanguageModel::output_width() const {
+  return options_.return_embeddings ? options_.emb_dim : options_.num_tokens;
+}
+
+double LatLanguageModel::Flops(int64_t tokens, int64_t context_rows) const {
+  const int64_t projections = projects() ? project_in_.Flops() + project_out_.Flops() : 0;
+  const int64_t output = options_.return_embeddings ? 0 : out_.Flops();
+  return stack_.Flops(tokens, context_rows) +
+         static_cast<double>(projections + output) * static_cast<double>(tokens);
+}
+
+at::Tensor LatLanguageModel::Output(const at::Tensor& embeddings) const {
+  return options_.return_embeddings ? embeddings : out_(embeddings);
+}
+
+void LatLanguageModel::AddPositionsTo(at::Tensor& rows, const AxisLayout& layout) const {
+  if (options_.positions == Positions::kAxial) {
+    const int64_t width = options_.emb_dim;
+    AddAxialPositions(rows, layout, coarse_.view({-1, width}), fine_.view({-1, width}));
+  } else {
+    AddPositions(rows, layout, positions_);
+  }
+}
+
+LatStack::Run LatLanguageModel::Start(const at::Tensor& ids, LatSequences sequences,
+                                      const Autopadded& autopadded) const {
+  sequences.own = autopadded.Pad(sequences.own.mask, ids.options());
+  sequences.rotary = layer_rotary_;
+  at::Tensor rows = at::embedding(token_emb_, autopadded.Pad(ids));
+  AddPositionsTo(rows, sequences.own.layout);
+  if (projects()) rows = project_in_(rows);
+  return LatStack::Run(stack_, std::move(rows), std::move(sequences));
+}
+
+LatLanguageModel::Run::Run(const LatLanguageModel& model, const at::Tensor& ids,
+                           LatSequences sequences)
+    : model_(model),
+      autopadded_(model.autopadder_, sequences.own.layout),
+      run_(model.Start(ids, std::move(sequences), autopadded_)) {}
+
+at::Tensor LatLanguageModel::Run::TakeEmbeddings() {
+  const at::Tensor rows = autopadded_.Cut(run_.Take());
+  return model_.norm_(model_.projects() ? model_.project_out_(rows) : rows);
+}
+
+}  // namespace linserve

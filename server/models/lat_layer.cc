@@ -1,0 +1,115 @@
+#include "models/lat_layer.h"
+
+#include "attention/aten.h"
+#include "attention/token_shift.h"
+
+namespace linserve {
+namespace {
+
+// The package's wrappers around a module (norm, shift, chunks, fold) each add an "fn" to its name.
+Scope Wrapped(Scope scope, int wrappers) {
+  for (int i = 0; i < wrappers; ++i) scope = scope / "fn";
+  return scope;
+}
+
+LinformerSelfAttention MakeLinformer(const LatOptions& options,
+                                     const LatOptions::LinformerSettings& settings) {
+  LinformerAttentionOptions attention;
+  attention.dim = options.dim;
+  attention.seq_len = settings.seq_len;
+  attention.k = settings.k;
+  attention.heads = options.heads;
+  attention.dim_head = options.dim_head;
+  return LinformerSelfAttention(attention);
+}
+
+}  // namespace
+
+LatLayer::Attention LatLayer::MakeAttention(const LatOptions& options, Kind kind, int64_t step) {
+  const auto& linformer =
+      kind == Kind::kMain ? options.linformer_settings : options.context_linformer_settings;
+  if (linformer && kind != Kind::kAxial) return MakeLinformer(options, *linformer);
+  LatAttentionOptions attention;
+  attention.dim = options.dim;
+  attention.heads = options.heads;
+  attention.dim_head = options.dim_head;
+  attention.causal = options.causal && kind != Kind::kContext;
+  if (kind == Kind::kMain) {
+    attention.local_heads = options.n_local_attn_heads[static_cast<size_t>(step)];
+    attention.window = options.local_attn_window_size;
+    attention.bucket = std::max<int64_t>(1, options.blindspot_size);  // the package takes 0 for 1
+  } else if (kind == Kind::kAxial) {
+    // The package passes on neither dim_head nor the blind spot.
+    attention.dim_head = options.dim / options.heads;
+    attention.axial_width = options.local_attn_window_size;
+  }
+  return LatAttention(attention);
+}
+
+LatLayer::FeedForwardOrMemory LatLayer::MakeFeedForward(const LatOptions& options, Kind kind,
+                                                        int64_t step) {
+  const bool main = kind == Kind::kMain;
+  if (main && options.pkm_layers.contains(step + 1)) return ProductKeyMemory(options.dim);
+  // The package gives ff_glu to all but the main layers.
+  return FeedForward(options.dim, 4 * options.dim, options.dim, Activation::kGelu,
+                     /*gated=*/options.ff_glu && !main);
+}
+
+LatLayer::LatLayer(const LatOptions& options, Kind kind, int64_t step)
+    : kind_(kind),
+      shifted_(options.shift_tokens && kind == Kind::kMain),
+      causal_(options.causal),
+      attention_norm_(options.dim),
+      attention_(MakeAttention(options, kind, step)),
+      feed_forward_norm_(options.dim),
+      feed_forward_(MakeFeedForward(options, kind, step)) {}
+
+void LatLayer::Declare(const Scope& attention, const Scope& feed_forward) {
+  const int shift = shifted_ ? 1 : 0;
+  const int fold = kind_ == Kind::kAxial ? 1 : 0;
+  const int chunk = std::holds_alternative<FeedForward>(feed_forward_) ? 1 : 0;
+  std::visit([&](auto& module) { module.Declare(Wrapped(attention, 1 + shift + fold)); },
+             attention_);
+  attention_norm_.Declare(attention / "norm");
+  std::visit([&](auto& module) { module.Declare(Wrapped(feed_forward, 1 + shift + chunk)); },
+             feed_forward_);
+  feed_forward_norm_.Declare(feed_forward / "norm");
+}
+
+void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequences,
+                            at::Tensor& target) const {
+  at::Tensor x = attention_norm_(source);
+  if (shifted_) x = ShiftTokens(x, sequences.own.layout, causal_);
+  const bool context = kind_ == Kind::kContext;
+  const at::Tensor& keys = context ? sequences.context : x;
+  const MaskedLayout& layout = context ? sequences.context_layout : sequences.own;
+  if (const auto* linformer = std::get_if<LinformerSelfAttention>(&attention_)) {
+    target.add_(linformer->Forward(x, sequences.own.layout, keys, layout.layout));
+  } else {
+    target.add_(std::get<LatAttention>(attention_)
+                    .Forward(x, sequences.own.layout, keys, layout,
+                             context ? at::Tensor() : sequences.rotary));
+  }
+}
+
+void LatLayer::AddFeedForward(const at::Tensor& source, const LatSequences& sequences,
+                              at::Tensor& target) const {
+  const auto apply = [&](const at::Tensor& rows) {
+    return std::visit([&](const auto& module) { return module(rows); }, feed_forward_);
+  };
+  if (shifted_) {
+    const at::Tensor x = ShiftTokens(feed_forward_norm_(source), sequences.own.layout, causal_);
+    return AddByRows(target, x, apply);
+  }
+  AddByRows(target, source,
+            [&](const at::Tensor& rows) { return apply(feed_forward_norm_(rows)); });
+}
+
+double LatLayer::Flops(int64_t rows, int64_t context_rows) const {
+  const int64_t keys = kind_ == Kind::kContext ? context_rows : rows;
+  const auto per_row = std::visit([](const auto& module) { return module.Flops(); }, feed_forward_);
+  return std::visit([&](const auto& module) { return module.Flops(rows, keys); }, attention_) +
+         static_cast<double>(per_row) * static_cast<double>(rows);
+}
+
+}  // namespace linserve

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "models/network.h"
+#include "models/params.h"
+
+namespace linserve {
+
+// What absent arguments mean, where that is not the same for all.
+struct LatDefaults {
+  std::optional<int64_t> dim_head;  // nullopt: dim / heads
+  bool receives_context = false;
+  bool return_embeddings = false;
+};
+
+// The constructor arguments of linear_attention_transformer.LinearAttentionTransformer 0.19.1,
+// under the package's own names.
+struct LatOptions {
+  struct LinformerSettings {
+    int64_t seq_len;
+    int64_t k;
+  };
+
+  int64_t dim = 0;
+  int64_t depth = 0;
+  int64_t max_seq_len = 0;
+  int64_t heads = 8;
+  int64_t dim_head = 0;
+  bool causal = false;
+  int64_t blindspot_size = 1;
+  std::vector<int64_t> n_local_attn_heads;  // of each main layer
+  int64_t local_attn_window_size = 128;
+  bool reversible = false;
+  bool ff_glu = false;
+  bool receives_context = false;
+  bool attend_axially = false;
+  bool shift_tokens = false;
+  std::optional<LinformerSettings> linformer_settings;
+  std::optional<LinformerSettings> context_linformer_settings;
+  std::set<int64_t> pkm_layers;  // counted from 1
+
+  bool has_local_heads() const;
+
+  // Throws ConfigError for arguments that the package cannot build.
+  static LatOptions From(Params& params, const LatDefaults& defaults = {});
+
+  // Facts and warnings for `linserve inspect`.
+  NetworkNotes Notes() const;
+};
+
+// Of LinearAttentionTransformerLM.
+struct LatLanguageModelOptions {
+  enum class Positions : uint8_t { kAxial, kLearned, kRotary };
+
+  LatOptions stack;
+  int64_t num_tokens = 0;
+  int64_t emb_dim = 0;
+  bool return_embeddings = false;
+  Positions positions = Positions::kAxial;
+
+  static LatLanguageModelOptions From(Params& params,
+                                      const LatDefaults& defaults = {.dim_head = 64});
+
+  // Rows that the tables of positions and Linformer's projections have.
+  int64_t LongestInput() const;
+};
+
+}  // namespace linserve

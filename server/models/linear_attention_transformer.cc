@@ -1,0 +1,194 @@
+#include "models/linear_attention_transformer.h"
+
+#include <utility>
+
+#include "attention/aten.h"
+#include "models/lat_autopadder.h"
+#include "models/lat_language_model.h"
+#include "models/lat_stack.h"
+
+namespace linserve {
+namespace {
+
+at::Tensor Optional(const TensorBatch& batch, const std::string& input) {
+  return batch.Has(input) ? batch[input] : at::Tensor();
+}
+
+// What all layers read of a batch.
+LatSequences SequencesOf(const TensorBatch& batch, bool receives_context) {
+  LatSequences sequences;
+  sequences.own = {ComputedLayout(batch.axes.at('n'), batch.padding),
+                   Optional(batch, "input_mask")};
+  if (receives_context) {
+    sequences.context = batch["context"];
+    sequences.context_layout = {ComputedLayout(batch.axes.at('m'), batch.padding),
+                                Optional(batch, "context_mask")};
+  }
+  return sequences;
+}
+
+// Inputs and limits beside x.
+void AddInputs(const LatOptions& options, Signature& signature) {
+  const Axis context_length = Axis::Ragged('m');
+  signature.inputs.push_back({.name = "input_mask",
+                              .kind = InputKind::kMask,
+                              .axes = {Axis::Ragged('n')},
+                              .optional = true});
+  signature.inputs.push_back({.name = "context",
+                              .axes = {context_length, Axis::Fixed(options.dim)},
+                              .optional = !options.receives_context});
+  signature.inputs.push_back({.name = "context_mask",
+                              .kind = InputKind::kMask,
+                              .axes = {context_length},
+                              .optional = true});
+  if (options.receives_context && options.context_linformer_settings) {
+    signature.limits.push_back({'m', options.context_linformer_settings->seq_len, ""});
+  }
+}
+
+// ---- LinearAttentionTransformer
+
+// Rows that Linformer's projections have; 0: any number.
+int64_t LongestInput(const LatOptions& options) {
+  return options.linformer_settings ? options.max_seq_len : 0;
+}
+
+class StackPass : public Pass {
+ public:
+  StackPass(const LatStack& stack, const Autopadder& autopadder, const at::Tensor& x,
+            LatSequences sequences)
+      : autopadded_(autopadder, sequences.own.layout),
+        run_(stack, Rows(x), Padded(x, std::move(sequences))) {}
+
+  bool Step() override {
+    if (run_.Step()) return true;
+    rows_ = autopadded_.Cut(run_.Take());
+    return false;
+  }
+
+  at::Tensor Output(const std::string&, int64_t begin, int64_t end) override {
+    return rows_.narrow(0, begin, end - begin);
+  }
+
+ private:
+  // The stack works in place, and the batch's rows belong to the caller.
+  at::Tensor Rows(const at::Tensor& x) const {
+    at::Tensor rows = autopadded_.Pad(x);
+    return rows.is_same(x) ? x.clone() : rows;
+  }
+
+  LatSequences Padded(const at::Tensor& x, LatSequences sequences) const {
+    sequences.own = autopadded_.Pad(sequences.own.mask, x.options());
+    return sequences;
+  }
+
+  Autopadded autopadded_;
+  LatStack::Run run_;
+  at::Tensor rows_;
+};
+
+class StackNetwork : public Network {
+ public:
+  StackNetwork(const LatOptions& options, Autopadder autopadder)
+      : options_(options), autopadder_(autopadder), stack_(options) {}
+
+  void Declare(const Scope& scope) override { stack_.Declare(scope); }
+
+  Signature signature() const override {
+    const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(options_.dim)};
+    Signature signature;
+    signature.inputs = {{.name = "x", .axes = rows}};
+    signature.outputs = {{.name = "y", .axes = rows}};
+    if (LongestInput(options_) > 0) signature.limits = {{'n', LongestInput(options_), ""}};
+    AddInputs(options_, signature);
+    return signature;
+  }
+
+  double Flops(int64_t length) const override { return stack_.Flops(length, length); }
+  NetworkNotes Notes() const override { return options_.Notes(); }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    return std::make_unique<StackPass>(stack_, autopadder_, batch["x"],
+                                       SequencesOf(batch, options_.receives_context));
+  }
+
+ private:
+  LatOptions options_;
+  Autopadder autopadder_;
+  LatStack stack_;
+};
+
+// ---- LinearAttentionTransformerLM
+
+class LanguageModelPass : public Pass {
+ public:
+  LanguageModelPass(const LatLanguageModel& model, const at::Tensor& ids, LatSequences sequences)
+      : model_(model), run_(model, ids, std::move(sequences)) {}
+
+  bool Step() override {
+    if (run_.Step()) return true;
+    embeddings_ = run_.TakeEmbeddings();
+    return false;
+  }
+
+  at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
+    const at::Tensor rows = embeddings_.narrow(0, begin, end - begin);
+    return name == "y" ? model_.Output(rows) : rows;
+  }
+
+ private:
+  const LatLanguageModel& model_;
+  LatLanguageModel::Run run_;
+  at::Tensor embeddings_;
+};
+
+class LanguageModelNetwork : public Network {
+ public:
+  LanguageModelNetwork(const LatLanguageModelOptions& options, Autopadder autopadder)
+      : options_(options), model_(options, autopadder) {}
+
+  void Declare(const Scope& scope) override { model_.Declare(scope); }
+
+  Signature signature() const override {
+    const Axis length = Axis::Ragged('n');
+    Signature signature;
+    signature.inputs = {{.name = "x",
+                         .kind = InputKind::kToken,
+                         .axes = {length},
+                         .vocabulary = options_.num_tokens}};
+    signature.outputs = {{.name = "embeddings", .axes = {length, Axis::Fixed(options_.emb_dim)}},
+                         {.name = "y", .axes = {length, Axis::Fixed(model_.output_width())}}};
+    signature.limits = {{'n', options_.LongestInput(), ""}};
+    AddInputs(options_.stack, signature);
+    return signature;
+  }
+
+  double Flops(int64_t length) const override { return model_.Flops(length, length); }
+  NetworkNotes Notes() const override { return options_.stack.Notes(); }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
+    return std::make_unique<LanguageModelPass>(model_, batch["x"],
+                                               SequencesOf(batch, options_.stack.receives_context));
+  }
+
+ private:
+  LatLanguageModelOptions options_;
+  LatLanguageModel model_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> MakeLinearAttentionTransformer(Params& params) {
+  const LatOptions options = LatOptions::From(params);
+  params.Ignore("bucket_size");  // the package never reads it
+  return std::make_unique<StackNetwork>(options,
+                                        Autopadder::From(params, options, LongestInput(options)));
+}
+
+std::unique_ptr<Network> MakeLinearAttentionTransformerLM(Params& params) {
+  const auto options = LatLanguageModelOptions::From(params);
+  return std::make_unique<LanguageModelNetwork>(
+      options, Autopadder::From(params, options.stack, options.LongestInput()));
+}
+
+}  // namespace linserve

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "models/network.h"
+#include "models/params.h"
+
+namespace linserve {
+
+// Two classes of the PyPI package `linear-attention-transformer` 0.19.1, with every constructor
+// argument (lat_options.h) and the wrapper Autopadder. Both take input_mask [n], and context [m,
+// dim] with context_mask [m], which are read if receives_context is set and ignored, as in the
+// package, if it is not.
+
+// LinearAttentionTransformer: x [n, dim] -> y [n, dim].
+std::unique_ptr<Network> MakeLinearAttentionTransformer(Params& params);
+
+// LinearAttentionTransformerLM: x [n] token ids -> embeddings [n, emb_dim] (before the output
+// layer) and y [n, num_tokens] (logits; with return_embeddings the embeddings).
+std::unique_ptr<Network> MakeLinearAttentionTransformerLM(Params& params);
+
+}  // namespace linserve
