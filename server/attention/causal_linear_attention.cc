@@ -91,7 +91,7 @@ struct Group {
 class CausalPass {
  public:
   CausalPass(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-             const at::Tensor& mask, int64_t bucket, CausalState& state, at::Tensor& out)
+             const at::Tensor& mask, int64_t bucket, CausalState& state, const at::Tensor& out)
       : queries_(queries),
         keys_(keys),
         values_(values),
@@ -128,7 +128,7 @@ class CausalPass {
   }
 
   at::Tensor Keys(const Group& group) const {
-    const at::Tensor keys = Part(keys_, group).to(type_);
+    at::Tensor keys = Part(keys_, group).to(type_);
     if (!mask_.defined()) return keys;
     const at::Tensor hidden = Part(mask_.unsqueeze(-1), group).logical_not();
     return keys.masked_fill(hidden, std::numeric_limits<float>::lowest());
@@ -140,7 +140,7 @@ class CausalPass {
   const at::Tensor& mask_;
   int64_t bucket_;
   CausalState& state_;
-  at::Tensor& out_;
+  const at::Tensor& out_;
   at::ScalarType type_;
 };
 
@@ -148,7 +148,7 @@ class CausalPass {
 
 void CausalLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
                            const at::Tensor& values, const at::Tensor& mask, int64_t bucket,
-                           CausalState& state, at::Tensor out) {
+                           CausalState& state, const at::Tensor& out) {
   const int64_t rows = keys.size(-2);
   const int64_t heads = keys.numel() / (rows * keys.size(-1));
   // A chunk holds whole buckets, so that what lies before it lies before all of its rows' buckets.

@@ -21,7 +21,7 @@ void ForPieces(const at::Tensor& x, const std::function<void(int64_t, int64_t)>&
 // Rows of x in F32, with `hidden_value` where the mask is false.
 at::Tensor Masked(const at::Tensor& x, const at::Tensor& mask, double hidden_value, int64_t row,
                   int64_t count) {
-  const at::Tensor rows = x.narrow(-2, row, count).to(at::kFloat);
+  at::Tensor rows = x.narrow(-2, row, count).to(at::kFloat);
   if (!mask.defined()) return rows;
   return rows.masked_fill(mask.narrow(-1, row, count).logical_not().unsqueeze(-1), hidden_value);
 }
@@ -51,7 +51,7 @@ at::Tensor Context(const at::Tensor& keys, const at::Tensor& values, const at::T
 }  // namespace
 
 void LinearAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                     const at::Tensor& mask, at::Tensor out) {
+                     const at::Tensor& mask, const at::Tensor& out) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(queries.size(-1)));
   const at::Tensor context = Context(keys, values, mask).mul_(scale);
   ForPieces(queries, [&](int64_t row, int64_t count) {

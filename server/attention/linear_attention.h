@@ -9,11 +9,12 @@ namespace linserve {
 // ρ is the softmax over the features of a query, κ the softmax over the length m of each feature of
 // the keys. Keys whose mask is false count as the lowest number before κ, their values as 0; if all
 // are masked, the result is 0.
-// queries and out [..., n, dim_head], keys and values [..., m, dim_head], mask [..., m] as far as
-// it broadcasts, undefined for none. Any strides; sums and softmaxes in F32. O((n + m) · dim_head²)
-// a head, scratch bounded for any length. Source: Shen et al. 2018 (arXiv:1812.01243), as
-// linear-attention-transformer 0.19.1 has it (linear_attn).
+// queries and `out`, which is written, [..., n, dim_head]; keys and values [..., m, dim_head]; mask
+// [..., m] as far as it broadcasts, undefined for none. Any strides; sums and softmaxes in F32.
+// O((n + m) · dim_head²) a head, scratch bounded for any length.
+// Source: Shen et al. 2018 (arXiv:1812.01243), as linear-attention-transformer 0.19.1 has it
+// (linear_attn).
 void LinearAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                     const at::Tensor& mask, at::Tensor out);
+                     const at::Tensor& mask, const at::Tensor& out);
 
 }  // namespace linserve

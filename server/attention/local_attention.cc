@@ -74,7 +74,7 @@ class WindowAttention {
 }  // namespace
 
 void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                    const at::Tensor& mask, int64_t window, bool causal, at::Tensor out) {
+                    const at::Tensor& mask, int64_t window, bool causal, const at::Tensor& out) {
   const int64_t length = queries.size(-2);
   window = std::min(window, length);  // one window sees all there is, however long it is
   const int64_t slots = (causal ? 2 : 3) * window;

@@ -126,8 +126,7 @@ Params& Part(Params& params, const char* key) {
 
 // The flags that make the pair may be left out.
 LatLanguageModelOptions EncoderOptions(Params& params) {
-  const auto options =
-      LatLanguageModelOptions::From(params, {.dim_head = 64, .return_embeddings = true});
+  auto options = LatLanguageModelOptions::From(params, {.dim_head = 64, .return_embeddings = true});
   if (!options.return_embeddings) {
     params.Fail("return_embeddings", "true: the decoder reads the encoder's embeddings");
   }
@@ -138,8 +137,7 @@ LatLanguageModelOptions EncoderOptions(Params& params) {
 }
 
 LatLanguageModelOptions DecoderOptions(Params& params, const LatLanguageModelOptions& encoder) {
-  const auto options =
-      LatLanguageModelOptions::From(params, {.dim_head = 64, .receives_context = true});
+  auto options = LatLanguageModelOptions::From(params, {.dim_head = 64, .receives_context = true});
   if (!options.stack.receives_context) {
     params.Fail("receives_context", "true: the decoder reads the encoder's embeddings");
   }

@@ -1,0 +1,116 @@
+#include "models/lat_fixture.h"
+
+namespace linserve {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+constexpr int64_t kLongest = 40;  // not one of the default buckets
+constexpr int64_t kDim = 12;
+
+// Arguments beside those of all cases.
+struct LatCase {
+  std::string name;
+  bool language_model;
+  std::string arguments;
+  std::string wrapper = "null";
+  int mixes = 50;
+
+  bool Contains(const std::string& text) const { return arguments.find(text) != std::string::npos; }
+};
+
+void PrintTo(const LatCase& lat, std::ostream* out) { *out << lat.name; }
+
+const std::vector<LatCase>& Cases() {
+  static const std::vector<LatCase> cases = {
+      {"Plain", false, ""},
+      {"Reversible", false, R"("reversible": true, "dim_head": 5)"},
+      {"Causal", false, R"("causal": true)"},
+      {"BlindSpot", false, R"("causal": true, "blindspot_size": 6)"},
+      {"Local", false, R"("n_local_attn_heads": [1, 3])"},
+      {"LocalCausal", false, R"("n_local_attn_heads": 2, "causal": true, "blindspot_size": 3)"},
+      {"Axial", false, R"("attend_axially": true, "ff_glu": true)"},
+      {"AxialCausal", false, R"("attend_axially": true, "causal": true, "reversible": true)"},
+      {"Shift", false, R"("shift_tokens": true, "n_local_attn_heads": 1)"},
+      {"ShiftCausal", false, R"("shift_tokens": true, "causal": true, "ff_chunks": 2)"},
+      {"Linformer", false, R"("linformer_settings": {"k": 50})"},
+      {"Context", false, R"("receives_context": true, "ff_glu": true, "causal": true)"},
+      {"ContextLinformer", false,
+       R"("receives_context": true, "context_linformer_settings": {"seq_len": 20, "k": 7},
+          "linformer_settings": {"k": 6}, "reversible": true)"},
+      {"Memory", false, R"("pkm_layers": 2, "shift_tokens": true)", "null", 5},
+      {"PadRight", false, R"("shift_tokens": true, "n_local_attn_heads": 1)", kPadRight},
+      {"PadRightLinformer", false, R"("linformer_settings": {"k": 6}, "n_local_attn_heads": 1)",
+       kPadRight},
+      {"PadLeftCausal", false, R"("causal": true, "blindspot_size": 6, "n_local_attn_heads": 1)",
+       kPadLeft},
+      {"LanguageModel", true, ""},
+      {"Learned", true, R"("use_axial_pos_emb": false, "emb_dim": 8)"},
+      {"Rotary", true, R"("use_rotary_emb": true, "causal": true, "n_local_attn_heads": 1)"},
+      {"Decoder", true,
+       R"("causal": true, "reversible": true, "receives_context": true, "n_local_attn_heads": 2,
+          "use_rotary_emb": true)"},
+      {"Embeddings", true, R"("return_embeddings": true, "attend_axially": true)"},
+      {"LanguageModelPadLeft", true, R"("n_local_attn_heads": 1, "shift_tokens": true)", kPadLeft},
+      {"RotaryPadRight", true, R"("use_rotary_emb": true, "n_local_attn_heads": 2)", kPadRight},
+  };
+  return cases;
+}
+
+class LatPaddingTest : public LatFixture, public testing::WithParamInterface<LatCase> {
+ protected:
+  std::unique_ptr<Model> MakeCase() {
+    const LatCase& lat = GetParam();
+    std::string params = R"({"dim": 12, "depth": 2, "max_seq_len": 40, "heads": 3,
+                             "local_attn_window_size": 8)";
+    if (lat.language_model) params += R"(, "num_tokens": 30, "dim_head": 4)";
+    if (!lat.arguments.empty()) params += ", " + lat.arguments;
+    return Make(lat.language_model ? kLatLanguageModel : kLatStack, params + "}", lat.wrapper);
+  }
+
+  Item RandomItem(int64_t length, bool masked) {
+    const LatCase& lat = GetParam();
+    Item item = lat.language_model ? Tokens(length, kVocabulary) : Floats(length, kDim);
+    item.options.outputs = {"y"};
+    if (masked) item.inputs["input_mask"] = Mask(length);
+    if (!lat.Contains("receives_context")) return item;
+    const int64_t context = Any(1, 20);
+    item.inputs["context"] = RandomFloats({context, kDim});
+    if (masked) item.inputs["context_mask"] = Mask(context);
+    return item;
+  }
+
+  // With those that are easily got wrong among them.
+  std::vector<int64_t> Lengths(int mix) {
+    if (mix == 0) return {1};
+    if (mix == 1) return {kLongest, 1, kLongest};
+    if (mix == 2) return std::vector<int64_t>(16, 1);
+    if (mix == 3) return {8, 16, 9, 7, 24, 24, 24};
+    std::vector<int64_t> lengths(static_cast<size_t>(Any(1, 6)));
+    for (int64_t& length : lengths) length = Any(1, kLongest);
+    return lengths;
+  }
+};
+
+TEST_P(LatPaddingTest, ASequenceComesOutAsIfItWereAloneInEveryMode) {
+  const auto model = MakeCase();
+  ASSERT_NE(model, nullptr);
+  for (int mix = 0; mix < GetParam().mixes; ++mix) {
+    std::vector<Item> items;
+    for (int64_t length : Lengths(mix)) items.push_back(RandomItem(length, mix % 2 == 1));
+    std::vector<TensorMap> alone;
+    for (const Item& item : items) alone.push_back(Compute(*model, {item})[0]);
+    for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed}) {
+      const auto together = Compute(*model, items, padding);
+      for (size_t i = 0; i < items.size(); ++i) {
+        ASSERT_LT(LargestDifference(together[i], alone[i]), kTolerance)
+            << Name(padding) << ", mix " << mix << ", sequence " << i;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LatPaddingTest, testing::ValuesIn(Cases()),
+                         [](const auto& lat) { return lat.param.name; });
+
+}  // namespace
+}  // namespace linserve
