@@ -49,12 +49,11 @@ class LayerPass : public Pass {
   at::Tensor result_;
 };
 
-// The layers are length first, as in DETR, but for their masks.
-InputSpec LayerRows(const char* name, const std::vector<Axis>& rows, bool optional) {
-  return {.name = name, .axes = rows, .optional = optional, .batch_axis = BatchAxis::kSecond};
+InputSpec Rows(const char* name, const std::vector<Axis>& rows, bool optional) {
+  return {.name = name, .axes = rows, .optional = optional};
 }
 
-InputSpec LayerMask(const char* name, Axis length) {
+InputSpec Mask(const char* name, Axis length) {
   return {.name = name, .kind = InputKind::kMask, .axes = {length}, .optional = true};
 }
 
@@ -67,10 +66,10 @@ class EncoderLayerNetwork : public Network {
   Signature signature() const override {
     const std::vector<Axis> rows = {Source(), Axis::Fixed(options_.d_model)};
     Signature signature;
-    signature.inputs = {LayerRows("src", rows, /*optional=*/false),
-                        LayerMask("src_key_padding_mask", Source()),
-                        LayerRows("pos", rows, /*optional=*/true)};
-    signature.outputs = {{.name = "y", .axes = rows, .batch_axis = BatchAxis::kSecond}};
+    signature.inputs = {Rows("src", rows, /*optional=*/false),
+                        Mask("src_key_padding_mask", Source()),
+                        Rows("pos", rows, /*optional=*/true)};
+    signature.outputs = {{.name = "y", .axes = rows}};
     AddLimits(options_, /*decodes=*/false, signature);
     return signature;
   }
@@ -101,13 +100,11 @@ class DecoderLayerNetwork : public Network {
     const std::vector<Axis> rows = {Source(), Axis::Fixed(options_.d_model)};
     const std::vector<Axis> queries = {Queries(), Axis::Fixed(options_.d_model)};
     Signature signature;
-    signature.inputs = {LayerRows("tgt", queries, /*optional=*/false),
-                        LayerRows("memory", rows, /*optional=*/false),
-                        LayerMask("tgt_key_padding_mask", Queries()),
-                        LayerMask("memory_key_padding_mask", Source()),
-                        LayerRows("pos", rows, /*optional=*/true),
-                        LayerRows("query_pos", queries, /*optional=*/true)};
-    signature.outputs = {{.name = "y", .axes = queries, .batch_axis = BatchAxis::kSecond}};
+    signature.inputs = {
+        Rows("tgt", queries, /*optional=*/false), Rows("memory", rows, /*optional=*/false),
+        Mask("tgt_key_padding_mask", Queries()),  Mask("memory_key_padding_mask", Source()),
+        Rows("pos", rows, /*optional=*/true),     Rows("query_pos", queries, /*optional=*/true)};
+    signature.outputs = {{.name = "y", .axes = queries}};
     AddLimits(options_, /*decodes=*/true, signature);
     return signature;
   }
@@ -189,16 +186,13 @@ Signature TransformerNetwork::signature() const {
   const Axis width = Axis::Fixed(options_.layer.d_model);
   const std::vector<Axis> rows = {Source(), width};
   Signature signature;
-  signature.inputs = {
-      {.name = "src", .axes = rows},
-      {.name = "mask", .kind = InputKind::kMask, .axes = {Source()}, .optional = true},
-      // A parameter of the detector: one for all images.
-      {.name = "query_embed", .axes = {Queries(), width}, .batch_axis = BatchAxis::kNone},
-      {.name = "pos_embed", .axes = rows}};
+  signature.inputs = {{.name = "src", .axes = rows},
+                      Mask("mask", Source()),
+                      {.name = "query_embed", .axes = {Queries(), width}},
+                      {.name = "pos_embed", .axes = rows}};
   OutputSpec hs = {.name = "hs", .axes = {Queries(), width}};
   if (options_.return_intermediate) {
     hs.axes.insert(hs.axes.begin(), Axis::Fixed(options_.decoder_layers));
-    hs.batch_axis = BatchAxis::kSecond;
   }
   signature.outputs = {hs, {.name = "memory", .axes = rows}};
   AddLimits(options_.layer, /*decodes=*/true, signature);

@@ -8,8 +8,9 @@
 namespace linserve {
 
 // Linear-DETR: DETR's transformer with LinearMultiheadAttention for its attention, of an image's
-// features as rows. seq_len is the number of source rows, num_queries that of object queries;
-// fewer will do, unless projection_layout is "package" (the default is "corrected").
+// features as rows, batch first as a whole and by layer. seq_len is the number of source rows,
+// num_queries that of object queries; fewer will do, unless projection_layout is "package" (the
+// default is "corrected").
 
 // src, pos_embed [n, d_model], query_embed [q, d_model] and optionally mask [n] (true: padding)
 // -> hs [q, d_model] (with return_intermediate_dec [layers, q, d_model]), memory [n, d_model].
