@@ -10,7 +10,7 @@ at::ScalarType SumType(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-void Store(at::Tensor target, const at::Tensor& result) {
+void Store(const at::Tensor& target, const at::Tensor& result) {
   constexpr double kLargestHalf = 65504;
   if (target.scalar_type() == at::kHalf && result.scalar_type() != at::kHalf) {
     target.copy_(result.clamp(-kLargestHalf, kLargestHalf));

@@ -16,7 +16,7 @@ namespace linserve {
 at::ScalarType SumType(const at::Tensor& tensor);
 
 // target = result. What F16 cannot hold becomes its largest number, not infinity.
-void Store(at::Tensor target, const at::Tensor& result);
+void Store(const at::Tensor& target, const at::Tensor& result);
 
 // Calls function(row, count) for all rows in turn, as many at once as scratch allows.
 template <typename Function>

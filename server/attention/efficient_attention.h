@@ -18,8 +18,8 @@ struct EfficientState {
 //   c_f = sum over visible j of exp(key_jf) value_j / sum over visible j of exp(key_jf)
 // so that with `causal` each query has its own c. query [..., n, d], key [..., m, d],
 // value [..., m, e] -> [..., n, e], summed in F32. A query that sees no key gives zeros.
-// O((n + m) · d · e), scratch bounded for any length. Exact for keys of any size; causal rows in
-// whose chunk the largest key grows by more than e^60 are computed in smaller chunks.
+// O((n + m) · d · e), scratch bounded for any length. Exact for keys of any size; where
+// within a chunk of causal rows the largest key grows by more than 60, it is cut into smaller ones.
 // Source: Shen et al. 2018 (arXiv:1812.01243).
 at::Tensor EfficientAttention(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, const Visible& visible);

@@ -51,9 +51,10 @@ class EncoderAttention {
   double Flops(int64_t length) const;
 
  private:
-  // Both overwrite their arguments.
+  // Overwrites the queries with the result.
   void AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const EncoderContext& context) const;
+  // Overwrites hidden keys and values.
   at::Tensor AttendToProjected(const at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
                                const EncoderContext& context) const;
 
