@@ -48,9 +48,10 @@ TEST(TaylorAttention, GoesOnFromTheStateOfTheRowsBefore) {
   const at::Tensor value = at::randn({150, 2});
   FeatureState state;
   ContinueFeatureAttention(query.narrow(0, 0, 60), key.narrow(0, 0, 60), value.narrow(0, 0, 60), {},
-                          TaylorForm(), state);
-  const at::Tensor rest = ContinueFeatureAttention(query.narrow(0, 60, 90), key.narrow(0, 60, 90),
-                                                  value.narrow(0, 60, 90), {}, TaylorForm(), state);
+                           TaylorForm(), state);
+  const at::Tensor rest =
+      ContinueFeatureAttention(query.narrow(0, 60, 90), key.narrow(0, 60, 90),
+                               value.narrow(0, 60, 90), {}, TaylorForm(), state);
   EXPECT_LT(LargestDifference(
                 rest, TaylorAttention(query, key, value, {.causal = true}).narrow(0, 60, 90)),
             1e-5);
