@@ -21,11 +21,12 @@ struct CausalState {
 // Keys whose mask is false count as nothing.
 // queries, keys, values and `out`, which is written, [..., n, dim_head]; mask [..., n] as far as it
 // broadcasts, undefined for none. Any strides; computed in F32, and in F64 if a key is so large
-// that exp(k) needs it. `state`: empty for a new sequence; left as it is after the last row. A
-// sequence may so be computed in parts, all but the last of a multiple of `bucket` rows. O(n ·
-// dim_head²) a head, scratch bounded for any length. Source: Katharopoulos et al. 2020
-// (arXiv:2006.16236) with the feature maps of linear-attention-transformer 0.19.1
-// (causal_linear_attn).
+// that exp(k) needs it.
+// `state`: empty for a new sequence; left as it is after the last row. So a sequence may be
+// computed in parts, all but the last of a multiple of `bucket` rows.
+// O(n · dim_head²) a head, scratch bounded for any length.
+// Source: Katharopoulos et al. 2020 (arXiv:2006.16236) with the feature maps of
+// linear-attention-transformer 0.19.1 (causal_linear_attn).
 void CausalLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
                            const at::Tensor& values, const at::Tensor& mask, int64_t bucket,
                            CausalState& state, const at::Tensor& out);

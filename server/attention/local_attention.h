@@ -11,10 +11,12 @@ namespace linserve {
 //   out_t = Σ_s softmax_s(q_t · k_s / sqrt(dim_head)) v_s
 // The last window may be shorter. Keys whose mask is false get the lowest score. A row all of whose
 // slots are hidden averages them, those outside the sequence (and the future) included, whose
-// values are -1 as in the package: finite, and of no use. queries, keys, values and out [..., n,
-// dim_head], mask [..., n] as far as it broadcasts, undefined for none. `out` is written. Any
-// strides; softmax in F32. O(n · window · dim_head) a head, scratch bounded for any length. Source:
-// local-attention 1.11.2, which linear-attention-transformer 0.19.1 calls without positions.
+// values are -1 as in the package: finite, and of no use.
+// queries, keys, values and `out`, which is written, [..., n, dim_head]; mask [..., n] as far as it
+// broadcasts, undefined for none. Any strides; softmax in F32.
+// O(n · window · dim_head) a head, scratch bounded for any length and window.
+// Source: local-attention 1.11.2, which linear-attention-transformer 0.19.1 calls without
+// positions.
 void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const at::Tensor& mask, int64_t window, bool causal, const at::Tensor& out);
 
