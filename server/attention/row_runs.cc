@@ -22,62 +22,41 @@ int64_t EndOfRun(const AxisLayout& layout, size_t sequence, int64_t begin, int64
   return std::min(begin + multiple, start + layout.lengths[sequence]);
 }
 
-bool SameDistance(const AxisLayout& layout, size_t next) {
-  return layout.starts[next] - layout.starts[next - 1] ==
-         layout.starts[next - 1] - layout.starts[next - 2];
-}
-
 // Whether the sequence, which is whole in the run, continues the run's last piece.
-bool Continues(const RunPiece& piece, const AxisLayout& queries, const AxisLayout& keys,
-               size_t next) {
+bool Continues(const RunPiece& piece, const AxisLayout& layout, size_t sequence) {
   const auto first = static_cast<size_t>(piece.span.first);
-  if (piece.span.length != queries.lengths[first]) return false;
-  if (queries.lengths[next] != queries.lengths[first] || keys.lengths[next] != keys.lengths[first]) {
-    return false;
-  }
-  return piece.span.count == 1 || (SameDistance(queries, next) && SameDistance(keys, next));
+  const bool whole = piece.span.length == layout.lengths[first];
+  if (!whole || layout.lengths[sequence] != layout.lengths[first]) return false;
+  const int64_t distance = layout.starts[sequence] - layout.starts[sequence - 1];
+  return piece.span.count == 1 || distance == piece.span.stride;
 }
 
 }  // namespace
 
-std::vector<RowRun> RowRuns(const AxisLayout& queries, const AxisLayout& keys, int64_t limit,
-                            int64_t multiple) {
+std::vector<RowRun> RowRuns(const AxisLayout& layout, int64_t limit, int64_t multiple) {
   std::vector<RowRun> runs;
   size_t sequence = 0;
-  for (int64_t begin = 0; begin < queries.rows;) {
-    const int64_t end = EndOfRun(queries, sequence, begin, limit, multiple);
+  for (int64_t begin = 0; begin < layout.rows;) {
+    const int64_t end = EndOfRun(layout, sequence, begin, limit, multiple);
     RowRun run{begin, end - begin, {}};
-    for (; sequence < queries.starts.size() && queries.starts[sequence] < end; ++sequence) {
-      const int64_t start = queries.starts[sequence];
+    for (; sequence < layout.starts.size() && layout.starts[sequence] < end; ++sequence) {
+      const int64_t start = layout.starts[sequence];
       const int64_t first = std::max(start, begin);
-      const int64_t last = std::min(start + queries.lengths[sequence], end);
-      const bool whole = last - first == queries.lengths[sequence];
-      if (whole && !run.pieces.empty() && Continues(run.pieces.back(), queries, keys, sequence)) {
-        run.pieces.back().span.stride = start - queries.starts[sequence - 1];
+      const int64_t length = std::min(start + layout.lengths[sequence], end) - first;
+      const bool whole = length == layout.lengths[sequence];
+      if (whole && !run.pieces.empty() && Continues(run.pieces.back(), layout, sequence)) {
+        run.pieces.back().span.stride = start - layout.starts[sequence - 1];
         ++run.pieces.back().span.count;
-      } else if (last > first) {
-        const int64_t length = last - first;
+      } else {
         const Span span{static_cast<int64_t>(sequence), 1, first - begin, length, length};
         run.pieces.push_back({span, first - start});
       }
-      if (start + queries.lengths[sequence] > end) break;
+      if (start + layout.lengths[sequence] > end) break;
     }
     runs.push_back(std::move(run));
     begin = end;
   }
   return runs;
-}
-
-std::vector<RowRun> RowRuns(const AxisLayout& layout, int64_t limit, int64_t multiple) {
-  return RowRuns(layout, layout, limit, multiple);
-}
-
-Span KeysOf(const RunPiece& piece, const AxisLayout& keys) {
-  const auto first = static_cast<size_t>(piece.span.first);
-  Span span{piece.span.first, piece.span.count, keys.starts[first], keys.lengths[first],
-            keys.lengths[first]};
-  if (span.count > 1) span.stride = keys.starts[first + 1] - keys.starts[first];
-  return span;
 }
 
 LayoutPart PartOf(const AxisLayout& layout, int64_t first, int64_t count) {

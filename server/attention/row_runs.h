@@ -1,14 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "attention/spans.h"
 
 namespace linserve {
-
-constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
 // Rows of some sequences that are computed as one tensor.
 struct RunPiece {
@@ -23,16 +20,11 @@ struct RowRun {
   std::vector<RunPiece> pieces;
 };
 
-// Cuts the queries' rows into runs of at most `limit` rows, so that what is held of them in between
-// stays bounded. Within a sequence it cuts at multiples of `multiple` only, and rather makes a run
-// longer. Whole sequences of equal lengths, of queries and of keys, make one piece where they are
-// neighbours. O(sequences + runs).
-std::vector<RowRun> RowRuns(const AxisLayout& queries, const AxisLayout& keys, int64_t limit,
-                            int64_t multiple = 1);
+// Cuts all rows into runs of at most `limit`, so that what is held of them in between stays
+// bounded. Within a sequence it cuts at multiples of `multiple` only, and rather makes a run longer.
+// Neighbouring whole sequences of equal length at equal distances make one piece.
+// O(sequences + runs).
 std::vector<RowRun> RowRuns(const AxisLayout& layout, int64_t limit, int64_t multiple = 1);
-
-// The keys of a piece's sequences.
-Span KeysOf(const RunPiece& piece, const AxisLayout& keys);
 
 // Sequences [first, first + count) of a layout as a layout of their own, and where it begins.
 struct LayoutPart {

@@ -6,10 +6,10 @@
 
 namespace linserve {
 
-struct SlotAttentionOptions {
-  bool causal = false;
-  int64_t first = 0;         // index of the first query in its sequence
-  int64_t most_scores = 0;   // that exist at once, but of one query at least
+// Which slots a query sees.
+struct OpenSlots {
+  bool causal = false;  // else all of them
+  int64_t first = 0;    // index of the first query in its sequence
 };
 
 // Multi-head attention over slots: keys themselves, or what they were projected to.
@@ -17,9 +17,11 @@ struct SlotAttentionOptions {
 //                  values[b, h, s], head by head
 // Causal: slot s is open to query i if s <= first + i. On projected keys that hides slots and not
 // positions, which is what linformer-pytorch 0.19.3 does; on keys themselves it is the usual rule.
-// queries and result [count, length, heads · width]; keys, values [count, heads, slots, width].
-// O(count · length · slots · heads · width). Source: Vaswani et al. 2017 (arXiv:1706.03762), eq. 1.
-void AttendToOpenSlots(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                       const SlotAttentionOptions& options, at::Tensor result);
+// queries [count, length, heads · width]; keys, values [count, heads, slots, width] -> as queries.
+// O(count · length · slots · heads · width); scores exist in small blocks only, and in F32. A
+// causal result with first > 0 takes a mask of length · slots.
+// Source: Vaswani et al. 2017 (arXiv:1706.03762), eq. 1.
+at::Tensor AttendToOpenSlots(const at::Tensor& queries, const at::Tensor& keys,
+                             const at::Tensor& values, const OpenSlots& open);
 
 }  // namespace linserve

@@ -217,11 +217,11 @@ void MultiHeadAttention::AttendToSlots(const AttentionInput& input, const LayerS
           Project(rows, to_q_, heads, NarrowIfDefined(input.hidden_queries, run));
       const at::Tensor results = joined.narrow(1, heads.first * width, heads.count * width);
       for (const RunPiece& piece : run.pieces) {
-        AttendToOpenSlots(View(queries, piece.span),
-                          Part(slots.keys, piece, heads.first, heads.count),
-                          Part(slots.values, piece, heads.first, heads.count),
-                          {options_.causal, piece.offset, scratch.scores},
-                          View(results, piece.span));
+        View(results, piece.span)
+            .copy_(AttendToOpenSlots(View(queries, piece.span),
+                                     Part(slots.keys, piece, heads.first, heads.count),
+                                     Part(slots.values, piece, heads.first, heads.count),
+                                     {options_.causal, piece.offset}));
       }
     }
     sink(run.begin, Output(joined));
@@ -233,25 +233,22 @@ void MultiHeadAttention::AttendToRows(const AttentionInput& input, const LayerSc
   const int64_t width = options_.dim_head;
   const at::Tensor joined = NewRows(input.query_layout, input.query_layout.rows, options_.inner(),
                                     input.queries.options());
-  const std::vector<RowRun> runs = RowRuns(input.query_layout, input.source_layout, scratch.rows);
+  const SpanPairs spans = Spans(input.query_layout, input.source_layout);
   for (const Heads& heads : Groups(scratch)) {
+    const at::Tensor queries = Project(input.queries, to_q_, heads, input.hidden_queries);
     const at::Tensor keys = Project(input.source, to_k_, heads, input.hidden_source);
     const at::Tensor values = Project(input.source, to_v_, heads, input.hidden_source);
     const at::Tensor results = joined.narrow(1, heads.first * width, heads.count * width);
-    for (const RowRun& run : runs) {
-      const at::Tensor queries =
-          Project(input.queries.narrow(0, run.begin, run.rows), to_q_, heads,
-                  NarrowIfDefined(input.hidden_queries, run));
-      for (const RunPiece& piece : run.pieces) {
-        const Span span = KeysOf(piece, input.source_layout);
-        AttendToOpenSlots(View(queries, piece.span), SplitHeads(View(keys, span), heads.count),
-                          SplitHeads(View(values, span), heads.count),
-                          {options_.causal, piece.offset, scratch.scores},
-                          View(results.narrow(0, run.begin, run.rows), piece.span));
-      }
+    for (size_t i = 0; i < spans.first.size(); ++i) {
+      const Span& source = spans.second[i];
+      View(results, spans.first[i])
+          .copy_(AttendToOpenSlots(View(queries, spans.first[i]),
+                                   SplitHeads(View(keys, source), heads.count),
+                                   SplitHeads(View(values, source), heads.count),
+                                   {options_.causal, 0}));
     }
   }
-  for (const RowRun& run : runs) {
+  for (const RowRun& run : RowRuns(input.query_layout, scratch.rows)) {
     sink(run.begin, Output(joined.narrow(0, run.begin, run.rows)));
   }
 }

@@ -1,7 +1,6 @@
 #include "models/linformer_pytorch_options.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace linserve::linformer_pytorch {
 namespace {
@@ -83,9 +82,8 @@ HeadOptions ReadHeads(Params& params, const std::string& prefix, bool dim_k_has_
 
 LayerScratch LayerScratch::From(Params& params) {
   const std::string level = params.Choice("checkpoint_level", "C0", {"C0", "C1", "C2"});
-  constexpr int64_t kScores = int64_t{4} << 20;
-  if (level == "C0") return {std::numeric_limits<int64_t>::max(), 4096, kScores, false};
-  return {1024, 1024, kScores / 4, level == "C2"};
+  if (level == "C0") return {16384, 4096, false};
+  return {1024, 1024, level == "C2"};
 }
 
 int64_t HeadOptions::slots() const {

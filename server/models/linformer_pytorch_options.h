@@ -19,12 +19,11 @@ enum class ProjectionMethod : uint8_t { kLearnable, kConvolution, kNoParams };
 // What a computation may hold at once of a layer besides its rows. The package's checkpoint levels
 // trade time for memory in training; here they choose this, and no number changes.
 struct LayerScratch {
-  int64_t rows = 0;               // of attention
+  int64_t rows = 0;  // of attention
   int64_t feed_forward_rows = 0;
-  int64_t scores = 0;             // elements
   bool by_head = false;
 
-  // C0: the whole layer; C1: rows in chunks; C2: head by head, too.
+  // C0: the whole layer, up to a bound; C1: small chunks of rows; C2: head by head, too.
   static LayerScratch From(Params& params);
 };
 

@@ -19,9 +19,9 @@ ModelFixture::ModelFixture() {
 ModelFixture::~ModelFixture() { fs::remove_all(root_); }
 
 std::string ModelFixture::Init(const std::string& architecture, const std::string& params,
-                               uint64_t seed) {
+                               uint64_t seed, const std::string& wrapper) {
   const std::string directory = root_ + "/" + std::to_string(made_++);
-  const absl::Status status = InitModel(architecture, params, seed, directory);
+  const absl::Status status = InitModel(architecture, params, seed, directory, wrapper);
   EXPECT_TRUE(status.ok()) << status;
   return directory;
 }

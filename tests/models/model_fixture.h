@@ -23,7 +23,8 @@ class ModelFixture : public testing::Test {
   ~ModelFixture() override;
 
   // A new directory with a model; fails the test if it cannot be made.
-  std::string Init(const std::string& architecture, const std::string& params, uint64_t seed = 1);
+  std::string Init(const std::string& architecture, const std::string& params, uint64_t seed = 1,
+                   const std::string& wrapper = "null");
   std::unique_ptr<Model> Load(const std::string& directory, const LoadOptions& options = {});
 
   // Writes a file of the model directory.
