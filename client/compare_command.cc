@@ -47,8 +47,8 @@ absl::StatusOr<Comparison> CompareResults(const std::vector<SequenceResult>& fir
       fault = first[i].status.ok() ? second[i].status : first[i].status;
       continue;
     }
-    const auto comparison = Compare(first[i].outputs.begin()->second,
-                                    second[i].outputs.begin()->second);
+    const auto comparison =
+        Compare(first[i].outputs.begin()->second, second[i].outputs.begin()->second);
     if (!comparison.ok()) return comparison.status();
     sum.Add(*comparison);
   }
@@ -74,8 +74,8 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
                {"mean cosine", Align::kRight},
                {"smallest cosine", Align::kRight}});
   for (size_t i = 1; i < arguments.models.size(); ++i) {
-    const auto comparison = CompareResults(
-        reference, ResultsOf(client, arguments, arguments.models[i], *sequences));
+    const auto comparison =
+        CompareResults(reference, ResultsOf(client, arguments, arguments.models[i], *sequences));
     if (!comparison.ok()) return Fail(comparison.status());
     table.Add({arguments.models[i], Text("%.3g", comparison->largest),
                Text("%.3g", comparison->mean), Text("%.6f", comparison->mean_cosine),
@@ -98,8 +98,7 @@ void AddCompareCommand(CLI::App& app, const GlobalOptions& globals, Command& com
   auto arguments = std::make_shared<CompareArguments>();
   compare->add_option("FILE", arguments->file, "What to embed, as in `embed`, by its extension")
       ->required();
-  compare
-      ->add_option("--models", arguments->models, "The model to compare with, then the others")
+  compare->add_option("--models", arguments->models, "The model to compare with, then the others")
       ->delimiter(',')
       ->required();
   compare->add_flag("--batched", arguments->input.batched, "As in `embed`");

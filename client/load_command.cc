@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "client/commands.h"
-#include "core/lengths.h"
 #include "client/load_generator.h"
 #include "client/load_inputs.h"
 #include "client/progress.h"
+#include "core/lengths.h"
 
 namespace linserve {
 namespace {

@@ -111,13 +111,12 @@ std::vector<Axis> DecodeAxes(const v1::TensorSpec& wire) {
 Signature DecodeSignature(const v1::Model& model) {
   Signature signature;
   for (const auto& input : model.inputs()) {
-    signature.inputs.push_back(
-        {.name = input.name(),
-         .kind = InputKindFromName(input.kind()).value_or(InputKind::kFloat),
-         .axes = DecodeAxes(input),
-         .optional = input.optional(),
-         .vocabulary = input.vocabulary(),
-         .broadcast = input.broadcast()});
+    signature.inputs.push_back({.name = input.name(),
+                                .kind = InputKindFromName(input.kind()).value_or(InputKind::kFloat),
+                                .axes = DecodeAxes(input),
+                                .optional = input.optional(),
+                                .vocabulary = input.vocabulary(),
+                                .broadcast = input.broadcast()});
   }
   for (const auto& output : model.outputs()) {
     signature.outputs.push_back({.name = output.name(), .axes = DecodeAxes(output)});

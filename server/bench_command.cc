@@ -120,10 +120,10 @@ void Print(const Report& report, bool json) {
     std::printf("%s\n", document.dump().c_str());
     return;
   }
-  std::printf("%lld sequences, %lld tokens, median of %zu rounds: %.0f tokens/s, %.1f sequences/s\n",
-              static_cast<long long>(report.sequences),
-              static_cast<long long>(report.rounds[0].tokens), report.rounds.size(), tokens_per_s,
-              sequences_per_s);
+  std::printf(
+      "%lld sequences, %lld tokens, median of %zu rounds: %.0f tokens/s, %.1f sequences/s\n",
+      static_cast<long long>(report.sequences), static_cast<long long>(report.rounds[0].tokens),
+      report.rounds.size(), tokens_per_s, sequences_per_s);
 }
 
 int Bench(const Arguments& arguments) {

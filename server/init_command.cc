@@ -18,9 +18,8 @@ struct Arguments {
 };
 
 int Init(const Arguments& arguments) {
-  absl::Status status =
-      InitModel(arguments.architecture, arguments.params, arguments.seed, arguments.output,
-                arguments.wrapper);
+  absl::Status status = InitModel(arguments.architecture, arguments.params, arguments.seed,
+                                  arguments.output, arguments.wrapper);
   if (!status.ok()) return Fail(std::string(status.message()));
   std::printf("wrote %s/config.json and %s/model.safetensors\n", arguments.output.c_str(),
               arguments.output.c_str());

@@ -67,7 +67,8 @@ Tensor ColumnOf(const Tensor& tensor, int64_t index) {
   const size_t row_bytes = shape[0] > 0 ? column.byte_size() / static_cast<size_t>(shape[0]) : 0;
   const auto batch = static_cast<size_t>(tensor.shape()[1]);
   for (size_t row = 0; row < static_cast<size_t>(shape[0]); ++row) {
-    const std::byte* source = tensor.bytes() + (row * batch + static_cast<size_t>(index)) * row_bytes;
+    const std::byte* source =
+        tensor.bytes() + (row * batch + static_cast<size_t>(index)) * row_bytes;
     std::memcpy(bytes + row * row_bytes, source, row_bytes);
   }
   return column;
@@ -93,10 +94,9 @@ absl::StatusOr<Tensor> PartOf(const Tensor& tensor, BatchAxis axis, int64_t inde
       return row.Reshaped(Shape(shape.begin() + 1, shape.end()));
     }
   }
-  return absl::InvalidArgumentError("it is " + ToString(shape) + ", expected " +
-                                    std::to_string(batch) + " sequences along " +
-                                    (axis == BatchAxis::kSecond ? "the second" : "the first") +
-                                    " axis");
+  return absl::InvalidArgumentError(
+      "it is " + ToString(shape) + ", expected " + std::to_string(batch) + " sequences along " +
+      (axis == BatchAxis::kSecond ? "the second" : "the first") + " axis");
 }
 
 bool IsLaidOutBy(const Signature& signature, const std::string& name, char letter) {

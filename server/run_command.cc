@@ -124,7 +124,8 @@ absl::Status RunOffline(const Arguments& arguments) {
 
 int Run(const Arguments& arguments) {
   if (arguments.output.empty() && arguments.compare.empty()) {
-    return Fail("nothing to do with the outputs: give --output FILE to keep them or --compare FILE");
+    return Fail(
+        "nothing to do with the outputs: give --output FILE to keep them or --compare FILE");
   }
   absl::Status status = RunOffline(arguments);
   return status.ok() ? 0 : Fail(std::string(status.message()));
@@ -154,8 +155,9 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
       ->delimiter(',');
   command->add_option("--compare", arguments->compare,
                       "A safetensors file with tensors output.<name> to compare with");
-  command->add_option("--tolerance", arguments->tolerance,
-                      "Of --compare: exit code 1 if a difference is larger")
+  command
+      ->add_option("--tolerance", arguments->tolerance,
+                   "Of --compare: exit code 1 if a difference is larger")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--dtype", arguments->load.dtype, "f32, bf16 or auto")
       ->check(CLI::IsMember({"f32", "bf16", "auto"}))

@@ -32,8 +32,7 @@ void AddConvolved(const at::Tensor& rows, const at::Tensor& kernels, int64_t fir
   const int64_t width = sums.size(3);
   const int64_t stride = kernels.size(1) / width;
   const int64_t first_slot = first / stride;
-  const int64_t slots =
-      std::min((rows.size(1) + stride - 1) / stride, sums.size(2) - first_slot);
+  const int64_t slots = std::min((rows.size(1) + stride - 1) / stride, sums.size(2) - first_slot);
   if (slots <= 0) return;
   at::Tensor seen = rows.narrow(1, 0, std::min(rows.size(1), slots * stride));
   const int64_t missing = slots * stride - seen.size(1);
@@ -44,8 +43,7 @@ void AddConvolved(const at::Tensor& rows, const at::Tensor& kernels, int64_t fir
                                  .reshape({heads, count * slots, stride * width});
   const at::Tensor result =
       at::matmul(windows, kernels.size(0) == 1 ? kernels.select(0, 0) : kernels);
-  sums.narrow(2, first_slot, slots)
-      .add_(result.view({heads, count, slots, width}).transpose(0, 1));
+  sums.narrow(2, first_slot, slots).add_(result.view({heads, count, slots, width}).transpose(0, 1));
 }
 
 }  // namespace linserve

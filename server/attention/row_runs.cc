@@ -6,7 +6,8 @@
 namespace linserve {
 namespace {
 
-// Where the run that starts at row `begin` ends. `sequence` is the first one that ends past `begin`.
+// Where the run that starts at row `begin` ends. `sequence` is the first one that ends past
+// `begin`.
 int64_t EndOfRun(const AxisLayout& layout, size_t sequence, int64_t begin, int64_t limit,
                  int64_t multiple) {
   if (layout.rows - begin <= limit) return layout.rows;

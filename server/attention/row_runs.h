@@ -21,8 +21,8 @@ struct RowRun {
 };
 
 // Cuts all rows into runs of at most `limit`, so that what is held of them in between stays
-// bounded. Within a sequence it cuts at multiples of `multiple` only, and rather makes a run longer.
-// Neighbouring whole sequences of equal length at equal distances make one piece.
+// bounded. Within a sequence it cuts at multiples of `multiple` only, and rather makes a run
+// longer. Neighbouring whole sequences of equal length at equal distances make one piece.
 // O(sequences + runs).
 std::vector<RowRun> RowRuns(const AxisLayout& layout, int64_t limit, int64_t multiple = 1);
 

@@ -47,9 +47,9 @@ struct AxisLayout {
 struct Batch {
   Padding padding = Padding::kPacked;
   TensorMap inputs;
-  std::map<char, AxisLayout> axes;  // of the laid-out letters
-  int64_t rows = 0;                 // that are computed, padding included; masks have none
-  int64_t padding_rows = 0;         // of them, those that hold no sequence's data
+  std::map<char, AxisLayout> axes;     // of the laid-out letters
+  int64_t rows = 0;                    // that are computed, padding included; masks have none
+  int64_t padding_rows = 0;            // of them, those that hold no sequence's data
   std::vector<OutputOptions> options;  // one a sequence
 
   size_t size() const { return options.size(); }

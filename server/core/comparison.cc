@@ -79,10 +79,11 @@ absl::StatusOr<Comparison> Compare(const Tensor& a, const Tensor& b) {
 
 std::string ToString(const Comparison& comparison) {
   std::array<char, 200> text;
-  std::snprintf(text.data(), text.size(),
-                "largest difference %.3g, mean %.3g; cosine mean %.6f, smallest %.6f over %lld rows",
-                comparison.largest, comparison.mean, comparison.mean_cosine,
-                comparison.smallest_cosine, static_cast<long long>(comparison.rows));
+  std::snprintf(
+      text.data(), text.size(),
+      "largest difference %.3g, mean %.3g; cosine mean %.6f, smallest %.6f over %lld rows",
+      comparison.largest, comparison.mean, comparison.mean_cosine, comparison.smallest_cosine,
+      static_cast<long long>(comparison.rows));
   return text.data();
 }
 

@@ -78,10 +78,9 @@ std::optional<Fault> FindNoScore(const Tensor& tensor) {
   for (int64_t begin = 0; begin < elements; begin += kBlock) {
     const int64_t count = std::min(kBlock, elements - begin);
     ConvertToFloat(tensor.dtype(), tensor.bytes() + begin * size, count, values.data());
-    const auto fault =
-        std::find_if(values.begin(), values.begin() + count, [](float value) {
-          return std::isnan(value) || (std::isinf(value) && value > 0);
-        });
+    const auto fault = std::find_if(values.begin(), values.begin() + count, [](float value) {
+      return std::isnan(value) || (std::isinf(value) && value > 0);
+    });
     if (fault == values.begin() + count) continue;
     const int64_t index = begin + (fault - values.begin());
     return Fault{PositionOf(tensor.shape(), index), NonfiniteName(tensor, index)};

@@ -21,8 +21,7 @@ bool IsAsked(const std::vector<std::string>& outputs, const std::string& name) {
   return std::find(outputs.begin(), outputs.end(), name) != outputs.end();
 }
 
-constexpr std::array<std::string_view, 4> kKindNames = {"float", "token", "mask",
-                                                        "attention_mask"};
+constexpr std::array<std::string_view, 4> kKindNames = {"float", "token", "mask", "attention_mask"};
 
 }  // namespace
 

@@ -117,11 +117,10 @@ absl::Status CheckLimits(const Signature& signature, const Item& item, const Len
       expected = "at least " + std::to_string(limit.shortest);
     }
     if (!limit.unless_input.empty()) expected += " without input " + Quoted(limit.unless_input);
-    return absl::InvalidArgumentError("input " + Quoted(length->second.input) +
-                                      ": the sequence is too " +
-                                      (value < limit.shortest ? "short: " : "long: ") +
-                                      limit.letter + " is " + std::to_string(value) +
-                                      ", expected " + expected);
+    return absl::InvalidArgumentError(
+        "input " + Quoted(length->second.input) + ": the sequence is too " +
+        (value < limit.shortest ? "short: " : "long: ") + limit.letter + " is " +
+        std::to_string(value) + ", expected " + expected);
   }
   return absl::OkStatus();
 }

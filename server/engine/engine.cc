@@ -20,8 +20,9 @@ absl::Status CheckUnit(size_t all, const std::vector<Pending>& accepted) {
                                       kWhy);
   }
   if (static_cast<int64_t>(all) > kMostSequencesPerBatch) {
-    return absl::InvalidArgumentError(std::to_string(all) + " sequences in a request, expected at " +
-                                      "most " + std::to_string(kMostSequencesPerBatch) + kWhy);
+    return absl::InvalidArgumentError(std::to_string(all) +
+                                      " sequences in a request, expected at " + "most " +
+                                      std::to_string(kMostSequencesPerBatch) + kWhy);
   }
   for (const Pending& pending : accepted) {
     if (pending.key != accepted[0].key) {

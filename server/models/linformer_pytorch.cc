@@ -211,8 +211,8 @@ std::unique_ptr<Network> MakeLinformerPytorchStack(Params& params) {
   using namespace linformer_pytorch;
   IgnoreCallArguments(params);
   const bool padder = params.Wrapper(kPadder) != nullptr;
-  return std::make_unique<StackNetwork>(
-      StackOptions::From(params, StackOptions::Owner::kLinformer), padder);
+  return std::make_unique<StackNetwork>(StackOptions::From(params, StackOptions::Owner::kLinformer),
+                                        padder);
 }
 
 std::unique_ptr<Network> MakeLinformerPytorchLM(Params& params) {

@@ -133,7 +133,8 @@ at::Tensor MultiHeadAttention::Project(const at::Tensor& rows, const at::Tensor&
 }
 
 // E·(x·Wᵀ) and (E·x)·Wᵀ are the same where all heads share E. The second costs a product of width
-// by width for each slot and none for each row; with E = F it is even one of the length and not two.
+// by width for each slot and none for each row; with E = F it is even one of the length and not
+// two.
 bool MultiHeadAttention::ProjectsLengthFirst(const AxisLayout& source) const {
   if (!e_->CommutesWithWidth()) return false;
   double rows = 0;
@@ -143,7 +144,8 @@ bool MultiHeadAttention::ProjectsLengthFirst(const AxisLayout& source) const {
   const auto width = static_cast<double>(options_.width);
   const auto inner = static_cast<double>(options_.inner());
   const double products = f_ == e_ ? 1 : 2;
-  const double length_first = products * rows * slots * width + 2 * sequences * slots * width * inner;
+  const double length_first =
+      products * rows * slots * width + 2 * sequences * slots * width * inner;
   return length_first < 2 * rows * inner * (width + slots);
 }
 
@@ -242,10 +244,9 @@ void MultiHeadAttention::AttendToRows(const AttentionInput& input, const LayerSc
     for (size_t i = 0; i < spans.first.size(); ++i) {
       const Span& source = spans.second[i];
       View(results, spans.first[i])
-          .copy_(AttendToOpenSlots(View(queries, spans.first[i]),
-                                   SplitHeads(View(keys, source), heads.count),
-                                   SplitHeads(View(values, source), heads.count),
-                                   {options_.causal, 0}));
+          .copy_(AttendToOpenSlots(
+              View(queries, spans.first[i]), SplitHeads(View(keys, source), heads.count),
+              SplitHeads(View(values, source), heads.count), {options_.causal, 0}));
     }
   }
   for (const RowRun& run : RowRuns(input.query_layout, scratch.rows)) {

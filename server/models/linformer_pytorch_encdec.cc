@@ -20,8 +20,10 @@ void CheckFit(const LanguageModelOptions& encoder, const LanguageModelOptions& d
     params.Fail("dec_input_size", "enc_input_size = " + std::to_string(longest));
   }
   if (decoder.stack.channels() != encoder.emb_dim) {
-    params.Fail("dec_channels", "the width of the encoder's output, enc_emb_dim (or "
-                                "enc_channels) = " + std::to_string(encoder.emb_dim));
+    params.Fail("dec_channels",
+                "the width of the encoder's output, enc_emb_dim (or "
+                "enc_channels) = " +
+                    std::to_string(encoder.emb_dim));
   }
 }
 

@@ -26,14 +26,13 @@ at::Tensor HiddenRows(const TensorBatch& batch, const char* name, char letter,
 
 void ConditionInputs::AddTo(Signature& signature) const {
   if (decoder_) {
-    signature.inputs.push_back({.name = "embeddings",
-                                .axes = {Axis::Ragged(embeddings_letter()), Axis::Fixed(channels_)}});
+    signature.inputs.push_back(
+        {.name = "embeddings",
+         .axes = {Axis::Ragged(embeddings_letter()), Axis::Fixed(channels_)}});
   }
   const auto add_mask = [&](const char* name, char letter) {
-    signature.inputs.push_back({.name = name,
-                                .kind = InputKind::kMask,
-                                .axes = {Axis::Ragged(letter)},
-                                .optional = true});
+    signature.inputs.push_back(
+        {.name = name, .kind = InputKind::kMask, .axes = {Axis::Ragged(letter)}, .optional = true});
   };
   add_mask("input_mask", mask_letter());
   add_mask("embeddings_mask", embeddings_mask_letter());

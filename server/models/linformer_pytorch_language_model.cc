@@ -47,8 +47,7 @@ at::Tensor LanguageModel::Positions(int64_t first, int64_t count) const {
 
 at::Tensor LanguageModel::StackInput(const at::Tensor& ids, const AxisLayout& layout) const {
   constexpr int64_t kRows = 4096;
-  at::Tensor result =
-      at::empty({ids.size(0), options_.stack.channels()}, token_emb_.options());
+  at::Tensor result = at::empty({ids.size(0), options_.stack.channels()}, token_emb_.options());
   for (const RowRun& run : RowRuns(layout, std::min(kRows, options_.stack.scratch.rows))) {
     const at::Tensor rows = at::embedding(token_emb_, ids.narrow(0, run.begin, run.rows));
     for (const RunPiece& piece : run.pieces) {

@@ -36,10 +36,10 @@ void CheckCausal(const StackOptions& options, const Params& params, const std::s
   for (int64_t layer = 1; layer < options.depth; ++layer) {
     const HeadOptions heads = options.AttentionOf(layer, options.decoder_mode);
     if (!heads.causal || heads.full_attention || heads.slots() == options.attention.dim_k) continue;
-    params.Fail(prefix + "k_reduce_by_layer",
-                "0 with causal attention: its mask has dim_k = " +
-                    std::to_string(options.attention.dim_k) + " slots, and layer " +
-                    std::to_string(layer) + " would have " + std::to_string(heads.slots()));
+    params.Fail(prefix + "k_reduce_by_layer", "0 with causal attention: its mask has dim_k = " +
+                                                  std::to_string(options.attention.dim_k) +
+                                                  " slots, and layer " + std::to_string(layer) +
+                                                  " would have " + std::to_string(heads.slots()));
   }
 }
 
@@ -68,8 +68,8 @@ HeadOptions ReadHeads(Params& params, const std::string& prefix, bool dim_k_has_
                 "a multiple of nhead = " + std::to_string(heads.heads) + " unless dim_d is given");
   }
   heads.dim_head = dim_d.value_or(heads.width / heads.heads);
-  heads.dim_k = dim_k_has_default ? params.Positive(prefix + "dim_k", 64)
-                                  : params.Positive(prefix + "dim_k");
+  heads.dim_k =
+      dim_k_has_default ? params.Positive(prefix + "dim_k", 64) : params.Positive(prefix + "dim_k");
   heads.sharing = ReadSharing(params, prefix + "parameter_sharing");
   heads.method = ReadMethod(params, prefix + "method");
   heads.full_attention = params.Flag(prefix + "full_attention", false);

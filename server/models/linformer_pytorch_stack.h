@@ -17,7 +17,7 @@ struct StackContext {
   AxisLayout layout;      // of the rows
   at::Tensor embeddings;  // that a decoder attends to
   AxisLayout embeddings_layout;
-  at::Tensor hidden_rows;  // by input_mask: as keys and values of self-attention
+  at::Tensor hidden_rows;        // by input_mask: as keys and values of self-attention
   at::Tensor hidden_embeddings;  // by input_mask, too: of cross-attention
   at::Tensor hidden_queries;     // by embeddings_mask, despite its name
 };

@@ -131,7 +131,8 @@ absl::Status WriteRandomModel(const std::string& architecture, const std::string
   if (architecture == "linear_multihead_attention.LinearMultiheadAttention") {
     arguments.emplace("projection_layout", "corrected");
   }
-  Built built = Built::From({.architecture = architecture, .params = arguments, .wrapper = wrapped});
+  Built built =
+      Built::From({.architecture = architecture, .params = arguments, .wrapper = wrapped});
   if (fs::exists(directory + "/config.json") || fs::exists(WeightsPath(directory))) {
     return absl::AlreadyExistsError(directory + " holds a model already; choose another directory");
   }
@@ -186,9 +187,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
 
 absl::Status InitModel(const std::string& architecture, const std::string& params, uint64_t seed,
                        const std::string& directory, const std::string& wrapper) {
-  return Caught<absl::Status>("init", [&] {
-    return WriteRandomModel(architecture, params, seed, directory, wrapper);
-  });
+  return Caught<absl::Status>(
+      "init", [&] { return WriteRandomModel(architecture, params, seed, directory, wrapper); });
 }
 
 absl::StatusOr<ModelReport> InspectModel(const std::string& directory) {

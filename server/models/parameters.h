@@ -75,7 +75,11 @@ class Scope {
   // `table` is F32.
   void DeclareBuffer(const std::string& name, at::Tensor& slot, at::Tensor table) const {
     std::vector<int64_t> shape = table.sizes().vec();
-    list_->Add({{Join(name)}, std::move(shape), &slot, Init::kZeros, ParameterKind::kBuffer,
+    list_->Add({{Join(name)},
+                std::move(shape),
+                &slot,
+                Init::kZeros,
+                ParameterKind::kBuffer,
                 std::move(table)});
   }
 

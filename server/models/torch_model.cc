@@ -131,7 +131,8 @@ class TorchForward : public Forward {
     const auto count = static_cast<int64_t>(options_.size());
     const int64_t all = place.layout != nullptr ? place.layout->rows : count;
     const at::Tensor first = pass_->Output(name, 0, 1);
-    const int64_t piece = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(first.numel(), 1));
+    const int64_t piece =
+        std::max<int64_t>(1, kPieceElements / std::max<int64_t>(first.numel(), 1));
     if (all <= piece) {
       const at::Tensor rows = Finish(pass_->Output(name, 0, all), group.options);
       for (size_t i : group.members) {

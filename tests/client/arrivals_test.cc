@@ -1,8 +1,8 @@
+#include "client/arrivals.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
-
-#include "client/arrivals.h"
 
 namespace linserve {
 namespace {

@@ -18,8 +18,8 @@ TEST(Comparison, OfEqualTensorsShowsNoDifference) {
 }
 
 TEST(Comparison, FindsTheLargestDifferenceAndTheSmallestCosine) {
-  const auto comparison = Compare(Tensor::FromFloats({2, 2}, {1, 0, 1, 0}),
-                                  Tensor::FromFloats({2, 2}, {2, 0, 1, 1}));
+  const auto comparison =
+      Compare(Tensor::FromFloats({2, 2}, {1, 0, 1, 0}), Tensor::FromFloats({2, 2}, {2, 0, 1, 1}));
   ASSERT_TRUE(comparison.ok());
   EXPECT_EQ(comparison->largest, 1);
   EXPECT_EQ(comparison->mean, 0.5);
@@ -28,8 +28,8 @@ TEST(Comparison, FindsTheLargestDifferenceAndTheSmallestCosine) {
 }
 
 TEST(Comparison, LeavesRowsOfPaddingOutOfTheCosines) {
-  const auto comparison = Compare(Tensor::FromFloats({2, 2}, {1, 0, 0, 0}),
-                                  Tensor::FromFloats({2, 2}, {1, 0, 0, 0}));
+  const auto comparison =
+      Compare(Tensor::FromFloats({2, 2}, {1, 0, 0, 0}), Tensor::FromFloats({2, 2}, {1, 0, 0, 0}));
   EXPECT_EQ(comparison->rows, 1);
   EXPECT_EQ(comparison->mean_cosine, 1);
 }

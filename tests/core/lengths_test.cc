@@ -1,3 +1,5 @@
+#include "core/lengths.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +9,6 @@
 #include <map>
 #include <string>
 #include <vector>
-
-#include "core/lengths.h"
 
 namespace linserve {
 namespace {

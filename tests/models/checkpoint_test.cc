@@ -1,3 +1,5 @@
+#include "models/checkpoint.h"
+
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -5,7 +7,6 @@
 #include <filesystem>
 
 #include "core/safetensors.h"
-#include "models/checkpoint.h"
 #include "models/model_fixture.h"
 
 namespace linserve {
@@ -138,8 +139,8 @@ TEST_F(SharedCheckpointTest, AnyOfTheNamesOfASharedTensorSuffices) {
 }
 
 TEST_F(SharedCheckpointTest, NamesOfOneTensorMustAgree) {
-  const std::string error = Load(
-      {{"a", Tensor::FromFloats({2}, {3, 4})}, {"b", Tensor::FromFloats({2}, {3, 5})}});
+  const std::string error =
+      Load({{"a", Tensor::FromFloats({2}, {3, 4})}, {"b", Tensor::FromFloats({2}, {3, 5})}});
   EXPECT_NE(error.find("b differs from a"), std::string::npos) << error;
 }
 

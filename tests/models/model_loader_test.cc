@@ -88,14 +88,14 @@ TEST_F(ModelLoaderTest, ABrokenConfigurationIsAnErrorThatNamesTheFile) {
   EXPECT_TRUE(Contains(ConfigError(R"({"params": {}})"), "\"architecture\" is missing"));
   EXPECT_TRUE(Contains(ConfigError(R"({"architecture": "linformer.Linformer", "parms": {}})"),
                        "unknown key \"parms\""));
-  EXPECT_TRUE(Contains(
-      ConfigError(R"({"architecture": "linformer.Linformer", "wrapper": {"type": "Padder"},
+  EXPECT_TRUE(
+      Contains(ConfigError(R"({"architecture": "linformer.Linformer", "wrapper": {"type": "Padder"},
                       "params": {"dim": 8, "seq_len": 6, "depth": 1, "k": 4}})"),
-      "takes no wrapper"));
-  EXPECT_TRUE(Contains(
-      ConfigError(R"({"architecture": "linformer.Linformer", "call": {"verbose": true},
+               "takes no wrapper"));
+  EXPECT_TRUE(
+      Contains(ConfigError(R"({"architecture": "linformer.Linformer", "call": {"verbose": true},
                       "params": {"dim": 8, "seq_len": 6, "depth": 1, "k": 4}})"),
-      "unknown call argument \"verbose\""));
+               "unknown call argument \"verbose\""));
 }
 
 TEST_F(ModelLoaderTest, ADirectoryWithoutAModelIsAnErrorThatSaysWhatIsMissing) {

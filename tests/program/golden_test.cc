@@ -91,8 +91,7 @@ TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
   std::erase_if(cases, [&](const GoldenCase& golden) { return golden.needs_zeros() != zeros; });
   const TempDir repository;
   for (const GoldenCase& golden : cases) {
-    fs::create_directory_symlink(fs::canonical(golden.directory()),
-                                 repository.File(golden.name()));
+    fs::create_directory_symlink(fs::canonical(golden.directory()), repository.File(golden.name()));
   }
   RunningServer server(repository.File("."), {"--padding", GetParam(), "--threads", "1"});
   ASSERT_TRUE(server.ready());
