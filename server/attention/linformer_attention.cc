@@ -22,31 +22,27 @@ double Largest(at::ScalarType type) {
                              : std::numeric_limits<float>::max();
 }
 
-// Rows of queries that are scored at once: of several short sequences, or a part of a long one.
+// Rows of queries that are scored at once.
 int64_t RowsAtOnce(int64_t heads, int64_t slots) {
   constexpr int64_t kRows = 4096;
   constexpr int64_t kScores = int64_t{1} << 24;
   return std::clamp(kScores / (heads * slots), int64_t{1}, kRows);
 }
 
-// Calls `compute` for pieces of at most `most` rows (one sequence at least, or a part of it):
-// which rows, and their place in their sequences.
+// Calls `compute` for pieces of at most `most` rows: which rows, and their place in their
+// sequences. Packed sequences go one by one: together, their heads would have to be copied.
 void ForEachPiece(const AxisLayout& layout, int64_t most,
                   const std::function<void(const Span&, int64_t row)>& compute) {
   if (layout.padded_length > 0 && layout.rows <= most) {
     // One product over the padding, too, is faster than one for each sequence.
     return compute({0, Count(layout), 0, layout.padded_length, layout.padded_length}, 0);
   }
-  for (const Span& span : Spans(layout)) {
-    const int64_t together = std::clamp(most / span.length, int64_t{1}, span.count);
-    for (int64_t first = 0; first < span.count; first += together) {
-      const int64_t start = span.start + first * span.stride;
-      const int64_t count = std::min(together, span.count - first);
-      for (int64_t row = 0; row < span.length; row += most) {
-        compute({span.first + first, count, start + row, std::min(most, span.length - row),
-                 span.stride},
-                row);
-      }
+  for (int64_t sequence = 0; sequence < Count(layout); ++sequence) {
+    const int64_t start = layout.starts[static_cast<size_t>(sequence)];
+    const int64_t length = layout.lengths[static_cast<size_t>(sequence)];
+    for (int64_t row = 0; row < length; row += most) {
+      const int64_t rows = std::min(most, length - row);
+      compute({sequence, 1, start + row, rows, rows}, row);
     }
   }
 }
