@@ -30,8 +30,7 @@ enum class InputKind : uint8_t {
   kFloat,  // any float type; NaN and Inf are refused unless the signature allows them
   kToken,  // any integer type, 0 <= id < vocabulary
   kMask,   // BOOL
-  // What attention adds to its scores, -inf where it must not look; or BOOL, true where it must
-  // not.
+  // What attention adds to its scores, -inf where it must not look; or BOOL, true where it must not.
   kAttentionMask,
 };
 
@@ -42,9 +41,9 @@ std::optional<InputKind> InputKindFromName(std::string_view name);
 // by it.
 enum class BatchAxis : uint8_t {
   kFirst,
-  kSecond,  // length first, as in torch.nn.MultiheadAttention
-  kNone,    // one tensor for all sequences
-  kFolded,  // the first axis holds batch times what the signature says; or, a rank lower, kNone
+  kSecond,    // length first, as in torch.nn.MultiheadAttention
+  kNone,      // one tensor for all sequences
+  kFolded,    // the first axis holds batch times what the signature says; or, a rank lower, kNone
 };
 
 struct InputSpec {
@@ -55,8 +54,7 @@ struct InputSpec {
   int64_t vocabulary = 0;  // of kToken
   BatchAxis batch_axis = BatchAxis::kFirst;
   bool broadcast = false;  // a tensor without the first axis stands for all its entries
-  std::string
-      stand_in{};  // the input that is taken where this one is missing: it must fit this, too
+  std::string stand_in{};  // the input taken where this one is missing; must fit this one, too
 };
 
 struct OutputSpec {

@@ -170,6 +170,9 @@ void InitParameters(const ParameterList& parameters, uint64_t seed) {
       case Init::kNormal:
         tensor.normal_(0.0, bound, generator);
         break;
+      case Init::kNarrow:
+        tensor.normal_(0.0, bound * bound, generator);
+        break;
       case Init::kOnes:
         tensor.fill_(1);
         break;

@@ -32,7 +32,7 @@ void LengthProjection::Declare(const Scope& attention, const std::string& name) 
         (heads / name).Declare("bias", bias, {width}, Init::kZeros);
         break;
       case ProjectionMethod::kNoParams:
-        heads.Declare(name, weight, {options_.input_size, slots()}, Init::kNormal,
+        heads.Declare(name, weight, {options_.input_size, slots()}, Init::kNarrow,
                       ParameterKind::kPlain);
         break;
     }

@@ -14,6 +14,7 @@ namespace linserve {
 enum class Init : uint8_t {
   kUniform,  // in ±1/sqrt(fan-in), the last axis: torch.nn.Linear's own
   kNormal,   // standard deviation 1/sqrt(last axis): embeddings and projections
+  kNarrow,   // standard deviation 1/last axis: projections without parameters
   kOnes,
   kZeros,
 };
