@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "attention/aten.h"
 
@@ -32,6 +34,13 @@ Autopadder Autopadder::From(Params& params, const LatOptions& options, int64_t l
   autopadder.multiple = std::lcm(options.causal ? options.blindspot_size : 1,
                                  options.has_local_heads() ? options.local_attn_window_size : 1);
   return autopadder;
+}
+
+void Autopadder::Describe(NetworkNotes& notes) const {
+  if (multiple <= 1) return;
+  notes.facts.emplace_back("autopadder", "each sequence to a multiple of " +
+                                             std::to_string(multiple) + " rows, on the " +
+                                             (left ? "left" : "right"));
 }
 
 Autopadded::Autopadded(const Autopadder& autopadder, const AxisLayout& layout)

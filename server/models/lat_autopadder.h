@@ -17,6 +17,9 @@ struct Autopadder {
   bool left = false;
   int64_t longest = 0;  // the network takes no more rows; 0: any number
 
+  // Adds what `linserve inspect` shows of it.
+  void Describe(NetworkNotes& notes) const;
+
   // As the wrapper of `params` says; without one, nothing is padded.
   static Autopadder From(Params& params, const LatOptions& options, int64_t longest);
 };

@@ -1,6 +1,7 @@
 #include "models/lat_language_model.h"
 
 #include <utility>
+#include <vector>
 
 #include "attention/aten.h"
 #include "attention/positions.h"

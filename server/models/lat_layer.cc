@@ -1,5 +1,7 @@
 #include "models/lat_layer.h"
 
+#include <algorithm>
+
 #include "attention/aten.h"
 #include "attention/token_shift.h"
 

@@ -105,7 +105,12 @@ class StackNetwork : public Network {
   }
 
   double Flops(int64_t length) const override { return stack_.Flops(length, length); }
-  NetworkNotes Notes() const override { return options_.Notes(); }
+
+  NetworkNotes Notes() const override {
+    NetworkNotes notes = options_.Notes();
+    autopadder_.Describe(notes);
+    return notes;
+  }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<StackPass>(stack_, autopadder_, batch["x"],
@@ -145,7 +150,7 @@ class LanguageModelPass : public Pass {
 class LanguageModelNetwork : public Network {
  public:
   LanguageModelNetwork(const LatLanguageModelOptions& options, Autopadder autopadder)
-      : options_(options), model_(options, autopadder) {}
+      : options_(options), autopadder_(autopadder), model_(options, autopadder) {}
 
   void Declare(const Scope& scope) override { model_.Declare(scope); }
 
@@ -164,7 +169,12 @@ class LanguageModelNetwork : public Network {
   }
 
   double Flops(int64_t length) const override { return model_.Flops(length, length); }
-  NetworkNotes Notes() const override { return options_.stack.Notes(); }
+
+  NetworkNotes Notes() const override {
+    NetworkNotes notes = options_.stack.Notes();
+    autopadder_.Describe(notes);
+    return notes;
+  }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<LanguageModelPass>(model_, batch["x"],
@@ -173,6 +183,7 @@ class LanguageModelNetwork : public Network {
 
  private:
   LatLanguageModelOptions options_;
+  Autopadder autopadder_;
   LatLanguageModel model_;
 };
 
