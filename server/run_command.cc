@@ -138,10 +138,11 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
   CLI::App* command = app.add_subcommand(
       "run", "Compute a file of sequences with the server's engine, without a server");
   command->footer(
-      "The input holds tensors input.<argument> with a leading batch axis, named as the model's\n"
-      "inputs are (`linserve inspect` lists them); other tensors are ignored. input.lengths, one\n"
+      "The input holds tensors input.<argument>, named as the model's inputs are (`linserve\n"
+      "inspect` lists them), with the batch axis where the Python package has it: in front, but\n"
+      "second for linear_multihead_attention. Other tensors are ignored. input.lengths, one\n"
       "integer a sequence, makes the batch ragged. The output holds output.<name>: y is what the\n"
-      "Python package returns; rows past a sequence's length are zero.\n\n"
+      "package returns; rows past a sequence's length are zero.\n\n"
       "Examples:\n"
       "  linserve run --model my-model --input in.safetensors --output out.safetensors\n"
       "  linserve run --model my-model --input in.safetensors --compare package.safetensors \\\n"

@@ -61,11 +61,12 @@ HeadOptions ReadHeads(Params& params, const std::string& prefix, bool dim_k_has_
   HeadOptions heads;
   heads.input_size = params.Positive(prefix + "input_size");
   heads.width = params.Positive(prefix + "channels");
-  heads.heads = params.Positive(prefix + "nhead", 4);
+  heads.heads = params.Heads(prefix + "nhead", 4);
   const auto dim_d = params.OptionalPositive(prefix + "dim_d");
   if (!dim_d && heads.width % heads.heads != 0) {
     params.Fail(prefix + "channels",
-                "a multiple of nhead = " + std::to_string(heads.heads) + " unless dim_d is given");
+                "a multiple of " + prefix + "nhead = " + std::to_string(heads.heads) + " unless " +
+                    prefix + "dim_d is given");
   }
   heads.dim_head = dim_d.value_or(heads.width / heads.heads);
   heads.dim_k =
@@ -110,7 +111,7 @@ HeadOptions HeadOptions::FromAttention(Params& params) {
   options.dim_head = params.Positive("dim");
   options.width = params.Positive("channels");
   options.dim_k = params.Positive("dim_k");
-  options.heads = params.Positive("nhead");
+  options.heads = params.Heads("nhead");
   options.sharing = ReadSharing(params, "parameter_sharing");
   options.method = ReadMethod(params, "method");
   options.full_attention = params.Flag("full_attention", false);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kMost = int64_t{1} << 31;  // products of two sizes stay within int64
 constexpr int64_t kMostLayers = 4096;
+constexpr int64_t kMostHeads = 1024;
 
 template <typename Names>
 std::string Listed(const Names& names) {
@@ -70,6 +71,16 @@ int64_t Params::Depth(const std::string& key) {
 
 int64_t Params::Depth(const std::string& key, int64_t fallback) {
   return Find(key) == nullptr ? fallback : Depth(key);
+}
+
+int64_t Params::Heads(const std::string& key) {
+  const int64_t heads = Positive(key);
+  if (heads > kMostHeads) Fail(key, "at most " + std::to_string(kMostHeads) + " heads");
+  return heads;
+}
+
+int64_t Params::Heads(const std::string& key, int64_t fallback) {
+  return Find(key) == nullptr ? fallback : Heads(key);
 }
 
 std::optional<int64_t> Params::OptionalPositive(const std::string& key) {
@@ -135,7 +146,8 @@ Params* Params::Object(const std::string& key) {
 Params* Params::Wrapper(const std::string& type) {
   wrapper_types_.insert(type);
   if (wrapper_ == nullptr || !wrapper_->is_object()) return nullptr;
-  if (wrapper_->value("type", "") != type) return nullptr;
+  const auto given = wrapper_->find("type");
+  if (given == wrapper_->end() || *given != type) return nullptr;
   wrapper_taken_ = true;
   children_.push_back(std::make_unique<Params>(*wrapper_, name_ + " wrapper " + type));
   children_.back()->Ignore("type");

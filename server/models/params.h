@@ -33,6 +33,9 @@ class Params {
   // A number of layers, each of which costs memory before its tensors are even looked for.
   int64_t Depth(const std::string& key);
   int64_t Depth(const std::string& key, int64_t fallback);
+  // A number of heads that have tensors of their own.
+  int64_t Heads(const std::string& key);
+  int64_t Heads(const std::string& key, int64_t fallback);
   std::optional<int64_t> OptionalPositive(const std::string& key);
   int64_t NotNegative(const std::string& key, int64_t fallback);
   bool Flag(const std::string& key, bool fallback);
