@@ -30,7 +30,8 @@ enum class InputKind : uint8_t {
   kFloat,  // any float type; NaN and Inf are refused unless the signature allows them
   kToken,  // any integer type, 0 <= id < vocabulary
   kMask,   // BOOL
-  // What attention adds to its scores, -inf where it must not look; or BOOL, true where it must not.
+  // What attention adds to its scores, -inf where it must not look; or BOOL, true where it must
+  // not.
   kAttentionMask,
 };
 
@@ -41,9 +42,9 @@ std::optional<InputKind> InputKindFromName(std::string_view name);
 // by it.
 enum class BatchAxis : uint8_t {
   kFirst,
-  kSecond,    // length first, as in torch.nn.MultiheadAttention
-  kNone,      // one tensor for all sequences
-  kFolded,    // the first axis holds batch times what the signature says; or, a rank lower, kNone
+  kSecond,  // length first, as in torch.nn.MultiheadAttention
+  kNone,    // one tensor for all sequences
+  kFolded,  // the first axis holds batch times what the signature says; or, a rank lower, kNone
 };
 
 struct InputSpec {

@@ -72,9 +72,10 @@ class AttentionNetwork : public Network {
                                  context.hidden_queries,
                                  cross ? context.hidden_embeddings : context.hidden_rows};
       result_ = at::empty_like(x);
-      network_.attention_.Forward(input, network_.scratch_, [&](int64_t begin, at::Tensor rows) {
-        result_.narrow(0, begin, rows.size(0)).copy_(rows);
-      });
+      network_.attention_.Forward(input, network_.scratch_,
+                                  [&](int64_t begin, const at::Tensor& rows) {
+                                    result_.narrow(0, begin, rows.size(0)).copy_(rows);
+                                  });
       return false;
     }
 

@@ -111,7 +111,7 @@ void MultiHeadAttention::Forward(const AttentionInput& input, const LayerScratch
     const int64_t count = std::min(at_once, input.sequences() - first);
     const int64_t begin = input.query_layout.starts[static_cast<size_t>(first)];
     AttendToSlots(input.OfSequences(first, count), scratch,
-                  [&](int64_t row, at::Tensor rows) { sink(begin + row, std::move(rows)); });
+                  [&](int64_t row, const at::Tensor& rows) { sink(begin + row, rows); });
   }
 }
 

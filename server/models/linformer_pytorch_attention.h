@@ -40,9 +40,9 @@ class MultiHeadAttention {
   // E and F that are this layer's own: distinct matrices.
   int64_t OwnMatrices() const;
 
-  // Takes result rows [begin, begin + size) in order, all of them. By then the rows of the queries
-  // up to there are read: the result may be put in their place.
-  using Sink = std::function<void(int64_t begin, at::Tensor rows)>;
+  // Takes result rows [begin, begin + size), all in order, and may work in them. By then the
+  // queries up to there are read: the result may be put in their place.
+  using Sink = std::function<void(int64_t begin, const at::Tensor& rows)>;
   void Forward(const AttentionInput& input, const LayerScratch& scratch, const Sink& sink) const;
 
  private:

@@ -64,9 +64,9 @@ HeadOptions ReadHeads(Params& params, const std::string& prefix, bool dim_k_has_
   heads.heads = params.Heads(prefix + "nhead", 4);
   const auto dim_d = params.OptionalPositive(prefix + "dim_d");
   if (!dim_d && heads.width % heads.heads != 0) {
-    params.Fail(prefix + "channels",
-                "a multiple of " + prefix + "nhead = " + std::to_string(heads.heads) + " unless " +
-                    prefix + "dim_d is given");
+    params.Fail(prefix + "channels", "a multiple of " + prefix +
+                                         "nhead = " + std::to_string(heads.heads) + " unless " +
+                                         prefix + "dim_d is given");
   }
   heads.dim_head = dim_d.value_or(heads.width / heads.heads);
   heads.dim_k =

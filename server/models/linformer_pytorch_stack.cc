@@ -90,10 +90,11 @@ void PostNormStack::Attend(const Sublayer& sublayer, at::Tensor& rows,
                              cross ? context.embeddings_layout : context.layout,
                              context.hidden_queries,
                              cross ? context.hidden_embeddings : context.hidden_rows};
-  sublayer.attention->Forward(input, options_.scratch, [&](int64_t begin, at::Tensor result) {
-    at::Tensor target = rows.narrow(0, begin, result.size(0));
-    target.copy_(sublayer.norm(result.add_(target)));
-  });
+  sublayer.attention->Forward(input, options_.scratch,
+                              [&](int64_t begin, const at::Tensor& result) {
+                                at::Tensor target = rows.narrow(0, begin, result.size(0));
+                                target.copy_(sublayer.norm(result.add_(target)));
+                              });
 }
 
 void PostNormStack::FeedForwardRows(const Sublayer& sublayer, at::Tensor& rows) const {
