@@ -165,7 +165,7 @@ absl::Status CheckContent(const Signature& signature, const InputSpec& spec, con
   if (other == item.inputs.end()) return absl::OkStatus();
   InputSpec stand_in = spec;
   stand_in.name = spec.stand_in;
-  const absl::Status status = CheckContent(signature, stand_in, other->second);
+  absl::Status status = CheckContent(signature, stand_in, other->second);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(std::string(status.message()) + " without input " +
                                     Quoted(spec.name));
