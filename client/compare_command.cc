@@ -26,11 +26,16 @@ std::string Text(const char* format, double value) {
 }
 
 // The results of one model, in the order of the sequences.
-std::vector<SequenceResult> ResultsOf(EmbeddingClient& client, const CompareArguments& arguments,
-                                      const std::string& model, const InputSequences& sequences) {
+absl::StatusOr<std::vector<SequenceResult>> ResultsOf(EmbeddingClient& client,
+                                                      const CompareArguments& arguments,
+                                                      const std::string& model,
+                                                      const InputSequences& sequences) {
+  const auto description = client.GetModel(model, 0);
+  if (!description.ok()) return description.status();
   EmbedJobOptions job;
   job.model = model;
   job.options = arguments.choice.ToOutputOptions();
+  job.one_request = description->signature.request_is_unit;
   std::vector<SequenceResult> results;
   RunEmbedJob(client, job, sequences,
               [&](const JobResult& answer) { results.push_back(answer.result); });
@@ -42,14 +47,18 @@ absl::StatusOr<Comparison> CompareResults(const std::vector<SequenceResult>& fir
                                           const std::vector<SequenceResult>& second) {
   Comparison sum;
   absl::Status fault = absl::NotFoundError("no sequence was embedded by both models");
+  const auto of_sequence = [&](size_t i, const absl::Status& status) {
+    return absl::Status(status.code(),
+                        "sequence " + first[i].id + ": " + std::string(status.message()));
+  };
   for (size_t i = 0; i < first.size(); ++i) {
     if (!first[i].status.ok() || !second[i].status.ok()) {
-      fault = first[i].status.ok() ? second[i].status : first[i].status;
+      fault = of_sequence(i, first[i].status.ok() ? second[i].status : first[i].status);
       continue;
     }
     const auto comparison =
         Compare(first[i].outputs.begin()->second, second[i].outputs.begin()->second);
-    if (!comparison.ok()) return comparison.status();
+    if (!comparison.ok()) return of_sequence(i, comparison.status());
     sum.Add(*comparison);
   }
   if (sum.elements == 0) return fault;
@@ -64,19 +73,26 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
   const auto model = client.GetModel(arguments.models[0], 0);
   if (!model.ok()) return Fail(model.status());
   arguments.input.limits = InputLimits::Of(model->signature);
+  arguments.input.signature = model->signature;
   const auto sequences =
       ReadInputs(arguments.file, InputFormatOfPath(arguments.file), arguments.input);
   if (!sequences.ok()) return Fail(sequences.status());
   const auto reference = ResultsOf(client, arguments, arguments.models[0], *sequences);
+  if (!reference.ok()) return Fail(reference.status());
   Table table({{"model"},
                {"largest difference", Align::kRight},
                {"mean", Align::kRight},
                {"mean cosine", Align::kRight},
                {"smallest cosine", Align::kRight}});
   for (size_t i = 1; i < arguments.models.size(); ++i) {
-    const auto comparison =
-        CompareResults(reference, ResultsOf(client, arguments, arguments.models[i], *sequences));
-    if (!comparison.ok()) return Fail(comparison.status());
+    const auto results = ResultsOf(client, arguments, arguments.models[i], *sequences);
+    if (!results.ok()) return Fail(results.status());
+    const auto comparison = CompareResults(*reference, *results);
+    if (!comparison.ok()) {
+      return Fail({comparison.status().code(), arguments.models[i] + " against " +
+                                                   arguments.models[0] + ": " +
+                                                   std::string(comparison.status().message())});
+    }
     table.Add({arguments.models[i], Text("%.3g", comparison->largest),
                Text("%.3g", comparison->mean), Text("%.6f", comparison->mean_cosine),
                Text("%.6f", comparison->smallest_cosine)});

@@ -118,7 +118,8 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
                             .version = arguments.choice.version,
                             .options = arguments.choice.ToOutputOptions(),
                             .batch = arguments.batch,
-                            .in_flight = arguments.in_flight};
+                            .in_flight = arguments.in_flight,
+                            .one_request = arguments.input.signature.request_is_unit};
   std::vector<EmbeddedLine> lines;
   FailureLog failures;
   absl::Status written;
@@ -150,6 +151,7 @@ int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
   const auto model = client.GetModel(arguments.choice.model, arguments.choice.version);
   if (!model.ok()) return Fail(model.status());
   arguments.input.limits = InputLimits::Of(model->signature);
+  arguments.input.signature = model->signature;
   const auto sequences = ReadInputs(arguments.file, arguments.Format(), arguments.input);
   if (!sequences.ok()) return Fail(sequences.status());
   if (sequences->empty()) return Fail(absl::InvalidArgumentError("there is nothing to embed"));
@@ -172,8 +174,8 @@ void AddInputOptions(CLI::App& embed, EmbedArguments& arguments) {
   embed.add_flag("--truncate", arguments.input.truncate,
                  "text, ids: cut lines that are longer than the model takes");
   embed.add_flag("--batched", arguments.input.batched,
-                 "safetensors: tensors named input.<argument> with a leading batch axis, and "
-                 "input.lengths if they are padded");
+                 "safetensors: tensors named input.<argument>, each of a whole batch as the Python "
+                 "package has it, and input.lengths if they are padded");
 }
 
 void AddOutputOptions(CLI::App& embed, EmbedArguments& arguments) {

@@ -51,15 +51,20 @@ class Job {
         results_(sequences.size(), on_result) {}
 
   void Run() {
-    std::vector<size_t> sizes;
-    for (const InputSequence& sequence : sequences_) sizes.push_back(WireSize(sequence));
-    groups_ = CutIntoGroups(sizes, options_.batch, options_.batch_bytes);
+    groups_ = Groups();
     std::vector<std::jthread> threads;
     const size_t count = std::min(std::max<size_t>(options_.in_flight, 1), groups_.size());
     for (size_t i = 0; i < count; ++i) threads.emplace_back([this] { Work(); });
   }
 
  private:
+  std::vector<Group> Groups() const {
+    if (options_.one_request) return {{0, sequences_.size()}};
+    std::vector<size_t> sizes;
+    for (const InputSequence& sequence : sequences_) sizes.push_back(WireSize(sequence));
+    return CutIntoGroups(sizes, options_.batch, options_.batch_bytes);
+  }
+
   void Work() {
     for (size_t i = next_group_++; i < groups_.size(); i = next_group_++) Embed(groups_[i]);
   }

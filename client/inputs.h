@@ -33,7 +33,8 @@ struct InputOptions {
   InputLimits limits;
   int64_t token_offset = 0;  // text: added to every byte
   bool truncate = false;     // text, ids: cut what is too long
-  bool batched = false;      // safetensors: `input.<argument>` with a leading batch axis
+  bool batched = false;      // safetensors: `input.<argument>` of a whole batch
+  Signature signature{};     // of the model: how such a batch is laid out
 };
 
 // One sequence of a file. A part of the file that cannot be one still takes its place, with the
@@ -58,8 +59,9 @@ InputSequences ParseIdLines(std::string_view content, const InputOptions& option
 absl::StatusOr<InputSequences> SplitArray(const Tensor& array, const InputLimits& limits,
                                           const std::string& name);
 
-// Each tensor is a sequence, its name the id. Batched: the i-th sequence has row i of every
-// `input.<argument>`, of which `input.lengths`, if there, tells the true lengths.
+// Each tensor is a sequence, its name the id. Batched: the i-th sequence has the i-th part of every
+// `input.<argument>` along the axis where the Python package has its batch; `input.lengths`, if
+// there, tells the true lengths.
 absl::StatusOr<InputSequences> SplitTensors(const TensorMap& tensors, const InputOptions& options,
                                             const std::string& name);
 

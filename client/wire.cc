@@ -108,6 +108,10 @@ std::vector<Axis> DecodeAxes(const v1::TensorSpec& wire) {
   return axes;
 }
 
+BatchAxis DecodeBatchAxis(const v1::TensorSpec& wire) {
+  return BatchAxisFromName(wire.batch_axis()).value_or(BatchAxis::kFirst);
+}
+
 Signature DecodeSignature(const v1::Model& model) {
   Signature signature;
   for (const auto& input : model.inputs()) {
@@ -116,10 +120,12 @@ Signature DecodeSignature(const v1::Model& model) {
                                 .axes = DecodeAxes(input),
                                 .optional = input.optional(),
                                 .vocabulary = input.vocabulary(),
+                                .batch_axis = DecodeBatchAxis(input),
                                 .broadcast = input.broadcast()});
   }
   for (const auto& output : model.outputs()) {
-    signature.outputs.push_back({.name = output.name(), .axes = DecodeAxes(output)});
+    signature.outputs.push_back(
+        {.name = output.name(), .axes = DecodeAxes(output), .batch_axis = DecodeBatchAxis(output)});
   }
   for (const auto& limit : model.limits()) {
     const char letter = limit.axis().empty() ? '?' : limit.axis()[0];

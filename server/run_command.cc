@@ -9,11 +9,11 @@
 
 #include "commands.h"
 #include "core/comparison.h"
+#include "core/package_layout.h"
 #include "core/safetensors.h"
 #include "engine/serving_options.h"
 #include "models/model_loader.h"
 #include "offline.h"
-#include "package_layout.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {

@@ -22,16 +22,27 @@ bool IsAsked(const std::vector<std::string>& outputs, const std::string& name) {
 }
 
 constexpr std::array<std::string_view, 4> kKindNames = {"float", "token", "mask", "attention_mask"};
+constexpr std::array<std::string_view, 4> kBatchAxisNames = {"first", "second", "none", "folded"};
+
+template <typename Enum>
+std::optional<Enum> FromName(const std::array<std::string_view, 4>& names, std::string_view name) {
+  const auto* const found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Enum>(found - names.begin());
+}
 
 }  // namespace
 
 std::string_view Name(InputKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
 std::optional<InputKind> InputKindFromName(std::string_view name) {
-  for (size_t i = 0; i < kKindNames.size(); ++i) {
-    if (kKindNames[i] == name) return static_cast<InputKind>(i);
-  }
-  return std::nullopt;
+  return FromName<InputKind>(kKindNames, name);
+}
+
+std::string_view Name(BatchAxis axis) { return kBatchAxisNames[static_cast<size_t>(axis)]; }
+
+std::optional<BatchAxis> BatchAxisFromName(std::string_view name) {
+  return FromName<BatchAxis>(kBatchAxisNames, name);
 }
 
 std::string ToString(const std::vector<Axis>& axes) {

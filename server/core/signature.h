@@ -38,14 +38,17 @@ enum class InputKind : uint8_t {
 std::string_view Name(InputKind kind);
 std::optional<InputKind> InputKindFromName(std::string_view name);
 
-// Where the Python package has its batch axis in a tensor of a whole batch: `run` splits and joins
-// by it.
+// Where the Python package has its batch axis in a tensor of a whole batch: files of such tensors
+// are split and joined by it.
 enum class BatchAxis : uint8_t {
   kFirst,
   kSecond,  // length first, as in torch.nn.MultiheadAttention
   kNone,    // one tensor for all sequences
   kFolded,  // the first axis holds batch times what the signature says; or, a rank lower, kNone
 };
+
+std::string_view Name(BatchAxis axis);  // "first", "second", "none", "folded"
+std::optional<BatchAxis> BatchAxisFromName(std::string_view name);
 
 struct InputSpec {
   std::string name;

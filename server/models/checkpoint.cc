@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attention/aten.h"
+#include "core/memory.h"
 #include "models/config_error.h"
 #include "models/tensor_bridge.h"
 
@@ -96,6 +97,33 @@ void AppendList(std::string& text, const char* title, const std::vector<std::str
   for (const std::string& entry : entries) text += "\n    " + entry;
 }
 
+const Tensor* Find(const Parameter& parameter, const TensorMap& tensors) {
+  for (const std::string& name : parameter.names) {
+    const auto found = tensors.find(name);
+    if (found != tensors.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+// Throws if the tensors of `parameters` that `made` says are to be made here fit into no memory.
+template <typename Made>
+void RequireMemory(const ParameterList& parameters, const Made& made) {
+  double bytes = 0;
+  const Parameter* largest = nullptr;
+  for (const Parameter& parameter : parameters) {
+    if (!made(parameter)) continue;
+    bytes += static_cast<double>(ElementCount(parameter.shape) * int64_t{sizeof(float)});
+    if (largest == nullptr || ElementCount(parameter.shape) > ElementCount(largest->shape)) {
+      largest = &parameter;
+    }
+  }
+  if (bytes <= static_cast<double>(MemoryBytes())) return;
+  throw ConfigError("the weights would take " + FormatBytes(bytes) + ", but there are " +
+                    FormatBytes(static_cast<double>(MemoryBytes())) +
+                    " of memory; the largest is " + largest->name() + " " +
+                    ToString(largest->shape));
+}
+
 }  // namespace
 
 std::string CheckpointDifference::ToString() const {
@@ -140,25 +168,25 @@ void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& ch
     throw ConfigError("the tensors do not fit the configuration:" +
                       checkpoint.difference.ToString());
   }
+  RequireMemory(parameters, [&](const Parameter& parameter) {
+    return Find(parameter, checkpoint.tensors) == nullptr;
+  });
   for (const Parameter& parameter : parameters) {
     const bool buffer = parameter.kind == ParameterKind::kBuffer;
-    *parameter.slot = parameter.table;
-    for (const std::string& name : parameter.names) {
-      const auto found = checkpoint.tensors.find(name);
-      if (found == checkpoint.tensors.end()) continue;
-      *parameter.slot = ToAten(found->second).to(buffer ? at::kFloat : dtype);
-      break;
-    }
+    const Tensor* tensor = Find(parameter, checkpoint.tensors);
+    *parameter.slot =
+        tensor == nullptr ? parameter.formula() : ToAten(*tensor).to(buffer ? at::kFloat : dtype);
   }
 }
 
 void InitParameters(const ParameterList& parameters, uint64_t seed) {
+  RequireMemory(parameters, [](const Parameter&) { return true; });
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU).clone();
   generator.set_current_seed(seed);
   for (const Parameter& parameter : parameters) {
     at::Tensor& tensor = *parameter.slot;
     if (parameter.kind == ParameterKind::kBuffer) {
-      tensor = parameter.table;
+      tensor = parameter.formula();
       continue;
     }
     tensor = at::empty(parameter.shape, at::kFloat);

@@ -63,6 +63,12 @@ class EncoderNetwork : public Network {
     NetworkNotes notes;
     notes.facts = {
         {"cost of attention", quadratic ? "quadratic in the length" : "linear in the length"}};
+    if (options_.linformer() && options_.causal) {
+      notes.warnings.emplace_back(
+          "causal with attention \"linformer\" hides slots, each of which mixes all positions: "
+          "earlier "
+          "rows still depend on later ones");
+    }
     return notes;
   }
 
@@ -114,7 +120,7 @@ std::unique_ptr<Pass> EncoderNetwork::Begin(TensorBatch batch) const {
   context.layout = ComputedLayout(batch.axes.at('n'), batch.padding);
   const int64_t longest =
       *std::max_element(context.layout.lengths.begin(), context.layout.lengths.end());
-  if (batch.Has("input_mask")) context.mask = batch["input_mask"];
+  context.mask = batch.Find("input_mask");
   if (options_.positions == EncoderPositions::kRotary) {
     context.rotation = Sinusoid(longest, options_.dim_head, kBase);
   }

@@ -6,6 +6,7 @@
 #include "attention/aten.h"
 #include "attention/linformer_attention.h"
 #include "attention/positions.h"
+#include "attention/slot_attention.h"
 
 namespace linserve {
 namespace {
@@ -58,11 +59,6 @@ EncoderOptions EncoderOptions::From(Params& params) {
   options.dim_head = params.Positive("dim_head", options.dim / options.heads);
   options.ff_mult = params.Positive("ff_mult", 4);
   options.causal = params.Flag("causal", false);
-  if (options.linformer() && options.causal) {
-    params.Fail("causal",
-                "false with attention \"linformer\": its slots mix all positions, so that none can "
-                "be hidden from earlier ones");
-  }
   // Accepted with every attention, so that one can be swapped for another.
   options.k = params.Positive("k", 256);
   options.seq_len = options.linformer() ? params.Positive("seq_len")
@@ -101,8 +97,11 @@ at::Tensor EncoderAttention::operator()(const at::Tensor& rows,
     Rotate(queries, context.layout, options_.heads, context.rotation);
     Rotate(keys, context.layout, options_.heads, context.rotation);
   }
-  if (options_.linformer()) return to_out_(AttendToProjected(queries, keys, values, context));
-  AttendToKeys(queries, keys, values, context);
+  if (options_.linformer()) {
+    AttendToProjected(queries, keys, values, context);
+  } else {
+    AttendToKeys(queries, keys, values, context);
+  }
   return to_out_(queries);
 }
 
@@ -120,17 +119,27 @@ void EncoderAttention::AttendToKeys(at::Tensor& queries, const at::Tensor& keys,
   }
 }
 
-at::Tensor EncoderAttention::AttendToProjected(const at::Tensor& queries, at::Tensor& keys,
-                                               at::Tensor& values,
-                                               const EncoderContext& context) const {
+void EncoderAttention::AttendToProjected(at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
+                                         const EncoderContext& context) const {
   if (context.mask.defined()) {
     const at::Tensor hidden = context.mask.logical_not().unsqueeze(-1);
     keys.masked_fill_(hidden, 0);
     values.masked_fill_(hidden, 0);
   }
-  return AttendToSlots(queries, ProjectLength(keys, proj_k_, context.layout),
-                       ProjectLength(values, proj_v_, context.layout), options_.heads,
-                       context.layout);
+  const at::Tensor key_slots = ProjectLength(keys, proj_k_, context.layout);
+  const at::Tensor value_slots = ProjectLength(values, proj_v_, context.layout);
+  if (!options_.causal) {
+    queries = AttendToSlots(queries, key_slots, value_slots, options_.heads, context.layout);
+    return;
+  }
+  for (const Span& span : Spans(context.layout)) {
+    const auto heads = [&](const at::Tensor& slots) {
+      return SplitHeads(slots.narrow(0, span.first, span.count), options_.heads);
+    };
+    View(queries, span)
+        .copy_(AttendToOpenSlots(View(queries, span), heads(key_slots), heads(value_slots),
+                                 {.causal = true}));
+  }
 }
 
 double EncoderAttention::Flops(int64_t length) const {

@@ -54,9 +54,9 @@ class EncoderAttention {
   // Overwrites the queries with the result.
   void AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const EncoderContext& context) const;
-  // Overwrites hidden keys and values.
-  at::Tensor AttendToProjected(const at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
-                               const EncoderContext& context) const;
+  // The same by Linformer. Overwrites hidden keys and values, too.
+  void AttendToProjected(at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
+                         const EncoderContext& context) const;
 
   EncoderOptions options_;
   Linear to_q_, to_k_, to_v_, to_out_;

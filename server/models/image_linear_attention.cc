@@ -157,7 +157,11 @@ class ImageNetwork : public Network {
     return signature;
   }
 
-  double Flops(int64_t length) const override { return attention_.Flops(length * length); }
+  double Flops(int64_t length) const override { return attention_.Flops(length); }
+
+  NetworkNotes Notes() const override {
+    return {.facts = {{"a token", "is a pixel"}}, .warnings = {}};
+  }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 

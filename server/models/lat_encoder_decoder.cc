@@ -11,18 +11,14 @@
 namespace linserve {
 namespace {
 
-at::Tensor Optional(const TensorBatch& batch, const std::string& input) {
-  return batch.Has(input) ? batch[input] : at::Tensor();
-}
-
 // The encoder's layers, then the decoder's.
 class EncoderDecoderPass : public Pass {
  public:
   EncoderDecoderPass(const LatLanguageModel& encoder, const LatLanguageModel& decoder,
                      const TensorBatch& batch)
       : decoder_model_(decoder), ids_(batch["y"]) {
-    source_ = {ComputedLayout(batch.axes.at('n'), batch.padding), Optional(batch, "x_mask")};
-    target_ = {ComputedLayout(batch.axes.at('m'), batch.padding), Optional(batch, "y_mask")};
+    source_ = {ComputedLayout(batch.axes.at('n'), batch.padding), batch.Find("x_mask")};
+    target_ = {ComputedLayout(batch.axes.at('m'), batch.padding), batch.Find("y_mask")};
     LatSequences sequences;
     sequences.own = source_;
     encoder_.emplace(encoder, batch["x"], std::move(sequences));

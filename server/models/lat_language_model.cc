@@ -11,7 +11,11 @@ namespace {
 
 using Positions = LatLanguageModelOptions::Positions;
 
-constexpr double kBase = 10000;  // of the sinusoids
+void DeclareSinusoid(const Scope& scope, at::Tensor& slot, int64_t length, int64_t width) {
+  constexpr double kBase = 10000;
+  scope.DeclareBuffer("emb", slot, {length, width},
+                      [length, width] { return Sinusoid(length, width, kBase); });
+}
 
 }  // namespace
 
@@ -45,9 +49,8 @@ void LatLanguageModel::Declare(const Scope& scope) {
       (positions / "emb").Declare("weight", positions_, {longest, width}, Init::kNormal);
       break;
     case Positions::kRotary:
-      positions.DeclareBuffer("emb", positions_, Sinusoid(longest, width, kBase));
-      (scope / "layer_pos_emb")
-          .DeclareBuffer("emb", layer_rotary_, Sinusoid(longest, options_.stack.dim_head, kBase));
+      DeclareSinusoid(positions, positions_, longest, width);
+      DeclareSinusoid(scope / "layer_pos_emb", layer_rotary_, longest, options_.stack.dim_head);
       break;
   }
   const Scope transformer = scope / "transformer";

@@ -144,6 +144,15 @@ NetworkNotes LatOptions::Notes() const {
     notes.warnings.emplace_back(
         "context_linformer_settings: context_mask is ignored, as in the package");
   }
+  if (!receives_context && context_linformer_settings) {
+    notes.warnings.emplace_back(
+        "context_linformer_settings has no effect without receives_context");
+  }
+  for (const int64_t layer : pkm_layers) {
+    if (layer >= 1 && layer <= depth) continue;
+    notes.warnings.push_back("pkm_layers: there is no layer " + std::to_string(layer) +
+                             ", they are counted from 1 to " + std::to_string(depth));
+  }
   return notes;
 }
 

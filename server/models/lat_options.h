@@ -10,6 +10,8 @@
 
 namespace linserve {
 
+// Lat, in names and files, is the package linear-attention-transformer.
+
 // What absent arguments mean, where that is not the same for all.
 struct LatDefaults {
   std::optional<int64_t> dim_head;  // nullopt: dim / heads

@@ -10,38 +10,33 @@
 namespace linserve {
 namespace {
 
-at::Tensor Optional(const TensorBatch& batch, const std::string& input) {
-  return batch.Has(input) ? batch[input] : at::Tensor();
-}
-
 // What all layers read of a batch.
 LatSequences SequencesOf(const TensorBatch& batch, bool receives_context) {
   LatSequences sequences;
-  sequences.own = {ComputedLayout(batch.axes.at('n'), batch.padding),
-                   Optional(batch, "input_mask")};
+  sequences.own = {ComputedLayout(batch.axes.at('n'), batch.padding), batch.Find("input_mask")};
   if (receives_context) {
     sequences.context = batch["context"];
     sequences.context_layout = {ComputedLayout(batch.axes.at('m'), batch.padding),
-                                Optional(batch, "context_mask")};
+                                batch.Find("context_mask")};
   }
   return sequences;
 }
 
 // Inputs and limits beside x.
 void AddInputs(const LatOptions& options, Signature& signature) {
-  const Axis context_length = Axis::Ragged('m');
   signature.inputs.push_back({.name = "input_mask",
                               .kind = InputKind::kMask,
                               .axes = {Axis::Ragged('n')},
                               .optional = true});
-  signature.inputs.push_back({.name = "context",
-                              .axes = {context_length, Axis::Fixed(options.dim)},
-                              .optional = !options.receives_context});
+  if (!options.receives_context) return;
+  const Axis context_length = Axis::Ragged('m');
+  signature.inputs.push_back(
+      {.name = "context", .axes = {context_length, Axis::Fixed(options.dim)}});
   signature.inputs.push_back({.name = "context_mask",
                               .kind = InputKind::kMask,
                               .axes = {context_length},
                               .optional = true});
-  if (options.receives_context && options.context_linformer_settings) {
+  if (options.context_linformer_settings) {
     signature.limits.push_back({'m', options.context_linformer_settings->seq_len, ""});
   }
 }

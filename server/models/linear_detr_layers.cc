@@ -52,6 +52,8 @@ DetrOptions DetrOptions::From(Params& params) {
   options.normalize_before = params.Flag("normalize_before", false);
   options.seq_len = params.Positive("seq_len", options.seq_len);
   options.projection.ReadProjection(params, "corrected");
+  // linserve's own class: no checkpoint depends on other words.
+  params.Choice("param_sharing", "none", {"none", "headwise", "layerwise"});
   params.Ignore("dropout");
   return options;
 }

@@ -4,6 +4,7 @@
 
 #include "attention/aten.h"
 #include "attention/linformer_attention.h"
+#include "attention/positions.h"
 #include "models/linformer_modules.h"
 
 namespace linserve {
@@ -171,10 +172,7 @@ class LanguageModelNetwork : public Network {
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     AxisLayout layout = ComputedLayout(batch.axes.at('n'), batch.padding);
     at::Tensor rows = at::embedding(token_emb_, batch["x"]);
-    for (size_t i = 0; i < layout.starts.size(); ++i) {
-      rows.narrow(0, layout.starts[i], layout.lengths[i])
-          .add_(pos_emb_.narrow(0, 0, layout.lengths[i]));
-    }
+    AddPositions(rows, layout, pos_emb_);
     return std::make_unique<LanguageModelPass>(*this, std::move(rows), std::move(layout));
   }
 

@@ -14,9 +14,6 @@ namespace {
 
 constexpr char kPadder[] = "linformer_pytorch.Padder";
 
-// What the package's attention can keep for its visualizer changes no number.
-void IgnoreCallArguments(Params& params) { params.Call().Ignore("visualize"); }
-
 NetworkNotes NotesOf(const PostNormStack& stack) {
   return {{{"projections", std::to_string(stack.Matrices()) + " distinct matrices"}},
           stack.Warnings()};
@@ -201,7 +198,7 @@ class LanguageModelNetwork : public Network {
 
 std::unique_ptr<Network> MakeLinformerPytorchAttention(Params& params) {
   using namespace linformer_pytorch;
-  IgnoreCallArguments(params);
+  IgnoreVisualizer(params);
   const HeadOptions options = HeadOptions::FromAttention(params);
   const LayerScratch scratch = LayerScratch::From(params);
   const bool decoder = params.Flag("decoder_mode", false);
@@ -210,7 +207,7 @@ std::unique_ptr<Network> MakeLinformerPytorchAttention(Params& params) {
 
 std::unique_ptr<Network> MakeLinformerPytorchStack(Params& params) {
   using namespace linformer_pytorch;
-  IgnoreCallArguments(params);
+  IgnoreVisualizer(params);
   const bool padder = params.Wrapper(kPadder) != nullptr;
   return std::make_unique<StackNetwork>(StackOptions::From(params, StackOptions::Owner::kLinformer),
                                         padder);
@@ -218,7 +215,7 @@ std::unique_ptr<Network> MakeLinformerPytorchStack(Params& params) {
 
 std::unique_ptr<Network> MakeLinformerPytorchLM(Params& params) {
   using namespace linformer_pytorch;
-  IgnoreCallArguments(params);
+  IgnoreVisualizer(params);
   const bool padder = params.Wrapper(kPadder) != nullptr;
   return std::make_unique<LanguageModelNetwork>(
       LanguageModelOptions::From(params, StackOptions::Owner::kLanguageModel), padder);

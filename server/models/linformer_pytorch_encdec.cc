@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -131,7 +132,7 @@ class EncDecNetwork : public Network {
 
 std::unique_ptr<Network> MakeLinformerPytorchEncDec(Params& params) {
   using namespace linformer_pytorch;
-  params.Call().Ignore("visualize");
+  IgnoreVisualizer(params);
   const auto encoder = LanguageModelOptions::From(params, Owner::kEncoder);
   const auto decoder = LanguageModelOptions::From(params, Owner::kDecoder);
   CheckFit(encoder, decoder, params);

@@ -5,6 +5,15 @@
 #include "attention/aten.h"
 
 namespace linserve::linformer_pytorch {
+namespace {
+
+at::Tensor InverseFrequencies(int64_t width) {
+  constexpr double kBase = 100000;  // where other packages have 10000
+  const at::Tensor exponents = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);
+  return at::pow(kBase, exponents).reciprocal();
+}
+
+}  // namespace
 
 LanguageModel::LanguageModel(const LanguageModelOptions& options)
     : options_(options), stack_(options.stack) {
@@ -19,11 +28,9 @@ LanguageModel::LanguageModel(const LanguageModelOptions& options)
 void LanguageModel::Declare(const Scope& scope) {
   (scope / "to_token_emb")
       .Declare("weight", token_emb_, {options_.num_tokens, options_.emb_dim}, Init::kNormal);
-  // 100000, where other packages have 10000.
-  const at::Tensor exponents =
-      at::arange(0, options_.emb_dim, 2, at::kFloat) / static_cast<double>(options_.emb_dim);
   (scope / "pos_emb")
-      .DeclareBuffer("inv_freq", inverse_frequencies_, at::pow(100000, exponents).reciprocal());
+      .DeclareBuffer("inv_freq", inverse_frequencies_, {options_.emb_dim / 2},
+                     [width = options_.emb_dim] { return InverseFrequencies(width); });
   const Scope linformer = scope / "linformer";
   if (project_in_) project_in_->Declare(linformer / "project_in");
   stack_.Declare(project_in_ ? linformer / "fn" : linformer);

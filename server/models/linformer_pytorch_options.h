@@ -74,6 +74,10 @@ struct StackOptions {
   static std::string Prefix(Owner owner);
 };
 
+// What the package's attention can keep for its visualizer (the call argument `visualize`) changes
+// no number.
+inline void IgnoreVisualizer(Params& params) { params.Call().Ignore("visualize"); }
+
 // Of LinformerLM.
 struct LanguageModelOptions {
   StackOptions stack;

@@ -69,7 +69,7 @@ class Network {
   virtual Signature signature() const = 0;
 
   // Additions and multiplications of one forward pass over a sequence of `length` (of every
-  // letter), all outputs.
+  // letter), or over an image of as many pixels; all outputs.
   virtual double Flops(int64_t length) const = 0;
 
   virtual NetworkNotes Notes() const { return {}; }

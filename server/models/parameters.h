@@ -3,10 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "models/config_error.h"
 
 namespace linserve {
 
@@ -33,7 +36,7 @@ struct Parameter {
   at::Tensor* slot;
   Init init;
   ParameterKind kind = ParameterKind::kParameter;
-  at::Tensor table{};  // of a buffer
+  std::function<at::Tensor()> formula{};  // of a buffer
 
   const std::string& name() const { return names.front(); }
 };
@@ -42,8 +45,13 @@ struct Parameter {
 // and inspection are loops over it.
 class ParameterList {
  public:
-  // Adds a parameter; if its slot has one already, that one gets its names, too.
+  // Adds a parameter; if its slot has one already, that one gets its names, too. Throws ConfigError
+  // past a bound on names: a few numbers in a configuration can ask for more than memory holds.
   void Add(Parameter parameter) {
+    if (++names_ > kMostNames) {
+      throw ConfigError("the network would have more than " + std::to_string(kMostNames) +
+                        " tensors; its layers, or its heads a layer, are too many");
+    }
     const auto [place, added] = places_.try_emplace(parameter.slot, parameters_.size());
     if (added) return parameters_.push_back(std::move(parameter));
     std::vector<std::string>& names = parameters_[place->second].names;
@@ -54,8 +62,11 @@ class ParameterList {
   auto end() const { return parameters_.end(); }
 
  private:
+  static constexpr size_t kMostNames = size_t{1} << 20;
+
   std::vector<Parameter> parameters_;
   std::unordered_map<at::Tensor*, size_t> places_;
+  size_t names_ = 0;
 };
 
 // A place in the tree of a state_dict's names. Modules declare their tensors in it once they are
@@ -73,15 +84,16 @@ class Scope {
     list_->Add({{Join(name)}, std::move(shape), &slot, init, kind});
   }
 
-  // `table` is F32.
-  void DeclareBuffer(const std::string& name, at::Tensor& slot, at::Tensor table) const {
-    std::vector<int64_t> shape = table.sizes().vec();
+  // `formula` gives the table in F32. It is called only where a file lacks the table and fits in
+  // all else.
+  void DeclareBuffer(const std::string& name, at::Tensor& slot, std::vector<int64_t> shape,
+                     std::function<at::Tensor()> formula) const {
     list_->Add({{Join(name)},
                 std::move(shape),
                 &slot,
                 Init::kZeros,
                 ParameterKind::kBuffer,
-                std::move(table)});
+                std::move(formula)});
   }
 
  private:

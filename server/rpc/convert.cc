@@ -43,9 +43,12 @@ void FillSignature(const Signature& signature, v1::Model& message) {
     spec.set_optional(input.optional);
     spec.set_vocabulary(input.vocabulary);
     spec.set_broadcast(input.broadcast);
+    spec.set_batch_axis(std::string(Name(input.batch_axis)));
   }
   for (const OutputSpec& output : signature.outputs) {
-    FillSpec(output.name, "float", output.axes, *message.add_outputs());
+    v1::TensorSpec& spec = *message.add_outputs();
+    FillSpec(output.name, "float", output.axes, spec);
+    spec.set_batch_axis(std::string(Name(output.batch_axis)));
   }
   for (const LengthLimit& limit : signature.limits) {
     v1::LengthLimit& entry = *message.add_limits();

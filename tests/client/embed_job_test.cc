@@ -57,6 +57,19 @@ TEST(EmbedJob, ResultsAreInTheOrderOfTheInput) {
   EXPECT_EQ(server.service().calls().size(), 34U);
 }
 
+TEST(EmbedJob, IsOneRequestForAModelThatMixesTheSequencesOfACall) {
+  FakeServer server;
+  EmbeddingClient client(server.client_options());
+  EmbedJobOptions options;
+  options.batch = 3;
+  options.batch_bytes = 10;
+  options.one_request = true;
+  size_t results = 0;
+  RunEmbedJob(client, options, Lines(20), [&](const JobResult&) { ++results; });
+  EXPECT_EQ(results, 20U);
+  EXPECT_EQ(server.service().calls().size(), 1U);
+}
+
 TEST(EmbedJob, BadLinesKeepTheirPlaceAndLoseNothingElse) {
   FakeServer server;
   EmbeddingClient client(server.client_options());

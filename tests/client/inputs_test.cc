@@ -157,14 +157,22 @@ TEST(Tensors, AreOneSequenceEach) {
   EXPECT_THAT(Ids(sequences->at(1)), ElementsAre(8, 9));
 }
 
-TEST(BatchedTensors, AreCutAlongTheBatchAxisAndToTheirLengths) {
+// Of a model that takes x [n] ids and a context [m] of floats.
+InputOptions Batched() {
   InputOptions options;
   options.batched = true;
+  options.signature.inputs = {
+      {.name = "x", .kind = InputKind::kToken, .axes = {Axis::Ragged('n')}, .vocabulary = 10},
+      {.name = "context", .axes = {Axis::Ragged('m')}, .optional = true}};
+  return options;
+}
+
+TEST(BatchedTensors, AreCutAlongTheBatchAxisAndToTheirLengths) {
   const auto sequences = SplitTensors({{"input.x", Tensor::FromInts({2, 3}, {1, 2, 3, 4, 5, 0})},
                                        {"input.context", Tensor::FromFloats({2, 1}, {0.5, 1.5})},
                                        {"input.lengths", Tensor::FromInts({2}, {3, 2})},
                                        {"output.y", Tensor::FromInts({1}, {1})}},
-                                      options, "f.safetensors");
+                                      Batched(), "f.safetensors");
   ASSERT_TRUE(sequences.ok()) << sequences.status();
   ASSERT_EQ(sequences->size(), 2U);
   EXPECT_THAT(Ids(sequences->at(0)), ElementsAre(1, 2, 3));
@@ -173,33 +181,35 @@ TEST(BatchedTensors, AreCutAlongTheBatchAxisAndToTheirLengths) {
   EXPECT_EQ(sequences->at(1).inputs.size(), 2U);
 }
 
-TEST(BatchedTensors, OfAnImpossibleLengthFailAlone) {
-  InputOptions options;
-  options.batched = true;
-  const auto sequences = SplitTensors({{"input.x", Tensor::FromInts({2, 2}, {1, 2, 3, 4})},
-                                       {"input.lengths", Tensor::FromInts({2}, {3, 2})}},
-                                      options, "f");
-  ASSERT_TRUE(sequences.ok());
-  EXPECT_EQ(sequences->at(0).status,
-            absl::InvalidArgumentError("sequence 0: 'input.lengths' says 3, expected 1 to 2"));
-  EXPECT_TRUE(sequences->at(1).status.ok());
+TEST(BatchedTensors, AreCutWhereThePackageHasItsBatch) {
+  InputOptions options = Batched();
+  options.signature.inputs[0].batch_axis = BatchAxis::kSecond;
+  const auto sequences =
+      SplitTensors({{"input.x", Tensor::FromInts({3, 2}, {1, 2, 3, 4, 5, 6})}}, options, "f");
+  ASSERT_TRUE(sequences.ok()) << sequences.status();
+  ASSERT_EQ(sequences->size(), 2U);
+  EXPECT_THAT(Ids(sequences->at(0)), ElementsAre(1, 3, 5));
+  EXPECT_THAT(Ids(sequences->at(1)), ElementsAre(2, 4, 6));
 }
 
 TEST(BatchedTensors, ThatDoNotFitTogetherAreRefused) {
-  InputOptions options;
-  options.batched = true;
-  EXPECT_EQ(SplitTensors({{"x", Tensor::FromInts({1}, {1})}}, options, "f").status(),
-            absl::InvalidArgumentError("f: no tensor is named 'input.<argument>'"));
-  const auto unequal = SplitTensors({{"input.a", Tensor::FromInts({2, 1}, {1, 2})},
-                                     {"input.x", Tensor::FromInts({3, 1}, {1, 2, 3})}},
-                                    options, "f");
-  EXPECT_EQ(unequal.status(), absl::InvalidArgumentError("f: 'input.x' has shape [3, 1], expected "
-                                                         "the leading axis of the others, 2"));
-  const auto lengths = SplitTensors({{"input.x", Tensor::FromInts({2, 1}, {1, 2})},
-                                     {"input.lengths", Tensor::FromFloats({2}, {1, 1})}},
-                                    options, "f");
-  EXPECT_EQ(lengths.status(), absl::InvalidArgumentError("f: 'input.lengths' has shape [2], "
-                                                         "expected integers of shape [2]"));
+  struct Case {
+    TensorMap tensors;
+    std::string message;
+  };
+  const Tensor x = Tensor::FromInts({2, 2}, {1, 2, 3, 4});
+  const std::vector<Case> cases = {
+      {{{"x", x}}, "f: no tensor is named input.<argument>"},
+      {{{"input.x", x}, {"input.context", Tensor::FromInts({3, 1}, {1, 2, 3})}},
+       "f: input.context: it is [3, 1], expected 2 sequences along the first axis"},
+      {{{"input.x", x}, {"input.lengths", Tensor::FromFloats({2}, {1, 1})}},
+       "f: input.lengths must hold 2 integers"},
+      {{{"input.x", x}, {"input.lengths", Tensor::FromInts({2}, {2, 3})}},
+       "f: input.lengths: sequence 1 has 3, expected 1 to 2"}};
+  for (const Case& wrong : cases) {
+    const auto sequences = SplitTensors(wrong.tensors, Batched(), "f");
+    EXPECT_THAT(std::string(sequences.status().message()), HasSubstr(wrong.message));
+  }
 }
 
 TEST(Files, OfEveryFormatAreRead) {

@@ -113,7 +113,10 @@ class SharedCheckpointTest : public testing::Test {
     const Scope scope(list_);
     scope.Declare("a", slot_, {2}, Init::kOnes);
     scope.Declare("b", slot_, {2}, Init::kOnes);
-    scope.DeclareBuffer("table", table_, at::full({1}, 7));
+    scope.DeclareBuffer("table", table_, {1}, [this] {
+      ++computed_;
+      return at::full({1}, 7);
+    });
   }
 
   // What loading the tensors says; empty if they fit.
@@ -126,6 +129,7 @@ class SharedCheckpointTest : public testing::Test {
   ParameterList list_;
   at::Tensor slot_;
   at::Tensor table_;
+  int computed_ = 0;
 };
 
 TEST_F(SharedCheckpointTest, AnyOfTheNamesOfASharedTensorSuffices) {
@@ -148,8 +152,33 @@ TEST_F(SharedCheckpointTest, ABufferIsTheFilesOrElseTheFormulas) {
   const Tensor values = Tensor::FromFloats({2}, {3, 4});
   ASSERT_EQ(Load({{"a", values}}), "");
   EXPECT_EQ(table_.item<float>(), 7);
+  EXPECT_EQ(computed_, 1);
   ASSERT_EQ(Load({{"a", values}, {"table", Tensor::FromFloats({1}, {9})}}), "");
   EXPECT_EQ(table_.item<float>(), 9);
+  EXPECT_NE(Load({{"a", values}, {"b", values}, {"c", values}}), "");
+  EXPECT_EQ(computed_, 1) << "computed for a file that does not fit, or has it";
+}
+
+TEST(LargeParameters, AreRefusedBeforeTheyAreMade) {
+  ParameterList list;
+  at::Tensor large;
+  const Scope scope(list);
+  scope.DeclareBuffer("table", large, {int64_t{1} << 31, 1 << 14},
+                      []() -> at::Tensor { throw std::logic_error("it was made"); });
+  const auto message = [](const auto& function) -> std::string {
+    try {
+      function();
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::string& text : {message([&] { InitParameters(list, 1); }), message([&] {
+                                    LoadParameters(list, AlignCheckpoint(list, {}, {}), at::kFloat);
+                                  })}) {
+    EXPECT_NE(text.find("would take 128.0 TiB"), std::string::npos) << text;
+    EXPECT_NE(text.find("the largest is table [2147483648, 16384]"), std::string::npos) << text;
+  }
 }
 
 TEST_F(CheckpointTest, MissingWeightsAreAnErrorThatNamesTheFile) {

@@ -42,8 +42,6 @@ TEST_F(EncoderArgumentsTest, NamesImpossibleArgumentsWithTheirValueAndWhatIsAllo
       {R"({"dim": 8, "depth": 0})", {"\"depth\"", "0", "positive"}},
       {R"({"depth": 1})", {"\"dim\"", "missing", "positive"}},
       {R"({"attention": "linformer", "dim": 8, "depth": 1})", {"\"seq_len\"", "missing"}},
-      {R"({"attention": "linformer", "dim": 8, "depth": 1, "seq_len": 4, "causal": true})",
-       {"\"causal\"", "true", "false with attention \"linformer\""}},
       {R"({"dim": 8, "depth": 1, "positions": "axial"})",
        {"\"positions\"", "\"axial\"", "none, learned, sinusoidal, rotary"}},
       {R"({"dim": 8, "depth": 1, "positions": "learned"})", {"\"max_seq_len\"", "missing"}},

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "models/lat_fixture.h"
 
 namespace linserve {
@@ -110,6 +112,10 @@ TEST_F(LatConfigTest, WarnsOfArgumentsThatThePackageIgnores) {
   ASSERT_EQ(warnings(R"("ff_glu": true)").size(), 1u);
   EXPECT_NE(warnings(R"("ff_glu": true)")[0].find("ff_glu"), std::string::npos);
   EXPECT_EQ(warnings(R"("linformer_settings": {"k": 4}, "n_local_attn_heads": 1)").size(), 2u);
+  EXPECT_THAT(warnings(R"("context_linformer_settings": {"seq_len": 8, "k": 4})"),
+              testing::ElementsAre(testing::HasSubstr("without receives_context")));
+  EXPECT_THAT(warnings(R"("pkm_layers": [0, 1])"),
+              testing::ElementsAre(testing::HasSubstr("there is no layer 0")));
 }
 
 }  // namespace

@@ -65,13 +65,16 @@ TEST_F(LatTest, AutopadderNeverPadsPastWhatTheModelTakes) {
   EXPECT_LT(LargestDifference(Compute(*wrapped, {item})[0], Compute(*bare, {item})[0]), kTolerance);
 }
 
-TEST_F(LatTest, TakesAndIgnoresAContextThatItDoesNotReceive) {
+TEST_F(LatTest, RefusesAContextThatItDoesNotReceive) {
   const auto model = Make(kLatStack, R"({"dim": 12, "depth": 1, "max_seq_len": 16, "heads": 3})");
-  const Item item = Floats(5, 12);
-  Item more = item;
-  more.inputs["context"] = RandomFloats({3, 12});
-  more.inputs["context_mask"] = Mask(3);
-  EXPECT_EQ(LargestDifference(Compute(*model, {item})[0], Compute(*model, {more})[0]), 0);
+  for (const char* input : {"context", "context_mask"}) {
+    Item item = Floats(5, 12);
+    item.inputs[input] = std::string(input) == "context" ? RandomFloats({3, 12}) : Mask(3);
+    const absl::Status status = Validate(model->info().signature, item);
+    EXPECT_EQ(status.message(), "input '" + std::string(input) +
+                                    "': the model has no such input, expected one of "
+                                    "'x', 'input_mask'");
+  }
 }
 
 TEST_F(LatTest, RequiresTheContextThatItReceives) {
@@ -110,7 +113,7 @@ TEST_F(LatTest, AllMaskedGivesFiniteRows) {
                                            std::string(more) + "}");
     Item item = Floats(11, 12);
     item.inputs["input_mask"] = MaskOf(11, 0, 0);
-    if (model->info().signature.FindInput("context")->optional == false) {
+    if (model->info().signature.FindInput("context") != nullptr) {
       item.inputs["context"] = RandomFloats({3, 12});
       item.inputs["context_mask"] = MaskOf(3, 0, 0);
     }

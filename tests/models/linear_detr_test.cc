@@ -236,6 +236,8 @@ TEST_F(LinearDetrTest, ThePackagesLayoutIsPossibleForSingleRequests) {
 TEST_F(LinearDetrTest, RefusesImpossibleArgumentsAndLongerInputs) {
   EXPECT_THAT(Error("Transformer", R"({"d_model": 10, "nhead": 4})"),
               HasSubstr("\"d_model\" is 10, expected a multiple of nhead = 4"));
+  EXPECT_THAT(Error("Transformer", R"({"param_sharing": "layervise"})"),
+              HasSubstr("\"param_sharing\" is \"layervise\", expected one of none, headwise"));
   EXPECT_THAT(Error("TransformerEncoderLayer", R"({"activation": "glu"})"),
               HasSubstr("\"activation\" is \"glu\", expected one of relu, gelu"));
   EXPECT_THAT(Error("TransformerEncoderLayer", R"({"num_queries": 3})"),

@@ -74,6 +74,12 @@ TEST_F(ModelLoaderTest, ImpossibleArgumentsAreNamedWithTheirValueAndWhatIsAllowe
                        "parameter \"depth\" is 1000000000, expected at most 4096 layers"));
   EXPECT_TRUE(Contains(error(R"({"dim": 2147483648, "seq_len": 6, "depth": 1})"),
                        "more than any memory holds"));
+  EXPECT_TRUE(
+      Contains(error(R"({"dim": 4194304, "seq_len": 6, "depth": 1})"), "the weights would take"));
+  EXPECT_TRUE(Contains(ParamsError("linformer_pytorch.Linformer",
+                                   R"({"input_size": 64, "channels": 4, "dim_d": 1, "dim_k": 2,
+                                       "nhead": 1024, "depth": 4096})"),
+                       "more than 1048576 tensors"));
   EXPECT_TRUE(Contains(error("[1]"), "not a JSON object"));
 }
 

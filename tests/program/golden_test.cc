@@ -81,6 +81,33 @@ void ExpectServes(EmbeddingClient& client, const GoldenCase& golden) {
   }
 }
 
+// The case's file as it is, through the program linserve-client.
+void ExpectEmbedsTheFile(const RunningServer& server, const GoldenCase& golden) {
+  const TempDir temporary;
+  const std::string output = temporary.File("out.safetensors");
+  Arguments arguments = {"embed",         golden.directory() + "/io.safetensors",
+                         "--batched",     "--target",
+                         server.target(), "--model",
+                         golden.name(),   "--pooling",
+                         "none",          "--output",
+                         output};
+  const std::vector<std::string> names = golden.outputs();
+  for (const std::string& name : names) {
+    arguments.insert(arguments.end(), {"--output-name", name});
+  }
+  const Outcome outcome = RunClient(arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto results = ReadSafetensors(output);
+  ASSERT_TRUE(results.ok()) << results.status();
+  for (size_t i = 0; i < golden.sequences(); ++i) {
+    for (const std::string& name : names) {
+      const std::string key = std::to_string(i) + (names.size() > 1 ? "." + name : "");
+      ASSERT_TRUE(results->tensors.contains(key)) << key;
+      EXPECT_LE(golden.Distance(name, results->tensors.at(key), i), golden.tolerance()) << key;
+    }
+  }
+}
+
 class GoldenServeTest : public ::testing::TestWithParam<std::string> {};
 
 // All cases as one repository. The packages' own padding is another computation: a case is of it
@@ -99,6 +126,7 @@ TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
   for (const GoldenCase& golden : cases) {
     SCOPED_TRACE(golden.name());
     ExpectServes(client, golden);
+    ExpectEmbedsTheFile(server, golden);
   }
   EXPECT_EQ(server.Stop(), 0);
 }

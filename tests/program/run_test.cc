@@ -77,7 +77,7 @@ TEST_F(RunTest, LengthsThatDoNotFitAreRefused) {
       {"input.lengths must hold 2 integers"});
   ExpectRefused(
       Run(kLanguageModel, {{"input.x", x}, {"input.lengths", Tensor::FromInts({2}, {1, 3})}}),
-      {"input.lengths holds 3, expected 1 to 2"});
+      {"input.lengths: sequence 1 has 3, expected 1 to 2"});
 }
 
 TEST_F(RunTest, AnUnknownOutputTellsThoseThatThereAre) {

@@ -1,4 +1,4 @@
-#include "package_layout.h"
+#include "core/package_layout.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,10 +17,11 @@ absl::StatusOr<std::vector<int64_t>> ReadLengths(const Tensor& lengths, int64_t 
   }
   std::vector<int64_t> values(static_cast<size_t>(batch));
   ConvertToInt64(lengths.dtype(), lengths.bytes(), batch, values.data());
-  for (int64_t length : values) {
-    if (length < 1 || length > longest) {
-      return absl::InvalidArgumentError("input.lengths holds " + std::to_string(length) +
-                                        ", expected 1 to " + std::to_string(longest));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < 1 || values[i] > longest) {
+      return absl::InvalidArgumentError("input.lengths: sequence " + std::to_string(i) + " has " +
+                                        std::to_string(values[i]) + ", expected 1 to " +
+                                        std::to_string(longest));
     }
   }
   return values;
