@@ -23,8 +23,8 @@ struct ClientOptions {
   // 1: never try again.
   int max_attempts = 4;
   BackoffOptions backoff;
-  // Of one message, both ways.
-  int max_message_bytes = 64 * 1024 * 1024;
+  // Of one message, both ways; -1: the server's limit alone counts.
+  int max_message_bytes = -1;
 };
 
 // A call that EmbedAsync() has started. Dropping it does not stop the call.

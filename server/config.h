@@ -17,7 +17,7 @@ struct Config {
   std::string grpc_address = "127.0.0.1:8500";
   std::string http_address = "127.0.0.1:8080";
   std::string device = "auto";
-  int64_t max_message_bytes = 64 << 20;
+  int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;

@@ -18,7 +18,7 @@
 namespace linserve {
 
 struct RpcLimits {
-  int64_t max_message_bytes = 64 << 20;
+  int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;

@@ -14,7 +14,7 @@ namespace linserve {
 struct GrpcOptions {
   std::string host = "127.0.0.1";
   int port = 8500;  // 0: any free one
-  int64_t max_message_bytes = 64 << 20;
+  int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;

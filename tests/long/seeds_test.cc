@@ -256,7 +256,7 @@ TEST_P(SeedTest, IsInspectedRunAndServedAtItsOwnSize) {
   ASSERT_EQ(computed.shape(), call.shape);
   EXPECT_LT(Compare(computed, computed)->largest, 1);  // infinite if there is a NaN
 
-  RunningServer server(directory_.File("models"), {"--max-message-bytes", "268435456"});
+  RunningServer server(directory_.File("models"));
   ASSERT_TRUE(server.ready());
   ClientOptions options = server.client_options();
   options.timeout = std::chrono::minutes(5);
