@@ -10,6 +10,7 @@
 
 #include "core/npy.h"
 #include "core/safetensors.h"
+#include "core/test_files.h"
 
 namespace linserve {
 namespace {
@@ -30,8 +31,6 @@ InputOptions Limited(int64_t longest, int64_t vocabulary) {
   options.limits.vocabulary = vocabulary;
   return options;
 }
-
-std::string TempFile(const std::string& name) { return ::testing::TempDir() + name; }
 
 TEST(InputFormat, FollowsFromTheExtension) {
   EXPECT_EQ(InputFormatOfPath("a.npy"), InputFormat::kNpy);
@@ -213,19 +212,20 @@ TEST(BatchedTensors, ThatDoNotFitTogetherAreRefused) {
 }
 
 TEST(Files, OfEveryFormatAreRead) {
-  const std::string npy = TempFile("inputs.npy");
+  const TempDir directory;
+  const std::string npy = directory.File("inputs.npy");
   ASSERT_TRUE(WriteNpy(npy, Tensor::FromInts({2, 2}, {1, 2, 3, 4})).ok());
   const auto arrays = ReadInputs(npy, InputFormat::kNpy, {});
   ASSERT_TRUE(arrays.ok()) << arrays.status();
   EXPECT_THAT(Ids(arrays->at(1)), ElementsAre(3, 4));
 
-  const std::string safetensors = TempFile("inputs.safetensors");
+  const std::string safetensors = directory.File("inputs.safetensors");
   ASSERT_TRUE(WriteSafetensors(safetensors, {{"a", Tensor::FromInts({1}, {5})}}).ok());
   const auto tensors = ReadInputs(safetensors, InputFormat::kSafetensors, {});
   ASSERT_TRUE(tensors.ok()) << tensors.status();
   EXPECT_THAT(Ids(tensors->at(0)), ElementsAre(5));
 
-  const std::string text = TempFile("inputs.txt");
+  const std::string text = directory.File("inputs.txt");
   std::ofstream(text) << "hi\n";
   const auto lines = ReadInputs(text, InputFormat::kText, {});
   ASSERT_TRUE(lines.ok()) << lines.status();
@@ -233,9 +233,10 @@ TEST(Files, OfEveryFormatAreRead) {
 }
 
 TEST(Files, ThatCannotBeReadAreNamed) {
+  const TempDir directory;
   const auto missing = ReadInputs("/no/such/file", InputFormat::kText, {});
   EXPECT_EQ(missing.status(), absl::NotFoundError("cannot open /no/such/file"));
-  const std::string broken = TempFile("broken.npy");
+  const std::string broken = directory.File("broken.npy");
   std::ofstream(broken) << "no array";
   const auto array = ReadInputs(broken, InputFormat::kNpy, {});
   EXPECT_EQ(array.status().code(), absl::StatusCode::kInvalidArgument);

@@ -12,6 +12,7 @@
 
 #include "core/npy.h"
 #include "core/safetensors.h"
+#include "core/test_files.h"
 
 namespace linserve {
 namespace {
@@ -46,8 +47,6 @@ std::string JsonLine(const SequenceResult& result) {
   EXPECT_TRUE(writer->Finish().ok());
   return stream.str();
 }
-
-std::string TempFile(const std::string& name) { return ::testing::TempDir() + name; }
 
 TEST(JsonLines, HoldAPooledVector) {
   EXPECT_EQ(JsonLine(ResultOf(3, "a", {{"y", Tensor::FromFloats({3}, {0.1F, -2, 1e-20F})}})),
@@ -98,7 +97,8 @@ TEST(JsonLines, ReportAStreamThatCannotBeWritten) {
 }
 
 TEST(NpyOutput, IsOneArrayInWhichAFailureIsARowOfNan) {
-  const std::string path = TempFile("out.npy");
+  const TempDir directory;
+  const std::string path = directory.File("out.npy");
   const auto writer = MakeNpyWriter(path);
   EXPECT_TRUE(writer->Write(Failure(0, "", absl::InternalError(""))).ok());
   EXPECT_TRUE(writer->Write(ResultOf(1, "", {{"y", Tensor::FromFloats({2}, {1, 2})}})).ok());
@@ -114,7 +114,8 @@ TEST(NpyOutput, IsOneArrayInWhichAFailureIsARowOfNan) {
 }
 
 TEST(NpyOutput, NeedsEqualShapes) {
-  const auto writer = MakeNpyWriter(TempFile("out.npy"));
+  const TempDir directory;
+  const auto writer = MakeNpyWriter(directory.File("out.npy"));
   EXPECT_TRUE(writer->Write(ResultOf(0, "", {{"y", Tensor::FromFloats({1, 2}, {1, 2})}})).ok());
   const auto status = writer->Write(ResultOf(1, "", {{"y", Tensor::FromFloats({2, 1}, {1, 2})}}));
   EXPECT_EQ(status, absl::InvalidArgumentError(
@@ -123,7 +124,8 @@ TEST(NpyOutput, NeedsEqualShapes) {
 }
 
 TEST(NpyOutput, HoldsOneOutput) {
-  const auto writer = MakeNpyWriter(TempFile("out.npy"));
+  const TempDir directory;
+  const auto writer = MakeNpyWriter(directory.File("out.npy"));
   const auto status = writer->Write(
       ResultOf(0, "", {{"a", Tensor::FromFloats({1}, {1})}, {"b", Tensor::FromFloats({1}, {1})}}));
   EXPECT_THAT(status.ToString(), HasSubstr("holds one output"));
@@ -136,7 +138,8 @@ TEST(NpyOutput, OfNothingButFailuresIsAnError) {
 }
 
 TEST(SafetensorsOutput, NamesTensorsByTheirIds) {
-  const std::string path = TempFile("out.safetensors");
+  const TempDir directory;
+  const std::string path = directory.File("out.safetensors");
   const auto writer = MakeSafetensorsWriter(path);
   const Tensor one = Tensor::FromFloats({1}, {1});
   EXPECT_TRUE(writer->Write(ResultOf(0, "a", {{"y", one}})).ok());

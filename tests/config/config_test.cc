@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "core/test_files.h"
+
 namespace linserve {
 namespace {
 
@@ -16,7 +18,7 @@ class ConfigTest : public testing::Test {
 
   // A file of this text, deleted with the test.
   std::string File(const std::string& text) {
-    path_ = testing::TempDir() + "linserve_config_test.json";
+    path_ = directory_.File("config.json");
     std::ofstream(path_) << text;
     return path_;
   }
@@ -27,6 +29,7 @@ class ConfigTest : public testing::Test {
 
   Config config_;
   OptionTable table_;
+  TempDir directory_;
   std::string path_;
 };
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/test_files.h"
+
 namespace linserve {
 namespace {
 
@@ -54,7 +56,8 @@ TEST(Lengths, LogNormalHasItsMedianAndItsSpreadAndStaysWithinItsEnds) {
 }
 
 TEST(Lengths, FromAFileAreItsLines) {
-  const std::string path = ::testing::TempDir() + "lengths.txt";
+  const TempDir directory;
+  const std::string path = directory.File("lengths.txt");
   std::ofstream(path) << "10\n20\r\n\n20\n20\n";
   std::map<int64_t, int> counts;
   for (int64_t draw : Draws("file:" + path, 10000)) ++counts[draw];
@@ -78,7 +81,8 @@ TEST(Lengths, ThatCannotBeAreRefused) {
 TEST(Lengths, OfABadFileNameTheFileAndTheLine) {
   EXPECT_EQ(LengthDistribution::Parse("file:/no/such/file").status(),
             absl::NotFoundError("cannot open the lengths in /no/such/file"));
-  const std::string path = ::testing::TempDir() + "bad_lengths.txt";
+  const TempDir directory;
+  const std::string path = directory.File("bad_lengths.txt");
   std::ofstream(path) << "10\nten\n";
   EXPECT_EQ(LengthDistribution::Parse("file:" + path).status(),
             absl::InvalidArgumentError(path + ", line 2: 'ten', expected a length of 1 or more"));
