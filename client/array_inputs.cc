@@ -6,9 +6,6 @@
 namespace linserve {
 namespace {
 
-constexpr std::string_view kPrefix = "input.";
-constexpr const char* kLengths = "input.lengths";
-
 Tensor RowOf(const Tensor& array, int64_t row) {
   Shape shape(array.shape().begin() + 1, array.shape().end());
   return array.Rows(row, row + 1).Reshaped(std::move(shape));
@@ -17,14 +14,11 @@ Tensor RowOf(const Tensor& array, int64_t row) {
 // The `input.<argument>` of a whole batch, cut as the model's signature says.
 absl::StatusOr<InputSequences> SplitBatched(const TensorMap& tensors, const Signature& signature,
                                             const std::string& file) {
-  TensorMap inputs;
-  for (const auto& [name, tensor] : tensors) {
-    if (name.starts_with(kPrefix) && name != kLengths) {
-      inputs[name.substr(kPrefix.size())] = tensor;
-    }
+  const auto batch = PackageBatch::From(signature, tensors);
+  if (!batch.ok()) {
+    return absl::InvalidArgumentError(file + ": " + std::string(batch.status().message()));
   }
-  const auto lengths = tensors.find(kLengths);
-  auto items = SplitBatch(signature, inputs, lengths == tensors.end() ? nullptr : &lengths->second);
+  auto items = SplitBatch(signature, *batch);
   if (!items.ok()) {
     return absl::InvalidArgumentError(file + ": " + std::string(items.status().message()));
   }

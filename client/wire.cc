@@ -121,7 +121,8 @@ Signature DecodeSignature(const v1::Model& model) {
                                 .optional = input.optional(),
                                 .vocabulary = input.vocabulary(),
                                 .batch_axis = DecodeBatchAxis(input),
-                                .broadcast = input.broadcast()});
+                                .broadcast = input.broadcast(),
+                                .folds = input.folds()});
   }
   for (const auto& output : model.outputs()) {
     signature.outputs.push_back(

@@ -17,6 +17,7 @@
 #include "engine/serving_options.h"
 #include "models/model_loader.h"
 #include "offline.h"
+#include "option_flags.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -30,6 +31,8 @@ struct Arguments {
   uint64_t seed = 1;
   std::string pooling = "mean";
   ServingOptions serving;
+  OptionTable table;
+  OptionFlags flags;
   bool json = false;
 };
 
@@ -56,13 +59,15 @@ struct Report {
 
 absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
                                                     ModelMetrics& metrics) {
-  EngineOptions options = arguments.serving.ForEngine();
+  const auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
+  if (!serving.ok()) return serving.status();
+  EngineOptions options = serving->ForEngine();
   // Everything is submitted at once: nothing to refuse.
   options.limits = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max(),
                     std::numeric_limits<int64_t>::max()};
   LoadOptions load;
-  load.dtype = arguments.serving.dtype;
-  load.threads = arguments.serving.threads;
+  load.dtype = serving->dtype;
+  load.threads = serving->ThreadsOfReplica();
   return Engine::Start(
       options, [&] { return LoadModel(arguments.model, load); }, metrics);
 }
@@ -142,8 +147,8 @@ void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
   command->footer(
       "Measures what a server of this model can reach on this machine, before one is set up.\n\n"
       "Example:\n"
-      "  linserve bench --model my-model --lengths lognormal:96,0.8,8,512 --dtype bf16\n");
-  ServingOptions& serving = arguments->serving;
+      "  linserve bench --model my-model --lengths lognormal:96,0.8,8,512 --dtype bf16\n\n"
+      "The flags from --padding on win over the \"serving\" object of the model's config.json.\n");
   command->add_option("--model", arguments->model, "A model directory")->required();
   command
       ->add_option("--lengths", arguments->lengths,
@@ -160,24 +165,10 @@ void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("--pooling", arguments->pooling, "none, mean, cls, last or max")
       ->check(CLI::IsMember(std::vector<std::string>(kPoolingNames.begin(), kPoolingNames.end())))
       ->capture_default_str();
-  command->add_option("--dtype", serving.dtype, "f32, bf16 or auto")
-      ->check(CLI::IsMember({"f32", "bf16", "auto"}))
-      ->capture_default_str();
-  command->add_option("--padding", serving.padding, "packed, bucket, fixed or zeros")
-      ->check(CLI::IsMember({"packed", "bucket", "fixed", "zeros"}))
-      ->capture_default_str();
-  command->add_option("--replicas", serving.replicas)
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--threads", serving.threads, "Of a replica; 0: one a processor")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--max-batch-tokens", serving.max_batch_tokens)
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--max-batch-sequences", serving.max_batch_sequences)
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  arguments->serving.Bind(arguments->table);
+  AddOptionFlags(*command, arguments->table, arguments->flags,
+                 {"padding", "buckets", "dtype", "threads", "replicas", "max_batch_tokens",
+                  "max_batch_sequences"});
   command->add_flag("--json", arguments->json, "One line of JSON, with the seconds of each round");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Bench(*arguments); }; });
 }

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "models/model_loader.h"
+#include "option_flags.h"
 
 namespace linserve {
 namespace {
@@ -18,7 +19,7 @@ struct Arguments {
 std::string KindOf(const InputSpec& input) {
   switch (input.kind) {
     case InputKind::kFloat:
-      return "float";
+      return std::string("float") + (input.folds ? ", further axes may follow" : "");
     case InputKind::kToken:
       return "token ids below " + std::to_string(input.vocabulary);
     case InputKind::kMask:
@@ -71,22 +72,71 @@ void PrintText(const ModelReport& report, bool all) {
               report.difference.c_str());
 }
 
+nlohmann::json AxesToJson(const std::vector<Axis>& axes) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Axis& axis : axes) {
+    if (axis.letter != '\0') {
+      list.push_back(std::string(1, axis.letter));
+    } else {
+      list.push_back(axis.size);
+    }
+  }
+  return list;
+}
+
+// Under the names that the proto's Model has for the same.
+nlohmann::json ToJson(const Signature& signature) {
+  nlohmann::json inputs = nlohmann::json::array();
+  for (const InputSpec& input : signature.inputs) {
+    inputs.push_back({{"name", input.name},
+                      {"kind", Name(input.kind)},
+                      {"axes", AxesToJson(input.axes)},
+                      {"optional", input.optional},
+                      {"vocabulary", input.vocabulary},
+                      {"broadcast", input.broadcast},
+                      {"batch_axis", Name(input.batch_axis)},
+                      {"folds", input.folds}});
+  }
+  nlohmann::json outputs = nlohmann::json::array();
+  for (const OutputSpec& output : signature.outputs) {
+    outputs.push_back({{"name", output.name},
+                       {"axes", AxesToJson(output.axes)},
+                       {"batch_axis", Name(output.batch_axis)}});
+  }
+  nlohmann::json limits = nlohmann::json::array();
+  for (const LengthLimit& limit : signature.limits) {
+    limits.push_back({{"axis", std::string(1, limit.letter)},
+                      {"longest", limit.longest},
+                      {"shortest", limit.shortest},
+                      {"unless_input", limit.unless_input}});
+  }
+  return {{"inputs", inputs},
+          {"outputs", outputs},
+          {"limits", limits},
+          {"request_is_unit", signature.request_is_unit}};
+}
+
 nlohmann::json ToJson(const ModelReport& report) {
   nlohmann::json tensors = nlohmann::json::object();
   for (const ModelReport::Row& row : report.parameters) tensors[row.name] = row.shape;
-  return {{"architecture", report.info.architecture},
-          {"parameters", report.info.parameters},
-          {"bytes", report.info.bytes},
-          {"flops_per_token", report.flops_per_token},
-          {"length", report.length},
-          {"tensors", tensors},
-          {"facts", report.facts},
-          {"warnings", report.warnings},
-          {"stripped_prefix", report.stripped_prefix},
-          {"difference", report.difference}};
+  nlohmann::json document = ToJson(report.info.signature);
+  document.update({{"architecture", report.info.architecture},
+                   {"parameters", report.info.parameters},
+                   {"bytes", report.info.bytes},
+                   {"flops_per_token", report.flops_per_token},
+                   {"length", report.length},
+                   {"tensors", tensors},
+                   {"facts", report.facts},
+                   {"warnings", report.warnings},
+                   {"stripped_prefix", report.stripped_prefix},
+                   {"difference", report.difference}});
+  return document;
 }
 
 int Inspect(const Arguments& arguments) {
+  // What the server would refuse at its start is said here, too.
+  const auto serving = ServingOptionsFor(arguments.model, ServingOptions());
+  if (!serving.ok()) return Fail(std::string(serving.status().message()));
   auto report = InspectModel(arguments.model);
   if (!report.ok()) return Fail(std::string(report.status().message()));
   if (arguments.json) {

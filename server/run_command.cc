@@ -14,6 +14,7 @@
 #include "engine/serving_options.h"
 #include "models/model_loader.h"
 #include "offline.h"
+#include "option_flags.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -26,39 +27,27 @@ struct Arguments {
   std::vector<std::string> outputs;
   std::string compare;
   double tolerance = -1;  // none
-  LoadOptions load;
-  std::string padding = "packed";
+  std::string device = "auto";
+  ServingOptions serving;
+  OptionTable table;
+  OptionFlags flags;
 };
-
-// Tensors named input.<argument>, without the prefix; input.lengths apart.
-struct Inputs {
-  TensorMap tensors;
-  const Tensor* lengths = nullptr;
-};
-
-Inputs TakeInputs(const TensorMap& file) {
-  constexpr std::string_view kPrefix = "input.";
-  Inputs inputs;
-  for (const auto& [name, tensor] : file) {
-    if (name == "input.lengths") {
-      inputs.lengths = &tensor;
-    } else if (name.starts_with(kPrefix)) {
-      inputs.tensors[name.substr(kPrefix.size())] = tensor;
-    }
-  }
-  return inputs;
-}
 
 absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
                                                     ModelMetrics& metrics) {
-  EngineOptions options;
-  options.padding = PaddingFromName(arguments.padding).value_or(Padding::kPacked);
+  const auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
+  if (!serving.ok()) return serving.status();
+  EngineOptions options = serving->ForEngine();
   options.warmup = false;
   // What is read from a file is in memory already: nothing to refuse.
   options.limits = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max(),
                     std::numeric_limits<int64_t>::max()};
+  const LoadOptions load = {.device = arguments.device,
+                            .dtype = serving->dtype,
+                            .threads = serving->ThreadsOfReplica(),
+                            .allow_nonfinite = serving->allow_nonfinite};
   return Engine::Start(
-      options, [&] { return LoadModel(arguments.model, arguments.load); }, metrics);
+      options, [&] { return LoadModel(arguments.model, load); }, metrics);
 }
 
 // Shows how far the outputs are from those of the same names in another file. OK if all are within
@@ -94,9 +83,13 @@ absl::Status RunOffline(const Arguments& arguments) {
   if (!engine.ok()) return engine.status();
   const Signature& signature = (*engine)->info().signature;
 
-  const Inputs inputs = TakeInputs(file->tensors);
-  auto items = SplitBatch(signature, inputs.tensors, inputs.lengths);
+  const auto batch = PackageBatch::From(signature, file->tensors);
+  if (!batch.ok()) return batch.status();
+  auto items = SplitBatch(signature, *batch);
   if (!items.ok()) return items.status();
+  if (const std::string hint = HintOfPadding(signature, *batch); !hint.empty()) {
+    std::fprintf(stderr, "linserve: note: %s\n", hint.c_str());
+  }
   std::vector<std::string> wanted = arguments.outputs;
   if (wanted.empty()) {
     for (const OutputSpec& output : signature.outputs) wanted.push_back(output.name);
@@ -109,10 +102,9 @@ absl::Status RunOffline(const Arguments& arguments) {
       std::fprintf(stderr, "\r%zu of %zu sequences%s", done, all, done == all ? "\n" : "");
   });
   if (!results.ok()) return results.status();
-  const bool ragged = inputs.lengths != nullptr;
-  const int64_t longest = ragged ? PaddedLength(signature, inputs.tensors) : 0;
   TensorMap outputs;
-  for (const auto& [name, tensor] : JoinBatch(signature, *results, longest)) {
+  for (const auto& [name, tensor] :
+       JoinBatch(signature, *results, batch->PaddedLengths(signature))) {
     outputs["output." + name] = tensor;
   }
   if (!arguments.output.empty()) {
@@ -141,14 +133,19 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
       "The input holds tensors input.<argument>, named as the model's inputs are (`linserve\n"
       "inspect` lists them), with the batch axis where the Python package has it: in front, but\n"
       "second for linear_multihead_attention. Other tensors are ignored. input.lengths, one\n"
-      "integer a sequence, makes the batch ragged. The output holds output.<name>: y is what the\n"
-      "package returns; rows past a sequence's length are zero.\n\n"
+      "integer a sequence, makes the batch ragged along the first axis of the first input, and\n"
+      "input.lengths.m along the axis that `inspect` calls m. The output holds output.<name>: y "
+      "is\n"
+      "what the package returns; rows past a sequence's length are zero.\n\n"
       "Examples:\n"
       "  linserve run --model my-model --input in.safetensors --output out.safetensors\n"
       "  linserve run --model my-model --input in.safetensors --compare package.safetensors \\\n"
       "      --tolerance 1e-5\n"
       "The second shows how far the outputs are from what the package gave (or from another\n"
-      "model's, or from this one's in another --dtype), and fails if that is too far.\n");
+      "model's, or from this one's in another --dtype), and fails if that is too far.\n\n"
+      "The flags from --padding on win over the \"serving\" object of the model's config.json. A\n"
+      "model that Python ran in linformer_pytorch's Padder gives the same numbers for short\n"
+      "sequences with --padding zeros.\n");
   command->add_option("--model", arguments->model, "A model directory")->required();
   command->add_option("--input", arguments->input, "A safetensors file")->required();
   command->add_option("--output", arguments->output, "The safetensors file to write");
@@ -160,16 +157,11 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
       ->add_option("--tolerance", arguments->tolerance,
                    "Of --compare: exit code 1 if a difference is larger")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--dtype", arguments->load.dtype, "f32, bf16 or auto")
-      ->check(CLI::IsMember({"f32", "bf16", "auto"}))
-      ->capture_default_str();
-  command->add_option("--padding", arguments->padding, "packed, bucket, fixed or zeros")
-      ->check(CLI::IsMember({"packed", "bucket", "fixed", "zeros"}))
-      ->capture_default_str();
-  command->add_option("--threads", arguments->load.threads, "0: one a processor")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--device", arguments->load.device, "auto or cpu")->capture_default_str();
+  command->add_option("--device", arguments->device, "auto or cpu")->capture_default_str();
+  arguments->serving.Bind(arguments->table);
+  AddOptionFlags(*command, arguments->table, arguments->flags,
+                 {"padding", "buckets", "dtype", "threads", "replicas", "max_batch_tokens",
+                  "max_batch_sequences", "allow_nonfinite"});
   command->callback([arguments, &chosen] { chosen = [arguments] { return Run(*arguments); }; });
 }
 

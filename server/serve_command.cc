@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "config.h"
+#include "option_flags.h"
 #include "server.h"
 #include "telemetry/log.h"
 
@@ -15,15 +16,8 @@ struct Arguments {
   OptionTable table;
   std::string file;
   bool print = false;
-  std::map<std::string, std::string> flags;
+  OptionFlags flags;
 };
-
-std::string FlagName(std::string option) {
-  for (char& c : option) {
-    if (c == '_') c = '-';
-  }
-  return "--" + option;
-}
 
 // The effective configuration, one `"name": value` a line.
 void Print(const OptionTable& table) {
@@ -63,17 +57,7 @@ void AddServeCommand(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("--config", arguments->file, "Configuration file: JSON, comments allowed");
   command->add_flag("--print-config", arguments->print,
                     "Print the configuration that results, and exit");
-  for (const OptionTable::Description& option : arguments->table.Describe()) {
-    const std::string help = option.help + " [" + option.current + "]";
-    command
-        ->add_option_function<std::string>(
-            FlagName(option.name),
-            [arguments = arguments.get(), name = option.name](const std::string& value) {
-              arguments->flags[name] = value;
-            },
-            help)
-        ->type_name("");
-  }
+  AddOptionFlags(*command, arguments->table, arguments->flags);
   command->callback([arguments, &chosen] { chosen = [arguments] { return Serve(*arguments); }; });
 }
 

@@ -16,11 +16,10 @@
 #include <vector>
 
 #include "core/pooling.h"
-#include "core/processors.h"
 #include "engine/repository.h"
 #include "http/http_server.h"
-#include "models/model_config.h"
 #include "models/model_loader.h"
+#include "option_flags.h"
 #include "rpc/grpc_server.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
@@ -85,30 +84,16 @@ class SignalWaiter {
   std::future<int> first_;
 };
 
-// The server's serving options with what the model's own config.json overrides.
-absl::StatusOr<ServingOptions> ServingOptionsFor(const ModelDirectory& directory,
-                                                 const ServingOptions& defaults) {
-  auto config = ReadModelConfig(directory.path);
-  if (!config.ok()) return config.status();
-  ServingOptions serving = defaults;
-  OptionTable table;
-  serving.Bind(table);
-  absl::Status status = table.SetAll(config->serving, directory.path + "/config.json, \"serving\"");
-  if (!status.ok()) return status;
-  return serving;
-}
-
 absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirectory& directory,
                                                               const Config& config,
                                                               Metrics& metrics) {
   const auto start = std::chrono::steady_clock::now();
-  auto serving = ServingOptionsFor(directory, config.serving);
+  auto serving = ServingOptionsFor(directory.path, config.serving);
   if (!serving.ok()) return serving.status();
   LoadOptions load;
   load.device = config.device;
   load.dtype = serving->dtype;
-  load.threads = serving->threads > 0 ? serving->threads
-                                      : std::max<int64_t>(1, Processors() / serving->replicas);
+  load.threads = serving->ThreadsOfReplica();
   load.allow_nonfinite = serving->allow_nonfinite;
   auto engine = Engine::Start(
       serving->ForEngine(), [&] { return LoadModel(directory.path, load); },

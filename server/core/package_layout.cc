@@ -2,29 +2,44 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "core/quote.h"
+#include "core/stacking.h"
 
 namespace linserve {
 namespace {
 
-absl::StatusOr<std::vector<int64_t>> ReadLengths(const Tensor& lengths, int64_t batch,
-                                                 int64_t longest) {
-  if (!IsInteger(lengths.dtype()) || lengths.shape() != Shape{batch}) {
-    return absl::InvalidArgumentError("input.lengths must hold " + std::to_string(batch) +
-                                      " integers, one a sequence");
-  }
-  std::vector<int64_t> values(static_cast<size_t>(batch));
-  ConvertToInt64(lengths.dtype(), lengths.bytes(), batch, values.data());
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < 1 || values[i] > longest) {
-      return absl::InvalidArgumentError("input.lengths: sequence " + std::to_string(i) + " has " +
-                                        std::to_string(values[i]) + ", expected 1 to " +
-                                        std::to_string(longest));
+constexpr std::string_view kPrefix = "input.";
+constexpr std::string_view kLengths = "lengths";
+
+// The letter of the axis whose lengths input.lengths holds.
+char FirstLetter(const Signature& signature) {
+  if (signature.inputs.empty() || signature.inputs[0].axes.empty()) return '\0';
+  return signature.inputs[0].axes[0].letter;
+}
+
+std::string NameOfLengths(const Signature& signature, char letter) {
+  const std::string name = std::string(kPrefix) + std::string(kLengths);
+  return letter == FirstLetter(signature) ? name : name + "." + letter;
+}
+
+// "lengths" or "lengths.m"
+bool IsLengths(const std::string& name) {
+  return name == kLengths || name.starts_with(std::string(kLengths) + ".");
+}
+
+std::string Letters(const Signature& signature) {
+  std::string letters;
+  for (const InputSpec& spec : signature.inputs) {
+    for (const Axis& axis : spec.axes) {
+      if (axis.letter != '\0' && letters.find(axis.letter) == std::string::npos) {
+        letters += axis.letter;
+      }
     }
   }
-  return values;
+  return letters;
 }
 
 // Where an input of a whole batch has its sequences, and how many there are. A tensor that no
@@ -100,53 +115,86 @@ absl::StatusOr<Tensor> PartOf(const Tensor& tensor, BatchAxis axis, int64_t inde
       (axis == BatchAxis::kSecond ? "the second" : "the first") + " axis");
 }
 
-bool IsLaidOutBy(const Signature& signature, const std::string& name, char letter) {
-  const InputSpec* spec = signature.FindInput(name);
-  return spec != nullptr && !spec->axes.empty() && spec->axes[0].letter == letter;
-}
-
-// Copies `source` into the corner of a larger tensor of as many axes.
-void CopyIntoCorner(const std::byte* source, const int64_t* shape, std::byte* target,
-                    const int64_t* target_shape, size_t axes, size_t element_bytes) {
-  if (axes == 0) {
-    std::memcpy(target, source, element_bytes);
-    return;
-  }
-  size_t row_bytes = element_bytes;
-  size_t target_row_bytes = element_bytes;
-  for (size_t axis = 1; axis < axes; ++axis) {
-    row_bytes *= static_cast<size_t>(shape[axis]);
-    target_row_bytes *= static_cast<size_t>(target_shape[axis]);
-  }
-  if (row_bytes == target_row_bytes) {  // no axis is larger, so that the rows are alike
-    std::memcpy(target, source, row_bytes * static_cast<size_t>(shape[0]));
-    return;
-  }
-  for (int64_t row = 0; row < shape[0]; ++row) {
-    CopyIntoCorner(source, shape + 1, target, target_shape + 1, axes - 1, element_bytes);
-    source += row_bytes;
-    target += target_row_bytes;
+// Calls `visit` with the place of each axis of this letter in a tensor of one sequence.
+template <typename Visitor>
+void ForEachAxis(const InputSpec* spec, const Tensor& tensor, char letter, const Visitor& visit) {
+  if (spec == nullptr || tensor.shape().size() > spec->axes.size()) return;
+  const size_t left_out = spec->axes.size() - tensor.shape().size();  // by a broadcast tensor
+  for (size_t axis = left_out; axis < spec->axes.size(); ++axis) {
+    if (spec->axes[axis].letter == letter) visit(axis - left_out);
   }
 }
 
-// Stacks one output of all results along a new first axis, zeros where a result is smaller.
-Tensor Stack(const std::vector<const Tensor*>& parts, int64_t longest) {
-  Shape largest = parts[0]->shape();
-  if (!largest.empty()) largest[0] = std::max(largest[0], longest);
-  for (const Tensor* part : parts) {
-    for (size_t axis = 0; axis < largest.size(); ++axis) {
-      largest[axis] = std::max(largest[axis], part->shape()[axis]);
+// The padded length of a sequence along this axis; 0 if it has none.
+int64_t PaddedLength(const Signature& signature, const Item& item, char letter) {
+  int64_t length = 0;
+  for (const InputSpec& spec : signature.inputs) {
+    const auto input = item.inputs.find(spec.name);
+    if (input == item.inputs.end()) continue;
+    ForEachAxis(&spec, input->second, letter,
+                [&](size_t axis) { length = std::max(length, input->second.shape()[axis]); });
+  }
+  return length;
+}
+
+// Crops what is longer; Validate() says what is wrong with what is shorter.
+Tensor Cropped(const InputSpec* spec, const Tensor& tensor, char letter, int64_t length) {
+  Shape shape = tensor.shape();
+  ForEachAxis(spec, tensor, letter,
+              [&](size_t axis) { shape[axis] = std::min(shape[axis], length); });
+  return Corner(tensor, shape);
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadLengths(const std::string& name, const Tensor& lengths,
+                                                 const std::vector<Item>& items, int64_t longest) {
+  const auto batch = static_cast<int64_t>(items.size());
+  if (!IsInteger(lengths.dtype()) || lengths.shape() != Shape{batch}) {
+    return absl::InvalidArgumentError(name + " must hold " + std::to_string(batch) +
+                                      " integers, one a sequence");
+  }
+  std::vector<int64_t> values(items.size());
+  ConvertToInt64(lengths.dtype(), lengths.bytes(), batch, values.data());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < 1 || values[i] > longest) {
+      return absl::InvalidArgumentError(name + ": sequence " + std::to_string(i) + " has " +
+                                        std::to_string(values[i]) + ", expected 1 to " +
+                                        std::to_string(longest));
     }
   }
-  Shape shape = largest;
-  shape.insert(shape.begin(), static_cast<int64_t>(parts.size()));
-  auto [tensor, bytes] = Tensor::Allocate(parts[0]->dtype(), shape);
-  const size_t stride = tensor.byte_size() / parts.size();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    CopyIntoCorner(parts[i]->bytes(), parts[i]->shape().data(), bytes + i * stride, largest.data(),
-                   largest.size(), ByteSize(tensor.dtype()));
+  return values;
+}
+
+absl::Status Crop(const Signature& signature, char letter, const Tensor& lengths,
+                  std::vector<Item>& items) {
+  if (items.empty()) return absl::OkStatus();
+  const auto values = ReadLengths(NameOfLengths(signature, letter), lengths, items,
+                                  PaddedLength(signature, items[0], letter));
+  if (!values.ok()) return values.status();
+  for (size_t i = 0; i < items.size(); ++i) {
+    for (auto& [name, tensor] : items[i].inputs) {
+      tensor = Cropped(signature.FindInput(name), tensor, letter, values->at(i));
+    }
   }
-  return tensor;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Item>> SplitPadded(const Signature& signature,
+                                              const PackageBatch& batch) {
+  const auto count = CountSequences(signature, batch.inputs);
+  if (!count.ok()) return count.status();
+  std::vector<Item> items(static_cast<size_t>(*count));
+  for (const auto& [name, tensor] : batch.inputs) {
+    const BatchAxis axis = BatchAxisOf(signature, name, tensor);
+    for (int64_t i = 0; i < *count; ++i) {
+      auto part = PartOf(tensor, axis, i, *count);
+      if (!part.ok()) {
+        return absl::InvalidArgumentError("input." + name + ": " +
+                                          std::string(part.status().message()));
+      }
+      items[static_cast<size_t>(i)].inputs[name] = *std::move(part);
+    }
+  }
+  return items;
 }
 
 // [batch, length, ...] -> [length, batch, ...]
@@ -168,55 +216,79 @@ Tensor LengthFirst(const Tensor& tensor) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Item>> SplitBatch(const Signature& signature, const TensorMap& inputs,
-                                             const Tensor* lengths) {
-  const auto batch = CountSequences(signature, inputs);
-  if (!batch.ok()) return batch.status();
-  const char letter = signature.inputs[0].axes[0].letter;
-  std::vector<int64_t> true_lengths;
-  if (lengths != nullptr) {
-    auto read = ReadLengths(*lengths, *batch, PaddedLength(signature, inputs));
-    if (!read.ok()) return read.status();
-    true_lengths = *std::move(read);
-  }
-  std::vector<Item> items(static_cast<size_t>(*batch));
-  for (const auto& [name, tensor] : inputs) {
-    const BatchAxis axis = BatchAxisOf(signature, name, tensor);
-    const bool cropped = !true_lengths.empty() && IsLaidOutBy(signature, name, letter);
-    for (int64_t i = 0; i < *batch; ++i) {
-      const auto at = static_cast<size_t>(i);
-      auto part = PartOf(tensor, axis, i, *batch);
-      if (!part.ok()) {
-        return absl::InvalidArgumentError("input." + name + ": " +
-                                          std::string(part.status().message()));
-      }
-      if (cropped && !part->shape().empty() && part->shape()[0] >= true_lengths[at]) {
-        *part = part->Rows(0, true_lengths[at]);
-      }
-      items[at].inputs[name] = *std::move(part);
+absl::StatusOr<PackageBatch> PackageBatch::From(const Signature& signature, const TensorMap& file) {
+  PackageBatch batch;
+  for (const auto& [full_name, tensor] : file) {
+    if (!full_name.starts_with(kPrefix)) continue;
+    const std::string name = full_name.substr(kPrefix.size());
+    if (!IsLengths(name)) {
+      batch.inputs[name] = tensor;
+      continue;
     }
+    const std::string letters = Letters(signature);
+    const std::string wanted = name == kLengths ? std::string(1, FirstLetter(signature))
+                                                : name.substr(kLengths.size() + 1);
+    if (wanted.size() != 1 || letters.find(wanted) == std::string::npos) {
+      return absl::InvalidArgumentError(full_name + ": the model has no such axis; its axes are " +
+                                        Quoted(letters));
+    }
+    batch.lengths[wanted[0]] = tensor;
+  }
+  return batch;
+}
+
+std::map<char, int64_t> PackageBatch::PaddedLengths(const Signature& signature) const {
+  std::map<char, int64_t> padded;
+  const auto items = SplitPadded(signature, *this);
+  for (const auto& [letter, tensor] : lengths) {
+    if (items.ok() && !items->empty()) {
+      padded[letter] = PaddedLength(signature, items->front(), letter);
+    }
+  }
+  return padded;
+}
+
+absl::StatusOr<std::vector<Item>> SplitBatch(const Signature& signature,
+                                             const PackageBatch& batch) {
+  auto items = SplitPadded(signature, batch);
+  if (!items.ok()) return items;
+  for (const auto& [letter, lengths] : batch.lengths) {
+    absl::Status status = Crop(signature, letter, lengths, *items);
+    if (!status.ok()) return status;
   }
   return items;
 }
 
-int64_t PaddedLength(const Signature& signature, const TensorMap& inputs) {
-  const InputSpec& first = signature.inputs[0];
-  const auto x = inputs.find(first.name);
-  if (x == inputs.end() || x->second.shape().size() < 2) return 0;
-  return x->second.shape()[first.batch_axis == BatchAxis::kSecond ? 0 : 1];
+std::string HintOfPadding(const Signature& signature, const PackageBatch& batch) {
+  const auto items = SplitPadded(signature, batch);
+  if (!items.ok() || items->empty()) return "";
+  const auto padded = batch.PaddedLengths(signature);
+  std::string hint;
+  for (const char letter : Letters(signature)) {
+    if (padded.contains(letter)) continue;
+    const int64_t length = PaddedLength(signature, items->front(), letter);
+    const auto other = std::find_if(padded.begin(), padded.end(),
+                                    [&](const auto& entry) { return entry.second == length; });
+    if (other == padded.end()) continue;
+    hint += (hint.empty() ? "" : "\n") + NameOfLengths(signature, other->first) +
+            " crops what is laid out along " + other->first + "; axis " + letter +
+            ", as long, is taken whole: give " + NameOfLengths(signature, letter) +
+            " if it is padded, too";
+  }
+  return hint;
 }
 
 TensorMap JoinBatch(const Signature& signature, const std::vector<TensorMap>& results,
-                    int64_t longest) {
+                    const std::map<char, int64_t>& padded) {
   TensorMap joined;
   if (results.empty()) return joined;
-  const char letter = signature.inputs[0].axes[0].letter;
   for (const auto& [name, first] : results[0]) {
     std::vector<const Tensor*> parts;
     for (const TensorMap& result : results) parts.push_back(&result.at(name));
     const OutputSpec* spec = signature.FindOutput(name);
-    const bool ragged = spec != nullptr && !spec->axes.empty() && spec->axes[0].letter == letter;
-    joined[name] = Stack(parts, ragged ? longest : 0);
+    const bool ragged = spec != nullptr && !spec->axes.empty();
+    const auto longest = ragged ? padded.find(spec->axes[0].letter) : padded.end();
+    joined[name] = Stack(parts, longest == padded.end() ? 0 : longest->second);
     if (spec != nullptr && spec->batch_axis == BatchAxis::kSecond) {
       joined[name] = LengthFirst(joined[name]);
     }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,18 +13,30 @@ namespace linserve {
 // Between the tensors of a whole batch, laid out as the Python package has them (batch first,
 // unless the signature says otherwise), and single sequences.
 
-// Cuts tensors, named as the signature names its inputs, into items. `lengths`, if not null, holds
-// the true length of each sequence along the first axis of the first input. INVALID_ARGUMENT names
-// the tensor.
-absl::StatusOr<std::vector<Item>> SplitBatch(const Signature& signature, const TensorMap& inputs,
-                                             const Tensor* lengths);
+// A file of a whole batch: its tensors input.<argument>, without the prefix, and the true lengths
+// of padded sequences: input.lengths along the first axis of the first input, input.lengths.m along
+// axis m. Other tensors are ignored.
+struct PackageBatch {
+  TensorMap inputs;
+  std::map<char, Tensor> lengths;  // by the letter of the axis
 
-// The padded length of the batch's sequences, along the first axis of the first input.
-int64_t PaddedLength(const Signature& signature, const TensorMap& inputs);
+  // INVALID_ARGUMENT if lengths are given of an axis that the model does not have.
+  static absl::StatusOr<PackageBatch> From(const Signature& signature, const TensorMap& file);
+
+  // The padded length along each axis whose true lengths are given.
+  std::map<char, int64_t> PaddedLengths(const Signature& signature) const;
+};
+
+// Cuts the batch into its sequences. INVALID_ARGUMENT names the tensor.
+absl::StatusOr<std::vector<Item>> SplitBatch(const Signature& signature, const PackageBatch& batch);
+
+// A hint for the user where the batch is padded along one axis and, as far as can be seen, along
+// another one, too, whose true lengths are not given; empty if there is nothing to say.
+std::string HintOfPadding(const Signature& signature, const PackageBatch& batch);
 
 // Stacks results as the package has them, with zeros past each sequence's own lengths, and up to
-// `longest` along the axis of the first input.
+// those in `padded` along the first axis.
 TensorMap JoinBatch(const Signature& signature, const std::vector<TensorMap>& results,
-                    int64_t longest);
+                    const std::map<char, int64_t>& padded);
 
 }  // namespace linserve

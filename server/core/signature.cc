@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <utility>
 
 namespace linserve {
 namespace {
@@ -60,6 +62,19 @@ const InputSpec* Signature::FindInput(const std::string& name) const {
 
 const OutputSpec* Signature::FindOutput(const std::string& name) const {
   return FindByName(outputs, name);
+}
+
+void FoldAxes(const Signature& signature, Item& item) {
+  for (const InputSpec& spec : signature.inputs) {
+    const auto input = item.inputs.find(spec.name);
+    if (!spec.folds || spec.axes.empty() || input == item.inputs.end()) continue;
+    const Shape& given = input->second.shape();
+    if (given.size() <= spec.axes.size() || !CheckedElementCount(given)) continue;
+    const auto last = given.begin() + static_cast<std::ptrdiff_t>(spec.axes.size()) - 1;
+    Shape folded(given.begin(), last);
+    folded.push_back(ElementCount(Shape(last, given.end())));
+    input->second = input->second.Reshaped(std::move(folded));
+  }
 }
 
 int64_t LengthOf(const Signature& signature, const Item& item, char letter) {

@@ -58,6 +58,7 @@ struct InputSpec {
   int64_t vocabulary = 0;  // of kToken
   BatchAxis batch_axis = BatchAxis::kFirst;
   bool broadcast = false;  // a tensor without the first axis stands for all its entries
+  bool folds = false;      // further axes may follow, which are read as one with the last
   std::string stand_in{};  // the input taken where this one is missing; must fit this one, too
 };
 
@@ -96,6 +97,10 @@ struct Signature {
 // (a float one). Shapes may be anything; the caller has checked that the bytes are as many as
 // CheckedByteSize() says, wherever that has a value.
 absl::Status Validate(const Signature& signature, const Item& item);
+
+// Makes inputs with further axes of the rank that the signature says, where it can. Call it before
+// Validate().
+void FoldAxes(const Signature& signature, Item& item);
 
 // Length of axis `letter` in a valid item; 0 if none of its inputs has that axis.
 int64_t LengthOf(const Signature& signature, const Item& item, char letter);

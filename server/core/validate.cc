@@ -91,8 +91,8 @@ absl::Status CheckShape(const InputSpec& spec, const Tensor& tensor, Lengths& le
   if (shape.size() != rank && !(spec.broadcast && shape.size() + 1 == rank)) {
     return Refuse(spec,
                   "shape " + ToString(shape) + " has " + std::to_string(shape.size()) + " axes",
-                  std::to_string(rank) + " as in " + ToString(spec.axes) +
-                      (spec.broadcast ? ", or without the first" : ""));
+                  std::to_string(rank) + (spec.folds ? " or more" : "") + " as in " +
+                      ToString(spec.axes) + (spec.broadcast ? ", or without the first" : ""));
   }
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (absl::Status status = CheckAxis(spec, tensor, axis, lengths); !status.ok()) return status;

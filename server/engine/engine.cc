@@ -147,7 +147,8 @@ absl::Status Engine::Submit(Request& request) {
   std::vector<std::pair<size_t, absl::Status>> faulty;
   const auto id = std::make_shared<const std::string>(request.id);
   for (size_t i = 0; i < request.items.size(); ++i) {
-    const absl::StatusOr<Item>& item = request.items[i];
+    absl::StatusOr<Item>& item = request.items[i];
+    if (item.ok()) FoldAxes(info_.signature, *item);
     absl::Status status = item.ok() ? Validate(info_.signature, *item) : item.status();
     if (!status.ok()) {
       faulty.emplace_back(i, std::move(status));

@@ -1,8 +1,10 @@
 #include "engine/serving_options.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/pooling.h"
+#include "core/processors.h"
 
 namespace linserve {
 
@@ -34,6 +36,10 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Flag("warmup", warmup,
              "Run the shortest and the longest sequence before the model is ready");
   table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
+}
+
+int64_t ServingOptions::ThreadsOfReplica() const {
+  return threads > 0 ? threads : std::max<int64_t>(1, Processors() / replicas);
 }
 
 EngineOptions ServingOptions::ForEngine() const {

@@ -29,6 +29,7 @@ struct ServingOptions {
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine() const;
+  int64_t ThreadsOfReplica() const;
 };
 
 }  // namespace linserve

@@ -85,15 +85,15 @@ class ImageLinearAttention {
     return std::max<int64_t>(1, kElements / std::max(to_q_.outputs, to_v_.outputs));
   }
 
-  // Images [images, chan, height, width] and, if defined, their contexts [images, chan, ...] ->
+  // Images [images, chan, height, width] and, if defined, their contexts [images, chan, pixels] ->
   // `result` [images, chan_out, height, width].
   void Forward(const at::Tensor& x, const at::Tensor& contexts, at::Tensor result) const {
     const Images images(x);
     ImageContext context;
     AddKeys(images, scale_, context);
     if (contexts.defined()) {
-      // The package flattens it to height 1 and leaves its keys unscaled.
-      AddKeys(Images(contexts.flatten(2).unsqueeze(2)), 1, context);
+      // The package makes it an image of height 1 and leaves its keys unscaled.
+      AddKeys(Images(contexts.unsqueeze(2)), 1, context);
     }
     ForEachStripe(images, [&](Stripe stripe) {
       result.narrow(images.axis, stripe.begin, stripe.size())
@@ -151,8 +151,9 @@ class ImageNetwork : public Network {
     Signature signature;
     signature.inputs = {{.name = "x", .axes = {Axis::Fixed(options_.chan), h, w}},
                         {.name = "context",
-                         .axes = {Axis::Fixed(options_.chan), Axis::Ragged('c'), Axis::Ragged('d')},
-                         .optional = true}};
+                         .axes = {Axis::Fixed(options_.chan), Axis::Ragged('c')},
+                         .optional = true,
+                         .folds = true}};
     signature.outputs = {{.name = "y", .axes = {Axis::Fixed(options_.chan_out), h, w}}};
     return signature;
   }
@@ -180,7 +181,7 @@ class ImageNetwork::ImagePass : public Pass {
     std::vector<int64_t> shape = batch_["x"].sizes().vec();
     int64_t pixels = shape[2] * shape[3];
     if (batch_.Has("context")) {
-      pixels = std::max(pixels, batch_["context"].size(2) * batch_["context"].size(3));
+      pixels = std::max(pixels, batch_["context"].size(2));
     }
     together_ = std::max<int64_t>(1, network.attention_.PixelsAtOnce() / pixels);
     shape[1] = network.options_.chan_out;

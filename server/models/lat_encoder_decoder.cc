@@ -89,7 +89,8 @@ class EncoderDecoderNetwork : public Network {
   }
 
   double Flops(int64_t length) const override {
-    return encoder_.Flops(length, length) + decoder_.Flops(length, length);
+    const int64_t targets = std::min(length, decoder_.options().LongestInput());
+    return encoder_.Flops(length, 0) + decoder_.Flops(targets, length);
   }
 
   NetworkNotes Notes() const override {

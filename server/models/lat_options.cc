@@ -22,13 +22,13 @@ std::vector<int64_t> LocalHeads(Params& params, const LatOptions& options) {
 }
 
 std::optional<LatOptions::LinformerSettings> ReadLinformerSettings(Params& params) {
-  Params* settings = params.Object("linformer_settings");
+  Params* settings = params.NamedTuple("linformer_settings", {"k"});
   if (settings == nullptr) return std::nullopt;
   return LatOptions::LinformerSettings{0, settings->Positive("k")};
 }
 
 std::optional<LatOptions::LinformerSettings> ReadContextLinformerSettings(Params& params) {
-  Params* settings = params.Object("context_linformer_settings");
+  Params* settings = params.NamedTuple("context_linformer_settings", {"seq_len", "k"});
   if (settings == nullptr) return std::nullopt;
   return LatOptions::LinformerSettings{settings->Positive("seq_len"), settings->Positive("k")};
 }
@@ -84,6 +84,11 @@ void CheckPositions(const Params& params, const LatLanguageModelOptions& options
 bool LatOptions::has_local_heads() const {
   return std::any_of(n_local_attn_heads.begin(), n_local_attn_heads.end(),
                      [](int64_t local) { return local > 0; });
+}
+
+int64_t LatOptions::ContextRows(int64_t rows) const {
+  if (!receives_context) return 0;
+  return context_linformer_settings ? std::min(rows, context_linformer_settings->seq_len) : rows;
 }
 
 LatOptions LatOptions::From(Params& params, const LatDefaults& defaults) {

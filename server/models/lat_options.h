@@ -47,6 +47,9 @@ struct LatOptions {
 
   bool has_local_heads() const;
 
+  // The rows of a context as long as the sequence, as far as the model takes them.
+  int64_t ContextRows(int64_t rows) const;
+
   // Throws ConfigError for arguments that the package cannot build.
   static LatOptions From(Params& params, const LatDefaults& defaults = {});
 

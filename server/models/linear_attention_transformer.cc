@@ -99,7 +99,9 @@ class StackNetwork : public Network {
     return signature;
   }
 
-  double Flops(int64_t length) const override { return stack_.Flops(length, length); }
+  double Flops(int64_t length) const override {
+    return stack_.Flops(length, options_.ContextRows(length));
+  }
 
   NetworkNotes Notes() const override {
     NetworkNotes notes = options_.Notes();
@@ -163,7 +165,9 @@ class LanguageModelNetwork : public Network {
     return signature;
   }
 
-  double Flops(int64_t length) const override { return model_.Flops(length, length); }
+  double Flops(int64_t length) const override {
+    return model_.Flops(length, options_.stack.ContextRows(length));
+  }
 
   NetworkNotes Notes() const override {
     NetworkNotes notes = options_.stack.Notes();

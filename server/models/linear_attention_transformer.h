@@ -9,8 +9,7 @@ namespace linserve {
 
 // Two classes of the PyPI package `linear-attention-transformer` 0.19.1, with every constructor
 // argument (lat_options.h) and the wrapper Autopadder. Both take input_mask [n], and context [m,
-// dim] with context_mask [m], which are read if receives_context is set and ignored, as in the
-// package, if it is not.
+// dim] with context_mask [m] if receives_context is set.
 
 // LinearAttentionTransformer: x [n, dim] -> y [n, dim].
 std::unique_ptr<Network> MakeLinearAttentionTransformer(Params& params);

@@ -14,9 +14,11 @@ namespace {
 
 constexpr char kPadder[] = "linformer_pytorch.Padder";
 
-NetworkNotes NotesOf(const PostNormStack& stack) {
-  return {{{"projections", std::to_string(stack.Matrices()) + " distinct matrices"}},
-          stack.Warnings()};
+NetworkNotes NotesOf(const PostNormStack& stack, const ConditionInputs& inputs) {
+  NetworkNotes notes{{{"projections", std::to_string(stack.Matrices()) + " distinct matrices"}},
+                     stack.Warnings()};
+  inputs.AddTo(notes);
+  return notes;
 }
 
 // ---- MHAttention
@@ -114,7 +116,7 @@ class StackNetwork : public Network {
   }
 
   double Flops(int64_t length) const override { return stack_.Flops(length); }
-  NetworkNotes Notes() const override { return NotesOf(stack_); }
+  NetworkNotes Notes() const override { return NotesOf(stack_, inputs_); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     // The stack works in place, and the batch's rows belong to the caller.
@@ -165,7 +167,7 @@ class LanguageModelNetwork : public Network {
   }
 
   double Flops(int64_t length) const override { return model_.Flops(length); }
-  NetworkNotes Notes() const override { return NotesOf(model_.stack()); }
+  NetworkNotes Notes() const override { return NotesOf(model_.stack(), inputs_); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<LanguageModelPass>(model_, batch["x"], inputs_.From(batch));

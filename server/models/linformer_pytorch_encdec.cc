@@ -78,6 +78,7 @@ class EncDecNetwork : public Network {
         notes.warnings.push_back(name + warning);
       }
     }
+    inputs_.AddTo(notes);
     return notes;
   }
 

@@ -43,6 +43,14 @@ void ConditionInputs::AddTo(Signature& signature) const {
   signature.limits.push_back({embeddings_mask_letter(), input_size_, ""});
 }
 
+void ConditionInputs::AddTo(NetworkNotes& notes) const {
+  if (!padder_) return;
+  notes.facts.emplace_back(
+      "Padder",
+      "pads x only: the masks' lengths p and q may be less than n; --padding zeros gives "
+      "its numbers for short sequences");
+}
+
 StackContext ConditionInputs::From(const TensorBatch& batch) const {
   StackContext context;
   context.layout = ComputedLayout(batch.axes.at('n'), batch.padding);

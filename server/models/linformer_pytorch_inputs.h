@@ -19,6 +19,9 @@ class ConditionInputs {
   // Adds them, and the longest lengths, after x [n, ...].
   void AddTo(Signature& signature) const;
 
+  // What `linserve inspect` says of them.
+  void AddTo(NetworkNotes& notes) const;
+
   // Of a batch; a mask counts as false past its end.
   StackContext From(const TensorBatch& batch) const;
 

@@ -118,6 +118,10 @@ HeadOptions HeadOptions::FromAttention(Params& params) {
   options.causal = params.Flag("causal", false);
   options.output_inner = params.OptionalPositive("w_o_intermediate_dim");
   params.Ignore("dropout");
+  for (const char* module : {"E_proj", "F_proj"}) {
+    params.RequireNone(module, "the projections are in model.safetensors");
+  }
+  params.RequireNone("causal_mask", "\"causal\": true stands for the package's mask");
   options.CheckProjection(params, "");
   return options;
 }

@@ -153,6 +153,12 @@ absl::Status WriteRandomModel(const std::string& architecture, const std::string
   return absl::OkStatus();
 }
 
+// The length that the cost is told for: the longest.
+int64_t TypicalLength(const Signature& signature) {
+  if (const int64_t longest = LongestFor(signature, Item(), 'n'); longest > 0) return longest;
+  return signature.limits.empty() ? 512 : signature.limits[0].longest;
+}
+
 absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
   auto config = ReadModelConfig(directory);
   if (!config.ok()) return config.status();
@@ -162,11 +168,10 @@ absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
   for (const Parameter& parameter : built.parameters) {
     report.parameters.push_back({parameter.name(), parameter.shape});
   }
-  const int64_t longest = LongestFor(report.info.signature, Item(), 'n');
   NetworkNotes notes = built.network->Notes();
   report.facts = std::move(notes.facts);
   report.warnings = std::move(notes.warnings);
-  report.length = longest > 0 ? longest : 512;
+  report.length = TypicalLength(report.info.signature);
   report.flops_per_token = built.network->Flops(report.length) / static_cast<double>(report.length);
   auto file = ReadSafetensors(WeightsPath(directory));
   if (!file.ok()) return file.status();

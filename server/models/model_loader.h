@@ -41,7 +41,7 @@ struct ModelReport {
     Shape shape;
   };
   std::vector<Row> parameters;
-  int64_t length = 0;          // that the FLOPs are counted for: the longest, or 512
+  int64_t length = 0;          // that the FLOPs are counted for: the longest; 512 without a limit
   double flops_per_token = 0;  // additions and multiplications, all outputs
   std::vector<std::pair<std::string, std::string>> facts;  // what is particular to the architecture
   std::vector<std::string> warnings;

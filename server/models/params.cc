@@ -63,21 +63,22 @@ int64_t Params::Positive(const std::string& key, int64_t fallback) {
   return OptionalPositive(key).value_or(fallback);
 }
 
-int64_t Params::Depth(const std::string& key) {
-  const int64_t depth = Positive(key);
-  if (depth > kMostLayers) Fail(key, "at most " + std::to_string(kMostLayers) + " layers");
-  return depth;
+int64_t Params::UpTo(int64_t most, const std::string& key) {
+  const nlohmann::json* value = Find(key);
+  if (value == nullptr) return Positive(key);
+  if (!IsBetween(*value, 1) || value->get<int64_t>() > most) {
+    Fail(key, "an integer from 1 to " + std::to_string(most));
+  }
+  return value->get<int64_t>();
 }
+
+int64_t Params::Depth(const std::string& key) { return UpTo(kMostLayers, key); }
 
 int64_t Params::Depth(const std::string& key, int64_t fallback) {
   return Find(key) == nullptr ? fallback : Depth(key);
 }
 
-int64_t Params::Heads(const std::string& key) {
-  const int64_t heads = Positive(key);
-  if (heads > kMostHeads) Fail(key, "at most " + std::to_string(kMostHeads) + " heads");
-  return heads;
-}
+int64_t Params::Heads(const std::string& key) { return UpTo(kMostHeads, key); }
 
 int64_t Params::Heads(const std::string& key, int64_t fallback) {
   return Find(key) == nullptr ? fallback : Heads(key);
@@ -139,7 +140,29 @@ Params* Params::Object(const std::string& key) {
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return nullptr;
   if (!value->is_object()) Fail(key, "an object of arguments");
-  children_.push_back(std::make_unique<Params>(*value, name_ + " " + key));
+  return Child(*value, name_ + " " + key);
+}
+
+Params* Params::NamedTuple(const std::string& key, const std::vector<std::string>& fields) {
+  const nlohmann::json* value = Find(key);
+  if (value == nullptr) return nullptr;
+  if (value->is_object()) return Child(*value, name_ + " " + key);
+  if (!value->is_array() || value->size() != fields.size()) {
+    std::string example;
+    for (const std::string& field : fields) {
+      example += (example.empty() ? "{\"" : ", \"") + field + "\": 256";
+    }
+    Fail(key, "an object such as " + example + "}, or its " + std::to_string(fields.size()) +
+                  (fields.size() == 1 ? " value" : " values") + " as a list");
+  }
+  auto named = std::make_unique<nlohmann::json>(nlohmann::json::object());
+  for (size_t i = 0; i < fields.size(); ++i) (*named)[fields[i]] = (*value)[i];
+  named_tuples_.push_back(std::move(named));
+  return Child(*named_tuples_.back(), name_ + " " + key);
+}
+
+Params* Params::Child(const nlohmann::json& object, const std::string& name) {
+  children_.push_back(std::make_unique<Params>(object, name));
   return children_.back().get();
 }
 
@@ -149,12 +172,16 @@ Params* Params::Wrapper(const std::string& type) {
   const auto given = wrapper_->find("type");
   if (given == wrapper_->end() || *given != type) return nullptr;
   wrapper_taken_ = true;
-  children_.push_back(std::make_unique<Params>(*wrapper_, name_ + " wrapper " + type));
-  children_.back()->Ignore("type");
-  return children_.back().get();
+  Params* child = Child(*wrapper_, name_ + " wrapper " + type);
+  child->Ignore("type");
+  return child;
 }
 
 void Params::Ignore(const std::string& key) { Find(key); }
+
+void Params::RequireNone(const std::string& key, const std::string& why) {
+  if (Find(key) != nullptr) Fail(key, "null or nothing: " + why);
+}
 
 void Params::RefuseUnknown() const {
   for (const auto& [key, value] : object_.items()) {

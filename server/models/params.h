@@ -49,6 +49,8 @@ class Params {
   bool IsList(const std::string& key) const;
   // An object of further arguments; nullptr if absent.
   Params* Object(const std::string& key);
+  // A Python namedtuple of these fields: an object, or the list that json.dumps() makes of it.
+  Params* NamedTuple(const std::string& key, const std::vector<std::string>& fields);
 
   // The wrapper if it is of this type, else nullptr. Of a config only.
   Params* Wrapper(const std::string& type);
@@ -57,6 +59,8 @@ class Params {
 
   // An argument that changes no number at inference (dropout): accepted, whatever it is.
   void Ignore(const std::string& key);
+  // An argument that takes a tensor or module, which a configuration cannot hold.
+  void RequireNone(const std::string& key, const std::string& why);
 
   // Throws if a key (or wrapper) was asked for by none of the above; lists those that were.
   void RefuseUnknown() const;
@@ -71,11 +75,14 @@ class Params {
 
  private:
   const nlohmann::json* Find(const std::string& key);
+  int64_t UpTo(int64_t most, const std::string& key);
+  Params* Child(const nlohmann::json& object, const std::string& name);
 
   const nlohmann::json& object_;
   std::string name_;
   std::string kind_ = "parameter";  // for messages
   std::set<std::string> known_;
+  std::vector<std::unique_ptr<nlohmann::json>> named_tuples_;  // those given as lists
   std::vector<std::unique_ptr<Params>> children_;
   const nlohmann::json* wrapper_ = nullptr;
   std::set<std::string> wrapper_types_;

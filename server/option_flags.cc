@@ -1,0 +1,47 @@
+#include "option_flags.h"
+
+#include <nlohmann/json.hpp>
+
+#include "models/model_config.h"
+
+namespace linserve {
+namespace {
+
+std::string FlagName(std::string option) {
+  for (char& c : option) {
+    if (c == '_') c = '-';
+  }
+  return "--" + option;
+}
+
+}  // namespace
+
+void AddOptionFlags(CLI::App& command, const OptionTable& table, OptionFlags& flags,
+                    const std::set<std::string>& only) {
+  for (const OptionTable::Description& option : table.Describe()) {
+    if (!only.empty() && !only.contains(option.name)) continue;
+    const std::string help = option.help + " [" + option.current + "]";
+    const auto set = [&flags, name = option.name](const std::string& value) {
+      flags[name] = value;
+    };
+    command.add_option_function<std::string>(FlagName(option.name), set, help)->type_name("");
+  }
+}
+
+absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
+                                                 const ServingOptions& defaults,
+                                                 const OptionFlags& flags) {
+  auto config = ReadModelConfig(directory);
+  if (!config.ok()) return config.status();
+  ServingOptions serving = defaults;
+  OptionTable table;
+  serving.Bind(table);
+  absl::Status status = table.SetAll(config->serving, directory + "/config.json, \"serving\"");
+  for (const auto& [name, value] : flags) {
+    if (status.ok()) status = table.SetText(name, value, "command line");
+  }
+  if (!status.ok()) return status;
+  return serving;
+}
+
+}  // namespace linserve
