@@ -66,7 +66,7 @@ at::Tensor Weights(const at::Tensor& keys, CausalState& state) {
 }
 
 // 1 where row t (down) sees row s of its own chunk. Empty: it sees none.
-at::Tensor OpenSlots(int64_t length, int64_t bucket, const at::TensorOptions& options) {
+at::Tensor VisibleBuckets(int64_t length, int64_t bucket, const at::TensorOptions& options) {
   if (bucket == 1) return at::ones({length, length}, options).tril();
   if (bucket >= length) return {};
   const at::Tensor buckets =
@@ -112,7 +112,7 @@ class CausalPass {
     const at::Tensor totals = SumsBefore(weights.sum({-2}, /*keepdim=*/true), state_.total);
     at::Tensor result = at::matmul(queries, SumsBefore(products, state_.context));
     at::Tensor divisor = at::matmul(queries, totals.transpose(-2, -1));
-    const at::Tensor open = OpenSlots(group.length, bucket_, weights.options());
+    const at::Tensor open = VisibleBuckets(group.length, bucket_, weights.options());
     if (open.defined()) {
       const at::Tensor scores = at::matmul(queries, weights.transpose(-2, -1)).mul_(open);
       result.add_(at::matmul(scores, values));

@@ -8,11 +8,10 @@
 #include "attention/aten.h"
 #include "attention/attention_rows.h"
 #include "attention/softmax_attention.h"
+#include "attention/spans.h"
 
 namespace linserve {
 namespace {
-
-int64_t Count(const AxisLayout& layout) { return static_cast<int64_t>(layout.lengths.size()); }
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -35,9 +34,9 @@ void ForEachPiece(const AxisLayout& layout, int64_t most,
                   const std::function<void(const Span&, int64_t row)>& compute) {
   if (layout.padded_length > 0 && layout.rows <= most) {
     // One product over the padding, too, is faster than one for each sequence.
-    return compute({0, Count(layout), 0, layout.padded_length, layout.padded_length}, 0);
+    return compute({0, layout.sequences(), 0, layout.padded_length, layout.padded_length}, 0);
   }
-  for (int64_t sequence = 0; sequence < Count(layout); ++sequence) {
+  for (int64_t sequence = 0; sequence < layout.sequences(); ++sequence) {
     const int64_t start = layout.starts[static_cast<size_t>(sequence)];
     const int64_t length = layout.lengths[static_cast<size_t>(sequence)];
     for (int64_t row = 0; row < length; row += most) {
@@ -85,12 +84,6 @@ class Scorer {
   const at::Tensor& mask_;
 };
 
-// Padded rows that no sequence owns stay zero: nothing reads them, but they must be finite.
-at::Tensor NewRows(const at::Tensor& queries, int64_t width, const AxisLayout& layout) {
-  return layout.padded_length > 0 ? at::zeros({queries.size(0), width}, queries.options())
-                                  : at::empty({queries.size(0), width}, queries.options());
-}
-
 }  // namespace
 
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
@@ -102,9 +95,10 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
       rows.narrow(0, end, length - layout.lengths[i]).zero_();
     }
     return at::matmul(projection.narrow(0, 0, length).t(),
-                      rows.view({Count(layout), length, rows.size(1)}));
+                      rows.view({layout.sequences(), length, rows.size(1)}));
   }
-  at::Tensor result = at::empty({Count(layout), projection.size(1), rows.size(1)}, rows.options());
+  at::Tensor result =
+      at::empty({layout.sequences(), projection.size(1), rows.size(1)}, rows.options());
   for (size_t i = 0; i < layout.starts.size(); ++i) {
     at::Tensor target = result.select(0, static_cast<int64_t>(i));
     at::mm_out(target, projection.narrow(0, 0, layout.lengths[i]).t(),
@@ -117,7 +111,7 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                          const at::Tensor& values, int64_t heads, const AxisLayout& layout,
                          const at::Tensor& mask) {
   const Scorer scorer(queries, keys, heads, mask);
-  at::Tensor result = NewRows(queries, queries.size(1), layout);
+  at::Tensor result = NewRows(layout, queries.size(0), queries.size(1), queries.options());
   ForEachPiece(layout, RowsAtOnce(heads, keys.size(1)), [&](const Span& piece, int64_t row) {
     const at::Tensor weights = scorer.Weights(piece, row).to(values.scalar_type());
     SplitHeads(View(result, piece), heads).copy_(at::matmul(weights, scorer.Heads(values, piece)));
@@ -128,7 +122,7 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
 at::Tensor SlotWeights(const at::Tensor& queries, const at::Tensor& keys, int64_t heads,
                        const AxisLayout& layout, const at::Tensor& mask) {
   const Scorer scorer(queries, keys, heads, mask);
-  at::Tensor result = NewRows(queries, keys.size(1), layout);
+  at::Tensor result = NewRows(layout, queries.size(0), keys.size(1), queries.options());
   ForEachPiece(layout, RowsAtOnce(heads, keys.size(1)), [&](const Span& piece, int64_t row) {
     View(result, piece).copy_(scorer.Weights(piece, row).mean(1));
   });

@@ -7,8 +7,6 @@
 namespace linserve {
 namespace {
 
-int64_t Count(const AxisLayout& layout) { return static_cast<int64_t>(layout.lengths.size()); }
-
 Span Alone(const AxisLayout& layout, int64_t sequence) {
   const auto i = static_cast<size_t>(sequence);
   return {sequence, 1, layout.starts[i], layout.lengths[i], layout.lengths[i]};
@@ -42,10 +40,10 @@ std::vector<Span> Spans(const AxisLayout& layout) { return Spans(layout, layout)
 
 SpanPairs Spans(const AxisLayout& first, const AxisLayout& second) {
   SpanPairs pairs;
-  for (int64_t sequence = 0; sequence < Count(first);) {
+  for (int64_t sequence = 0; sequence < first.sequences();) {
     Span a = Alone(first, sequence);
     Span b = Alone(second, sequence);
-    while (++sequence < Count(first) && Continues(a, first) && Continues(b, second)) {
+    while (++sequence < first.sequences() && Continues(a, first) && Continues(b, second)) {
       Extend(a, first);
       Extend(b, second);
     }
@@ -53,6 +51,12 @@ SpanPairs Spans(const AxisLayout& first, const AxisLayout& second) {
     pairs.second.push_back(b);
   }
   return pairs;
+}
+
+at::Tensor NewRows(const AxisLayout& layout, int64_t rows, int64_t width,
+                   const at::TensorOptions& options) {
+  return layout.padded_length > 0 ? at::zeros({rows, width}, options)
+                                  : at::empty({rows, width}, options);
 }
 
 at::Tensor View(const at::Tensor& rows, const Span& span) {

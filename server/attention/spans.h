@@ -33,6 +33,11 @@ struct SpanPairs {
 };
 SpanPairs Spans(const AxisLayout& first, const AxisLayout& second);
 
+// [rows, width] for what the sequences' rows are written to. Rows of padding are zero: nothing
+// reads them, but they must be finite.
+at::Tensor NewRows(const AxisLayout& layout, int64_t rows, int64_t width,
+                   const at::TensorOptions& options);
+
 // rows [rows, ...] -> [count, length, ...], a view. REQUIRES: contiguous rows.
 at::Tensor View(const at::Tensor& rows, const Span& span);
 

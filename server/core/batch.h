@@ -39,6 +39,8 @@ struct AxisLayout {
   std::vector<int64_t> lengths;  // true lengths, at least 1
   int64_t rows = 0;              // padding included
   int64_t padded_length = 0;     // of each sequence; 0 if packed
+
+  int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
 };
 
 // Sequences that are computed together. An input whose first axis is lettered is [rows, ...], laid

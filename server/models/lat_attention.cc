@@ -33,9 +33,7 @@ at::Tensor LatAttention::Forward(const at::Tensor& x, const AxisLayout& layout,
     Rotate(queries, layout, options_.heads, rotary);
     Rotate(keys, source_layout.layout, options_.heads, rotary);
   }
-  // Padded rows that no sequence owns stay zero: nothing reads them, but they must be finite.
-  at::Tensor attended =
-      layout.padded_length > 0 ? at::zeros_like(queries) : at::empty_like(queries);
+  at::Tensor attended = NewRows(layout, queries.size(0), queries.size(1), queries.options());
   const SpanPairs spans = Spans(layout, source_layout.layout);
   for (size_t i = 0; i < spans.first.size(); ++i) {
     const Span& own = spans.first[i];

@@ -29,13 +29,13 @@ void FeedForward::Declare(const Scope& scope, const char* first, const char* sec
 
 at::Tensor FeedForward::operator()(const at::Tensor& x) const {
   const at::Tensor inner = w1(x);
-  at::Tensor activated = glu ? inner.narrow(-1, 0, w2.inputs) : inner;
+  at::Tensor activated = gated ? inner.narrow(-1, 0, w2.inputs) : inner;
   if (activation == Activation::kGelu) {
     at::gelu_(activated);
   } else {
     at::relu_(activated);
   }
-  if (!glu) return w2(activated);
+  if (!gated) return w2(activated);
   return w2(activated.mul_(inner.narrow(-1, w2.inputs, w2.inputs)));
 }
 

@@ -45,8 +45,11 @@ enum class Activation : uint8_t { kGelu, kRelu };
 // w2(activation(w1(x))), or with `gated` w2(activation(a) · b) where [a, b] = w1(x) (GLU).
 struct FeedForward {
   FeedForward(int64_t width, int64_t inner) : FeedForward(width, inner, width, Activation::kGelu) {}
-  FeedForward(int64_t in, int64_t inner, int64_t out, Activation function, bool gated = false)
-      : w1(in, gated ? 2 * inner : inner), w2(inner, out), activation(function), glu(gated) {}
+  FeedForward(int64_t in, int64_t inner, int64_t out, Activation function, bool with_gate = false)
+      : w1(in, with_gate ? 2 * inner : inner),
+        w2(inner, out),
+        activation(function),
+        gated(with_gate) {}
 
   // The packages have different names for its two layers.
   void Declare(const Scope& scope, const char* first = "w1", const char* second = "w2");
@@ -56,7 +59,7 @@ struct FeedForward {
   Linear w1;
   Linear w2;
   Activation activation;
-  bool glu;
+  bool gated;
 };
 
 // target += function(source), in pieces of rows, so that what the function holds in between stays

@@ -21,14 +21,6 @@ at::Tensor NarrowIfDefined(const at::Tensor& mask, const RowRun& run) {
   return NarrowIfDefined(mask, run.begin, run.rows);
 }
 
-// For what the rows of sequences are put in; rows of padding are read by nothing, but must be
-// finite.
-at::Tensor NewRows(const AxisLayout& layout, int64_t rows, int64_t width,
-                   const at::TensorOptions& options) {
-  return layout.padded_length > 0 ? at::zeros({rows, width}, options)
-                                  : at::empty({rows, width}, options);
-}
-
 // [sequences, heads, slots, width] of the piece's sequences and these heads.
 at::Tensor Part(const at::Tensor& slots, const RunPiece& piece, int64_t head, int64_t heads) {
   return slots.narrow(0, piece.span.first, piece.span.count).narrow(1, head, heads);

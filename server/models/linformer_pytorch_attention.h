@@ -23,7 +23,7 @@ struct AttentionInput {
   at::Tensor hidden_queries;  // whose query vectors are zeros
   at::Tensor hidden_source;   // whose key and value vectors are zeros
 
-  int64_t sequences() const { return static_cast<int64_t>(query_layout.lengths.size()); }
+  int64_t sequences() const { return query_layout.sequences(); }
   AttentionInput OfSequences(int64_t first, int64_t count) const;
 };
 

@@ -28,14 +28,13 @@ AxisLayout Computed(const TensorBatch& batch, char letter) {
   return ComputedLayout(batch.axes.at(letter), batch.padding);
 }
 
-// Rows that no sequence owns stay zero: nothing reads them, but they must be finite.
-at::Tensor ZeroRows(const TensorBatch& batch) {
+at::Tensor NewResult(const TensorBatch& batch) {
   const at::Tensor& query = batch["query"];
-  return at::zeros({query.size(0), batch["value"].size(1)}, query.options());
+  return NewRows(Computed(batch, 'n'), query.size(0), batch["value"].size(1), query.options());
 }
 
 at::Tensor ComputeMethod(const TensorBatch& batch, const MathOptions& options) {
-  at::Tensor result = ZeroRows(batch);
+  at::Tensor result = NewResult(batch);
   const bool grows = options.method == AttentionMethod::kKernel;
   const at::ScalarType type = grows ? kGrowing : result.scalar_type();
   const auto of = [&](const char* input, const Span& span) {
@@ -54,7 +53,7 @@ at::Tensor ComputeMethod(const TensorBatch& batch, const MathOptions& options) {
 
 // Each sequence has projections of its own, of any number of slots.
 at::Tensor ComputeLinformer(const TensorBatch& batch, const MathOptions& options) {
-  at::Tensor result = ZeroRows(batch);
+  at::Tensor result = NewResult(batch);
   const AxisLayout queries = Computed(batch, 'n');
   const AxisLayout keys = Computed(batch, options.keys());
   const AxisLayout& slots = batch.axes.at('r');

@@ -87,8 +87,8 @@ TEST(PackageBatch, RefusesLengthsOfAnAxisThatTheModelDoesNotHave) {
 TEST(PackageBatch, RefusesLengthsThatAreTooLongNamingThem) {
   TensorMap file = File();
   file["input.lengths.m"] = Tensor::FromInts({2}, {2, 4});
-  EXPECT_EQ(Split(file).status(), absl::InvalidArgumentError(
-                                      "input.lengths.m: sequence 1 has 4, expected 1 to 3"));
+  EXPECT_EQ(Split(file).status(),
+            absl::InvalidArgumentError("input.lengths.m: sequence 1 has 4, expected 1 to 3"));
 }
 
 TEST(PackageBatch, HintsWhereAnotherAxisIsAsLongAsACroppedOne) {
@@ -107,8 +107,7 @@ TEST(JoinBatch, PadsEachOutputToTheLengthOfItsAxis) {
   const std::vector<TensorMap> results = {{{"out", Tensor::FromFloats({1}, {1})}},
                                           {{"out", Tensor::FromFloats({2}, {2, 3})}}};
   const Signature signature = TwoSequences();
-  EXPECT_THAT(Values(JoinBatch(signature, results, {{'n', 9}}).at("out")),
-              ElementsAre(1, 0, 2, 3));
+  EXPECT_THAT(Values(JoinBatch(signature, results, {{'n', 9}}).at("out")), ElementsAre(1, 0, 2, 3));
   EXPECT_THAT(Values(JoinBatch(signature, results, {{'m', 3}}).at("out")),
               ElementsAre(1, 0, 0, 2, 3, 0));
 }

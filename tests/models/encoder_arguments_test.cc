@@ -39,7 +39,7 @@ TEST_F(EncoderArgumentsTest, NamesImpossibleArgumentsWithTheirValueAndWhatIsAllo
       {R"({"attention": "performer", "dim": 8, "depth": 1})",
        {"\"attention\"", "\"performer\"", "softmax, efficient, elu, taylor, linformer"}},
       {R"({"dim": 10, "depth": 1, "heads": 4})", {"\"dim\"", "10", "multiple of heads = 4"}},
-      {R"({"dim": 8, "depth": 0})", {"\"depth\"", "0", "positive"}},
+      {R"({"dim": 8, "depth": 0})", {"\"depth\"", "0", "1 to 4096"}},
       {R"({"depth": 1})", {"\"dim\"", "missing", "positive"}},
       {R"({"attention": "linformer", "dim": 8, "depth": 1})", {"\"seq_len\"", "missing"}},
       {R"({"dim": 8, "depth": 1, "positions": "axial"})",

@@ -62,6 +62,8 @@ TEST_F(LatConfigTest, LinformersAttentionIsNeverCausal) {
 TEST_F(LatConfigTest, SettingsAreObjectsOfTheirOwnArguments) {
   EXPECT_REFUSED(kLatStack, R"("heads": 4, "linformer_settings": 4)",
                  "parameter \"linformer_settings\" is 4, expected an object");
+  EXPECT_REFUSED(kLatStack, R"("heads": 4, "context_linformer_settings": [4])",
+                 "an object such as {\"seq_len\": 256, \"k\": 256}, or its 2 values as a list");
   EXPECT_REFUSED(kLatStack, R"("heads": 4, "linformer_settings": {"k": 4, "seq_len": 9})",
                  "unknown parameter \"seq_len\"");
   EXPECT_REFUSED(kLatStack, R"("heads": 4, "context_linformer_settings": {"k": 4})",
@@ -102,6 +104,18 @@ TEST_F(LatConfigTest, EachClassHasItsOwnArguments) {
                                          "attn_dropout": 0.1, "attn_layer_dropout": 0.1,
                                          "pkm_num_keys": 7)")),
             nullptr);
+}
+
+TEST_F(LatConfigTest, TakesNamedTuplesAsTheListsThatJsonMakesOfThem) {
+  const auto cost = [&](const std::string& settings) {
+    const auto report = InspectModel(
+        Directory(kLatStack, Arguments(R"("heads": 4, "receives_context": true, )" + settings)));
+    EXPECT_TRUE(report.ok()) << report.status();
+    return std::pair(report->parameters.size(), report->flops_per_token);
+  };
+  EXPECT_EQ(cost(R"("linformer_settings": [5], "context_linformer_settings": [20, 7])"),
+            cost(R"("linformer_settings": {"k": 5},
+                    "context_linformer_settings": {"seq_len": 20, "k": 7})"));
 }
 
 TEST_F(LatConfigTest, WarnsOfArgumentsThatThePackageIgnores) {

@@ -83,6 +83,13 @@ TEST_F(LptConfigTest, CountsTheFlopsOfAToken) {
               1, 0.05);
 }
 
+TEST_F(LptConfigTest, TakesNoneWhereThePackageTakesModulesOrMasks) {
+  const std::string base = R"({"input_size": 40, "dim": 4, "channels": 12, "dim_k": 8, "nhead": 3,
+                              "E_proj": null, "F_proj": null, "causal_mask": )";
+  EXPECT_NE(Make(kLptAttention, base + "null}"), nullptr);
+  ExpectRefused(kLptAttention, base + "[[true]]}", "null or nothing");
+}
+
 TEST_F(LptConfigTest, WarnsOfWhatHasNoEffect) {
   const ModelReport report = Inspected(kLptStack, Arguments(kBase, R"("k_reduce_by_layer": 2)"));
   ASSERT_EQ(report.warnings.size(), 1U);

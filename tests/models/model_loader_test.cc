@@ -71,7 +71,7 @@ TEST_F(ModelLoaderTest, ImpossibleArgumentsAreNamedWithTheirValueAndWhatIsAllowe
   EXPECT_TRUE(Contains(error(R"({"dim": 8, "seq_len": 6, "depth": 1, "hedas": 2})"),
                        "unknown parameter \"hedas\""));
   EXPECT_TRUE(Contains(error(R"({"dim": 8, "seq_len": 6, "depth": 1000000000})"),
-                       "parameter \"depth\" is 1000000000, expected at most 4096 layers"));
+                       "parameter \"depth\" is 1000000000, expected an integer from 1 to 4096"));
   EXPECT_TRUE(Contains(error(R"({"dim": 2147483648, "seq_len": 6, "depth": 1})"),
                        "more than any memory holds"));
   EXPECT_TRUE(

@@ -1,3 +1,7 @@
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "core/safetensors.h"
 #include "program/programs.h"
 
@@ -100,6 +104,70 @@ TEST_F(RunTest, AMissingInputFileIsNamed) {
   const Outcome outcome = RunLinserve({"run", "--model", GoldensDirectory() + "/" + kLanguageModel,
                                        "--input", directory_.File("none"), "--output", output_});
   ExpectRefused(outcome, {directory_.File("none")});
+}
+
+TEST_F(RunTest, PadsAsTheModelsConfigurationSaysUnlessAFlagSaysOtherwise) {
+  const std::string golden = GoldensDirectory() + "/" + kLanguageModel;
+  const std::string model = directory_.File("model");
+  std::filesystem::copy(golden, model);
+  auto config = nlohmann::json::parse(ReadAll(golden + "/config.json"));
+  config["serving"] = {{"dtype", "bf16"}};
+  std::ofstream(model + "/config.json") << config;
+  const auto difference = [&](const std::vector<std::string>& more) {
+    Arguments arguments = {"run",
+                           "--model",
+                           model,
+                           "--input",
+                           golden + "/io.safetensors",
+                           "--compare",
+                           golden + "/io.safetensors",
+                           "--tolerance",
+                           "1e-5"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunLinserve(arguments).code;
+  };
+  EXPECT_EQ(difference({}), 1);
+  EXPECT_EQ(difference({"--dtype", "f32"}), 0);
+  config["serving"] = {{"padings", "zeros"}};
+  std::ofstream(model + "/config.json") << config;
+  const Outcome unknown = RunLinserve({"inspect", "--model", model});
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("unknown option \"padings\""));
+}
+
+TEST_F(RunTest, HintsThatAnotherAxisMayBePaddedToo) {
+  const std::string model = directory_.File("attention");
+  ASSERT_EQ(
+      RunLinserve({"init", "--architecture", "linear_multihead_attention.LinearMultiheadAttention",
+                   "--params", R"({"embed_dim": 4, "num_heads": 2, "seq_len": 8, "proj_k": 3})",
+                   "--output", model})
+          .code,
+      0);
+  const Tensor rows = Tensor::FromFloats({2, 1, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  TensorMap file = {{"input.query", rows}, {"input.key", rows}, {"input.value", rows}};
+  file["input.lengths"] = Tensor::FromInts({1}, {1});
+  const std::string input = directory_.File("in.safetensors");
+  const auto run = [&] {
+    EXPECT_TRUE(WriteSafetensors(input, file).ok());
+    return RunLinserve({"run", "--model", model, "--input", input, "--output", output_});
+  };
+  const Outcome hinted = run();
+  EXPECT_EQ(hinted.code, 0) << hinted.err;
+  EXPECT_THAT(hinted.err, HasSubstr("give input.lengths.m"));
+  file["input.lengths.m"] = file["input.lengths"];
+  const Outcome both = run();
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.err, ::testing::Not(HasSubstr("input.lengths.m")));
+}
+
+TEST_F(RunTest, InspectTellsInputsAndLimitsInJson) {
+  const Outcome outcome =
+      RunLinserve({"inspect", "--json", "--model", GoldensDirectory() + "/" + kLanguageModel});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(report.at("inputs").at(0).at("kind"), "token");
+  EXPECT_EQ(report.at("outputs").at(0).at("name"), "embeddings");
+  EXPECT_EQ(report.at("limits").at(0).at("axis"), "n");
 }
 
 TEST_F(RunTest, InitDoesNotOverwriteAModel) {
