@@ -18,13 +18,16 @@ int Fail(const std::string& message) {
 
 namespace {
 
-// OpenMP's threads spin by default while they wait for each other, which costs a product many
-// times its own time as soon as anything else wants a processor. libgomp reads the variable when it
-// is loaded, before main(), so the program starts once more with it.
-void WaitWithoutSpinning(char** argv) {
+// OpenMP's threads spin by default for as long as they wait for each other, which costs a product
+// many times its own time as soon as anything else wants a processor. Without any spinning, waking
+// them costs a short product as much as it takes. So they spin for about half a millisecond.
+// libgomp reads the variables when it is loaded, before main(), so the program starts once more
+// with them.
+void SpinBriefly(char** argv) {
   // NOLINTBEGIN(concurrency-mt-unsafe): no other thread runs yet
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
+  setenv("GOMP_SPINCOUNT", "10000", /*overwrite=*/0);
   // NOLINTEND(concurrency-mt-unsafe)
   // By its path, so that the process keeps its name; a failure leaves the default.
   std::error_code error;
@@ -59,7 +62,7 @@ int Main(int argc, char** argv) {
 }  // namespace linserve
 
 int main(int argc, char** argv) {
-  linserve::WaitWithoutSpinning(argv);
+  linserve::SpinBriefly(argv);
   try {
     return linserve::Main(argc, argv);
   } catch (const std::exception& error) {

@@ -1,13 +1,18 @@
 #include "models/torch_model.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "attention/aten.h"
+#include "models/batch_parts.h"
 #include "models/tensor_bridge.h"
 
 namespace linserve {
@@ -63,36 +68,27 @@ std::vector<Group> GroupByOptions(const std::vector<OutputOptions>& options) {
   return groups;
 }
 
-class TorchForward : public Forward {
+// One forward pass over sequences that are computed together.
+class PartForward {
  public:
-  TorchForward(const Signature& signature, std::unique_ptr<Pass> pass,
-               std::map<char, AxisLayout> axes, std::vector<OutputOptions> options, int64_t rows)
+  PartForward(const Network& network, const Signature& signature, TensorBatch batch,
+              std::vector<OutputOptions> options)
       : signature_(signature),
-        pass_(std::move(pass)),
-        axes_(std::move(axes)),
+        axes_(batch.axes),
         options_(std::move(options)),
-        rows_(rows) {}
+        pass_(network.Begin(std::move(batch))) {}
 
-  absl::StatusOr<bool> Advance(int64_t budget) override {
-    return Guarded([&] {
-      do {
-        if (!pass_->Step()) return true;
-        budget -= rows_;
-      } while (budget > 0);
-      return false;
-    });
-  }
+  // Computes the next layer; false once there is none left.
+  bool Step() { return !done_ && !(done_ = !pass_->Step()); }
 
-  absl::StatusOr<std::vector<TensorMap>> TakeResults() override {
-    return Guarded([&] {
-      std::vector<TensorMap> results(options_.size());
-      for (const Group& group : GroupByOptions(options_)) {
-        std::vector<std::string> names = group.options.outputs;
-        if (names.empty()) names = {signature_.outputs[0].name};
-        for (const std::string& name : names) Collect(group, name, results);
-      }
-      return results;
-    });
+  std::vector<TensorMap> Results() {
+    std::vector<TensorMap> results(options_.size());
+    for (const Group& group : GroupByOptions(options_)) {
+      std::vector<std::string> names = group.options.outputs;
+      if (names.empty()) names = {signature_.outputs[0].name};
+      for (const std::string& name : names) Collect(group, name, results);
+    }
+    return results;
   }
 
  private:
@@ -191,9 +187,69 @@ class TorchForward : public Forward {
   }
 
   const Signature& signature_;
-  std::unique_ptr<Pass> pass_;
   std::map<char, AxisLayout> axes_;
   std::vector<OutputOptions> options_;
+  std::unique_ptr<Pass> pass_;
+  bool done_ = false;
+};
+
+// Calls `function` with 0 to `count` - 1, side by side on all threads of the replica; a product
+// within has one thread then. With `count` 1 the thread is the caller's, and a product has all.
+void SideBySide(size_t count, const std::function<void(size_t)>& function) {
+  if (count == 1) return function(0);
+  std::atomic<size_t> next = 0;
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode no_autograd;
+    for (; begin < end; ++begin) {
+      for (size_t i = next++; i < count; i = next++) function(i);
+    }
+  });
+}
+
+class TorchForward : public Forward {
+ public:
+  TorchForward(const Network& network, const Signature& signature, const TensorBatch& batch,
+               const std::vector<OutputOptions>& options, int64_t rows)
+      : rows_(rows) {
+    std::vector<SequenceRange> ranges = {{0, batch.size}};
+    if (!signature.request_is_unit) ranges = ShareOut(Costs(batch), at::get_num_threads());
+    parts_.resize(ranges.size());
+    SideBySide(ranges.size(), [&](size_t i) {
+      const auto first = options.begin() + ranges[i].first;
+      parts_[i].emplace(network, signature, PartOf(batch, signature, ranges[i]),
+                        std::vector<OutputOptions>(first, first + ranges[i].count));
+    });
+  }
+
+  absl::StatusOr<bool> Advance(int64_t budget) override {
+    return Guarded([&] {
+      std::atomic<bool> going_on;
+      do {
+        going_on = false;
+        SideBySide(parts_.size(), [&](size_t i) {
+          if (parts_[i]->Step()) going_on = true;
+        });
+        budget -= rows_;
+      } while (going_on && budget > 0);
+      return !going_on;
+    });
+  }
+
+  absl::StatusOr<std::vector<TensorMap>> TakeResults() override {
+    return Guarded([&] {
+      std::vector<std::vector<TensorMap>> of_parts(parts_.size());
+      SideBySide(parts_.size(), [&](size_t i) { of_parts[i] = parts_[i]->Results(); });
+      std::vector<TensorMap> results;
+      for (std::vector<TensorMap>& part : of_parts) {
+        results.insert(results.end(), std::make_move_iterator(part.begin()),
+                       std::make_move_iterator(part.end()));
+      }
+      return results;
+    });
+  }
+
+ private:
+  std::vector<std::optional<PartForward>> parts_;
   int64_t rows_;
 };
 
@@ -209,15 +265,14 @@ class TorchModel : public Model {
       TensorBatch tensors;
       tensors.padding = batch.padding;
       tensors.size = static_cast<int64_t>(batch.size());
-      tensors.axes = batch.axes;
+      tensors.axes = std::move(batch.axes);
       for (const auto& [name, tensor] : batch.inputs) {
         at::Tensor input = ToAten(tensor);
         if (input.is_floating_point()) input = input.to(ToScalarType(info_.dtype));
         tensors.inputs[name] = std::move(input);
       }
-      const int64_t rows = batch.rows;
-      return std::make_unique<TorchForward>(info_.signature, network_->Begin(std::move(tensors)),
-                                            std::move(batch.axes), std::move(batch.options), rows);
+      return std::make_unique<TorchForward>(*network_, info_.signature, tensors, batch.options,
+                                            batch.rows);
     });
   }
 

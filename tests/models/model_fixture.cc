@@ -28,9 +28,10 @@ std::string ModelFixture::Init(const std::string& architecture, const std::strin
 
 std::unique_ptr<Model> ModelFixture::Load(const std::string& directory,
                                           const LoadOptions& options) {
-  LoadOptions single = options;
-  single.threads = 1;  // the models are tiny, and tests run beside each other
-  auto model = LoadModel(directory, single);
+  LoadOptions given = options;
+  // The models are tiny, and tests run beside each other.
+  if (given.threads == 0) given.threads = 1;
+  auto model = LoadModel(directory, given);
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : nullptr;
 }
