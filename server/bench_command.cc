@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "commands.h"
+#include "core/package_layout.h"
 #include "core/pooling.h"
 #include "core/random_item.h"
+#include "core/safetensors.h"
 #include "engine/serving_options.h"
 #include "models/model_loader.h"
 #include "offline.h"
@@ -25,6 +27,7 @@ namespace {
 
 struct Arguments {
   std::string model;
+  std::string input;  // empty: random sequences
   std::string lengths = "lognormal:96,0.8,8,512";
   int64_t sequences = 256;
   int64_t rounds = 5;
@@ -80,28 +83,46 @@ absl::StatusOr<Round> RunRound(Engine& engine, const std::vector<Item>& items, i
   return Round{took.count(), tokens};
 }
 
-absl::StatusOr<Report> Measure(const Arguments& arguments) {
-  auto lengths = LengthDistribution::Parse(arguments.lengths);
+absl::StatusOr<std::vector<Item>> RandomItems(const Arguments& arguments,
+                                              const Signature& signature) {
+  const auto lengths = LengthDistribution::Parse(arguments.lengths);
   if (!lengths.ok()) return lengths.status();
-  Metrics metrics({});
-  auto engine = StartEngine(arguments, metrics.ForModel("bench", 1));
-  if (!engine.ok()) return engine.status();
-  const Signature& signature = (*engine)->info().signature;
   absl::Status status = CheckLengths(signature, arguments.model, *lengths);
   if (!status.ok()) return status;
   std::mt19937_64 random(arguments.seed);
   std::vector<Item> items;
-  int64_t tokens = 0;
   for (int64_t i = 0; i < arguments.sequences; ++i) {
     items.push_back(RandomItem(signature, *lengths, random));
-    items.back().options.pooling = PoolingFromName(arguments.pooling).value_or(Pooling::kNone);
-    tokens += PackedRows(signature, items.back());
+  }
+  return items;
+}
+
+absl::StatusOr<std::vector<Item>> ReadItems(const std::string& path, const Signature& signature) {
+  const auto file = ReadSafetensors(path);
+  if (!file.ok()) return file.status();
+  const auto batch = PackageBatch::From(signature, file->tensors);
+  if (!batch.ok()) return batch.status();
+  return SplitBatch(signature, *batch);
+}
+
+absl::StatusOr<Report> Measure(const Arguments& arguments) {
+  Metrics metrics({});
+  auto engine = StartEngine(arguments, metrics.ForModel("bench", 1));
+  if (!engine.ok()) return engine.status();
+  const Signature& signature = (*engine)->info().signature;
+  auto items = arguments.input.empty() ? RandomItems(arguments, signature)
+                                       : ReadItems(arguments.input, signature);
+  if (!items.ok()) return items.status();
+  int64_t tokens = 0;
+  for (Item& item : *items) {
+    item.options.pooling = PoolingFromName(arguments.pooling).value_or(Pooling::kNone);
+    tokens += PackedRows(signature, item);
   }
   Report report;
-  report.sequences = arguments.sequences;
+  report.sequences = static_cast<int64_t>(items->size());
   const bool terminal = isatty(STDERR_FILENO) == 1;
   for (int64_t i = -1; i < arguments.rounds; ++i) {  // the first round warms up
-    auto round = RunRound(**engine, items, tokens);
+    auto round = RunRound(**engine, *items, tokens);
     if (!round.ok()) return round.status();
     if (i >= 0) report.rounds.push_back(*round);
     if (terminal) std::fprintf(stderr, "\r%zu rounds", report.rounds.size());
@@ -147,15 +168,20 @@ void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
   command->footer(
       "Measures what a server of this model can reach on this machine, before one is set up.\n\n"
       "Example:\n"
-      "  linserve bench --model my-model --lengths lognormal:96,0.8,8,512 --dtype bf16\n\n"
+      "  linserve bench --model my-model --lengths lognormal:96,0.8,8,512 --dtype bf16\n"
+      "  linserve bench --model my-model --input in.safetensors --pooling none\n\n"
       "The flags from --padding on win over the \"serving\" object of the model's config.json.\n");
   command->add_option("--model", arguments->model, "A model directory")->required();
+  command->add_option("--input", arguments->input,
+                      "A safetensors file of sequences, as for `linserve run`; else random ones");
   command
       ->add_option("--lengths", arguments->lengths,
                    "fixed:LENGTH, uniform:FIRST,LAST, lognormal:MEDIAN,SIGMA,FIRST,LAST or "
                    "file:PATH")
       ->capture_default_str();
-  command->add_option("--sequences", arguments->sequences, "In a round, all submitted at once")
+  command
+      ->add_option("--sequences", arguments->sequences,
+                   "Random ones in a round, all submitted at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--rounds", arguments->rounds, "After one to warm up")

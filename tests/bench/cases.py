@@ -1,0 +1,143 @@
+"""The models and sequences that compare.py measures."""
+
+import math
+import random
+
+import torch
+
+
+def lognormal(count, median, sigma, least, most, seed=1):
+    draw = random.Random(seed)
+    return [min(max(round(median * math.exp(sigma * draw.gauss(0, 1))), least), most)
+            for _ in range(count)]
+
+
+class Case:
+    """Token ids of these lengths, padded with 0 to `longest` where they are padded."""
+
+    exact = True       # the package gives linserve's rows for sequences that are not padded
+    runs_alone = True  # the package takes a sequence at its own length
+    masked = False     # the package is told the lengths by input_mask
+    output = "embeddings"
+
+    def __init__(self, lengths):
+        self.lengths = lengths
+        self.tokens = sum(lengths)
+        generator = torch.Generator().manual_seed(1)
+        self.ids = torch.randint(1, self.params["num_tokens"], (len(lengths), self.longest),
+                                 generator=generator)
+        for row, length in zip(self.ids, lengths):
+            row[length:] = 0
+
+    def file(self):
+        return {"input.x": self.ids[:, :max(self.lengths)].contiguous(),
+                "input.lengths": torch.tensor(self.lengths)}
+
+    def batches(self, size, alone=False):
+        for begin in range(0, len(self.lengths), size):
+            ids = self.ids[begin:begin + size]
+            if alone:
+                ids = ids[:, :self.lengths[begin]]
+            inputs = {"x": ids}
+            if self.masked and not alone:
+                lengths = torch.tensor(self.lengths[begin:begin + size])
+                inputs["input_mask"] = torch.arange(self.longest)[None] < lengths[:, None]
+            yield inputs
+
+    def module(self, weights):
+        module = self.build().eval()
+        missing, unexpected = module.load_state_dict(weights, strict=False)
+        # Buffers that every module has anew, such as frequencies.
+        if unexpected or any(name in dict(module.named_parameters()) for name in missing):
+            raise SystemExit(f"{self.name}: missing {missing}, unexpected {unexpected}")
+        return self.without_logits(module)
+
+    def without_logits(self, module):
+        return module
+
+
+class W1(Case):
+    name = "w1"
+    title = "linformer.LinformerLM without its logits, log-normal lengths of median 96"
+    architecture = "linformer.LinformerLM"
+    params = {"num_tokens": 20000, "dim": 256, "seq_len": 512, "depth": 6, "heads": 8, "k": 128}
+    longest = 512
+
+    def __init__(self, lengths=None):
+        super().__init__(lengths or lognormal(64, 96, 0.8, 8, 512))
+
+    def build(self):
+        from linformer import LinformerLM
+        return LinformerLM(**self.params)
+
+    def without_logits(self, module):
+        module.to_logits = torch.nn.Identity()
+        return module
+
+
+class W1Full(W1):
+    name = "w1-full"
+    title = "the same at full length"
+
+    def __init__(self):
+        super().__init__([512] * 16)
+
+
+class Lat(Case):
+    name = "lat"
+    title = "LinearAttentionTransformerLM, return_embeddings, 4,096 tokens"
+    architecture = "linear_attention_transformer.LinearAttentionTransformerLM"
+    params = {"num_tokens": 20000, "dim": 256, "heads": 8, "depth": 6, "max_seq_len": 4096,
+              "return_embeddings": True}
+    longest = 4096
+    output = "y"
+
+    def __init__(self, lengths=None):
+        super().__init__(lengths or [4096] * 4)
+
+    def build(self):
+        from linear_attention_transformer import LinearAttentionTransformerLM
+        return LinearAttentionTransformerLM(**self.params)
+
+
+class LatCausal(Lat):
+    name = "lat-causal"
+    title = "the same, causal"
+    params = {**Lat.params, "causal": True}
+
+
+class LatRagged(Lat):
+    name = "lat-ragged"
+    title = "the same, not causal, log-normal lengths of median 900, with input_mask"
+    masked = True
+
+    def __init__(self):
+        super().__init__(lognormal(24, 900, 0.8, 64, 4096))
+
+
+class Lpt(Case):
+    name = "lpt"
+    title = "linformer_pytorch.LinformerLM in its Padder, log-normal lengths of median 96"
+    architecture = "linformer_pytorch.LinformerLM"
+    params = {"num_tokens": 20000, "input_size": 512, "channels": 256, "dim_k": 128, "depth": 6,
+              "nhead": 8, "return_emb": True}
+    longest = 512
+    exact = False  # the Padder lets its zeros leak in
+    runs_alone = False
+    output = "y"
+
+    def __init__(self):
+        super().__init__(lognormal(64, 96, 0.8, 8, 512))
+
+    def build(self):
+        from linformer_pytorch import LinformerLM, Padder
+        self.inner = LinformerLM(**self.params)
+        return self.inner
+
+    def without_logits(self, module):
+        from linformer_pytorch import Padder
+        padder = Padder(module)
+        return lambda x: padder(x)
+
+
+CASES = {case.name: case for case in (W1, W1Full, Lat, LatCausal, LatRagged, Lpt)}
