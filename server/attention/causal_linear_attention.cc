@@ -76,9 +76,12 @@ at::Tensor VisibleBuckets(int64_t length, int64_t bucket, const at::TensorOption
 
 // Sums over what lies before each chunk, [..., chunks, ·, ·]; `before` becomes the sum over all.
 at::Tensor SumsBefore(const at::Tensor& sums, at::Tensor& before) {
-  const at::Tensor running = at::cat({before.unsqueeze(-3), sums}, -3).cumsum_(-3);
-  before = running.select(-3, sums.size(-3)).clone();
-  return running.narrow(-3, 0, sums.size(-3));
+  const at::Tensor running = at::empty_like(sums);
+  for (int64_t chunk = 0; chunk < sums.size(-3); ++chunk) {
+    running.select(-3, chunk).copy_(before);
+    before = before + sums.select(-3, chunk);
+  }
+  return running;
 }
 
 // `chunks` chunks of `length` rows each, from `row` on.
@@ -105,8 +108,8 @@ class CausalPass {
 
   void Attend(const Group& group) {
     const at::Tensor weights = Weights(Keys(group), state_);
-    const at::Tensor values = Part(values_, group).to(type_);
-    const at::Tensor queries = at::softmax(Part(queries_, group).to(type_), -1)
+    const at::Tensor values = Part(values_, group);
+    const at::Tensor queries = at::softmax(Part(queries_, group), -1)
                                    .mul_(1.0 / std::sqrt(static_cast<double>(keys_.size(-1))));
     const at::Tensor products = at::matmul(weights.transpose(-2, -1), values);
     const at::Tensor totals = SumsBefore(weights.sum({-2}, /*keepdim=*/true), state_.total);
@@ -119,18 +122,21 @@ class CausalPass {
       divisor.add_(scores.sum({-1}, /*keepdim=*/true));
     }
     const at::Tensor floor = (-state_.shift).exp_().mul_(kFloor).clamp_min_(SmallestNormal(type_));
-    Part(out_, group).copy_(result.div_(at::maximum(divisor, floor.unsqueeze(-3))));
+    Chunks(out_, group.row, group.chunks, group.length)
+        .copy_(result.div_(at::maximum(divisor, floor.unsqueeze(-3))));
   }
 
  private:
-  static at::Tensor Part(const at::Tensor& x, const Group& group) {
-    return Chunks(x, group.row, group.chunks, group.length);
+  // Contiguous, so that no product has to make a copy of its own.
+  at::Tensor Part(const at::Tensor& x, const Group& group) const {
+    return Chunks(x, group.row, group.chunks, group.length).to(type_).contiguous();
   }
 
   at::Tensor Keys(const Group& group) const {
-    at::Tensor keys = Part(keys_, group).to(type_);
+    at::Tensor keys = Part(keys_, group);
     if (!mask_.defined()) return keys;
-    const at::Tensor hidden = Part(mask_.unsqueeze(-1), group).logical_not();
+    const at::Tensor mask = Chunks(mask_.unsqueeze(-1), group.row, group.chunks, group.length);
+    const at::Tensor hidden = mask.logical_not();
     return keys.masked_fill(hidden, std::numeric_limits<float>::lowest());
   }
 

@@ -1,6 +1,9 @@
 #include "core/processors.h"
 
 #include <sched.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -30,9 +33,14 @@ int64_t Processors() {
   return std::max<int64_t>(1, std::min(affinity, CgroupQuota()));
 }
 
-bool HasNativeBFloat16() {
+bool HasAmxBFloat16() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16") != 0;
+  constexpr unsigned kAmxBFloat16 = 1U << 22;  // of EDX, leaf 7
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kAmxBFloat16) != 0;
 #else
   return false;
 #endif

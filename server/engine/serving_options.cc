@@ -16,7 +16,7 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Integers("buckets", buckets, 1, kMany,
                  "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96, ...");
   table.Choice("dtype", dtype, {"f32", "bf16", "auto"},
-               "What the model computes in; auto is bf16 where the CPU multiplies it natively");
+               "What the model computes in; auto is bf16 where the CPU has AMX for it");
   table.Choice("pooling", pooling, {kPoolingNames.begin(), kPoolingNames.end()},
                "What requests get that ask for no pooling in particular");
   table.Integer("max_batch_tokens", max_batch_tokens, 1, kMany,

@@ -74,7 +74,7 @@ struct Built {
 
 DType ComputeType(const std::string& dtype) {
   if (dtype == "bf16") return DType::kBF16;
-  if (dtype == "auto") return HasNativeBFloat16() ? DType::kBF16 : DType::kF32;
+  if (dtype == "auto") return HasAmxBFloat16() ? DType::kBF16 : DType::kF32;
   if (dtype == "f32") return DType::kF32;
   throw ConfigError("dtype \"" + dtype + "\" is none of f32, bf16, auto");
 }

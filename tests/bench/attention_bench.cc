@@ -1,0 +1,130 @@
+// Each attention function over the length n: nanoseconds a token, and the share that it reaches of
+// the rate at which this machine multiplies two 2048 x 2048 matrices, one thread each.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "attention/aten.h"
+#include "attention/causal_linear_attention.h"
+#include "attention/efficient_attention.h"
+#include "attention/kernel_attention.h"
+#include "attention/linear_attention.h"
+#include "attention/linformer_attention.h"
+#include "attention/local_attention.h"
+#include "attention/softmax_attention.h"
+#include "attention/taylor_attention.h"
+#include "models/attention_method.h"
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kHeads = 8;
+constexpr int64_t kWidth = 32;  // of a head
+constexpr int64_t kSlots = 128;
+constexpr int64_t kWindow = 128;
+
+// FLOP a second, the best of several.
+double ProductRate() {
+  static const double rate = [] {
+    const at::Tensor a = at::randn({2048, 2048});
+    double best = 0;
+    for (int i = 0; i < 5; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      benchmark::DoNotOptimize(at::mm(a, a));
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      best = std::max(best, 2.0 * 2048 * 2048 * 2048 / took.count());
+    }
+    return best;
+  }();
+  return rate;
+}
+
+at::Tensor Rows(int64_t length) { return at::randn({1, kHeads, length, kWidth}); }
+
+// `flops` is of the whole length.
+template <typename Function>
+void Measure(benchmark::State& state, double flops, const Function& attend) {
+  const c10::InferenceMode no_autograd;
+  at::set_num_threads(1);
+  const double rate = ProductRate();
+  for ([[maybe_unused]] auto iteration : state) attend();
+  const auto runs = static_cast<double>(state.iterations());
+  const double tokens = runs * static_cast<double>(state.range(0));
+  // An inverted rate is seconds a token, which is shown with its unit.
+  state.counters["a_token"] =
+      benchmark::Counter(tokens, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["of_product_rate"] =
+      benchmark::Counter(runs * flops / rate, benchmark::Counter::kIsRate);
+}
+
+void Method(benchmark::State& state, AttentionMethod method, bool causal) {
+  const int64_t n = state.range(0);
+  const at::Tensor query = Rows(n);
+  const at::Tensor key = Rows(n);
+  const at::Tensor value = Rows(n);
+  const AttentionSizes sizes{
+      .queries = n, .keys = n, .width = kWidth, .value_width = kWidth, .causal = causal};
+  Measure(state, kHeads * AttentionFlops(method, sizes),
+          [&] { benchmark::DoNotOptimize(Attend(method, query, key, value, {.causal = causal})); });
+}
+
+void Linear(benchmark::State& state, bool causal) {
+  const int64_t n = state.range(0);
+  const at::Tensor query = Rows(n);
+  const at::Tensor key = Rows(n);
+  const at::Tensor value = Rows(n);
+  const at::Tensor out = at::empty_like(value);
+  Measure(state, 4.0 * kHeads * kWidth * kWidth * static_cast<double>(n), [&] {
+    if (!causal) return LinearAttention(query, key, value, {}, out);
+    CausalState running;
+    CausalLinearAttention(query, key, value, {}, 1, running, out);
+  });
+}
+
+void Linformer(benchmark::State& state) {
+  const int64_t n = state.range(0);
+  const AxisLayout layout{.starts = {0}, .lengths = {n}, .rows = n, .padded_length = 0};
+  const at::Tensor rows = at::randn({n, kHeads * kWidth});
+  const at::Tensor projection = at::randn({n, kSlots});
+  Measure(state, 8.0 * kSlots * kHeads * kWidth * static_cast<double>(n), [&] {
+    const at::Tensor keys = ProjectLength(rows, projection, layout);
+    const at::Tensor values = ProjectLength(rows, projection, layout);
+    benchmark::DoNotOptimize(AttendToSlots(rows, keys, values, kHeads, layout));
+  });
+}
+
+void Local(benchmark::State& state) {
+  const int64_t n = state.range(0);
+  const at::Tensor query = Rows(n);
+  const at::Tensor key = Rows(n);
+  const at::Tensor value = Rows(n);
+  const at::Tensor out = at::empty_like(value);
+  Measure(state, 4.0 * kHeads * kWidth * LocalAttentionPairs(n, kWindow, false),
+          [&] { LocalAttention(query, key, value, {}, kWindow, /*causal=*/false, out); });
+}
+
+void Lengths(benchmark::internal::Benchmark* benchmark) {
+  benchmark->RangeMultiplier(8)->Range(128, 65536)->Unit(benchmark::kMillisecond);
+}
+
+// Quadratic: longer ones take minutes.
+void ShortLengths(benchmark::internal::Benchmark* benchmark) {
+  benchmark->RangeMultiplier(8)->Range(128, 8192)->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(Method, softmax, AttentionMethod::kSoftmax, false)->Apply(ShortLengths);
+BENCHMARK_CAPTURE(Method, efficient, AttentionMethod::kEfficient, false)->Apply(Lengths);
+BENCHMARK_CAPTURE(Method, elu, AttentionMethod::kKernelNormalized, false)->Apply(Lengths);
+BENCHMARK_CAPTURE(Method, elu_causal, AttentionMethod::kKernelNormalized, true)->Apply(Lengths);
+BENCHMARK_CAPTURE(Method, taylor, AttentionMethod::kTaylor, false)->Apply(Lengths);
+BENCHMARK_CAPTURE(Method, taylor_causal, AttentionMethod::kTaylor, true)->Apply(Lengths);
+BENCHMARK_CAPTURE(Linear, linear, false)->Apply(Lengths);
+BENCHMARK_CAPTURE(Linear, linear_causal, true)->Apply(Lengths);
+BENCHMARK(Linformer)->Apply(Lengths);
+BENCHMARK(Local)->Apply(Lengths);
+
+}  // namespace
+}  // namespace linserve
+
+BENCHMARK_MAIN();
