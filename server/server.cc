@@ -109,6 +109,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirecto
        {"padding", serving->padding},
        {"replicas", serving->replicas},
        {"threads", load.threads},
+       {"max_batch_tokens", serving->ForEngine().policy.max_tokens},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
   auto model = std::make_shared<ServedModel>();
   model->name = directory.name;

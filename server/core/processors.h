@@ -8,8 +8,8 @@ namespace linserve {
 // less, as a container's CPU limit is. At least 1.
 int64_t Processors();
 
-// True if the CPU multiplies bfloat16 much faster than F32, which takes AMX: with AVX-512 BF16 alone
-// a product takes as long as in F32, or twice that.
+// True if the CPU multiplies bfloat16 much faster than F32, which takes AMX: with AVX-512 BF16
+// alone a product takes as long as in F32, or twice that.
 bool HasAmxBFloat16();
 
 }  // namespace linserve

@@ -7,6 +7,11 @@
 #include "core/processors.h"
 
 namespace linserve {
+namespace {
+
+constexpr int64_t kTokensPerThread = 2048;
+
+}  // namespace
 
 void ServingOptions::Bind(OptionTable& table) {
   constexpr int64_t kMany = int64_t{1} << 40;
@@ -19,8 +24,10 @@ void ServingOptions::Bind(OptionTable& table) {
                "What the model computes in; auto is bf16 where the CPU has AMX for it");
   table.Choice("pooling", pooling, {kPoolingNames.begin(), kPoolingNames.end()},
                "What requests get that ask for no pooling in particular");
-  table.Integer("max_batch_tokens", max_batch_tokens, 1, kMany,
-                "Rows a batch, padding included; a longer sequence is computed alone");
+  table.Integer("max_batch_tokens", max_batch_tokens, 0, kMany,
+                "Rows a batch, padding included; a longer sequence is computed alone; 0: " +
+                    std::to_string(kTokensPerThread) +
+                    " for each of a replica's threads, with more of which no product gets faster");
   table.Integer("max_batch_sequences", max_batch_sequences, 1, kMostSequencesPerBatch,
                 "Sequences a batch");
   table.Number("max_batch_delay_ms", max_batch_delay_ms, 0, 60000,
@@ -46,7 +53,8 @@ EngineOptions ServingOptions::ForEngine() const {
   EngineOptions options;
   options.padding = PaddingFromName(padding).value_or(Padding::kPacked);
   options.buckets = buckets;
-  options.policy.max_tokens = max_batch_tokens;
+  options.policy.max_tokens =
+      max_batch_tokens > 0 ? max_batch_tokens : kTokensPerThread * ThreadsOfReplica();
   options.policy.max_sequences = max_batch_sequences;
   options.policy.max_delay = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double, std::milli>(max_batch_delay_ms));

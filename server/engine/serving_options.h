@@ -16,7 +16,7 @@ struct ServingOptions {
   std::vector<int64_t> buckets;
   std::string dtype = "f32";
   std::string pooling = "none";
-  int64_t max_batch_tokens = 16384;
+  int64_t max_batch_tokens = 0;  // by the number of threads
   int64_t max_batch_sequences = 256;
   double max_batch_delay_ms = 0;
   int64_t max_queue_sequences = 16384;

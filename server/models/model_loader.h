@@ -16,8 +16,8 @@ namespace linserve {
 
 struct LoadOptions {
   std::string device = "auto";  // "auto" or "cpu"; "cuda:N" where a CUDA build is installed
-  std::string dtype = "f32";  // "f32", "bf16" or "auto": bf16 where the CPU has AMX for it
-  int64_t threads = 0;        // inside one product; 0: one a processor
+  std::string dtype = "f32";    // "f32", "bf16" or "auto": bf16 where the CPU has AMX for it
+  int64_t threads = 0;          // inside one product; 0: one a processor
   bool allow_nonfinite = false;
 };
 

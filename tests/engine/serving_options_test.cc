@@ -24,7 +24,6 @@ TEST(ServingOptions, AreByDefaultTheDefaultsOfTheEngine) {
   const EngineOptions expected;
   EXPECT_EQ(made.padding, expected.padding);
   EXPECT_THAT(made.buckets, IsEmpty());
-  EXPECT_EQ(made.policy.max_tokens, expected.policy.max_tokens);
   EXPECT_EQ(made.policy.max_sequences, expected.policy.max_sequences);
   EXPECT_EQ(made.policy.max_delay, expected.policy.max_delay);
   EXPECT_EQ(made.limits.max_sequences, expected.limits.max_sequences);
@@ -32,6 +31,14 @@ TEST(ServingOptions, AreByDefaultTheDefaultsOfTheEngine) {
   EXPECT_EQ(made.limits.max_bytes, expected.limits.max_bytes);
   EXPECT_EQ(made.replicas, expected.replicas);
   EXPECT_EQ(made.warmup, expected.warmup);
+}
+
+TEST(ServingOptions, GiveABatchAsManyTokensAsItsThreadsTake) {
+  ServingOptions options;
+  ASSERT_TRUE(Set(options, {{"threads", 3}}).ok());
+  EXPECT_EQ(options.ForEngine().policy.max_tokens, 3 * 2048);
+  ASSERT_TRUE(Set(options, {{"max_batch_tokens", 100}}).ok());
+  EXPECT_EQ(options.ForEngine().policy.max_tokens, 100);
 }
 
 TEST(ServingOptions, AllReachTheEngine) {
@@ -77,7 +84,7 @@ TEST(ServingOptions, OfEveryPaddingThatIsAllowedAreKnownToTheEngine) {
 
 TEST(ServingOptions, RefuseWhatNoServerCanDo) {
   const std::vector<json> cases = {{{"padding", "tight"}},   {{"dtype", "f8"}},
-                                   {{"pooling", "sum"}},     {{"max_batch_tokens", 0}},
+                                   {{"pooling", "sum"}},     {{"max_batch_tokens", -1}},
                                    {{"buckets", {0, 16}}},   {{"buckets", {64, 16}}},
                                    {{"replicas", 0}},        {{"max_batch_delay_ms", -1}},
                                    {{"max_queue_bytes", 0}}, {{"max_queue_sequences", 0}},

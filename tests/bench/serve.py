@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Measures the server against its own engine on this machine, interleaved, and prints medians.
+
+Throughput: `linserve serve` under `linserve-client load`, over `linserve bench` in one process. The
+client runs on the same cores: its share of them is measured, stated and deducted. Latency: the
+median of single requests at concurrency 1, over the engine computing one sequence of that length.
+"""
+
+import argparse
+import json
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+W1 = {"num_tokens": 20000, "dim": 256, "seq_len": 512, "depth": 6, "heads": 8, "k": 128}
+LENGTHS = "lognormal:96,0.8,8,512"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--architecture", default="linformer.LinformerLM")
+    parser.add_argument("--params", default=json.dumps(W1), help="of its constructor, as JSON")
+    parser.add_argument("--lengths", default=LENGTHS)
+    parser.add_argument("--length", type=int, default=96, help="of the latency's sequences")
+    parser.add_argument("--dtype", default="f32", choices=("f32", "bf16", "auto"))
+    parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--sequences", type=int, default=16, help="of one request")
+    parser.add_argument("--seconds", type=float, default=20, help="of each round under load")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
+    return parser.parse_args()
+
+
+def output_of(*words):
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(words)}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Server:
+    def __init__(self, options, repository):
+        self.grpc, self.http = "127.0.0.1:18500", "127.0.0.1:18080"
+        self.started = time.perf_counter()
+        self.process = subprocess.Popen(
+            [f"{options.bin}/linserve", "serve", "--model-repository", repository,
+             "--grpc-address", self.grpc, "--http-address", self.http, "--dtype", options.dtype],
+            stderr=subprocess.PIPE, text=True)
+        while not self.ready():
+            if self.process.poll() is not None:
+                sys.exit("the server ended:\n" + self.process.stderr.read())
+            time.sleep(0.005)
+        self.seconds_to_ready = time.perf_counter() - self.started
+
+    def ready(self):
+        try:
+            return urllib.request.urlopen(f"http://{self.http}/readyz").status == 200
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    def memory(self):
+        """VmRSS and RssAnon in MiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        fields = dict(line.split(":", 1) for line in status.splitlines())
+        return [int(fields[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon")]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+def engine_rate(options, model, lengths, sequences, rounds):
+    return json.loads(output_of(
+        f"{options.bin}/linserve", "bench", "--model", model, "--dtype", options.dtype, "--lengths",
+        lengths, "--sequences", str(sequences), "--rounds", str(rounds), "--json"))
+
+
+def load(options, server, *more):
+    return json.loads(output_of(f"{options.bin}/linserve-client", "--target", server.grpc, "load",
+                                "--json", "-", *more))
+
+
+def throughput(options, server, model):
+    rates = {"engine": [], "server": [], "client": []}
+    for _ in range(options.rounds):
+        rates["engine"].append(
+            engine_rate(options, model, options.lengths, 256, 3)["tokens_per_s"])
+        report = load(options, server, "--lengths", options.lengths, "--concurrency",
+                      str(options.concurrency), "--sequences", str(options.sequences),
+                      "--duration", str(options.seconds))
+        rates["server"].append(report["tokens_per_second"])
+        rates["client"].append(report["client_cpu_share"])
+    engine, served, share = (statistics.median(rates[name]) for name in rates)
+    print(f"engine        {engine:9.0f} tokens/s")
+    print(f"server        {served:9.0f} tokens/s: {100 * served / engine:.1f} % of the engine")
+    print(f"client's own  {100 * share:9.1f} % of the processors; deducted: "
+          f"{100 * served / (engine * (1 - share)):.1f} %")
+
+
+def latency(options, server, model):
+    bare, served = [], []
+    fixed = f"fixed:{options.length}"
+    for _ in range(options.rounds):
+        seconds = engine_rate(options, model, fixed, 1, 101)["seconds"]
+        bare.append(1e6 * statistics.median(seconds))
+        report = load(options, server, "--lengths", fixed, "--concurrency", "1", "--duration", "3")
+        served.append(1e3 * report["latency_ms"]["p50"])
+    forward, p50 = statistics.median(bare), statistics.median(served)
+    print(f"length {options.length}, one by one: engine {forward:.0f} µs, server p50 {p50:.0f} µs: "
+          f"+ {p50 - forward:.0f} µs")
+
+
+def main():
+    options = arguments()
+    with tempfile.TemporaryDirectory() as repository:
+        model = f"{repository}/model"
+        output_of(f"{options.bin}/linserve", "init", "--architecture", options.architecture,
+                  "--params", options.params, "--output", model)
+        server = Server(options, repository)
+        try:
+            print(f"start to ready {server.seconds_to_ready:.2f} s; resident "
+                  "{:.0f} MiB, anonymous {:.0f} MiB".format(*server.memory()))
+            throughput(options, server, model)
+            latency(options, server, model)
+            print("after load: resident {:.0f} MiB, anonymous {:.0f} MiB".format(*server.memory()))
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()
