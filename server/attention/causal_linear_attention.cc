@@ -76,7 +76,7 @@ at::Tensor VisibleBuckets(int64_t length, int64_t bucket, const at::TensorOption
 
 // Sums over what lies before each chunk, [..., chunks, ·, ·]; `before` becomes the sum over all.
 at::Tensor SumsBefore(const at::Tensor& sums, at::Tensor& before) {
-  const at::Tensor running = at::empty_like(sums);
+  at::Tensor running = at::empty_like(sums);
   for (int64_t chunk = 0; chunk < sums.size(-3); ++chunk) {
     running.select(-3, chunk).copy_(before);
     before = before + sums.select(-3, chunk);
