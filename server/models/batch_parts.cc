@@ -19,7 +19,7 @@ constexpr double kWithinProducts = 0.7;
 
 std::vector<SequenceRange> ShareOut(const std::vector<int64_t>& costs, int64_t threads) {
   const auto sequences = static_cast<int64_t>(costs.size());
-  const std::vector<SequenceRange> whole = {{0, sequences}};
+  std::vector<SequenceRange> whole = {{0, sequences}};
   if (threads == 1 || sequences == 1) return whole;
   const int64_t total = std::accumulate(costs.begin(), costs.end(), int64_t{0});
   const int64_t aim = std::clamp(total / threads, kFewestRows, kMostRows);

@@ -54,7 +54,7 @@ LatLayer::FeedForwardOrMemory LatLayer::MakeFeedForward(const LatOptions& option
   if (main && options.pkm_layers.contains(step + 1)) return ProductKeyMemory(options.dim);
   // The package gives ff_glu to all but the main layers.
   return FeedForward(options.dim, 4 * options.dim, options.dim, Activation::kGelu,
-                     /*gated=*/options.ff_glu && !main);
+                     /*with_gate=*/options.ff_glu && !main);
 }
 
 LatLayer::LatLayer(const LatOptions& options, Kind kind, int64_t step)
