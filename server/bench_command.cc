@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -17,7 +16,6 @@
 #include "core/random_item.h"
 #include "core/safetensors.h"
 #include "engine/serving_options.h"
-#include "models/model_loader.h"
 #include "offline.h"
 #include "option_flags.h"
 #include "telemetry/metrics.h"
@@ -62,17 +60,9 @@ struct Report {
 
 absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
                                                     ModelMetrics& metrics) {
-  const auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
+  auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
   if (!serving.ok()) return serving.status();
-  EngineOptions options = serving->ForEngine();
-  // Everything is submitted at once: nothing to refuse.
-  options.limits = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max(),
-                    std::numeric_limits<int64_t>::max()};
-  LoadOptions load;
-  load.dtype = serving->dtype;
-  load.threads = serving->ThreadsOfReplica();
-  return Engine::Start(
-      options, [&] { return LoadModel(arguments.model, load); }, metrics);
+  return StartOffline(arguments.model, *serving, "auto", metrics);
 }
 
 absl::StatusOr<Round> RunRound(Engine& engine, const std::vector<Item>& items, int64_t tokens) {

@@ -1,8 +1,11 @@
 #include "offline.h"
 
+#include <limits>
 #include <utility>
 
 #include "core/mutex.h"
+#include "models/model_loader.h"
+#include "option_flags.h"
 
 namespace linserve {
 namespace {
@@ -39,6 +42,18 @@ class Collector : public ResultSink {
 };
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const std::string& directory,
+                                                     const ServingOptions& serving,
+                                                     const std::string& device,
+                                                     ModelMetrics& metrics) {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  EngineOptions options = serving.ForEngine();
+  options.limits = {kAny, kAny, kAny};
+  const LoadOptions load = LoadOptionsFor(serving, device);
+  return Engine::Start(
+      options, [&] { return LoadModel(directory, load); }, metrics);
+}
 
 absl::StatusOr<std::vector<TensorMap>> RunAll(
     Engine& engine, std::vector<Item> items,

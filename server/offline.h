@@ -1,12 +1,23 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/engine.h"
+#include "engine/serving_options.h"
+#include "telemetry/metrics.h"
 
 namespace linserve {
+
+// An engine for one model directory that refuses nothing for want of room: all that it will be
+// given is in memory already.
+absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const std::string& directory,
+                                                     const ServingOptions& serving,
+                                                     const std::string& device,
+                                                     ModelMetrics& metrics);
 
 // Runs all items through the engine, without a server; `progress` is told how many are done. The
 // first failure is the result.

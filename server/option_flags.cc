@@ -44,4 +44,11 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
   return serving;
 }
 
+LoadOptions LoadOptionsFor(const ServingOptions& serving, const std::string& device) {
+  return {.device = device,
+          .dtype = serving.dtype,
+          .threads = serving.ThreadsOfReplica(),
+          .allow_nonfinite = serving.allow_nonfinite};
+}
+
 }  // namespace linserve

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "core/options.h"
 #include "engine/serving_options.h"
+#include "models/model_loader.h"
 
 namespace linserve {
 
@@ -24,5 +25,8 @@ void AddOptionFlags(CLI::App& command, const OptionTable& table, OptionFlags& fl
 absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
                                                  const ServingOptions& defaults,
                                                  const OptionFlags& flags = {});
+
+// What the loader needs to know of it.
+LoadOptions LoadOptionsFor(const ServingOptions& serving, const std::string& device);
 
 }  // namespace linserve

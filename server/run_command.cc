@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "core/package_layout.h"
 #include "core/safetensors.h"
 #include "engine/serving_options.h"
-#include "models/model_loader.h"
 #include "offline.h"
 #include "option_flags.h"
 #include "telemetry/metrics.h"
@@ -35,19 +33,10 @@ struct Arguments {
 
 absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
                                                     ModelMetrics& metrics) {
-  const auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
+  auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
   if (!serving.ok()) return serving.status();
-  EngineOptions options = serving->ForEngine();
-  options.warmup = false;
-  // What is read from a file is in memory already: nothing to refuse.
-  options.limits = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max(),
-                    std::numeric_limits<int64_t>::max()};
-  const LoadOptions load = {.device = arguments.device,
-                            .dtype = serving->dtype,
-                            .threads = serving->ThreadsOfReplica(),
-                            .allow_nonfinite = serving->allow_nonfinite};
-  return Engine::Start(
-      options, [&] { return LoadModel(arguments.model, load); }, metrics);
+  serving->warmup = false;
+  return StartOffline(arguments.model, *serving, arguments.device, metrics);
 }
 
 // Shows how far the outputs are from those of the same names in another file. OK if all are within

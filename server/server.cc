@@ -90,13 +90,10 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirecto
   const auto start = std::chrono::steady_clock::now();
   auto serving = ServingOptionsFor(directory.path, config.serving);
   if (!serving.ok()) return serving.status();
-  LoadOptions load;
-  load.device = config.device;
-  load.dtype = serving->dtype;
-  load.threads = serving->ThreadsOfReplica();
-  load.allow_nonfinite = serving->allow_nonfinite;
+  const LoadOptions load = LoadOptionsFor(*serving, config.device);
+  const EngineOptions options = serving->ForEngine();
   auto engine = Engine::Start(
-      serving->ForEngine(), [&] { return LoadModel(directory.path, load); },
+      options, [&] { return LoadModel(directory.path, load); },
       metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
   const ModelInfo& info = (*engine)->info();
@@ -109,7 +106,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirecto
        {"padding", serving->padding},
        {"replicas", serving->replicas},
        {"threads", load.threads},
-       {"max_batch_tokens", serving->ForEngine().policy.max_tokens},
+       {"max_batch_tokens", options.policy.max_tokens},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
   auto model = std::make_shared<ServedModel>();
   model->name = directory.name;

@@ -178,23 +178,26 @@ absl::Status Crop(const Signature& signature, char letter, const Tensor& lengths
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Item>> SplitPadded(const Signature& signature,
-                                              const PackageBatch& batch) {
-  const auto count = CountSequences(signature, batch.inputs);
-  if (!count.ok()) return count.status();
-  std::vector<Item> items(static_cast<size_t>(*count));
-  for (const auto& [name, tensor] : batch.inputs) {
-    const BatchAxis axis = BatchAxisOf(signature, name, tensor);
-    for (int64_t i = 0; i < *count; ++i) {
-      auto part = PartOf(tensor, axis, i, *count);
-      if (!part.ok()) {
-        return absl::InvalidArgumentError("input." + name + ": " +
-                                          std::string(part.status().message()));
-      }
-      items[static_cast<size_t>(i)].inputs[name] = *std::move(part);
+// Sequence `index` of `count`, with its padding.
+absl::StatusOr<Item> SequenceOf(const Signature& signature, const TensorMap& inputs, int64_t index,
+                                int64_t count) {
+  Item item;
+  for (const auto& [name, tensor] : inputs) {
+    auto part = PartOf(tensor, BatchAxisOf(signature, name, tensor), index, count);
+    if (!part.ok()) {
+      return absl::InvalidArgumentError("input." + name + ": " +
+                                        std::string(part.status().message()));
     }
+    item.inputs[name] = *std::move(part);
   }
-  return items;
+  return item;
+}
+
+// All sequences have the first one's padded lengths. Empty if the batch cannot be cut.
+Item FirstSequence(const Signature& signature, const TensorMap& inputs) {
+  const auto count = CountSequences(signature, inputs);
+  if (!count.ok() || *count == 0) return {};
+  return SequenceOf(signature, inputs, 0, *count).value_or(Item());
 }
 
 // [batch, length, ...] -> [length, batch, ...]
@@ -239,34 +242,38 @@ absl::StatusOr<PackageBatch> PackageBatch::From(const Signature& signature, cons
 
 std::map<char, int64_t> PackageBatch::PaddedLengths(const Signature& signature) const {
   std::map<char, int64_t> padded;
-  const auto items = SplitPadded(signature, *this);
+  const Item first = FirstSequence(signature, inputs);
   for (const auto& [letter, tensor] : lengths) {
-    if (items.ok() && !items->empty()) {
-      padded[letter] = PaddedLength(signature, items->front(), letter);
-    }
+    padded[letter] = PaddedLength(signature, first, letter);
   }
   return padded;
 }
 
 absl::StatusOr<std::vector<Item>> SplitBatch(const Signature& signature,
                                              const PackageBatch& batch) {
-  auto items = SplitPadded(signature, batch);
-  if (!items.ok()) return items;
+  const auto count = CountSequences(signature, batch.inputs);
+  if (!count.ok()) return count.status();
+  std::vector<Item> items;
+  for (int64_t i = 0; i < *count; ++i) {
+    auto item = SequenceOf(signature, batch.inputs, i, *count);
+    if (!item.ok()) return item.status();
+    items.push_back(*std::move(item));
+  }
   for (const auto& [letter, lengths] : batch.lengths) {
-    absl::Status status = Crop(signature, letter, lengths, *items);
+    absl::Status status = Crop(signature, letter, lengths, items);
     if (!status.ok()) return status;
   }
   return items;
 }
 
 std::string HintOfPadding(const Signature& signature, const PackageBatch& batch) {
-  const auto items = SplitPadded(signature, batch);
-  if (!items.ok() || items->empty()) return "";
+  const Item first = FirstSequence(signature, batch.inputs);
   const auto padded = batch.PaddedLengths(signature);
   std::string hint;
   for (const char letter : Letters(signature)) {
     if (padded.contains(letter)) continue;
-    const int64_t length = PaddedLength(signature, items->front(), letter);
+    const int64_t length = PaddedLength(signature, first, letter);
+    if (length == 0) continue;
     const auto other = std::find_if(padded.begin(), padded.end(),
                                     [&](const auto& entry) { return entry.second == length; });
     if (other == padded.end()) continue;

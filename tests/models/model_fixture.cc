@@ -11,16 +11,9 @@ namespace linserve {
 
 namespace fs = std::filesystem;
 
-ModelFixture::ModelFixture() {
-  std::string name = testing::TempDir() + "linserve_models_XXXXXX";
-  root_ = mkdtemp(name.data());
-}
-
-ModelFixture::~ModelFixture() { fs::remove_all(root_); }
-
 std::string ModelFixture::Init(const std::string& architecture, const std::string& params,
                                uint64_t seed, const std::string& wrapper) {
-  const std::string directory = root_ + "/" + std::to_string(made_++);
+  const std::string directory = root_.File(std::to_string(made_++));
   const absl::Status status = InitModel(architecture, params, seed, directory, wrapper);
   EXPECT_TRUE(status.ok()) << status;
   return directory;

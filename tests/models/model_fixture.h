@@ -10,6 +10,7 @@
 
 #include "batching/padder.h"
 #include "core/item.h"
+#include "core/test_files.h"
 #include "engine/model.h"
 #include "models/model_loader.h"
 
@@ -19,9 +20,6 @@ namespace linserve {
 // does it.
 class ModelFixture : public testing::Test {
  protected:
-  ModelFixture();
-  ~ModelFixture() override;
-
   // A new directory with a model; fails the test if it cannot be made.
   std::string Init(const std::string& architecture, const std::string& params, uint64_t seed = 1,
                    const std::string& wrapper = "null");
@@ -42,7 +40,7 @@ class ModelFixture : public testing::Test {
   std::mt19937_64 random_{42};
 
  private:
-  std::string root_;
+  TempDir root_;
   int made_ = 0;
 };
 
