@@ -11,7 +11,7 @@ namespace {
 
 // Fewer rows are not worth a range of their own; with more, no product gets faster.
 constexpr int64_t kFewestRows = 256;
-constexpr int64_t kMostRows = 2048;
+constexpr int64_t kMostRows = 512;
 // What all threads together reach inside the products, as a share of what they reach side by side.
 constexpr double kWithinProducts = 0.7;
 

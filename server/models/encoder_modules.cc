@@ -168,7 +168,7 @@ void EncoderLayer::Declare(const Scope& scope) {
 
 void EncoderLayer::Apply(at::Tensor& rows, const EncoderContext& context) const {
   rows.add_(attn_(attn_norm_(rows), context));
-  AddByRows(rows, rows, [&](const at::Tensor& some) { return ff_(ff_norm_(some)); });
+  ff_.AddTo(rows, rows, &ff_norm_);
 }
 
 double EncoderLayer::Flops(int64_t length) const {

@@ -86,7 +86,7 @@ void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequen
   const at::Tensor& keys = context ? sequences.context : x;
   const MaskedLayout& layout = context ? sequences.context_layout : sequences.own;
   if (const auto* linformer = std::get_if<LinformerSelfAttention>(&attention_)) {
-    target.add_(linformer->Forward(x, sequences.own.layout, keys, layout.layout));
+    linformer->AddTo(target, {x}, sequences.own.layout, {keys}, layout.layout);
   } else {
     target.add_(std::get<LatAttention>(attention_)
                     .Forward(x, sequences.own.layout, keys, layout,
@@ -96,15 +96,18 @@ void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequen
 
 void LatLayer::AddFeedForward(const at::Tensor& source, const LatSequences& sequences,
                               at::Tensor& target) const {
-  const auto apply = [&](const at::Tensor& rows) {
-    return std::visit([&](const auto& module) { return module(rows); }, feed_forward_);
-  };
+  at::Tensor x = source;
+  const LayerNorm* norm = &feed_forward_norm_;
   if (shifted_) {
-    const at::Tensor x = ShiftTokens(feed_forward_norm_(source), sequences.own.layout, causal_);
-    return AddByRows(target, x, apply);
+    x = ShiftTokens(feed_forward_norm_(source), sequences.own.layout, causal_);
+    norm = nullptr;
   }
-  AddByRows(target, source,
-            [&](const at::Tensor& rows) { return apply(feed_forward_norm_(rows)); });
+  if (const auto* feed_forward = std::get_if<FeedForward>(&feed_forward_)) {
+    return feed_forward->AddTo(target, x, norm);
+  }
+  AddByRows(target, x, [&](const at::Tensor& rows) {
+    return std::get<ProductKeyMemory>(feed_forward_)(norm != nullptr ? (*norm)(rows) : rows);
+  });
 }
 
 double LatLayer::Flops(int64_t rows, int64_t context_rows) const {

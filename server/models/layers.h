@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <functional>
 
+#include "models/packed_weight.h"
 #include "models/parameters.h"
 
 namespace linserve {
 
 // The modules that all families share. Rows are [rows, width]; member names are checkpoint names.
+//
+// Those with packed weights (F32 on the CPU) have besides a function of a block of rows, by which
+// a model can chain their steps while the block is in the cache.
 
 // y = x·weightᵀ + bias (torch.nn.Linear).
 struct Linear {
@@ -18,13 +22,43 @@ struct Linear {
 
   void Declare(const Scope& scope);
   at::Tensor operator()(const at::Tensor& x) const;
+  // target += y
+  void AddTo(const at::Tensor& target, const at::Tensor& x) const;
   int64_t Flops() const { return 2 * inputs * outputs; }  // a row
+
+  // y = the block's, and y += it. REQUIRES: packed.
+  void Set(const RowBlock& y, const RowBlock& x, int64_t count) const;
+  void Add(const RowBlock& y, const RowBlock& x, int64_t count) const;
 
   int64_t inputs;
   int64_t outputs;
   bool with_bias;
-  at::Tensor weight;  // [outputs, inputs]
+  at::Tensor weight;  // [outputs, inputs]; undefined once it is packed
   at::Tensor bias;    // [outputs]
+  PackedWeight packed;
+
+ private:
+  void AddBiasTo(const RowBlock& y, int64_t count) const;
+};
+
+struct LayerNorm;
+
+// Rows that are read through a norm, or as they are without one.
+struct NormedRows {
+  const at::Tensor& rows;
+  const LayerNorm* norm = nullptr;
+
+  // [rows, width]
+  at::Tensor Normed() const;
+  // A block of them, computed in the scratch if there is a norm: kBlockRows · width.
+  RowBlock Block(int64_t row, int64_t count, float* scratch) const;
+  void Copy(int64_t row, int64_t count, const RowBlock& out) const;
+};
+
+// What a block of rows goes through while it is in the cache.
+struct BlockStep {
+  int64_t scratch_elements = 0;
+  std::function<void(int64_t row, int64_t count, float* scratch)> apply;
 };
 
 // Over the last axis, biased variance, eps 1e-5 (torch.nn.LayerNorm).
@@ -33,6 +67,8 @@ struct LayerNorm {
 
   void Declare(const Scope& scope);
   at::Tensor operator()(const at::Tensor& x) const;
+  // y = the block's; they may be the same.
+  void Set(const RowBlock& y, const RowBlock& x, int64_t count) const;
 
   int64_t width;
   at::Tensor weight;
@@ -54,7 +90,15 @@ struct FeedForward {
   // The packages have different names for its two layers.
   void Declare(const Scope& scope, const char* first = "w1", const char* second = "w2");
   at::Tensor operator()(const at::Tensor& x) const;
+  // target += the result for norm(x), or for x without a norm. They may be the same tensor.
+  void AddTo(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
   int64_t Flops() const { return w1.Flops() + w2.Flops(); }
+
+  // The same of a block, with scratch for it. REQUIRES: packed.
+  bool packed() const { return w1.packed && w2.packed; }
+  int64_t ScratchElements() const;
+  void Add(const RowBlock& target, const RowBlock& x, int64_t count, const LayerNorm* norm,
+           float* scratch) const;
 
   Linear w1;
   Linear w2;
@@ -64,7 +108,7 @@ struct FeedForward {
 
 // target += function(source), in pieces of rows, so that what the function holds in between stays
 // bounded however many rows there are. Source and target may be the same tensor.
-void AddByRows(at::Tensor& target, const at::Tensor& source,
+void AddByRows(const at::Tensor& target, const at::Tensor& source,
                const std::function<at::Tensor(const at::Tensor&)>& function);
 
 }  // namespace linserve

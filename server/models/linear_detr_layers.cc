@@ -15,9 +15,7 @@ at::Tensor Residual(bool normalize_before, const LayerNorm& norm, const at::Tens
 // The same of a feed-forward, in pieces of rows. Overwrites x.
 at::Tensor FeedForwardResidual(bool normalize_before, const LayerNorm& norm, at::Tensor x,
                                const FeedForward& feed_forward) {
-  AddByRows(x, x, [&](const at::Tensor& rows) {
-    return feed_forward(normalize_before ? norm(rows) : rows);
-  });
+  feed_forward.AddTo(x, x, normalize_before ? &norm : nullptr);
   return normalize_before ? x : norm(x);
 }
 

@@ -48,12 +48,12 @@ class AttentionNetwork::AttentionPass : public Pass {
 
   bool Step() override {
     const AxisLayout layout = ComputedLayout(batch_.axes.at('n'), batch_.padding);
-    if (batch_.Has("context")) {
-      result_ = attention_.Forward(batch_["x"], layout, batch_["context"],
-                                   ComputedLayout(batch_.axes.at('m'), batch_.padding));
-    } else {
-      result_ = attention_.Forward(batch_["x"], layout, batch_["x"], layout);
-    }
+    const at::Tensor& x = batch_["x"];
+    const bool context = batch_.Has("context");
+    const at::Tensor& source = context ? batch_["context"] : x;
+    result_ = at::zeros_like(x);
+    attention_.AddTo(result_, {x}, layout, {source},
+                     context ? ComputedLayout(batch_.axes.at('m'), batch_.padding) : layout);
     return false;
   }
 

@@ -1,8 +1,11 @@
 #include "models/linformer_modules.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attention/aten.h"
+#include "attention/block_product.h"
+#include "attention/block_slots.h"
 #include "attention/linformer_attention.h"
 
 namespace linserve {
@@ -47,16 +50,80 @@ void LinformerSelfAttention::Declare(const Scope& scope) {
     scope.Declare("proj_v", proj_v_, {options_.seq_len, options_.k}, Init::kNormal);
   }
   to_out_.Declare(scope / "to_out");
+  scope.AfterLoading([this] { Prepare(); });
 }
 
-at::Tensor LinformerSelfAttention::Forward(const at::Tensor& x, const AxisLayout& layout,
-                                           const at::Tensor& source,
-                                           const AxisLayout& source_layout) const {
-  const at::Tensor keys = ProjectLength(to_k_(source), proj_k_, source_layout);
+void LinformerSelfAttention::Prepare() {
+  if (!packed()) return;
+  for (at::Tensor* projection : {&proj_k_, &proj_v_}) {
+    if (projection->defined()) *projection = projection->t().contiguous().t();
+  }
+}
+
+void LinformerSelfAttention::AddTo(const at::Tensor& target, const NormedRows& x,
+                                   const AxisLayout& layout, const NormedRows& source,
+                                   const AxisLayout& source_layout) const {
+  if (packed()) return AddByBlocks(target, x, layout, source, source_layout, {});
+  const at::Tensor queries = x.Normed();
+  const at::Tensor rows = &source.rows == &x.rows ? queries : source.Normed();
+  const at::Tensor keys = ProjectLength(to_k_(rows), proj_k_, source_layout);
   // share_kv: the values are the keys, projected by the same matrix.
   const at::Tensor values =
-      options_.share_kv ? keys : ProjectLength(to_v_(source), proj_v_, source_layout);
-  return to_out_(AttendToSlots(to_q_(x), keys, values, options_.heads, layout));
+      options_.share_kv ? keys : ProjectLength(to_v_(rows), proj_v_, source_layout);
+  target.add_(to_out_(AttendToSlots(to_q_(queries), keys, values, options_.heads, layout)));
+}
+
+void LinformerSelfAttention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
+                                         const AxisLayout& layout, const NormedRows& source,
+                                         const AxisLayout& source_layout,
+                                         const BlockStep& then) const {
+  const int64_t inner = options_.heads * options_.dim_head;
+  const int64_t block = kBlockRows * options_.dim;  // elements
+  BlockSlots slots({options_.k, options_.heads, KeyWidth(options_) / options_.dim_head,
+                    options_.dim_head},
+                   options_.share_kv);
+  const int64_t own_scratch = block + 2 * kBlockRows * inner + slots.ScratchElements();
+  for (size_t i = 0; i < layout.starts.size(); ++i) {
+    Project(source, source_layout.starts[i], source_layout.lengths[i], slots);
+    ForBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
+              [&](int64_t begin, int64_t count, float* scratch) {
+                const int64_t row = layout.starts[i] + begin;
+                const RowBlock queries{scratch + block, inner};
+                const RowBlock attended = queries.Rows(kBlockRows);
+                to_q_.Set(queries, x.Block(row, count, scratch), count);
+                slots.Attend(queries, count, attended, attended.Rows(kBlockRows).data);
+                to_out_.Add(BlockOf(target, row), attended, count);
+                if (then.apply) then.apply(row, count, scratch);
+              });
+  }
+}
+
+void LinformerSelfAttention::Project(const NormedRows& source, int64_t start, int64_t length,
+                                     BlockSlots& slots) const {
+  const bool shared = options_.share_kv;
+  const int64_t width = KeyWidth(options_);
+  const at::Tensor e = proj_k_.t();
+  const at::Tensor f = shared ? e : proj_v_.t();
+  // E·(x·Wᵀ) or (E·x)·Wᵀ, for which W meets slots and not rows.
+  if (options_.k * options_.dim * width + length * options_.k * options_.dim <
+      length * width * (options_.dim + options_.k)) {
+    const auto copy = [&](int64_t row, int64_t count, const RowBlock& out, float*) {
+      source.Copy(start + row, count, out);
+    };
+    const auto to_keys = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
+      to_k_.Set(out, rows, count);
+    };
+    const auto to_values = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
+      to_v_.Set(out, rows, count);
+    };
+    return slots.ProjectSource(length, options_.dim, e, f, copy, to_keys, to_values);
+  }
+  slots.ProjectKeys(length, e, f, kBlockRows * options_.dim,
+                    [&](int64_t row, int64_t count, const RowBlock& out, float* scratch) {
+                      const RowBlock rows = source.Block(start + row, count, scratch);
+                      to_k_.Set(out, rows, count);
+                      if (!shared) to_v_.Set(out.Columns(width), rows, count);
+                    });
 }
 
 double LinformerSelfAttention::Flops(int64_t queries, int64_t keys) const {
@@ -110,11 +177,19 @@ bool LinformerStack::Run::Step() {
   const Layer& layer = stack_.layers_[layer_++];
   // Plain: one stream is read and added to. Reversible: u += f(v), then v += g(u).
   at::Tensor& u = stack_.reversible_ ? second_stream_ : stream_;
-  const at::Tensor normed = layer.attention_norm(stream_);
-  u.add_(layer.attention.Forward(normed, layout_, normed, layout_));
-  AddByRows(stream_, u, [&](const at::Tensor& rows) {
-    return layer.feed_forward(layer.feed_forward_norm(rows));
-  });
+  const NormedRows normed{stream_, &layer.attention_norm};
+  const FeedForward& feed_forward = layer.feed_forward;
+  if (layer.attention.packed() && feed_forward.packed()) {
+    const auto add = [&](int64_t row, int64_t count, float* scratch) {
+      feed_forward.Add(BlockOf(stream_, row), BlockOf(u, row), count, &layer.feed_forward_norm,
+                       scratch);
+    };
+    layer.attention.AddByBlocks(u, normed, layout_, normed, layout_,
+                                {feed_forward.ScratchElements(), add});
+  } else {
+    layer.attention.AddTo(u, normed, layout_, normed, layout_);
+    feed_forward.AddTo(stream_, u, &layer.feed_forward_norm);
+  }
   return layer_ < stack_.layers_.size();
 }
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 
+#include "attention/block_slots.h"
 #include "models/layers.h"
 #include "models/network.h"
 #include "models/params.h"
@@ -31,17 +32,28 @@ class LinformerSelfAttention {
 
   void Declare(const Scope& scope);
 
-  // x [rows, dim] and the source of keys and values, laid out each by its own layout.
-  at::Tensor Forward(const at::Tensor& x, const AxisLayout& layout, const at::Tensor& source,
-                     const AxisLayout& source_layout) const;
+  // target [rows, dim] += attention of x [rows, dim] to the source of keys and values, laid out
+  // each by its own layout. Target and x may be the same; and the source, too, if it is x.
+  void AddTo(const at::Tensor& target, const NormedRows& x, const AxisLayout& layout,
+             const NormedRows& source, const AxisLayout& source_layout) const;
+
+  // The same with `then`, which follows on each block of the target's rows. REQUIRES: packed().
+  void AddByBlocks(const at::Tensor& target, const NormedRows& x, const AxisLayout& layout,
+                   const NormedRows& source, const AxisLayout& source_layout,
+                   const BlockStep& then) const;
+  bool packed() const { return to_q_.packed && to_k_.packed; }
 
   // Of one sequence of `queries` rows and `keys` source rows.
   double Flops(int64_t queries, int64_t keys) const;
 
  private:
+  void Prepare();
+  // Makes slots of the rows of one sequence of the source.
+  void Project(const NormedRows& source, int64_t start, int64_t length, BlockSlots& slots) const;
+
   LinformerAttentionOptions options_;
   Linear to_q_, to_k_, to_v_, to_out_;
-  at::Tensor proj_k_, proj_v_;
+  at::Tensor proj_k_, proj_v_;  // [seq_len, k]; in memory [k, seq_len], if packed
 };
 
 // The stack of linformer.Linformer: pre-norm layers without a final norm, plain or reversible.

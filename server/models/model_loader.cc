@@ -111,6 +111,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
                static_cast<int64_t>(ByteSize(info.dtype));
   info.signature.allow_nonfinite = options.allow_nonfinite;
   LoadParameters(built.parameters, checkpoint, ToScalarType(info.dtype));
+  built.parameters.Prepare();
   built.network->Prepare();
   return MakeTorchModel(std::move(built.network), std::move(info));
 }

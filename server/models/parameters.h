@@ -58,6 +58,12 @@ class ParameterList {
     names.insert(names.end(), parameter.names.begin(), parameter.names.end());
   }
 
+  // Called once all tensors are in their slots.
+  void AfterLoading(std::function<void()> prepare) { prepare_.push_back(std::move(prepare)); }
+  void Prepare() const {
+    for (const auto& prepare : prepare_) prepare();
+  }
+
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
 
@@ -65,6 +71,7 @@ class ParameterList {
   static constexpr size_t kMostNames = size_t{1} << 20;
 
   std::vector<Parameter> parameters_;
+  std::vector<std::function<void()>> prepare_;
   std::unordered_map<at::Tensor*, size_t> places_;
   size_t names_ = 0;
 };
@@ -82,6 +89,11 @@ class Scope {
   void Declare(const std::string& name, at::Tensor& slot, std::vector<int64_t> shape, Init init,
                ParameterKind kind = ParameterKind::kParameter) const {
     list_->Add({{Join(name)}, std::move(shape), &slot, init, kind});
+  }
+
+  // What a module does once its tensors are loaded: lay out its weights, say.
+  void AfterLoading(std::function<void()> prepare) const {
+    list_->AfterLoading(std::move(prepare));
   }
 
   // `formula` gives the table in F32. It is called only where a file lacks the table and fits in

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+namespace linserve {
+
+// Rows of F32 in the CPU's memory, `stride` elements apart. Few enough at once to stay in the
+// core's own cache from one step to the next: a block.
+struct RowBlock {
+  float* data;
+  int64_t stride;
+
+  RowBlock Columns(int64_t first) const { return {data + first, stride}; }
+  RowBlock Rows(int64_t first) const { return {data + first * stride, stride}; }
+};
+
+// Steps on blocks, between the products of attention/block_product.h. They run on the calling
+// thread, with what vectors its CPU has.
+
+// rows [count, width] += bias [width]
+void AddBias(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
+
+// rows = gelu(rows + bias), the exact GELU, to 4e-8 of it. `bias` may be nullptr here and below.
+void BiasGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
+
+// rows = max(rows + bias, 0)
+void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
+
+// rows [count, 2 · width]: the first half *= the second half + bias[width...] (GLU, whose first
+// half is activated already).
+void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
+
+// out = (rows - mean) / sqrt(variance + eps) · weight + bias over each row, the biased variance
+// (torch.nn.LayerNorm). `out` may be `rows`.
+void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const float* weight,
+                   const float* bias, float eps, const RowBlock& out);
+
+// The softmax of rows · scale but for its last step: rows become its weights times their sum, and
+// shares [count] one over the sum. REQUIRES: scale >= 0.
+void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares);
+
+// Row i *= factors[i]
+void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors);
+
+}  // namespace linserve

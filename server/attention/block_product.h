@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "attention/block_math.h"
+
+namespace linserve {
+
+// Matrix products of blocks of rows: small ones, of operands that the core's own cache holds, so
+// that a chain of per-token steps runs over a block without going to memory in between. They do
+// not pack their operands at each call as a product of whole matrices does.
+
+// c [m, n] = a [m, k] · b [k, n], or with `add` c += a · b. Runs on the calling thread.
+void BlockProduct(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& b,
+                  const RowBlock& c, bool add);
+
+// Whether BlockProduct has kernels of its own for this CPU. Else it calls LibTorch's product.
+bool HasBlockKernels();
+
+// The rows from `row` on. REQUIRES: F32 on the CPU, the last axis in one piece.
+RowBlock BlockOf(const at::Tensor& rows, int64_t row = 0);
+
+// Rows of a block at most.
+constexpr int64_t kBlockRows = 128;
+
+// Calls function(begin, count, scratch) for blocks of `rows` rows, side by side on the replica's
+// threads; one after the other where the caller is one of several parts already. Each thread has
+// `scratch_elements` of scratch, uninitialised.
+void ForBlocks(
+    int64_t rows, int64_t scratch_elements,
+    const std::function<void(int64_t begin, int64_t count, float* scratch)>& function);
+
+}  // namespace linserve

@@ -1,0 +1,92 @@
+#include "attention/block_slots.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/aten.h"
+#include "attention/block_product.h"
+
+namespace linserve {
+namespace {
+
+// Rows whose keys and values exist at once. One thread finds them in its cache again; several must
+// meet after each such piece, which should not be often.
+int64_t RowsAtOnce() {
+  constexpr int64_t kRowsOfThread = 256;
+  return at::in_parallel_region() ? kBlockRows : kRowsOfThread * at::get_num_threads();
+}
+
+}  // namespace
+
+BlockSlots::BlockSlots(const Sizes& sizes, bool shared)
+    : sizes_(sizes),
+      shared_(shared),
+      keys_(at::empty({sizes.slots, sizes.kv_width()}, at::kFloat)),
+      values_(shared ? keys_ : at::empty_like(keys_)),
+      transposed_keys_(at::empty({sizes.kv_width(), sizes.slots}, at::kFloat)) {}
+
+void BlockSlots::ProjectKeys(int64_t rows, const at::Tensor& e, const at::Tensor& f,
+                             int64_t scratch, const Fill& fill) {
+  const int64_t width = sizes_.kv_width();
+  std::vector<Sum> sums = {{e, 0, keys_}};
+  if (!shared_) sums.push_back({f, width, values_});
+  Add(rows, shared_ ? width : 2 * width, scratch, fill, sums);
+  transposed_keys_.copy_(keys_.t());
+}
+
+void BlockSlots::ProjectSource(int64_t rows, int64_t width, const at::Tensor& e,
+                               const at::Tensor& f, const Fill& fill, const Map& to_keys,
+                               const Map& to_values) {
+  const auto empty = [&] { return at::empty({sizes_.slots, width}, at::kFloat); };
+  std::vector<Sum> sums = {{e, 0, empty()}};
+  if (!shared_) sums.push_back({f, 0, empty()});
+  Add(rows, width, 0, fill, sums);
+  ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
+    to_keys(BlockOf(sums[0].sums, begin), count, BlockOf(keys_, begin));
+    if (!shared_) to_values(BlockOf(sums[1].sums, begin), count, BlockOf(values_, begin));
+  });
+  transposed_keys_.copy_(keys_.t());
+}
+
+void BlockSlots::Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,
+                     const std::vector<Sum>& sums) {
+  const int64_t at_once = std::min(rows, RowsAtOnce());
+  if (!rows_.defined() || rows_.numel() < at_once * width) {
+    rows_ = at::empty({at_once * width}, at::kFloat);
+  }
+  const RowBlock source{rows_.mutable_data_ptr<float>(), width};
+  for (int64_t first = 0; first < rows; first += at_once) {
+    const int64_t some = std::min(at_once, rows - first);
+    ForBlocks(some, scratch, [&](int64_t begin, int64_t count, float* own) {
+      fill(first + begin, count, source.Rows(begin), own);
+    });
+    for (const Sum& sum : sums) {
+      ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
+        BlockProduct(count, sum.sums.size(1), some, BlockOf(sum.projection, begin).Columns(first),
+                     source.Columns(sum.column), BlockOf(sum.sums, begin), /*add=*/first > 0);
+      });
+    }
+  }
+}
+
+int64_t BlockSlots::ScratchElements() const { return kBlockRows * (sizes_.slots + 1); }
+
+void BlockSlots::Attend(const RowBlock& queries, int64_t count, const RowBlock& out,
+                        float* scratch) const {
+  const int64_t dim_head = sizes_.dim_head;
+  const float scale = 1.0F / std::sqrt(static_cast<float>(dim_head));
+  const RowBlock scores{scratch, sizes_.slots};
+  float* shares = scores.Rows(kBlockRows).data;
+  for (int64_t head = 0; head < sizes_.heads; ++head) {
+    const int64_t column = head * dim_head;
+    const int64_t kv_column = sizes_.kv_heads == 1 ? 0 : column;
+    BlockProduct(count, sizes_.slots, dim_head, queries.Columns(column),
+                 BlockOf(transposed_keys_, kv_column), scores, /*add=*/false);
+    SoftmaxWeights(scores, count, sizes_.slots, scale, shares);
+    BlockProduct(count, dim_head, sizes_.slots, scores, BlockOf(values_).Columns(kv_column),
+                 out.Columns(column), /*add=*/false);
+    ScaleRows(out.Columns(column), count, dim_head, shares);
+  }
+}
+
+}  // namespace linserve

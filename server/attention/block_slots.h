@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "attention/block_math.h"
+
+namespace linserve {
+
+// Linformer attention of one sequence whose rows come in blocks, so that neither its keys nor its
+// queries need ever exist as a whole. F32 on the CPU.
+class BlockSlots {
+ public:
+  struct Sizes {
+    int64_t slots;
+    int64_t heads;
+    int64_t kv_heads;  // heads or 1, which serves all
+    int64_t dim_head;
+
+    int64_t kv_width() const { return kv_heads * dim_head; }
+  };
+
+  // `shared`: the values are the keys.
+  BlockSlots(const Sizes& sizes, bool shared);
+
+  // Writes `count` source rows from `row` on to `out`.
+  using Fill =
+      std::function<void(int64_t row, int64_t count, const RowBlock& out, float* scratch)>;
+  // out = what the keys (or values) are of `count` rows of the source.
+  using Map = std::function<void(const RowBlock& rows, int64_t count, const RowBlock& out)>;
+
+  // Both make slots of a sequence's rows: e · keys and f · values, of projections [slots, seq_len]
+  // with rows <= seq_len. They call `fill` for blocks of rows, side by side, with scratch of so many
+  // elements. Source: Wang et al. 2020 (arXiv:2006.04768), equation 7.
+  //
+  // `fill` writes keys and values side by side, or the keys alone if they are shared.
+  void ProjectKeys(int64_t rows, const at::Tensor& e, const at::Tensor& f, int64_t scratch,
+                   const Fill& fill);
+  // `fill` writes rows of `width` that keys and values are linear functions of, which then meet
+  // slots and not rows: with many rows, there is less to compute.
+  void ProjectSource(int64_t rows, int64_t width, const at::Tensor& e, const at::Tensor& f,
+                     const Fill& fill, const Map& to_keys, const Map& to_values);
+
+  // out = softmax(queries · keysᵀ / sqrt(dim_head)) · values for a block of queries
+  // [count, heads · dim_head]. After Project().
+  void Attend(const RowBlock& queries, int64_t count, const RowBlock& out, float* scratch) const;
+  int64_t ScratchElements() const;
+
+ private:
+  // sums [slots, columns of them] += projection · the columns of the rows from `column` on.
+  struct Sum {
+    const at::Tensor& projection;
+    int64_t column;
+    at::Tensor sums;
+  };
+  void Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,
+           const std::vector<Sum>& sums);
+
+  Sizes sizes_;
+  bool shared_;
+  at::Tensor keys_, values_;    // [slots, kv_width]; one tensor if they are shared
+  at::Tensor transposed_keys_;  // [kv_width, slots]
+  at::Tensor rows_;             // that are in work
+};
+
+}  // namespace linserve
