@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace linserve {
 namespace {
@@ -74,6 +75,33 @@ LINSERVE_INLINE float Gelu(float x) {
   return (x > 0 ? x : 0.0F) - (a > kNothingLeft ? 0.0F : tail);
 }
 
+constexpr int64_t kTile = 4;
+using Vector4 [[gnu::vector_size(kTile * sizeof(float))]] = float;
+
+LINSERVE_INLINE Vector4 Load(const float* from) {
+  Vector4 vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+
+LINSERVE_INLINE void TransposeTile(const RowBlock& in, const RowBlock& out) {
+  const Vector4 a = Load(in.data);
+  const Vector4 b = Load(in.Rows(1).data);
+  const Vector4 c = Load(in.Rows(2).data);
+  const Vector4 d = Load(in.Rows(3).data);
+  const Vector4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Vector4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Vector4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Vector4 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const std::array<Vector4, kTile> columns = {
+      __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5),
+      __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  for (int64_t j = 0; j < kTile; ++j) {
+    std::memcpy(out.Rows(j).data, &columns[static_cast<size_t>(j)], sizeof(Vector4));
+  }
+}
+
 // Calls `function` for the elements of each row, biased or not.
 template <typename Function>
 LINSERVE_INLINE void ForBiased(const RowBlock& rows, int64_t count, int64_t width,
@@ -121,17 +149,21 @@ LINSERVE_INLINE float Largest(const float* row, int64_t width) {
   return lanes[0];
 }
 
-// Returns one over the sum of what it leaves in the row.
-LINSERVE_INLINE float SoftmaxRow(float* row, int64_t width, float scale) {
+// e^x; 0 below e^-87.
+LINSERVE_INLINE float Exp(float x) {
   constexpr float kLog2OfE = 1.44269504F;
   constexpr float kLowest = -126.0F;
-  const float factor = scale * kLog2OfE;
+  const float power = x * kLog2OfE;
+  return power < kLowest ? 0.0F : Exp2(power);
+}
+
+// Returns one over the sum of what it leaves in the row.
+LINSERVE_INLINE float SoftmaxRow(float* row, int64_t width, float scale) {
   const float largest = Largest(row, width);
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t j = 0; j < width; ++j) {
-    const float power = (row[j] - largest) * factor;
-    const float weight = power < kLowest ? 0.0F : Exp2(power);
+    const float weight = Exp((row[j] - largest) * scale);
     row[j] = weight;
     sum += weight;
   }
@@ -198,6 +230,110 @@ void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* 
       const float factor = factors[i];
 #pragma omp simd
       for (int64_t j = 0; j < width; ++j) row[j] *= factor;
+    }
+  });
+}
+
+void ExpRows(const RowBlock& rows, int64_t count, int64_t width) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(rows, count, width, nullptr, [](float x) __attribute__((always_inline)) {
+      return Exp(x);
+    });
+  });
+}
+
+void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out) {
+  const int64_t whole_rows = count / kTile * kTile;
+  const int64_t whole_columns = width / kTile * kTile;
+  for (int64_t i = 0; i < whole_rows; i += kTile) {
+    for (int64_t j = 0; j < whole_columns; j += kTile) {
+      TransposeTile(rows.Rows(i).Columns(j), out.Rows(j).Columns(i));
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = i < whole_rows ? whole_columns : 0; j < width; ++j) {
+      out.Rows(j).data[i] = rows.Rows(i).data[j];
+    }
+  }
+}
+
+void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* most, float* factors,
+                   float* sums) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t j = 0; j < width; ++j) factors[j] = most[j];
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) most[j] = row[j] > most[j] ? row[j] : most[j];
+    }
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) {
+      factors[j] = Exp(factors[j] - most[j]);
+      sums[j] *= factors[j];
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) {
+        row[j] = Exp(row[j] - most[j]);
+        sums[j] += row[j];
+      }
+    }
+  });
+}
+
+void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
+                const RowBlock& table) {
+  const int64_t pairs = dim_head / 2;
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* sine = table.Rows(i).data;
+      const float* cosine = sine + pairs;
+      for (int64_t head = 0; head < heads; ++head) {
+        float* features = rows.Rows(i).data + head * dim_head;
+#pragma omp simd
+        for (int64_t j = 0; j < pairs; ++j) {
+          const float first = features[2 * j];
+          const float second = features[2 * j + 1];
+          features[2 * j] = first * cosine[j] - second * sine[j];
+          features[2 * j + 1] = second * cosine[j] + first * sine[j];
+        }
+      }
+    }
+  });
+}
+
+void LowerTriangle(const RowBlock& scores, int64_t count, float* sums) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = scores.Rows(i).data;
+      std::fill(row + i + 1, row + count, 0.0F);
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < count; ++j) sum += row[j];
+      sums[i] = sum;
+    }
+  });
+}
+
+void AddDots(const RowBlock& rows, int64_t count, int64_t width, const float* vector, float* sums) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < width; ++j) sum += row[j] * vector[j];
+      sums[i] += sum;
+    }
+  });
+}
+
+void AddRowSums(const RowBlock& rows, int64_t count, int64_t width, float* sums) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) sums[j] += row[j];
     }
   });
 }

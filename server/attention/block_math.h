@@ -42,4 +42,32 @@ void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float sc
 // Row i *= factors[i]
 void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors);
 
+// rows = exp(rows). REQUIRES: rows <= 87.
+void ExpRows(const RowBlock& rows, int64_t count, int64_t width);
+
+// out [width, count] = the transpose of rows [count, width]. It is fast where the stride of `out` is
+// an odd multiple of a cache line, 16 elements: then its rows do not meet in the same places of it.
+void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out);
+
+// A running softmax over rows, for each column: `most` [width] becomes the largest so far, factors
+// [width] what earlier weights must be multiplied by for it, rows their weights exp(row - most), and
+// sums [width] those of all weights.
+void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* most, float* factors,
+                   float* sums);
+
+// Row i's pairs of features (2j, 2j+1) of each head are turned by the angle whose sine is
+// table[i, j] and whose cosine is table[i, dim_head/2 + j].
+void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
+                const RowBlock& table);
+
+// What row i of square scores sees of the columns up to i: the others become 0. sums [count] become
+// those of the rows.
+void LowerTriangle(const RowBlock& scores, int64_t count, float* sums);
+
+// sums[i] += row i · vector
+void AddDots(const RowBlock& rows, int64_t count, int64_t width, const float* vector, float* sums);
+
+// sums [width] += the sum of all rows
+void AddRowSums(const RowBlock& rows, int64_t count, int64_t width, float* sums);
+
 }  // namespace linserve

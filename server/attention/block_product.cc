@@ -53,6 +53,8 @@ int64_t Blocks(int64_t rows, int64_t threads) {
   return std::clamp(rows / kFewestRows, needed, wanted);
 }
 
+int64_t Threads() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
+
 }  // namespace
 
 bool HasBlockKernels() {
@@ -84,7 +86,7 @@ void ForBlocks(
     int64_t rows, int64_t scratch_elements,
     const std::function<void(int64_t begin, int64_t count, float* scratch)>& function) {
   if (rows == 0) return;
-  const int64_t blocks = Blocks(rows, at::in_parallel_region() ? 1 : at::get_num_threads());
+  const int64_t blocks = Blocks(rows, Threads());
   at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
     const c10::InferenceMode no_autograd;
     const at::Tensor scratch = at::empty({scratch_elements}, at::kFloat);
@@ -93,6 +95,25 @@ void ForBlocks(
       function(begin, rows * (block + 1) / blocks - begin, scratch.mutable_data_ptr<float>());
     }
   });
+}
+
+void RowPieces::ForEach(int64_t rows, int64_t width, int64_t scratch_elements, const Fill& fill,
+                        const Use& use) {
+  constexpr int64_t kBlocksOfThread = 2;  // where several meet
+  const int64_t threads = Threads();
+  const int64_t most = threads == 1 ? kBlockRows : threads * kBlocksOfThread * kBlockRows;
+  const int64_t at_once = std::min(rows, most);
+  if (!rows_.defined() || rows_.numel() < at_once * width) {
+    rows_ = at::empty({at_once * width}, at::kFloat);
+  }
+  const RowBlock piece{rows_.mutable_data_ptr<float>(), width};
+  for (int64_t first = 0; first < rows; first += at_once) {
+    const int64_t some = std::min(at_once, rows - first);
+    ForBlocks(some, scratch_elements, [&](int64_t begin, int64_t count, float* scratch) {
+      fill(first + begin, count, piece.Rows(begin), scratch);
+    });
+    use(first, some, piece);
+  }
 }
 
 }  // namespace linserve

@@ -33,4 +33,23 @@ void ForBlocks(
     int64_t rows, int64_t scratch_elements,
     const std::function<void(int64_t begin, int64_t count, float* scratch)>& function);
 
+// Rows that are computed piece by piece, since they never need to exist as a whole. A thread alone
+// takes one block at a time and finds it in its cache again; several meet after each piece.
+class RowPieces {
+ public:
+  // Writes `count` rows from `row` on to `out`.
+  using Fill =
+      std::function<void(int64_t row, int64_t count, const RowBlock& out, float* scratch)>;
+  // Reads the `count` rows of a piece, the first one of which is `row`.
+  using Use = std::function<void(int64_t row, int64_t count, const RowBlock& rows)>;
+
+  // Calls `fill` for blocks of `rows` rows of `width`, side by side and with scratch of so many
+  // elements, and then `use` for the piece that they make, in order.
+  void ForEach(int64_t rows, int64_t width, int64_t scratch_elements, const Fill& fill,
+               const Use& use);
+
+ private:
+  at::Tensor rows_;
+};
+
 }  // namespace linserve

@@ -1,23 +1,11 @@
 #include "attention/block_slots.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "attention/aten.h"
 #include "attention/block_product.h"
 
 namespace linserve {
-namespace {
-
-// Rows whose keys and values exist at once. One thread finds them in its cache again; several must
-// meet after each such piece, which should not be often.
-int64_t RowsAtOnce() {
-  constexpr int64_t kRowsOfThread = 256;
-  return at::in_parallel_region() ? kBlockRows : kRowsOfThread * at::get_num_threads();
-}
-
-}  // namespace
-
 BlockSlots::BlockSlots(const Sizes& sizes, bool shared)
     : sizes_(sizes),
       shared_(shared),
@@ -50,23 +38,17 @@ void BlockSlots::ProjectSource(int64_t rows, int64_t width, const at::Tensor& e,
 
 void BlockSlots::Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,
                      const std::vector<Sum>& sums) {
-  const int64_t at_once = std::min(rows, RowsAtOnce());
-  if (!rows_.defined() || rows_.numel() < at_once * width) {
-    rows_ = at::empty({at_once * width}, at::kFloat);
-  }
-  const RowBlock source{rows_.mutable_data_ptr<float>(), width};
-  for (int64_t first = 0; first < rows; first += at_once) {
-    const int64_t some = std::min(at_once, rows - first);
-    ForBlocks(some, scratch, [&](int64_t begin, int64_t count, float* own) {
-      fill(first + begin, count, source.Rows(begin), own);
-    });
-    for (const Sum& sum : sums) {
-      ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
-        BlockProduct(count, sum.sums.size(1), some, BlockOf(sum.projection, begin).Columns(first),
-                     source.Columns(sum.column), BlockOf(sum.sums, begin), /*add=*/first > 0);
-      });
-    }
-  }
+  pieces_.ForEach(rows, width, scratch, fill,
+                  [&](int64_t first, int64_t some, const RowBlock& source) {
+                    for (const Sum& sum : sums) {
+                      ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
+                        BlockProduct(count, sum.sums.size(1), some,
+                                     BlockOf(sum.projection, begin).Columns(first),
+                                     source.Columns(sum.column), BlockOf(sum.sums, begin),
+                                     /*add=*/first > 0);
+                      });
+                    }
+                  });
 }
 
 int64_t BlockSlots::ScratchElements() const { return kBlockRows * (sizes_.slots + 1); }

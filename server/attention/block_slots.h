@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "attention/block_math.h"
+#include "attention/block_product.h"
 
 namespace linserve {
 
@@ -26,9 +26,7 @@ class BlockSlots {
   // `shared`: the values are the keys.
   BlockSlots(const Sizes& sizes, bool shared);
 
-  // Writes `count` source rows from `row` on to `out`.
-  using Fill =
-      std::function<void(int64_t row, int64_t count, const RowBlock& out, float* scratch)>;
+  using Fill = RowPieces::Fill;
   // out = what the keys (or values) are of `count` rows of the source.
   using Map = std::function<void(const RowBlock& rows, int64_t count, const RowBlock& out)>;
 
@@ -63,7 +61,7 @@ class BlockSlots {
   bool shared_;
   at::Tensor keys_, values_;    // [slots, kv_width]; one tensor if they are shared
   at::Tensor transposed_keys_;  // [kv_width, slots]
-  at::Tensor rows_;             // that are in work
+  RowPieces pieces_;
 };
 
 }  // namespace linserve

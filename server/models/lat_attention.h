@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "attention/block_linear_attention.h"
 #include "attention/spans.h"
 #include "models/layers.h"
 
@@ -39,6 +40,14 @@ class LatAttention {
   at::Tensor Forward(const at::Tensor& x, const AxisLayout& layout, const at::Tensor& source,
                      const MaskedLayout& source_layout, const at::Tensor& rotary) const;
 
+  // target += Forward() of the rows' norms, with `then`, which follows on each block of the
+  // target's rows. Target and x may be the same; and the source, too, if it is x.
+  // REQUIRES: WorksByBlocks().
+  void AddByBlocks(const at::Tensor& target, const NormedRows& x, const AxisLayout& layout,
+                   const NormedRows& source, const MaskedLayout& source_layout,
+                   const at::Tensor& rotary, const BlockStep& then) const;
+  bool WorksByBlocks() const;
+
   // Of one sequence of `queries` rows and `keys` source rows.
   double Flops(int64_t queries, int64_t keys) const;
 
@@ -48,9 +57,31 @@ class LatAttention {
     at::Tensor queries, keys, values, mask, out;
   };
 
+  // One sequence that is computed by blocks: of queries, keys and values at these rows.
+  struct BlockSequence {
+    const at::Tensor& target;
+    const NormedRows& x;
+    const NormedRows& source;
+    int64_t start, length;                // rows of the target and of x
+    int64_t source_start, source_length;  // rows of the source
+    const at::Tensor& mask;
+    const at::Tensor& rotary;
+    const BlockStep& then;
+  };
+
+  void SetKeys(const BlockSequence& sequence, int64_t row, int64_t count, const RowBlock& out,
+               float* scratch) const;
+  void SetQueries(const BlockSequence& sequence, int64_t row, int64_t count, const RowBlock& out,
+                  float* scratch) const;
+  void AddGlobal(const BlockSequence& sequence, BlockLinearAttention& attention,
+                 RowPieces& pieces) const;
+  void AddCausal(const BlockSequence& sequence, BlockCausalAttention& attention,
+                 RowPieces& pieces) const;
   void Attend(const Sequences& sequences) const;
   void AttendGlobally(const Sequences& heads) const;
   void AttendAxially(const Sequences& sequences) const;
+
+  int64_t inner() const { return options_.heads * options_.dim_head; }
 
   LatAttentionOptions options_;
   Linear to_q_, to_k_, to_v_, to_out_;

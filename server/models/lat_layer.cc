@@ -78,20 +78,46 @@ void LatLayer::Declare(const Scope& attention, const Scope& feed_forward) {
   feed_forward_norm_.Declare(feed_forward / "norm");
 }
 
-void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequences,
-                            at::Tensor& target) const {
-  at::Tensor x = attention_norm_(source);
-  if (shifted_) x = ShiftTokens(x, sequences.own.layout, causal_);
-  const bool context = kind_ == Kind::kContext;
-  const at::Tensor& keys = context ? sequences.context : x;
-  const MaskedLayout& layout = context ? sequences.context_layout : sequences.own;
-  if (const auto* linformer = std::get_if<LinformerSelfAttention>(&attention_)) {
-    linformer->AddTo(target, {x}, sequences.own.layout, {keys}, layout.layout);
-  } else {
-    target.add_(std::get<LatAttention>(attention_)
-                    .Forward(x, sequences.own.layout, keys, layout,
-                             context ? at::Tensor() : sequences.rotary));
+bool LatLayer::WorksByBlocks() const {
+  const auto* linear = std::get_if<LatAttention>(&attention_);
+  return linear != nullptr ? linear->WorksByBlocks()
+                           : std::get<LinformerSelfAttention>(attention_).packed();
+}
+
+void LatLayer::Apply(at::Tensor& source, const LatSequences& sequences, at::Tensor& target) const {
+  const auto* feed_forward = std::get_if<FeedForward>(&feed_forward_);
+  if (!WorksByBlocks() || shifted_ || feed_forward == nullptr) {
+    AddAttention(source, sequences, target, {});
+    return AddFeedForward(target, sequences, source);
   }
+  const auto add = [&](int64_t row, int64_t count, float* scratch) {
+    feed_forward->Add(BlockOf(source, row), BlockOf(target, row), count, &feed_forward_norm_,
+                      scratch);
+  };
+  AddAttention(source, sequences, target, {feed_forward->ScratchElements(), add});
+}
+
+void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequences,
+                            at::Tensor& target, const BlockStep& then) const {
+  at::Tensor shifted;
+  if (shifted_) shifted = ShiftTokens(attention_norm_(source), sequences.own.layout, causal_);
+  const NormedRows x =
+      shifted_ ? NormedRows{shifted} : NormedRows{source, &attention_norm_};
+  const bool context = kind_ == Kind::kContext;
+  const NormedRows keys = context ? NormedRows{sequences.context} : x;
+  const MaskedLayout& layout = context ? sequences.context_layout : sequences.own;
+  const AxisLayout& own = sequences.own.layout;
+  const at::Tensor rotary = context ? at::Tensor() : sequences.rotary;
+  if (const auto* linformer = std::get_if<LinformerSelfAttention>(&attention_)) {
+    if (!linformer->packed()) return linformer->AddTo(target, x, own, keys, layout.layout);
+    return linformer->AddByBlocks(target, x, own, keys, layout.layout, then);
+  }
+  const auto& linear = std::get<LatAttention>(attention_);
+  if (linear.WorksByBlocks()) {
+    return linear.AddByBlocks(target, x, own, keys, layout, rotary, then);
+  }
+  const at::Tensor rows = x.Normed();
+  target.add_(linear.Forward(rows, own, context ? sequences.context : rows, layout, rotary));
 }
 
 void LatLayer::AddFeedForward(const at::Tensor& source, const LatSequences& sequences,

@@ -32,11 +32,9 @@ class LatLayer {
 
   void Declare(const Scope& attention, const Scope& feed_forward);
 
-  // target += branch(norm(source)). They may be the same tensor.
-  void AddAttention(const at::Tensor& source, const LatSequences& sequences,
-                    at::Tensor& target) const;
-  void AddFeedForward(const at::Tensor& source, const LatSequences& sequences,
-                      at::Tensor& target) const;
+  // target += attention(norm(source)), then source += feed_forward(norm(target)). They may be the
+  // same tensor.
+  void Apply(at::Tensor& source, const LatSequences& sequences, at::Tensor& target) const;
 
   // Of a sequence of `rows` rows and a context of `context_rows`.
   double Flops(int64_t rows, int64_t context_rows) const;
@@ -44,6 +42,13 @@ class LatLayer {
  private:
   using Attention = std::variant<LatAttention, LinformerSelfAttention>;
   using FeedForwardOrMemory = std::variant<FeedForward, ProductKeyMemory>;
+
+  // `then` follows on each block of the target's rows.
+  void AddAttention(const at::Tensor& source, const LatSequences& sequences, at::Tensor& target,
+                    const BlockStep& then) const;
+  void AddFeedForward(const at::Tensor& source, const LatSequences& sequences,
+                      at::Tensor& target) const;
+  bool WorksByBlocks() const;
 
   static Attention MakeAttention(const LatOptions& options, Kind kind, int64_t step);
   static FeedForwardOrMemory MakeFeedForward(const LatOptions& options, Kind kind, int64_t step);

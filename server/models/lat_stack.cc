@@ -41,8 +41,7 @@ bool LatStack::Run::Step() {
   const LatLayer& layer = stack_.layers_[layer_++];
   // Plain: one stream is read and added to. Reversible: u += f(v), then v += g(u).
   at::Tensor& u = stack_.reversible_ ? second_stream_ : stream_;
-  layer.AddAttention(stream_, sequences_, u);
-  layer.AddFeedForward(u, sequences_, stream_);
+  layer.Apply(stream_, sequences_, u);
   return layer_ < stack_.layers_.size();
 }
 
