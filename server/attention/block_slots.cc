@@ -1,6 +1,8 @@
 #include "attention/block_slots.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attention/aten.h"
 #include "attention/block_product.h"
@@ -13,26 +15,52 @@ BlockSlots::BlockSlots(const Sizes& sizes, bool shared)
       values_(shared ? keys_ : at::empty_like(keys_)),
       transposed_keys_(at::empty({sizes.kv_width(), sizes.slots}, at::kFloat)) {}
 
-void BlockSlots::ProjectKeys(int64_t rows, const at::Tensor& e, const at::Tensor& f,
+void BlockSlots::ProjectKeys(int64_t rows, const Projection& e, const Projection& f,
                              int64_t scratch, const Fill& fill) {
   const int64_t width = sizes_.kv_width();
-  std::vector<Sum> sums = {{e, 0, keys_}};
-  if (!shared_) sums.push_back({f, width, values_});
+  std::vector<Sum> sums;
+  AddSums(e, 0, keys_, sums);
+  if (!shared_) AddSums(f, width, values_, sums);
   Add(rows, shared_ ? width : 2 * width, scratch, fill, sums);
-  transposed_keys_.copy_(keys_.t());
+  Finish(e, f);
 }
 
-void BlockSlots::ProjectSource(int64_t rows, int64_t width, const at::Tensor& e,
-                               const at::Tensor& f, const Fill& fill, const Map& to_keys,
+void BlockSlots::AddSums(const Projection& projection, int64_t column, const at::Tensor& slots,
+                         std::vector<Sum>& sums) const {
+  if (projection.serves_all_heads()) {
+    return sums.push_back({projection.matrices.select(0, 0), column, slots});
+  }
+  for (int64_t head = 0; head < sizes_.kv_heads; ++head) {
+    const int64_t first = head * sizes_.dim_head;
+    sums.push_back({projection.matrices.select(0, head), column + first,
+                    slots.narrow(1, first, sizes_.dim_head)});
+  }
+}
+
+void BlockSlots::ProjectSource(int64_t rows, int64_t width, const Projection& e,
+                               const Projection& f, const Fill& fill, const Map& to_keys,
                                const Map& to_values) {
   const auto empty = [&] { return at::empty({sizes_.slots, width}, at::kFloat); };
-  std::vector<Sum> sums = {{e, 0, empty()}};
-  if (!shared_) sums.push_back({f, 0, empty()});
+  std::vector<Sum> sums = {{e.matrices.select(0, 0), 0, empty()}};
+  if (!shared_ && !f.matrices.is_same(e.matrices)) {
+    sums.push_back({f.matrices.select(0, 0), 0, empty()});
+  }
   Add(rows, width, 0, fill, sums);
   ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
-    to_keys(BlockOf(sums[0].sums, begin), count, BlockOf(keys_, begin));
-    if (!shared_) to_values(BlockOf(sums[1].sums, begin), count, BlockOf(values_, begin));
+    to_keys(BlockOf(sums.front().sums, begin), count, BlockOf(keys_, begin));
+    if (!shared_) to_values(BlockOf(sums.back().sums, begin), count, BlockOf(values_, begin));
   });
+  Finish(e, f);
+}
+
+void BlockSlots::Finish(const Projection& e, const Projection& f) {
+  const auto add_bias = [&](const Projection& projection, const at::Tensor& slots) {
+    if (!projection.bias.defined()) return;
+    slots.view({sizes_.slots, sizes_.kv_heads, sizes_.dim_head})
+        .add_(projection.bias.t().unsqueeze(-1));
+  };
+  add_bias(e, keys_);
+  if (!shared_) add_bias(f, values_);
   transposed_keys_.copy_(keys_.t());
 }
 
@@ -53,8 +81,9 @@ void BlockSlots::Add(int64_t rows, int64_t width, int64_t scratch, const Fill& f
 
 int64_t BlockSlots::ScratchElements() const { return kBlockRows * (sizes_.slots + 1); }
 
-void BlockSlots::Attend(const RowBlock& queries, int64_t count, const RowBlock& out,
+void BlockSlots::Attend(const RowBlock& queries, int64_t row, int64_t count, const RowBlock& out,
                         float* scratch) const {
+  constexpr float kHidden = -std::numeric_limits<float>::infinity();
   const int64_t dim_head = sizes_.dim_head;
   const float scale = 1.0F / std::sqrt(static_cast<float>(dim_head));
   const RowBlock scores{scratch, sizes_.slots};
@@ -64,6 +93,10 @@ void BlockSlots::Attend(const RowBlock& queries, int64_t count, const RowBlock& 
     const int64_t kv_column = sizes_.kv_heads == 1 ? 0 : column;
     BlockProduct(count, sizes_.slots, dim_head, queries.Columns(column),
                  BlockOf(transposed_keys_, kv_column), scores, /*add=*/false);
+    for (int64_t i = 0; sizes_.causal && i < count && row + i + 1 < sizes_.slots; ++i) {
+      float* scores_of_row = scores.Rows(i).data;
+      std::fill(scores_of_row + row + i + 1, scores_of_row + sizes_.slots, kHidden);
+    }
     SoftmaxWeights(scores, count, sizes_.slots, scale, shares);
     BlockProduct(count, dim_head, sizes_.slots, scores, BlockOf(values_).Columns(kv_column),
                  out.Columns(column), /*add=*/false);

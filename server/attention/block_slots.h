@@ -19,6 +19,8 @@ class BlockSlots {
     int64_t heads;
     int64_t kv_heads;  // heads or 1, which serves all
     int64_t dim_head;
+    // Slot s is hidden from queries i < s: slots and not positions, as in linformer-pytorch.
+    bool causal = false;
 
     int64_t kv_width() const { return kv_heads * dim_head; }
   };
@@ -30,30 +32,44 @@ class BlockSlots {
   // out = what the keys (or values) are of `count` rows of the source.
   using Map = std::function<void(const RowBlock& rows, int64_t count, const RowBlock& out)>;
 
-  // Both make slots of a sequence's rows: e · keys and f · values, of projections [slots, seq_len]
-  // with rows <= seq_len. They call `fill` for blocks of rows, side by side, with scratch of so many
-  // elements. Source: Wang et al. 2020 (arXiv:2006.04768), equation 7.
+  // How rows of a sequence become slots, along its length.
+  struct Projection {
+    at::Tensor matrices;  // [kv_heads or 1, slots, at least as long as the sequence]
+    at::Tensor bias;      // [kv_heads or 1, slots], or undefined
+
+    bool serves_all_heads() const { return matrices.size(0) == 1; }
+  };
+
+  // Both make slots of a sequence's rows: e · keys and f · values, and the biases. They call `fill`
+  // for blocks of rows, side by side, with scratch of so many elements. Source: Wang et al. 2020
+  // (arXiv:2006.04768), equation 7.
   //
   // `fill` writes keys and values side by side, or the keys alone if they are shared.
-  void ProjectKeys(int64_t rows, const at::Tensor& e, const at::Tensor& f, int64_t scratch,
+  void ProjectKeys(int64_t rows, const Projection& e, const Projection& f, int64_t scratch,
                    const Fill& fill);
   // `fill` writes rows of `width` that keys and values are linear functions of, which then meet
-  // slots and not rows: with many rows, there is less to compute.
-  void ProjectSource(int64_t rows, int64_t width, const at::Tensor& e, const at::Tensor& f,
+  // slots and not rows: with many rows, there is less to compute. REQUIRES: both projections serve
+  // all heads.
+  void ProjectSource(int64_t rows, int64_t width, const Projection& e, const Projection& f,
                      const Fill& fill, const Map& to_keys, const Map& to_values);
 
   // out = softmax(queries · keysᵀ / sqrt(dim_head)) · values for a block of queries
-  // [count, heads · dim_head]. After Project().
-  void Attend(const RowBlock& queries, int64_t count, const RowBlock& out, float* scratch) const;
+  // [count, heads · dim_head], the first one of which is the sequence's row `row`. After one of the
+  // above.
+  void Attend(const RowBlock& queries, int64_t row, int64_t count, const RowBlock& out,
+              float* scratch) const;
   int64_t ScratchElements() const;
 
  private:
   // sums [slots, columns of them] += projection · the columns of the rows from `column` on.
   struct Sum {
-    const at::Tensor& projection;
+    at::Tensor projection;  // [slots, length]
     int64_t column;
     at::Tensor sums;
   };
+  void AddSums(const Projection& projection, int64_t column, const at::Tensor& slots,
+               std::vector<Sum>& sums) const;
+  void Finish(const Projection& e, const Projection& f);
   void Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,
            const std::vector<Sum>& sums);
 

@@ -91,7 +91,7 @@ void LinformerSelfAttention::AddByBlocks(const at::Tensor& target, const NormedR
                 const RowBlock queries{scratch + block, inner};
                 const RowBlock attended = queries.Rows(kBlockRows);
                 to_q_.Set(queries, x.Block(row, count, scratch), count);
-                slots.Attend(queries, count, attended, attended.Rows(kBlockRows).data);
+                slots.Attend(queries, begin, count, attended, attended.Rows(kBlockRows).data);
                 to_out_.Add(BlockOf(target, row), attended, count);
                 if (then.apply) then.apply(row, count, scratch);
               });
@@ -102,8 +102,8 @@ void LinformerSelfAttention::Project(const NormedRows& source, int64_t start, in
                                      BlockSlots& slots) const {
   const bool shared = options_.share_kv;
   const int64_t width = KeyWidth(options_);
-  const at::Tensor e = proj_k_.t();
-  const at::Tensor f = shared ? e : proj_v_.t();
+  const BlockSlots::Projection e{proj_k_.t().unsqueeze(0), {}};
+  const BlockSlots::Projection f = shared ? e : BlockSlots::Projection{proj_v_.t().unsqueeze(0), {}};
   // E·(x·Wᵀ) or (E·x)·Wᵀ, for which W meets slots and not rows.
   if (options_.k * options_.dim * width + length * options_.k * options_.dim <
       length * width * (options_.dim + options_.k)) {

@@ -77,6 +77,11 @@ void MultiHeadAttention::Prepare() {
   to_q_ = query_weights_.TakeStacked().flatten(0, 1);
   to_k_ = key_weights_.TakeStacked().flatten(0, 1);
   to_v_ = value_weights_.TakeStacked().flatten(0, 1);
+  if (options_.full_attention || e_->is_convolution() || !w_o_.packed) return;
+  packed_q_ = PackedWeight(to_q_);
+  packed_k_ = PackedWeight(to_k_);
+  packed_v_ = PackedWeight(to_v_);
+  for (at::Tensor* weight : {&to_q_, &to_k_, &to_v_}) weight->reset();
 }
 
 double MultiHeadAttention::Flops(int64_t queries, int64_t keys) const {
@@ -97,6 +102,11 @@ int64_t MultiHeadAttention::OwnMatrices() const {
 void MultiHeadAttention::Forward(const AttentionInput& input, const LayerScratch& scratch,
                                  const Sink& sink) const {
   if (options_.full_attention) return AttendToRows(input, scratch, sink);
+  if (WorksByBlocks()) {
+    const at::Tensor result = at::zeros_like(input.queries);
+    AddByBlocks(result, input, {});
+    return sink(0, result);
+  }
   // A batch of short sequences has far more slots than rows.
   const int64_t at_once = std::max<int64_t>(1, kSlotElements / (e_->slots() * options_.inner()));
   for (int64_t first = 0; first < input.sequences(); first += at_once) {

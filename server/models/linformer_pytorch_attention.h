@@ -45,6 +45,12 @@ class MultiHeadAttention {
   using Sink = std::function<void(int64_t begin, const at::Tensor& rows)>;
   void Forward(const AttentionInput& input, const LayerScratch& scratch, const Sink& sink) const;
 
+  // Adds the result to the target's rows, laid out as the queries, and calls `then` for each block
+  // of them. Target and queries may be the same, and the source, too. REQUIRES: WorksByBlocks().
+  void AddByBlocks(const at::Tensor& target, const AttentionInput& input,
+                   const BlockStep& then) const;
+  bool WorksByBlocks() const { return static_cast<bool>(packed_q_); }
+
  private:
   struct Slots {
     at::Tensor keys;  // [sequences, heads, slots, dim_head]
@@ -68,12 +74,16 @@ class MultiHeadAttention {
   void AttendToRows(const AttentionInput& input, const LayerScratch& scratch,
                     const Sink& sink) const;
   at::Tensor Output(const at::Tensor& joined) const;
+  void ProjectSource(const AttentionInput& input, size_t sequence, BlockSlots& slots) const;
+  void AddOutput(const RowBlock& target, const RowBlock& joined, int64_t count,
+                 float* scratch) const;
 
   HeadOptions options_;
   bool owns_projections_;
   std::shared_ptr<LengthProjection> e_, f_;  // the same one where keys and values share it
   HeadTensors query_weights_, key_weights_, value_weights_;
-  at::Tensor to_q_, to_k_, to_v_;  // [heads · dim_head, width]
+  at::Tensor to_q_, to_k_, to_v_;  // [heads · dim_head, width]; undefined once they are packed
+  PackedWeight packed_q_, packed_k_, packed_v_;
   Linear w_o_;
   std::optional<Linear> w_o_2_;
 };

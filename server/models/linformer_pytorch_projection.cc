@@ -52,7 +52,7 @@ void LengthProjection::Prepare() {
       bias_ = biases_.TakeStacked().unsqueeze(1);
       break;
     case ProjectionMethod::kNoParams:
-      matrices_ = weights.transpose(1, 2);
+      matrices_ = weights.transpose(1, 2).contiguous();
       break;
   }
 }
@@ -69,6 +69,10 @@ void LengthProjection::Add(const at::Tensor& rows, int64_t first, int64_t head,
 
 void LengthProjection::AddBias(at::Tensor& sums) const {
   if (bias_.defined()) sums.add_(bias_);
+}
+
+BlockSlots::Projection LengthProjection::ByBlocks() const {
+  return {matrices_, bias_.defined() ? bias_.squeeze(2) : at::Tensor()};
 }
 
 double LengthProjection::Flops(int64_t length) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/block_slots.h"
 #include "models/linformer_pytorch_options.h"
 #include "models/parameters.h"
 
@@ -38,6 +39,7 @@ class LengthProjection {
   // Once the tensors are loaded; again does nothing.
   void Prepare();
 
+  bool is_convolution() const { return options_.method == ProjectionMethod::kConvolution; }
   int64_t matrices() const { return weights_.count(); }
   int64_t slots() const { return options_.slots(); }
   // Sequences may be cut into parts at its multiples.
@@ -51,11 +53,12 @@ class LengthProjection {
   // Sums [count, heads, slots, width] with all rows in them get the bias.
   void AddBias(at::Tensor& sums) const;
 
+  // The same by blocks. REQUIRES: no convolution.
+  BlockSlots::Projection ByBlocks() const;
+
   double Flops(int64_t length) const;
 
  private:
-  bool is_convolution() const { return options_.method == ProjectionMethod::kConvolution; }
-
   HeadOptions options_;
   HeadTensors weights_;
   HeadTensors biases_;

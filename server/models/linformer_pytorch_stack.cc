@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/aten.h"
+#include "attention/block_product.h"
 
 namespace linserve::linformer_pytorch {
 
@@ -81,16 +82,20 @@ std::vector<std::string> PostNormStack::Warnings() const {
   return warnings;
 }
 
+AttentionInput PostNormStack::InputOf(const Sublayer& sublayer, const at::Tensor& rows,
+                                      const StackContext& context) {
+  const bool cross = sublayer.cross;
+  return {rows,
+          context.layout,
+          cross ? context.embeddings : rows,
+          cross ? context.embeddings_layout : context.layout,
+          context.hidden_queries,
+          cross ? context.hidden_embeddings : context.hidden_rows};
+}
+
 void PostNormStack::Attend(const Sublayer& sublayer, at::Tensor& rows,
                            const StackContext& context) const {
-  const bool cross = sublayer.cross;
-  const AttentionInput input{rows,
-                             context.layout,
-                             cross ? context.embeddings : rows,
-                             cross ? context.embeddings_layout : context.layout,
-                             context.hidden_queries,
-                             cross ? context.hidden_embeddings : context.hidden_rows};
-  sublayer.attention->Forward(input, options_.scratch,
+  sublayer.attention->Forward(InputOf(sublayer, rows, context), options_.scratch,
                               [&](int64_t begin, const at::Tensor& result) {
                                 at::Tensor target = rows.narrow(0, begin, result.size(0));
                                 target.copy_(sublayer.norm(result.add_(target)));
@@ -110,14 +115,36 @@ void PostNormStack::FeedForwardRows(const Sublayer& sublayer, at::Tensor& rows) 
   rows = target;
 }
 
+bool PostNormStack::AttendByBlocks(const Sublayer& sublayer, const Sublayer* next,
+                                   at::Tensor& rows, const StackContext& context) {
+  const FeedForward* feed_forward = nullptr;
+  if (next != nullptr && next->feed_forward && !next->resample && next->feed_forward->packed()) {
+    feed_forward = &*next->feed_forward;
+  }
+  BlockStep then;
+  then.scratch_elements = feed_forward != nullptr ? feed_forward->ScratchElements() : 0;
+  then.apply = [&](int64_t row, int64_t count, float* scratch) {
+    const RowBlock block = BlockOf(rows, row);
+    sublayer.norm.Set(block, block, count);
+    if (feed_forward == nullptr) return;
+    feed_forward->Add(block, block, count, nullptr, scratch);
+    next->norm.Set(block, block, count);
+  };
+  sublayer.attention->AddByBlocks(rows, InputOf(sublayer, rows, context), then);
+  return feed_forward != nullptr;
+}
+
 bool PostNormStack::Run::Step() {
   const size_t end = std::min(layer_ + stack_.per_layer_, stack_.seq_.size());
-  for (; layer_ < end; ++layer_) {
-    const Sublayer& sublayer = stack_.seq_[layer_];
-    if (sublayer.attention) {
-      stack_.Attend(sublayer, rows_, context_);
-    } else {
+  while (layer_ < end) {
+    const Sublayer& sublayer = stack_.seq_[layer_++];
+    if (sublayer.feed_forward) {
       stack_.FeedForwardRows(sublayer, rows_);
+    } else if (sublayer.attention->WorksByBlocks()) {
+      const Sublayer* next = layer_ < end ? &stack_.seq_[layer_] : nullptr;
+      if (AttendByBlocks(sublayer, next, rows_, context_)) ++layer_;
+    } else {
+      stack_.Attend(sublayer, rows_, context_);
     }
   }
   return layer_ < stack_.seq_.size();

@@ -69,7 +69,13 @@ class PostNormStack {
 
   void AddAttention(const StackOptions& options, int64_t layer, bool cross);
   void AddFeedForward(const StackOptions& options, int64_t in, int64_t out);
+  static AttentionInput InputOf(const Sublayer& sublayer, const at::Tensor& rows,
+                                const StackContext& context);
   void Attend(const Sublayer& sublayer, at::Tensor& rows, const StackContext& context) const;
+  // With the next sublayer, if that is a feed-forward that can follow block by block; returns
+  // whether it did.
+  static bool AttendByBlocks(const Sublayer& sublayer, const Sublayer* next, at::Tensor& rows,
+                             const StackContext& context);
   void FeedForwardRows(const Sublayer& sublayer, at::Tensor& rows) const;
 
   StackOptions options_;
