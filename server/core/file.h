@@ -16,6 +16,10 @@ struct MappedFile {
   const std::byte* bytes = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
+
+  // Gives back the memory of what was read of it; what is read again comes from the system's cache
+  // of the file.
+  void ReleasePages() const;
 };
 
 // NOT_FOUND if `path` cannot be opened, INVALID_ARGUMENT if it is not a regular file.

@@ -147,7 +147,10 @@ absl::StatusOr<SafetensorsFile> ParseSafetensors(const std::byte* bytes, size_t 
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
   absl::StatusOr<MappedFile> file = MapFile(path);
   if (!file.ok()) return file.status();
-  return ParseSafetensors(file->bytes, file->size, file->owner, path);
+  absl::StatusOr<SafetensorsFile> parsed =
+      ParseSafetensors(file->bytes, file->size, file->owner, path);
+  if (parsed.ok()) parsed->mapping = *std::move(file);
+  return parsed;
 }
 
 }  // namespace linserve

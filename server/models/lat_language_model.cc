@@ -62,7 +62,7 @@ void LatLanguageModel::Declare(const Scope& scope) {
     stack_.Declare(transformer);
   }
   norm_.Declare(scope / "norm");
-  if (!options_.return_embeddings) out_.Declare(scope / "out");
+  if (!options_.return_embeddings) out_.DeclareUnpacked(scope / "out");
 }
 
 int64_t LatLanguageModel::output_width() const {

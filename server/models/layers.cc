@@ -24,9 +24,13 @@ at::Tensor AsRows(const at::Tensor& x, int64_t width) {
 
 }  // namespace
 
-void Linear::Declare(const Scope& scope) {
+void Linear::DeclareUnpacked(const Scope& scope) {
   scope.Declare("weight", weight, {outputs, inputs}, Init::kUniform);
   if (with_bias) scope.Declare("bias", bias, {outputs}, Init::kZeros);
+}
+
+void Linear::Declare(const Scope& scope) {
+  DeclareUnpacked(scope);
   scope.AfterLoading([this] {
     if (packed) return;  // declared twice: shared by two modules
     packed = PackedWeight(weight);

@@ -21,6 +21,8 @@ struct Linear {
       : inputs(in), outputs(out), with_bias(biased) {}
 
   void Declare(const Scope& scope);
+  // Its weight stays as it is in the file. For what is large and seldom asked for: logits.
+  void DeclareUnpacked(const Scope& scope);
   at::Tensor operator()(const at::Tensor& x) const;
   // target += y
   void AddTo(const at::Tensor& target, const at::Tensor& x) const;

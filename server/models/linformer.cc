@@ -149,7 +149,7 @@ class LanguageModelNetwork : public Network {
     (scope / "pos_emb")
         .Declare("weight", pos_emb_, {options_.attention.seq_len, dim}, Init::kNormal);
     stack_.Declare(scope / "linformer");
-    to_logits_.Declare(scope / "to_logits");
+    to_logits_.DeclareUnpacked(scope / "to_logits");
   }
 
   Signature signature() const override {

@@ -113,6 +113,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   LoadParameters(built.parameters, checkpoint, ToScalarType(info.dtype));
   built.parameters.Prepare();
   built.network->Prepare();
+  file->mapping.ReleasePages();  // most of it was copied into the form that is computed with
   return MakeTorchModel(std::move(built.network), std::move(info));
 }
 

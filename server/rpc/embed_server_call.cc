@@ -20,12 +20,15 @@ EmbedServerCall* EmbedServerCall::Start(ServiceContext& service,
 EmbedServerCall::EmbedServerCall(RpcMetrics& metrics)
     : metrics_(metrics),
       outbox_({[this](const v1::EmbedResponse* message) { StartWrite(message); },
-               [this](const grpc::Status& status) { Finish(status); }},
+               [this](const grpc::Status& status) { Finish(status); },
+               [this](const v1::EmbedResponse* message) {
+                 StartWriteAndFinish(message, {}, grpc::Status::OK);
+               }},
               metrics) {}
 
 void EmbedServerCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
                             v1::EmbedRequest request) {
-  const CallSide side{shared_from_this(), &outbox_, &metrics_, [] {},
+  const CallSide side{shared_from_this(), &outbox_, &metrics_, [this] { outbox_.ExpectLast(); },
                       [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
       side, RequestIdOf(*context, request.request_id()), DeadlineOf(*context));
@@ -43,6 +46,7 @@ void EmbedServerCall::OnCancel() { outbox_.Cancel(); }
 void EmbedServerCall::OnDone() {
   // The last reference may be this one, or that of a result that was on its way.
   const std::shared_ptr<EmbedServerCall> self = std::move(self_);
+  outbox_.Closed();
 }
 
 }  // namespace linserve

@@ -11,8 +11,14 @@ void Outbox::Push(ResultChunker answer) {
     MutexLock lock(mutex_);
     if (cancelled_ || finished_) return;
     answers_.push_back(std::move(answer));
+    last_pushed_ = last_expected_;
   }
   Pump();
+}
+
+void Outbox::ExpectLast() {
+  MutexLock lock(mutex_);
+  last_expected_ = true;
 }
 
 void Outbox::FinishWhenEmpty(const grpc::Status& status) {
@@ -54,6 +60,12 @@ void Outbox::Written(bool ok) {
   }
 }
 
+void Outbox::Closed() {
+  if (!current_) return;
+  metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
+  const std::optional<ResultChunker> done = std::exchange(current_, std::nullopt);
+}
+
 void Outbox::Pump() {
   std::optional<grpc::Status> finish;
   std::optional<ResultChunker> unfinished;  // destroyed without the lock, too
@@ -78,10 +90,25 @@ void Outbox::Pump() {
     hooks_.finish(*finish);
     return;
   }
+  WriteNext();
+}
+
+void Outbox::WriteNext() {
   current_->Next(message_);
   metrics_.Message(Direction::kSent, message_.ByteSizeLong());
   write_start_ = std::chrono::steady_clock::now();
-  hooks_.write(&message_);
+  bool ends = false;
+  {
+    MutexLock lock(mutex_);
+    ends = last_pushed_ && answers_.empty() && !cancelled_ && message_.last() &&
+           hooks_.write_and_finish;
+    finished_ = ends;
+  }
+  if (ends) {
+    hooks_.write_and_finish(&message_);
+  } else {
+    hooks_.write(&message_);
+  }
 }
 
 }  // namespace linserve

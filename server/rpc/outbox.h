@@ -22,6 +22,9 @@ class Outbox {
   struct Hooks {
     std::function<void(const v1::EmbedResponse*)> write;  // starts one; Written() is its end
     std::function<void(const grpc::Status&)> finish;
+    // Writes one and ends the stream well, in one go: that saves the caller waiting for the end.
+    // Closed() is its end. Empty: the call cannot.
+    std::function<void(const v1::EmbedResponse*)> write_and_finish{};
   };
 
   // `metrics` must outlive the outbox.
@@ -29,6 +32,9 @@ class Outbox {
 
   // Queues an answer; dropped if the call is cancelled or finished.
   void Push(ResultChunker answer);
+
+  // The next answer is the call's last one.
+  void ExpectLast();
 
   // Ends the stream once all that was pushed is written. The first status counts.
   void FinishWhenEmpty(const grpc::Status& status);
@@ -40,8 +46,12 @@ class Outbox {
   // The write in flight ended; `ok` is false if the stream is broken.
   void Written(bool ok);
 
+  // The call is over: gives up what the last write held.
+  void Closed();
+
  private:
   void Pump();
+  void WriteNext();
 
   const Hooks hooks_;
   RpcMetrics& metrics_;
@@ -52,6 +62,8 @@ class Outbox {
   bool cancelled_ LINSERVE_GUARDED_BY(mutex_) = false;
   bool writing_ LINSERVE_GUARDED_BY(mutex_) = false;
   bool finished_ LINSERVE_GUARDED_BY(mutex_) = false;
+  bool last_expected_ LINSERVE_GUARDED_BY(mutex_) = false;
+  bool last_pushed_ LINSERVE_GUARDED_BY(mutex_) = false;
 
   // Whoever set `writing_` owns these until Written() has cleared it.
   std::optional<ResultChunker> current_;

@@ -46,6 +46,34 @@ TEST_F(OutboxTest, HasOneWriteInFlight) {
   EXPECT_TRUE(finished_.empty());
 }
 
+TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
+  std::vector<std::string> ended;
+  Outbox outbox({[this](const v1::EmbedResponse* message) {
+                   written_.push_back(message->request_id());
+                 },
+                 [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
+                 [&](const v1::EmbedResponse* message) {
+                   ended.push_back(message->request_id() + "@" +
+                                   std::to_string(message->row_offset()));
+                 }},
+                metrics_.ForRpc("Embed"));
+  bool held = true;
+  outbox.Push(Answer("a", 1));
+  outbox.ExpectLast();
+  outbox.Push(Answer("b", 2, std::shared_ptr<void>(nullptr, [&](void*) { held = false; })));
+  outbox.Written(true);
+  EXPECT_THAT(written_, ElementsAre("a", "b"));
+  EXPECT_TRUE(ended.empty());
+  outbox.Written(true);
+  EXPECT_THAT(ended, ElementsAre("b@1"));
+  outbox.FinishWhenEmpty(grpc::Status::OK);
+  outbox.Cancel();
+  EXPECT_TRUE(finished_.empty());
+  EXPECT_TRUE(held);
+  outbox.Closed();
+  EXPECT_FALSE(held);
+}
+
 TEST_F(OutboxTest, FinishesOnceWhenAllIsWritten) {
   outbox_.Push(Answer("a", 1));
   outbox_.FinishWhenEmpty({grpc::StatusCode::UNAVAILABLE, ""});
