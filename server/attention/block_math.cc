@@ -1,5 +1,7 @@
 #include "attention/block_math.h"
 
+#include <ATen/Version.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -23,10 +25,13 @@ template <typename Function>
   f();
 }
 
+// As LibTorch chooses, so that ATEN_CPU_CAPABILITY=default|avx2|avx512 chooses here, too.
+bool IsCapable(const char* of, bool has) { return has && at::get_cpu_capability() == of; }
+
 template <typename Function>
 void Vectorized(const Function& function) {
-  static const bool avx512 = __builtin_cpu_supports("x86-64-v4") != 0;
-  static const bool avx2 = __builtin_cpu_supports("x86-64-v3") != 0;
+  static const bool avx512 = IsCapable("AVX512", __builtin_cpu_supports("x86-64-v4") != 0);
+  static const bool avx2 = IsCapable("AVX2", __builtin_cpu_supports("x86-64-v3") != 0);
   if (avx512) {
     WithAvx512(function);
   } else if (avx2) {
