@@ -1,11 +1,14 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "commands.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
+#include "verify.h"
 
 namespace linserve {
 namespace {
@@ -14,6 +17,7 @@ struct Arguments {
   std::string model;
   bool all = false;
   bool json = false;
+  bool verify = false;
 };
 
 std::string KindOf(const InputSpec& input) {
@@ -116,6 +120,14 @@ nlohmann::json ToJson(const Signature& signature) {
           {"request_is_unit", signature.request_is_unit}};
 }
 
+nlohmann::json ToJson(const Comparison& comparison) {
+  return {{"largest", comparison.largest},
+          {"mean", comparison.mean},
+          {"mean_cosine", comparison.mean_cosine},
+          {"smallest_cosine", comparison.smallest_cosine},
+          {"rows", comparison.rows}};
+}
+
 nlohmann::json ToJson(const ModelReport& report) {
   nlohmann::json tensors = nlohmann::json::object();
   for (const ModelReport::Row& row : report.parameters) tensors[row.name] = row.shape;
@@ -133,16 +145,29 @@ nlohmann::json ToJson(const ModelReport& report) {
   return document;
 }
 
+// Sequences as long as people usually have them, if the model takes them.
+int64_t VerifiedLength(const ModelReport& report) { return std::min<int64_t>(report.length, 512); }
+
 int Inspect(const Arguments& arguments) {
   // What the server would refuse at its start is said here, too.
   const auto serving = ServingOptionsFor(arguments.model, ServingOptions());
   if (!serving.ok()) return Fail(std::string(serving.status().message()));
   auto report = InspectModel(arguments.model);
   if (!report.ok()) return Fail(std::string(report.status().message()));
+  std::optional<Comparison> bf16;
+  if (arguments.verify && report->difference.empty()) {
+    const auto compared =
+        CompareWithF32(arguments.model, *serving, "bf16", VerifiedLength(*report));
+    if (!compared.ok()) return Fail(std::string(compared.status().message()));
+    bf16 = *compared;
+  }
   if (arguments.json) {
-    std::printf("%s\n", ToJson(*report).dump(2).c_str());
+    nlohmann::json document = ToJson(*report);
+    if (bf16) document["bf16_error"] = ToJson(*bf16);
+    std::printf("%s\n", document.dump(2).c_str());
   } else {
     PrintText(*report, arguments.all);
+    if (bf16) std::printf("bf16 to f32    %s\n", ToString(*bf16).c_str());
   }
   return report->difference.empty() ? 0 : 1;
 }
@@ -156,6 +181,9 @@ void AddInspectCommand(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("--model", arguments->model, "A model directory")->required();
   command->add_flag("--tensors", arguments->all,
                     "List every tensor that the configuration asks for");
+  command->add_flag("--verify", arguments->verify,
+                    "Compute random sequences in f32 and in bf16, and show how far they differ: "
+                    "the first output, before pooling");
   command->add_flag("--json", arguments->json, "As JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Inspect(*arguments); }; });
 }

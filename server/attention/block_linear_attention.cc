@@ -9,8 +9,8 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kChunk = 64;        // rows that attend to each other by a masked product
-constexpr float kFloor = 1e-3F;       // of the causal denominator
+constexpr int64_t kChunk = 64;          // rows that attend to each other by a masked product
+constexpr float kFloor = 1e-3F;         // of the causal denominator
 constexpr float kLargestExponent = 40;  // beyond it, exp(k) may need F64
 
 // A stride of at least so many elements that is an odd number of cache lines.
@@ -95,8 +95,8 @@ BlockCausalAttention::BlockCausalAttention(int64_t heads, int64_t dim_head)
     : heads_(heads), dim_head_(dim_head) {}
 
 bool BlockCausalAttention::FitsF32(const RowBlock& keys, int64_t count) const {
-  if (state_.context.defined() && (state_.context.scalar_type() != at::kFloat ||
-                                   state_.shift.max().item<float>() > 0)) {
+  if (state_.context.defined() &&
+      (state_.context.scalar_type() != at::kFloat || state_.shift.max().item<float>() > 0)) {
     return false;
   }
   const at::Tensor all = AsTensor(keys, count, heads_, dim_head_);
@@ -113,7 +113,8 @@ void BlockCausalAttention::Attend(const RowBlock& queries, const RowBlock& keys,
   }
   at::parallel_for(0, heads_, 1, [&](int64_t first, int64_t last) {
     const c10::InferenceMode no_autograd;
-    const at::Tensor scratch = at::empty({(kChunk + dim_head_) * OddLines(kChunk) + kChunk * (dim_head_ + 1)}, at::kFloat);
+    const at::Tensor scratch =
+        at::empty({(kChunk + dim_head_) * OddLines(kChunk) + kChunk * (dim_head_ + 1)}, at::kFloat);
     for (int64_t head = first; head < last; ++head) {
       const int64_t column = head * dim_head_;
       for (int64_t row = 0; row < count; row += kChunk) {

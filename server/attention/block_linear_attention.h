@@ -29,8 +29,8 @@ class BlockLinearAttention {
  private:
   int64_t heads_;
   int64_t dim_head_;
-  at::Tensor context_;           // Σ_s κ_s v_sᵀ [heads, dim_head, dim_head]
-  at::Tensor most_, sums_;       // of the keys and of κ [heads, dim_head]
+  at::Tensor context_;            // Σ_s κ_s v_sᵀ [heads, dim_head, dim_head]
+  at::Tensor most_, sums_;        // of the keys and of κ [heads, dim_head]
   at::Tensor factors_, weights_;  // scratch of Add()
 };
 

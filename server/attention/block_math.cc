@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <string>
 
 namespace linserve {
 namespace {
@@ -16,22 +17,21 @@ namespace {
 // The function's loops are compiled for each kind of vectors, once it is inlined here.
 #if defined(__x86_64__)
 template <typename Function>
-[[gnu::target("arch=x86-64-v4,prefer-vector-width=512")]] void WithAvx512(const Function& f) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] void WithAvx512(const Function& f) {
   f();
 }
 
 template <typename Function>
-[[gnu::target("arch=x86-64-v3")]] void WithAvx2(const Function& f) {
+[[gnu::target("avx2,fma")]] void WithAvx2(const Function& f) {
   f();
 }
-
-// As LibTorch chooses, so that ATEN_CPU_CAPABILITY=default|avx2|avx512 chooses here, too.
-bool IsCapable(const char* of, bool has) { return has && at::get_cpu_capability() == of; }
 
 template <typename Function>
 void Vectorized(const Function& function) {
-  static const bool avx512 = IsCapable("AVX512", __builtin_cpu_supports("x86-64-v4") != 0);
-  static const bool avx2 = IsCapable("AVX2", __builtin_cpu_supports("x86-64-v3") != 0);
+  // As LibTorch chooses, so that ATEN_CPU_CAPABILITY=default|avx2|avx512 chooses here, too.
+  static const std::string capability = at::get_cpu_capability();
+  static const bool avx512 = capability == "AVX512";
+  static const bool avx2 = capability == "AVX2";
   if (avx512) {
     WithAvx512(function);
   } else if (avx2) {
@@ -107,6 +107,12 @@ LINSERVE_INLINE void TransposeTile(const RowBlock& in, const RowBlock& out) {
   }
 }
 
+template <typename Body>
+LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) body(j);
+}
+
 // Calls `function` for the elements of each row, biased or not.
 template <typename Function>
 LINSERVE_INLINE void ForBiased(const RowBlock& rows, int64_t count, int64_t width,
@@ -114,11 +120,12 @@ LINSERVE_INLINE void ForBiased(const RowBlock& rows, int64_t count, int64_t widt
   for (int64_t i = 0; i < count; ++i) {
     float* row = rows.Rows(i).data;
     if (bias != nullptr) {
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) row[j] = function(row[j] + bias[j]);
+      ForColumns(
+          width, [&](int64_t j)
+                     __attribute__((always_inline)) { row[j] = function(row[j] + bias[j]); });
     } else {
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) row[j] = function(row[j]);
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) { row[j] = function(row[j]); });
     }
   }
 }
@@ -179,25 +186,23 @@ LINSERVE_INLINE float SoftmaxRow(float* row, int64_t width, float scale) {
 
 void AddBias(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
   Vectorized([&]() __attribute__((always_inline)) {
-    ForBiased(rows, count, width, bias, [](float x) __attribute__((always_inline)) {
-      return x;
-    });
+    ForBiased(
+        rows, count, width, bias, [](float x) __attribute__((always_inline)) { return x; });
   });
 }
 
 void BiasGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
   Vectorized([&]() __attribute__((always_inline)) {
-    ForBiased(rows, count, width, bias, [](float x) __attribute__((always_inline)) {
-      return Gelu(x);
-    });
+    ForBiased(
+        rows, count, width, bias, [](float x) __attribute__((always_inline)) { return Gelu(x); });
   });
 }
 
 void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
   Vectorized([&]() __attribute__((always_inline)) {
-    ForBiased(rows, count, width, bias, [](float x) __attribute__((always_inline)) {
-      return x > 0 ? x : 0.0F;
-    });
+    ForBiased(
+        rows, count, width, bias,
+        [](float x) __attribute__((always_inline)) { return x > 0 ? x : 0.0F; });
   });
 }
 
@@ -241,9 +246,8 @@ void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* 
 
 void ExpRows(const RowBlock& rows, int64_t count, int64_t width) {
   Vectorized([&]() __attribute__((always_inline)) {
-    ForBiased(rows, count, width, nullptr, [](float x) __attribute__((always_inline)) {
-      return Exp(x);
-    });
+    ForBiased(
+        rows, count, width, nullptr, [](float x) __attribute__((always_inline)) { return Exp(x); });
   });
 }
 

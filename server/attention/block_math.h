@@ -7,6 +7,8 @@ namespace linserve {
 // Rows of F32 in the CPU's memory, `stride` elements apart. Few enough at once to stay in the
 // core's own cache from one step to the next: a block.
 struct RowBlock {
+  RowBlock(float* first, int64_t between) : data(first), stride(between) {}
+
   float* data;
   int64_t stride;
 
@@ -45,13 +47,14 @@ void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* 
 // rows = exp(rows). REQUIRES: rows <= 87.
 void ExpRows(const RowBlock& rows, int64_t count, int64_t width);
 
-// out [width, count] = the transpose of rows [count, width]. It is fast where the stride of `out` is
-// an odd multiple of a cache line, 16 elements: then its rows do not meet in the same places of it.
+// out [width, count] = the transpose of rows [count, width]. It is fast where the stride of `out`
+// is an odd multiple of a cache line, 16 elements: then its rows do not meet in the same places of
+// it.
 void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out);
 
 // A running softmax over rows, for each column: `most` [width] becomes the largest so far, factors
-// [width] what earlier weights must be multiplied by for it, rows their weights exp(row - most), and
-// sums [width] those of all weights.
+// [width] what earlier weights must be multiplied by for it, rows their weights exp(row - most),
+// and sums [width] those of all weights.
 void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* most, float* factors,
                    float* sums);
 

@@ -82,9 +82,8 @@ RowBlock BlockOf(const at::Tensor& rows, int64_t row) {
   return {const_cast<float*>(rows.const_data_ptr<float>()) + row * rows.stride(0), rows.stride(0)};
 }
 
-void ForBlocks(
-    int64_t rows, int64_t scratch_elements,
-    const std::function<void(int64_t begin, int64_t count, float* scratch)>& function) {
+void ForBlocks(int64_t rows, int64_t scratch_elements,
+               const std::function<void(int64_t begin, int64_t count, float* scratch)>& function) {
   if (rows == 0) return;
   const int64_t blocks = Blocks(rows, Threads());
   at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {

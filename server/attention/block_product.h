@@ -29,17 +29,15 @@ constexpr int64_t kBlockRows = 128;
 // Calls function(begin, count, scratch) for blocks of `rows` rows, side by side on the replica's
 // threads; one after the other where the caller is one of several parts already. Each thread has
 // `scratch_elements` of scratch, uninitialised.
-void ForBlocks(
-    int64_t rows, int64_t scratch_elements,
-    const std::function<void(int64_t begin, int64_t count, float* scratch)>& function);
+void ForBlocks(int64_t rows, int64_t scratch_elements,
+               const std::function<void(int64_t begin, int64_t count, float* scratch)>& function);
 
 // Rows that are computed piece by piece, since they never need to exist as a whole. A thread alone
 // takes one block at a time and finds it in its cache again; several meet after each piece.
 class RowPieces {
  public:
   // Writes `count` rows from `row` on to `out`.
-  using Fill =
-      std::function<void(int64_t row, int64_t count, const RowBlock& out, float* scratch)>;
+  using Fill = std::function<void(int64_t row, int64_t count, const RowBlock& out, float* scratch)>;
   // Reads the `count` rows of a piece, the first one of which is `row`.
   using Use = std::function<void(int64_t row, int64_t count, const RowBlock& rows)>;
 

@@ -17,7 +17,7 @@ namespace linserve {
 struct SafetensorsFile {
   TensorMap tensors;  // views into one mapping of the file, which lives as long as any of them
   std::map<std::string, std::string> metadata;  // "__metadata__"
-  MappedFile mapping;  // of a file that was read by its path
+  MappedFile mapping;                           // of a file that was read by its path
 };
 
 // Maps `path` read-only and checks everything about it before the first tensor is touched:

@@ -79,8 +79,7 @@ void LatAttention::AddGlobal(const BlockSequence& sequence, BlockLinearAttention
         attention.Add(rows, rows.Columns(inner()), count);
       });
   attention.Finish();
-  const int64_t scratch_elements =
-      block + 2 * kBlockRows * inner() + attention.ScratchElements();
+  const int64_t scratch_elements = block + 2 * kBlockRows * inner() + attention.ScratchElements();
   ForBlocks(sequence.length, std::max(scratch_elements, sequence.then.scratch_elements),
             [&](int64_t begin, int64_t count, float* scratch) {
               const int64_t row = sequence.start + begin;

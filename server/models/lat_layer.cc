@@ -101,8 +101,7 @@ void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequen
                             at::Tensor& target, const BlockStep& then) const {
   at::Tensor shifted;
   if (shifted_) shifted = ShiftTokens(attention_norm_(source), sequences.own.layout, causal_);
-  const NormedRows x =
-      shifted_ ? NormedRows{shifted} : NormedRows{source, &attention_norm_};
+  const NormedRows x = shifted_ ? NormedRows{shifted} : NormedRows{source, &attention_norm_};
   const bool context = kind_ == Kind::kContext;
   const NormedRows keys = context ? NormedRows{sequences.context} : x;
   const MaskedLayout& layout = context ? sequences.context_layout : sequences.own;

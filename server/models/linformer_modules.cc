@@ -79,9 +79,9 @@ void LinformerSelfAttention::AddByBlocks(const at::Tensor& target, const NormedR
                                          const BlockStep& then) const {
   const int64_t inner = options_.heads * options_.dim_head;
   const int64_t block = kBlockRows * options_.dim;  // elements
-  BlockSlots slots({options_.k, options_.heads, KeyWidth(options_) / options_.dim_head,
-                    options_.dim_head},
-                   options_.share_kv);
+  BlockSlots slots(
+      {options_.k, options_.heads, KeyWidth(options_) / options_.dim_head, options_.dim_head},
+      options_.share_kv);
   const int64_t own_scratch = block + 2 * kBlockRows * inner + slots.ScratchElements();
   for (size_t i = 0; i < layout.starts.size(); ++i) {
     Project(source, source_layout.starts[i], source_layout.lengths[i], slots);
@@ -103,7 +103,8 @@ void LinformerSelfAttention::Project(const NormedRows& source, int64_t start, in
   const bool shared = options_.share_kv;
   const int64_t width = KeyWidth(options_);
   const BlockSlots::Projection e{proj_k_.t().unsqueeze(0), {}};
-  const BlockSlots::Projection f = shared ? e : BlockSlots::Projection{proj_v_.t().unsqueeze(0), {}};
+  const BlockSlots::Projection f =
+      shared ? e : BlockSlots::Projection{proj_v_.t().unsqueeze(0), {}};
   // E·(x·Wᵀ) or (E·x)·Wᵀ, for which W meets slots and not rows.
   if (options_.k * options_.dim * width + length * options_.k * options_.dim <
       length * width * (options_.dim + options_.k)) {

@@ -43,23 +43,21 @@ void MultiHeadAttention::ProjectSource(const AttentionInput& input, size_t seque
     };
     return slots.ProjectSource(length, options_.width, e, f, copy, to_keys, to_values);
   }
-  slots.ProjectKeys(length, e, f, 0,
-                    [&](int64_t row, int64_t count, const RowBlock& out, float*) {
-                      const RowBlock rows = BlockOf(input.source, start + row);
-                      packed_k_.Multiply(rows, count, out, /*add=*/false);
-                      packed_v_.Multiply(rows, count, out.Columns(inner), /*add=*/false);
-                      Hide(input.hidden_source, start + row, count, 2 * inner, out);
-                    });
+  slots.ProjectKeys(length, e, f, 0, [&](int64_t row, int64_t count, const RowBlock& out, float*) {
+    const RowBlock rows = BlockOf(input.source, start + row);
+    packed_k_.Multiply(rows, count, out, /*add=*/false);
+    packed_v_.Multiply(rows, count, out.Columns(inner), /*add=*/false);
+    Hide(input.hidden_source, start + row, count, 2 * inner, out);
+  });
 }
 
 void MultiHeadAttention::AddByBlocks(const at::Tensor& target, const AttentionInput& input,
                                      const BlockStep& then) const {
   const int64_t inner = options_.inner();
-  BlockSlots slots({e_->slots(), options_.heads, options_.heads, options_.dim_head,
-                    options_.causal},
-                   /*shared=*/false);
-  const int64_t own_scratch =
-      kBlockRows * (2 * inner + w_o_.outputs) + slots.ScratchElements();
+  BlockSlots slots(
+      {e_->slots(), options_.heads, options_.heads, options_.dim_head, options_.causal},
+      /*shared=*/false);
+  const int64_t own_scratch = kBlockRows * (2 * inner + w_o_.outputs) + slots.ScratchElements();
   const AxisLayout& layout = input.query_layout;
   for (size_t i = 0; i < layout.starts.size(); ++i) {
     ProjectSource(input, i, slots);

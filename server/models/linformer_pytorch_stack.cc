@@ -115,8 +115,8 @@ void PostNormStack::FeedForwardRows(const Sublayer& sublayer, at::Tensor& rows) 
   rows = target;
 }
 
-bool PostNormStack::AttendByBlocks(const Sublayer& sublayer, const Sublayer* next,
-                                   at::Tensor& rows, const StackContext& context) {
+bool PostNormStack::AttendByBlocks(const Sublayer& sublayer, const Sublayer* next, at::Tensor& rows,
+                                   const StackContext& context) {
   const FeedForward* feed_forward = nullptr;
   if (next != nullptr && next->feed_forward && !next->resample && next->feed_forward->packed()) {
     feed_forward = &*next->feed_forward;

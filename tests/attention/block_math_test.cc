@@ -46,8 +46,8 @@ TEST_P(BlockMath, IsReluAndGatesByTheSecondHalf) {
   const at::Tensor rows = at::randn({5, 2 * width()});
   const at::Tensor bias = at::randn({2 * width()});
   const at::Tensor biased = rows + bias;
-  const at::Tensor expected = at::relu(biased.narrow(1, 0, width())) *
-                              biased.narrow(1, width(), width());
+  const at::Tensor expected =
+      at::relu(biased.narrow(1, 0, width())) * biased.narrow(1, width(), width());
   BiasRelu(BlockOf(rows), 5, width(), bias.const_data_ptr<float>());
   Gate(BlockOf(rows), 5, width(), bias.const_data_ptr<float>());
   EXPECT_LT(LargestDifference(rows.narrow(1, 0, width()), expected), 1e-6);
@@ -127,7 +127,8 @@ INSTANTIATE_TEST_SUITE_P(Widths, BlockMath, ::testing::Values(1, 3, 15, 16, 17, 
                          ::testing::PrintToStringParamName());
 
 TEST(BlockMathLimits, AGeluFarOutIsItsArgumentOrNothing) {
-  const at::Tensor row = at::tensor({-1e30, -1000., -6.5, 6.5, 1000., 1e30}, at::kFloat).view({1, 6});
+  const at::Tensor row =
+      at::tensor({-1e30, -1000., -6.5, 6.5, 1000., 1e30}, at::kFloat).view({1, 6});
   const at::Tensor expected = at::clamp_min(row, 0);
   BiasGelu(BlockOf(row), 1, 6, nullptr);
   EXPECT_LT(LargestDifference(row, expected), 1e-9);

@@ -170,6 +170,17 @@ TEST_F(RunTest, InspectTellsInputsAndLimitsInJson) {
   EXPECT_EQ(report.at("limits").at(0).at("axis"), "n");
 }
 
+TEST_F(RunTest, InspectVerifiesHowFarBf16Is) {
+  const std::string model = GoldensDirectory() + "/" + kLanguageModel;
+  const Outcome outcome = RunLinserve({"inspect", "--json", "--verify", "--model", model});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto error = nlohmann::json::parse(outcome.out).at("bf16_error");
+  EXPECT_GT(error.at("largest"), 0);
+  EXPECT_GT(error.at("smallest_cosine"), 0.99);
+  const Outcome text = RunLinserve({"inspect", "--verify", "--model", model});
+  EXPECT_THAT(text.out, HasSubstr("bf16 to f32    largest difference"));
+}
+
 TEST_F(RunTest, InitDoesNotOverwriteAModel) {
   const std::string model = directory_.File("model");
   InitModel(model);

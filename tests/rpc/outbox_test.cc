@@ -48,15 +48,13 @@ TEST_F(OutboxTest, HasOneWriteInFlight) {
 
 TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
   std::vector<std::string> ended;
-  Outbox outbox({[this](const v1::EmbedResponse* message) {
-                   written_.push_back(message->request_id());
-                 },
-                 [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
-                 [&](const v1::EmbedResponse* message) {
-                   ended.push_back(message->request_id() + "@" +
-                                   std::to_string(message->row_offset()));
-                 }},
-                metrics_.ForRpc("Embed"));
+  Outbox outbox(
+      {[this](const v1::EmbedResponse* message) { written_.push_back(message->request_id()); },
+       [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
+       [&](const v1::EmbedResponse* message) {
+         ended.push_back(message->request_id() + "@" + std::to_string(message->row_offset()));
+       }},
+      metrics_.ForRpc("Embed"));
   bool held = true;
   outbox.Push(Answer("a", 1));
   outbox.ExpectLast();
