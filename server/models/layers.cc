@@ -117,7 +117,7 @@ at::Tensor FeedForward::operator()(const at::Tensor& x) const {
   if (packed()) {
     std::vector<int64_t> shape = x.sizes().vec();
     shape.back() = w2.outputs;
-    const at::Tensor y = at::zeros(shape, x.options());
+    at::Tensor y = at::zeros(shape, x.options());
     AddTo(y.view({-1, w2.outputs}), AsRows(x, w1.inputs), nullptr);
     return y;
   }
