@@ -3,11 +3,32 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "attention/aten.h"
 #include "attention/block_product.h"
 
 namespace linserve {
+LengthWeights::LengthWeights(const at::Tensor& matrices, at::Tensor bias)
+    : matrices_(matrices.size(0)),
+      slots_(matrices.size(1)),
+      length_(matrices.size(2)),
+      tiles_(at::empty({matrices.numel()}, at::kFloat)),
+      bias_(std::move(bias)) {
+  for (int64_t matrix = 0; matrix < matrices_; ++matrix) {
+    for (int64_t row = 0; row < length_; row += kBlockRows) {
+      const int64_t count = std::min(kBlockRows, length_ - row);
+      at::from_blob(Tile(matrix, row).data, {slots_, count})
+          .copy_(matrices.select(0, matrix).narrow(1, row, count));
+    }
+  }
+}
+
+RowBlock LengthWeights::Tile(int64_t matrix, int64_t row) const {
+  return {tiles_.mutable_data_ptr<float>() + (matrix * length_ + row) * slots_,
+          std::min(kBlockRows, length_ - row)};
+}
+
 BlockSlots::BlockSlots(const Sizes& sizes, bool shared)
     : sizes_(sizes),
       shared_(shared),
@@ -15,7 +36,7 @@ BlockSlots::BlockSlots(const Sizes& sizes, bool shared)
       values_(shared ? keys_ : at::empty_like(keys_)),
       transposed_keys_(at::empty({sizes.kv_width(), sizes.slots}, at::kFloat)) {}
 
-void BlockSlots::ProjectKeys(int64_t rows, const Projection& e, const Projection& f,
+void BlockSlots::ProjectKeys(int64_t rows, const LengthWeights& e, const LengthWeights& f,
                              int64_t scratch, const Fill& fill) {
   const int64_t width = sizes_.kv_width();
   std::vector<Sum> sums;
@@ -25,26 +46,22 @@ void BlockSlots::ProjectKeys(int64_t rows, const Projection& e, const Projection
   Finish(e, f);
 }
 
-void BlockSlots::AddSums(const Projection& projection, int64_t column, const at::Tensor& slots,
+void BlockSlots::AddSums(const LengthWeights& projection, int64_t column, const at::Tensor& slots,
                          std::vector<Sum>& sums) const {
-  if (projection.serves_all_heads()) {
-    return sums.push_back({projection.matrices.select(0, 0), column, slots});
-  }
+  if (projection.matrices() == 1) return sums.push_back({projection, 0, column, slots});
   for (int64_t head = 0; head < sizes_.kv_heads; ++head) {
     const int64_t first = head * sizes_.dim_head;
-    sums.push_back({projection.matrices.select(0, head), column + first,
-                    slots.narrow(1, first, sizes_.dim_head)});
+    sums.push_back({projection, head, column + first, slots.narrow(1, first, sizes_.dim_head)});
   }
 }
 
-void BlockSlots::ProjectSource(int64_t rows, int64_t width, const Projection& e,
-                               const Projection& f, const Fill& fill, const Map& to_keys,
+void BlockSlots::ProjectSource(int64_t rows, int64_t width, const LengthWeights& e,
+                               const LengthWeights& f, const Fill& fill, const Map& to_keys,
                                const Map& to_values) {
   const auto empty = [&] { return at::empty({sizes_.slots, width}, at::kFloat); };
-  std::vector<Sum> sums = {{e.matrices.select(0, 0), 0, empty()}};
-  if (!shared_ && !f.matrices.is_same(e.matrices)) {
-    sums.push_back({f.matrices.select(0, 0), 0, empty()});
-  }
+  std::vector<Sum> sums;
+  sums.push_back({e, 0, 0, empty()});
+  if (!shared_ && !f.is_same(e)) sums.push_back({f, 0, 0, empty()});
   Add(rows, width, 0, fill, sums);
   ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
     to_keys(BlockOf(sums.front().sums, begin), count, BlockOf(keys_, begin));
@@ -53,11 +70,11 @@ void BlockSlots::ProjectSource(int64_t rows, int64_t width, const Projection& e,
   Finish(e, f);
 }
 
-void BlockSlots::Finish(const Projection& e, const Projection& f) {
-  const auto add_bias = [&](const Projection& projection, const at::Tensor& slots) {
-    if (!projection.bias.defined()) return;
+void BlockSlots::Finish(const LengthWeights& e, const LengthWeights& f) {
+  const auto add_bias = [&](const LengthWeights& projection, const at::Tensor& slots) {
+    if (!projection.bias().defined()) return;
     slots.view({sizes_.slots, sizes_.kv_heads, sizes_.dim_head})
-        .add_(projection.bias.t().unsqueeze(-1));
+        .add_(projection.bias().t().unsqueeze(-1));
   };
   add_bias(e, keys_);
   if (!shared_) add_bias(f, values_);
@@ -68,15 +85,20 @@ void BlockSlots::Add(int64_t rows, int64_t width, int64_t scratch, const Fill& f
                      const std::vector<Sum>& sums) {
   pieces_.ForEach(rows, width, scratch, fill,
                   [&](int64_t first, int64_t some, const RowBlock& source) {
-                    for (const Sum& sum : sums) {
-                      ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
-                        BlockProduct(count, sum.sums.size(1), some,
-                                     BlockOf(sum.projection, begin).Columns(first),
-                                     source.Columns(sum.column), BlockOf(sum.sums, begin),
-                                     /*add=*/first > 0);
-                      });
-                    }
+                    for (const Sum& sum : sums) AddPiece(sum, first, some, source);
                   });
+}
+
+void BlockSlots::AddPiece(const Sum& sum, int64_t first, int64_t rows,
+                          const RowBlock& source) const {
+  const RowBlock columns = source.Columns(sum.column);
+  ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
+    for (int64_t row = 0; row < rows; row += kBlockRows) {
+      BlockProduct(count, sum.sums.size(1), std::min(kBlockRows, rows - row),
+                   sum.projection.Tile(sum.matrix, first + row).Rows(begin), columns.Rows(row),
+                   BlockOf(sum.sums, begin), /*add=*/first + row > 0);
+    }
+  });
 }
 
 int64_t BlockSlots::ScratchElements() const { return kBlockRows * (sizes_.slots + 1); }

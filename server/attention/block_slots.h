@@ -10,6 +10,31 @@
 
 namespace linserve {
 
+// E or F: how the rows of a sequence become slots, along its length. Laid out in tiles of columns
+// that lie in one piece, since whole rows of it may be pages apart.
+class LengthWeights {
+ public:
+  LengthWeights() = default;
+  // matrices [heads, slots, length], one for each head or one for all of them; bias [heads, slots]
+  // or undefined. F32 on the CPU.
+  LengthWeights(const at::Tensor& matrices, at::Tensor bias);
+
+  bool defined() const { return tiles_.defined(); }
+  bool is_same(const LengthWeights& other) const { return tiles_.is_same(other.tiles_); }
+  int64_t matrices() const { return matrices_; }
+  const at::Tensor& bias() const { return bias_; }
+
+  // [slots, kBlockRows] or less of them: what meets rows from `row` on, a multiple of kBlockRows.
+  RowBlock Tile(int64_t matrix, int64_t row) const;
+
+ private:
+  int64_t matrices_ = 0;
+  int64_t slots_ = 0;
+  int64_t length_ = 0;
+  at::Tensor tiles_;
+  at::Tensor bias_;
+};
+
 // Linformer attention of one sequence whose rows come in blocks, so that neither its keys nor its
 // queries need ever exist as a whole. F32 on the CPU.
 class BlockSlots {
@@ -32,25 +57,17 @@ class BlockSlots {
   // out = what the keys (or values) are of `count` rows of the source.
   using Map = std::function<void(const RowBlock& rows, int64_t count, const RowBlock& out)>;
 
-  // How rows of a sequence become slots, along its length.
-  struct Projection {
-    at::Tensor matrices;  // [kv_heads or 1, slots, at least as long as the sequence]
-    at::Tensor bias;      // [kv_heads or 1, slots], or undefined
-
-    bool serves_all_heads() const { return matrices.size(0) == 1; }
-  };
-
   // Both make slots of a sequence's rows: e · keys and f · values, and the biases. They call `fill`
   // for blocks of rows, side by side, with scratch of so many elements. Source: Wang et al. 2020
   // (arXiv:2006.04768), equation 7.
   //
   // `fill` writes keys and values side by side, or the keys alone if they are shared.
-  void ProjectKeys(int64_t rows, const Projection& e, const Projection& f, int64_t scratch,
+  void ProjectKeys(int64_t rows, const LengthWeights& e, const LengthWeights& f, int64_t scratch,
                    const Fill& fill);
   // `fill` writes rows of `width` that keys and values are linear functions of, which then meet
-  // slots and not rows: with many rows, there is less to compute. REQUIRES: both projections serve
-  // all heads.
-  void ProjectSource(int64_t rows, int64_t width, const Projection& e, const Projection& f,
+  // slots and not rows: with many rows, there is less to compute. REQUIRES: both projections are of
+  // one matrix.
+  void ProjectSource(int64_t rows, int64_t width, const LengthWeights& e, const LengthWeights& f,
                      const Fill& fill, const Map& to_keys, const Map& to_values);
 
   // out = softmax(queries · keysᵀ / sqrt(dim_head)) · values for a block of queries
@@ -61,17 +78,19 @@ class BlockSlots {
   int64_t ScratchElements() const;
 
  private:
-  // sums [slots, columns of them] += projection · the columns of the rows from `column` on.
+  // sums [slots, columns of them] += matrix · the columns of the rows from `column` on.
   struct Sum {
-    at::Tensor projection;  // [slots, length]
+    const LengthWeights& projection;
+    int64_t matrix;
     int64_t column;
     at::Tensor sums;
   };
-  void AddSums(const Projection& projection, int64_t column, const at::Tensor& slots,
+  void AddSums(const LengthWeights& projection, int64_t column, const at::Tensor& slots,
                std::vector<Sum>& sums) const;
-  void Finish(const Projection& e, const Projection& f);
+  void Finish(const LengthWeights& e, const LengthWeights& f);
   void Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,
            const std::vector<Sum>& sums);
+  void AddPiece(const Sum& sum, int64_t first, int64_t rows, const RowBlock& source) const;
 
   Sizes sizes_;
   bool shared_;

@@ -7,7 +7,7 @@ namespace linserve {
 
 // Elements of scratch that a function of this layer holds at once, however long the sequences are:
 // 16 MiB in F32.
-constexpr int64_t kScratchElements = int64_t{4} << 20;
+constexpr int64_t kScratchElements = int64_t{1} << 18;
 
 // How many things of so many elements each are computed at once. At least 1.
 inline int64_t CountAtOnce(int64_t elements_each) {

@@ -9,7 +9,7 @@
 namespace linserve {
 namespace {
 
-// Fewer rows are not worth a range of their own; with more, no product gets faster.
+// Fewer rows are not worth a range of their own; more are not faster, and let threads end apart.
 constexpr int64_t kFewestRows = 256;
 constexpr int64_t kMostRows = 512;
 // What all threads together reach inside the products, as a share of what they reach side by side.

@@ -54,10 +54,15 @@ void LinformerSelfAttention::Declare(const Scope& scope) {
 }
 
 void LinformerSelfAttention::Prepare() {
-  if (!packed()) return;
-  for (at::Tensor* projection : {&proj_k_, &proj_v_}) {
-    if (projection->defined()) *projection = projection->t().contiguous().t();
-  }
+  if (!packed() || packed_k_.defined()) return;
+  const auto pack = [](at::Tensor& projection) {
+    const LengthWeights packed(projection.t().unsqueeze(0), {});
+    projection.reset();
+    return packed;
+  };
+  packed_k_ = pack(proj_k_);
+  // share_kv: the values are the keys, projected by the same matrix.
+  packed_v_ = options_.share_kv ? packed_k_ : pack(proj_v_);
 }
 
 void LinformerSelfAttention::AddTo(const at::Tensor& target, const NormedRows& x,
@@ -102,9 +107,6 @@ void LinformerSelfAttention::Project(const NormedRows& source, int64_t start, in
                                      BlockSlots& slots) const {
   const bool shared = options_.share_kv;
   const int64_t width = KeyWidth(options_);
-  const BlockSlots::Projection e{proj_k_.t().unsqueeze(0), {}};
-  const BlockSlots::Projection f =
-      shared ? e : BlockSlots::Projection{proj_v_.t().unsqueeze(0), {}};
   // E·(x·Wᵀ) or (E·x)·Wᵀ, for which W meets slots and not rows.
   if (options_.k * options_.dim * width + length * options_.k * options_.dim <
       length * width * (options_.dim + options_.k)) {
@@ -117,9 +119,10 @@ void LinformerSelfAttention::Project(const NormedRows& source, int64_t start, in
     const auto to_values = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
       to_v_.Set(out, rows, count);
     };
-    return slots.ProjectSource(length, options_.dim, e, f, copy, to_keys, to_values);
+    return slots.ProjectSource(length, options_.dim, packed_k_, packed_v_, copy, to_keys,
+                               to_values);
   }
-  slots.ProjectKeys(length, e, f, kBlockRows * options_.dim,
+  slots.ProjectKeys(length, packed_k_, packed_v_, kBlockRows * options_.dim,
                     [&](int64_t row, int64_t count, const RowBlock& out, float* scratch) {
                       const RowBlock rows = source.Block(start + row, count, scratch);
                       to_k_.Set(out, rows, count);

@@ -53,7 +53,8 @@ class LinformerSelfAttention {
 
   LinformerAttentionOptions options_;
   Linear to_q_, to_k_, to_v_, to_out_;
-  at::Tensor proj_k_, proj_v_;  // [seq_len, k]; in memory [k, seq_len], if packed
+  at::Tensor proj_k_, proj_v_;  // [seq_len, k]; undefined once they are packed
+  LengthWeights packed_k_, packed_v_;
 };
 
 // The stack of linformer.Linformer: pre-norm layers without a final norm, plain or reversible.

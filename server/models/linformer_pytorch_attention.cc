@@ -78,6 +78,8 @@ void MultiHeadAttention::Prepare() {
   to_k_ = key_weights_.TakeStacked().flatten(0, 1);
   to_v_ = value_weights_.TakeStacked().flatten(0, 1);
   if (options_.full_attention || e_->is_convolution() || !w_o_.packed) return;
+  e_->Pack();
+  f_->Pack();
   packed_q_ = PackedWeight(to_q_);
   packed_k_ = PackedWeight(to_k_);
   packed_v_ = PackedWeight(to_v_);

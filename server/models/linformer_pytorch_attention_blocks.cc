@@ -26,8 +26,8 @@ void MultiHeadAttention::ProjectSource(const AttentionInput& input, size_t seque
   const int64_t start = input.source_layout.starts[sequence];
   const int64_t length = input.source_layout.lengths[sequence];
   const int64_t inner = options_.inner();
-  const BlockSlots::Projection e = e_->ByBlocks();
-  const BlockSlots::Projection f = f_ == e_ ? e : f_->ByBlocks();
+  const LengthWeights& e = e_->ByBlocks();
+  const LengthWeights& f = f_->ByBlocks();
   AxisLayout alone;
   alone.lengths = {length};
   if (ProjectsLengthFirst(alone)) {

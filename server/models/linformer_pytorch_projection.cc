@@ -40,7 +40,7 @@ void LengthProjection::Declare(const Scope& attention, const std::string& name) 
 }
 
 void LengthProjection::Prepare() {
-  if (matrices_.defined()) return;
+  if (matrices_.defined() || packed_.defined()) return;
   const at::Tensor weights = weights_.TakeStacked();
   switch (options_.method) {
     case ProjectionMethod::kLearnable:
@@ -52,7 +52,7 @@ void LengthProjection::Prepare() {
       bias_ = biases_.TakeStacked().unsqueeze(1);
       break;
     case ProjectionMethod::kNoParams:
-      matrices_ = weights.transpose(1, 2).contiguous();
+      matrices_ = weights.transpose(1, 2);
       break;
   }
 }
@@ -71,8 +71,10 @@ void LengthProjection::AddBias(at::Tensor& sums) const {
   if (bias_.defined()) sums.add_(bias_);
 }
 
-BlockSlots::Projection LengthProjection::ByBlocks() const {
-  return {matrices_, bias_.defined() ? bias_.squeeze(2) : at::Tensor()};
+void LengthProjection::Pack() {
+  if (packed_.defined()) return;
+  packed_ = LengthWeights(matrices_, bias_.defined() ? bias_.squeeze(2) : at::Tensor());
+  matrices_.reset();
 }
 
 double LengthProjection::Flops(int64_t length) const {

@@ -38,6 +38,8 @@ class LengthProjection {
   void Declare(const Scope& attention, const std::string& name);
   // Once the tensors are loaded; again does nothing.
   void Prepare();
+  // Once all of the attentions that it serves work by blocks only: gives up the form for others.
+  void Pack();
 
   bool is_convolution() const { return options_.method == ProjectionMethod::kConvolution; }
   int64_t matrices() const { return weights_.count(); }
@@ -54,7 +56,7 @@ class LengthProjection {
   void AddBias(at::Tensor& sums) const;
 
   // The same by blocks. REQUIRES: no convolution.
-  BlockSlots::Projection ByBlocks() const;
+  const LengthWeights& ByBlocks() const { return packed_; }
 
   double Flops(int64_t length) const;
 
@@ -64,6 +66,7 @@ class LengthProjection {
   HeadTensors biases_;
   at::Tensor matrices_;  // as AddProjected or AddConvolved take them
   at::Tensor bias_;      // [heads or 1, slots or 1, 1 or width]
+  LengthWeights packed_;
 };
 
 }  // namespace linserve::linformer_pytorch

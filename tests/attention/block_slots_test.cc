@@ -13,6 +13,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+struct Projection {
+  at::Tensor matrices;  // [heads or 1, slots, length]
+  at::Tensor bias;      // [heads or 1, slots], or undefined
+
+  LengthWeights packed() const { return {matrices, bias}; }
+};
+
 // softmax(q · kᵀ / sqrt(width)) · v of one sequence, head by head, in F64: keys and values
 // [heads, slots, width].
 at::Tensor Formula(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
@@ -42,7 +49,7 @@ RowPieces::Fill Copy(const at::Tensor& rows) {
 }
 
 // Rows [m, heads · width] projected by [heads or 1, slots, ·] and the bias: [heads, slots, width].
-at::Tensor Slots(const at::Tensor& rows, const BlockSlots::Projection& projection, int64_t heads) {
+at::Tensor Slots(const at::Tensor& rows, const Projection& projection, int64_t heads) {
   const at::Tensor split = rows.to(at::kDouble).view({rows.size(0), heads, -1}).transpose(0, 1);
   const at::Tensor part = projection.matrices.narrow(2, 0, rows.size(0)).to(at::kDouble);
   const at::Tensor sums = at::matmul(part, split);
@@ -52,11 +59,11 @@ at::Tensor Slots(const at::Tensor& rows, const BlockSlots::Projection& projectio
 TEST(BlockSlots, IsLinformerAttentionForSequencesOfAnyLength) {
   for (const bool causal : {false, true}) {
     BlockSlots slots({/*slots=*/20, /*heads=*/4, /*kv_heads=*/4, /*dim_head=*/8, causal}, false);
-    const BlockSlots::Projection e{at::randn({4, 20, 600}), at::randn({4, 20})};
-    const BlockSlots::Projection f{at::randn({1, 20, 600}), at::randn({1, 20})};
+    const Projection e{at::randn({4, 20, 600}), at::randn({4, 20})};
+    const Projection f{at::randn({1, 20, 600}), at::randn({1, 20})};
     for (const int64_t length : {1, 19, 130, 600}) {
       const at::Tensor rows = at::randn({length, 64}) / 10;  // keys and values
-      slots.ProjectKeys(length, e, f, 0, Copy(rows));
+      slots.ProjectKeys(length, e.packed(), f.packed(), 0, Copy(rows));
       const at::Tensor queries = at::randn({40, 32});
       const at::Tensor keys = Slots(rows.narrow(1, 0, 32).contiguous(), e, 4);
       const at::Tensor values = Slots(rows.narrow(1, 32, 32).contiguous(), f, 4);
@@ -68,9 +75,9 @@ TEST(BlockSlots, IsLinformerAttentionForSequencesOfAnyLength) {
 
 TEST(BlockSlots, OneHeadOfKeysServesAllQueriesAndItsValues) {
   BlockSlots slots({20, 4, /*kv_heads=*/1, 8}, /*shared=*/true);
-  const BlockSlots::Projection e{at::randn({1, 20, 50}), {}};
+  const Projection e{at::randn({1, 20, 50}), {}};
   const at::Tensor rows = at::randn({50, 8});
-  slots.ProjectKeys(50, e, e, 0, Copy(rows));
+  slots.ProjectKeys(50, e.packed(), e.packed(), 0, Copy(rows));
   const at::Tensor keys = Slots(rows, e, 1).expand({4, 20, 8});
   const at::Tensor queries = at::randn({9, 32});
   EXPECT_LT(LargestDifference(Attend(slots, queries), Formula(queries, keys, keys, false)), 1e-4);
@@ -78,8 +85,8 @@ TEST(BlockSlots, OneHeadOfKeysServesAllQueriesAndItsValues) {
 
 TEST(BlockSlots, ProjectsTheSourceInsteadOfKeysWithTheSameResult) {
   BlockSlots slots({20, 4, 4, 8}, false);
-  const BlockSlots::Projection e{at::randn({1, 20, 300}), at::randn({1, 20})};
-  const BlockSlots::Projection f{at::randn({1, 20, 300}), {}};
+  const Projection e{at::randn({1, 20, 300}), at::randn({1, 20})};
+  const Projection f{at::randn({1, 20, 300}), {}};
   const at::Tensor rows = at::randn({300, 24}) / 10;
   const at::Tensor to_keys = at::randn({24, 32});
   const at::Tensor to_values = at::randn({24, 32});
@@ -88,7 +95,7 @@ TEST(BlockSlots, ProjectsTheSourceInsteadOfKeysWithTheSameResult) {
       BlockProduct(count, 32, 24, in, BlockOf(weight), out, /*add=*/false);
     };
   };
-  slots.ProjectSource(300, 24, e, f, Copy(rows), map(to_keys), map(to_values));
+  slots.ProjectSource(300, 24, e.packed(), f.packed(), Copy(rows), map(to_keys), map(to_values));
   const at::Tensor queries = at::randn({9, 32});
   const at::Tensor source = rows.to(at::kDouble);
   const at::Tensor keys = Slots(at::mm(source, to_keys.to(at::kDouble)), e, 4);

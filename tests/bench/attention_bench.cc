@@ -109,12 +109,12 @@ void Local(benchmark::State& state) {
 }
 
 void Lengths(benchmark::internal::Benchmark* benchmark) {
-  benchmark->RangeMultiplier(8)->Range(128, 65536)->Unit(benchmark::kMillisecond);
+  benchmark->Arg(128)->Arg(1024)->Arg(8192)->Arg(65536)->Unit(benchmark::kMillisecond);
 }
 
 // Quadratic: longer ones take minutes.
 void ShortLengths(benchmark::internal::Benchmark* benchmark) {
-  benchmark->RangeMultiplier(8)->Range(128, 8192)->Unit(benchmark::kMillisecond);
+  benchmark->Arg(128)->Arg(1024)->Arg(8192)->Unit(benchmark::kMillisecond);
 }
 
 BENCHMARK_CAPTURE(Method, softmax, AttentionMethod::kSoftmax, false)->Apply(ShortLengths);
