@@ -90,15 +90,26 @@ at::Tensor EfficientAttention(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, const Visible& visible) {
   EfficientState state;
   if (visible.causal) return ContinueEfficientAttention(query, key, value, visible.mask, state);
+  AddKeys(key, value, visible.mask, state);
+  return AttendToAdded(query, state);
+}
+
+void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
+             EfficientState& state) {
   Prepare(state, key, value);
   ForPieces(key, [&](int64_t row, int64_t count) {
-    const KeyRows rows(key, value, visible.mask, row, count);
+    const KeyRows rows(key, value, mask, row, count);
     Rescale(state, LargestWith(state, rows));
     Add(state, Weights(rows, state.largest), rows.values);
   });
+}
+
+at::Tensor AttendToAdded(const at::Tensor& query, const EfficientState& state) {
   const at::Tensor sums = state.weights.clamp_min(kFloor);
   const at::Tensor context = state.values / sums.transpose(-2, -1);
-  at::Tensor result = EmptyResult(query, value);
+  std::vector<int64_t> shape = query.sizes().vec();
+  shape.back() = context.size(-1);
+  at::Tensor result = at::empty(shape, query.options());
   ForPieces(query, [&](int64_t row, int64_t count) {
     Store(result.narrow(-2, row, count),
           at::matmul(at::softmax(SumRows(query, row, count), -1), context));

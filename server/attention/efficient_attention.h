@@ -24,6 +24,11 @@ struct EfficientState {
 at::Tensor EfficientAttention(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, const Visible& visible);
 
+// The same where keys come in parts, none of it causal: first all keys, then the queries.
+void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
+             EfficientState& state);
+at::Tensor AttendToAdded(const at::Tensor& query, const EfficientState& state);
+
 // Causal attention of further rows of a sequence: `state` is of all rows before them, and then of
 // these, too. mask [..., n] or undefined.
 at::Tensor ContinueEfficientAttention(const at::Tensor& query, const at::Tensor& key,

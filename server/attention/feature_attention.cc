@@ -44,10 +44,22 @@ at::Tensor FeatureAttention(const at::Tensor& query, const at::Tensor& key, cons
   if (visible.causal) {
     return ContinueFeatureAttention(query, key, value, visible.mask, form, state);
   }
+  AddKeys(key, value, visible.mask, form, state);
+  return AttendToAdded(query, state, form);
+}
+
+void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
+             const FeatureForm& form, FeatureState& state) {
   ForPieces(key, [&](int64_t row, int64_t count) {
-    Add(state, Keys(key, visible.mask, form, row, count), SumRows(value, row, count));
+    Add(state, Keys(key, mask, form, row, count), SumRows(value, row, count));
   });
-  at::Tensor result = EmptyResult(query, value);
+}
+
+at::Tensor AttendToAdded(const at::Tensor& query, const FeatureState& state,
+                         const FeatureForm& form) {
+  std::vector<int64_t> shape = query.sizes().vec();
+  shape.back() = state.values.size(-1);
+  at::Tensor result = at::empty(shape, query.options());
   ForPieces(query, [&](int64_t row, int64_t count) {
     const Sums sums = Read(state, form.features(SumRows(query, row, count)));
     Store(result.narrow(-2, row, count), Finish(sums, form));

@@ -31,6 +31,12 @@ struct FeatureState {
 at::Tensor FeatureAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const Visible& visible, const FeatureForm& form);
 
+// The same where keys come in parts, none of it causal: first all keys, then the queries.
+void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
+             const FeatureForm& form, FeatureState& state);
+at::Tensor AttendToAdded(const at::Tensor& query, const FeatureState& state,
+                         const FeatureForm& form);
+
 // Causal attention of further rows of a sequence: `state` is of all rows before them, and then of
 // these, too. mask [..., n] or undefined.
 at::Tensor ContinueFeatureAttention(const at::Tensor& query, const at::Tensor& key,

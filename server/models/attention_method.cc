@@ -1,7 +1,6 @@
 #include "models/attention_method.h"
 
 #include "attention/aten.h"
-#include "attention/efficient_attention.h"
 #include "attention/kernel_attention.h"
 #include "attention/softmax_attention.h"
 #include "attention/taylor_attention.h"
@@ -15,7 +14,40 @@ double Pairs(const AttentionSizes& sizes) {
   return sizes.causal ? queries * (queries + 1) / 2 : queries * static_cast<double>(sizes.keys);
 }
 
+std::optional<FeatureForm> FormOf(AttentionMethod method) {
+  switch (method) {
+    case AttentionMethod::kKernel:
+      return KernelForm(/*normalize=*/false);
+    case AttentionMethod::kKernelNormalized:
+      return KernelForm(/*normalize=*/true);
+    case AttentionMethod::kTaylor:
+      return TaylorForm();
+    case AttentionMethod::kSoftmax:
+    case AttentionMethod::kEfficient:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+RunningAttention::RunningAttention(AttentionMethod method) : form_(FormOf(method)) {}
+
+void RunningAttention::AddKeys(const at::Tensor& key, const at::Tensor& value,
+                               const at::Tensor& mask) {
+  if (form_) return linserve::AddKeys(key, value, mask, *form_, features_);
+  linserve::AddKeys(key, value, mask, efficient_);
+}
+
+at::Tensor RunningAttention::Attend(const at::Tensor& query) const {
+  return form_ ? AttendToAdded(query, features_, *form_) : AttendToAdded(query, efficient_);
+}
+
+at::Tensor RunningAttention::Continue(const at::Tensor& query, const at::Tensor& key,
+                                      const at::Tensor& value, const at::Tensor& mask) {
+  if (form_) return ContinueFeatureAttention(query, key, value, mask, *form_, features_);
+  return ContinueEfficientAttention(query, key, value, mask, efficient_);
+}
 
 at::Tensor Attend(AttentionMethod method, const at::Tensor& query, const at::Tensor& key,
                   const at::Tensor& value, const Visible& visible) {

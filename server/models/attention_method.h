@@ -3,7 +3,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
+#include "attention/efficient_attention.h"
+#include "attention/feature_attention.h"
 #include "attention/visible.h"
 
 namespace linserve {
@@ -20,6 +23,27 @@ enum class AttentionMethod : uint8_t {
 // query [..., n, d], key [..., m, d], value [..., m, e] -> [..., n, e].
 at::Tensor Attend(AttentionMethod method, const at::Tensor& query, const at::Tensor& key,
                   const at::Tensor& value, const Visible& visible);
+
+// A linear method over a sequence whose rows come in parts.
+class RunningAttention {
+ public:
+  // REQUIRES: IsLinear(method).
+  explicit RunningAttention(AttentionMethod method);
+
+  // Not causal: takes all keys in, and only then queries. `mask` as in Visible.
+  void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask);
+  at::Tensor Attend(const at::Tensor& query) const;
+  // Causal: the next rows.
+  at::Tensor Continue(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                      const at::Tensor& mask);
+
+ private:
+  std::optional<FeatureForm> form_;  // nullopt: efficient attention
+  FeatureState features_;
+  EfficientState efficient_;
+};
+
+inline bool IsLinear(AttentionMethod method) { return method != AttentionMethod::kSoftmax; }
 
 // What one head is computed from.
 struct AttentionSizes {

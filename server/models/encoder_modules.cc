@@ -167,6 +167,10 @@ void EncoderLayer::Declare(const Scope& scope) {
 }
 
 void EncoderLayer::Apply(at::Tensor& rows, const EncoderContext& context) const {
+  if (attn_.WorksInParts(context)) {
+    return attn_.AddInParts(rows, attn_norm_, context,
+                            [&](const at::Tensor& part) { ff_.AddTo(part, part, &ff_norm_); });
+  }
   rows.add_(attn_(attn_norm_(rows), context));
   ff_.AddTo(rows, rows, &ff_norm_);
 }

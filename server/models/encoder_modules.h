@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -50,7 +51,29 @@ class EncoderAttention {
   at::Tensor operator()(const at::Tensor& rows, const EncoderContext& context) const;
   double Flops(int64_t length) const;
 
+  // Whether the batch is better computed by AddInParts(): a linear method, and a sequence that does
+  // not fit the caches.
+  bool WorksInParts(const EncoderContext& context) const;
+  // rows += attention of their norms, sequence by sequence and part by part, so that keys and
+  // queries never exist as a whole. Calls `then` for each part once it is done.
+  void AddInParts(at::Tensor& rows, const LayerNorm& norm, const EncoderContext& context,
+                  const std::function<void(const at::Tensor& part)>& then) const;
+
  private:
+  // A part of one sequence, from its row `offset` on.
+  struct Part {
+    at::Tensor rows;
+    at::Tensor normed;
+    int64_t offset;
+    at::Tensor mask;  // [1, rows], undefined: all
+  };
+  // Calls `function` for the parts of a sequence.
+  static void ForParts(const at::Tensor& rows, int64_t sequence, const LayerNorm& norm,
+                       const EncoderContext& context,
+                       const std::function<void(const Part&)>& function);
+  // [heads, rows, dim_head] of a part by one of the projections, turned if that is asked for.
+  at::Tensor Heads(const Linear& projection, const Part& part, const at::Tensor& rotation) const;
+
   // Overwrites the queries with the result.
   void AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const EncoderContext& context) const;

@@ -50,7 +50,8 @@ class EncoderTest : public ModelFixture {
     return item;
   }
 
-  void ExpectReference(const std::string& params) {
+  void ExpectReference(const std::string& params,
+                       const std::vector<int64_t>& lengths = {1, 2, 7, 40}) {
     SCOPED_TRACE(params);
     const std::string directory = Init(params);
     auto model = Load(directory);
@@ -58,7 +59,7 @@ class EncoderTest : public ModelFixture {
     const EncoderReference reference(directory);
     const bool tokens = params.find("num_tokens") != std::string::npos;
     for (bool masked : {false, true}) {
-      for (int64_t length : {1, 2, 7, 40}) {
+      for (int64_t length : lengths) {
         const Item item = Random(length, tokens, masked);
         EXPECT_LT(LargestDifference(Compute(*model, {item})[0].at("y"), reference.Compute(item)),
                   kTolerance)
@@ -89,6 +90,16 @@ TEST_F(EncoderTest, EqualsItsFormulasWhenCausal) {
 TEST_F(EncoderTest, EqualsItsFormulasWithoutTheDenominatorOfElu) {
   ExpectReference(Params("elu", R"(, "normalize": false)"));
   ExpectReference(Params("elu", R"(, "normalize": false, "causal": true)"));
+}
+
+TEST_F(EncoderTest, EqualsItsFormulasForSequencesThatAreComputedInParts) {
+  for (const char* attention : {"efficient", "elu", "taylor"}) {
+    for (const char* causal : {"false", "true"}) {
+      ExpectReference(R"({"attention": ")" + std::string(attention) + R"(", "causal": )" + causal +
+                          R"(, "dim": 16, "depth": 2, "heads": 2, "positions": "rotary"})",
+                      {1030});
+    }
+  }
 }
 
 // Every attention with every kind of positions, causal and not.
