@@ -114,6 +114,31 @@ std::optional<ClosedBatch> RequestQueue::Pop() {
   }
 }
 
+std::optional<ClosedBatch> RequestQueue::PopShort(int64_t most_rows) {
+  Queue departed;
+  std::optional<ClosedBatch> batch;
+  {
+    MutexLock lock(mutex_);
+    RemoveDeparted(kLookAhead, departed);
+    std::vector<Waiting> view;
+    std::vector<size_t> places;  // in the queue
+    for (size_t i = 0; const Waiting& waiting : View()) {
+      const bool is_short = waiting.rows <= most_rows && !waiting.unit;
+      if (is_short) view.push_back(waiting);
+      if (is_short) places.push_back(i);
+      ++i;
+    }
+    BatchPolicy policy = policy_;
+    policy.max_delay = {};  // they have waited for the long one
+    Decision decision = Decide(policy, view, clock_.Now(), closed_);
+    for (size_t& index : decision.take) index = places[index];
+    if (!decision.take.empty()) batch = Take(decision);
+    PublishTotals();
+  }
+  AnswerDeparted(departed);
+  return batch;
+}
+
 void RequestQueue::Close() {
   {
     MutexLock lock(mutex_);

@@ -63,6 +63,10 @@ class RequestQueue {
   // Blocks until a batch is due; nullopt once the queue is closed and empty.
   std::optional<ClosedBatch> Pop();
 
+  // A batch of sequences that cost at most `most_rows` each, whoever waits before them; nullopt at
+  // once if there are none. For a worker in the midst of a sequence that is far longer.
+  std::optional<ClosedBatch> PopShort(int64_t most_rows);
+
   // Lets nobody in any more; what waits is still popped.
   void Close();
 

@@ -66,25 +66,40 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::Compute(const ClosedBatch& c
   if (!forward.ok()) return forward.status();
   const TimePoint copied = clock_.Now();
   metrics_.ComputeTime(ComputePhase::kCopyIn, copied - progress.started);
-  if (absl::Status status = Advance(**forward, closed); !status.ok()) return status;
+  if (absl::Status status = Advance(**forward, closed, progress); !status.ok()) return status;
   const TimePoint computed = clock_.Now();
-  metrics_.ComputeTime(ComputePhase::kForward, computed - copied);
+  metrics_.ComputeTime(ComputePhase::kForward, computed - copied - progress.overtaken);
   auto outputs = (*forward)->TakeResults();
   metrics_.ComputeTime(ComputePhase::kCopyOut, clock_.Now() - computed);
   // By real tokens, in which the queue is measured, too: padding makes each of them slower.
-  speed_.Observe(tokens, clock_.Now() - progress.started);
+  speed_.Observe(tokens, clock_.Now() - progress.started - progress.overtaken);
   return outputs;
 }
 
-absl::Status BatchRunner::Advance(Forward& forward, const ClosedBatch& closed) {
+absl::Status BatchRunner::Advance(Forward& forward, const ClosedBatch& closed, Progress& progress) {
   while (true) {
+    const TimePoint start = clock_.Now();
     auto done = forward.Advance(kStepBudget);
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
-    if (AllDeparted(closed, clock_.Now())) {
+    const TimePoint now = clock_.Now();
+    if (AllDeparted(closed, now)) {
       return absl::CancelledError("all callers of the batch left while it was computed");
     }
+    LetOvertake(now - start, progress);
   }
+}
+
+void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress) {
+  if (!overtaking_.next || progress.rows <= overtaking_.long_rows) return;
+  const TimePoint start = clock_.Now();
+  BatchRunner between(model_, padder_, metrics_, clock_, speed_);
+  do {
+    auto batch = overtaking_.next();
+    if (!batch) break;
+    between.Run(*std::move(batch));
+  } while (clock_.Now() - start < share);
+  progress.overtaken += clock_.Now() - start;
 }
 
 void BatchRunner::DeliverResults(ClosedBatch& closed, std::vector<TensorMap> outputs,

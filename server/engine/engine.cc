@@ -195,7 +195,9 @@ void Engine::Work(const ModelFactory& factory, Startup& startup) {
     startup.Report(model.ok() ? absl::StatusOr<ModelInfo>((*model)->info()) : model.status());
     startup.WaitForRelease();
     if (model.ok() && padder_ != nullptr) {
-      BatchRunner runner(**model, *padder_, metrics_, clock_, speed_);
+      const int64_t most = options_.policy.max_tokens;
+      BatchRunner runner(**model, *padder_, metrics_, clock_, speed_,
+                         {most, [this, most] { return queue_.PopShort(most); }});
       while (auto batch = queue_.Pop()) {
         runner.Run(*std::move(batch));
       }

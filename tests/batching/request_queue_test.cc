@@ -52,6 +52,20 @@ TEST_F(RequestQueueTest, AdmitsUpToTheLimits) {
   EXPECT_EQ(queue.Flush(absl::UnavailableError("")), 5u);
 }
 
+TEST_F(RequestQueueTest, GivesShortSequencesOutWhoeverWaitsBeforeThem) {
+  RequestQueue queue({}, {.max_tokens = 20, .max_delay = 1h}, clock_, model_);
+  EXPECT_EQ(queue.PopShort(10), std::nullopt);
+  std::vector<Pending> request = Request(6);
+  for (const size_t i : {0, 2}) request[i].cost = 100;
+  request[3].unit = true;
+  Push(queue, std::move(request));
+  EXPECT_THAT(Names(queue.PopShort(10)), ElementsAre("1", "4"));
+  EXPECT_THAT(Names(queue.PopShort(10)), ElementsAre("5"));
+  EXPECT_EQ(queue.PopShort(10), std::nullopt);
+  EXPECT_EQ(queue.tokens(), 30);
+  EXPECT_EQ(queue.Flush(absl::UnavailableError("")), 3u);
+}
+
 TEST_F(RequestQueueTest, GivesSequencesOutInTheOrderInWhichTheyCame) {
   RequestQueue queue({}, {.max_sequences = 2}, clock_, model_);
   Push(queue, Request(3));

@@ -114,6 +114,24 @@ TEST_F(EngineTest, FormsTheNextBatchWhileOneIsComputed) {
   EXPECT_EQ(other->Await(0)->timing.batch_tokens, 6);
 }
 
+TEST_F(EngineTest, LetsShortSequencesOvertakeOneThatIsLongerThanABatch) {
+  options_.policy.max_tokens = 8;
+  control_->steps = 3;
+  Start();
+  control_->Hold();
+  const auto first = std::make_shared<RecordingSink>();
+  const auto second = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Submit(first, {40}).ok());
+  control_->AwaitHeld(1);
+  EXPECT_TRUE(Submit(second, {30}).ok());
+  EXPECT_TRUE(Submit(sink_, {3, 2}).ok());
+  control_->LetGo();
+  for (const auto& sink : {first, second, sink_}) EXPECT_TRUE(sink->Await(0).ok());
+  EXPECT_THAT(control_->batch_sizes(), ElementsAre(1, 2, 1));
+  EXPECT_EQ(Rows(first->Await(0)), FakeResult(40));
+  EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
+}
+
 TEST_F(EngineTest, RefusesWhatDoesNotFitIntoTheQueueAndTakesNothingOfIt) {
   options_.limits.max_sequences = 2;
   Start();
