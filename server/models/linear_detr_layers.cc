@@ -13,7 +13,7 @@ at::Tensor Residual(bool normalize_before, const LayerNorm& norm, const at::Tens
 }
 
 // The same of a feed-forward, in pieces of rows. Overwrites x.
-at::Tensor FeedForwardResidual(bool normalize_before, const LayerNorm& norm, at::Tensor x,
+at::Tensor FeedForwardResidual(bool normalize_before, const LayerNorm& norm, const at::Tensor& x,
                                const FeedForward& feed_forward) {
   feed_forward.AddTo(x, x, normalize_before ? &norm : nullptr);
   return normalize_before ? x : norm(x);

@@ -56,7 +56,7 @@ void LinformerSelfAttention::Declare(const Scope& scope) {
 void LinformerSelfAttention::Prepare() {
   if (!packed() || packed_k_.defined()) return;
   const auto pack = [](at::Tensor& projection) {
-    const LengthWeights packed(projection.t().unsqueeze(0), {});
+    LengthWeights packed(projection.t().unsqueeze(0), {});
     projection.reset();
     return packed;
   };
