@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   at::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : Processors()));
   // Products of denormal numbers, which softmaxes are full of, take fifteen times as long. The
   // replica's other threads are made by this one and do the same.
-  at::globalContext().setFlushDenormal(true);
+  at::Context::setFlushDenormal(true);
   Built built = Built::From(config->network);
   const AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, file->tensors, config->aliases);
