@@ -19,6 +19,7 @@ class Case:
     runs_alone = True  # the package takes a sequence at its own length
     masked = False     # the package is told the lengths by input_mask
     output = "embeddings"
+    unasked_flops = 0  # a token, of outputs that are not computed here
 
     def __init__(self, lengths):
         self.lengths = lengths
@@ -62,6 +63,7 @@ class W1(Case):
     architecture = "linformer.LinformerLM"
     params = {"num_tokens": 20000, "dim": 256, "seq_len": 512, "depth": 6, "heads": 8, "k": 128}
     longest = 512
+    unasked_flops = 2 * 256 * 20000  # the logits
 
     def __init__(self, lengths=None):
         super().__init__(lengths or lognormal(64, 96, 0.8, 8, 512))

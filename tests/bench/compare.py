@@ -156,9 +156,10 @@ def show(case, options, directory, rates, products):
               f"{medians['linserve, f32'] / rate:9.2f}×  {medians['linserve, bf16'] / rate:5.2f}×")
     report = json.loads(linserve(options.linserve, "inspect", "--json", "--model",
                                  f"{directory}/model"))
+    flops = report["flops_per_token"] - case.unasked_flops
     for dtype, name in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
         rate = statistics.median(products[dtype])
-        share = medians[f"linserve, {name}"] * report["flops_per_token"] / rate
+        share = medians[f"linserve, {name}"] * flops / rate
         exact = "" if min(case.lengths) == report["length"] else " (FLOPs a token of the longest)"
         print(f"  product rate {name}: {rate / 1e9:.0f} GFLOP/s, linserve {100 * share:.0f} % of it"
               + exact)
