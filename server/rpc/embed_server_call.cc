@@ -28,10 +28,11 @@ EmbedServerCall::EmbedServerCall(RpcMetrics& metrics)
 
 void EmbedServerCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
                             v1::EmbedRequest request) {
-  const CallSide side{shared_from_this(), &outbox_, &metrics_, [this] { outbox_.ExpectLast(); },
+  const CallSide side{shared_from_this(), &outbox_, &metrics_, [] {},
                       [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
       side, RequestIdOf(*context, request.request_id()), DeadlineOf(*context));
+  outbox_.Expect(static_cast<size_t>(request.sequences_size()));
   absl::Status status = state->Submit(service, std::move(request));
   if (status.ok()) return;
   if (absl::IsResourceExhausted(status)) AddRetryDelay(*context, state->RetryDelay());

@@ -11,14 +11,14 @@ void Outbox::Push(ResultChunker answer) {
     MutexLock lock(mutex_);
     if (cancelled_ || finished_) return;
     answers_.push_back(std::move(answer));
-    last_pushed_ = last_expected_;
+    if (not_pushed_) --*not_pushed_;
   }
   Pump();
 }
 
-void Outbox::ExpectLast() {
+void Outbox::Expect(size_t answers) {
   MutexLock lock(mutex_);
-  last_expected_ = true;
+  not_pushed_ = answers;
 }
 
 void Outbox::FinishWhenEmpty(const grpc::Status& status) {
@@ -100,7 +100,7 @@ void Outbox::WriteNext() {
   bool ends = false;
   {
     MutexLock lock(mutex_);
-    ends = last_pushed_ && answers_.empty() && !cancelled_ && message_.last() &&
+    ends = not_pushed_ == size_t{0} && answers_.empty() && !cancelled_ && message_.last() &&
            hooks_.write_and_finish;
     finished_ = ends;
   }

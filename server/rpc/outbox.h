@@ -3,6 +3,7 @@
 #include <grpcpp/support/status.h>
 
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -33,8 +34,8 @@ class Outbox {
   // Queues an answer; dropped if the call is cancelled or finished.
   void Push(ResultChunker answer);
 
-  // The next answer is the call's last one.
-  void ExpectLast();
+  // The call has so many answers in all, pushed in any order: the last of them may end it.
+  void Expect(size_t answers);
 
   // Ends the stream once all that was pushed is written. The first status counts.
   void FinishWhenEmpty(const grpc::Status& status);
@@ -62,8 +63,8 @@ class Outbox {
   bool cancelled_ LINSERVE_GUARDED_BY(mutex_) = false;
   bool writing_ LINSERVE_GUARDED_BY(mutex_) = false;
   bool finished_ LINSERVE_GUARDED_BY(mutex_) = false;
-  bool last_expected_ LINSERVE_GUARDED_BY(mutex_) = false;
-  bool last_pushed_ LINSERVE_GUARDED_BY(mutex_) = false;
+  // Of those that are expected.
+  std::optional<size_t> not_pushed_ LINSERVE_GUARDED_BY(mutex_);
 
   // Whoever set `writing_` owns these until Written() has cleared it.
   std::optional<ResultChunker> current_;

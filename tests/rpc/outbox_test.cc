@@ -56,8 +56,8 @@ TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
        }},
       metrics_.ForRpc("Embed"));
   bool held = true;
+  outbox.Expect(2);
   outbox.Push(Answer("a", 1));
-  outbox.ExpectLast();
   outbox.Push(Answer("b", 2, std::shared_ptr<void>(nullptr, [&](void*) { held = false; })));
   outbox.Written(true);
   EXPECT_THAT(written_, ElementsAre("a", "b"));
@@ -70,6 +70,26 @@ TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
   EXPECT_TRUE(held);
   outbox.Closed();
   EXPECT_FALSE(held);
+}
+
+// Several replicas may answer the sequences of one request, and any of them may be the last.
+TEST_F(OutboxTest, EndsWithNoneButTheLastOfTheAnswersItExpects) {
+  constexpr size_t kAnswers = 8;
+  size_t ended = 0;
+  Outbox outbox(
+      {[this](const v1::EmbedResponse* message) { written_.push_back(message->request_id()); },
+       [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
+       [&](const v1::EmbedResponse*) { ++ended; }},
+      metrics_.ForRpc("Embed"));
+  outbox.Expect(kAnswers);
+  for (size_t i = 0; i + 1 < kAnswers; ++i) {
+    outbox.Push(Answer("a", 1));
+    outbox.Written(true);
+  }
+  EXPECT_EQ(ended, 0U);
+  outbox.Push(Answer("a", 1));
+  EXPECT_EQ(ended, 1U);
+  EXPECT_EQ(written_.size(), kAnswers - 1);
 }
 
 TEST_F(OutboxTest, FinishesOnceWhenAllIsWritten) {
