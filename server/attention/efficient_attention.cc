@@ -107,9 +107,7 @@ void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& m
 at::Tensor AttendToAdded(const at::Tensor& query, const EfficientState& state) {
   const at::Tensor sums = state.weights.clamp_min(kFloor);
   const at::Tensor context = state.values / sums.transpose(-2, -1);
-  std::vector<int64_t> shape = query.sizes().vec();
-  shape.back() = context.size(-1);
-  at::Tensor result = at::empty(shape, query.options());
+  at::Tensor result = EmptyResult(query, context);
   ForPieces(query, [&](int64_t row, int64_t count) {
     Store(result.narrow(-2, row, count),
           at::matmul(at::softmax(SumRows(query, row, count), -1), context));

@@ -57,9 +57,7 @@ void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& m
 
 at::Tensor AttendToAdded(const at::Tensor& query, const FeatureState& state,
                          const FeatureForm& form) {
-  std::vector<int64_t> shape = query.sizes().vec();
-  shape.back() = state.values.size(-1);
-  at::Tensor result = at::empty(shape, query.options());
+  at::Tensor result = EmptyResult(query, state.values);
   ForPieces(query, [&](int64_t row, int64_t count) {
     const Sums sums = Read(state, form.features(SumRows(query, row, count)));
     Store(result.narrow(-2, row, count), Finish(sums, form));

@@ -123,9 +123,10 @@ std::optional<ClosedBatch> RequestQueue::PopShort(int64_t most_rows) {
     std::vector<Waiting> view;
     std::vector<size_t> places;  // in the queue
     for (size_t i = 0; const Waiting& waiting : View()) {
-      const bool is_short = waiting.rows <= most_rows && !waiting.unit;
-      if (is_short) view.push_back(waiting);
-      if (is_short) places.push_back(i);
+      if (waiting.rows <= most_rows && !waiting.unit) {
+        view.push_back(waiting);
+        places.push_back(i);
+      }
       ++i;
     }
     BatchPolicy policy = policy_;

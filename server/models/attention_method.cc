@@ -51,19 +51,9 @@ at::Tensor RunningAttention::Continue(const at::Tensor& query, const at::Tensor&
 
 at::Tensor Attend(AttentionMethod method, const at::Tensor& query, const at::Tensor& key,
                   const at::Tensor& value, const Visible& visible) {
-  switch (method) {
-    case AttentionMethod::kSoftmax:
-      return SoftmaxAttention(query, key, value, visible);
-    case AttentionMethod::kEfficient:
-      return EfficientAttention(query, key, value, visible);
-    case AttentionMethod::kKernel:
-      return KernelAttention(query, key, value, visible, /*normalize=*/false);
-    case AttentionMethod::kKernelNormalized:
-      return KernelAttention(query, key, value, visible, /*normalize=*/true);
-    case AttentionMethod::kTaylor:
-      return TaylorAttention(query, key, value, visible);
-  }
-  return {};
+  if (const auto form = FormOf(method)) return FeatureAttention(query, key, value, visible, *form);
+  if (method == AttentionMethod::kSoftmax) return SoftmaxAttention(query, key, value, visible);
+  return EfficientAttention(query, key, value, visible);
 }
 
 double AttentionFlops(AttentionMethod method, const AttentionSizes& sizes) {

@@ -90,11 +90,7 @@ void LatLayer::Apply(at::Tensor& source, const LatSequences& sequences, at::Tens
     AddAttention(source, sequences, target, {});
     return AddFeedForward(target, sequences, source);
   }
-  const auto add = [&](int64_t row, int64_t count, float* scratch) {
-    feed_forward->Add(BlockOf(source, row), BlockOf(target, row), count, &feed_forward_norm_,
-                      scratch);
-  };
-  AddAttention(source, sequences, target, {feed_forward->ScratchElements(), add});
+  AddAttention(source, sequences, target, feed_forward->Step(source, target, &feed_forward_norm_));
 }
 
 void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequences,

@@ -140,9 +140,15 @@ void FeedForward::AddTo(const at::Tensor& target, const at::Tensor& x,
     });
   }
   const at::Tensor rows = AsRows(x, w1.inputs);
-  ForBlocks(rows.size(0), ScratchElements(), [&](int64_t begin, int64_t count, float* scratch) {
-    Add(BlockOf(target, begin), BlockOf(rows, begin), count, norm, scratch);
-  });
+  const BlockStep step = Step(target, rows, norm);
+  ForBlocks(rows.size(0), step.scratch_elements, step.apply);
+}
+
+BlockStep FeedForward::Step(const at::Tensor& target, const at::Tensor& x,
+                            const LayerNorm* norm) const {
+  return {ScratchElements(), [this, target, x, norm](int64_t row, int64_t count, float* scratch) {
+            Add(BlockOf(target, row), BlockOf(x, row), count, norm, scratch);
+          }};
 }
 
 int64_t FeedForward::ScratchElements() const { return kBlockRows * (w1.inputs + w1.outputs); }

@@ -96,8 +96,9 @@ struct FeedForward {
   void AddTo(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
   int64_t Flops() const { return w1.Flops() + w2.Flops(); }
 
-  // The same of a block, with scratch for it. REQUIRES: packed.
+  // The same block by block, and of one block with scratch for it. REQUIRES: packed.
   bool packed() const { return w1.packed && w2.packed; }
+  BlockStep Step(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
   int64_t ScratchElements() const;
   void Add(const RowBlock& target, const RowBlock& x, int64_t count, const LayerNorm* norm,
            float* scratch) const;

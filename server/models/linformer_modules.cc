@@ -184,12 +184,8 @@ bool LinformerStack::Run::Step() {
   const NormedRows normed{stream_, &layer.attention_norm};
   const FeedForward& feed_forward = layer.feed_forward;
   if (layer.attention.packed() && feed_forward.packed()) {
-    const auto add = [&](int64_t row, int64_t count, float* scratch) {
-      feed_forward.Add(BlockOf(stream_, row), BlockOf(u, row), count, &layer.feed_forward_norm,
-                       scratch);
-    };
     layer.attention.AddByBlocks(u, normed, layout_, normed, layout_,
-                                {feed_forward.ScratchElements(), add});
+                                feed_forward.Step(stream_, u, &layer.feed_forward_norm));
   } else {
     layer.attention.AddTo(u, normed, layout_, normed, layout_);
     feed_forward.AddTo(stream_, u, &layer.feed_forward_norm);
