@@ -131,7 +131,7 @@ int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {
   const std::vector<PreparedCall> prepared(calls->begin(), calls->end());
   const LoadReport report = Measure(arguments, clients, prepared);
   if (auto status = WriteReport(report, arguments.json); !status.ok()) return Fail(status);
-  return report.ok_sequences > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return report.ok.sequences > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {

@@ -143,19 +143,7 @@ void LoadGenerator::OnAnswer(uint64_t n, Clock::time_point intended, Clock::time
                              bool measured, const absl::Status& status,
                              const std::vector<SequenceResult>& results) {
   const auto now = Clock::now();
-  {
-    std::lock_guard lock(mutex_);
-    ++(status.ok() ? progress_.answered : progress_.failed);
-    if (measured && !stopped_) {
-      last_answer_ = now;
-      report_.Record(status, results);
-      report_.send_lag.Record(Nanoseconds(sent - intended));
-      if (status.ok()) {
-        report_.latency.Record(Nanoseconds(now - intended));
-        report_.service.Record(Nanoseconds(now - sent));
-      }
-    }
-  }
+  Record(intended, sent, now, measured, status, results);
   // Before this one is taken off the list, which must not look empty in between.
   if (options_.rate <= 0 && Due(now)) Send(now);
   std::lock_guard lock(mutex_);
@@ -163,11 +151,36 @@ void LoadGenerator::OnAnswer(uint64_t n, Clock::time_point intended, Clock::time
   if (in_flight_.empty()) answered_.notify_all();
 }
 
+void LoadGenerator::Record(Clock::time_point intended, Clock::time_point sent,
+                           Clock::time_point now, bool measured, const absl::Status& status,
+                           const std::vector<SequenceResult>& results) {
+  std::lock_guard lock(mutex_);
+  ++(status.ok() ? progress_.answered : progress_.failed);
+  if (stopped_) return;
+  if (status.ok() && now >= measure_from_ && now < measure_until_) {
+    last_answer_ = now;
+    report_.within.Add(results);
+  }
+  if (!measured) return;
+  report_.Record(status, results);
+  report_.send_lag.Record(Nanoseconds(sent - intended));
+  if (status.ok()) {
+    report_.latency.Record(Nanoseconds(now - intended));
+    report_.service.Record(Nanoseconds(now - sent));
+  }
+}
+
 void LoadGenerator::Finish(const std::atomic<bool>& stop) {
   const double cpu_now = CpuSeconds();
   std::lock_guard lock(mutex_);
-  const Clock::time_point end = stopped_ ? Clock::now() : last_answer_;
-  report_.seconds = std::max(std::chrono::duration<double>(end - measure_from_).count(), 0.0);
+  const Clock::time_point now = Clock::now();
+  Clock::time_point end = options_.requests > 0 ? last_answer_ : measure_until_;
+  if (stopped_) end = now;
+  const auto measured_until = [this](Clock::time_point time) {
+    return std::max(std::chrono::duration<double>(time - measure_from_).count(), 0.0);
+  };
+  report_.seconds = measured_until(end);
+  report_.client_seconds = measured_until(now);
   report_.client_cpu_seconds = cpu_at_start_ ? cpu_now - *cpu_at_start_ : 0;
   report_.client_cpus = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   report_.open_loop = options_.rate > 0;

@@ -45,7 +45,8 @@ struct LoadProgress {
 // Starts request `n` without blocking. `done` must be called exactly once, on another thread.
 using SendRequest = std::function<std::shared_ptr<PendingCall>(uint64_t n, EmbedCallback done)>;
 
-// Sends requests and measures the answers to those that were due within the measurement.
+// Sends requests and measures the answers to those that were due within the measurement, and how
+// many came within it.
 class LoadGenerator {
  public:
   LoadGenerator(const LoadOptions& options, SendRequest send);
@@ -68,6 +69,9 @@ class LoadGenerator {
   void Send(Clock::time_point intended);
   void OnAnswer(uint64_t n, Clock::time_point intended, Clock::time_point sent, bool measured,
                 const absl::Status& status, const std::vector<SequenceResult>& results);
+  void Record(Clock::time_point intended, Clock::time_point sent, Clock::time_point now,
+              bool measured, const absl::Status& status,
+              const std::vector<SequenceResult>& results);
   void Finish(const std::atomic<bool>& stop);
 
   const LoadOptions options_;

@@ -20,6 +20,11 @@ double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
 
 double Over(double amount, double count) { return count > 0 ? amount / count : 0; }
 
+// Of what came within the measurement, a second.
+double Rate(uint64_t amount, const LoadReport& report) {
+  return Over(static_cast<double>(amount), report.seconds);
+}
+
 std::string Number(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof(text), "%.*f", digits, value);
@@ -71,6 +76,15 @@ nlohmann::json HistogramJson(const Histogram& histogram) {
 
 }  // namespace
 
+void Answered::Add(const std::vector<SequenceResult>& results) {
+  ++requests;
+  for (const SequenceResult& result : results) {
+    if (!result.status.ok()) continue;
+    ++sequences;
+    tokens += static_cast<uint64_t>(result.tokens);
+  }
+}
+
 void LoadReport::Record(const absl::Status& status, const std::vector<SequenceResult>& results) {
   ++requests;
   const auto note = [this](std::map<std::string, uint64_t>& errors, const absl::Status& error) {
@@ -78,14 +92,12 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
     if (first_error.empty()) first_error = std::string(error.message());
   };
   if (!status.ok()) return note(request_errors, status);
-  ++ok_requests;
+  ok.Add(results);
   for (const SequenceResult& result : results) {
     if (!result.status.ok()) {
       note(sequence_errors, result.status);
       continue;
     }
-    ++ok_sequences;
-    tokens += static_cast<uint64_t>(result.tokens);
     queue_ns += static_cast<double>(result.timing.queue.count());
     batch_ns += static_cast<double>(result.timing.batch.count());
     compute_ns += static_cast<double>(result.timing.compute.count());
@@ -94,7 +106,7 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
 }
 
 double LoadReport::client_cpu_share() const {
-  return Over(client_cpu_seconds, seconds * client_cpus);
+  return Over(client_cpu_seconds, client_seconds * client_cpus);
 }
 
 std::vector<std::string> LoadReport::Warnings() const {
@@ -109,26 +121,31 @@ std::vector<std::string> LoadReport::Warnings() const {
     warnings.push_back("the client used " + Number(100 * client_cpu_share(), 0) +
                        " % of this machine's processors: it is the limit; use several machines");
   }
+  if (ok.requests > 0 && within.requests == 0) {
+    warnings.push_back(
+        "no answer came within the measurement, so that there are no rates; "
+        "measure longer than " +
+        Number(static_cast<double>(latency.max()) / 1e9, 1) + " s, which a request takes");
+  }
   return warnings;
 }
 
 std::string ToText(const LoadReport& report) {
-  const auto sequences = static_cast<double>(report.ok_sequences);
+  const auto sequences = static_cast<double>(report.ok.sequences);
   std::string text;
   if (report.interrupted) text += "interrupted; this is what was measured until then\n";
-  text += Number(report.seconds, 2) + " s, " + std::to_string(report.ok_requests) + " of " +
+  text += Number(report.seconds, 2) + " s, " + std::to_string(report.ok.requests) + " of " +
           std::to_string(report.requests) + " requests OK\n";
-  text += Number(Over(sequences, report.seconds), 1) + " sequences/s, " +
-          Number(Over(static_cast<double>(report.tokens), report.seconds), 0) + " tokens/s, " +
-          Number(Over(static_cast<double>(report.ok_requests), report.seconds), 1) +
-          " requests/s\n\n";
+  text += Number(Rate(report.within.sequences, report), 1) + " sequences/s, " +
+          Number(Rate(report.within.tokens, report), 0) + " tokens/s, " +
+          Number(Rate(report.within.requests, report), 1) + " requests/s\n\n";
   text += LatencyTable(report) + '\n';
   text += "server, mean of a sequence: queue " +
           Number(Milliseconds(Over(report.queue_ns, sequences)), 3) + " ms, batch " +
           Number(Milliseconds(Over(report.batch_ns, sequences)), 3) + " ms, compute " +
           Number(Milliseconds(Over(report.compute_ns, sequences)), 3) + " ms, in batches of " +
           Number(Over(report.batch_sequences, sequences), 1) + " sequences\n";
-  text += "client: " + Number(Over(report.client_cpu_seconds, report.seconds), 2) + " of " +
+  text += "client: " + Number(Over(report.client_cpu_seconds, report.client_seconds), 2) + " of " +
           std::to_string(report.client_cpus) + " processors\n";
   text += ErrorLines(report);
   for (const std::string& warning : report.Warnings()) text += "warning: " + warning + '\n';
@@ -136,18 +153,18 @@ std::string ToText(const LoadReport& report) {
 }
 
 std::string ToJson(const LoadReport& report) {
-  const auto sequences = static_cast<double>(report.ok_sequences);
+  const auto sequences = static_cast<double>(report.ok.sequences);
   const nlohmann::json json = {
       {"mode", report.open_loop ? "open" : "closed"},
       {"interrupted", report.interrupted},
       {"seconds", report.seconds},
       {"requests", report.requests},
-      {"ok_requests", report.ok_requests},
-      {"ok_sequences", report.ok_sequences},
-      {"tokens", report.tokens},
-      {"sequences_per_second", Over(sequences, report.seconds)},
-      {"tokens_per_second", Over(static_cast<double>(report.tokens), report.seconds)},
-      {"requests_per_second", Over(static_cast<double>(report.ok_requests), report.seconds)},
+      {"ok_requests", report.ok.requests},
+      {"ok_sequences", report.ok.sequences},
+      {"tokens", report.ok.tokens},
+      {"sequences_per_second", Rate(report.within.sequences, report)},
+      {"tokens_per_second", Rate(report.within.tokens, report)},
+      {"requests_per_second", Rate(report.within.requests, report)},
       {"latency_ms", HistogramJson(report.latency)},
       {"service_ms", HistogramJson(report.service)},
       {"send_lag_ms", HistogramJson(report.send_lag)},

@@ -11,16 +11,27 @@
 
 namespace linserve {
 
+// Answers that were OK.
+struct Answered {
+  uint64_t requests = 0;
+  uint64_t sequences = 0;
+  uint64_t tokens = 0;  // true lengths
+
+  void Add(const std::vector<SequenceResult>& results);
+};
+
 // What a load has measured. Times are in nanoseconds.
 struct LoadReport {
-  double seconds = 0;  // from the begin of the measurement until the last OK answer
+  double seconds = 0;  // of the measurement
+  // What came within it, also to requests that were sent before: the rates are of these. Requests
+  // that wait long would else seem fewer than they are.
+  Answered within;
+  // Requests that were to be sent within it, whenever their answers came; all below is of these.
   uint64_t requests = 0;
-  uint64_t ok_requests = 0;
-  uint64_t ok_sequences = 0;
-  uint64_t tokens = 0;  // true lengths of those sequences
-  Histogram latency;    // of OK requests, from when they should have been sent
-  Histogram service;    // of OK requests, from when they were sent
-  Histogram send_lag;   // of all requests: between the two
+  Answered ok;
+  Histogram latency;   // of OK requests, from when they should have been sent
+  Histogram service;   // of OK requests, from when they were sent
+  Histogram send_lag;  // of all requests: between the two
   // Sums over the OK sequences, as the server tells them.
   double queue_ns = 0;
   double batch_ns = 0;
@@ -30,6 +41,7 @@ struct LoadReport {
   std::map<std::string, uint64_t> sequence_errors;  // in requests that were OK as a whole
   std::string first_error;
   double client_cpu_seconds = 0;
+  double client_seconds = 0;  // in which it used them
   int client_cpus = 1;
   bool open_loop = false;
   bool interrupted = false;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <queue>
@@ -88,11 +89,11 @@ TEST(LoadGenerator, AClosedLoopKeepsItsRequestsInFlight) {
   const LoadReport report = generator.Run(stop);
   EXPECT_EQ(report.requests, 100U);
   EXPECT_EQ(answerer.most_in_flight(), 4U);
-  EXPECT_EQ(report.ok_requests + report.request_errors.at("RESOURCE_EXHAUSTED"), 100U);
-  EXPECT_EQ(report.ok_sequences, 2 * report.ok_requests);
-  EXPECT_EQ(report.tokens, 10 * report.ok_requests);
+  EXPECT_EQ(report.ok.requests + report.request_errors.at("RESOURCE_EXHAUSTED"), 100U);
+  EXPECT_EQ(report.ok.sequences, 2 * report.ok.requests);
+  EXPECT_EQ(report.ok.tokens, 10 * report.ok.requests);
   EXPECT_EQ(report.first_error, "full");
-  EXPECT_EQ(report.latency.count(), report.ok_requests);
+  EXPECT_EQ(report.latency.count(), report.ok.requests);
   // Four requests share one answerer that takes at least a millisecond for each.
   EXPECT_GT(report.latency.Quantile(0.5), 3'500'000U);
   EXPECT_GT(report.seconds, 0.09);
@@ -122,6 +123,61 @@ TEST(LoadGenerator, AnOpenLoopDoesNotPileUpRequestsWithoutEnd) {
   EXPECT_GT(report.request_errors.at("RESOURCE_EXHAUSTED"), 50U);
 }
 
+// Requests that the test answers.
+class HeldRequests {
+ public:
+  SendRequest sender() {
+    return [this](uint64_t, EmbedCallback done) {
+      std::lock_guard lock(mutex_);
+      held_.push(std::move(done));
+      sent_.notify_one();
+      return nullptr;
+    };
+  }
+
+  void AnswerNext() {
+    std::unique_lock lock(mutex_);
+    sent_.wait(lock, [this] { return !held_.empty(); });
+    const EmbedCallback done = std::move(held_.front());
+    held_.pop();
+    lock.unlock();
+    SequenceResult result;
+    result.tokens = 5;
+    done(absl::OkStatus(), {result});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable sent_;
+  std::queue<EmbedCallback> held_;
+};
+
+void WaitUntil(const std::function<bool()>& condition) {
+  while (!condition()) std::this_thread::sleep_for(milliseconds(1));
+}
+
+// Else the work on requests that wait longer than the measurement takes would hardly count.
+TEST(LoadGenerator, RatesAreOfTheAnswersThatCameWithinTheMeasurement) {
+  HeldRequests requests;
+  LoadGenerator generator(
+      {.concurrency = 2, .duration = milliseconds(1000), .warmup = milliseconds(300)},
+      requests.sender());
+  const std::jthread answerer([&] {
+    requests.AnswerNext();  // while it warms up, which sends a third one
+    WaitUntil([&] { return !generator.progress().warming_up; });
+    for (int i = 0; i < 3; ++i) requests.AnswerNext();  // only the last was sent since then
+    WaitUntil([&] { return generator.progress().elapsed > milliseconds(1300); });
+    for (int i = 0; i < 2; ++i) requests.AnswerNext();
+  });
+  const std::atomic<bool> stop = false;
+  const LoadReport report = generator.Run(stop);
+  EXPECT_EQ(report.within.requests, 3U);
+  EXPECT_EQ(report.within.tokens, 15U);
+  EXPECT_EQ(report.ok.requests, 3U);
+  EXPECT_EQ(report.latency.count(), 3U);
+  EXPECT_DOUBLE_EQ(report.seconds, 1);
+}
+
 TEST(LoadGenerator, DoesNotMeasureTheWarmUp) {
   SlowAnswerer answerer{milliseconds(1)};
   LoadGenerator generator(
@@ -130,7 +186,7 @@ TEST(LoadGenerator, DoesNotMeasureTheWarmUp) {
   const std::atomic<bool> stop = false;
   const LoadReport report = generator.Run(stop);
   EXPECT_LE(report.requests, 50U);
-  EXPECT_GT(generator.progress().answered, report.ok_requests);
+  EXPECT_GT(generator.progress().answered, report.ok.requests);
 }
 
 TEST(LoadGenerator, StopsWhenToldAndReportsWhatItHas) {
@@ -145,7 +201,7 @@ TEST(LoadGenerator, StopsWhenToldAndReportsWhatItHas) {
   });
   const LoadReport report = generator.Run(stop);
   EXPECT_TRUE(report.interrupted);
-  EXPECT_GT(report.ok_requests, 0U);
+  EXPECT_GT(report.ok.requests, 0U);
   EXPECT_EQ(report.request_errors.count("CANCELLED"), 0U);
   EXPECT_LT(report.seconds, 60);
 }

@@ -25,9 +25,11 @@ TEST(LoadReport, TellsEverythingInText) {
   failed.status = absl::InvalidArgumentError("NaN");
   report.Record(absl::OkStatus(), {result, failed});
   report.Record(absl::UnavailableError("draining"), {});
+  report.within.Add({result, failed});
   report.latency.Record(10'000'000);
   report.seconds = 2;
   report.client_cpu_seconds = 1;
+  report.client_seconds = 2;
   report.client_cpus = 2;
   const std::string text = ToText(report);
   EXPECT_THAT(text, HasSubstr("2.00 s, 1 of 2 requests OK"));
@@ -50,11 +52,22 @@ TEST(LoadReport, WarnsWhenTheClientIsTheLimit) {
   report.seconds = 1;
   report.client_cpus = 2;
   report.client_cpu_seconds = 1.8;
+  report.client_seconds = 1;
   for (int i = 0; i < 100; ++i) report.send_lag.Record(i < 97 ? 1000 : 5'000'000);
   const auto warnings = report.Warnings();
   ASSERT_EQ(warnings.size(), 2U);
   EXPECT_THAT(warnings[0], HasSubstr("p99 5.0 ms"));
   EXPECT_THAT(warnings[1], HasSubstr("90 %"));
+}
+
+TEST(LoadReport, WarnsWhenTheMeasurementIsShorterThanARequest) {
+  LoadReport report;
+  report.seconds = 1;
+  report.Record(absl::OkStatus(), {});
+  report.latency.Record(2'500'000'000);
+  EXPECT_THAT(report.Warnings(), testing::ElementsAre(HasSubstr("longer than 2.5 s")));
+  report.within.Add({});
+  EXPECT_THAT(report.Warnings(), testing::IsEmpty());
 }
 
 TEST(LoadReport, OfNothingIsAllZero) {
