@@ -47,7 +47,7 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
 LoadOptions LoadOptionsFor(const ServingOptions& serving, const std::string& device) {
   return {.device = device,
           .dtype = serving.dtype,
-          .threads = serving.ThreadsOfReplica(),
+          .threads = serving.Replicas().threads,
           .allow_nonfinite = serving.allow_nonfinite};
 }
 

@@ -104,8 +104,9 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirecto
        {"parameters", info.parameters},
        {"dtype", std::string(Name(info.dtype))},
        {"padding", serving->padding},
-       {"replicas", serving->replicas},
+       {"replicas", options.replicas},
        {"threads", load.threads},
+       {"because", serving->Replicas().reason},
        {"max_batch_tokens", options.policy.max_tokens},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
   auto model = std::make_shared<ServedModel>();

@@ -10,6 +10,8 @@ namespace linserve {
 namespace {
 
 constexpr int64_t kTokensPerThread = 2048;
+// More threads find too little to do in a short sequence, and wait longer for each other.
+constexpr int64_t kMostThreads = 8;
 
 }  // namespace
 
@@ -36,32 +38,49 @@ void ServingOptions::Bind(OptionTable& table) {
                 "Sequences that may wait; more are refused with RESOURCE_EXHAUSTED");
   table.Integer("max_queue_tokens", max_queue_tokens, 1, kMany, "Tokens that may wait");
   table.Integer("max_queue_bytes", max_queue_bytes, 1, kMany, "Bytes of input that may wait");
-  table.Integer("replicas", replicas, 1, 256,
-                "Copies of the model, each computing one batch at a time on a thread of its own");
+  table.Integer(
+      "replicas", replicas, 0, 256,
+      "Copies of the model, each computing one batch at a time; 0: as many as give each " +
+          std::to_string(kMostThreads) + " threads at most, or `threads`");
   table.Integer("threads", threads, 0, 1024,
-                "Threads inside one replica's products; 0: the processors over the replicas");
+                "Threads of one replica; 0: the processors over the replicas");
   table.Flag("warmup", warmup,
              "Run the shortest and the longest sequence before the model is ready");
   table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
 }
 
-int64_t ServingOptions::ThreadsOfReplica() const {
-  return threads > 0 ? threads : std::max<int64_t>(1, Processors() / replicas);
+ReplicaPlan ServingOptions::Replicas() const { return Replicas(Processors()); }
+
+ReplicaPlan ServingOptions::Replicas(int64_t processors) const {
+  ReplicaPlan plan{replicas, threads, "as configured"};
+  const std::string shared = std::to_string(processors) + " processors shared out among ";
+  if (replicas == 0 && threads == 0) {
+    plan.replicas = (processors + kMostThreads - 1) / kMostThreads;
+    plan.reason = shared + "replicas of at most " + std::to_string(kMostThreads) + " threads";
+  } else if (replicas == 0) {
+    plan.replicas = std::max<int64_t>(1, processors / threads);
+    plan.reason = shared + "replicas of the configured threads";
+  } else if (threads == 0) {
+    plan.reason = shared + "the configured replicas";
+  }
+  if (threads == 0) plan.threads = std::max<int64_t>(1, processors / plan.replicas);
+  return plan;
 }
 
 EngineOptions ServingOptions::ForEngine() const {
+  const ReplicaPlan plan = Replicas();
   EngineOptions options;
   options.padding = PaddingFromName(padding).value_or(Padding::kPacked);
   options.buckets = buckets;
   options.policy.max_tokens =
-      max_batch_tokens > 0 ? max_batch_tokens : kTokensPerThread * ThreadsOfReplica();
+      max_batch_tokens > 0 ? max_batch_tokens : kTokensPerThread * plan.threads;
   options.policy.max_sequences = max_batch_sequences;
   options.policy.max_delay = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double, std::milli>(max_batch_delay_ms));
   options.limits.max_sequences = max_queue_sequences;
   options.limits.max_tokens = max_queue_tokens;
   options.limits.max_bytes = max_queue_bytes;
-  options.replicas = replicas;
+  options.replicas = plan.replicas;
   options.warmup = warmup;
   return options;
 }

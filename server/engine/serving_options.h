@@ -9,6 +9,13 @@
 
 namespace linserve {
 
+// How a model shares the processors out.
+struct ReplicaPlan {
+  int64_t replicas = 1;
+  int64_t threads = 1;  // of each
+  std::string reason;   // for the log
+};
+
 // How a model is served: the defaults of the whole server, which the "serving" object of a model's
 // config.json may override option by option.
 struct ServingOptions {
@@ -22,14 +29,18 @@ struct ServingOptions {
   int64_t max_queue_sequences = 16384;
   int64_t max_queue_tokens = 4 << 20;
   int64_t max_queue_bytes = int64_t{1} << 30;
-  int64_t replicas = 1;
+  int64_t replicas = 0;
   int64_t threads = 0;
   bool warmup = true;
   bool allow_nonfinite = false;
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine() const;
-  int64_t ThreadsOfReplica() const;
+
+  // What is not asked for by the number of processors.
+  ReplicaPlan Replicas(int64_t processors) const;
+  // By those that this process may use.
+  ReplicaPlan Replicas() const;
 };
 
 }  // namespace linserve

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the server against its own engine on this machine, interleaved, and prints medians.
+"""Measures the server against its own engine on this machine, interleaved, and prints medians;
+those of ratios and differences are of each round's own.
 
 Throughput: `linserve serve` under `linserve-client load`, over `linserve bench` in one process. The
 client runs on the same cores: its share of them is measured, stated and deducted. Latency: the
@@ -31,9 +32,10 @@ def arguments():
     parser.add_argument("--lengths", default=LENGTHS)
     parser.add_argument("--length", type=int, default=96, help="of the latency's sequences")
     parser.add_argument("--dtype", default="f32", choices=("f32", "bf16", "auto"))
+    parser.add_argument("--pooling", default="mean", choices=("none", "mean", "cls", "last", "max"))
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--sequences", type=int, default=16, help="of one request")
-    parser.add_argument("--seconds", type=float, default=20, help="of each round under load")
+    parser.add_argument("--seconds", type=float, default=20, help="of each round under load; 0: latency alone")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
     return parser.parse_args()
@@ -80,16 +82,17 @@ class Server:
 def engine_rate(options, model, lengths, sequences, rounds):
     return json.loads(output_of(
         f"{options.bin}/linserve", "bench", "--model", model, "--dtype", options.dtype, "--lengths",
-        lengths, "--sequences", str(sequences), "--rounds", str(rounds), "--json"))
+        lengths, "--sequences", str(sequences), "--rounds", str(rounds), "--pooling",
+        options.pooling, "--json"))
 
 
 def load(options, server, *more):
     return json.loads(output_of(f"{options.bin}/linserve-client", "--target", server.grpc, "load",
-                                "--json", "-", *more))
+                                "--json", "-", "--pooling", options.pooling, *more))
 
 
 def throughput(options, server, model):
-    rates = {"engine": [], "server": [], "client": []}
+    rates = {"engine": [], "server": [], "client": [], "ratio": [], "without client": []}
     for _ in range(options.rounds):
         rates["engine"].append(
             engine_rate(options, model, options.lengths, 256, 3)["tokens_per_s"])
@@ -98,24 +101,30 @@ def throughput(options, server, model):
                       "--duration", str(options.seconds))
         rates["server"].append(report["tokens_per_second"])
         rates["client"].append(report["client_cpu_share"])
-    engine, served, share = (statistics.median(rates[name]) for name in rates)
-    print(f"engine        {engine:9.0f} tokens/s")
-    print(f"server        {served:9.0f} tokens/s: {100 * served / engine:.1f} % of the engine")
-    print(f"client's own  {100 * share:9.1f} % of the processors; deducted: "
-          f"{100 * served / (engine * (1 - share)):.1f} %")
+        rates["ratio"].append(rates["server"][-1] / rates["engine"][-1])
+        rates["without client"].append(rates["ratio"][-1] / (1 - rates["client"][-1]))
+    median = {name: statistics.median(values) for name, values in rates.items()}
+    print(f"engine        {median['engine']:9.0f} tokens/s")
+    print(f"server        {median['server']:9.0f} tokens/s: {100 * median['ratio']:.1f} % of the "
+          f"engine, {100 * min(rates['ratio']):.0f}…{100 * max(rates['ratio']):.0f} %")
+    print(f"client's own  {100 * median['client']:9.1f} % of the processors; deducted: "
+          f"{100 * median['without client']:.1f} %")
 
 
 def latency(options, server, model):
-    bare, served = [], []
+    bare, served, around = [], [], []
     fixed = f"fixed:{options.length}"
     for _ in range(options.rounds):
         seconds = engine_rate(options, model, fixed, 1, 101)["seconds"]
         bare.append(1e6 * statistics.median(seconds))
-        report = load(options, server, "--lengths", fixed, "--concurrency", "1", "--duration", "3")
+        report = load(options, server, "--lengths", fixed, "--concurrency", "1", "--duration", "2")
         served.append(1e3 * report["latency_ms"]["p50"])
-    forward, p50 = statistics.median(bare), statistics.median(served)
-    print(f"length {options.length}, one by one: engine {forward:.0f} µs, server p50 {p50:.0f} µs: "
-          f"+ {p50 - forward:.0f} µs")
+        around.append(1e3 * (report["latency_ms"]["mean"] - report["server_ms"]["compute"]))
+    more = [p50 - forward for forward, p50 in zip(bare, served)]
+    print(f"length {options.length}, one by one: engine {statistics.median(bare):.0f} µs, server p50 "
+          f"{statistics.median(served):.0f} µs: + {statistics.median(more):.0f} µs, "
+          f"{min(more):.0f}…{max(more):.0f}, of which {statistics.median(around):.0f} µs before "
+          "and after the computation")
 
 
 def main():
@@ -128,7 +137,8 @@ def main():
         try:
             print(f"start to ready {server.seconds_to_ready:.2f} s; resident "
                   "{:.0f} MiB, anonymous {:.0f} MiB".format(*server.memory()))
-            throughput(options, server, model)
+            if options.seconds > 0:
+                throughput(options, server, model)
             latency(options, server, model)
             print("after load: resident {:.0f} MiB, anonymous {:.0f} MiB".format(*server.memory()))
         finally:

@@ -64,8 +64,8 @@ TEST_F(ConfigTest, AnUnknownKeyIsAnErrorThatNamesItAndWhatItResembles) {
 }
 
 TEST_F(ConfigTest, AValueOutOfRangeIsAnErrorWithKeyValueAndRange) {
-  const std::string error = ErrorOf(R"({"replicas": 0})");
-  EXPECT_NE(error.find("\"replicas\" is 0, expected an integer from 1 to 256"), std::string::npos)
+  const std::string error = ErrorOf(R"({"replicas": 257})");
+  EXPECT_NE(error.find("\"replicas\" is 257, expected an integer from 0 to 256"), std::string::npos)
       << error;
 }
 

@@ -29,7 +29,7 @@ TEST(ServingOptions, AreByDefaultTheDefaultsOfTheEngine) {
   EXPECT_EQ(made.limits.max_sequences, expected.limits.max_sequences);
   EXPECT_EQ(made.limits.max_tokens, expected.limits.max_tokens);
   EXPECT_EQ(made.limits.max_bytes, expected.limits.max_bytes);
-  EXPECT_EQ(made.replicas, expected.replicas);
+  EXPECT_EQ(made.replicas, ServingOptions().Replicas().replicas);
   EXPECT_EQ(made.warmup, expected.warmup);
 }
 
@@ -39,6 +39,38 @@ TEST(ServingOptions, GiveABatchAsManyTokensAsItsThreadsTake) {
   EXPECT_EQ(options.ForEngine().policy.max_tokens, 3 * 2048);
   ASSERT_TRUE(Set(options, {{"max_batch_tokens", 100}}).ok());
   EXPECT_EQ(options.ForEngine().policy.max_tokens, 100);
+}
+
+struct PlanCase {
+  int64_t replicas;
+  int64_t threads;
+  int64_t processors;
+  int64_t expected_replicas;
+  int64_t expected_threads;
+  std::string reason;
+};
+
+TEST(ServingOptions, ShareTheProcessorsOut) {
+  const std::vector<PlanCase> cases = {
+      {0, 0, 1, 1, 1, "1 processors shared out among replicas of at most 8 threads"},
+      {0, 0, 8, 1, 8, "8 processors shared out among replicas of at most 8 threads"},
+      {0, 0, 9, 2, 4, "9 processors shared out among replicas of at most 8 threads"},
+      {0, 0, 64, 8, 8, "64 processors shared out among replicas of at most 8 threads"},
+      {0, 3, 8, 2, 3, "8 processors shared out among replicas of the configured threads"},
+      {0, 16, 8, 1, 16, "8 processors shared out among replicas of the configured threads"},
+      {2, 0, 8, 2, 4, "8 processors shared out among the configured replicas"},
+      {4, 0, 2, 4, 1, "2 processors shared out among the configured replicas"},
+      {5, 7, 8, 5, 7, "as configured"},
+  };
+  for (const PlanCase& expected : cases) {
+    ServingOptions options;
+    options.replicas = expected.replicas;
+    options.threads = expected.threads;
+    const ReplicaPlan plan = options.Replicas(expected.processors);
+    EXPECT_EQ(plan.replicas, expected.expected_replicas) << expected.reason;
+    EXPECT_EQ(plan.threads, expected.expected_threads) << expected.reason;
+    EXPECT_EQ(plan.reason, expected.reason);
+  }
 }
 
 TEST(ServingOptions, AllReachTheEngine) {
@@ -86,7 +118,7 @@ TEST(ServingOptions, RefuseWhatNoServerCanDo) {
   const std::vector<json> cases = {{{"padding", "tight"}},   {{"dtype", "f8"}},
                                    {{"pooling", "sum"}},     {{"max_batch_tokens", -1}},
                                    {{"buckets", {0, 16}}},   {{"buckets", {64, 16}}},
-                                   {{"replicas", 0}},        {{"max_batch_delay_ms", -1}},
+                                   {{"replicas", -1}},       {{"max_batch_delay_ms", -1}},
                                    {{"max_queue_bytes", 0}}, {{"max_queue_sequences", 0}},
                                    {{"warmup", "yes"}},      {{"thread", 1}}};
   for (const json& values : cases) {

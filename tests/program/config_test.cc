@@ -55,7 +55,7 @@ TEST_F(ConfigTest, AnUnknownKeyIsRefusedWithTheOneItResembles) {
 }
 
 TEST_F(ConfigTest, ValuesOutOfRangeAreRefusedWithWhereTheyStand) {
-  ExpectRefused(Print(R"({"replicas": 0})"), {path_, "replicas", "0", "1"});
+  ExpectRefused(Print(R"({"replicas": -1})"), {path_, "replicas", "-1", "0"});
   ExpectRefused(Print("{}", {{"LINSERVE_REPLICAS", "257"}}),
                 {"variable LINSERVE_REPLICAS", "257", "256"});
   ExpectRefused(Print("{}", {}, {"--replicas", "-1"}), {"command line", "replicas", "-1"});
