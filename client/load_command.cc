@@ -150,7 +150,10 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
                               ->capture_default_str();
   load.add_option("--requests", arguments.requests, "Measure so many requests instead")
       ->excludes(duration);
-  load.add_option("--warmup", arguments.warmup_s, "Seconds of the same load before, not measured")
+  load.add_option(
+          "--warmup", arguments.warmup_s,
+          "Seconds of the same load before, not measured; longer than a request takes, lest "
+          "the rates begin at zero")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   load.add_option("--connections", arguments.connections, "Connections, used in turn")
@@ -182,7 +185,9 @@ void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& comman
       "  linserve-client load --rate 200 --duration 60         how long do callers wait at 200/s?\n"
       "  linserve-client load --lengths lognormal:96,0.8,8,512 --sequences 8\n"
       "  linserve-client load --requests 1000 --json report.json\n"
-      "Ctrl-C ends it early and reports what was measured. Failed requests are counted by code.");
+      "Rates are of the answers that came within the measurement, latencies of the requests that\n"
+      "were due in it. Ctrl-C ends it early and reports what was measured. Failed requests are\n"
+      "counted by code.");
   auto arguments = std::make_shared<LoadArguments>();
   arguments->choice.AddTo(*load);
   AddLoopOptions(*load, *arguments);

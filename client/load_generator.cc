@@ -36,10 +36,13 @@ LoadGenerator::LoadGenerator(const LoadOptions& options, SendRequest send)
     : options_(options), send_(std::move(send)) {}
 
 LoadReport LoadGenerator::Run(const std::atomic<bool>& stop) {
-  start_ = Clock::now();
-  measure_from_ = start_ + options_.warmup;
-  measure_until_ =
-      options_.requests > 0 ? Clock::time_point::max() : measure_from_ + options_.duration;
+  {
+    std::lock_guard lock(mutex_);
+    start_ = Clock::now();
+    measure_from_ = start_ + options_.warmup;
+    measure_until_ =
+        options_.requests > 0 ? Clock::time_point::max() : measure_from_ + options_.duration;
+  }
   if (options_.rate > 0) {
     RunOpenLoop(stop);
   } else {
@@ -66,23 +69,32 @@ void LoadGenerator::RunOpenLoop(const std::atomic<bool>& stop) {
   }
 }
 
-// False if the load is to stop. Notes the processor time when it comes to the measurement.
+// False if the load is to stop.
 bool LoadGenerator::SleepUntil(Clock::time_point time, const std::atomic<bool>& stop) {
-  while (!stop) {
+  while (true) {
     const auto now = Clock::now();
-    if (!cpu_at_start_ && now >= measure_from_) cpu_at_start_ = CpuSeconds();
+    Note(now, stop);
+    if (stopped_at_) return false;
     if (now >= time) return true;
     const auto mark = cpu_at_start_ ? time : std::min(time, measure_from_);
     std::this_thread::sleep_until(std::min(mark, now + kPoll));
   }
-  return false;
+}
+
+// Notes when the measurement begins and ends, and that it is to stop.
+void LoadGenerator::Note(Clock::time_point now, const std::atomic<bool>& stop) {
+  if (stop && !stopped_at_) stopped_at_ = now;
+  const bool ended = stopped_at_ || now >= measure_until_;
+  if (!cpu_at_start_ && now >= measure_from_) cpu_at_start_ = CpuMark{now, CpuSeconds()};
+  if (!cpu_at_end_ && ended) cpu_at_end_ = CpuMark{now, CpuSeconds()};
 }
 
 void LoadGenerator::WaitForAnswers(const std::atomic<bool>& stop) {
   std::unique_lock lock(mutex_);
   const auto none_left = [this] { return in_flight_.empty(); };
   while (!answered_.wait_for(lock, kPoll, none_left)) {
-    if (!stop || stopped_) continue;
+    Note(Clock::now(), stop);
+    if (!stopped_at_ || stopped_) continue;
     stopped_ = true;
     lock.unlock();
     CancelAll();
@@ -157,9 +169,9 @@ void LoadGenerator::Record(Clock::time_point intended, Clock::time_point sent,
   std::lock_guard lock(mutex_);
   ++(status.ok() ? progress_.answered : progress_.failed);
   if (stopped_) return;
-  if (status.ok() && now >= measure_from_ && now < measure_until_) {
+  if (now >= measure_from_ && now < measure_until_) {
     last_answer_ = now;
-    report_.within.Add(results);
+    if (status.ok()) report_.within.Add(results);
   }
   if (!measured) return;
   report_.Record(status, results);
@@ -171,28 +183,29 @@ void LoadGenerator::Record(Clock::time_point intended, Clock::time_point sent,
 }
 
 void LoadGenerator::Finish(const std::atomic<bool>& stop) {
-  const double cpu_now = CpuSeconds();
+  Note(Clock::now(), stop);
+  const CpuMark cpu_end = cpu_at_end_.value_or(CpuMark{Clock::now(), CpuSeconds()});
   std::lock_guard lock(mutex_);
-  const Clock::time_point now = Clock::now();
   Clock::time_point end = options_.requests > 0 ? last_answer_ : measure_until_;
-  if (stopped_) end = now;
-  const auto measured_until = [this](Clock::time_point time) {
-    return std::max(std::chrono::duration<double>(time - measure_from_).count(), 0.0);
-  };
-  report_.seconds = measured_until(end);
-  report_.client_seconds = measured_until(now);
-  report_.client_cpu_seconds = cpu_at_start_ ? cpu_now - *cpu_at_start_ : 0;
+  if (stopped_at_) end = std::min(*stopped_at_, measure_until_);
+  report_.seconds = std::max(std::chrono::duration<double>(end - measure_from_).count(), 0.0);
+  if (cpu_at_start_) {
+    report_.client_seconds =
+        std::chrono::duration<double>(cpu_end.when - cpu_at_start_->when).count();
+    report_.client_cpu_seconds = cpu_end.seconds - cpu_at_start_->seconds;
+  }
   report_.client_cpus = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   report_.open_loop = options_.rate > 0;
-  report_.interrupted = stop;
+  report_.interrupted = stopped_at_.has_value();
 }
 
 LoadProgress LoadGenerator::progress() const {
   std::lock_guard lock(mutex_);
   LoadProgress progress = progress_;
   progress.in_flight = in_flight_.size();
-  progress.elapsed = Clock::now() - start_;
-  progress.warming_up = Clock::now() < measure_from_;
+  const auto now = Clock::now();
+  progress.elapsed = std::max(now - start_, Clock::duration(0));
+  progress.warming_up = now < measure_from_;
   return progress;
 }
 

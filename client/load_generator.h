@@ -64,6 +64,7 @@ class LoadGenerator {
   void RunOpenLoop(const std::atomic<bool>& stop);
   bool SleepUntil(Clock::time_point time, const std::atomic<bool>& stop);
   void WaitForAnswers(const std::atomic<bool>& stop);
+  void Note(Clock::time_point now, const std::atomic<bool>& stop);
   void CancelAll();
   bool Due(Clock::time_point intended) const;
   void Send(Clock::time_point intended);
@@ -76,10 +77,18 @@ class LoadGenerator {
 
   const LoadOptions options_;
   const SendRequest send_;
-  Clock::time_point start_;
-  Clock::time_point measure_from_;
+  // Until Run(), which sets them under the lock, progress() finds that nothing has begun.
+  Clock::time_point start_ = Clock::time_point::max();
+  Clock::time_point measure_from_ = Clock::time_point::max();
   Clock::time_point measure_until_;
-  std::optional<double> cpu_at_start_;  // processor time when the measurement began
+  // Processor time when the measurement began and ended, and when that was noted.
+  struct CpuMark {
+    Clock::time_point when;
+    double seconds = 0;
+  };
+  std::optional<CpuMark> cpu_at_start_;
+  std::optional<CpuMark> cpu_at_end_;
+  std::optional<Clock::time_point> stopped_at_;  // when the wish to stop was noticed
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable answered_;

@@ -121,6 +121,11 @@ std::vector<std::string> LoadReport::Warnings() const {
     warnings.push_back("the client used " + Number(100 * client_cpu_share(), 0) +
                        " % of this machine's processors: it is the limit; use several machines");
   }
+  if (requests == 0) {
+    warnings.push_back(interrupted ? "interrupted before anything was measured"
+                                   : "no request was due within the measurement: make --duration "
+                                     "longer, or --warmup shorter");
+  }
   if (ok.requests > 0 && within.requests == 0) {
     warnings.push_back(
         "no answer came within the measurement, so that there are no rates; "
@@ -162,6 +167,10 @@ std::string ToJson(const LoadReport& report) {
       {"ok_requests", report.ok.requests},
       {"ok_sequences", report.ok.sequences},
       {"tokens", report.ok.tokens},
+      {"within",
+       {{"requests", report.within.requests},
+        {"sequences", report.within.sequences},
+        {"tokens", report.within.tokens}}},
       {"sequences_per_second", Rate(report.within.sequences, report)},
       {"tokens_per_second", Rate(report.within.tokens, report)},
       {"requests_per_second", Rate(report.within.requests, report)},

@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
   auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
   if (!serving.ok()) return serving.status();
   serving->warmup = false;
+  if (serving->replicas == 0) serving->replicas = 1;  // one batch after the other
   return StartOffline(arguments.model, *serving, arguments.device, metrics);
 }
 

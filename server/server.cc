@@ -106,7 +106,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirecto
        {"padding", serving->padding},
        {"replicas", options.replicas},
        {"threads", load.threads},
-       {"because", serving->Replicas().reason},
+       {"replicas_because", serving->Replicas().reason},
        {"max_batch_tokens", options.policy.max_tokens},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
   auto model = std::make_shared<ServedModel>();

@@ -33,6 +33,7 @@ absl::StatusOr<Comparison> CompareWithF32(const std::string& directory, ServingO
                                           const std::string& dtype, int64_t longest) {
   const auto lengths = LengthDistribution::Parse("uniform:1," + std::to_string(longest));
   if (!lengths.ok()) return lengths.status();
+  serving.replicas = 1;
   serving.dtype = "f32";
   const auto exact = Results(directory, serving, *lengths);
   if (!exact.ok()) return exact.status();

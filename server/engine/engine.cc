@@ -157,20 +157,19 @@ absl::Status Engine::Submit(Request& request) {
     accepted.push_back(Prepare(request, *item, i, id));
     lengths.push_back(accepted.back().tokens);
   }
+  absl::Status unit;
   if (info_.signature.request_is_unit && !accepted.empty()) {
-    const absl::Status status = CheckUnit(request.items.size(), accepted);
-    if (!status.ok()) metrics_.Rejected(RejectReason::kInvalid);
-    for (Pending& pending : accepted) {
-      if (!status.ok()) pending.delivery.Complete(status);
-    }
-    if (!status.ok()) accepted.clear();
+    unit = CheckUnit(request.items.size(), accepted);
   }
-  if (absl::Status status = queue_.Push(accepted); !status.ok()) {
+  if (!unit.ok()) {
+    for (Pending& pending : accepted) pending.delivery.Complete(unit);
+  } else if (absl::Status status = queue_.Push(accepted); !status.ok()) {
     for (Pending& pending : accepted) pending.delivery.Release();
     return status;
+  } else {
+    for (int64_t length : lengths) metrics_.Accepted(length);
   }
-  for (int64_t length : lengths) metrics_.Accepted(length);
-  if (!faulty.empty()) metrics_.Rejected(RejectReason::kInvalid);
+  if (!unit.ok() || !faulty.empty()) metrics_.Rejected(RejectReason::kInvalid);
   for (auto& [index, status] : faulty) Delivery(request.sink, index).Complete(std::move(status));
   return absl::OkStatus();
 }

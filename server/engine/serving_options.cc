@@ -10,8 +10,10 @@ namespace linserve {
 namespace {
 
 constexpr int64_t kTokensPerThread = 2048;
-// More threads find too little to do in a short sequence, and wait longer for each other.
-constexpr int64_t kMostThreads = 8;
+// A replica gets at least so many threads of its own before there is another one, which holds the
+// weights once more. Twice as many find too little to do in a short sequence.
+constexpr int64_t kThreadsPerReplica = 8;
+constexpr int64_t kMostReplicas = 16;  // that nobody asked for
 
 }  // namespace
 
@@ -38,10 +40,10 @@ void ServingOptions::Bind(OptionTable& table) {
                 "Sequences that may wait; more are refused with RESOURCE_EXHAUSTED");
   table.Integer("max_queue_tokens", max_queue_tokens, 1, kMany, "Tokens that may wait");
   table.Integer("max_queue_bytes", max_queue_bytes, 1, kMany, "Bytes of input that may wait");
-  table.Integer(
-      "replicas", replicas, 0, 256,
-      "Copies of the model, each computing one batch at a time; 0: as many as give each " +
-          std::to_string(kMostThreads) + " threads at most, or `threads`");
+  table.Integer("replicas", replicas, 0, 256,
+                "Copies of the model, weights and all, each computing one batch at a time; 0: one "
+                "for every " +
+                    std::to_string(kThreadsPerReplica) + " processors, or one if threads is given");
   table.Integer("threads", threads, 0, 1024,
                 "Threads of one replica; 0: the processors over the replicas");
   table.Flag("warmup", warmup,
@@ -53,15 +55,13 @@ ReplicaPlan ServingOptions::Replicas() const { return Replicas(Processors()); }
 
 ReplicaPlan ServingOptions::Replicas(int64_t processors) const {
   ReplicaPlan plan{replicas, threads, "as configured"};
-  const std::string shared = std::to_string(processors) + " processors shared out among ";
+  if (replicas == 0) plan.replicas = 1;
   if (replicas == 0 && threads == 0) {
-    plan.replicas = (processors + kMostThreads - 1) / kMostThreads;
-    plan.reason = shared + "replicas of at most " + std::to_string(kMostThreads) + " threads";
-  } else if (replicas == 0) {
-    plan.replicas = std::max<int64_t>(1, processors / threads);
-    plan.reason = shared + "replicas of the configured threads";
+    plan.replicas = std::clamp<int64_t>(processors / kThreadsPerReplica, 1, kMostReplicas);
+    plan.reason = "processors: " + std::to_string(processors) + ", a replica for every " +
+                  std::to_string(kThreadsPerReplica);
   } else if (threads == 0) {
-    plan.reason = shared + "the configured replicas";
+    plan.reason = "processors: " + std::to_string(processors) + ", shared by the replicas";
   }
   if (threads == 0) plan.threads = std::max<int64_t>(1, processors / plan.replicas);
   return plan;

@@ -89,7 +89,7 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedR
 
 void EmbedRequestState::Refused(const absl::Status& status) {
   status_ = status;
-  side_.answered();
+  if (side_.answered) side_.answered();
 }
 
 void EmbedRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
@@ -101,7 +101,7 @@ void EmbedRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result)
   const std::shared_ptr<void> answer(nullptr, [self = shared_from_this(), computed](void*) {
     if (computed && self->Abandoned()) self->model_metrics_->Abandoned(AbandonStage::kStream);
   });
-  if (--unanswered_ == 0) side_.answered();
+  if (--unanswered_ == 0 && side_.answered) side_.answered();
   side_.outbox->Push(
       ResultChunker(chunks_, index, sequence_ids_[index], std::move(result), answer));
 }

@@ -37,7 +37,8 @@ struct CallSide {
   std::shared_ptr<void> call;
   Outbox* outbox = nullptr;
   RpcMetrics* metrics = nullptr;
-  std::function<void()> answered;  // before the last answer of the request is handed over
+  // Before the last answer of the request is handed over; optional.
+  std::function<void()> answered;
   std::function<void()> finished;  // once the last answer of the request is written or dropped
 };
 

@@ -28,7 +28,7 @@ EmbedServerCall::EmbedServerCall(RpcMetrics& metrics)
 
 void EmbedServerCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
                             v1::EmbedRequest request) {
-  const CallSide side{shared_from_this(), &outbox_, &metrics_, [] {},
+  const CallSide side{shared_from_this(), &outbox_, &metrics_, nullptr,
                       [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
       side, RequestIdOf(*context, request.request_id()), DeadlineOf(*context));

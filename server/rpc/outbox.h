@@ -35,6 +35,7 @@ class Outbox {
   void Push(ResultChunker answer);
 
   // The call has so many answers in all, pushed in any order: the last of them may end it.
+  // REQUIRES: no more are pushed.
   void Expect(size_t answers);
 
   // Ends the stream once all that was pushed is written. The first status counts.
@@ -63,7 +64,7 @@ class Outbox {
   bool cancelled_ LINSERVE_GUARDED_BY(mutex_) = false;
   bool writing_ LINSERVE_GUARDED_BY(mutex_) = false;
   bool finished_ LINSERVE_GUARDED_BY(mutex_) = false;
-  // Of those that are expected.
+  // Expected answers that are not pushed yet; nullopt: nobody said how many there are.
   std::optional<size_t> not_pushed_ LINSERVE_GUARDED_BY(mutex_);
 
   // Whoever set `writing_` owns these until Written() has cleared it.

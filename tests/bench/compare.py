@@ -79,7 +79,7 @@ class Linserve:
     def __init__(self, program, directory, dtype, threads):
         self.command = [program, "bench", "--model", f"{directory}/model", "--input",
                         f"{directory}/io.safetensors", "--pooling", "none", "--rounds", "1",
-                        "--json", "--dtype", dtype, "--threads", str(threads)]
+                        "--json", "--dtype", dtype, "--replicas", "1", "--threads", str(threads)]
 
     def run(self):
         return json.loads(linserve(*self.command))["tokens_per_s"]

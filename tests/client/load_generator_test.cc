@@ -135,15 +135,19 @@ class HeldRequests {
     };
   }
 
-  void AnswerNext() {
+  // False if there is none within a minute.
+  bool AnswerNext() {
     std::unique_lock lock(mutex_);
-    sent_.wait(lock, [this] { return !held_.empty(); });
+    if (!sent_.wait_for(lock, std::chrono::minutes(1), [this] { return !held_.empty(); })) {
+      return false;
+    }
     const EmbedCallback done = std::move(held_.front());
     held_.pop();
     lock.unlock();
     SequenceResult result;
     result.tokens = 5;
     done(absl::OkStatus(), {result});
+    return true;
   }
 
  private:
@@ -160,13 +164,13 @@ void WaitUntil(const std::function<bool()>& condition) {
 TEST(LoadGenerator, RatesAreOfTheAnswersThatCameWithinTheMeasurement) {
   HeldRequests requests;
   LoadGenerator generator(
-      {.concurrency = 2, .duration = milliseconds(1000), .warmup = milliseconds(300)},
+      {.concurrency = 2, .duration = milliseconds(1000), .warmup = milliseconds(1000)},
       requests.sender());
   const std::jthread answerer([&] {
     requests.AnswerNext();  // while it warms up, which sends a third one
     WaitUntil([&] { return !generator.progress().warming_up; });
     for (int i = 0; i < 3; ++i) requests.AnswerNext();  // only the last was sent since then
-    WaitUntil([&] { return generator.progress().elapsed > milliseconds(1300); });
+    WaitUntil([&] { return generator.progress().elapsed > milliseconds(2000); });
     for (int i = 0; i < 2; ++i) requests.AnswerNext();
   });
   const std::atomic<bool> stop = false;
@@ -204,6 +208,39 @@ TEST(LoadGenerator, StopsWhenToldAndReportsWhatItHas) {
   EXPECT_GT(report.ok.requests, 0U);
   EXPECT_EQ(report.request_errors.count("CANCELLED"), 0U);
   EXPECT_LT(report.seconds, 60);
+}
+
+// Answers at once, so that nothing is in flight when the load is stopped.
+TEST(LoadGenerator, StoppedInAnOpenLoopMeasuresUntilThen) {
+  SlowAnswerer answerer{milliseconds(0)};
+  LoadGenerator generator(
+      {.rate = 200, .duration = std::chrono::hours(1), .warmup = milliseconds(0)},
+      answerer.sender());
+  std::atomic<bool> stop = false;
+  const std::jthread stopper([&] {
+    WaitUntil([&] { return generator.progress().answered >= 5; });
+    stop = true;
+  });
+  const LoadReport report = generator.Run(stop);
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_GE(report.within.requests, 5U);
+  EXPECT_GT(report.seconds, 0);
+  EXPECT_LT(report.seconds, 60);
+}
+
+TEST(LoadGenerator, StoppedAfterTheMeasurementKeepsItsTime) {
+  HeldRequests requests;
+  LoadGenerator generator(
+      {.concurrency = 1, .duration = milliseconds(50), .warmup = milliseconds(0)},
+      requests.sender());
+  std::atomic<bool> stop = false;
+  const std::jthread stopper([&] {
+    WaitUntil([&] { return generator.progress().elapsed > milliseconds(200); });
+    stop = true;
+    WaitUntil([&] { return generator.progress().elapsed > milliseconds(400); });
+    requests.AnswerNext();
+  });
+  EXPECT_DOUBLE_EQ(generator.Run(stop).seconds, 0.05);
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ TEST(LoadReport, TellsEverythingInText) {
 TEST(LoadReport, WarnsWhenTheClientIsTheLimit) {
   LoadReport report;
   report.open_loop = true;
+  report.requests = 1;
   report.seconds = 1;
   report.client_cpus = 2;
   report.client_cpu_seconds = 1.8;
@@ -68,6 +69,13 @@ TEST(LoadReport, WarnsWhenTheMeasurementIsShorterThanARequest) {
   EXPECT_THAT(report.Warnings(), testing::ElementsAre(HasSubstr("longer than 2.5 s")));
   report.within.Add({});
   EXPECT_THAT(report.Warnings(), testing::IsEmpty());
+}
+
+TEST(LoadReport, SaysWhyNothingWasMeasured) {
+  LoadReport report;
+  EXPECT_THAT(report.Warnings(), testing::ElementsAre(HasSubstr("make --duration longer")));
+  report.interrupted = true;
+  EXPECT_THAT(report.Warnings(), testing::ElementsAre(HasSubstr("interrupted before")));
 }
 
 TEST(LoadReport, OfNothingIsAllZero) {

@@ -52,14 +52,13 @@ struct PlanCase {
 
 TEST(ServingOptions, ShareTheProcessorsOut) {
   const std::vector<PlanCase> cases = {
-      {0, 0, 1, 1, 1, "1 processors shared out among replicas of at most 8 threads"},
-      {0, 0, 8, 1, 8, "8 processors shared out among replicas of at most 8 threads"},
-      {0, 0, 9, 2, 4, "9 processors shared out among replicas of at most 8 threads"},
-      {0, 0, 64, 8, 8, "64 processors shared out among replicas of at most 8 threads"},
-      {0, 3, 8, 2, 3, "8 processors shared out among replicas of the configured threads"},
-      {0, 16, 8, 1, 16, "8 processors shared out among replicas of the configured threads"},
-      {2, 0, 8, 2, 4, "8 processors shared out among the configured replicas"},
-      {4, 0, 2, 4, 1, "2 processors shared out among the configured replicas"},
+      {0, 0, 1, 1, 1, "processors: 1, a replica for every 8"},
+      {0, 0, 15, 1, 15, "processors: 15, a replica for every 8"},
+      {0, 0, 16, 2, 8, "processors: 16, a replica for every 8"},
+      {0, 0, 512, 16, 32, "processors: 512, a replica for every 8"},
+      {0, 3, 8, 1, 3, "as configured"},
+      {2, 0, 8, 2, 4, "processors: 8, shared by the replicas"},
+      {4, 0, 2, 4, 1, "processors: 2, shared by the replicas"},
       {5, 7, 8, 5, 7, "as configured"},
   };
   for (const PlanCase& expected : cases) {

@@ -151,40 +151,65 @@ TEST_F(OutboxTest, TheEndOfAnAnswersOwnerMayFinishTheStream) {
   EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::OK));
 }
 
-TEST(OutboxThreads, ManyPushWhileOneWrites) {
-  constexpr int kThreads = 4;
-  constexpr int kAnswers = 500;
-  Metrics metrics({});
-  std::atomic<int> writing = 0;
-  std::atomic<int> due = 0;
-  std::atomic<int> finished = 0;
-  Outbox outbox({[&](const v1::EmbedResponse*) {
-                   EXPECT_EQ(++writing, 1);
-                   ++due;
-                 },
-                 [&](const grpc::Status&) { ++finished; }},
-                metrics.ForRpc("Embed"));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&] {
-      for (int n = 0; n < kAnswers; ++n) {
-        outbox.Push(ResultChunker({}, 0, "", absl::InternalError("x"), nullptr));
-      }
-    });
-  }
-  for (int written = 0; written < kThreads * kAnswers;) {
-    if (due == 0) {
-      std::this_thread::yield();
-      continue;
+class OutboxThreads : public testing::Test {
+ protected:
+  static constexpr int kThreads = 4;
+  static constexpr int kAnswers = 500;
+
+  // Pushes all answers from several threads, and tells the outbox that each write is done.
+  void PushAndWrite(Outbox& outbox, int writes) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        for (int n = 0; n < kAnswers; ++n) {
+          outbox.Push(ResultChunker({}, 0, "", absl::InternalError("x"), nullptr));
+        }
+      });
     }
-    --due;
-    --writing;
-    ++written;
-    outbox.Written(true);
+    for (int written = 0; written < writes;) {
+      if (due_ == 0) {
+        std::this_thread::yield();
+        continue;
+      }
+      --due_;
+      --writing_;
+      ++written;
+      outbox.Written(true);
+    }
+    for (std::thread& thread : threads) thread.join();
   }
-  for (std::thread& thread : threads) thread.join();
+
+  const Outbox::Hooks hooks_ = {[this](const v1::EmbedResponse*) {
+                                  EXPECT_EQ(++writing_, 1);
+                                  ++due_;
+                                },
+                                [this](const grpc::Status&) { ++finished_; },
+                                {}};
+  Metrics metrics_{{}};
+  std::atomic<int> writing_ = 0;
+  std::atomic<int> due_ = 0;
+  std::atomic<int> finished_ = 0;
+};
+
+TEST_F(OutboxThreads, ManyPushWhileOneWrites) {
+  Outbox outbox(hooks_, metrics_.ForRpc("Embed"));
+  PushAndWrite(outbox, kThreads * kAnswers);
   outbox.FinishWhenEmpty(grpc::Status::OK);
-  EXPECT_EQ(finished, 1);
+  EXPECT_EQ(finished_, 1);
+}
+
+TEST_F(OutboxThreads, WhoeverPushesLastEndsTheStream) {
+  std::atomic<int> ended = 0;
+  Outbox::Hooks hooks = hooks_;
+  hooks.write_and_finish = [&](const v1::EmbedResponse*) {
+    EXPECT_EQ(writing_, 0);
+    ++ended;
+  };
+  Outbox outbox(hooks, metrics_.ForRpc("Embed"));
+  outbox.Expect(kThreads * kAnswers);
+  PushAndWrite(outbox, kThreads * kAnswers - 1);
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(finished_, 0);
 }
 
 }  // namespace
