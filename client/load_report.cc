@@ -122,9 +122,10 @@ std::vector<std::string> LoadReport::Warnings() const {
                        " % of this machine's processors: it is the limit; use several machines");
   }
   if (requests == 0) {
-    warnings.push_back(interrupted ? "interrupted before anything was measured"
-                                   : "no request was due within the measurement: make --duration "
-                                     "longer, or --warmup shorter");
+    warnings.emplace_back(interrupted
+                              ? "interrupted before anything was measured"
+                              : "no request was due within the measurement: make --duration "
+                                "longer, or --warmup shorter");
   }
   if (ok.requests > 0 && within.requests == 0) {
     warnings.push_back(
