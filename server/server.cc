@@ -166,6 +166,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpc(const Config& config,
   options.max_sequences_per_request = config.max_sequences_per_request;
   options.max_requests_per_stream = config.max_requests_per_stream;
   options.chunk_bytes = config.chunk_bytes;
+  options.version = kVersion;
   return GrpcServer::Start(options, repository, metrics);
 }
 

@@ -24,11 +24,13 @@ struct RpcLimits {
   int64_t chunk_bytes = 1 << 20;
 };
 
-// What every call of the service shares.
+// What every call of the services shares.
 struct ServiceContext {
   ModelRepository& repository;
   Metrics& metrics;
   RpcLimits limits;
+  std::string version;  // of the server
+  std::atomic<bool> ready{false};
   std::atomic<bool> draining{false};
 };
 

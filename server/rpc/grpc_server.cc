@@ -9,6 +9,7 @@
 
 #include "rpc/embedding_service.h"
 #include "rpc/idle_tick.h"
+#include "rpc/inference_service.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -38,13 +39,15 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
 }  // namespace
 
 struct GrpcServer::Impl {
-  Impl(ModelRepository& repository, Metrics& metrics, const RpcLimits& limits)
-      : context{repository, metrics, limits}, service(context) {}
+  Impl(ModelRepository& repository, Metrics& metrics, const RpcLimits& limits,
+       const std::string& version)
+      : context{repository, metrics, limits, version}, embedding(context), inference(context) {}
 
   grpc::HealthCheckServiceInterface& health() { return *server->GetHealthCheckService(); }
 
   ServiceContext context;
-  EmbeddingService service;
+  EmbeddingService embedding;
+  InferenceService inference;
   int port = 0;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<IdleTick> tick;
@@ -62,14 +65,15 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   const RpcLimits limits{options.max_message_bytes, options.max_sequences_per_request,
                          options.max_requests_per_stream, options.chunk_bytes};
-  auto impl = std::make_unique<Impl>(repository, metrics, limits);
+  auto impl = std::make_unique<Impl>(repository, metrics, limits, options.version);
   const bool v6 = options.host.find(':') != std::string::npos;
   const std::string address =
       (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
   grpc::ServerBuilder builder;
   Configure(builder, options);
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &impl->port);
-  builder.RegisterService(&impl->service);
+  builder.RegisterService(&impl->embedding);
+  builder.RegisterService(&impl->inference);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || impl->port == 0) {
     return absl::UnavailableError("cannot listen on " + address +
@@ -85,8 +89,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
 int GrpcServer::port() const { return impl_->port; }
 
 void GrpcServer::SetServing(bool serving) {
-  impl_->health().SetServingStatus("", serving);
-  impl_->health().SetServingStatus(v1::EmbeddingService::service_full_name(), serving);
+  impl_->context.ready = serving;
+  for (const char* service : {"", v1::EmbeddingService::service_full_name(),
+                              inference::GRPCInferenceService::service_full_name()}) {
+    impl_->health().SetServingStatus(service, serving);
+  }
 }
 
 void GrpcServer::SetModelServing(const std::string& model, bool serving) {
@@ -95,7 +102,7 @@ void GrpcServer::SetModelServing(const std::string& model, bool serving) {
 
 void GrpcServer::Drain() {
   impl_->health().SetServingStatus(false);
-  impl_->service.Drain();
+  impl_->embedding.Drain();
 }
 
 void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {

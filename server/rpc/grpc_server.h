@@ -18,10 +18,12 @@ struct GrpcOptions {
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
+  std::string version{};  // of the server, as its metadata says it
 };
 
-// The gRPC side of a server: linserve.v1.EmbeddingService, grpc.health.v1.Health (for "", the
-// service's name and linserve/MODEL) and reflection. Starts NOT_SERVING.
+// The gRPC side of a server: linserve.v1.EmbeddingService, inference.GRPCInferenceService,
+// grpc.health.v1.Health (for "", the services' names and linserve/MODEL) and reflection. Starts
+// NOT_SERVING.
 class GrpcServer {
  public:
   // `repository` and `metrics` must outlive the server. UNAVAILABLE if the address is taken.

@@ -15,6 +15,7 @@ TestServer::TestServer(TestServerOptions options) : options_(std::move(options))
   Serve("floats", 1, FloatModel(floats_));
   GrpcOptions grpc = options_.grpc;
   grpc.port = 0;
+  grpc.version = "test";
   auto started = GrpcServer::Start(grpc, *repository_, metrics_);
   EXPECT_TRUE(started.ok()) << started.status();
   grpc_ = *std::move(started);

@@ -1,0 +1,48 @@
+#include "rpc/infer_call.h"
+
+#include <string>
+#include <utility>
+
+#include "rpc/call_context.h"
+#include "rpc/convert.h"
+#include "rpc/inference_request.h"
+
+namespace linserve {
+
+InferCall* InferCall::Start(ServiceContext& service, grpc::CallbackServerContext* context,
+                            const inference::ModelInferRequest* request,
+                            inference::ModelInferResponse* response) {
+  auto call = std::make_shared<InferCall>(service.metrics.ForRpc("ModelInfer"), response);
+  call->self_ = call;
+  // gRPC only destroys the message after the call; taking it over saves a copy of every tensor.
+  call->Begin(service, context, std::move(*const_cast<inference::ModelInferRequest*>(request)));
+  return call.get();
+}
+
+void InferCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
+                      inference::ModelInferRequest request) {
+  const std::string id = request.id();
+  const auto state = std::make_shared<InferRequestState>(
+      metrics_, RequestIdOf(*context, id.substr(0, kLongestRequestId)), DeadlineOf(*context),
+      [self = shared_from_this(), id](const absl::Status& status,
+                                      inference::ModelInferResponse response) {
+        *self->response_ = std::move(response);
+        self->Answer(status, id);
+      },
+      [self = shared_from_this()] { return self->cancelled_.load(); });
+  const absl::Status status = state->Submit(service, std::move(request));
+  if (status.ok()) return;
+  if (absl::IsResourceExhausted(status)) AddRetryDelay(*context, state->RetryDelay());
+  Answer(status, id);
+}
+
+void InferCall::Answer(const absl::Status& status, const std::string& id) {
+  metrics_.Message(Direction::kSent, response_->ByteSizeLong());
+  Finish(ToGrpcStatus(WithRequestId(status, id)));
+}
+
+void InferCall::OnDone() {
+  const std::shared_ptr<InferCall> self = std::move(self_);  // the last reference, perhaps
+}
+
+}  // namespace linserve

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <memory>
+
+#include "inference/grpc_service.pb.h"
+#include "rpc/embed_request.h"
+
+namespace linserve {
+
+// One call of ModelInfer. Owns itself until gRPC is done with it; its request may live longer.
+class InferCall : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<InferCall> {
+ public:
+  static InferCall* Start(ServiceContext& service, grpc::CallbackServerContext* context,
+                          const inference::ModelInferRequest* request,
+                          inference::ModelInferResponse* response);
+
+  InferCall(RpcMetrics& metrics, inference::ModelInferResponse* response)
+      : metrics_(metrics), response_(response) {}
+
+  void OnCancel() override { cancelled_ = true; }
+  void OnDone() override;
+
+ private:
+  void Begin(ServiceContext& service, grpc::CallbackServerContext* context,
+             inference::ModelInferRequest request);
+  void Answer(const absl::Status& status, const std::string& id);
+
+  RpcMetrics& metrics_;
+  inference::ModelInferResponse* const response_;
+  std::atomic<bool> cancelled_ = false;
+  std::shared_ptr<InferCall> self_;
+};
+
+}  // namespace linserve

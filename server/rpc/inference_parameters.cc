@@ -1,0 +1,106 @@
+#include "rpc/inference_parameters.h"
+
+#include <string>
+
+#include "core/pooling.h"
+#include "core/quote.h"
+#include "rpc/inference_tensors.h"
+
+namespace linserve {
+namespace {
+
+using inference::InferParameter;
+using Parameters = google::protobuf::Map<std::string, InferParameter>;
+
+absl::Status Wrong(const std::string& name, const std::string& expected) {
+  return absl::InvalidArgumentError("parameter " + Quoted(name) + ": expected " + expected);
+}
+
+const InferParameter* Find(const Parameters& parameters, const std::string& name) {
+  const auto parameter = parameters.find(name);
+  return parameter == parameters.end() ? nullptr : &parameter->second;
+}
+
+absl::Status ReadPooling(const Parameters& parameters, OutputOptions& options) {
+  const InferParameter* parameter = Find(parameters, "pooling");
+  if (parameter == nullptr) return absl::OkStatus();
+  const auto pooling = PoolingFromName(parameter->string_param());
+  if (!pooling) return Wrong("pooling", "'none', 'mean', 'cls', 'last' or 'max'");
+  options.pooling = *pooling;
+  return absl::OkStatus();
+}
+
+absl::Status ReadNormalize(const Parameters& parameters, OutputOptions& options) {
+  const InferParameter* parameter = Find(parameters, "normalize");
+  if (parameter == nullptr) return absl::OkStatus();
+  if (!parameter->has_bool_param()) return Wrong("normalize", "a bool");
+  options.normalize = parameter->bool_param();
+  return absl::OkStatus();
+}
+
+absl::Status ReadDType(const Parameters& parameters, OutputOptions& options) {
+  const InferParameter* parameter = Find(parameters, "dtype");
+  if (parameter == nullptr) return absl::OkStatus();
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (parameter->string_param() != Datatype(dtype)) continue;
+    options.dtype = dtype;
+    return absl::OkStatus();
+  }
+  return Wrong("dtype", "'FP32', 'FP16' or 'BF16'");
+}
+
+absl::Status ReadTimeout(const Parameters& parameters, InferOptions& options) {
+  const InferParameter* parameter = Find(parameters, "timeout");
+  if (parameter == nullptr) return absl::OkStatus();
+  const int64_t microseconds = parameter->has_uint64_param()
+                                   ? static_cast<int64_t>(parameter->uint64_param())
+                                   : parameter->int64_param();
+  if (microseconds < 0) return Wrong("timeout", "microseconds, 0 for none");
+  if (microseconds > 0) options.timeout = std::chrono::microseconds(microseconds);
+  return absl::OkStatus();
+}
+
+// A correlation id of 0, or an empty one, means that there is no sequence.
+absl::Status RefuseSessions(const Parameters& parameters) {
+  const InferParameter* id = Find(parameters, "sequence_id");
+  if (id == nullptr) return absl::OkStatus();
+  if (id->int64_param() == 0 && id->uint64_param() == 0 && id->string_param().empty()) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(
+      "parameter 'sequence_id': this server keeps no state between requests");
+}
+
+absl::Status ReadOutputs(const inference::ModelInferRequest& message, OutputOptions& options) {
+  for (const auto& output : message.outputs()) {
+    if (output.parameters().contains("shared_memory_region")) {
+      return absl::UnimplementedError("shared memory is not supported for output " +
+                                      Quoted(output.name()));
+    }
+    const InferParameter* classes = Find(output.parameters(), "classification");
+    if (classes != nullptr && classes->int64_param() != 0) {
+      return absl::UnimplementedError("classification is not supported for output " +
+                                      Quoted(output.name()));
+    }
+    options.outputs.push_back(output.name());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest& message,
+                                              Pooling fallback) {
+  InferOptions options;
+  options.output.pooling = fallback;
+  const Parameters& parameters = message.parameters();
+  for (const absl::Status& status :
+       {RefuseSessions(parameters), ReadPooling(parameters, options.output),
+        ReadNormalize(parameters, options.output), ReadDType(parameters, options.output),
+        ReadTimeout(parameters, options), ReadOutputs(message, options.output)}) {
+    if (!status.ok()) return status;
+  }
+  return options;
+}
+
+}  // namespace linserve

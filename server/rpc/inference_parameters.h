@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "core/item.h"
+#include "inference/grpc_service.pb.h"
+
+namespace linserve {
+
+// What the parameters and requested outputs of a ModelInferRequest ask for.
+struct InferOptions {
+  OutputOptions output;
+  std::optional<std::chrono::microseconds> timeout;
+};
+
+// The parameters pooling ("none", "mean", "cls", "last", "max"), normalize (bool), dtype ("FP32",
+// "FP16", "BF16") and timeout (microseconds); others are the caller's own and mean nothing here.
+// `fallback` is the model's pooling. INVALID_ARGUMENT, or UNIMPLEMENTED for what Triton has and
+// linserve has not: sequences with a state, classification, shared memory.
+absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest& message,
+                                              Pooling fallback);
+
+}  // namespace linserve

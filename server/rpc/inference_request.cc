@@ -1,0 +1,298 @@
+#include "rpc/inference_request.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "core/package_layout.h"
+#include "core/quote.h"
+#include "core/stacking.h"
+#include "rpc/inference_parameters.h"
+#include "rpc/inference_tensors.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+constexpr std::string_view kLengths = "lengths";
+
+std::string Names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + Quoted(name);
+  return "[" + text + "]";
+}
+
+// The true lengths of padded sequences come as one more input: [batch], or [batch, 1] from clients
+// for which every tensor has a batch axis and another one.
+bool IsLengths(const std::string& name) {
+  return name == kLengths || name.starts_with(std::string(kLengths) + ".");
+}
+
+absl::Status CheckInputs(const Signature& signature, const TensorMap& tensors,
+                         const std::string& model) {
+  std::vector<std::string> got;
+  std::vector<std::string> missing;
+  size_t required = 0;
+  bool known = true;
+  for (const auto& [name, tensor] : tensors) {
+    if (IsLengths(name)) continue;
+    got.push_back(name);
+    known = known && signature.FindInput(name) != nullptr;
+  }
+  for (const InputSpec& input : signature.inputs) {
+    if (input.optional) continue;
+    ++required;
+    if (!tensors.contains(input.name)) missing.push_back(input.name);
+  }
+  if (missing.empty() && known) return absl::OkStatus();
+  std::string text = "expected " + std::to_string(required) + " inputs but got " +
+                     std::to_string(got.size()) + " inputs for model " + Quoted(model) +
+                     ". Got input(s) " + Names(got);
+  if (!missing.empty()) {
+    text += ", but missing required input(s) " + Names(missing) +
+            ". Please provide all required input(s).";
+  } else {
+    std::vector<std::string> all;
+    for (const InputSpec& input : signature.inputs) all.push_back(input.name);
+    text += ", but the model takes " + Names(all) + ".";
+  }
+  return absl::InvalidArgumentError(text);
+}
+
+bool Takes(InputKind kind, DType dtype) {
+  switch (kind) {
+    case InputKind::kFloat:
+      return IsFloat(dtype);
+    case InputKind::kToken:
+      return IsInteger(dtype);
+    case InputKind::kMask:
+      return dtype == DType::kBool;
+    case InputKind::kAttentionMask:
+      return dtype == DType::kBool || IsFloat(dtype);
+  }
+  return false;
+}
+
+absl::Status CheckDatatypes(const Signature& signature, const TensorMap& tensors,
+                            const std::string& model) {
+  for (const InputSpec& input : signature.inputs) {
+    const auto tensor = tensors.find(input.name);
+    if (tensor == tensors.end() || Takes(input.kind, tensor->second.dtype())) continue;
+    return absl::InvalidArgumentError("inference input " + Quoted(input.name) + " data-type is '" +
+                                      std::string(Datatype(tensor->second.dtype())) +
+                                      "', but model " + Quoted(model) + " expects '" +
+                                      std::string(Datatype(input.kind)) + "'");
+  }
+  return absl::OkStatus();
+}
+
+// What `linserve run` reads from a file.
+TensorMap AsFile(const TensorMap& tensors) {
+  TensorMap file;
+  for (const auto& [name, tensor] : tensors) {
+    const Shape& shape = tensor.shape();
+    const bool column = IsLengths(name) && shape.size() == 2 && shape[1] == 1;
+    file["input." + name] = column ? tensor.Reshaped({shape[0]}) : tensor;
+  }
+  return file;
+}
+
+TensorMap Stacked(const std::vector<TensorMap>& results) {
+  TensorMap stacked;
+  for (const auto& [name, first] : results[0]) {
+    std::vector<const Tensor*> parts;
+    for (const TensorMap& result : results) parts.push_back(&result.at(name));
+    stacked[name] = Stack(parts, 0);
+  }
+  return stacked;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> VersionOf(const std::string& text) {
+  int64_t version = 0;
+  const char* end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, version);
+  if (text.empty()) return 0;
+  if (error != std::errc() || last != end || version < 1) {
+    return absl::InvalidArgumentError("failed to get model version from specified version string " +
+                                      Quoted(text) + ", expected an integer of 1 or more");
+  }
+  return version;
+}
+
+absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ModelRepository& repository,
+                                                             const std::string& name,
+                                                             const std::string& version) {
+  const auto number = VersionOf(version);
+  if (!number.ok()) return number.status();
+  auto model = repository.Find(name, *number);
+  if (model.ok() || !absl::IsNotFound(model.status())) return model;
+  return absl::NotFoundError("Request for unknown model: " + Quoted(name) +
+                             (version.empty() ? "" : " version " + version) +
+                             " is not found: " + std::string(model.status().message()));
+}
+
+absl::Status WithRequestId(const absl::Status& status, const std::string& id) {
+  if (status.ok()) return status;
+  const std::string name = id.empty() ? "<id_unknown>" : id;
+  return {status.code(), "[request id: " + name + "] " + std::string(status.message())};
+}
+
+InferRequestState::InferRequestState(RpcMetrics& metrics, std::string id, TimePoint deadline,
+                                     Done done, std::function<bool()> abandoned)
+    : metrics_(metrics),
+      done_(std::move(done)),
+      abandoned_(std::move(abandoned)),
+      id_(std::move(id)),
+      deadline_(deadline) {
+  metrics_.Started();
+}
+
+InferRequestState::~InferRequestState() {
+  const MutexLock lock(mutex_);
+  const TimePoint now = std::chrono::steady_clock::now();
+  metrics_.Finished(static_cast<int>(status_.code()), now - start_);
+  Log(status_.ok() ? LogLevel::kDebug : LogLevel::kInfo, "request finished",
+      {{"request_id", id_},
+       {"model", model_name_},
+       {"sequences", static_cast<int64_t>(results_.size())},
+       {"code", std::string(absl::StatusCodeToString(status_.code()))},
+       {"seconds", std::chrono::duration<double>(now - start_).count()}});
+}
+
+absl::Status InferRequestState::Submit(const ServiceContext& context,
+                                       inference::ModelInferRequest message) {
+  metrics_.Message(Direction::kReceived, message.ByteSizeLong());
+  max_bytes_ = context.limits.max_message_bytes;
+  const auto submit = [&]() -> absl::Status {
+    const auto model = FindModel(context.repository, message.model_name(), message.model_version());
+    if (!model.ok()) return model.status();
+    Engine& engine = *(*model)->engine;
+    auto items =
+        Prepare(**model, std::make_shared<inference::ModelInferRequest>(std::move(message)));
+    if (items.ok() && std::cmp_greater(items->size(), context.limits.max_sequences_per_request)) {
+      items = absl::InvalidArgumentError("inference request batch-size must be <= " +
+                                         std::to_string(context.limits.max_sequences_per_request) +
+                                         " for " + Quoted(model_name_));
+    }
+    if (!items.ok()) {
+      engine.metrics().Rejected(RejectReason::kInvalid);
+      return items.status();
+    }
+    Request request;
+    request.id = id_;
+    request.deadline = deadline_;
+    request.sink = shared_from_this();
+    for (Item& item : *items) request.items.emplace_back(std::move(item));
+    {
+      const MutexLock lock(mutex_);
+      unanswered_ = request.items.size();
+      results_.resize(request.items.size());
+    }
+    absl::Status status = engine.Submit(request);
+    if (absl::IsResourceExhausted(status)) {
+      retry_delay_ =
+          std::max(retry_delay_,
+                   std::chrono::duration_cast<std::chrono::milliseconds>(engine.DelayEstimate()));
+    }
+    return status;
+  };
+  absl::Status status = submit();
+  if (!status.ok()) {
+    const MutexLock lock(mutex_);
+    status_ = status;
+  }
+  return status;
+}
+
+absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
+    const ServedModel& model, const std::shared_ptr<const inference::ModelInferRequest>& message) {
+  answer_id_ = message->id();
+  model_name_ = model.name;
+  model_version_ = std::to_string(model.version);
+  signature_ = model.engine->info().signature;
+  auto options = ReadInferOptions(*message, model.default_pooling);
+  if (!options.ok()) return options.status();
+  options_ = options->output;
+  if (options->timeout) deadline_ = std::min(deadline_, start_ + *options->timeout);
+  auto tensors = ToTensors(*message, model_name_, message);
+  if (!tensors.ok()) return tensors.status();
+  absl::Status status = CheckInputs(signature_, *tensors, model_name_);
+  if (status.ok()) status = CheckDatatypes(signature_, *tensors, model_name_);
+  if (!status.ok()) return status;
+  const auto batch = PackageBatch::From(signature_, AsFile(*tensors));
+  if (!batch.ok()) return batch.status();
+  padded_ = batch->PaddedLengths(signature_);
+  auto items = SplitBatch(signature_, *batch);
+  if (!items.ok()) return items;
+  if (items->empty()) return absl::InvalidArgumentError("the request holds no sequences");
+  for (Item& item : *items) item.options = options_;
+  return items;
+}
+
+void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
+  std::vector<ItemResult> results;
+  absl::Status status;
+  {
+    const MutexLock lock(mutex_);
+    if (answered_) return;
+    if (result.ok()) {
+      results_[index] = *std::move(result);
+      if (--unanswered_ > 0) return;
+      results = results_;
+    } else {
+      const bool alone = results_.size() == 1;
+      status_ =
+          absl::Status(result.status().code(),
+                       (alone ? "" : "sequence " + std::to_string(index) + " of the batch: ") +
+                           std::string(result.status().message()));
+    }
+    answered_ = true;
+    status = status_;
+  }
+  if (status.ok()) {
+    auto response = Response(results);
+    if (response.ok()) return done_(status, *std::move(response));
+    status = response.status();
+    const MutexLock lock(mutex_);
+    status_ = status;
+  }
+  done_(status, {});
+}
+
+bool InferRequestState::Abandoned() const {
+  if (abandoned_()) return true;
+  const MutexLock lock(mutex_);
+  return answered_;
+}
+
+absl::StatusOr<inference::ModelInferResponse> InferRequestState::Response(
+    const std::vector<ItemResult>& results) const {
+  std::vector<TensorMap> outputs;
+  outputs.reserve(results.size());
+  for (const ItemResult& result : results) outputs.push_back(result.outputs);
+  // Vectors have no padding, and the batch always first.
+  const bool pooled = options_.pooling != Pooling::kNone;
+  const TensorMap joined = pooled ? Stacked(outputs) : JoinBatch(signature_, outputs, padded_);
+  size_t bytes = 0;
+  for (const auto& [name, tensor] : joined) bytes += tensor.byte_size();
+  if (std::cmp_greater(bytes, max_bytes_)) {
+    return absl::ResourceExhaustedError(
+        "the answer has " + std::to_string(bytes) + " bytes, at most " +
+        std::to_string(max_bytes_) +
+        " fit into a message (max_message_bytes): send fewer sequences, ask for pooling or dtype "
+        "FP16, or use linserve.v1.EmbeddingService, which answers in chunks");
+  }
+  inference::ModelInferResponse response;
+  response.set_model_name(model_name_);
+  response.set_model_version(model_version_);
+  response.set_id(answer_id_);
+  if (options_.outputs.empty()) {
+    for (const auto& [name, tensor] : joined) AddOutput(name, tensor, response);
+  }
+  for (const std::string& name : options_.outputs) AddOutput(name, joined.at(name), response);
+  return response;
+}
+
+}  // namespace linserve

@@ -1,0 +1,255 @@
+#include "rpc/inference_tensors.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "core/quote.h"
+
+namespace linserve {
+namespace {
+
+using Input = inference::ModelInferRequest::InferInputTensor;
+using Contents = inference::InferTensorContents;
+
+// How a datatype lies in raw contents, and which typed field holds its elements.
+struct Form {
+  std::string_view datatype;
+  DType dtype;           // what it becomes
+  size_t element_bytes;  // in raw contents
+  enum Field : uint8_t { kNone, kBool, kInt, kInt64, kUint, kUint64, kFp32, kFp64 } field;
+};
+
+constexpr std::array<Form, 13> kForms = {{{"BOOL", DType::kBool, 1, Form::kBool},
+                                          {"UINT8", DType::kU8, 1, Form::kUint},
+                                          {"INT8", DType::kI8, 1, Form::kInt},
+                                          {"INT16", DType::kI16, 2, Form::kInt},
+                                          {"INT32", DType::kI32, 4, Form::kInt},
+                                          {"INT64", DType::kI64, 8, Form::kInt64},
+                                          {"FP16", DType::kF16, 2, Form::kNone},
+                                          {"BF16", DType::kBF16, 2, Form::kNone},
+                                          {"FP32", DType::kF32, 4, Form::kFp32},
+                                          {"FP64", DType::kF64, 8, Form::kFp64},
+                                          {"UINT16", DType::kI64, 2, Form::kUint},
+                                          {"UINT32", DType::kI64, 4, Form::kUint},
+                                          {"UINT64", DType::kI64, 8, Form::kUint64}}};
+
+const Form* FormOf(std::string_view datatype) {
+  const auto* form = std::find_if(kForms.begin(), kForms.end(), [&](const Form& candidate) {
+    return candidate.datatype == datatype;
+  });
+  return form == kForms.end() ? nullptr : form;
+}
+
+// An input, and what messages about it begin and end with.
+struct Source {
+  const Input& input;
+  const Form& form;
+  Shape shape;
+  const std::string& model;
+
+  std::string Where() const {
+    return "for input " + Quoted(input.name()) + " for model " + Quoted(model);
+  }
+  absl::Status WrongSize(int64_t expected, size_t got, const char* unit) const {
+    return absl::InvalidArgumentError("input " + std::string(unit) + " size mismatch " + Where() +
+                                      ". Expected " + std::to_string(expected) + ", got " +
+                                      std::to_string(got));
+  }
+  absl::Status TooLarge() const {
+    return absl::InvalidArgumentError("a " + input.datatype() + " element does not fit INT64 " +
+                                      Where());
+  }
+};
+
+// Elements of a type that no DType has, as I64.
+template <typename T, typename Elements>
+absl::StatusOr<Tensor> Widened(const Source& source, const Elements& elements) {
+  auto [tensor, bytes] = Tensor::Allocate(DType::kI64, source.shape);
+  auto* values = reinterpret_cast<int64_t*>(bytes);
+  for (const T element : elements) {
+    if (element > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      return source.TooLarge();
+    }
+    *values++ = static_cast<int64_t>(element);
+  }
+  return tensor;
+}
+
+template <typename T>
+std::vector<T> Unpacked(const std::string& raw) {
+  std::vector<T> elements(raw.size() / sizeof(T));
+  std::copy_n(raw.data(), raw.size(), reinterpret_cast<char*>(elements.data()));
+  return elements;
+}
+
+absl::StatusOr<Tensor> FromRaw(const Source& source, const std::string& raw,
+                               const std::shared_ptr<const void>& owner) {
+  const auto elements = CheckedElementCount(source.shape);
+  const auto size = static_cast<int64_t>(source.form.element_bytes);
+  const bool countable = elements && *elements <= std::numeric_limits<int64_t>::max() / 8;
+  const int64_t expected = countable ? *elements * size : -1;
+  if (std::cmp_not_equal(expected, raw.size())) {
+    return source.WrongSize(expected, raw.size(), "byte");
+  }
+  if (source.form.datatype == "UINT16") return Widened<uint16_t>(source, Unpacked<uint16_t>(raw));
+  if (source.form.datatype == "UINT32") return Widened<uint32_t>(source, Unpacked<uint32_t>(raw));
+  if (source.form.datatype == "UINT64") return Widened<uint64_t>(source, Unpacked<uint64_t>(raw));
+  return Tensor(source.form.dtype, source.shape, raw.data(), owner);
+}
+
+// Copies elements of a typed field, each cut to T.
+template <typename T, typename Elements>
+absl::StatusOr<Tensor> Copied(const Source& source, const Elements& elements) {
+  auto [tensor, bytes] = Tensor::Allocate(source.form.dtype, source.shape);
+  auto* values = reinterpret_cast<T*>(bytes);
+  for (const auto element : elements) *values++ = static_cast<T>(element);
+  return tensor;
+}
+
+int64_t CountOf(const Contents& contents, Form::Field field) {
+  switch (field) {
+    case Form::kBool:
+      return contents.bool_contents_size();
+    case Form::kInt:
+      return contents.int_contents_size();
+    case Form::kInt64:
+      return contents.int64_contents_size();
+    case Form::kUint:
+      return contents.uint_contents_size();
+    case Form::kUint64:
+      return contents.uint64_contents_size();
+    case Form::kFp32:
+      return contents.fp32_contents_size();
+    case Form::kFp64:
+      return contents.fp64_contents_size();
+    case Form::kNone:
+      return 0;
+  }
+  return 0;
+}
+
+absl::StatusOr<Tensor> FromTyped(const Source& source) {
+  const Contents& contents = source.input.contents();
+  if (source.form.field == Form::kNone) {
+    return absl::InvalidArgumentError("datatype " + source.input.datatype() +
+                                      " must be given by raw_input_contents " + source.Where());
+  }
+  const int64_t count = CountOf(contents, source.form.field);
+  const auto expected = CheckedElementCount(source.shape);
+  if (!expected || *expected != count) {
+    return source.WrongSize(expected.value_or(-1), static_cast<size_t>(count), "element");
+  }
+  switch (source.form.field) {
+    case Form::kBool:
+      return Copied<bool>(source, contents.bool_contents());
+    case Form::kInt:
+      if (source.form.dtype == DType::kI8) return Copied<int8_t>(source, contents.int_contents());
+      if (source.form.dtype == DType::kI16) return Copied<int16_t>(source, contents.int_contents());
+      return Copied<int32_t>(source, contents.int_contents());
+    case Form::kInt64:
+      return Copied<int64_t>(source, contents.int64_contents());
+    case Form::kUint:
+      if (source.form.dtype == DType::kU8) return Copied<uint8_t>(source, contents.uint_contents());
+      return Widened<uint32_t>(source, contents.uint_contents());
+    case Form::kUint64:
+      return Widened<uint64_t>(source, contents.uint64_contents());
+    case Form::kFp32:
+      return Copied<float>(source, contents.fp32_contents());
+    case Form::kFp64:
+      return Copied<double>(source, contents.fp64_contents());
+    case Form::kNone:
+      break;
+  }
+  return absl::InternalError("an unknown field of contents");
+}
+
+absl::StatusOr<Tensor> ToTensor(const Input& input, const std::string* raw,
+                                const std::string& model,
+                                const std::shared_ptr<const void>& owner) {
+  const Form* form = FormOf(input.datatype());
+  if (form == nullptr) {
+    std::string known;
+    for (const Form& candidate : kForms) {
+      known += (known.empty() ? "" : ", ") + std::string(candidate.datatype);
+    }
+    return absl::InvalidArgumentError("inference input " + Quoted(input.name()) + " data-type is " +
+                                      Quoted(input.datatype()) + ", but model " + Quoted(model) +
+                                      " takes " + known);
+  }
+  const Source source{input, *form, Shape(input.shape().begin(), input.shape().end()), model};
+  if (input.parameters().contains("shared_memory_region")) {
+    return absl::UnimplementedError("shared memory is not supported " + source.Where() +
+                                    "; send raw_input_contents");
+  }
+  if (raw == nullptr && !input.has_contents()) {
+    return absl::InvalidArgumentError("unable to find data for input tensor " +
+                                      Quoted(input.name()) + " for model " + Quoted(model) +
+                                      " in request.");
+  }
+  if (raw == nullptr) return FromTyped(source);
+  if (input.has_contents()) {
+    return absl::InvalidArgumentError(
+        "contents field must not be specified when using raw_input_contents for " +
+        Quoted(input.name()) + " for model " + Quoted(model));
+  }
+  return FromRaw(source, *raw, owner);
+}
+
+}  // namespace
+
+std::string_view Datatype(DType dtype) {
+  const auto* form = std::find_if(kForms.begin(), kForms.end(),
+                                  [&](const Form& candidate) { return candidate.dtype == dtype; });
+  return form->datatype;
+}
+
+std::string_view Datatype(InputKind kind) {
+  switch (kind) {
+    case InputKind::kFloat:
+    case InputKind::kAttentionMask:
+      return Datatype(DType::kF32);
+    case InputKind::kToken:
+      return Datatype(DType::kI64);
+    case InputKind::kMask:
+      return Datatype(DType::kBool);
+  }
+  return {};
+}
+
+absl::StatusOr<TensorMap> ToTensors(const inference::ModelInferRequest& message,
+                                    const std::string& model,
+                                    const std::shared_ptr<const void>& owner) {
+  const bool raw = message.raw_input_contents_size() > 0;
+  if (raw && message.raw_input_contents_size() != message.inputs_size()) {
+    return absl::InvalidArgumentError("expected as many raw_input_contents as inputs for model " +
+                                      Quoted(model) + ", got " +
+                                      std::to_string(message.raw_input_contents_size()) + " for " +
+                                      std::to_string(message.inputs_size()) + " inputs");
+  }
+  TensorMap tensors;
+  for (int i = 0; i < message.inputs_size(); ++i) {
+    const Input& input = message.inputs(i);
+    auto tensor = ToTensor(input, raw ? &message.raw_input_contents(i) : nullptr, model, owner);
+    if (!tensor.ok()) return tensor.status();
+    if (!tensors.try_emplace(input.name(), *std::move(tensor)).second) {
+      return absl::InvalidArgumentError("input " + Quoted(input.name()) +
+                                        " is given more than once for model " + Quoted(model));
+    }
+  }
+  return tensors;
+}
+
+void AddOutput(const std::string& name, const Tensor& tensor,
+               inference::ModelInferResponse& message) {
+  inference::ModelInferResponse::InferOutputTensor& output = *message.add_outputs();
+  output.set_name(name);
+  output.set_datatype(std::string(Datatype(tensor.dtype())));
+  output.mutable_shape()->Assign(tensor.shape().begin(), tensor.shape().end());
+  message.add_raw_output_contents(reinterpret_cast<const char*>(tensor.bytes()),
+                                  tensor.byte_size());
+}
+
+}  // namespace linserve

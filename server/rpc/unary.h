@@ -1,0 +1,24 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/status/status.h"
+#include "rpc/convert.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+// A unary call that is answered at once, by `fill`, which returns a status.
+template <typename Fill>
+grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext* context, RpcMetrics& metrics,
+                                       const Fill& fill) {
+  const auto start = std::chrono::steady_clock::now();
+  metrics.Started();
+  const absl::Status status = fill();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  metrics.Finished(static_cast<int>(status.code()), std::chrono::steady_clock::now() - start);
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+}  // namespace linserve
