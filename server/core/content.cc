@@ -58,6 +58,20 @@ std::string NonfiniteName(const Tensor& tensor, int64_t index) {
 
 }  // namespace
 
+bool Takes(InputKind kind, DType dtype) {
+  switch (kind) {
+    case InputKind::kFloat:
+      return IsFloat(dtype);
+    case InputKind::kToken:
+      return IsInteger(dtype);
+    case InputKind::kMask:
+      return dtype == DType::kBool;
+    case InputKind::kAttentionMask:
+      return dtype == DType::kBool || IsFloat(dtype);
+  }
+  return false;
+}
+
 std::optional<Fault> FindNonfinite(const Tensor& tensor) {
   const int64_t elements = tensor.elements();
   const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));

@@ -4,9 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "core/signature.h"
 #include "core/tensor.h"
 
 namespace linserve {
+
+// Whether an input of this kind may have elements of this type.
+bool Takes(InputKind kind, DType dtype);
 
 // An element that must not be there.
 struct Fault {

@@ -25,11 +25,6 @@ std::string NameOfLengths(const Signature& signature, char letter) {
   return letter == FirstLetter(signature) ? name : name + "." + letter;
 }
 
-// "lengths" or "lengths.m"
-bool IsLengths(const std::string& name) {
-  return name == kLengths || name.starts_with(std::string(kLengths) + ".");
-}
-
 std::string Letters(const Signature& signature) {
   std::string letters;
   for (const InputSpec& spec : signature.inputs) {
@@ -218,6 +213,10 @@ Tensor LengthFirst(const Tensor& tensor) {
 }
 
 }  // namespace
+
+bool IsLengths(const std::string& name) {
+  return name == kLengths || name.starts_with(std::string(kLengths) + ".");
+}
 
 absl::StatusOr<PackageBatch> PackageBatch::From(const Signature& signature, const TensorMap& file) {
   PackageBatch batch;

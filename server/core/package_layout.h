@@ -13,6 +13,9 @@ namespace linserve {
 // Between the tensors of a whole batch, laid out as the Python package has them (batch first,
 // unless the signature says otherwise), and single sequences.
 
+// Whether an input of this name tells true lengths: "lengths", or "lengths.m" along axis m.
+bool IsLengths(const std::string& name);
+
 // A file of a whole batch: its tensors input.<argument>, without the prefix, and the true lengths
 // of padded sequences: input.lengths along the first axis of the first input, input.lengths.m along
 // axis m. Other tensors are ignored.

@@ -1,5 +1,6 @@
 #include "rpc/call_context.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
@@ -35,6 +36,12 @@ std::string RequestIdOf(const grpc::ServerContextBase& context, const std::strin
                       found->second.size() <= kLongestRequestId;
   if (usable) return {found->second.data(), found->second.size()};
   return given.empty() ? NewRequestId() : given;
+}
+
+std::chrono::milliseconds RetryDelayOf(const Engine& engine) {
+  constexpr std::chrono::milliseconds kShortest(10);
+  return std::max(kShortest,
+                  std::chrono::duration_cast<std::chrono::milliseconds>(engine.DelayEstimate()));
 }
 
 void AddRetryDelay(grpc::ServerContextBase& context, std::chrono::milliseconds delay) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "batching/clock.h"
+#include "engine/engine.h"
 
 namespace linserve {
 
@@ -17,6 +18,9 @@ inline constexpr size_t kLongestRequestId = 128;
 
 // What the caller sent as `x-request-id`, else the id `given` in the request, else a new one.
 std::string RequestIdOf(const grpc::ServerContextBase& context, const std::string& given);
+
+// How long a caller that this engine has refused should wait before it tries again.
+std::chrono::milliseconds RetryDelayOf(const Engine& engine);
 
 // Tells gRPC's own retry policy when to come back.
 void AddRetryDelay(grpc::ServerContextBase& context, std::chrono::milliseconds delay);

@@ -79,11 +79,7 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedR
   }
   unanswered_ = request.items.size();
   status = engine.Submit(request);
-  if (absl::IsResourceExhausted(status)) {
-    retry_delay_ =
-        std::max(retry_delay_,
-                 std::chrono::duration_cast<std::chrono::milliseconds>(engine.DelayEstimate()));
-  }
+  if (absl::IsResourceExhausted(status)) retry_delay_ = RetryDelayOf(engine);
   return status;
 }
 

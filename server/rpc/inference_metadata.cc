@@ -58,17 +58,9 @@ bool IsBatchFirst(const Signature& signature) {
          std::all_of(signature.outputs.begin(), signature.outputs.end(), first);
 }
 
-inference::DataType ConfigType(InputKind kind) {
-  switch (kind) {
-    case InputKind::kFloat:
-    case InputKind::kAttentionMask:
-      return inference::TYPE_FP32;
-    case InputKind::kToken:
-      return inference::TYPE_INT64;
-    case InputKind::kMask:
-      return inference::TYPE_BOOL;
-  }
-  return inference::TYPE_INVALID;
+inference::DataType ConfigType(DType dtype) {
+  if (dtype == DType::kBool) return inference::TYPE_BOOL;
+  return dtype == DType::kI64 ? inference::TYPE_INT64 : inference::TYPE_FP32;
 }
 
 // Optional inputs are left out: clients that fill whatever is listed would send nonsense.
@@ -95,8 +87,8 @@ void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& me
   message.add_versions(std::to_string(model.version));
   message.set_platform("linserve");
   for (const InputSpec* input : ListedInputs(info.signature)) {
-    Describe(input->name, Datatype(input->kind), WithBatch(Dims(input->axes), input->batch_axis),
-             *message.add_inputs());
+    Describe(input->name, Datatype(AnnouncedType(input->kind)),
+             WithBatch(Dims(input->axes), input->batch_axis), *message.add_inputs());
   }
   const OutputSpec& output = info.signature.outputs[0];
   const OutputForm form = FormOf(output, model.default_pooling);
@@ -125,7 +117,7 @@ void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
   for (const InputSpec* spec : ListedInputs(info.signature)) {
     inference::ModelInput& input = *message.add_input();
     input.set_name(spec->name);
-    input.set_data_type(ConfigType(spec->kind));
+    input.set_data_type(ConfigType(AnnouncedType(spec->kind)));
     const auto dims =
         batch_first ? Dims(spec->axes) : WithBatch(Dims(spec->axes), spec->batch_axis);
     input.mutable_dims()->Assign(dims.begin(), dims.end());
@@ -134,7 +126,7 @@ void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
   const OutputForm form = FormOf(spec, model.default_pooling);
   inference::ModelOutput& output = *message.add_output();
   output.set_name(spec.name);
-  output.set_data_type(inference::TYPE_FP32);
+  output.set_data_type(ConfigType(DType::kF32));
   const auto dims = batch_first ? form.dims : WithBatch(form.dims, form.batch_axis);
   output.mutable_dims()->Assign(dims.begin(), dims.end());
   inference::ModelInstanceGroup& group = *message.add_instance_group();

@@ -4,9 +4,11 @@
 #include <charconv>
 #include <utility>
 
+#include "core/content.h"
 #include "core/package_layout.h"
 #include "core/quote.h"
 #include "core/stacking.h"
+#include "rpc/call_context.h"
 #include "rpc/inference_parameters.h"
 #include "rpc/inference_tensors.h"
 #include "telemetry/log.h"
@@ -14,18 +16,10 @@
 namespace linserve {
 namespace {
 
-constexpr std::string_view kLengths = "lengths";
-
 std::string Names(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ",") + Quoted(name);
   return "[" + text + "]";
-}
-
-// The true lengths of padded sequences come as one more input: [batch], or [batch, 1] from clients
-// for which every tensor has a batch axis and another one.
-bool IsLengths(const std::string& name) {
-  return name == kLengths || name.starts_with(std::string(kLengths) + ".");
 }
 
 absl::Status CheckInputs(const Signature& signature, const TensorMap& tensors,
@@ -59,20 +53,6 @@ absl::Status CheckInputs(const Signature& signature, const TensorMap& tensors,
   return absl::InvalidArgumentError(text);
 }
 
-bool Takes(InputKind kind, DType dtype) {
-  switch (kind) {
-    case InputKind::kFloat:
-      return IsFloat(dtype);
-    case InputKind::kToken:
-      return IsInteger(dtype);
-    case InputKind::kMask:
-      return dtype == DType::kBool;
-    case InputKind::kAttentionMask:
-      return dtype == DType::kBool || IsFloat(dtype);
-  }
-  return false;
-}
-
 absl::Status CheckDatatypes(const Signature& signature, const TensorMap& tensors,
                             const std::string& model) {
   for (const InputSpec& input : signature.inputs) {
@@ -81,12 +61,13 @@ absl::Status CheckDatatypes(const Signature& signature, const TensorMap& tensors
     return absl::InvalidArgumentError("inference input " + Quoted(input.name) + " data-type is '" +
                                       std::string(Datatype(tensor->second.dtype())) +
                                       "', but model " + Quoted(model) + " expects '" +
-                                      std::string(Datatype(input.kind)) + "'");
+                                      std::string(Datatype(AnnouncedType(input.kind))) + "'");
   }
   return absl::OkStatus();
 }
 
-// What `linserve run` reads from a file.
+// What `linserve run` reads from a file. Lengths may be [batch, 1], from clients for which every
+// tensor has a batch axis and another one.
 TensorMap AsFile(const TensorMap& tensors) {
   TensorMap file;
   for (const auto& [name, tensor] : tensors) {
@@ -156,7 +137,7 @@ InferRequestState::~InferRequestState() {
   Log(status_.ok() ? LogLevel::kDebug : LogLevel::kInfo, "request finished",
       {{"request_id", id_},
        {"model", model_name_},
-       {"sequences", static_cast<int64_t>(results_.size())},
+       {"sequences", static_cast<int64_t>(sequences_)},
        {"code", std::string(absl::StatusCodeToString(status_.code()))},
        {"seconds", std::chrono::duration<double>(now - start_).count()}});
 }
@@ -188,14 +169,11 @@ absl::Status InferRequestState::Submit(const ServiceContext& context,
     {
       const MutexLock lock(mutex_);
       unanswered_ = request.items.size();
-      results_.resize(request.items.size());
+      outputs_.resize(request.items.size());
+      sequences_ = request.items.size();
     }
     absl::Status status = engine.Submit(request);
-    if (absl::IsResourceExhausted(status)) {
-      retry_delay_ =
-          std::max(retry_delay_,
-                   std::chrono::duration_cast<std::chrono::milliseconds>(engine.DelayEstimate()));
-    }
+    if (absl::IsResourceExhausted(status)) retry_delay_ = RetryDelayOf(engine);
     return status;
   };
   absl::Status status = submit();
@@ -211,20 +189,20 @@ absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
   answer_id_ = message->id();
   model_name_ = model.name;
   model_version_ = std::to_string(model.version);
-  signature_ = model.engine->info().signature;
+  signature_ = &model.engine->info().signature;
   auto options = ReadInferOptions(*message, model.default_pooling);
   if (!options.ok()) return options.status();
   options_ = options->output;
   if (options->timeout) deadline_ = std::min(deadline_, start_ + *options->timeout);
   auto tensors = ToTensors(*message, model_name_, message);
   if (!tensors.ok()) return tensors.status();
-  absl::Status status = CheckInputs(signature_, *tensors, model_name_);
-  if (status.ok()) status = CheckDatatypes(signature_, *tensors, model_name_);
+  absl::Status status = CheckInputs(*signature_, *tensors, model_name_);
+  if (status.ok()) status = CheckDatatypes(*signature_, *tensors, model_name_);
   if (!status.ok()) return status;
-  const auto batch = PackageBatch::From(signature_, AsFile(*tensors));
+  const auto batch = PackageBatch::From(*signature_, AsFile(*tensors));
   if (!batch.ok()) return batch.status();
-  padded_ = batch->PaddedLengths(signature_);
-  auto items = SplitBatch(signature_, *batch);
+  padded_ = batch->PaddedLengths(*signature_);
+  auto items = SplitBatch(*signature_, *batch);
   if (!items.ok()) return items;
   if (items->empty()) return absl::InvalidArgumentError("the request holds no sequences");
   for (Item& item : *items) item.options = options_;
@@ -232,17 +210,17 @@ absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
 }
 
 void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
-  std::vector<ItemResult> results;
+  std::vector<TensorMap> outputs;
   absl::Status status;
   {
     const MutexLock lock(mutex_);
     if (answered_) return;
     if (result.ok()) {
-      results_[index] = *std::move(result);
+      outputs_[index] = std::move(result->outputs);
       if (--unanswered_ > 0) return;
-      results = results_;
+      outputs = std::move(outputs_);
     } else {
-      const bool alone = results_.size() == 1;
+      const bool alone = sequences_ == 1;
       status_ =
           absl::Status(result.status().code(),
                        (alone ? "" : "sequence " + std::to_string(index) + " of the batch: ") +
@@ -252,7 +230,7 @@ void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result)
     status = status_;
   }
   if (status.ok()) {
-    auto response = Response(results);
+    auto response = Response(outputs);
     if (response.ok()) return done_(status, *std::move(response));
     status = response.status();
     const MutexLock lock(mutex_);
@@ -268,13 +246,10 @@ bool InferRequestState::Abandoned() const {
 }
 
 absl::StatusOr<inference::ModelInferResponse> InferRequestState::Response(
-    const std::vector<ItemResult>& results) const {
-  std::vector<TensorMap> outputs;
-  outputs.reserve(results.size());
-  for (const ItemResult& result : results) outputs.push_back(result.outputs);
+    const std::vector<TensorMap>& outputs) const {
   // Vectors have no padding, and the batch always first.
   const bool pooled = options_.pooling != Pooling::kNone;
-  const TensorMap joined = pooled ? Stacked(outputs) : JoinBatch(signature_, outputs, padded_);
+  const TensorMap joined = pooled ? Stacked(outputs) : JoinBatch(*signature_, outputs, padded_);
   size_t bytes = 0;
   for (const auto& [name, tensor] : joined) bytes += tensor.byte_size();
   if (std::cmp_greater(bytes, max_bytes_)) {

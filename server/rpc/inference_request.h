@@ -57,7 +57,7 @@ class InferRequestState : public ResultSink,
   absl::StatusOr<std::vector<Item>> Prepare(
       const ServedModel& model, const std::shared_ptr<const inference::ModelInferRequest>& message);
   absl::StatusOr<inference::ModelInferResponse> Response(
-      const std::vector<ItemResult>& results) const;
+      const std::vector<TensorMap>& outputs) const;
 
   RpcMetrics& metrics_;
   const Done done_;
@@ -71,13 +71,14 @@ class InferRequestState : public ResultSink,
   std::string answer_id_;
   std::string model_name_;
   std::string model_version_;
-  Signature signature_;
+  const Signature* signature_ = nullptr;  // of the engine, which outlives what it delivers
   OutputOptions options_;
   std::map<char, int64_t> padded_;
   int64_t max_bytes_ = 0;  // of an answer
 
   mutable Mutex mutex_;
-  std::vector<ItemResult> results_ LINSERVE_GUARDED_BY(mutex_);
+  std::vector<TensorMap> outputs_ LINSERVE_GUARDED_BY(mutex_);  // of each sequence
+  size_t sequences_ LINSERVE_GUARDED_BY(mutex_) = 0;
   size_t unanswered_ LINSERVE_GUARDED_BY(mutex_) = 0;
   bool answered_ LINSERVE_GUARDED_BY(mutex_) = false;
   absl::Status status_ LINSERVE_GUARDED_BY(mutex_);

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "core/quote.h"
@@ -17,24 +18,24 @@ using Contents = inference::InferTensorContents;
 // How a datatype lies in raw contents, and which typed field holds its elements.
 struct Form {
   std::string_view datatype;
-  DType dtype;           // what it becomes
-  size_t element_bytes;  // in raw contents
+  DType raw;  // a type of that size
   enum Field : uint8_t { kNone, kBool, kInt, kInt64, kUint, kUint64, kFp32, kFp64 } field;
+  bool widened = false;  // no DType has it: it becomes I64
 };
 
-constexpr std::array<Form, 13> kForms = {{{"BOOL", DType::kBool, 1, Form::kBool},
-                                          {"UINT8", DType::kU8, 1, Form::kUint},
-                                          {"INT8", DType::kI8, 1, Form::kInt},
-                                          {"INT16", DType::kI16, 2, Form::kInt},
-                                          {"INT32", DType::kI32, 4, Form::kInt},
-                                          {"INT64", DType::kI64, 8, Form::kInt64},
-                                          {"FP16", DType::kF16, 2, Form::kNone},
-                                          {"BF16", DType::kBF16, 2, Form::kNone},
-                                          {"FP32", DType::kF32, 4, Form::kFp32},
-                                          {"FP64", DType::kF64, 8, Form::kFp64},
-                                          {"UINT16", DType::kI64, 2, Form::kUint},
-                                          {"UINT32", DType::kI64, 4, Form::kUint},
-                                          {"UINT64", DType::kI64, 8, Form::kUint64}}};
+constexpr std::array<Form, 13> kForms = {{{"BOOL", DType::kBool, Form::kBool},
+                                          {"UINT8", DType::kU8, Form::kUint},
+                                          {"INT8", DType::kI8, Form::kInt},
+                                          {"INT16", DType::kI16, Form::kInt},
+                                          {"INT32", DType::kI32, Form::kInt},
+                                          {"INT64", DType::kI64, Form::kInt64},
+                                          {"FP16", DType::kF16, Form::kNone},
+                                          {"BF16", DType::kBF16, Form::kNone},
+                                          {"FP32", DType::kF32, Form::kFp32},
+                                          {"FP64", DType::kF64, Form::kFp64},
+                                          {"UINT16", DType::kI16, Form::kUint, true},
+                                          {"UINT32", DType::kI32, Form::kUint, true},
+                                          {"UINT64", DType::kI64, Form::kUint64, true}}};
 
 const Form* FormOf(std::string_view datatype) {
   const auto* form = std::find_if(kForms.begin(), kForms.end(), [&](const Form& candidate) {
@@ -87,83 +88,58 @@ std::vector<T> Unpacked(const std::string& raw) {
 
 absl::StatusOr<Tensor> FromRaw(const Source& source, const std::string& raw,
                                const std::shared_ptr<const void>& owner) {
-  const auto elements = CheckedElementCount(source.shape);
-  const auto size = static_cast<int64_t>(source.form.element_bytes);
-  const bool countable = elements && *elements <= std::numeric_limits<int64_t>::max() / 8;
-  const int64_t expected = countable ? *elements * size : -1;
+  const auto expected = CheckedByteSize(source.form.raw, source.shape).value_or(-1);
   if (std::cmp_not_equal(expected, raw.size())) {
     return source.WrongSize(expected, raw.size(), "byte");
   }
-  if (source.form.datatype == "UINT16") return Widened<uint16_t>(source, Unpacked<uint16_t>(raw));
-  if (source.form.datatype == "UINT32") return Widened<uint32_t>(source, Unpacked<uint32_t>(raw));
-  if (source.form.datatype == "UINT64") return Widened<uint64_t>(source, Unpacked<uint64_t>(raw));
-  return Tensor(source.form.dtype, source.shape, raw.data(), owner);
+  if (!source.form.widened) return Tensor(source.form.raw, source.shape, raw.data(), owner);
+  if (source.form.raw == DType::kI16) return Widened<uint16_t>(source, Unpacked<uint16_t>(raw));
+  if (source.form.raw == DType::kI32) return Widened<uint32_t>(source, Unpacked<uint32_t>(raw));
+  return Widened<uint64_t>(source, Unpacked<uint64_t>(raw));
 }
 
-// Copies elements of a typed field, each cut to T.
+// The elements of a typed field, each cut to T.
 template <typename T, typename Elements>
-absl::StatusOr<Tensor> Copied(const Source& source, const Elements& elements) {
-  auto [tensor, bytes] = Tensor::Allocate(source.form.dtype, source.shape);
+absl::StatusOr<Tensor> FromTyped(const Source& source, const Elements& elements) {
+  const auto expected = CheckedElementCount(source.shape).value_or(-1);
+  const auto count = static_cast<size_t>(elements.size());
+  if (std::cmp_not_equal(expected, count)) return source.WrongSize(expected, count, "element");
+  if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) {
+    if (source.form.widened) return Widened<T>(source, elements);
+  }
+  auto [tensor, bytes] = Tensor::Allocate(source.form.raw, source.shape);
   auto* values = reinterpret_cast<T*>(bytes);
   for (const auto element : elements) *values++ = static_cast<T>(element);
   return tensor;
 }
 
-int64_t CountOf(const Contents& contents, Form::Field field) {
-  switch (field) {
-    case Form::kBool:
-      return contents.bool_contents_size();
-    case Form::kInt:
-      return contents.int_contents_size();
-    case Form::kInt64:
-      return contents.int64_contents_size();
-    case Form::kUint:
-      return contents.uint_contents_size();
-    case Form::kUint64:
-      return contents.uint64_contents_size();
-    case Form::kFp32:
-      return contents.fp32_contents_size();
-    case Form::kFp64:
-      return contents.fp64_contents_size();
-    case Form::kNone:
-      return 0;
-  }
-  return 0;
-}
-
 absl::StatusOr<Tensor> FromTyped(const Source& source) {
   const Contents& contents = source.input.contents();
-  if (source.form.field == Form::kNone) {
-    return absl::InvalidArgumentError("datatype " + source.input.datatype() +
-                                      " must be given by raw_input_contents " + source.Where());
-  }
-  const int64_t count = CountOf(contents, source.form.field);
-  const auto expected = CheckedElementCount(source.shape);
-  if (!expected || *expected != count) {
-    return source.WrongSize(expected.value_or(-1), static_cast<size_t>(count), "element");
-  }
   switch (source.form.field) {
     case Form::kBool:
-      return Copied<bool>(source, contents.bool_contents());
+      return FromTyped<bool>(source, contents.bool_contents());
     case Form::kInt:
-      if (source.form.dtype == DType::kI8) return Copied<int8_t>(source, contents.int_contents());
-      if (source.form.dtype == DType::kI16) return Copied<int16_t>(source, contents.int_contents());
-      return Copied<int32_t>(source, contents.int_contents());
+      if (source.form.raw == DType::kI8) return FromTyped<int8_t>(source, contents.int_contents());
+      if (source.form.raw == DType::kI16)
+        return FromTyped<int16_t>(source, contents.int_contents());
+      return FromTyped<int32_t>(source, contents.int_contents());
     case Form::kInt64:
-      return Copied<int64_t>(source, contents.int64_contents());
+      return FromTyped<int64_t>(source, contents.int64_contents());
     case Form::kUint:
-      if (source.form.dtype == DType::kU8) return Copied<uint8_t>(source, contents.uint_contents());
-      return Widened<uint32_t>(source, contents.uint_contents());
+      if (source.form.raw == DType::kU8)
+        return FromTyped<uint8_t>(source, contents.uint_contents());
+      return FromTyped<uint32_t>(source, contents.uint_contents());
     case Form::kUint64:
-      return Widened<uint64_t>(source, contents.uint64_contents());
+      return FromTyped<uint64_t>(source, contents.uint64_contents());
     case Form::kFp32:
-      return Copied<float>(source, contents.fp32_contents());
+      return FromTyped<float>(source, contents.fp32_contents());
     case Form::kFp64:
-      return Copied<double>(source, contents.fp64_contents());
+      return FromTyped<double>(source, contents.fp64_contents());
     case Form::kNone:
       break;
   }
-  return absl::InternalError("an unknown field of contents");
+  return absl::InvalidArgumentError("datatype " + source.input.datatype() +
+                                    " must be given by raw_input_contents " + source.Where());
 }
 
 absl::StatusOr<Tensor> ToTensor(const Input& input, const std::string* raw,
@@ -202,21 +178,21 @@ absl::StatusOr<Tensor> ToTensor(const Input& input, const std::string* raw,
 
 std::string_view Datatype(DType dtype) {
   const auto* form = std::find_if(kForms.begin(), kForms.end(),
-                                  [&](const Form& candidate) { return candidate.dtype == dtype; });
+                                  [&](const Form& candidate) { return candidate.raw == dtype; });
   return form->datatype;
 }
 
-std::string_view Datatype(InputKind kind) {
+DType AnnouncedType(InputKind kind) {
   switch (kind) {
     case InputKind::kFloat:
     case InputKind::kAttentionMask:
-      return Datatype(DType::kF32);
+      return DType::kF32;
     case InputKind::kToken:
-      return Datatype(DType::kI64);
+      return DType::kI64;
     case InputKind::kMask:
-      return Datatype(DType::kBool);
+      return DType::kBool;
   }
-  return {};
+  return DType::kF32;
 }
 
 absl::StatusOr<TensorMap> ToTensors(const inference::ModelInferRequest& message,

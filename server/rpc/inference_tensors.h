@@ -16,8 +16,8 @@ namespace linserve {
 // "FP32", "INT64", "BOOL", ...
 std::string_view Datatype(DType dtype);
 
-// The datatype that an input is announced with; it takes every other one of its kind, too.
-std::string_view Datatype(InputKind kind);
+// The type that an input is announced with; it takes every other one of its kind, too.
+DType AnnouncedType(InputKind kind);
 
 // The inputs of a request by name. They view the raw contents, which `owner` keeps alive; typed
 // ones are copied, and unsigned integers that no DType has become I64. INVALID_ARGUMENT, in

@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
+
 #include "absl/status/status.h"
 #include "rpc/convert.h"
 #include "telemetry/metrics.h"
