@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "inference/grpc_service.grpc.pb.h"
@@ -48,6 +49,8 @@ inline ModelInferRequest TwoSequences() {
 // A server, and a client of the Open Inference Protocol.
 class InferTest : public testing::Test {
  protected:
+  explicit InferTest(TestServerOptions options = {}) : server_(std::move(options)) {}
+
   grpc::Status Infer(const ModelInferRequest& request, ModelInferResponse& response) {
     grpc::ClientContext context;
     return stub_->ModelInfer(&context, request, &response);

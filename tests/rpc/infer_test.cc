@@ -177,7 +177,12 @@ TEST_F(InferTest, EndsAtTheTimeoutThatIsAskedFor) {
   second.join();
 }
 
-TEST_F(InferTest, OfACallerWhoHasLeftIsNotComputed) {
+class InferWithAFullQueueTest : public InferTest {
+ protected:
+  InferWithAFullQueueTest() : InferTest({.limits = {.max_sequences = 2}}) {}
+};
+
+TEST_F(InferWithAFullQueueTest, OfACallerWhoHasLeftMakesRoomAndIsNotComputed) {
   server_.tokens().Block();
   std::thread first([&] { Infer(TwoSequences()); });
   ASSERT_TRUE(server_.tokens().WaitForStarted(1));
@@ -190,11 +195,21 @@ TEST_F(InferTest, OfACallerWhoHasLeftIsNotComputed) {
   EXPECT_TRUE(server_.WaitFor(OfTokens("linserve_queue_sequences"), 2));
   context.TryCancel();
   second.join();
-  EXPECT_TRUE(server_.WaitFor(InFlight("ModelInfer"), 2));
+  std::thread third([&] {
+    ModelInferResponse response;
+    grpc::Status status;
+    // The server is told of the cancellation in its own time.
+    do {
+      status = Infer(TwoSequences(), response);
+    } while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  });
+  EXPECT_TRUE(server_.WaitFor(Abandoned("queue"), 2));
   server_.tokens().Release();
   first.join();
-  EXPECT_TRUE(server_.WaitFor(Abandoned("queue"), 2));
+  third.join();
   EXPECT_TRUE(server_.WaitFor(InFlight("ModelInfer"), 0));
+  EXPECT_EQ(server_.tokens().computed(), 4);
 }
 
 TEST_F(InferTest, WhileDrainingIsUnavailable) {
