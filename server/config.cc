@@ -52,6 +52,16 @@ void Config::Bind(OptionTable& table) {
                 "Rows of a long result are sent in messages of about this size");
   table.Number("drain_timeout_seconds", drain_timeout_seconds, 0, 3600,
                "How long accepted requests may take after SIGTERM");
+  table.Text("version_policy", version_policy,
+             "Which versions are served: all, latest, latest(N) or 1,3; for single models with "
+             "their names: \"latest; ranker=all; embed=1,3\"");
+  table.Number("repository_poll_seconds", repository_poll_seconds, 0, 86400,
+               "How often to look for new, changed and removed models; 0: on SIGHUP only");
+  table.Flag("allow_model_control", allow_model_control,
+             "Let callers load and unload models (RepositoryModelLoad, RepositoryModelUnload)");
+  table.Integer("max_model_bytes", max_model_bytes, 0, int64_t{1} << 50,
+                "Of the weights of all models and replicas together, while one is replaced also "
+                "of its successor; 0: no bound");
   table.Choice("log_format", log_format, {"human", "json"}, "One line an event, either way");
   table.Choice("log_level", log_level, {"debug", "info", "warning", "error"},
                "debug logs every request");

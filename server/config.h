@@ -22,6 +22,10 @@ struct Config {
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
   double drain_timeout_seconds = 30;
+  std::string version_policy = "all";
+  double repository_poll_seconds = 0;
+  bool allow_model_control = false;
+  int64_t max_model_bytes = 0;
   std::string log_format = "human";
   std::string log_level = "info";
   ServingOptions serving;

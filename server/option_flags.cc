@@ -21,10 +21,13 @@ void AddOptionFlags(CLI::App& command, const OptionTable& table, OptionFlags& fl
   for (const OptionTable::Description& option : table.Describe()) {
     if (!only.empty() && !only.contains(option.name)) continue;
     const std::string help = option.help + " [" + option.current + "]";
-    const auto set = [&flags, name = option.name](const std::string& value) {
-      flags[name] = value;
+    const bool is_flag = option.is_flag;
+    const auto set = [&flags, is_flag, name = option.name](const std::string& value) {
+      flags[name] = is_flag && value.empty() ? "true" : value;
     };
-    command.add_option_function<std::string>(FlagName(option.name), set, help)->type_name("");
+    CLI::Option* flag =
+        command.add_option_function<std::string>(FlagName(option.name), set, help)->type_name("");
+    if (is_flag) flag->expected(0, 1);
   }
 }
 

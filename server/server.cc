@@ -1,26 +1,23 @@
 #include "server.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
+#include <cstring>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "core/pooling.h"
+#include "engine/model_manager.h"
 #include "engine/repository.h"
 #include "http/http_server.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
 #include "rpc/grpc_server.h"
+#include "signals.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "version.h"
@@ -39,54 +36,10 @@ LogOptions LogOptionsOf(const Config& config) {
   return options;
 }
 
-// Blocked before any thread starts, so that only WaitForSignal() ever sees them.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
-int WaitForSignal(const sigset_t& signals) {
-  int signal = 0;
-  sigwait(&signals, &signal);
-  return signal;
-}
-
 enum class Phase : uint8_t { kLoading, kReady, kDraining };
 
-// What the first signal is, once the server is ready. One that comes before, while there is nothing
-// to drain, and a second one end the process at once.
-class SignalWaiter {
- public:
-  // `phase` must outlive the process's other threads.
-  SignalWaiter(const sigset_t& signals, const std::atomic<Phase>& phase)
-      : first_(promise_.get_future()) {
-    std::thread([signals, &phase, promise = std::move(promise_)]() mutable {
-      const int signal = WaitForSignal(signals);
-      if (phase == Phase::kLoading) ExitNow("signal while loading, exiting at once", signal);
-      promise.set_value(signal);
-      ExitNow("second signal, exiting at once", WaitForSignal(signals));
-    }).detach();
-  }
-
-  int Wait() { return first_.get(); }
-
- private:
-  [[noreturn]] static void ExitNow(const char* event, int signal) {
-    Log(LogLevel::kWarning, event);
-    _exit(128 + signal);
-  }
-
-  std::promise<int> promise_;
-  std::future<int> first_;
-};
-
-absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirectory& directory,
-                                                              const Config& config,
-                                                              Metrics& metrics) {
+absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& directory,
+                                                        const Config& config, Metrics& metrics) {
   const auto start = std::chrono::steady_clock::now();
   auto serving = ServingOptionsFor(directory.path, config.serving);
   if (!serving.ok()) return serving.status();
@@ -109,7 +62,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirecto
        {"replicas_because", serving->Replicas().reason},
        {"max_batch_tokens", options.policy.max_tokens},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
-  auto model = std::make_shared<ServedModel>();
+  auto model = std::make_unique<ServedModel>();
   model->name = directory.name;
   model->version = directory.version;
   model->default_pooling = PoolingFromName(serving->pooling).value_or(Pooling::kNone);
@@ -119,11 +72,14 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServed(const ModelDirecto
 
 std::string StatusJson(const ModelRepository& repository) {
   nlohmann::json models = nlohmann::json::array();
-  for (const auto& model : repository.List()) {
-    models.push_back({{"name", model->name},
-                      {"version", model->version},
-                      {"architecture", model->engine->info().architecture},
-                      {"parameters", model->engine->info().parameters}});
+  for (const VersionStatus& version : repository.Index()) {
+    nlohmann::json& model = models.emplace_back(nlohmann::json{
+        {"name", version.name}, {"version", version.version}, {"state", Name(version.state)}});
+    if (!version.reason.empty()) model["reason"] = version.reason;
+    const auto served = repository.Find(version.name, version.version);
+    if (!served.ok()) continue;
+    model["architecture"] = (*served)->engine->info().architecture;
+    model["parameters"] = (*served)->engine->info().parameters;
   }
   return nlohmann::json{{"version", kVersion}, {"commit", kCommit}, {"models", models}}.dump(2);
 }
@@ -157,7 +113,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const Config& config, cons
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpc(const Config& config,
                                                       ModelRepository& repository,
-                                                      Metrics& metrics) {
+                                                      ModelManager& manager, Metrics& metrics) {
   GrpcOptions options;
   absl::Status status =
       SplitAddress("grpc_address", config.grpc_address, options.host, options.port);
@@ -167,6 +123,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpc(const Config& config,
   options.max_requests_per_stream = config.max_requests_per_stream;
   options.chunk_bytes = config.chunk_bytes;
   options.version = kVersion;
+  if (config.allow_model_control) options.manager = &manager;
   return GrpcServer::Start(options, repository, metrics);
 }
 
@@ -189,43 +146,71 @@ void Drain(const Config& config, ModelRepository& repository, GrpcServer& grpc, 
        {"sequences_given_up", static_cast<int64_t>(given_up)}});
 }
 
+absl::StatusOr<ManagerOptions> ManagerOptionsOf(const Config& config) {
+  auto versions = VersionPolicy::Parse(config.version_policy);
+  if (!versions.ok()) return versions.status();
+  ManagerOptions options;
+  options.root = config.model_repository;
+  options.versions = *std::move(versions);
+  options.poll =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(config.repository_poll_seconds));
+  options.max_model_bytes = config.max_model_bytes;
+  return options;
+}
+
+// Blocks until all models are loaded.
+absl::Status LoadAll(ModelManager& manager) {
+  std::promise<absl::Status> loaded;
+  manager.Refresh([&](const absl::Status& status) { loaded.set_value(status); });
+  return loaded.get_future().get();
+}
+
+// On SIGHUP.
+void Reload(ModelManager& manager) {
+  Log(LogLevel::kInfo, "reloading changed models", {{"signal", "Hangup"}});
+  manager.Refresh([](const absl::Status& status) {
+    Log(status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
+        {{"status", status.ok() ? "ok" : std::string(status.message())}});
+  });
+}
+
 }  // namespace
 
 absl::Status RunServer(const Config& config) {
   const auto start = std::chrono::steady_clock::now();
-  const sigset_t signals = BlockSignals();
+  Signals signals;
   ConfigureLog(LogOptionsOf(config));
-  auto directories = ScanRepository(config.model_repository);
-  if (!directories.ok()) return directories.status();
+  auto options = ManagerOptionsOf(config);
+  if (!options.ok()) return options.status();
+  if (auto found = ScanRepository(config.model_repository); !found.ok()) return found.status();
 
   Metrics metrics({kVersion, kCommit, TorchVersion()});
-  ModelRepository repository(*directories);
-  static std::atomic<Phase> phase = Phase::kLoading;
-  SignalWaiter waiter(signals, phase);
+  ModelRepository repository(metrics);
+  std::atomic<Phase> phase = Phase::kLoading;
+  signals.Watch();
   auto http = StartHttp(config, metrics, repository, phase);
   if (!http.ok()) return http.status();
-  auto grpc = StartGrpc(config, repository, metrics);
-  if (!grpc.ok()) return grpc.status();
-  for (const ModelDirectory& directory : *directories) {
-    (*grpc)->SetModelServing(directory.name, false);
-  }
-  for (const ModelDirectory& directory : *directories) {
-    auto model = LoadServed(directory, config, metrics);
-    if (!model.ok()) return model.status();
-    repository.Add(*std::move(model));
-    (*grpc)->SetModelServing(directory.name, true);
-  }
-  (*grpc)->SetServing(true);
+  std::unique_ptr<GrpcServer> grpc;
+  ModelManager manager(
+      *std::move(options), repository, metrics,
+      [&](const ModelDirectory& directory) { return LoadServed(directory, config, metrics); },
+      [&](const std::string& model, bool ready) { grpc->SetModelServing(model, ready); });
+  auto started = StartGrpc(config, repository, manager, metrics);
+  if (!started.ok()) return started.status();
+  grpc = *std::move(started);
+  if (absl::Status status = LoadAll(manager); !status.ok()) return status;
+  grpc->SetServing(true);
   phase = Phase::kReady;
+  signals.Ready([&manager] { Reload(manager); });
   Log(LogLevel::kInfo, "ready",
-      {{"grpc_port", static_cast<int64_t>((*grpc)->port())},
+      {{"grpc_port", static_cast<int64_t>(grpc->port())},
        {"http_port", static_cast<int64_t>((*http)->port())},
-       {"models", static_cast<int64_t>(directories->size())},
+       {"models", static_cast<int64_t>(repository.List().size())},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
 
-  const int signal = waiter.Wait();
+  const int signal = signals.WaitForEnd();
   phase = Phase::kDraining;
-  Drain(config, repository, **grpc, signal);
+  Drain(config, repository, *grpc, signal);
   return absl::OkStatus();
 }
 

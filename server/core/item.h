@@ -34,9 +34,11 @@ struct Item {
 
 // Where the time of a sequence went, and in what company it was computed.
 struct Timing {
-  std::chrono::nanoseconds queue{0};    // from acceptance until its batch was closed
-  std::chrono::nanoseconds batch{0};    // from then until its forward pass began: padding, packing
-  std::chrono::nanoseconds compute{0};  // forward pass, pooling, hand-out
+  std::chrono::nanoseconds queue{0};     // from acceptance until its batch was closed
+  std::chrono::nanoseconds batch{0};     // from then until its forward pass began: padding, packing
+  std::chrono::nanoseconds compute{0};   // forward pass, pooling, hand-out
+  std::chrono::nanoseconds copy_in{0};   // the part of `compute` before the forward pass
+  std::chrono::nanoseconds copy_out{0};  // and that after it
   int64_t batch_sequences = 0;
   int64_t batch_tokens = 0;  // rows computed, padding included
 };

@@ -65,12 +65,14 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::Compute(const ClosedBatch& c
   auto forward = model_.Start(std::move(batch));
   if (!forward.ok()) return forward.status();
   const TimePoint copied = clock_.Now();
-  metrics_.ComputeTime(ComputePhase::kCopyIn, copied - progress.started);
+  progress.copy_in = copied - progress.started;
+  metrics_.ComputeTime(ComputePhase::kCopyIn, progress.copy_in);
   if (absl::Status status = Advance(**forward, closed, progress); !status.ok()) return status;
   const TimePoint computed = clock_.Now();
   metrics_.ComputeTime(ComputePhase::kForward, computed - copied - progress.overtaken);
   auto outputs = (*forward)->TakeResults();
-  metrics_.ComputeTime(ComputePhase::kCopyOut, clock_.Now() - computed);
+  progress.copy_out = clock_.Now() - computed;
+  metrics_.ComputeTime(ComputePhase::kCopyOut, progress.copy_out);
   // By real tokens, in which the queue is measured, too: padding makes each of them slower.
   speed_.Observe(tokens, clock_.Now() - progress.started - progress.overtaken);
   return outputs;
@@ -104,17 +106,20 @@ void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress
 
 void BatchRunner::DeliverResults(ClosedBatch& closed, std::vector<TensorMap> outputs,
                                  const Progress& progress) {
-  const TimePoint now = clock_.Now();
+  const Timing timing{.batch = progress.started - closed.closed,
+                      .compute = clock_.Now() - progress.started,
+                      .copy_in = progress.copy_in,
+                      .copy_out = progress.copy_out,
+                      .batch_sequences = static_cast<int64_t>(closed.sequences.size()),
+                      .batch_tokens = progress.rows};
+  metrics_.statistics().Executed(timing);
   for (size_t i = 0; i < closed.sequences.size(); ++i) {
     Pending& pending = closed.sequences[i];
     ItemResult result;
     result.outputs = std::move(outputs[i]);
     result.tokens = pending.tokens;
+    result.timing = timing;
     result.timing.queue = closed.closed - pending.enqueued;
-    result.timing.batch = progress.started - closed.closed;
-    result.timing.compute = now - progress.started;
-    result.timing.batch_sequences = static_cast<int64_t>(closed.sequences.size());
-    result.timing.batch_tokens = progress.rows;
     pending.delivery.Complete(std::move(result));
   }
 }

@@ -44,6 +44,8 @@ class BatchRunner {
     TimePoint started;
     int64_t rows = 0;
     std::chrono::nanoseconds overtaken{0};  // that others were computed in between
+    std::chrono::nanoseconds copy_in{0};
+    std::chrono::nanoseconds copy_out{0};
   };
 
   absl::StatusOr<std::vector<TensorMap>> Compute(const ClosedBatch& closed, Progress& progress);

@@ -87,7 +87,6 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& options,
                                                       const ModelFactory& factory,
                                                       ModelMetrics& metrics, Clock& clock) {
-  metrics.SetState(ModelState::kLoading);
   std::unique_ptr<Engine> engine(new Engine(options, metrics, clock));
   auto startup = std::make_shared<Startup>();
   {
@@ -103,7 +102,6 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& optio
     engine->info_ = *info;
     engine->padder_ =
         std::make_unique<Padder>(engine->info_.signature, options.padding, options.buckets);
-    metrics.SetState(ModelState::kReady);
   } else {
     engine->queue_.Close();
   }
@@ -174,10 +172,7 @@ absl::Status Engine::Submit(Request& request) {
   return absl::OkStatus();
 }
 
-void Engine::StopAccepting() {
-  metrics_.SetState(ModelState::kDraining);
-  queue_.Close();
-}
+void Engine::StopAccepting() { queue_.Close(); }
 
 size_t Engine::Drain(TimePoint deadline) {
   StopAccepting();

@@ -1,146 +1,139 @@
 #include "engine/repository.h"
 
 #include <algorithm>
-#include <charconv>
-#include <filesystem>
-#include <optional>
-#include <tuple>
-#include <utility>
 
 #include "core/quote.h"
-#include "telemetry/log.h"
 
 namespace linserve {
-namespace {
 
-namespace fs = std::filesystem;
-
-// No overload that throws: what cannot be looked at, a link to itself say, is no model.
-bool IsModel(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path / "config.json", error);
+void ModelRepository::SetState(const std::string& name, int64_t version, Entry& entry,
+                               ModelState state, const std::string& reason) {
+  entry.state = state;
+  entry.reason = reason;
+  metrics_.ForModel(name, version).SetState(state);
 }
 
-std::optional<int64_t> VersionNumber(const std::string& name) {
-  int64_t version = 0;
-  const char* end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data(), end, version);
-  if (parsed.ec != std::errc() || parsed.ptr != end || version < 1) return std::nullopt;
-  // "01" beside "1" would be the same version twice.
-  if (std::to_string(version) != name) return std::nullopt;
-  return version;
-}
-
-absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& path) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code unknown;
-    if (entry->is_directory(unknown)) found.push_back(entry->path());
-  }
-  if (error) return absl::NotFoundError("cannot read " + path.string() + ": " + error.message());
-  return found;
-}
-
-void ScanModel(const fs::path& path, std::vector<ModelDirectory>& found) {
-  const std::string name = path.filename();
-  if (IsModel(path)) {
-    found.push_back({name, 1, path});
-    return;
-  }
-  const auto entries = Subdirectories(path);
-  if (!entries.ok()) {
-    // Such as lost+found, which volumes have and only root may read.
-    Log(LogLevel::kWarning, "directory of the model repository skipped",
-        {{"error", std::string(entries.status().message())}});
-    return;
-  }
-  for (const fs::path& entry : *entries) {
-    const auto version = VersionNumber(entry.filename());
-    if (version && IsModel(entry)) found.push_back({name, *version, entry});
-  }
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root) {
-  std::error_code error;
-  if (!fs::is_directory(root, error)) {
-    return absl::NotFoundError("the model repository " + root +
-                               " is not a directory; give one with --model-repository");
-  }
-  const auto entries = Subdirectories(root);
-  if (!entries.ok()) return entries.status();
-  std::vector<ModelDirectory> found;
-  for (const fs::path& entry : *entries) ScanModel(entry, found);
-  if (found.empty()) {
-    return absl::NotFoundError(
-        "no model in " + root + ": expected " + root + "/NAME/config.json or " + root +
-        "/NAME/VERSION/config.json; `linserve init --help` tells how to make one");
-  }
-  std::sort(found.begin(), found.end(), [](const ModelDirectory& a, const ModelDirectory& b) {
-    return std::tie(a.name, a.version) < std::tie(b.name, b.version);
-  });
-  return found;
-}
-
-ModelRepository::ModelRepository(std::vector<ModelDirectory> announced)
-    : announced_(std::move(announced)) {}
-
-void ModelRepository::Add(std::shared_ptr<const ServedModel> model) {
+void ModelRepository::Announce(const std::string& name, int64_t version) {
   MutexLock lock(mutex_);
-  models_.push_back(std::move(model));
-  std::sort(models_.begin(), models_.end(), [](const auto& a, const auto& b) {
-    return std::tie(a->name, a->version) < std::tie(b->name, b->version);
-  });
+  Entry& entry = models_[name][version];
+  if (!entry.model) SetState(name, version, entry, ModelState::kLoading, "");
+}
+
+void ModelRepository::Publish(std::unique_ptr<ServedModel> model) {
+  std::shared_ptr<const ServedModel> shared = retirement_.Share(std::move(model));
+  MutexLock lock(mutex_);
+  Entry& entry = models_[shared->name][shared->version];
+  SetState(shared->name, shared->version, entry, ModelState::kReady, "");
+  entry.model.swap(shared);
+}
+
+void ModelRepository::Failed(const std::string& name, int64_t version, const std::string& reason) {
+  MutexLock lock(mutex_);
+  Entry& entry = models_[name][version];
+  if (entry.model) {
+    entry.reason = "the files changed, but cannot be loaded: " + reason;
+  } else {
+    SetState(name, version, entry, ModelState::kUnavailable, reason);
+  }
+}
+
+void ModelRepository::Withdraw(const std::string& name, int64_t version, bool gone) {
+  std::shared_ptr<const ServedModel> withdrawn;
+  MutexLock lock(mutex_);
+  const auto versions = models_.find(name);
+  if (versions == models_.end()) return;
+  const auto entry = versions->second.find(version);
+  if (entry == versions->second.end()) return;
+  withdrawn.swap(entry->second.model);
+  SetState(name, version, entry->second, ModelState::kUnavailable, "unloaded");
+  if (!gone) return;
+  versions->second.erase(entry);
+  if (versions->second.empty()) models_.erase(versions);
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const std::string& name,
                                                                          int64_t version) const {
   MutexLock lock(mutex_);
-  std::string wanted = name;
-  if (wanted.empty()) {
-    const bool one = std::all_of(announced_.begin(), announced_.end(), [&](const auto& model) {
-      return model.name == announced_[0].name;
-    });
-    if (!one || announced_.empty()) {
+  auto versions = models_.find(name);
+  if (name.empty()) {
+    if (models_.size() != 1) {
       return absl::InvalidArgumentError("no model was named and there are several; " +
-                                        std::string(Unknown(name, version).message()));
+                                        std::string(Unserved(name, version).message()));
     }
-    wanted = announced_[0].name;
+    versions = models_.begin();
   }
-  // In the order of versions, so the last match is the latest.
-  const auto found = std::find_if(models_.rbegin(), models_.rend(), [&](const auto& model) {
-    return model->name == wanted && (version == 0 || model->version == version);
-  });
-  if (found != models_.rend()) return *found;
-  return Unknown(wanted, version);
+  if (versions == models_.end()) return Unserved(name, version);
+  if (version != 0) {
+    const auto entry = versions->second.find(version);
+    if (entry != versions->second.end() && entry->second.model) return entry->second.model;
+  } else {
+    for (auto entry = versions->second.rbegin(); entry != versions->second.rend(); ++entry) {
+      if (entry->second.model) return entry->second.model;
+    }
+  }
+  return Unserved(versions->first, version);
 }
 
 std::vector<std::shared_ptr<const ServedModel>> ModelRepository::List() const {
   MutexLock lock(mutex_);
-  return models_;
+  std::vector<std::shared_ptr<const ServedModel>> served;
+  for (const auto& [name, versions] : models_) {
+    for (const auto& [version, entry] : versions) {
+      if (entry.model) served.push_back(entry.model);
+    }
+  }
+  return served;
+}
+
+std::vector<VersionStatus> ModelRepository::Index() const {
+  MutexLock lock(mutex_);
+  std::vector<VersionStatus> index;
+  for (const auto& [name, versions] : models_) {
+    for (const auto& [version, entry] : versions) {
+      index.push_back({name, version, entry.state, entry.reason});
+    }
+  }
+  return index;
 }
 
 size_t ModelRepository::Drain(TimePoint deadline) {
-  // All at once: while one is waited for, the others must not go on to accept.
-  for (const auto& model : List()) model->engine->StopAccepting();
+  {
+    // All at once: while one is waited for, the others must not go on to accept.
+    MutexLock lock(mutex_);
+    for (auto& [name, versions] : models_) {
+      for (auto& [version, entry] : versions) {
+        if (!entry.model) continue;
+        SetState(name, version, entry, ModelState::kDraining, "the server is draining");
+        entry.model->engine->StopAccepting();
+      }
+    }
+  }
   size_t given_up = 0;
   for (const auto& model : List()) given_up += model->engine->Drain(deadline);
-  return given_up;
+  return given_up + retirement_.Drain(deadline);
 }
 
-absl::Status ModelRepository::Unknown(const std::string& name, int64_t version) const {
+absl::Status ModelRepository::Unserved(const std::string& name, int64_t version) const {
   std::string known;
-  for (const ModelDirectory& model : announced_) {
-    if (model.name == name && (version == 0 || model.version == version)) {
-      return absl::UnavailableError("model " + Quoted(name) + " is loading; try again shortly");
+  const Entry* latest = nullptr;
+  for (const auto& [other, versions] : models_) {
+    for (const auto& [number, entry] : versions) {
+      known += (known.empty() ? "" : ", ") + other + " version " + std::to_string(number);
+      // Of several, one that is loading will soon answer.
+      const bool asked = other == name && (version == 0 || version == number);
+      if (asked && (latest == nullptr || latest->state != ModelState::kLoading)) latest = &entry;
     }
-    known += (known.empty() ? "" : ", ") + model.name + " version " + std::to_string(model.version);
   }
-  const std::string asked = version == 0 ? "" : " version " + std::to_string(version);
-  return absl::NotFoundError("no model " + Quoted(name) + asked + "; there is " + known);
+  const std::string asked =
+      Quoted(name) + (version == 0 ? "" : " version " + std::to_string(version));
+  if (latest == nullptr) {
+    return absl::NotFoundError("no model " + asked + "; there is " +
+                               (known.empty() ? "none" : known));
+  }
+  if (latest->state == ModelState::kLoading) {
+    return absl::UnavailableError("model " + asked + " is loading; try again shortly");
+  }
+  return absl::UnavailableError("model " + asked + " is not served: " + latest->reason);
 }
 
 }  // namespace linserve

@@ -85,21 +85,34 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedR
 
 void EmbedRequestState::Refused(const absl::Status& status) {
   status_ = status;
+  if (model_metrics_ != nullptr) model_metrics_->statistics().Failed(Age());
   if (side_.answered) side_.answered();
 }
 
+std::chrono::nanoseconds EmbedRequestState::Age() const {
+  return std::chrono::steady_clock::now() - start_;
+}
+
+void EmbedRequestState::CountForStatistics(const absl::StatusOr<ItemResult>& last) {
+  ModelStatistics& statistics = model_metrics_->statistics();
+  if (computed_ == 0) return statistics.Failed(Age());
+  statistics.Succeeded(last.ok() ? last->timing : Timing{}, computed_, Age());
+}
+
 void EmbedRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
-  if (!responded_.exchange(true)) {
-    side_.metrics->FirstResponse(std::chrono::steady_clock::now() - start_);
-  }
+  if (!responded_.exchange(true)) side_.metrics->FirstResponse(Age());
   const bool computed = result.ok();
+  if (computed) ++computed_;
   // What the answer keeps alive, whose end is the answer's: dropped if the caller has left by then.
   const std::shared_ptr<void> answer(nullptr, [self = shared_from_this(), computed](void*) {
     if (computed && self->Abandoned()) self->model_metrics_->Abandoned(AbandonStage::kStream);
   });
-  if (--unanswered_ == 0 && side_.answered) side_.answered();
-  side_.outbox->Push(
-      ResultChunker(chunks_, index, sequence_ids_[index], std::move(result), answer));
+  if (--unanswered_ == 0) {
+    CountForStatistics(result);
+    if (side_.answered) side_.answered();
+  }
+  side_.outbox->Push(std::make_unique<ResultChunker>(chunks_, index, sequence_ids_[index],
+                                                     std::move(result), answer));
 }
 
 }  // namespace linserve

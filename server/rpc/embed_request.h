@@ -10,34 +10,18 @@
 
 #include "absl/status/status.h"
 #include "core/item.h"
-#include "engine/repository.h"
 #include "linserve/v1/embedding.pb.h"
 #include "rpc/outbox.h"
+#include "rpc/result_chunker.h"
+#include "rpc/service_context.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
 
-struct RpcLimits {
-  int64_t max_message_bytes = 128 << 20;
-  int64_t max_sequences_per_request = 16384;
-  int64_t max_requests_per_stream = 256;
-  int64_t chunk_bytes = 1 << 20;
-};
-
-// What every call of the services shares.
-struct ServiceContext {
-  ModelRepository& repository;
-  Metrics& metrics;
-  RpcLimits limits;
-  std::string version;  // of the server
-  std::atomic<bool> ready{false};
-  std::atomic<bool> draining{false};
-};
-
 // The side of a call that its requests need. Kept alive by each of them.
 struct CallSide {
   std::shared_ptr<void> call;
-  Outbox* outbox = nullptr;
+  Outbox<v1::EmbedResponse>* outbox = nullptr;
   RpcMetrics* metrics = nullptr;
   // Before the last answer of the request is handed over; optional.
   std::function<void()> answered;
@@ -66,6 +50,9 @@ class EmbedRequestState : public ResultSink,
   bool Abandoned() const override { return side_.outbox->cancelled(); }
 
  private:
+  std::chrono::nanoseconds Age() const;  // since its arrival
+  void CountForStatistics(const absl::StatusOr<ItemResult>& last);
+
   CallSide side_;
   ChunkOptions chunks_;
   TimePoint deadline_;
@@ -78,6 +65,7 @@ class EmbedRequestState : public ResultSink,
   std::chrono::milliseconds retry_delay_{10};
   std::vector<std::string> sequence_ids_;
   std::atomic<size_t> unanswered_ = 0;  // sequences
+  std::atomic<size_t> computed_ = 0;
   std::atomic<bool> responded_ = false;
 };
 

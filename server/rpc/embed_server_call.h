@@ -26,7 +26,7 @@ class EmbedServerCall : public grpc::ServerWriteReactor<v1::EmbedResponse>,
   void OnDone() override;
 
   RpcMetrics& metrics_;
-  Outbox outbox_;
+  Outbox<v1::EmbedResponse> outbox_;
   std::shared_ptr<EmbedServerCall> self_;
 };
 

@@ -2,14 +2,10 @@
 
 #include "rpc/convert.h"
 #include "rpc/embed_server_call.h"
+#include "rpc/embed_stream_call.h"
 #include "rpc/unary.h"
 
 namespace linserve {
-
-void EmbeddingService::Drain() {
-  context_.draining = true;
-  streams_.DrainAll();
-}
 
 grpc::ServerWriteReactor<v1::EmbedResponse>* EmbeddingService::Embed(
     grpc::CallbackServerContext* context, const v1::EmbedRequest* request) {
@@ -18,7 +14,7 @@ grpc::ServerWriteReactor<v1::EmbedResponse>* EmbeddingService::Embed(
 
 grpc::ServerBidiReactor<v1::EmbedRequest, v1::EmbedResponse>* EmbeddingService::EmbedStream(
     grpc::CallbackServerContext* context) {
-  return EmbedStreamCall::Start(context_, streams_, context);
+  return EmbedStreamCall::Start(std::make_shared<EmbedStreamCall>(context_, context));
 }
 
 grpc::ServerUnaryReactor* EmbeddingService::ListModels(grpc::CallbackServerContext* context,

@@ -1,8 +1,7 @@
 #pragma once
 
 #include "linserve/v1/embedding.grpc.pb.h"
-#include "rpc/embed_request.h"
-#include "rpc/embed_stream_call.h"
+#include "rpc/service_context.h"
 
 namespace linserve {
 
@@ -11,9 +10,6 @@ class EmbeddingService : public v1::EmbeddingService::CallbackService {
  public:
   // `context` must outlive the service.
   explicit EmbeddingService(ServiceContext& context) : context_(context) {}
-
-  // Ends idle streams; requests are refused by the engines themselves.
-  void Drain();
 
   grpc::ServerWriteReactor<v1::EmbedResponse>* Embed(grpc::CallbackServerContext* context,
                                                      const v1::EmbedRequest* request) override;
@@ -28,7 +24,6 @@ class EmbeddingService : public v1::EmbeddingService::CallbackService {
 
  private:
   ServiceContext& context_;
-  StreamRegistry streams_;
 };
 
 }  // namespace linserve

@@ -39,9 +39,15 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
 }  // namespace
 
 struct GrpcServer::Impl {
-  Impl(ModelRepository& repository, Metrics& metrics, const RpcLimits& limits,
-       const std::string& version)
-      : context{repository, metrics, limits, version}, embedding(context), inference(context) {}
+  Impl(ModelRepository& repository, Metrics& metrics, const GrpcOptions& options)
+      : context{repository,
+                metrics,
+                {options.max_message_bytes, options.max_sequences_per_request,
+                 options.max_requests_per_stream, options.chunk_bytes},
+                options.version,
+                options.manager},
+        embedding(context),
+        inference(context) {}
 
   grpc::HealthCheckServiceInterface& health() { return *server->GetHealthCheckService(); }
 
@@ -63,9 +69,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   gpr_set_log_function(LogFromGrpc);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  const RpcLimits limits{options.max_message_bytes, options.max_sequences_per_request,
-                         options.max_requests_per_stream, options.chunk_bytes};
-  auto impl = std::make_unique<Impl>(repository, metrics, limits, options.version);
+  auto impl = std::make_unique<Impl>(repository, metrics, options);
   const bool v6 = options.host.find(':') != std::string::npos;
   const std::string address =
       (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
@@ -102,7 +106,8 @@ void GrpcServer::SetModelServing(const std::string& model, bool serving) {
 
 void GrpcServer::Drain() {
   impl_->health().SetServingStatus(false);
-  impl_->embedding.Drain();
+  impl_->context.draining = true;
+  impl_->context.streams.DrainAll();
 }
 
 void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {

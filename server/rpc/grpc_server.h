@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "engine/model_manager.h"
 #include "engine/repository.h"
 #include "telemetry/metrics.h"
 
@@ -18,7 +19,8 @@ struct GrpcOptions {
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
-  std::string version{};  // of the server, as its metadata says it
+  std::string version{};            // of the server, as its metadata says it
+  ModelManager* manager = nullptr;  // outlives the server; null: callers may not load and unload
 };
 
 // The gRPC side of a server: linserve.v1.EmbeddingService, inference.GRPCInferenceService,

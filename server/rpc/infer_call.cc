@@ -22,14 +22,15 @@ InferCall* InferCall::Start(ServiceContext& service, grpc::CallbackServerContext
 void InferCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
                       inference::ModelInferRequest request) {
   const std::string id = request.id();
+  const auto self = shared_from_this();
+  const auto done = [self, id](const absl::StatusOr<InferAnswer>& answer) {
+    if (answer.ok()) *self->response_ = answer->Message(0);
+    self->Answer(answer.status(), id);
+  };
   const auto state = std::make_shared<InferRequestState>(
-      metrics_, RequestIdOf(*context, id.substr(0, kLongestRequestId)), DeadlineOf(*context),
-      [self = shared_from_this(), id](const absl::Status& status,
-                                      inference::ModelInferResponse response) {
-        *self->response_ = std::move(response);
-        self->Answer(status, id);
-      },
-      [self = shared_from_this()] { return self->cancelled_.load(); });
+      InferRequestState::CallSide{metrics_, false, done,
+                                  [self] { return self->cancelled_.load(); }},
+      RequestIdOf(*context, id.substr(0, kLongestRequestId)), DeadlineOf(*context));
   const absl::Status status = state->Submit(service, std::move(request));
   if (status.ok()) return;
   if (absl::IsResourceExhausted(status)) AddRetryDelay(*context, state->RetryDelay());

@@ -6,7 +6,8 @@
 #include <memory>
 
 #include "inference/grpc_service.pb.h"
-#include "rpc/embed_request.h"
+#include "rpc/infer_answer.h"
+#include "rpc/service_context.h"
 
 namespace linserve {
 

@@ -60,6 +60,14 @@ absl::Status ReadTimeout(const Parameters& parameters, InferOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status ReadChunkRows(const Parameters& parameters, InferOptions& options) {
+  const InferParameter* parameter = Find(parameters, "chunk_rows");
+  if (parameter == nullptr) return absl::OkStatus();
+  if (parameter->int64_param() < 1) return Wrong("chunk_rows", "an integer of 1 or more");
+  options.chunk_rows = parameter->int64_param();
+  return absl::OkStatus();
+}
+
 // A correlation id of 0, or an empty one, means that there is no sequence.
 absl::Status RefuseSessions(const Parameters& parameters) {
   const InferParameter* id = Find(parameters, "sequence_id");
@@ -97,7 +105,8 @@ absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest
   for (const absl::Status& status :
        {RefuseSessions(parameters), ReadPooling(parameters, options.output),
         ReadNormalize(parameters, options.output), ReadDType(parameters, options.output),
-        ReadTimeout(parameters, options), ReadOutputs(message, options.output)}) {
+        ReadTimeout(parameters, options), ReadChunkRows(parameters, options),
+        ReadOutputs(message, options.output)}) {
     if (!status.ok()) return status;
   }
   return options;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -13,12 +14,13 @@ namespace linserve {
 struct InferOptions {
   OutputOptions output;
   std::optional<std::chrono::microseconds> timeout;
+  int64_t chunk_rows = 0;  // rows of an answer; 0: all of them in one
 };
 
 // The parameters pooling ("none", "mean", "cls", "last", "max"), normalize (bool), dtype ("FP32",
-// "FP16", "BF16") and timeout (microseconds); others are the caller's own and mean nothing here.
-// `fallback` is the model's pooling. INVALID_ARGUMENT, or UNIMPLEMENTED for what Triton has and
-// linserve has not: sequences with a state, classification, shared memory.
+// "FP16", "BF16"), timeout (microseconds) and chunk_rows (1 or more); others are the caller's own
+// and mean nothing here. `fallback` is the model's pooling. INVALID_ARGUMENT, or UNIMPLEMENTED for
+// what Triton has and linserve has not: sequences with a state, classification, shared memory.
 absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest& message,
                                               Pooling fallback);
 

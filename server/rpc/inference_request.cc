@@ -88,6 +88,21 @@ TensorMap Stacked(const std::vector<TensorMap>& results) {
   return stacked;
 }
 
+// The rows of one sequence in parts of so many. Outputs with fewer of them end earlier, empty.
+std::vector<TensorMap> Chunks(const TensorMap& outputs, int64_t rows) {
+  int64_t longest = 0;
+  for (const auto& [name, tensor] : outputs) longest = std::max(longest, tensor.shape()[0]);
+  std::vector<TensorMap> chunks;
+  for (int64_t begin = 0; begin == 0 || begin < longest; begin += rows) {
+    TensorMap& chunk = chunks.emplace_back();
+    for (const auto& [name, tensor] : outputs) {
+      const int64_t length = tensor.shape()[0];
+      chunk[name] = tensor.Rows(std::min(begin, length), std::min(begin + rows, length));
+    }
+  }
+  return chunks;
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> VersionOf(const std::string& text) {
@@ -120,84 +135,84 @@ absl::Status WithRequestId(const absl::Status& status, const std::string& id) {
   return {status.code(), "[request id: " + name + "] " + std::string(status.message())};
 }
 
-InferRequestState::InferRequestState(RpcMetrics& metrics, std::string id, TimePoint deadline,
-                                     Done done, std::function<bool()> abandoned)
-    : metrics_(metrics),
-      done_(std::move(done)),
-      abandoned_(std::move(abandoned)),
-      id_(std::move(id)),
-      deadline_(deadline) {
-  metrics_.Started();
+InferRequestState::InferRequestState(CallSide call, std::string id, TimePoint deadline)
+    : call_(std::move(call)), id_(std::move(id)), deadline_(deadline) {
+  call_.metrics.Started();
 }
 
 InferRequestState::~InferRequestState() {
   const MutexLock lock(mutex_);
-  const TimePoint now = std::chrono::steady_clock::now();
-  metrics_.Finished(static_cast<int>(status_.code()), now - start_);
+  call_.metrics.Finished(static_cast<int>(status_.code()), Age());
   Log(status_.ok() ? LogLevel::kDebug : LogLevel::kInfo, "request finished",
       {{"request_id", id_},
-       {"model", model_name_},
+       {"model", answer_.model_name},
        {"sequences", static_cast<int64_t>(sequences_)},
        {"code", std::string(absl::StatusCodeToString(status_.code()))},
-       {"seconds", std::chrono::duration<double>(now - start_).count()}});
+       {"seconds", std::chrono::duration<double>(Age()).count()}});
 }
 
 absl::Status InferRequestState::Submit(const ServiceContext& context,
                                        inference::ModelInferRequest message) {
-  metrics_.Message(Direction::kReceived, message.ByteSizeLong());
+  call_.metrics.Message(Direction::kReceived, message.ByteSizeLong());
   max_bytes_ = context.limits.max_message_bytes;
-  const auto submit = [&]() -> absl::Status {
-    const auto model = FindModel(context.repository, message.model_name(), message.model_version());
-    if (!model.ok()) return model.status();
-    Engine& engine = *(*model)->engine;
-    auto items =
-        Prepare(**model, std::make_shared<inference::ModelInferRequest>(std::move(message)));
-    if (items.ok() && std::cmp_greater(items->size(), context.limits.max_sequences_per_request)) {
-      items = absl::InvalidArgumentError("inference request batch-size must be <= " +
-                                         std::to_string(context.limits.max_sequences_per_request) +
-                                         " for " + Quoted(model_name_));
-    }
-    if (!items.ok()) {
-      engine.metrics().Rejected(RejectReason::kInvalid);
-      return items.status();
-    }
-    Request request;
-    request.id = id_;
-    request.deadline = deadline_;
-    request.sink = shared_from_this();
-    for (Item& item : *items) request.items.emplace_back(std::move(item));
-    {
-      const MutexLock lock(mutex_);
-      unanswered_ = request.items.size();
-      outputs_.resize(request.items.size());
-      sequences_ = request.items.size();
-    }
-    absl::Status status = engine.Submit(request);
-    if (absl::IsResourceExhausted(status)) retry_delay_ = RetryDelayOf(engine);
-    return status;
-  };
-  absl::Status status = submit();
+  absl::Status status = TrySubmit(context, std::move(message));
   if (!status.ok()) {
+    if (statistics_ != nullptr) statistics_->Failed(Age());
     const MutexLock lock(mutex_);
     status_ = status;
   }
   return status;
 }
 
+absl::Status InferRequestState::TrySubmit(const ServiceContext& context,
+                                          inference::ModelInferRequest message) {
+  const auto model = FindModel(context.repository, message.model_name(), message.model_version());
+  if (!model.ok()) return model.status();
+  Engine& engine = *(*model)->engine;
+  statistics_ = &engine.metrics().statistics();
+  auto items = Prepare(**model, std::make_shared<inference::ModelInferRequest>(std::move(message)));
+  if (items.ok() && std::cmp_greater(items->size(), context.limits.max_sequences_per_request)) {
+    items = absl::InvalidArgumentError("inference request batch-size must be <= " +
+                                       std::to_string(context.limits.max_sequences_per_request) +
+                                       " for " + Quoted(answer_.model_name));
+  }
+  absl::Status status = items.status();
+  if (status.ok()) status = CheckChunks(items->size());
+  if (!status.ok()) {
+    engine.metrics().Rejected(RejectReason::kInvalid);
+    return status;
+  }
+  Request request;
+  request.id = id_;
+  request.deadline = deadline_;
+  request.sink = shared_from_this();
+  for (Item& item : *items) request.items.emplace_back(std::move(item));
+  {
+    const MutexLock lock(mutex_);
+    unanswered_ = request.items.size();
+    outputs_.resize(request.items.size());
+    sequences_ = request.items.size();
+  }
+  status = engine.Submit(request);
+  if (absl::IsResourceExhausted(status)) retry_delay_ = RetryDelayOf(engine);
+  return status;
+}
+
 absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
     const ServedModel& model, const std::shared_ptr<const inference::ModelInferRequest>& message) {
-  answer_id_ = message->id();
-  model_name_ = model.name;
-  model_version_ = std::to_string(model.version);
+  answer_.id = message->id();
+  answer_.model_name = model.name;
+  answer_.model_version = std::to_string(model.version);
   signature_ = &model.engine->info().signature;
   auto options = ReadInferOptions(*message, model.default_pooling);
   if (!options.ok()) return options.status();
-  options_ = options->output;
-  if (options->timeout) deadline_ = std::min(deadline_, start_ + *options->timeout);
-  auto tensors = ToTensors(*message, model_name_, message);
+  options_ = *options;
+  answer_.outputs = options_.output.outputs;
+  if (options_.timeout) deadline_ = std::min(deadline_, start_ + *options_.timeout);
+  auto tensors = ToTensors(*message, model.name, message);
   if (!tensors.ok()) return tensors.status();
-  absl::Status status = CheckInputs(*signature_, *tensors, model_name_);
-  if (status.ok()) status = CheckDatatypes(*signature_, *tensors, model_name_);
+  absl::Status status = CheckInputs(*signature_, *tensors, model.name);
+  if (status.ok()) status = CheckDatatypes(*signature_, *tensors, model.name);
   if (!status.ok()) return status;
   const auto batch = PackageBatch::From(*signature_, AsFile(*tensors));
   if (!batch.ok()) return batch.status();
@@ -205,13 +220,24 @@ absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
   auto items = SplitBatch(*signature_, *batch);
   if (!items.ok()) return items;
   if (items->empty()) return absl::InvalidArgumentError("the request holds no sequences");
-  for (Item& item : *items) item.options = options_;
+  for (Item& item : *items) item.options = options_.output;
   return items;
+}
+
+absl::Status InferRequestState::CheckChunks(size_t sequences) const {
+  if (options_.chunk_rows == 0) return absl::OkStatus();
+  if (!call_.chunks) {
+    return absl::InvalidArgumentError(
+        "parameter 'chunk_rows': ModelInfer has one answer; use ModelStreamInfer");
+  }
+  if (sequences == 1 && options_.output.pooling == Pooling::kNone) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "parameter 'chunk_rows': expected one sequence in the request and no pooling");
 }
 
 void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
   std::vector<TensorMap> outputs;
-  absl::Status status;
+  absl::Status fault = result.status();
   {
     const MutexLock lock(mutex_);
     if (answered_) return;
@@ -219,55 +245,53 @@ void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result)
       outputs_[index] = std::move(result->outputs);
       if (--unanswered_ > 0) return;
       outputs = std::move(outputs_);
-    } else {
-      const bool alone = sequences_ == 1;
-      status_ =
-          absl::Status(result.status().code(),
-                       (alone ? "" : "sequence " + std::to_string(index) + " of the batch: ") +
-                           std::string(result.status().message()));
+    } else if (sequences_ > 1) {
+      fault = absl::Status(fault.code(), "sequence " + std::to_string(index) +
+                                             " of the batch: " + std::string(fault.message()));
     }
     answered_ = true;
-    status = status_;
   }
-  if (status.ok()) {
-    auto response = Response(outputs);
-    if (response.ok()) return done_(status, *std::move(response));
-    status = response.status();
+  absl::StatusOr<InferAnswer> answer =
+      fault.ok() ? AnswerWith(outputs) : absl::StatusOr<InferAnswer>(fault);
+  if (answer.ok()) {
+    statistics_->Succeeded(result->timing, outputs.size(), Age());
+  } else {
+    statistics_->Failed(Age());
     const MutexLock lock(mutex_);
-    status_ = status;
+    status_ = answer.status();
   }
-  done_(status, {});
+  call_.done(std::move(answer));
 }
 
 bool InferRequestState::Abandoned() const {
-  if (abandoned_()) return true;
+  if (call_.abandoned()) return true;
   const MutexLock lock(mutex_);
   return answered_;
 }
 
-absl::StatusOr<inference::ModelInferResponse> InferRequestState::Response(
+absl::StatusOr<InferAnswer> InferRequestState::AnswerWith(
     const std::vector<TensorMap>& outputs) const {
-  // Vectors have no padding, and the batch always first.
-  const bool pooled = options_.pooling != Pooling::kNone;
-  const TensorMap joined = pooled ? Stacked(outputs) : JoinBatch(*signature_, outputs, padded_);
-  size_t bytes = 0;
-  for (const auto& [name, tensor] : joined) bytes += tensor.byte_size();
-  if (std::cmp_greater(bytes, max_bytes_)) {
+  InferAnswer answer = answer_;
+  if (options_.chunk_rows > 0) {
+    for (const TensorMap& chunk : Chunks(outputs[0], options_.chunk_rows)) {
+      answer.parts.push_back(JoinBatch(*signature_, {chunk}, {}));
+    }
+  } else if (options_.output.pooling != Pooling::kNone) {
+    answer.parts = {Stacked(outputs)};  // vectors have no padding, and the batch always first
+  } else {
+    answer.parts = {JoinBatch(*signature_, outputs, padded_)};
+  }
+  for (const TensorMap& part : answer.parts) {
+    size_t bytes = 0;
+    for (const auto& [name, tensor] : part) bytes += tensor.byte_size();
+    if (std::cmp_less_equal(bytes, max_bytes_)) continue;
     return absl::ResourceExhaustedError(
         "the answer has " + std::to_string(bytes) + " bytes, at most " +
         std::to_string(max_bytes_) +
         " fit into a message (max_message_bytes): send fewer sequences, ask for pooling or dtype "
-        "FP16, or use linserve.v1.EmbeddingService, which answers in chunks");
+        "FP16, or stream it in parts (parameter chunk_rows of ModelStreamInfer)");
   }
-  inference::ModelInferResponse response;
-  response.set_model_name(model_name_);
-  response.set_model_version(model_version_);
-  response.set_id(answer_id_);
-  if (options_.outputs.empty()) {
-    for (const auto& [name, tensor] : joined) AddOutput(name, tensor, response);
-  }
-  for (const std::string& name : options_.outputs) AddOutput(name, joined.at(name), response);
-  return response;
+  return answer;
 }
 
 }  // namespace linserve

@@ -13,7 +13,9 @@
 #include "core/mutex.h"
 #include "engine/repository.h"
 #include "inference/grpc_service.pb.h"
-#include "rpc/embed_request.h"
+#include "rpc/infer_answer.h"
+#include "rpc/inference_parameters.h"
+#include "rpc/service_context.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -36,12 +38,16 @@ absl::Status WithRequestId(const absl::Status& status, const std::string& id);
 class InferRequestState : public ResultSink,
                           public std::enable_shared_from_this<InferRequestState> {
  public:
-  using Done = std::function<void(const absl::Status&, inference::ModelInferResponse)>;
+  // What the request needs of its call.
+  struct CallSide {
+    RpcMetrics& metrics;
+    bool chunks = false;  // can send an answer in parts
+    // Called exactly once, on any thread, unless Submit() fails.
+    std::function<void(absl::StatusOr<InferAnswer>)> done;
+    std::function<bool()> abandoned;  // whether the caller has left
+  };
 
-  // `done` is called exactly once, on any thread, unless Submit() fails. `abandoned` tells whether
-  // the caller has left.
-  InferRequestState(RpcMetrics& metrics, std::string id, TimePoint deadline, Done done,
-                    std::function<bool()> abandoned);
+  InferRequestState(CallSide call, std::string id, TimePoint deadline);
   ~InferRequestState() override;
 
   // Takes the message over. An error is the answer, and the caller gives it.
@@ -54,25 +60,24 @@ class InferRequestState : public ResultSink,
   bool Abandoned() const override;
 
  private:
+  absl::Status TrySubmit(const ServiceContext& context, inference::ModelInferRequest message);
   absl::StatusOr<std::vector<Item>> Prepare(
       const ServedModel& model, const std::shared_ptr<const inference::ModelInferRequest>& message);
-  absl::StatusOr<inference::ModelInferResponse> Response(
-      const std::vector<TensorMap>& outputs) const;
+  absl::Status CheckChunks(size_t sequences) const;
+  absl::StatusOr<InferAnswer> AnswerWith(const std::vector<TensorMap>& outputs) const;
+  std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - start_; }
 
-  RpcMetrics& metrics_;
-  const Done done_;
-  const std::function<bool()> abandoned_;
+  const CallSide call_;
   const std::string id_;
   TimePoint deadline_;
   const TimePoint start_ = std::chrono::steady_clock::now();
   std::chrono::milliseconds retry_delay_{10};
 
   // Set by Submit(), before the engine has the sequences.
-  std::string answer_id_;
-  std::string model_name_;
-  std::string model_version_;
-  const Signature* signature_ = nullptr;  // of the engine, which outlives what it delivers
-  OutputOptions options_;
+  InferAnswer answer_;                     // but for its parts
+  const Signature* signature_ = nullptr;   // of the engine, which outlives what it delivers
+  ModelStatistics* statistics_ = nullptr;  // likewise
+  InferOptions options_;
   std::map<char, int64_t> padded_;
   int64_t max_bytes_ = 0;  // of an answer
 

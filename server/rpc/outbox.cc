@@ -2,11 +2,17 @@
 
 #include <utility>
 
+#include "inference/grpc_service.pb.h"
+#include "linserve/v1/embedding.pb.h"
+
 namespace linserve {
 
-Outbox::Outbox(Hooks hooks, RpcMetrics& metrics) : hooks_(std::move(hooks)), metrics_(metrics) {}
+template <typename Message>
+Outbox<Message>::Outbox(Hooks hooks, RpcMetrics& metrics)
+    : hooks_(std::move(hooks)), metrics_(metrics) {}
 
-void Outbox::Push(ResultChunker answer) {
+template <typename Message>
+void Outbox<Message>::Push(std::unique_ptr<Answer<Message>> answer) {
   {
     MutexLock lock(mutex_);
     if (cancelled_ || finished_) return;
@@ -16,12 +22,14 @@ void Outbox::Push(ResultChunker answer) {
   Pump();
 }
 
-void Outbox::Expect(size_t answers) {
+template <typename Message>
+void Outbox<Message>::Expect(size_t answers) {
   MutexLock lock(mutex_);
   not_pushed_ = answers;
 }
 
-void Outbox::FinishWhenEmpty(const grpc::Status& status) {
+template <typename Message>
+void Outbox<Message>::FinishWhenEmpty(const grpc::Status& status) {
   {
     MutexLock lock(mutex_);
     if (!final_status_) final_status_ = status;
@@ -29,8 +37,10 @@ void Outbox::FinishWhenEmpty(const grpc::Status& status) {
   Pump();
 }
 
-void Outbox::Cancel() {
-  std::deque<ResultChunker> dropped;  // destroyed without the lock: that may end requests
+template <typename Message>
+void Outbox<Message>::Cancel() {
+  std::deque<std::unique_ptr<Answer<Message>>>
+      dropped;  // destroyed without the lock: that may end requests
   {
     MutexLock lock(mutex_);
     cancelled_ = true;
@@ -40,15 +50,17 @@ void Outbox::Cancel() {
   Pump();
 }
 
-bool Outbox::cancelled() const {
+template <typename Message>
+bool Outbox<Message>::cancelled() const {
   MutexLock lock(mutex_);
   return cancelled_;
 }
 
-void Outbox::Written(bool ok) {
+template <typename Message>
+void Outbox<Message>::Written(bool ok) {
   metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
-  std::optional<ResultChunker> done;  // likewise destroyed without the lock
-  if (message_.last() || !ok) done.swap(current_);
+  std::unique_ptr<Answer<Message>> done;  // likewise destroyed without the lock
+  if (last_ || !ok) done.swap(current_);
   {
     MutexLock lock(mutex_);
     writing_ = false;
@@ -60,15 +72,17 @@ void Outbox::Written(bool ok) {
   }
 }
 
-void Outbox::Closed() {
+template <typename Message>
+void Outbox<Message>::Closed() {
   if (!current_) return;
   metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
-  const std::optional<ResultChunker> done = std::exchange(current_, std::nullopt);
+  const std::unique_ptr<Answer<Message>> done = std::move(current_);
 }
 
-void Outbox::Pump() {
+template <typename Message>
+void Outbox<Message>::Pump() {
   std::optional<grpc::Status> finish;
-  std::optional<ResultChunker> unfinished;  // destroyed without the lock, too
+  std::unique_ptr<Answer<Message>> unfinished;  // destroyed without the lock, too
   {
     MutexLock lock(mutex_);
     if (writing_ || finished_) return;
@@ -93,14 +107,15 @@ void Outbox::Pump() {
   WriteNext();
 }
 
-void Outbox::WriteNext() {
-  current_->Next(message_);
+template <typename Message>
+void Outbox<Message>::WriteNext() {
+  last_ = current_->Next(message_);
   metrics_.Message(Direction::kSent, message_.ByteSizeLong());
   write_start_ = std::chrono::steady_clock::now();
   bool ends = false;
   {
     MutexLock lock(mutex_);
-    ends = not_pushed_ == size_t{0} && answers_.empty() && !cancelled_ && message_.last() &&
+    ends = not_pushed_ == size_t{0} && answers_.empty() && !cancelled_ && last_ &&
            hooks_.write_and_finish;
     finished_ = ends;
   }
@@ -110,5 +125,8 @@ void Outbox::WriteNext() {
     hooks_.write(&message_);
   }
 }
+
+template class Outbox<v1::EmbedResponse>;
+template class Outbox<inference::ModelStreamInferResponse>;
 
 }  // namespace linserve

@@ -15,17 +15,17 @@ ResultChunker::ResultChunker(const ChunkOptions& options, size_t index, std::str
       result_(std::move(result)),
       keep_alive_(std::move(keep_alive)) {}
 
-ResultChunker ResultChunker::RequestFailed(const std::string& request_id,
-                                           const absl::Status& status,
-                                           std::shared_ptr<void> keep_alive) {
+std::unique_ptr<ResultChunker> ResultChunker::RequestFailed(const std::string& request_id,
+                                                            const absl::Status& status,
+                                                            std::shared_ptr<void> keep_alive) {
   ChunkOptions options;
   options.request_id = request_id;
-  ResultChunker chunker(options, 0, "", status, std::move(keep_alive));
-  chunker.request_failed_ = true;
+  auto chunker = std::make_unique<ResultChunker>(options, 0, "", status, std::move(keep_alive));
+  chunker->request_failed_ = true;
   return chunker;
 }
 
-void ResultChunker::Next(v1::EmbedResponse& message) {
+bool ResultChunker::Next(v1::EmbedResponse& message) {
   message.Clear();
   message.set_request_id(options_.request_id);
   message.set_request_failed(request_failed_);
@@ -35,13 +35,14 @@ void ResultChunker::Next(v1::EmbedResponse& message) {
     message.set_code(static_cast<int32_t>(result_.status().code()));
     message.set_message(std::string(result_.status().message()));
     message.set_last(true);
-    return;
+    return true;
   }
   FillRows(message);
   if (result_->outputs.empty()) {
     message.set_last(true);
     ToMessage(result_->timing, *message.mutable_timing());
   }
+  return message.last();
 }
 
 void ResultChunker::FillRows(v1::EmbedResponse& message) {

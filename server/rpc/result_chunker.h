@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "core/item.h"
 #include "linserve/v1/embedding.pb.h"
+#include "rpc/answer.h"
 
 namespace linserve {
 
@@ -18,19 +19,20 @@ struct ChunkOptions {
   int64_t max_bytes = 64 << 20;  // of the rows of one message, whatever was asked for
 };
 
-// The answer of one sequence (or of a request that failed as a whole), message by message, so that
-// only the one being written is ever serialised. Keeps `keep_alive` until it is destroyed.
-class ResultChunker {
+// The answer of one sequence (or of a request that failed as a whole). Keeps `keep_alive` until it
+// is destroyed.
+class ResultChunker : public Answer<v1::EmbedResponse> {
  public:
   ResultChunker(const ChunkOptions& options, size_t index, std::string sequence_id,
                 absl::StatusOr<ItemResult> result, std::shared_ptr<void> keep_alive);
 
   // A request that failed as a whole.
-  static ResultChunker RequestFailed(const std::string& request_id, const absl::Status& status,
-                                     std::shared_ptr<void> keep_alive);
+  static std::unique_ptr<ResultChunker> RequestFailed(const std::string& request_id,
+                                                      const absl::Status& status,
+                                                      std::shared_ptr<void> keep_alive);
 
-  // Makes the next message; the last one has `last` set. REQUIRES: that was not made yet.
-  void Next(v1::EmbedResponse& message);
+  // The last message has `last` set.
+  bool Next(v1::EmbedResponse& message) override;
 
  private:
   void FillRows(v1::EmbedResponse& message);

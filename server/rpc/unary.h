@@ -23,4 +23,19 @@ grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext* context, Rpc
   return reactor;
 }
 
+// A unary call that is answered when `begin` has called what it is given, with a status, once, from
+// any thread.
+template <typename Begin>
+grpc::ServerUnaryReactor* AnswerLater(grpc::CallbackServerContext* context, RpcMetrics& metrics,
+                                      const Begin& begin) {
+  const auto start = std::chrono::steady_clock::now();
+  metrics.Started();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  begin([reactor, start, &metrics](const absl::Status& status) {
+    metrics.Finished(static_cast<int>(status.code()), std::chrono::steady_clock::now() - start);
+    reactor->Finish(ToGrpcStatus(status));
+  });
+  return reactor;
+}
+
 }  // namespace linserve

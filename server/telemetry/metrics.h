@@ -8,16 +8,17 @@
 #include <string_view>
 
 #include "core/batch.h"
+#include "telemetry/model_statistics.h"
 
 namespace linserve {
 
 enum class RejectReason : uint8_t { kQueue, kBytes, kInvalid, kDraining };
 enum class AbandonStage : uint8_t { kQueue, kBatch, kStream };
 enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
-enum class ModelState : uint8_t { kLoading, kReady, kDraining };
+enum class ModelState : uint8_t { kLoading, kReady, kDraining, kUnavailable };
 enum class Direction : uint8_t { kReceived, kSent };
 
-std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING"
+std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING", "UNAVAILABLE"
 
 // Every metric that linserve exports, one named method an event. All methods are thread-safe and
 // cannot fail; labels are resolved when a handle is made, never per event. README.md lists the
@@ -31,6 +32,7 @@ class ModelMetrics {
   ~ModelMetrics();
 
   void SetState(ModelState state);
+  void LoadEnded(bool ok);  // once for each attempt
   void SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
                  std::string_view device, int64_t bytes);
 
@@ -48,8 +50,11 @@ class ModelMetrics {
   void BatchFormTime(std::chrono::nanoseconds time);                    // once a batch
   void ComputeTime(ComputePhase phase, std::chrono::nanoseconds time);  // once a batch and phase
 
+  ModelStatistics& statistics() { return statistics_; }
+
  private:
   std::unique_ptr<Handles> handles_;
+  ModelStatistics statistics_;
 };
 
 // What happens to the calls of one RPC ("Embed", "EmbedStream", ...).

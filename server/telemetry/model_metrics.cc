@@ -11,7 +11,9 @@ constexpr std::array<std::string_view, 4> kRejectReasons = {"queue", "bytes", "i
                                                             "draining"};
 constexpr std::array<std::string_view, 3> kAbandonStages = {"queue", "batch", "stream"};
 constexpr std::array<std::string_view, 3> kPhases = {"copy_in", "forward", "copy_out"};
-constexpr std::array<std::string_view, 3> kStates = {"LOADING", "READY", "DRAINING"};
+constexpr std::array<std::string_view, 4> kStates = {"LOADING", "READY", "DRAINING",
+                                                     "UNAVAILABLE"};
+constexpr std::array<std::string_view, 2> kLoadResults = {"ok", "failed"};
 
 template <typename... Enums>
 std::array<std::string_view, sizeof...(Enums)> Names(Enums... values) {
@@ -28,11 +30,14 @@ struct ModelMetrics::Handles {
   Instruments make;
   std::mutex state_mutex;
 
-  std::array<prometheus::Gauge*, 3> state =
+  std::array<prometheus::Gauge*, 4> state =
       make.Gauges("linserve_model_state", "1 for the state that the model is in, 0 for the others.",
                   "state", kStates);
   prometheus::Gauge& load =
       make.Gauge("linserve_model_load_seconds", "Time that loading the model took.");
+  std::array<prometheus::Counter*, 2> loads =
+      make.Counters("linserve_model_loads_total", "Attempts to load the model, by their result.",
+                    "result", kLoadResults);
   prometheus::Gauge& warmup =
       make.Gauge("linserve_model_warmup_seconds", "Time that warming the model up took.");
 
@@ -93,6 +98,8 @@ void ModelMetrics::SetState(ModelState state) {
   for (prometheus::Gauge* gauge : handles_->state) gauge->Set(0);
   At(handles_->state, state).Set(1);
 }
+
+void ModelMetrics::LoadEnded(bool ok) { handles_->loads[ok ? 0 : 1]->Increment(); }
 
 void ModelMetrics::SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
                              std::string_view device, int64_t bytes) {

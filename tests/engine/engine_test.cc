@@ -37,7 +37,6 @@ TEST_F(EngineTest, StartsWhenAllReplicasAreLoadedAndWarm) {
   // The shortest and the longest sequence.
   EXPECT_THAT(control_->batch_sizes(), SizeIs(6));
   EXPECT_EQ(engine_->info().architecture, "fake.Model");
-  EXPECT_EQ(Metric("model_state", R"(state="READY",)"), 1);
   EXPECT_EQ(Metric("batches_total", R"(reason="idle",)"), 0);
 }
 
@@ -78,7 +77,6 @@ TEST_F(EngineTest, ReportsWhyAReplicaCouldNotBeLoaded) {
   const auto engine = Engine::Start(options_, factory, model_);
   EXPECT_THAT(engine, IsStatus(absl::StatusCode::kInvalidArgument, "the weights do not fit"));
   EXPECT_EQ(control_->alive(), 0);
-  EXPECT_EQ(Metric("model_state", R"(state="READY",)"), 0);
 }
 
 TEST_F(EngineTest, ReportsWhatALoadingModelThrows) {
@@ -190,7 +188,6 @@ TEST_F(EngineTest, FinishesWhatItAcceptedAndRefusesTheRestWhenItDrains) {
   EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
   engine_->StopAccepting();
   EXPECT_THAT(Submit(sink_, {5}), IsStatus(absl::StatusCode::kUnavailable, "draining"));
-  EXPECT_EQ(Metric("model_state", R"(state="DRAINING",)"), 1);
   EXPECT_EQ(Metric("rejected_total", R"(reason="draining",)"), 1);
   control_->LetGo();
   EXPECT_EQ(engine_->Drain(TimePoint::max()), 0u);

@@ -1,6 +1,5 @@
 #include "engine/repository.h"
 
-#include <filesystem>
 #include <thread>
 
 #include "engine/engine_fixture.h"
@@ -8,161 +7,163 @@
 namespace linserve {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr auto kNotFound = absl::StatusCode::kNotFound;
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
 
-class ScanTest : public testing::Test {
+class RepositoryTest : public EngineTest {
  protected:
-  void MakeModel(const std::string& path) const {
-    fs::create_directories(dir_.File(path));
-    WriteAll(dir_.File(path + "/config.json"), "{}");
+  std::unique_ptr<ServedModel> Load(const std::string& name, int64_t version) {
+    auto model = std::make_unique<ServedModel>();
+    model->name = name;
+    model->version = version;
+    model->engine =
+        *Engine::Start(options_, FakeModelFactory(control_), metrics_.ForModel(name, version));
+    return model;
   }
-  std::string root() const { return dir_.File("repository"); }
 
-  // "NAME VERSION PATH" of each, the path below the root.
-  std::vector<std::string> Scan() const {
-    const auto found = ScanRepository(root());
+  void Publish(const std::string& name, int64_t version) {
+    repository_.Publish(Load(name, version));
+  }
+
+  // "NAME VERSION" of what is found, or why nothing is.
+  std::string Found(const std::string& name, int64_t version) const {
+    const auto model = repository_.Find(name, version);
+    if (!model.ok()) return std::string(model.status().message());
+    return (*model)->name + " " + std::to_string((*model)->version);
+  }
+
+  // "NAME VERSION STATE REASON" of each.
+  std::vector<std::string> Index() const {
     std::vector<std::string> lines;
-    if (!found.ok()) return {found.status().ToString()};
-    for (const ModelDirectory& model : *found) {
-      lines.push_back(model.name + " " + std::to_string(model.version) + " " +
-                      fs::path(model.path).lexically_relative(root()).string());
+    for (const VersionStatus& version : repository_.Index()) {
+      lines.push_back(version.name + " " + std::to_string(version.version) + " " +
+                      std::string(Name(version.state)) + " " + version.reason);
     }
     return lines;
   }
 
-  TempDir dir_;
-};
-
-TEST_F(ScanTest, FindsModelsWithAndWithoutVersions) {
-  MakeModel("repository/b");
-  MakeModel("repository/a/10");
-  MakeModel("repository/a/2");
-  EXPECT_THAT(Scan(), ElementsAre("a 2 a/2", "a 10 a/10", "b 1 b"));
-}
-
-TEST_F(ScanTest, TakesADirectoryWithAConfigForOneModelWhateverIsInIt) {
-  MakeModel("repository/a");
-  MakeModel("repository/a/2");
-  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
-}
-
-TEST_F(ScanTest, FollowsLinks) {
-  MakeModel("elsewhere");
-  fs::create_directories(root());
-  fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/a");
-  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
-}
-
-TEST_F(ScanTest, PassesOverWhatIsNoModel) {
-  MakeModel("repository/a/1");
-  MakeModel("repository/a/latest");
-  MakeModel("repository/a/0");
-  MakeModel("repository/a/01");
-  MakeModel("repository/a/-1");
-  MakeModel("repository/a/99999999999999999999");
-  fs::create_directories(root() + "/a/7");
-  fs::create_directories(root() + "/empty/config.json");
-  WriteAll(root() + "/README.md", "");
-  WriteAll(root() + "/a/8", "");
-  EXPECT_THAT(Scan(), ElementsAre("a 1 a/1"));
-}
-
-TEST_F(ScanTest, PassesOverWhatCannotBeRead) {
-  MakeModel("repository/a");
-  fs::create_symlink(root() + "/loop", root() + "/loop");
-  fs::create_directories(root() + "/b/2");
-  fs::create_symlink(root() + "/b/config.json", root() + "/b/config.json");
-  fs::create_symlink(root() + "/b/3", root() + "/b/3");
-  // As a volume's lost+found; to the superuser it is just empty.
-  fs::create_directories(root() + "/lost+found");
-  fs::permissions(root() + "/lost+found", fs::perms::none);
-  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
-}
-
-TEST_F(ScanTest, SaysWhatItLookedForIfThereIsNone) {
-  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFound, "is not a directory"));
-  fs::create_directories(root());
-  EXPECT_THAT(ScanRepository(root()),
-              IsStatus(kNotFound, "no model in " + root() + ": expected " + root() + "/NAME/"));
-  WriteAll(dir_.File("file"), "");
-  EXPECT_THAT(ScanRepository(dir_.File("file")), IsStatus(kNotFound, "is not a directory"));
-}
-
-class RepositoryTest : public EngineTest {
- protected:
-  std::shared_ptr<ServedModel> Load(const std::string& name, int64_t version) {
-    ModelMetrics& metrics = metrics_.ForModel(name, version);
-    auto model = std::make_shared<ServedModel>();
-    model->name = name;
-    model->version = version;
-    model->engine = *Engine::Start(options_, FakeModelFactory(control_), metrics);
-    return model;
+  double State(const std::string& state) const {
+    return Metric("model_state", "state=\"" + state + "\",");
   }
+
+  ModelRepository repository_{metrics_};
 };
 
 TEST_F(RepositoryTest, FindsTheLatestVersionUnlessOneIsNamed) {
-  ModelRepository repository({{"a", 2, ""}, {"a", 10, ""}, {"b", 30, ""}});
-  const auto ten = Load("a", 10);
-  const auto two = Load("a", 2);
-  const auto other = Load("b", 30);
-  for (const auto& model : {ten, other, two}) repository.Add(model);
-  EXPECT_EQ(*repository.Find("a", 0), ten);
-  EXPECT_EQ(*repository.Find("a", 2), two);
-  EXPECT_EQ(*repository.Find("a", 10), ten);
-  EXPECT_EQ(*repository.Find("b", 0), other);
-  EXPECT_THAT(repository.List(), ElementsAre(two, ten, other));
+  for (const int64_t version : {10, 2}) Publish("a", version);
+  Publish("b", 30);
+  EXPECT_EQ(Found("a", 0), "a 10");
+  EXPECT_EQ(Found("a", 2), "a 2");
+  EXPECT_EQ(Found("a", 10), "a 10");
+  EXPECT_EQ(Found("b", 0), "b 30");
+  std::vector<std::string> listed;
+  for (const auto& model : repository_.List()) {
+    listed.push_back(model->name + std::to_string(model->version));
+  }
+  EXPECT_THAT(listed, ElementsAre("a2", "a10", "b30"));
 }
 
 TEST_F(RepositoryTest, FindsTheOnlyModelWithoutItsName) {
-  ModelRepository repository({{"a", 1, ""}, {"a", 2, ""}});
-  const auto one = Load("a", 1);
-  repository.Add(one);
-  EXPECT_EQ(*repository.Find("", 0), one);
-  EXPECT_EQ(*repository.Find("", 1), one);
+  repository_.Announce("a", 2);
+  Publish("a", 1);
+  EXPECT_EQ(Found("", 0), "a 1");
+  EXPECT_EQ(Found("", 1), "a 1");
 }
 
 TEST_F(RepositoryTest, WantsANameIfThereAreSeveralModels) {
-  ModelRepository repository({{"a", 1, ""}, {"b", 3, ""}});
-  repository.Add(Load("a", 1));
-  EXPECT_THAT(repository.Find("", 0), IsInvalid("no model was named and there are several"));
-  EXPECT_THAT(repository.Find("", 0), IsInvalid("a version 1, b version 3"));
+  Publish("a", 1);
+  repository_.Announce("b", 3);
+  EXPECT_THAT(repository_.Find("", 0), IsInvalid("no model was named and there are several"));
+  EXPECT_THAT(repository_.Find("", 0), IsInvalid("a version 1, b version 3"));
 }
 
 TEST_F(RepositoryTest, IsUnavailableWhileAModelIsLoading) {
-  ModelRepository repository({{"a", 1, ""}, {"a", 2, ""}});
-  constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
-  EXPECT_THAT(repository.Find("a", 0), IsStatus(kUnavailable, "'a' is loading"));
-  EXPECT_THAT(repository.Find("", 0), IsStatus(kUnavailable, "'a' is loading"));
-  EXPECT_THAT(repository.List(), IsEmpty());
-  repository.Add(Load("a", 1));
-  EXPECT_TRUE(repository.Find("a", 0).ok());
-  EXPECT_THAT(repository.Find("a", 2), IsStatus(kUnavailable, "'a' is loading"));
+  repository_.Announce("a", 1);
+  repository_.Announce("a", 2);
+  EXPECT_THAT(repository_.Find("a", 0), IsStatus(kUnavailable, "'a' is loading"));
+  EXPECT_THAT(repository_.Find("", 0), IsStatus(kUnavailable, "'a' is loading"));
+  EXPECT_THAT(repository_.List(), IsEmpty());
+  EXPECT_THAT(Index(), ElementsAre("a 1 LOADING ", "a 2 LOADING "));
+  Publish("a", 1);
+  EXPECT_EQ(Found("a", 0), "a 1");
+  EXPECT_THAT(repository_.Find("a", 2), IsStatus(kUnavailable, "'a' version 2 is loading"));
 }
 
 TEST_F(RepositoryTest, ListsWhatThereIsIfItDoesNotHaveAModel) {
-  const ModelRepository repository({{"a", 1, ""}, {"a", 2, ""}, {"b", 1, ""}});
-  EXPECT_THAT(repository.Find("c", 0),
+  repository_.Announce("a", 1);
+  repository_.Announce("a", 2);
+  repository_.Announce("b", 1);
+  EXPECT_THAT(repository_.Find("c", 0),
               IsStatus(kNotFound, "no model 'c'; there is a version 1, a version 2, b version 1"));
-  EXPECT_THAT(repository.Find("a", 3), IsStatus(kNotFound, "no model 'a' version 3; there is"));
-  EXPECT_THAT(repository.Find("a", -1), IsStatus(kNotFound, "version -1"));
+  EXPECT_THAT(repository_.Find("a", 3), IsStatus(kNotFound, "no model 'a' version 3; there is"));
+  EXPECT_THAT(repository_.Find("a", -1), IsStatus(kNotFound, "version -1"));
+}
+
+TEST_F(RepositoryTest, SaysWhyAVersionIsNotServed) {
+  repository_.Announce("m", 1);
+  EXPECT_EQ(State("LOADING"), 1);
+  repository_.Failed("m", 1, "no weights");
+  EXPECT_EQ(State("UNAVAILABLE"), 1);
+  EXPECT_THAT(Index(), ElementsAre("m 1 UNAVAILABLE no weights"));
+  EXPECT_THAT(repository_.Find("m", 0), IsStatus(kUnavailable, "'m' is not served: no weights"));
+}
+
+TEST_F(RepositoryTest, KeepsWhatIsServedIfItsSuccessorCannotBeLoaded) {
+  Publish("m", 1);
+  repository_.Announce("m", 1);
+  EXPECT_EQ(State("READY"), 1);
+  repository_.Failed("m", 1, "no weights");
+  EXPECT_EQ(Found("m", 0), "m 1");
+  EXPECT_THAT(Index(),
+              ElementsAre("m 1 READY the files changed, but cannot be loaded: no weights"));
+  Publish("m", 1);
+  EXPECT_THAT(Index(), ElementsAre("m 1 READY "));
+}
+
+TEST_F(RepositoryTest, LetsAReplacedModelAnswerWhatWasSubmittedToIt) {
+  Publish("m", 1);
+  control_->Hold();
+  Request request = Of(sink_, {3, 4});
+  ASSERT_TRUE((*repository_.Find("m", 1))->engine->Submit(request).ok());
+  control_->AwaitHeld(1);
+  const auto old = *repository_.Find("m", 1);
+  Publish("m", 1);
+  EXPECT_NE(*repository_.Find("m", 1), old);
+  // Who had found it before may still submit to it.
+  request = Of(occupant_, {5});
+  EXPECT_TRUE(old->engine->Submit(request).ok());
+  control_->LetGo();
+  for (const size_t index : {0, 1}) EXPECT_TRUE(sink_->Await(index).ok());
+  EXPECT_TRUE(occupant_->Await(0).ok());
+  EXPECT_EQ(State("READY"), 1);
+}
+
+TEST_F(RepositoryTest, ForgetsAVersionThatIsGone) {
+  Publish("a", 1);
+  Publish("m", 1);
+  repository_.Withdraw("m", 1, /*gone=*/false);
+  EXPECT_THAT(Index(), ElementsAre("a 1 READY ", "m 1 UNAVAILABLE unloaded"));
+  EXPECT_EQ(State("READY"), 0);
+  repository_.Withdraw("m", 1, /*gone=*/true);
+  EXPECT_THAT(Index(), ElementsAre("a 1 READY "));
+  EXPECT_THAT(repository_.Find("m", 0), IsStatus(kNotFound, "no model 'm'"));
+  repository_.Withdraw("nobody", 1, /*gone=*/true);
 }
 
 TEST_F(RepositoryTest, LetsEveryModelRefuseRequestsAsSoonAsItDrains) {
-  ModelRepository repository({{"a", 1, ""}, {"b", 1, ""}});
-  const auto busy = Load("a", 1);
-  const auto idle = Load("b", 1);
-  repository.Add(busy);
-  repository.Add(idle);
+  Publish("a", 1);
+  Publish("b", 1);
+  const auto busy = *repository_.Find("a", 1);
+  const auto idle = *repository_.Find("b", 1);
   control_->Hold();
   Request request = Of(occupant_, {1});
   ASSERT_TRUE(busy->engine->Submit(request).ok());
   control_->AwaitHeld(1);
   // Refused although the drain still waits for the first model.
-  std::jthread drain([&] { EXPECT_EQ(repository.Drain(TimePoint::max()), 0u); });
+  std::jthread drain([&] { EXPECT_EQ(repository_.Drain(TimePoint::max()), 0u); });
   absl::Status status;
   while (status.ok()) {
     request = Of(std::make_shared<RecordingSink>(), {65});
@@ -174,6 +175,21 @@ TEST_F(RepositoryTest, LetsEveryModelRefuseRequestsAsSoonAsItDrains) {
   control_->LetGo();
   drain.join();
   EXPECT_EQ(occupant_->delivered(), 1u);
+}
+
+TEST_F(RepositoryTest, GivesUpWhatAReplacedModelHasNotAnsweredAtTheDeadline) {
+  Publish("m", 1);
+  control_->Hold();
+  Request request = Of(occupant_, {1});
+  ASSERT_TRUE((*repository_.Find("m", 1))->engine->Submit(request).ok());
+  control_->AwaitHeld(1);
+  request = Of(sink_, {1});
+  ASSERT_TRUE((*repository_.Find("m", 1))->engine->Submit(request).ok());
+  Publish("m", 1);
+  EXPECT_EQ(repository_.Drain(SteadyClock().Now()), 1u);
+  EXPECT_THAT(sink_->Await(0), IsStatus(kUnavailable, "shutting down"));
+  control_->LetGo();
+  EXPECT_TRUE(occupant_->Await(0).ok());
 }
 
 }  // namespace

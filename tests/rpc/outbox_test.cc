@@ -4,9 +4,12 @@
 #include <thread>
 
 #include "core/test_files.h"
+#include "rpc/result_chunker.h"
 
 namespace linserve {
 namespace {
+
+using EmbedOutbox = Outbox<v1::EmbedResponse>;
 
 using ::testing::ElementsAre;
 
@@ -14,18 +17,18 @@ using ::testing::ElementsAre;
 class OutboxTest : public ::testing::Test {
  protected:
   // An answer of `rows` messages; `owner` lives as long as it.
-  static ResultChunker Answer(const std::string& id, int64_t rows,
-                              std::shared_ptr<void> owner = nullptr) {
+  static std::unique_ptr<ResultChunker> Answer(const std::string& id, int64_t rows,
+                                               std::shared_ptr<void> owner = nullptr) {
     ItemResult result;
     result.outputs["y"] = Tensor::FromFloats({rows, 1}, std::vector<float>(rows, 1.0F));
-    return ResultChunker({.request_id = id, .rows_per_chunk = 1}, 0, "", std::move(result),
-                         std::move(owner));
+    return std::make_unique<ResultChunker>(ChunkOptions{.request_id = id, .rows_per_chunk = 1}, 0,
+                                           "", std::move(result), std::move(owner));
   }
 
   Metrics metrics_{{}};
   std::vector<std::string> written_;
   std::vector<grpc::StatusCode> finished_;
-  Outbox outbox_{
+  EmbedOutbox outbox_{
       {[this](const v1::EmbedResponse* message) {
          written_.push_back(message->request_id() + "@" + std::to_string(message->row_offset()));
        },
@@ -48,7 +51,7 @@ TEST_F(OutboxTest, HasOneWriteInFlight) {
 
 TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
   std::vector<std::string> ended;
-  Outbox outbox(
+  EmbedOutbox outbox(
       {[this](const v1::EmbedResponse* message) { written_.push_back(message->request_id()); },
        [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
        [&](const v1::EmbedResponse* message) {
@@ -76,7 +79,7 @@ TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
 TEST_F(OutboxTest, EndsWithNoneButTheLastOfTheAnswersItExpects) {
   constexpr size_t kAnswers = 8;
   size_t ended = 0;
-  Outbox outbox(
+  EmbedOutbox outbox(
       {[this](const v1::EmbedResponse* message) { written_.push_back(message->request_id()); },
        [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
        [&](const v1::EmbedResponse*) { ++ended; }},
@@ -157,12 +160,13 @@ class OutboxThreads : public testing::Test {
   static constexpr int kAnswers = 500;
 
   // Pushes all answers from several threads, and tells the outbox that each write is done.
-  void PushAndWrite(Outbox& outbox, int writes) {
+  void PushAndWrite(EmbedOutbox& outbox, int writes) {
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&] {
         for (int n = 0; n < kAnswers; ++n) {
-          outbox.Push(ResultChunker({}, 0, "", absl::InternalError("x"), nullptr));
+          outbox.Push(std::make_unique<ResultChunker>(ChunkOptions{}, 0, "",
+                                                      absl::InternalError("x"), nullptr));
         }
       });
     }
@@ -179,12 +183,12 @@ class OutboxThreads : public testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
-  const Outbox::Hooks hooks_ = {[this](const v1::EmbedResponse*) {
-                                  EXPECT_EQ(++writing_, 1);
-                                  ++due_;
-                                },
-                                [this](const grpc::Status&) { ++finished_; },
-                                {}};
+  const EmbedOutbox::Hooks hooks_ = {[this](const v1::EmbedResponse*) {
+                                       EXPECT_EQ(++writing_, 1);
+                                       ++due_;
+                                     },
+                                     [this](const grpc::Status&) { ++finished_; },
+                                     {}};
   Metrics metrics_{{}};
   std::atomic<int> writing_ = 0;
   std::atomic<int> due_ = 0;
@@ -192,7 +196,7 @@ class OutboxThreads : public testing::Test {
 };
 
 TEST_F(OutboxThreads, ManyPushWhileOneWrites) {
-  Outbox outbox(hooks_, metrics_.ForRpc("Embed"));
+  EmbedOutbox outbox(hooks_, metrics_.ForRpc("Embed"));
   PushAndWrite(outbox, kThreads * kAnswers);
   outbox.FinishWhenEmpty(grpc::Status::OK);
   EXPECT_EQ(finished_, 1);
@@ -200,12 +204,12 @@ TEST_F(OutboxThreads, ManyPushWhileOneWrites) {
 
 TEST_F(OutboxThreads, WhoeverPushesLastEndsTheStream) {
   std::atomic<int> ended = 0;
-  Outbox::Hooks hooks = hooks_;
+  EmbedOutbox::Hooks hooks = hooks_;
   hooks.write_and_finish = [&](const v1::EmbedResponse*) {
     EXPECT_EQ(writing_, 0);
     ++ended;
   };
-  Outbox outbox(hooks, metrics_.ForRpc("Embed"));
+  EmbedOutbox outbox(hooks, metrics_.ForRpc("Embed"));
   outbox.Expect(kThreads * kAnswers);
   PushAndWrite(outbox, kThreads * kAnswers - 1);
   EXPECT_EQ(ended, 1);

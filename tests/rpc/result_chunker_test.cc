@@ -106,10 +106,9 @@ TEST(ResultChunker, AFaultIsOneMessage) {
 }
 
 TEST(ResultChunker, AFaultOfTheRequestSaysSo) {
-  ResultChunker chunker =
-      ResultChunker::RequestFailed("r", absl::NotFoundError("no model"), nullptr);
+  const auto chunker = ResultChunker::RequestFailed("r", absl::NotFoundError("no model"), nullptr);
   v1::EmbedResponse message;
-  chunker.Next(message);
+  EXPECT_TRUE(chunker->Next(message));
   EXPECT_TRUE(message.request_failed());
   EXPECT_TRUE(message.last());
   EXPECT_EQ(message.request_id(), "r");

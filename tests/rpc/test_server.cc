@@ -2,20 +2,29 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <filesystem>
 #include <thread>
 #include <utility>
 
 namespace linserve {
 
 TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
-  repository_ = std::make_unique<ModelRepository>(std::vector<ModelDirectory>{
-      {"floats", 1, ""}, {"late", 1, ""}, {"tokens", 1, ""}, {"tokens", 2, ""}});
-  Serve("tokens", 1, TokenModel(std::make_shared<ModelControl>()));
-  Serve("tokens", 2, TokenModel(tokens_));
-  Serve("floats", 1, FloatModel(floats_));
+  repository_ = std::make_unique<ModelRepository>(metrics_);
+  repository_->Announce("late", 1);
+  repository_->Publish(Load("tokens", 1, TokenModel(std::make_shared<ModelControl>())));
+  repository_->Publish(Load("tokens", 2, TokenModel(tokens_)));
+  repository_->Publish(Load("floats", 1, FloatModel(floats_)));
+  manager_ = std::make_unique<ModelManager>(
+      ManagerOptions{.root = models_.File("")}, *repository_, metrics_,
+      [this](const ModelDirectory& directory) {
+        return Load(directory.name, directory.version,
+                    TokenModel(std::make_shared<ModelControl>()));
+      },
+      [this](const std::string& model, bool ready) { grpc_->SetModelServing(model, ready); });
   GrpcOptions grpc = options_.grpc;
   grpc.port = 0;
   grpc.version = "test";
+  if (options_.model_control) grpc.manager = manager_.get();
   auto started = GrpcServer::Start(grpc, *repository_, metrics_);
   EXPECT_TRUE(started.ok()) << started.status();
   grpc_ = *std::move(started);
@@ -26,7 +35,13 @@ TestServer::~TestServer() {
   floats_->Release();
 }
 
-void TestServer::Serve(const std::string& name, int64_t version, const ModelFactory& factory) {
+void TestServer::WriteModel(const std::string& name) {
+  std::filesystem::create_directories(models_.File(name));
+  WriteAll(models_.File(name + "/config.json"), "{}");
+}
+
+std::unique_ptr<ServedModel> TestServer::Load(const std::string& name, int64_t version,
+                                              const ModelFactory& factory) {
   EngineOptions engine;
   engine.padding = options_.padding;
   engine.policy = options_.policy;
@@ -34,12 +49,12 @@ void TestServer::Serve(const std::string& name, int64_t version, const ModelFact
   engine.warmup = false;
   auto started = Engine::Start(engine, factory, metrics_.ForModel(name, version));
   EXPECT_TRUE(started.ok()) << started.status();
-  auto model = std::make_shared<ServedModel>();
+  auto model = std::make_unique<ServedModel>();
   model->name = name;
   model->version = version;
   model->default_pooling = options_.default_pooling;
   model->engine = *std::move(started);
-  repository_->Add(std::move(model));
+  return model;
 }
 
 ClientOptions TestServer::client_options() const {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "client/embedding_client.h"
+#include "core/test_files.h"
+#include "engine/model_manager.h"
 #include "linserve/v1/embedding.grpc.pb.h"
 #include "rpc/grpc_server.h"
 #include "rpc/test_model.h"
@@ -22,6 +24,7 @@ struct TestServerOptions {
   QueueLimits limits = {};
   Padding padding = Padding::kPacked;
   Pooling default_pooling = Pooling::kNone;
+  bool model_control = false;
 };
 
 // A real server on a free port with real engines over the test models: "tokens" in versions 1 and
@@ -38,6 +41,9 @@ class TestServer {
   GrpcServer& grpc() { return *grpc_; }
   ModelRepository& repository() { return *repository_; }
 
+  // Makes a directory of a token model that is loaded when somebody asks for it.
+  void WriteModel(const std::string& name);
+
   // Ends a part of the server before its time; nullptr from then on.
   void DestroyGrpc() { grpc_.reset(); }
   void DestroyRepository() { repository_.reset(); }
@@ -53,14 +59,17 @@ class TestServer {
   bool WaitFor(const std::string& series, double value) const;
 
  private:
-  void Serve(const std::string& name, int64_t version, const ModelFactory& factory);
+  std::unique_ptr<ServedModel> Load(const std::string& name, int64_t version,
+                                    const ModelFactory& factory);
 
   const TestServerOptions options_;
   std::shared_ptr<ModelControl> tokens_ = std::make_shared<ModelControl>();
   std::shared_ptr<ModelControl> floats_ = std::make_shared<ModelControl>();
   Metrics metrics_{{}};
+  TempDir models_;
   std::unique_ptr<ModelRepository> repository_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<ModelManager> manager_;
 };
 
 // The labels of version 2 of "tokens", and those of one RPC.

@@ -1,0 +1,227 @@
+#include "engine/model_manager.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/quote.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+
+ModelManager::ModelManager(ManagerOptions options, ModelRepository& repository, Metrics& metrics,
+                           Loader loader, Observer observer)
+    : options_(std::move(options)),
+      repository_(repository),
+      metrics_(metrics),
+      loader_(std::move(loader)),
+      observer_(std::move(observer)),
+      thread_([this] { Work(); }) {}
+
+ModelManager::~ModelManager() {
+  std::deque<Task> left;
+  {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    left.swap(tasks_);
+  }
+  changed_.NotifyAll();
+  thread_.join();
+  for (const Task& task : left) task.done(absl::CancelledError("the server is shutting down"));
+}
+
+void ModelManager::Refresh(Done done) {
+  Post({[this] { return RefreshAll(); }, std::move(done)});
+}
+
+void ModelManager::Load(const std::string& model, Done done) {
+  Post({[this, model] { return LoadAgain(model); }, std::move(done)});
+}
+
+void ModelManager::Unload(const std::string& model, Done done) {
+  Post({[this, model] { return UnloadAll(model); }, std::move(done)});
+}
+
+void ModelManager::Post(Task task) {
+  {
+    MutexLock lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.NotifyAll();
+}
+
+void ModelManager::Work() {
+  MutexLock lock(mutex_);
+  TimePoint next_poll = TimePoint::max();
+  while (!ended_) {
+    if (!tasks_.empty()) {
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.Unlock();
+      task.done(task.run());
+      lock.Lock();
+      if (options_.poll.count() > 0) next_poll = SteadyClock().Now() + options_.poll;
+    } else if (SteadyClock().Now() >= next_poll) {
+      tasks_.push_back({[this] { return RefreshAll(); }, [](const absl::Status&) {}});
+    } else {
+      SteadyClock().WaitUntil(lock, changed_, next_poll);
+    }
+  }
+}
+
+absl::Status ModelManager::RefreshAll() {
+  const auto found = ScanRepository(options_.root);
+  if (!found.ok()) {
+    // Perhaps a volume that is away for a moment: no reason to withdraw what is served.
+    Log(LogLevel::kWarning, "model repository not read",
+        {{"error", std::string(found.status().message())}});
+    return found.status();
+  }
+  absl::Status status = Follow(*found);
+  std::set<Key> there;
+  for (const ModelDirectory& directory : *found) there.insert({directory.name, directory.version});
+  for (const VersionStatus& version : repository_.Index()) {
+    if (!there.contains({version.name, version.version})) Withdraw(version, /*gone=*/true);
+  }
+  return status;
+}
+
+absl::Status ModelManager::LoadAgain(const std::string& model) {
+  const auto found = ScanRepository(options_.root);
+  if (!found.ok()) return found.status();
+  std::vector<ModelDirectory> of_model;
+  for (const ModelDirectory& directory : *found) {
+    if (directory.name == model) of_model.push_back(directory);
+  }
+  if (of_model.empty()) {
+    return absl::NotFoundError("failed to load " + Quoted(model) + ": no such model in " +
+                               options_.root);
+  }
+  for (auto known = known_.begin(); known != known_.end();) {
+    known = known->first.first == model ? known_.erase(known) : std::next(known);
+  }
+  absl::Status status = Follow(of_model);
+  if (status.ok()) return status;
+  return {status.code(), "failed to load " + Quoted(model) + ": " + std::string(status.message())};
+}
+
+absl::Status ModelManager::UnloadAll(const std::string& model) {
+  bool any = false;
+  for (const VersionStatus& version : repository_.Index()) {
+    if (version.name != model) continue;
+    any = true;
+    repository_.Withdraw(model, version.version, /*gone=*/false);
+    Log(LogLevel::kInfo, "model unloaded", {{"model", model}, {"version", version.version}});
+  }
+  if (!any) return absl::NotFoundError("failed to unload " + Quoted(model) + ": no such model");
+  observer_(model, false);
+  return absl::OkStatus();
+}
+
+// Serves the chosen ones of `found`, and of their models no others. Returns the first error.
+absl::Status ModelManager::Follow(const std::vector<ModelDirectory>& found) {
+  // All are announced before the first is loaded, which may take long.
+  for (const ModelDirectory& directory : Choose(found)) {
+    if (known_.contains({directory.name, directory.version})) continue;
+    repository_.Announce(directory.name, directory.version);
+    observer_(directory.name, repository_.Find(directory.name, 0).ok());
+  }
+  absl::Status status = LoadChanged(found);
+  std::set<Key> chosen;
+  for (const ModelDirectory& directory : Choose(found)) {
+    chosen.insert({directory.name, directory.version});
+  }
+  for (const ModelDirectory& directory : found) {
+    if (chosen.contains({directory.name, directory.version})) continue;
+    if (!repository_.Find(directory.name, directory.version).ok()) continue;
+    Withdraw({directory.name, directory.version, {}, ""}, /*gone=*/false);
+  }
+  return status;
+}
+
+absl::Status ModelManager::LoadChanged(const std::vector<ModelDirectory>& found) {
+  absl::Status first_error;
+  for (bool failed = true; failed;) {
+    failed = false;
+    for (const ModelDirectory& directory : Choose(found)) {
+      const auto known = known_.find({directory.name, directory.version});
+      if (known != known_.end() && known->second.fingerprint == FingerprintOf(directory)) continue;
+      absl::Status status = LoadOne(directory);
+      failed = failed || !status.ok();
+      first_error.Update(status);
+    }
+    // Once more: where the latest version is broken, the one before it is chosen.
+  }
+  return first_error;
+}
+
+std::vector<ModelDirectory> ModelManager::Choose(const std::vector<ModelDirectory>& found) const {
+  std::vector<ModelDirectory> sound;
+  for (const ModelDirectory& directory : found) {
+    const auto known = known_.find({directory.name, directory.version});
+    const bool broken = known != known_.end() && known->second.broken &&
+                        known->second.fingerprint == FingerprintOf(directory) &&
+                        !repository_.Find(directory.name, directory.version).ok();
+    if (!broken) sound.push_back(directory);
+  }
+  return options_.versions.Choose(sound);
+}
+
+absl::Status ModelManager::LoadOne(const ModelDirectory& directory) {
+  Known& known = known_[{directory.name, directory.version}];
+  known.fingerprint = FingerprintOf(directory);
+  repository_.Announce(directory.name, directory.version);
+  auto model = TryLoad(directory);
+  const absl::Status status = model.status();
+  known.broken = !status.ok();
+  metrics_.ForModel(directory.name, directory.version).LoadEnded(status.ok());
+  if (status.ok()) {
+    repository_.Publish(*std::move(model));
+  } else {
+    Log(LogLevel::kError, "model not loaded",
+        {{"model", directory.name},
+         {"version", directory.version},
+         {"error", std::string(status.message())}});
+    repository_.Failed(directory.name, directory.version, std::string(status.message()));
+  }
+  observer_(directory.name, repository_.Find(directory.name, 0).ok());
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<ServedModel>> ModelManager::TryLoad(
+    const ModelDirectory& directory) const {
+  const std::string what =
+      "model " + Quoted(directory.name) + " version " + std::to_string(directory.version);
+  absl::Status status = CheckMemory(WeightBytesOf(directory), what);
+  if (!status.ok()) return status;
+  auto model = loader_(directory);
+  if (!model.ok()) return model;
+  const Engine& engine = *(*model)->engine;
+  status = CheckMemory(engine.info().bytes * engine.options().replicas, what);
+  if (!status.ok()) return status;
+  return model;
+}
+
+void ModelManager::Withdraw(const VersionStatus& version, bool gone) {
+  repository_.Withdraw(version.name, version.version, gone);
+  known_.erase({version.name, version.version});
+  Log(LogLevel::kInfo, "model withdrawn",
+      {{"model", version.name},
+       {"version", version.version},
+       {"because", gone ? "its directory is gone" : "the version policy has chosen others"}});
+  observer_(version.name, repository_.Find(version.name, 0).ok());
+}
+
+absl::Status ModelManager::CheckMemory(int64_t added, const std::string& what) const {
+  if (options_.max_model_bytes == 0) return absl::OkStatus();
+  int64_t bytes = 0;
+  for (const auto& model : repository_.List()) {
+    bytes += model->engine->info().bytes * model->engine->options().replicas;
+  }
+  if (bytes + added <= options_.max_model_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      what + " has " + std::to_string(added) + " bytes of weights, which beside the " +
+      std::to_string(bytes) + " that are loaded exceed max_model_bytes = " +
+      std::to_string(options_.max_model_bytes) + "; unload another model first");
+}
+
+}  // namespace linserve

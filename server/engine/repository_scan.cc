@@ -1,0 +1,109 @@
+#include "engine/repository_scan.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <tuple>
+
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+
+// No overload that throws: what cannot be looked at, a link to itself say, is no model.
+bool IsModel(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path / "config.json", error);
+}
+
+std::optional<int64_t> VersionNumber(const std::string& name) {
+  int64_t version = 0;
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data(), end, version);
+  if (parsed.ec != std::errc() || parsed.ptr != end || version < 1) return std::nullopt;
+  // "01" beside "1" would be the same version twice.
+  if (std::to_string(version) != name) return std::nullopt;
+  return version;
+}
+
+absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& path) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code unknown;
+    if (entry->is_directory(unknown)) found.push_back(entry->path());
+  }
+  if (error) return absl::NotFoundError("cannot read " + path.string() + ": " + error.message());
+  return found;
+}
+
+void ScanModel(const fs::path& path, std::vector<ModelDirectory>& found) {
+  const std::string name = path.filename();
+  if (IsModel(path)) {
+    found.push_back({name, 1, path});
+    return;
+  }
+  const auto entries = Subdirectories(path);
+  if (!entries.ok()) {
+    // Such as lost+found, which volumes have and only root may read.
+    Log(LogLevel::kWarning, "directory of the model repository skipped",
+        {{"error", std::string(entries.status().message())}});
+    return;
+  }
+  for (const fs::path& entry : *entries) {
+    const auto version = VersionNumber(entry.filename());
+    if (version && IsModel(entry)) found.push_back({name, *version, entry});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root) {
+  std::error_code error;
+  if (!fs::is_directory(root, error)) {
+    return absl::NotFoundError("the model repository " + root +
+                               " is not a directory; give one with --model-repository");
+  }
+  const auto entries = Subdirectories(root);
+  if (!entries.ok()) return entries.status();
+  std::vector<ModelDirectory> found;
+  for (const fs::path& entry : *entries) ScanModel(entry, found);
+  if (found.empty()) {
+    return absl::NotFoundError(
+        "no model in " + root + ": expected " + root + "/NAME/config.json or " + root +
+        "/NAME/VERSION/config.json; `linserve init --help` tells how to make one");
+  }
+  std::sort(found.begin(), found.end(), [](const ModelDirectory& a, const ModelDirectory& b) {
+    return std::tie(a.name, a.version) < std::tie(b.name, b.version);
+  });
+  return found;
+}
+
+std::string FingerprintOf(const ModelDirectory& directory) {
+  std::string fingerprint;
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    // stat() and not std::filesystem: a file that replaces another may have its time, but not its
+    // inode.
+    struct stat found = {};
+    if (stat((fs::path(directory.path) / file).c_str(), &found) != 0) continue;
+    for (const int64_t part : {static_cast<int64_t>(found.st_ino), int64_t{found.st_size},
+                               int64_t{found.st_mtim.tv_sec}, int64_t{found.st_mtim.tv_nsec}}) {
+      fingerprint += std::to_string(part) + " ";
+    }
+  }
+  return fingerprint;
+}
+
+int64_t WeightBytesOf(const ModelDirectory& directory) {
+  std::error_code error;
+  const auto bytes = fs::file_size(fs::path(directory.path) / "model.safetensors", error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
+}  // namespace linserve

@@ -1,0 +1,103 @@
+#include "rpc/infer_stream_call.h"
+
+#include <utility>
+
+#include "rpc/call_context.h"
+#include "rpc/convert.h"
+#include "rpc/inference_request.h"
+
+namespace linserve {
+namespace {
+
+using inference::ModelStreamInferResponse;
+
+bool Says(const grpc::CallbackServerContext& context, const char* header) {
+  const auto found = context.client_metadata().find(header);
+  return found != context.client_metadata().end() && found->second == "true";
+}
+
+// The parts of an answer, or the error. Ends the request when it is destroyed.
+class StreamedAnswer : public Answer<ModelStreamInferResponse> {
+ public:
+  StreamedAnswer(absl::StatusOr<InferAnswer> answer, std::string id,
+                 std::shared_ptr<void> keep_alive)
+      : answer_(std::move(answer)), id_(std::move(id)), keep_alive_(std::move(keep_alive)) {}
+
+  bool Next(ModelStreamInferResponse& message) override {
+    message.Clear();
+    inference::ModelInferResponse& response = *message.mutable_infer_response();
+    bool last = true;
+    if (answer_.ok()) {
+      response = answer_->Message(part_);
+      answer_->parts[part_].clear();
+      last = ++part_ == answer_->parts.size();
+    } else {
+      message.set_error_message(std::string(answer_.status().message()));
+      response.set_id(id_);
+    }
+    (*response.mutable_parameters())["triton_final_response"].set_bool_param(last);
+    return last;
+  }
+
+ private:
+  absl::StatusOr<InferAnswer> answer_;
+  const std::string id_;
+  const std::shared_ptr<void> keep_alive_;
+  size_t part_ = 0;
+};
+
+}  // namespace
+
+InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerContext* context)
+    : StreamCall(service, "ModelStreamInfer"),
+      context_(context),
+      ordered_(Says(*context, "linserve-ordered")),
+      ends_with_error_(Says(*context, "triton_grpc_error")) {}
+
+void InferStreamCall::Handle(inference::ModelInferRequest request) {
+  const auto self = shared_from_this();
+  const std::string id = request.id();
+  const int64_t place = requests_++;
+  // What every answer keeps alive, and the request itself until it has one.
+  const std::shared_ptr<void> in_flight(nullptr, [this, self](void*) { RequestFinished(); });
+  const auto answer = [this, id, place, in_flight](absl::StatusOr<InferAnswer> result) {
+    if (!result.ok()) result = WithRequestId(result.status(), id);
+    if (!result.ok() && ends_with_error_) {
+      outbox_.FinishWhenEmpty(ToGrpcStatus(result.status()));
+      return Send(place, nullptr);
+    }
+    Send(place, std::make_unique<StreamedAnswer>(std::move(result), id, in_flight));
+  };
+  const auto state = std::make_shared<InferRequestState>(
+      InferRequestState::CallSide{metrics_, true, answer, [this] { return outbox_.cancelled(); }},
+      id.substr(0, kLongestRequestId), DeadlineOf(*context_));
+  const absl::Status status = state->Submit(service_, std::move(request));
+  if (!status.ok()) answer(status);
+}
+
+void InferStreamCall::Send(int64_t place, std::unique_ptr<Answer<Message>> answer) {
+  if (!ordered_) {
+    if (answer) outbox_.Push(std::move(answer));
+    return;
+  }
+  {
+    MutexLock lock(order_mutex_);
+    waiting_[place] = std::move(answer);
+    // A push may run gRPC's callbacks, and those send again.
+    if (std::exchange(sending_, true)) return;
+  }
+  while (true) {
+    {
+      MutexLock lock(order_mutex_);
+      const auto first = waiting_.begin();
+      sending_ = first != waiting_.end() && first->first == next_;
+      if (!sending_) return;
+      answer = std::move(first->second);
+      waiting_.erase(first);
+      ++next_;
+    }
+    if (answer) outbox_.Push(std::move(answer));
+  }
+}
+
+}  // namespace linserve

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/mutex.h"
+#include "inference/grpc_service.pb.h"
+#include "rpc/stream_call.h"
+
+namespace linserve {
+
+// One call of ModelStreamInfer. A failed request is an answer with error_message, unless the caller
+// sent the header `triton_grpc_error: true`: then the first failure ends the stream with its
+// status. Answers come as requests finish, or, with `linserve-ordered: true`, in the order of the
+// requests.
+class InferStreamCall
+    : public StreamCall<inference::ModelInferRequest, inference::ModelStreamInferResponse> {
+ public:
+  InferStreamCall(ServiceContext& service, grpc::CallbackServerContext* context);
+
+ private:
+  using Message = inference::ModelStreamInferResponse;
+
+  void Handle(inference::ModelInferRequest request) override;
+  // Null: the request has no answer.
+  void Send(int64_t place, std::unique_ptr<Answer<Message>> answer);
+
+  grpc::CallbackServerContext* const context_;
+  const bool ordered_;
+  const bool ends_with_error_;
+  int64_t requests_ = 0;  // read so far
+
+  Mutex order_mutex_;
+  int64_t next_ LINSERVE_GUARDED_BY(order_mutex_) = 0;  // request to be answered
+  bool sending_ LINSERVE_GUARDED_BY(order_mutex_) = false;
+  std::map<int64_t, std::unique_ptr<Answer<Message>>> waiting_ LINSERVE_GUARDED_BY(order_mutex_);
+};
+
+}  // namespace linserve

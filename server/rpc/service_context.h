@@ -1,0 +1,33 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "engine/model_manager.h"
+#include "engine/repository.h"
+#include "rpc/stream_registry.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+struct RpcLimits {
+  int64_t max_message_bytes = 128 << 20;
+  int64_t max_sequences_per_request = 16384;
+  int64_t max_requests_per_stream = 256;
+  int64_t chunk_bytes = 1 << 20;
+};
+
+// What every call of the services shares.
+struct ServiceContext {
+  ModelRepository& repository;
+  Metrics& metrics;
+  RpcLimits limits;
+  std::string version;              // of the server
+  ModelManager* manager = nullptr;  // by which callers may load and unload; null: they may not
+  StreamRegistry streams{};
+  std::atomic<bool> ready{false};
+  std::atomic<bool> draining{false};
+};
+
+}  // namespace linserve

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/mutex.h"
+#include "rpc/outbox.h"
+#include "rpc/service_context.h"
+
+namespace linserve {
+
+// One call of a bidirectional RPC: requests are read while fewer than max_requests_per_stream are
+// in flight, and answered through the outbox. The stream ends when the caller has half-closed it
+// and all is answered, or when the server drains. Lives until gRPC and its last request are done
+// with it.
+template <typename Request, typename Response>
+class StreamCall : public grpc::ServerBidiReactor<Request, Response>,
+                   public OpenStream,
+                   public std::enable_shared_from_this<StreamCall<Request, Response>> {
+ public:
+  // Begins to read. `call` keeps itself alive from now on.
+  static StreamCall* Start(std::shared_ptr<StreamCall> call);
+
+  void Drain() override;
+
+ protected:
+  StreamCall(ServiceContext& service, const std::string& rpc);
+
+  // Takes a request over; calls RequestFinished() once its last answer is written or dropped.
+  virtual void Handle(Request request) = 0;
+  void RequestFinished();
+
+  ServiceContext& service_;
+  RpcMetrics& metrics_;
+  Outbox<Response> outbox_;
+
+ private:
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  void FinishIfIdle();
+
+  // gRPC allows no operation after Finish(), and a read may start on any thread: these two order
+  // them without holding the lock while gRPC runs.
+  void Read();
+  void End(const grpc::Status& status);
+
+  Request incoming_;
+  std::shared_ptr<StreamCall> self_;
+
+  Mutex mutex_;
+  size_t in_flight_ LINSERVE_GUARDED_BY(mutex_) = 0;  // requests, until all is written
+  bool paused_ LINSERVE_GUARDED_BY(mutex_) = false;   // too much in flight to read on
+  bool starting_read_ LINSERVE_GUARDED_BY(mutex_) = false;
+  bool ended_ LINSERVE_GUARDED_BY(mutex_) = false;
+  std::optional<grpc::Status> end_after_start_ LINSERVE_GUARDED_BY(mutex_);
+  bool half_closed_ LINSERVE_GUARDED_BY(mutex_) = false;
+  bool draining_ LINSERVE_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace linserve

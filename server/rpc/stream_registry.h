@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "core/mutex.h"
+
+namespace linserve {
+
+// A call that may idle for as long as its caller likes.
+class OpenStream {
+ public:
+  virtual ~OpenStream() = default;
+
+  // Ends the stream with UNAVAILABLE once what is in flight is answered.
+  virtual void Drain() = 0;
+};
+
+// The open streams of a server, so that a drain can end those that idle. Thread-safe.
+class StreamRegistry {
+ public:
+  void Add(const std::shared_ptr<OpenStream>& stream);
+  void Remove(OpenStream* stream);
+  void DrainAll();
+
+ private:
+  Mutex mutex_;
+  std::map<OpenStream*, std::weak_ptr<OpenStream>> streams_ LINSERVE_GUARDED_BY(mutex_);
+};
+
+}  // namespace linserve

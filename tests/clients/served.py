@@ -1,0 +1,50 @@
+"""A linserve process for tests, and what it should answer."""
+
+import os
+import re
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+BIN = Path(os.environ["LINSERVE_BIN"])
+SEQ_LEN = 64
+DIM = 16
+WORDS = 256
+PARAMS = f'{{"num_tokens": {WORDS}, "dim": {DIM}, "seq_len": {SEQ_LEN}, "depth": 1, "k": 8, "heads": 2}}'
+
+
+def init_model(directory, seed=3):
+    subprocess.run([BIN / "linserve", "init", "--architecture", "linformer.LinformerLM", "--seed", str(seed),
+                    "--params", PARAMS, "--output", directory], check=True, capture_output=True)
+
+
+class Server:
+    """`linserve serve` with the model "m" on free ports, ready; ended by SIGTERM."""
+
+    def __init__(self, *options):
+        self.directory = tempfile.TemporaryDirectory()
+        self.repository = Path(self.directory.name)
+        init_model(self.repository / "m")
+        self.process = subprocess.Popen(
+            [BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address", "127.0.0.1:0",
+             "--http-address", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True)
+        self.log = []
+        ports = None
+        while ports is None:
+            line = self.process.stderr.readline()
+            if not line:
+                raise RuntimeError("the server did not start:\n" + "".join(self.log))
+            self.log.append(line)
+            ports = re.search(r" ready grpc_port=(\d+) http_port=(\d+)", line)
+        self.grpc = f"127.0.0.1:{ports[1]}"
+        self.http = f"127.0.0.1:{ports[2]}"
+        # Else it would block once the pipe is full.
+        threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True).start()
+
+    def close(self):
+        """The exit code after SIGTERM."""
+        self.process.terminate()
+        code = self.process.wait(60)
+        self.directory.cleanup()
+        return code

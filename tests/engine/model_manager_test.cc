@@ -1,0 +1,307 @@
+#include "engine/model_manager.h"
+
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include "engine/engine_fixture.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+constexpr auto kNotFound = absl::StatusCode::kNotFound;
+
+// A repository of directories whose "weights" are words: "broken" cannot be loaded.
+class ModelManagerTest : public EngineTest {
+ protected:
+  ModelManagerTest() { fs::create_directories(root()); }
+
+  std::string root() const { return dir_.File("repository"); }
+
+  // Makes or replaces a model, in one step as far as its weights go.
+  void Write(const std::string& path, const std::string& weights) {
+    const std::string directory = root() + "/" + path;
+    fs::create_directories(directory);
+    WriteAll(directory + "/weights.new", weights);
+    fs::rename(directory + "/weights.new", directory + "/model.safetensors");
+    if (!fs::exists(directory + "/config.json")) WriteAll(directory + "/config.json", "{}");
+  }
+  void Remove(const std::string& path) { fs::remove_all(root() + "/" + path); }
+
+  void Manage(const std::string& policy = "all", std::chrono::nanoseconds poll = {},
+              int64_t max_bytes = 0) {
+    manager_ = std::make_unique<ModelManager>(
+        ManagerOptions{root(), *VersionPolicy::Parse(policy), poll, max_bytes}, repository_,
+        metrics_, [this](const ModelDirectory& directory) { return Load(directory); },
+        [this](const std::string& model, bool ready) { ready_[model] = ready; });
+  }
+
+  absl::StatusOr<std::unique_ptr<ServedModel>> Load(const ModelDirectory& directory) {
+    ++loads_;
+    if (ReadAll(directory.path + "/model.safetensors") == "broken") {
+      return absl::InvalidArgumentError("the weights are broken");
+    }
+    auto engine = Engine::Start(options_, FakeModelFactory(control_),
+                                metrics_.ForModel(directory.name, directory.version));
+    if (!engine.ok()) return engine.status();
+    auto model = std::make_unique<ServedModel>();
+    model->name = directory.name;
+    model->version = directory.version;
+    model->engine = *std::move(engine);
+    return model;
+  }
+
+  // Waits for the end of what `begin` begins.
+  template <typename Begin>
+  static absl::Status Await(const Begin& begin) {
+    std::promise<absl::Status> done;
+    begin([&](const absl::Status& status) { done.set_value(status); });
+    return done.get_future().get();
+  }
+  absl::Status Refresh() {
+    return Await([&](auto done) { manager_->Refresh(done); });
+  }
+  absl::Status LoadByName(const std::string& model) {
+    return Await([&](auto done) { manager_->Load(model, done); });
+  }
+  absl::Status Unload(const std::string& model) {
+    return Await([&](auto done) { manager_->Unload(model, done); });
+  }
+
+  // "NAME VERSION STATE" of each.
+  std::vector<std::string> Index() const {
+    std::vector<std::string> lines;
+    for (const VersionStatus& version : repository_.Index()) {
+      lines.push_back(version.name + " " + std::to_string(version.version) + " " +
+                      std::string(Name(version.state)));
+    }
+    return lines;
+  }
+
+  TempDir dir_;
+  ModelRepository repository_{metrics_};
+  std::map<std::string, bool> ready_;
+  std::atomic<int> loads_ = 0;
+  std::unique_ptr<ModelManager> manager_;
+};
+
+TEST_F(ModelManagerTest, FollowsTheDirectory) {
+  Write("a/1", "x");
+  Write("b", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("a 1 READY", "b 1 READY"));
+  EXPECT_TRUE(ready_["a"]);
+  Write("a/2", "x");
+  Remove("b");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("a 1 READY", "a 2 READY"));
+  EXPECT_FALSE(ready_["b"]);
+  EXPECT_EQ((*repository_.Find("a", 0))->version, 2);
+}
+
+TEST_F(ModelManagerTest, LoadsOnlyWhatChanged) {
+  Write("a", "x");
+  Write("b", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  const auto before = *repository_.Find("a", 1);
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(loads_, 2);
+  Write("a", "y");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(loads_, 3);
+  EXPECT_NE(*repository_.Find("a", 1), before);
+}
+
+TEST_F(ModelManagerTest, KeepsServingWhatABrokenSuccessorWasToReplace) {
+  Write("a", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  Write("a", "broken");
+  EXPECT_THAT(Refresh(), IsInvalid("the weights are broken"));
+  EXPECT_TRUE(repository_.Find("a", 0).ok());
+  EXPECT_TRUE(ready_["a"]);
+  EXPECT_THAT(repository_.Index()[0].reason, testing::HasSubstr("the weights are broken"));
+  // It is not tried again until it changes.
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(loads_, 2);
+  Write("a", "y");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ(repository_.Index()[0].reason, "");
+}
+
+TEST_F(ModelManagerTest, ServesTheVersionBeforeABrokenOne) {
+  Write("a/1", "x");
+  Write("a/2", "x");
+  Manage("latest");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("a 2 READY"));
+  Write("a/3", "broken");
+  EXPECT_FALSE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("a 2 READY", "a 3 UNAVAILABLE"));
+  EXPECT_EQ((*repository_.Find("a", 0))->version, 2);
+  EXPECT_THAT(repository_.Find("a", 3), IsStatus(kUnavailable, "the weights are broken"));
+  Write("a/3", "x");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ((*repository_.Find("a", 0))->version, 3);
+  EXPECT_THAT(repository_.Find("a", 2), IsStatus(kUnavailable, "unloaded"));
+}
+
+TEST_F(ModelManagerTest, FallsBackAtTheStartToo) {
+  Write("a/1", "x");
+  Write("a/2", "broken");
+  Manage("latest");
+  EXPECT_FALSE(Refresh().ok());
+  EXPECT_EQ((*repository_.Find("a", 0))->version, 1);
+}
+
+TEST_F(ModelManagerTest, UnloadsUntilTheModelIsLoadedAgain) {
+  Write("a/1", "x");
+  Write("a/2", "x");
+  Write("b", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_TRUE(Unload("a").ok());
+  EXPECT_THAT(Index(), ElementsAre("a 1 UNAVAILABLE", "a 2 UNAVAILABLE", "b 1 READY"));
+  EXPECT_FALSE(ready_["a"]);
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(repository_.Find("a", 0), IsStatus(kUnavailable, "unloaded"));
+  EXPECT_TRUE(LoadByName("a").ok());
+  EXPECT_TRUE(repository_.Find("a", 1).ok());
+  EXPECT_TRUE(ready_["a"]);
+}
+
+TEST_F(ModelManagerTest, LoadsAgainByNameWithoutTouchingOthers) {
+  Write("a", "x");
+  Write("b", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  Write("b", "y");
+  const auto a = *repository_.Find("a", 0);
+  const auto b = *repository_.Find("b", 0);
+  EXPECT_TRUE(LoadByName("a").ok());
+  EXPECT_NE(*repository_.Find("a", 0), a);
+  EXPECT_EQ(*repository_.Find("b", 0), b);
+}
+
+TEST_F(ModelManagerTest, SaysWhyAModelCannotBeLoadedByName) {
+  Write("a", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(LoadByName("c"), IsStatus(kNotFound, "failed to load 'c': no such model in"));
+  EXPECT_THAT(Unload("c"), IsStatus(kNotFound, "failed to unload 'c'"));
+  Write("c", "broken");
+  EXPECT_THAT(LoadByName("c"), IsInvalid("failed to load 'c': the weights are broken"));
+}
+
+TEST_F(ModelManagerTest, PollsTheDirectory) {
+  Write("a", "x");
+  Manage("all", std::chrono::milliseconds(1));
+  EXPECT_TRUE(Refresh().ok());
+  Write("b", "x");
+  while (!repository_.Find("b", 0).ok()) std::this_thread::yield();
+  Remove("a");
+  while (repository_.Index().size() > 1) std::this_thread::yield();
+  EXPECT_THAT(Index(), ElementsAre("b 1 READY"));
+}
+
+TEST_F(ModelManagerTest, ServesOnIfTheDirectoryCannotBeRead) {
+  Write("a", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  fs::rename(root(), dir_.File("away"));
+  EXPECT_THAT(Refresh(), IsStatus(kNotFound, "is not a directory"));
+  EXPECT_TRUE(repository_.Find("a", 0).ok());
+}
+
+TEST_F(ModelManagerTest, LoadsNoMoreThanTheMemoryItMayUse) {
+  Write("a", std::string(600, 'x'));
+  Manage("all", {}, 2000);
+  EXPECT_TRUE(Refresh().ok());
+  Write("b", std::string(1001, 'x'));
+  EXPECT_THAT(Refresh(), IsStatus(absl::StatusCode::kResourceExhausted,
+                                  "model 'b' version 1 has 1001 bytes of weights"));
+  EXPECT_EQ(loads_, 1);
+  EXPECT_THAT(Index(), ElementsAre("a 1 READY", "b 1 UNAVAILABLE"));
+}
+
+TEST_F(ModelManagerTest, EndsWhatIsLeftToDoWithAStatus) {
+  Write("a", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  std::vector<std::future<absl::Status>> results;
+  for (int i = 0; i < 20; ++i) {
+    auto promise = std::make_shared<std::promise<absl::Status>>();
+    results.push_back(promise->get_future());
+    manager_->Load("a", [promise](const absl::Status& status) { promise->set_value(status); });
+  }
+  manager_.reset();
+  for (auto& result : results) {
+    const absl::Status status = result.get();
+    EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+  }
+}
+
+// What callers may see while models come, go and break: never a lost or a refused sequence.
+TEST_F(ModelManagerTest, CallersSeeNothingButAnswersAndMissingModels) {
+  constexpr int kRounds = 60;
+  Write("stays", "x");
+  Write("changes/1", "x");
+  Manage("latest");
+  EXPECT_TRUE(Refresh().ok());
+  std::atomic<bool> stop = false;
+  std::atomic<int64_t> answered = 0;
+  const auto call = [&](const std::string& model, bool may_be_missing) {
+    while (!stop) {
+      const auto found = repository_.Find(model, 0);
+      if (!found.ok()) {
+        EXPECT_TRUE(may_be_missing &&
+                    (absl::IsNotFound(found.status()) || absl::IsUnavailable(found.status())))
+            << found.status();
+        continue;
+      }
+      const auto sink = std::make_shared<RecordingSink>();
+      Request request = Of(sink, {2, 3});
+      const absl::Status status = (*found)->engine->Submit(request);
+      EXPECT_TRUE(status.ok()) << status;
+      for (const size_t index : {0, 1}) {
+        const auto result = sink->Await(index);
+        EXPECT_TRUE(result.ok()) << result.status();
+        EXPECT_EQ(Rows(result), FakeResult(static_cast<int64_t>(index) + 2));
+      }
+      ++answered;
+    }
+  };
+  {
+    std::vector<std::jthread> callers;
+    callers.emplace_back(call, "stays", false);
+    callers.emplace_back(call, "changes", false);
+    callers.emplace_back(call, "changes", false);
+    callers.emplace_back(call, "comes", true);
+    callers.emplace_back([&] {
+      while (!stop) EXPECT_THAT(repository_.Index(), testing::Not(IsEmpty()));
+    });
+    for (int round = 0; round < kRounds; ++round) {
+      const int64_t seen = answered;
+      Write("changes/" + std::to_string(round + 2), round % 3 == 1 ? "broken" : "x");
+      Write("stays", std::to_string(round));
+      round % 2 == 0 ? Write("comes", "x") : Remove("comes");
+      (void)Refresh();
+      if (round % 5 == 4) (void)LoadByName("stays");
+      if (round % 7 == 6) (void)Unload("comes");
+      while (answered == seen) std::this_thread::yield();
+    }
+    stop = true;
+  }
+  EXPECT_GT(answered, kRounds);
+}
+
+}  // namespace
+}  // namespace linserve
