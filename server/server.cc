@@ -16,6 +16,7 @@
 #include "http/http_server.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
+#include "rest/rest_routes.h"
 #include "rpc/grpc_server.h"
 #include "signals.h"
 #include "telemetry/log.h"
@@ -98,6 +99,7 @@ absl::Status Readiness(Phase phase) {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const Config& config, const Metrics& metrics,
                                                       const ModelRepository& repository,
+                                                      ServiceContext& context,
                                                       const std::atomic<Phase>& phase) {
   HttpOptions options;
   absl::Status status =
@@ -108,6 +110,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const Config& config, cons
   handlers.live = [] { return true; };
   handlers.ready = [&] { return Readiness(phase); };
   handlers.status_json = [&] { return StatusJson(repository); };
+  handlers.routes = RestRoutes(context);
+  options.max_body_bytes = static_cast<size_t>(config.max_message_bytes);
   return HttpServer::Start(options, std::move(handlers));
 }
 
@@ -188,8 +192,6 @@ absl::Status RunServer(const Config& config) {
   ModelRepository repository(metrics);
   std::atomic<Phase> phase = Phase::kLoading;
   signals.Watch();
-  auto http = StartHttp(config, metrics, repository, phase);
-  if (!http.ok()) return http.status();
   std::unique_ptr<GrpcServer> grpc;
   ModelManager manager(
       *std::move(options), repository, metrics,
@@ -198,6 +200,8 @@ absl::Status RunServer(const Config& config) {
   auto started = StartGrpc(config, repository, manager, metrics);
   if (!started.ok()) return started.status();
   grpc = *std::move(started);
+  auto http = StartHttp(config, metrics, repository, grpc->context(), phase);
+  if (!http.ok()) return http.status();
   if (absl::Status status = LoadAll(manager); !status.ok()) return status;
   grpc->SetServing(true);
   phase = Phase::kReady;

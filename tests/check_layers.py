@@ -25,6 +25,7 @@ ALLOWED = {
     "http": {"core", "telemetry"},
     "text": {"core", "telemetry"},
     "rpc": {"core", "telemetry", "batching", "engine"},
+    "rest": {"core", "telemetry", "batching", "engine", "rpc", "http"},
     "client": {"core"},
 }
 ALLOWED["main"] = set(ALLOWED) - {"client", "cuda"}
@@ -34,7 +35,7 @@ ALLOWED["tests"] = set(ALLOWED) | {"tests"}
 # LibTorch brings protobuf 3.13 headers, which the system's protobuf does not go together with.
 LIBRARIES = {
     "LibTorch": {"attention", "models", "cuda", "tests"},
-    "protobuf": {"rpc", "client", "tests"},
+    "protobuf": {"rpc", "rest", "client", "tests"},
 }
 # These must not even reach a library through the layers below.
 FREE_OF_LIBRARIES = {"main"}

@@ -171,7 +171,7 @@ absl::Status ModelManager::LoadOne(const ModelDirectory& directory) {
   known.fingerprint = FingerprintOf(directory);
   repository_.Announce(directory.name, directory.version);
   auto model = TryLoad(directory);
-  const absl::Status status = model.status();
+  absl::Status status = model.status();
   known.broken = !status.ok();
   metrics_.ForModel(directory.name, directory.version).LoadEnded(status.ok());
   if (status.ok()) {

@@ -96,7 +96,6 @@ class ModelManager {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Task> tasks_ LINSERVE_GUARDED_BY(mutex_);
-  bool polling_ LINSERVE_GUARDED_BY(mutex_) = false;
   bool ended_ LINSERVE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -73,7 +73,10 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
   const auto entries = Subdirectories(root);
   if (!entries.ok()) return entries.status();
   std::vector<ModelDirectory> found;
-  for (const fs::path& entry : *entries) ScanModel(entry, found);
+  for (const fs::path& entry : *entries) {
+    // Hidden ones are what is on its way in, or a tool's own.
+    if (!entry.filename().string().starts_with('.')) ScanModel(entry, found);
+  }
   if (found.empty()) {
     return absl::NotFoundError(
         "no model in " + root + ": expected " + root + "/NAME/config.json or " + root +

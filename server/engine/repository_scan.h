@@ -8,7 +8,8 @@
 
 namespace linserve {
 
-// Where one version of a model lies: REPOSITORY/NAME/VERSION, or REPOSITORY/NAME (version 1).
+// Where one version of a model lies: REPOSITORY/NAME/VERSION, or REPOSITORY/NAME (version 1). Names
+// that begin with a dot are no models.
 struct ModelDirectory {
   std::string name;
   int64_t version = 1;

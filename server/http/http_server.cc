@@ -2,6 +2,8 @@
 
 #include <httplib.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <latch>
@@ -13,9 +15,8 @@
 namespace linserve {
 namespace {
 
-constexpr size_t kThreads = 32;
-constexpr size_t kMaxBodyBytes = 64 << 10;
-constexpr size_t kMaxRequestsPerConnection = 100;
+constexpr size_t kThreads = 128;
+constexpr size_t kMaxRequestsPerConnection = 10000;
 constexpr time_t kIdleSeconds = 1;
 constexpr time_t kIoSeconds = 5;
 
@@ -61,6 +62,37 @@ void AnswerHealth(httplib::Response& response, const absl::Status& health) {
   AnswerText(response, 503, std::string(health.message()));
 }
 
+// Read by ourselves: httplib would wait for a body where there is none (`curl -X POST`), and take
+// no more than 8 KiB of one that calls itself a form (`curl -d`). False: the answer is httplib's.
+bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read,
+              std::string& body) {
+  if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
+    return true;
+  return read([&](const char* data, size_t size) {
+    body.append(data, size);
+    return true;
+  });
+}
+
+void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
+                 httplib::Response& response) {
+  HttpRequest converted{
+      .path = request.path, .captures = {}, .headers = {}, .body = std::move(body)};
+  for (size_t i = 1; i < request.matches.size(); ++i) {
+    converted.captures.push_back(request.matches[i].str());
+  }
+  for (const auto& [name, value] : request.headers) {
+    std::string lower = name;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    converted.headers[lower] = value;
+  }
+  HttpReply reply = route.handler(converted);
+  response.status = reply.status;
+  for (const auto& [name, value] : reply.headers) response.set_header(name, value);
+  response.set_content(std::move(reply.body), reply.content_type);
+}
+
 // Not httplib's default, which tells the caller what() in a header.
 void AnswerException(const httplib::Request& request, httplib::Response& response,
                      std::exception_ptr exception) {
@@ -75,8 +107,8 @@ void AnswerException(const httplib::Request& request, httplib::Response& respons
   AnswerText(response, 500, "internal error: see the server's log");
 }
 
-void SetLimits(httplib::Server& server) {
-  server.set_payload_max_length(kMaxBodyBytes);
+void SetLimits(httplib::Server& server, size_t max_body_bytes) {
+  server.set_payload_max_length(max_body_bytes);
   server.set_keep_alive_max_count(kMaxRequestsPerConnection);
   server.set_keep_alive_timeout(kIdleSeconds);
   server.set_read_timeout(kIoSeconds);
@@ -130,6 +162,19 @@ void HttpServer::Impl::AddRoutes() {
       AnswerHealth(response, handlers.ready());
     });
   }
+  for (const HttpRoute& route : handlers.routes) {
+    if (route.method == "POST") {
+      server.Post(route.pattern, [&route](const Request& request, Response& response,
+                                          const httplib::ContentReader& read) {
+        std::string body;
+        if (ReadBody(request, read, body)) AnswerRoute(route, request, std::move(body), response);
+      });
+    } else {
+      server.Get(route.pattern, [&route](const Request& request, Response& response) {
+        AnswerRoute(route, request, "", response);
+      });
+    }
+  }
   server.set_error_handler([](const Request&, Response& response) {
     if (!response.body.empty()) return;
     AnswerText(response, response.status,
@@ -180,7 +225,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
   }
   std::unique_ptr<HttpServer> http(new HttpServer(std::move(handlers)));
   Impl& impl = *http->impl_;
-  SetLimits(impl.server);
+  SetLimits(impl.server, options.max_body_bytes);
   impl.AddRoutes();
   impl.port = impl.Bind(options);
   if (impl.port < 0) return CannotListen(options, errno);

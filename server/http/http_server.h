@@ -3,15 +3,18 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "http/http_message.h"
 
 namespace linserve {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0: any free
+  size_t max_body_bytes = 64 << 10;
 };
 
 // Where the pages come from. All are required, are called from several threads at once, and
@@ -21,14 +24,16 @@ struct HttpHandlers {
   std::function<bool()> live;
   std::function<absl::Status()> ready;
   std::function<std::string()> status_json;
+  std::vector<HttpRoute> routes{};  // further ones
 };
 
-// Metrics, health and a status page for operators, on a listener of its own:
+// Metrics, health and a status page for operators, and what else has a route, on a listener of its
+// own:
 //   /metrics
 //   /livez  /v2/health/live      200, or 503 if the process should be restarted
 //   /readyz /v2/health/ready     200, or 503 with the reason as text
 //   /                            links, and the status as JSON
-// A connection occupies one of 32 threads while it is open; one that is silent loses it after a
+// A connection occupies one of 128 threads while it is open; one that is silent loses it after a
 // second between requests, five within one.
 class HttpServer {
  public:

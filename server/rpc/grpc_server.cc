@@ -92,6 +92,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
 
 int GrpcServer::port() const { return impl_->port; }
 
+ServiceContext& GrpcServer::context() { return impl_->context; }
+
 void GrpcServer::SetServing(bool serving) {
   impl_->context.ready = serving;
   for (const char* service : {"", v1::EmbeddingService::service_full_name(),

@@ -23,6 +23,8 @@ struct GrpcOptions {
   ModelManager* manager = nullptr;  // outlives the server; null: callers may not load and unload
 };
 
+struct ServiceContext;
+
 // The gRPC side of a server: linserve.v1.EmbeddingService, inference.GRPCInferenceService,
 // grpc.health.v1.Health (for "", the services' names and linserve/MODEL) and reflection. Starts
 // NOT_SERVING.
@@ -37,6 +39,9 @@ class GrpcServer {
   ~GrpcServer();
 
   int port() const;
+
+  // What its services share, for another way to reach them.
+  ServiceContext& context();
 
   // What health checks say of the whole server, and of one model.
   void SetServing(bool serving);

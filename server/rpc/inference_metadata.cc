@@ -84,7 +84,6 @@ void Describe(const std::string& name, std::string_view datatype, const std::vec
 void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& message) {
   const ModelInfo& info = model.engine->info();
   message.set_name(model.name);
-  message.add_versions(std::to_string(model.version));
   message.set_platform("linserve");
   for (const InputSpec* input : ListedInputs(info.signature)) {
     Describe(input->name, Datatype(AnnouncedType(input->kind)),

@@ -1,24 +1,29 @@
 #include "rpc/inference_service.h"
 
-#include "core/quote.h"
+#include <string>
+
 #include "rpc/infer_call.h"
 #include "rpc/infer_stream_call.h"
-#include "rpc/inference_metadata.h"
-#include "rpc/inference_request.h"
-#include "rpc/inference_statistics.h"
+#include "rpc/inference_queries.h"
 #include "rpc/unary.h"
 
 namespace linserve {
 namespace {
 
-absl::Status CheckModelControl(const ServiceContext& context) {
-  if (context.draining) {
-    return absl::UnavailableError("the server is draining and loads no models");
-  }
-  if (context.manager != nullptr) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "callers of this server may not load and unload models; it would have to be started with "
-      "--allow-model-control");
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* AnswerQuery(const std::string& rpc, ServiceContext& service,
+                                      grpc::CallbackServerContext* context, const Request* request,
+                                      Response* response) {
+  return AnswerAtOnce(context, service.metrics.ForRpc(rpc),
+                      [&] { return Query(service, *request, *response); });
+}
+
+template <typename Request>
+grpc::ServerUnaryReactor* AnswerCommand(const std::string& rpc, ServiceContext& service,
+                                        grpc::CallbackServerContext* context,
+                                        const Request* request) {
+  return AnswerLater(context, service.metrics.ForRpc(rpc),
+                     [&](const Done& done) { Begin(service, *request, done); });
 }
 
 }  // namespace
@@ -32,57 +37,34 @@ grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerConte
   });
 }
 
-grpc::ServerUnaryReactor* InferenceService::ServerReady(grpc::CallbackServerContext* context,
-                                                        const inference::ServerReadyRequest*,
-                                                        inference::ServerReadyResponse* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("ServerReady"), [&] {
-    response->set_ready(context_.ready && !context_.draining);
-    return absl::OkStatus();
-  });
+grpc::ServerUnaryReactor* InferenceService::ServerReady(
+    grpc::CallbackServerContext* context, const inference::ServerReadyRequest* request,
+    inference::ServerReadyResponse* response) {
+  return AnswerQuery("ServerReady", context_, context, request, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerContext* context,
                                                        const inference::ModelReadyRequest* request,
                                                        inference::ModelReadyResponse* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("ModelReady"), [&] {
-    const auto model = FindModel(context_.repository, request->name(), request->version());
-    response->set_ready(model.ok() && !context_.draining);
-    return absl::IsInvalidArgument(model.status()) ? model.status() : absl::OkStatus();
-  });
+  return AnswerQuery("ModelReady", context_, context, request, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::ServerMetadata(
-    grpc::CallbackServerContext* context, const inference::ServerMetadataRequest*,
+    grpc::CallbackServerContext* context, const inference::ServerMetadataRequest* request,
     inference::ServerMetadataResponse* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("ServerMetadata"), [&] {
-    response->set_name("linserve");
-    response->set_version(context_.version);
-    for (const char* extension :
-         {"parameters", "model_configuration", "model_repository", "statistics"}) {
-      response->add_extensions(extension);
-    }
-    return absl::OkStatus();
-  });
+  return AnswerQuery("ServerMetadata", context_, context, request, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::ModelMetadata(
     grpc::CallbackServerContext* context, const inference::ModelMetadataRequest* request,
     inference::ModelMetadataResponse* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("ModelMetadata"), [&] {
-    const auto model = FindModel(context_.repository, request->name(), request->version());
-    if (model.ok()) FillMetadata(**model, *response);
-    return model.status();
-  });
+  return AnswerQuery("ModelMetadata", context_, context, request, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::ModelConfig(
     grpc::CallbackServerContext* context, const inference::ModelConfigRequest* request,
     inference::ModelConfigResponse* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("ModelConfig"), [&] {
-    const auto model = FindModel(context_.repository, request->name(), request->version());
-    if (model.ok()) FillConfig(**model, *response->mutable_config());
-    return model.status();
-  });
+  return AnswerQuery("ModelConfig", context_, context, request, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerContext* context,
@@ -99,63 +81,25 @@ InferenceService::ModelStreamInfer(grpc::CallbackServerContext* context) {
 grpc::ServerUnaryReactor* InferenceService::ModelStatistics(
     grpc::CallbackServerContext* context, const inference::ModelStatisticsRequest* request,
     inference::ModelStatisticsResponse* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("ModelStatistics"), [&] {
-    if (!request->name().empty()) {
-      const auto found = FindModel(context_.repository, request->name(), request->version());
-      if (!found.ok()) return found.status();
-    }
-    for (const auto& model : context_.repository.List()) {
-      if (!request->name().empty() && model->name != request->name()) continue;
-      if (!request->version().empty() && std::to_string(model->version) != request->version()) {
-        continue;
-      }
-      FillStatistics(*model, *response->add_model_stats());
-    }
-    return absl::OkStatus();
-  });
+  return AnswerQuery("ModelStatistics", context_, context, request, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(
     grpc::CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
     inference::RepositoryIndexResponse* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("RepositoryIndex"), [&] {
-    for (const VersionStatus& version : context_.repository.Index()) {
-      if (request->ready() && version.state != ModelState::kReady) continue;
-      auto& model = *response->add_models();
-      model.set_name(version.name);
-      model.set_version(std::to_string(version.version));
-      model.set_state(version.state == ModelState::kDraining ? "UNLOADING"
-                                                             : std::string(Name(version.state)));
-      model.set_reason(version.reason);
-    }
-    return absl::OkStatus();
-  });
+  return AnswerQuery("RepositoryIndex", context_, context, request, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::RepositoryModelLoad(
     grpc::CallbackServerContext* context, const inference::RepositoryModelLoadRequest* request,
     inference::RepositoryModelLoadResponse* /*response*/) {
-  return AnswerLater(context, context_.metrics.ForRpc("RepositoryModelLoad"), [&](auto done) {
-    absl::Status status = CheckModelControl(context_);
-    for (const auto& [name, parameter] : request->parameters()) {
-      status.Update(absl::UnimplementedError(
-          "parameter " + Quoted(name) +
-          ": models are loaded as they lie in the repository, without overrides"));
-    }
-    if (!status.ok()) return done(status);
-    context_.manager->Load(request->model_name(), done);
-  });
+  return AnswerCommand("RepositoryModelLoad", context_, context, request);
 }
 
 grpc::ServerUnaryReactor* InferenceService::RepositoryModelUnload(
     grpc::CallbackServerContext* context, const inference::RepositoryModelUnloadRequest* request,
     inference::RepositoryModelUnloadResponse* /*response*/) {
-  return AnswerLater(context, context_.metrics.ForRpc("RepositoryModelUnload"), [&](auto done) {
-    // The one parameter that clients send, unload_dependents, means nothing without ensembles.
-    const absl::Status status = CheckModelControl(context_);
-    if (!status.ok()) return done(status);
-    context_.manager->Unload(request->model_name(), done);
-  });
+  return AnswerCommand("RepositoryModelUnload", context_, context, request);
 }
 
 }  // namespace linserve

@@ -67,6 +67,9 @@ class PerfAnalyzerTest(unittest.TestCase):
     def test_asynchronously(self):
         self.over_grpc("--async", "--concurrency-range", "4")
 
+    def test_over_rest(self):
+        self.measure("-i", "http", "-u", self.server.http, "--concurrency-range", "2")
+
     def test_over_a_stream(self):
         self.over_grpc("--async", "--streaming", "--concurrency-range", "4")
 

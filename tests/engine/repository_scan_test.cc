@@ -62,6 +62,7 @@ TEST_F(ScanTest, PassesOverWhatIsNoModel) {
   MakeModel("repository/a/01");
   MakeModel("repository/a/-1");
   MakeModel("repository/a/99999999999999999999");
+  MakeModel("repository/.on-its-way");
   fs::create_directories(root() + "/a/7");
   fs::create_directories(root() + "/empty/config.json");
   WriteAll(root() + "/README.md", "");

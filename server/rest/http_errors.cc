@@ -1,0 +1,45 @@
+#include "rest/http_errors.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace linserve {
+
+int HttpCode(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return 200;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kFailedPrecondition:
+      return 400;
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kNotFound:
+      return 404;
+    case absl::StatusCode::kResourceExhausted:
+      return 429;
+    case absl::StatusCode::kUnimplemented:
+      return 501;
+    case absl::StatusCode::kUnavailable:
+      return 503;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
+    default:
+      return 500;
+  }
+}
+
+HttpReply ErrorReply(const absl::Status& status, std::string body) {
+  HttpReply reply{.status = HttpCode(status.code()), .body = std::move(body)};
+  if (reply.status == 429 || reply.status == 503) reply.headers.emplace_back("Retry-After", "1");
+  return reply;
+}
+
+HttpReply ErrorReply(const absl::Status& status) {
+  // Callers' names stand in messages, in whatever encoding.
+  const nlohmann::json body = {{"error", status.message()}};
+  return ErrorReply(status, body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace linserve

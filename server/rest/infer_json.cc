@@ -1,0 +1,281 @@
+#include "rest/infer_json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "core/quote.h"
+#include "core/tensor.h"
+#include "rest/float_json.h"
+
+namespace linserve {
+namespace {
+
+using inference::InferParameter;
+using inference::ModelInferRequest;
+using inference::ModelInferResponse;
+using nlohmann::json;
+
+constexpr const char* kBinarySize = "binary_data_size";
+constexpr const char* kHeaderLength = "Inference-Header-Content-Length";
+
+absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+// The JSON of the body, and the bytes after it.
+struct Body {
+  json parsed;
+  std::string_view binary;
+};
+
+absl::StatusOr<Body> ReadBody(const HttpRequest& request) {
+  size_t length = request.body.size();
+  const std::string header = request.Header("inference-header-content-length");
+  if (!header.empty()) {
+    const char* end = header.data() + header.size();
+    const auto [last, error] = std::from_chars(header.data(), end, length);
+    if (error != std::errc() || last != end || length > request.body.size()) {
+      return Wrong(std::string(kHeaderLength) + " is " + Quoted(header) +
+                   ", expected a number of bytes up to the body's " +
+                   std::to_string(request.body.size()));
+    }
+  }
+  const std::string_view body = request.body;
+  Body read{json::parse(body.substr(0, length), nullptr, /*allow_exceptions=*/false),
+            body.substr(length)};
+  if (!read.parsed.is_object()) return Wrong("the body is not a JSON object");
+  return read;
+}
+
+absl::StatusOr<InferParameter> ToParameter(const std::string& name, const json& value) {
+  InferParameter parameter;
+  if (value.is_boolean()) {
+    parameter.set_bool_param(value);
+  } else if (value.is_number_unsigned() &&
+             value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
+    parameter.set_uint64_param(value);
+  } else if (value.is_number_integer()) {
+    parameter.set_int64_param(value);
+  } else if (value.is_number_float()) {
+    parameter.set_double_param(value);
+  } else if (value.is_string()) {
+    parameter.set_string_param(value);
+  } else {
+    return Wrong("parameter " + Quoted(name) + ": expected a bool, a number or a string");
+  }
+  return parameter;
+}
+
+// What is optional in an object, of a type that it must have if it is there.
+const json* Find(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() ? nullptr : &*found;
+}
+
+template <typename Map>
+absl::Status ReadParameters(const json& object, Map& parameters) {
+  const json* given = Find(object, "parameters");
+  if (given == nullptr) return absl::OkStatus();
+  if (!given->is_object()) return Wrong("\"parameters\": expected an object");
+  for (const auto& [name, value] : given->items()) {
+    auto parameter = ToParameter(name, value);
+    if (!parameter.ok()) return parameter.status();
+    parameters[name] = *std::move(parameter);
+  }
+  return absl::OkStatus();
+}
+
+// Appends the elements of nested arrays to `raw`, each as a T.
+template <typename T>
+absl::Status Flatten(const json& data, const std::string& where, std::string& raw) {
+  if (data.is_array()) {
+    for (const json& part : data) {
+      absl::Status status = Flatten<T>(part, where, raw);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+  T value{};
+  bool fits = false;
+  if constexpr (std::is_same_v<T, bool>) {
+    fits = data.is_boolean();
+    if (fits) value = data.get<bool>();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    fits = data.is_number();
+    if (fits) value = static_cast<T>(data.get<double>());
+  } else if (data.is_number_unsigned()) {
+    fits = std::in_range<T>(data.get<uint64_t>());
+    if (fits) value = static_cast<T>(data.get<uint64_t>());
+  } else if (data.is_number_integer()) {
+    fits = std::in_range<T>(data.get<int64_t>());
+    if (fits) value = static_cast<T>(data.get<int64_t>());
+  }
+  if (!fits) return Wrong(where + ": " + data.dump().substr(0, 64) + " is no such element");
+  raw.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  return absl::OkStatus();
+}
+
+absl::Status Flatten(const std::string& datatype, const json& data, const std::string& where,
+                     std::string& raw) {
+  if (datatype == "BOOL") return Flatten<bool>(data, where, raw);
+  if (datatype == "INT8") return Flatten<int8_t>(data, where, raw);
+  if (datatype == "INT16") return Flatten<int16_t>(data, where, raw);
+  if (datatype == "INT32") return Flatten<int32_t>(data, where, raw);
+  if (datatype == "INT64") return Flatten<int64_t>(data, where, raw);
+  if (datatype == "UINT8") return Flatten<uint8_t>(data, where, raw);
+  if (datatype == "UINT16") return Flatten<uint16_t>(data, where, raw);
+  if (datatype == "UINT32") return Flatten<uint32_t>(data, where, raw);
+  if (datatype == "UINT64") return Flatten<uint64_t>(data, where, raw);
+  if (datatype == "FP32") return Flatten<float>(data, where, raw);
+  if (datatype == "FP64") return Flatten<double>(data, where, raw);
+  return Wrong(where +
+               ": elements of this datatype cannot stand in JSON; send them as binary data");
+}
+
+absl::Status ReadInput(const json& given, std::string_view& binary, ModelInferRequest& message) {
+  if (!given.is_object() || !given.value("name", json()).is_string() ||
+      !given.value("datatype", json()).is_string()) {
+    return Wrong("\"inputs\": expected objects with \"name\", \"datatype\" and \"shape\"");
+  }
+  auto& input = *message.add_inputs();
+  input.set_name(given["name"].get<std::string>());
+  input.set_datatype(given["datatype"].get<std::string>());
+  const std::string where = "input " + Quoted(input.name()) + " (" + input.datatype() + ")";
+  const json* shape = Find(given, "shape");
+  if (shape == nullptr || !shape->is_array()) return Wrong(where + ": expected a \"shape\"");
+  for (const json& size : *shape) {
+    if (!size.is_number_integer())
+      return Wrong(where + ": \"shape\" holds something else than integers");
+    input.add_shape(size);
+  }
+  absl::Status status = ReadParameters(given, *input.mutable_parameters());
+  if (!status.ok()) return status;
+  std::string& raw = *message.add_raw_input_contents();
+  const json* data = Find(given, "data");
+  if (const auto size = input.parameters().find(kBinarySize); size != input.parameters().end()) {
+    const int64_t bytes = size->second.int64_param();
+    if (data != nullptr || bytes < 0 || std::cmp_greater(bytes, binary.size())) {
+      return Wrong(where + ": " + kBinarySize + " is " + std::to_string(bytes) + ", but " +
+                   (data != nullptr
+                        ? "there is \"data\", too"
+                        : std::to_string(binary.size()) + " bytes are left in the body"));
+    }
+    raw = binary.substr(0, static_cast<size_t>(bytes));
+    binary.remove_prefix(static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+  if (data == nullptr) {
+    return Wrong(where + ": expected \"data\", or binary data and its " + kBinarySize);
+  }
+  return Flatten(input.datatype(), *data, where, raw);
+}
+
+absl::Status ReadOutput(const json& given, JsonInferRequest& request) {
+  if (!given.is_object() || !given.value("name", json()).is_string()) {
+    return Wrong("\"outputs\": expected objects with a \"name\"");
+  }
+  auto& output = *request.message.add_outputs();
+  output.set_name(given["name"].get<std::string>());
+  absl::Status status = ReadParameters(given, *output.mutable_parameters());
+  const auto binary = output.parameters().find("binary_data");
+  if (binary != output.parameters().end()) {
+    (binary->second.bool_param() ? request.binary_outputs : request.json_outputs)
+        .push_back(output.name());
+  }
+  return status;
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <typename T>
+FloatJson Elements(const std::string& raw) {
+  FloatJson::array_t elements(raw.size() / sizeof(T));
+  for (size_t i = 0; i < elements.size(); ++i) {
+    T element{};
+    std::memcpy(&element, raw.data() + i * sizeof(T), sizeof(T));
+    elements[i] = element;
+  }
+  return elements;
+}
+
+// Nothing if JSON has no such numbers.
+std::optional<FloatJson> Elements(const std::string& datatype, const std::string& raw) {
+  if (datatype == "FP32") return Elements<float>(raw);
+  if (datatype == "INT64") return Elements<int64_t>(raw);
+  if (datatype == "INT32") return Elements<int32_t>(raw);
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<JsonInferRequest> ReadInferRequest(const HttpRequest& request) {
+  auto body = ReadBody(request);
+  if (!body.ok()) return body.status();
+  JsonInferRequest read;
+  const json& given = body->parsed;
+  if (const json* id = Find(given, "id")) {
+    if (!id->is_string()) return Wrong("\"id\": expected a string");
+    read.message.set_id(id->get<std::string>());
+  }
+  absl::Status status = ReadParameters(given, *read.message.mutable_parameters());
+  const auto all = read.message.parameters().find("binary_data_output");
+  read.all_binary = all != read.message.parameters().end() && all->second.bool_param();
+  const json* inputs = Find(given, "inputs");
+  if (inputs == nullptr || !inputs->is_array()) return Wrong("expected \"inputs\", an array");
+  for (const json& input : *inputs) {
+    if (status.ok()) status = ReadInput(input, body->binary, read.message);
+  }
+  if (status.ok() && !body->binary.empty()) {
+    status =
+        Wrong(std::to_string(body->binary.size()) + " bytes after the JSON belong to no input");
+  }
+  const json* outputs = Find(given, "outputs");
+  if (outputs != nullptr && !outputs->is_array()) return Wrong("\"outputs\": expected an array");
+  for (const json& output : outputs == nullptr ? json::array() : *outputs) {
+    if (status.ok()) status = ReadOutput(output, read);
+  }
+  if (!status.ok()) return status;
+  return read;
+}
+
+HttpReply WriteInferResponse(const ModelInferResponse& message, const JsonInferRequest& asked) {
+  FloatJson header = {{"model_name", message.model_name()},
+                      {"model_version", message.model_version()},
+                      {"outputs", FloatJson::array()}};
+  if (!message.id().empty()) header["id"] = message.id();
+  std::string binary;
+  bool any_binary = false;
+  for (int i = 0; i < message.outputs_size(); ++i) {
+    const auto& output = message.outputs(i);
+    const std::string& raw = message.raw_output_contents(i);
+    FloatJson tensor = {{"name", output.name()}, {"datatype", output.datatype()}};
+    tensor["shape"] = std::vector<int64_t>(output.shape().begin(), output.shape().end());
+    auto elements = Elements(output.datatype(), raw);
+    const bool as_bytes = Contains(asked.binary_outputs, output.name()) ||
+                          (asked.all_binary && !Contains(asked.json_outputs, output.name()));
+    if (as_bytes || !elements) {
+      tensor["parameters"][kBinarySize] = raw.size();
+      binary += raw;
+      any_binary = true;
+    } else {
+      tensor["data"] = *std::move(elements);
+    }
+    header["outputs"].push_back(std::move(tensor));
+  }
+  HttpReply reply;
+  reply.body = header.dump();
+  if (any_binary) {
+    reply.content_type = "application/octet-stream";
+    reply.headers.emplace_back(kHeaderLength, std::to_string(reply.body.size()));
+    reply.body += binary;
+  }
+  return reply;
+}
+
+}  // namespace linserve

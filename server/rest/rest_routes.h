@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "http/http_message.h"
+#include "rpc/service_context.h"
+
+namespace linserve {
+
+// What the HTTP port answers beside its pages: the REST form of the Open Inference Protocol
+// (/v2/...), and the embedding APIs of OpenAI (/v1/...) and text-embeddings-inference (/embed).
+// `context` must outlive the routes.
+std::vector<HttpRoute> RestRoutes(ServiceContext& context);
+
+}  // namespace linserve

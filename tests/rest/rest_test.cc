@@ -1,0 +1,253 @@
+#include <gmock/gmock.h>
+#include <httplib.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "http/http_server.h"
+#include "rest/rest_routes.h"
+#include "rpc/test_server.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kInfer = "/v2/models/tokens/infer";
+
+template <typename T>
+std::string BytesOf(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+class RestTest : public ::testing::Test {
+ protected:
+  explicit RestTest(TestServerOptions options = {.model_control = true})
+      : server_(std::move(options)) {
+    HttpHandlers handlers{.metrics = [this] { return std::string(); },
+                          .live = [] { return true; },
+                          .ready = [] { return absl::OkStatus(); },
+                          .status_json = [] { return std::string(); },
+                          .routes = RestRoutes(server_.grpc().context())};
+    http_ = *HttpServer::Start({.port = 0, .max_body_bytes = 1 << 20}, std::move(handlers));
+  }
+
+  struct Reply {
+    int status = 0;
+    httplib::Headers headers;
+    std::string body;
+    json parsed;  // if it is JSON
+  };
+
+  static Reply Of(const httplib::Result& result) {
+    EXPECT_TRUE(result) << httplib::to_string(result.error());
+    if (!result) return {};
+    return {result->status, result->headers, result->body,
+            json::parse(result->body, nullptr, /*allow_exceptions=*/false)};
+  }
+
+  Reply Get(const std::string& path) const {
+    return Of(httplib::Client("127.0.0.1", http_->port()).Get(path));
+  }
+  Reply Post(const std::string& path, const std::string& body,
+             const httplib::Headers& headers = {}) const {
+    return Of(
+        httplib::Client("127.0.0.1", http_->port()).Post(path, headers, body, "application/json"));
+  }
+
+  // A request for the rows of tokens 5, 6 and 7.
+  static json ThreeTokens() {
+    return {{"inputs",
+             {{{"name", "x"}, {"datatype", "INT64"}, {"shape", {1, 3}}, {"data", {5, 6, 7}}}}}};
+  }
+
+  TestServer server_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+TEST_F(RestTest, InfersInJson) {
+  json request = ThreeTokens();
+  request["id"] = "7";
+  const Reply reply = Post(kInfer, request.dump());
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.parsed["id"], "7");
+  EXPECT_EQ(reply.parsed["model_name"], "tokens");
+  EXPECT_EQ(reply.parsed["model_version"], "2");
+  const json& output = reply.parsed["outputs"][0];
+  EXPECT_EQ(output["name"], "y");
+  EXPECT_EQ(output["datatype"], "FP32");
+  EXPECT_EQ(output["shape"], json({1, 3, 4}));
+  EXPECT_EQ(output["data"].get<std::vector<float>>(), ExpectedRows({5, 6, 7}));
+}
+
+TEST_F(RestTest, TakesNestedArraysAndAVersion) {
+  json request = ThreeTokens();
+  request["inputs"][0]["data"] = {{5, 6, 7}};
+  const Reply reply = Post("/v2/models/tokens/versions/1/infer", request.dump());
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.parsed["model_version"], "1");
+}
+
+TEST_F(RestTest, InfersInBytesAfterTheJson) {
+  const std::string bytes = BytesOf<int64_t>({5, 6, 7});
+  json request = ThreeTokens();
+  request["inputs"][0].erase("data");
+  request["inputs"][0]["parameters"] = {{"binary_data_size", bytes.size()}};
+  request["parameters"] = {{"binary_data_output", true}};
+  const std::string header = request.dump();
+  const Reply reply = Post(kInfer, header + bytes,
+                           {{"Inference-Header-Content-Length", std::to_string(header.size())}});
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const auto length = reply.headers.find("Inference-Header-Content-Length");
+  ASSERT_NE(length, reply.headers.end());
+  const size_t json_size = std::stoul(length->second);
+  const json parsed = json::parse(reply.body.substr(0, json_size));
+  EXPECT_EQ(parsed["outputs"][0]["parameters"]["binary_data_size"], 3 * 4 * sizeof(float));
+  EXPECT_EQ(reply.body.substr(json_size), BytesOf(ExpectedRows({5, 6, 7})));
+}
+
+TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
+  const auto expect = [&](const json& request, const std::string& part, int status = 400) {
+    const Reply reply =
+        Post(kInfer, request.is_string() ? request.get<std::string>() : request.dump());
+    EXPECT_EQ(reply.status, status) << request;
+    EXPECT_THAT(reply.parsed["error"].get<std::string>(), HasSubstr(part)) << request;
+  };
+  expect("", "not a JSON object");
+  expect("{\"inputs\": 1}", "expected \"inputs\", an array");
+  expect("{\"id\": 1, \"inputs\": []}", "\"id\": expected a string");
+  expect("{\"inputs\": [], \"parameters\": []}", "\"parameters\": expected an object");
+  expect("{\"inputs\": [], \"parameters\": {\"a\": {}}}", "parameter 'a': expected a bool");
+  expect("{\"inputs\": [], \"outputs\": {}}", "\"outputs\": expected an array");
+  expect("{\"inputs\": [], \"outputs\": [1]}", "expected objects with a \"name\"");
+  const auto with_input = [](const std::string& key, const json& value) {
+    json request = ThreeTokens();
+    request["inputs"][0][key] = value;
+    return request;
+  };
+  expect(with_input("name", 1), "expected objects with \"name\"");
+  expect(with_input("shape", "3"), "expected a \"shape\"");
+  expect(with_input("shape", {1.5}), "something else than integers");
+  expect(with_input("shape", {1, 4}), "mismatch");
+  expect(with_input("datatype", "FP16"), "send them as binary data");
+  expect(with_input("datatype", "BOOL"), "5 is no such element");
+  expect(with_input("data", {5, "six", 7}), "\"six\" is no such element");
+  expect(with_input("data", nullptr), "null is no such element");
+  expect(with_input("parameters", {{"binary_data_size", 24}}), "there is \"data\", too");
+  json negative = with_input("datatype", "UINT8");
+  negative["inputs"][0]["data"] = {5, -1, 7};
+  expect(negative, "-1 is no such element");
+}
+
+TEST_F(RestTest, ChecksTheLengthOfTheJson) {
+  const std::string body = ThreeTokens().dump();
+  for (const char* length : {"x", "-1", "100000"}) {
+    const Reply reply = Post(kInfer, body, {{"Inference-Header-Content-Length", length}});
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_THAT(reply.body, HasSubstr("Inference-Header-Content-Length is"));
+  }
+  const Reply reply = Post(kInfer, body + "left",
+                           {{"Inference-Header-Content-Length", std::to_string(body.size())}});
+  EXPECT_THAT(reply.body, HasSubstr("4 bytes after the JSON belong to no input"));
+}
+
+TEST_F(RestTest, ErrorsBecomeHttpCodes) {
+  EXPECT_EQ(Post("/v2/models/nobody/infer", ThreeTokens().dump()).status, 404);
+  EXPECT_EQ(Post("/v2/models/late/infer", ThreeTokens().dump()).status, 503);
+  server_.tokens().FailNext(absl::InternalError("broken"));
+  EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 500);
+  json request = ThreeTokens();
+  request["parameters"] = {{"sequence_id", 5}};
+  EXPECT_EQ(Post(kInfer, request.dump()).status, 501);
+  EXPECT_EQ(Post(kInfer, std::string((1 << 20) + 1, ' ')).status, 413);
+  EXPECT_EQ(Get("/v2/models").status, 404);
+}
+
+class RestOverloadTest : public RestTest {
+ protected:
+  RestOverloadTest() : RestTest({.limits = {.max_sequences = 1}}) {}
+};
+
+TEST_F(RestOverloadTest, ARefusalSaysWhenToComeBack) {
+  server_.tokens().Block();
+  std::thread first([&] { EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200); });
+  ASSERT_TRUE(server_.tokens().WaitForStarted(1));
+  std::thread second([&] { EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200); });
+  EXPECT_TRUE(server_.WaitFor(OfTokens("linserve_queue_sequences"), 1));
+  const Reply reply = Post(kInfer, ThreeTokens().dump());
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_TRUE(reply.headers.contains("Retry-After"));
+  server_.tokens().Release();
+  first.join();
+  second.join();
+}
+
+TEST_F(RestTest, DescribesTheServerAndItsModels) {
+  EXPECT_EQ(Get("/v2").parsed["name"], "linserve");
+  EXPECT_EQ(Get("/v2/models/tokens").parsed["inputs"][0]["shape"], json({-1, -1}));
+  EXPECT_EQ(Get("/v2/models/tokens").parsed["versions"], json({"1", "2"}));
+  EXPECT_EQ(Get("/v2/models/tokens/versions/1/config").parsed["input"][0]["data_type"],
+            "TYPE_INT64");
+  EXPECT_EQ(Get("/v2/models/tokens/ready").status, 200);
+  EXPECT_EQ(Get("/v2/models/late/ready").status, 503);
+  EXPECT_EQ(Get("/v2/models/nobody/ready").status, 404);
+  EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200);
+  const json stats = Get("/v2/models/tokens/stats").parsed["model_stats"];
+  ASSERT_EQ(stats.size(), 2U);
+  EXPECT_EQ(stats[1]["inference_stats"]["success"]["count"], 1);
+  EXPECT_EQ(Get("/v2/models/stats").parsed["model_stats"].size(), 3U);
+  EXPECT_EQ(Get("/v1/models").parsed["data"].size(), 2U);
+}
+
+TEST_F(RestTest, LoadsAndUnloadsModels) {
+  server_.WriteModel("extra");
+  EXPECT_EQ(Post("/v2/repository/models/extra/load", "").status, 200);
+  EXPECT_EQ(Get("/v2/models/extra/ready").status, 200);
+  EXPECT_EQ(Post("/v2/repository/index", R"({"ready": true})").parsed.size(), 4U);
+  EXPECT_EQ(Post("/v2/repository/models/extra/unload", "").status, 200);
+  EXPECT_EQ(Get("/v2/models/extra/ready").status, 503);
+  EXPECT_EQ(Post("/v2/repository/index", "").parsed.size(), 5U);
+  EXPECT_EQ(Post("/v2/repository/models/nobody/load", "").status, 404);
+  EXPECT_EQ(Post("/v2/repository/models/extra/load", R"({"parameters": {"config": "{}"}})").status,
+            501);
+}
+
+TEST_F(RestTest, EmbedsAsOpenAiDoes) {
+  const Reply reply = Post("/v1/embeddings", R"({"model": "tokens", "input": [[5, 6], [7]]})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.parsed["usage"]["total_tokens"], 3);
+  ASSERT_EQ(reply.parsed["data"].size(), 2U);
+  EXPECT_EQ(reply.parsed["data"][1]["index"], 1);
+  // The rows of 7 are (7, 0, 1, 1), over their norm.
+  const auto vector = reply.parsed["data"][1]["embedding"].get<std::vector<float>>();
+  EXPECT_THAT(vector, ElementsAre(testing::FloatNear(0.980196F, 1e-5F), 0,
+                                  testing::FloatNear(0.140028F, 1e-5F),
+                                  testing::FloatNear(0.140028F, 1e-5F)));
+  const Reply encoded =
+      Post("/v1/embeddings", R"({"model": "tokens", "input": [7], "encoding_format": "base64"})");
+  EXPECT_EQ(encoded.parsed["data"][0]["embedding"].get<std::string>().size(), 24U);
+  const Reply text = Post("/v1/embeddings", R"({"model": "tokens", "input": "text"})");
+  EXPECT_EQ(text.status, 400);
+  EXPECT_THAT(text.parsed["error"]["message"].get<std::string>(), HasSubstr("no tokenizer"));
+  for (const char* wrong :
+       {"", "[]", "{}", R"({"input": []})", R"({"input": [[1], 2]})", R"({"input": [1, [2]]})",
+        R"({"input": [1.5]})", R"({"input": [[]]})", R"({"input": [1], "model": 1})",
+        R"({"input": [1], "model": "tokens", "encoding_format": "int"})",
+        R"({"input": [1], "model": "tokens", "dimensions": 2})",
+        R"({"input": [1], "model": "floats"})", R"({"input": [1]})"}) {
+    EXPECT_EQ(Post("/v1/embeddings", wrong).status, 400) << wrong;
+  }
+}
+
+TEST_F(RestTest, EmbedsAsTextEmbeddingsInferenceDoes) {
+  const Reply reply = Post("/embed", R"({"model": "tokens", "inputs": [7], "normalize": false})");
+  EXPECT_EQ(reply.parsed, json({{7, 0, 1, 1}})) << reply.body;
+  EXPECT_EQ(Post("/embed", R"({"inputs": "text"})").parsed["error_type"], "validation");
+  EXPECT_EQ(Post("/embed", R"({"inputs": [7], "model": "tokens", "normalize": 1})").status, 400);
+}
+
+}  // namespace
+}  // namespace linserve
