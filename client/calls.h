@@ -13,6 +13,10 @@
 
 namespace linserve {
 
+// What is spoken with the server: linserve.v1.EmbeddingService, or inference.GRPCInferenceService,
+// the Open Inference Protocol, as other servers do, too.
+enum class Protocol : uint8_t { kLinserve, kOip };
+
 // One sequence of a call; its id is echoed in its result.
 struct NamedSequence {
   std::string id;

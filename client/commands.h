@@ -13,6 +13,8 @@ namespace linserve {
 struct GlobalOptions {
   std::string target = ClientOptions().target;
   double timeout_s = 30;
+  std::string protocol = "linserve";
+  int64_t vocabulary = ClientOptions().vocabulary;
 
   ClientOptions ToClientOptions() const;
 };

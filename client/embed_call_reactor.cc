@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/grpc_status.h"
+#include "client/infer_wire.h"
 #include "client/result_assembler.h"
 #include "client/wire.h"
 
@@ -79,6 +80,48 @@ class EmbedReactor final : public PendingCall, public grpc::ClientReadReactor<v1
   EmbedCallback done_;
 };
 
+class InferReactor final : public PendingCall, public grpc::ClientUnaryReactor {
+ public:
+  InferReactor(AsyncCalls& calls, const PreparedCall& call, EmbedCallback done)
+      : calls_(calls), call_(call), done_(std::move(done)) {}
+
+  void Start(inference::GRPCInferenceService::Stub& stub,
+             std::chrono::system_clock::time_point deadline) {
+    context_->set_deadline(deadline);
+    stub.async()->ModelInfer(&*context_, &call_.request().infer, &response_, this);
+    StartCall();
+  }
+
+  void Cancel() override {
+    std::lock_guard lock(mutex_);
+    if (context_) context_->TryCancel();
+  }
+
+ private:
+  void OnDone(const grpc::Status& status) override {
+    absl::Status end = ToAbsl(status);
+    std::vector<SequenceResult> results;
+    if (end.ok()) {
+      auto decoded = DecodeInferResponse(call_.request().call, response_);
+      end = decoded.status();
+      if (end.ok()) results = *std::move(decoded);
+    }
+    {
+      std::lock_guard lock(mutex_);
+      context_.reset();
+    }
+    done_(std::move(end), std::move(results));
+    calls_.Remove(this);
+  }
+
+  AsyncCalls& calls_;
+  PreparedCall call_;
+  std::mutex mutex_;  // guards that context_ is there while it is used
+  std::optional<grpc::ClientContext> context_{std::in_place};
+  inference::ModelInferResponse response_;
+  EmbedCallback done_;
+};
+
 }  // namespace
 
 AsyncCalls::~AsyncCalls() {
@@ -91,7 +134,21 @@ std::shared_ptr<PendingCall> AsyncCalls::Start(v1::EmbeddingService::Stub& stub,
                                                const PreparedCall& call,
                                                std::chrono::system_clock::time_point deadline,
                                                EmbedCallback done) {
-  auto reactor = std::make_shared<EmbedReactor>(*this, call, std::move(done));
+  return StartReactor<EmbedReactor>(stub, call, deadline, std::move(done));
+}
+
+std::shared_ptr<PendingCall> AsyncCalls::Start(inference::GRPCInferenceService::Stub& stub,
+                                               const PreparedCall& call,
+                                               std::chrono::system_clock::time_point deadline,
+                                               EmbedCallback done) {
+  return StartReactor<InferReactor>(stub, call, deadline, std::move(done));
+}
+
+template <typename Reactor, typename Stub>
+std::shared_ptr<PendingCall> AsyncCalls::StartReactor(
+    Stub& stub, const PreparedCall& call, std::chrono::system_clock::time_point deadline,
+    EmbedCallback done) {
+  auto reactor = std::make_shared<Reactor>(*this, call, std::move(done));
   {
     std::lock_guard lock(mutex_);
     calls_[reactor.get()] = reactor;

@@ -7,12 +7,16 @@
 #include <mutex>
 
 #include "client/embedding_client.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "linserve/v1/embedding.grpc.pb.h"
 
 namespace linserve {
 
 struct PreparedCall::Request {
   v1::EmbedRequest message;
+  // By the other protocol, and the call that its answer is read by.
+  inference::ModelInferRequest infer;
+  EmbedCall call;
 };
 
 // The asynchronous calls in flight on one channel. gRPC's callback threads belong to the process's
@@ -30,11 +34,20 @@ class AsyncCalls {
   std::shared_ptr<PendingCall> Start(v1::EmbeddingService::Stub& stub, const PreparedCall& call,
                                      std::chrono::system_clock::time_point deadline,
                                      EmbedCallback done);
+  std::shared_ptr<PendingCall> Start(inference::GRPCInferenceService::Stub& stub,
+                                     const PreparedCall& call,
+                                     std::chrono::system_clock::time_point deadline,
+                                     EmbedCallback done);
 
   // Called by a call when its callback has returned.
   void Remove(PendingCall* call);
 
  private:
+  template <typename Reactor, typename Stub>
+  std::shared_ptr<PendingCall> StartReactor(Stub& stub, const PreparedCall& call,
+                                            std::chrono::system_clock::time_point deadline,
+                                            EmbedCallback done);
+
   std::mutex mutex_;
   std::condition_variable removed_;
   std::map<PendingCall*, std::shared_ptr<PendingCall>> calls_;

@@ -11,8 +11,10 @@
 #include "client/grpc_embed_stream.h"
 #include "client/grpc_status.h"
 #include "client/health.h"
+#include "client/infer_wire.h"
 #include "client/result_assembler.h"
 #include "client/wire.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "linserve/v1/embedding.grpc.pb.h"
 
 namespace linserve {
@@ -92,7 +94,8 @@ struct EmbeddingClient::Impl {
   explicit Impl(ClientOptions client_options)
       : options(std::move(client_options)),
         channel(MakeChannel(options)),
-        stub(v1::EmbeddingService::NewStub(channel)) {}
+        stub(v1::EmbeddingService::NewStub(channel)),
+        infer_stub(inference::GRPCInferenceService::NewStub(channel)) {}
 
   // Runs `attempt` until it is no longer UNAVAILABLE, the attempts are used up or the next pause
   // would reach past the deadline.
@@ -143,14 +146,46 @@ struct EmbeddingClient::Impl {
     return collector.EndAttempt(broken.ok() ? status : broken, assembler);
   }
 
+  absl::Status InferOnce(const EmbedCall& call, Deadline deadline,
+                         std::vector<SequenceResult>& results) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    inference::ModelInferResponse response;
+    const absl::Status status =
+        ToAbsl(infer_stub->ModelInfer(&context, EncodeInferRequest(call), &response));
+    if (!status.ok()) return status;
+    auto decoded = DecodeInferResponse(call, response);
+    if (decoded.ok()) results = *std::move(decoded);
+    return decoded.status();
+  }
+
+  absl::StatusOr<ModelDescription> GetMetadata(const std::string& model, int64_t version) {
+    inference::ModelMetadataRequest request;
+    request.set_name(model);
+    if (version != 0) request.set_version(std::to_string(version));
+    inference::ModelMetadataResponse response;
+    const absl::Status status = WithRetries([&](Deadline deadline) {
+      grpc::ClientContext context;
+      context.set_deadline(deadline);
+      return ToAbsl(infer_stub->ModelMetadata(&context, request, &response));
+    });
+    if (!status.ok()) return status;
+    ModelDescription description = DecodeMetadata(response, options.vocabulary);
+    description.version = version;
+    return description;
+  }
+
   ClientOptions options;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::EmbeddingService::Stub> stub;
+  std::unique_ptr<inference::GRPCInferenceService::Stub> infer_stub;
   AsyncCalls async_calls;  // destroyed first
 };
 
-PreparedCall::PreparedCall(const EmbedCall& call)
-    : request_(std::make_shared<const Request>(Request{EncodeRequest(call)})) {}
+PreparedCall::PreparedCall(const EmbedCall& call, Protocol protocol)
+    : request_(std::make_shared<const Request>(protocol == Protocol::kOip
+                                                   ? Request{{}, EncodeInferRequest(call), call}
+                                                   : Request{EncodeRequest(call), {}, {}})) {}
 
 EmbeddingClient::EmbeddingClient(ClientOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -159,6 +194,13 @@ EmbeddingClient::~EmbeddingClient() = default;
 
 absl::Status EmbeddingClient::Embed(const EmbedCall& call,
                                     const std::function<void(SequenceResult)>& on_result) {
+  if (impl_->options.protocol == Protocol::kOip) {
+    std::vector<SequenceResult> results;
+    const absl::Status status = impl_->WithRetries(
+        [&](Deadline deadline) { return impl_->InferOnce(call, deadline, results); });
+    for (SequenceResult& result : results) on_result(std::move(result));
+    return status;
+  }
   Collector collector(call.sequences.size(), on_result);
   const absl::Status status = impl_->WithRetries([&](Deadline deadline) {
     collector.ForgetUnavailable();
@@ -179,14 +221,16 @@ absl::StatusOr<std::vector<SequenceResult>> EmbeddingClient::Embed(const EmbedCa
 
 std::shared_ptr<PendingCall> EmbeddingClient::EmbedAsync(const PreparedCall& call,
                                                          EmbedCallback done) {
-  return impl_->async_calls.Start(*impl_->stub, call,
-                                  std::chrono::system_clock::now() + impl_->options.timeout,
-                                  std::move(done));
+  const Deadline deadline = std::chrono::system_clock::now() + impl_->options.timeout;
+  if (impl_->options.protocol == Protocol::kOip) {
+    return impl_->async_calls.Start(*impl_->infer_stub, call, deadline, std::move(done));
+  }
+  return impl_->async_calls.Start(*impl_->stub, call, deadline, std::move(done));
 }
 
 std::shared_ptr<PendingCall> EmbeddingClient::EmbedAsync(const EmbedCall& call,
                                                          EmbedCallback done) {
-  return EmbedAsync(PreparedCall(call), std::move(done));
+  return EmbedAsync(PreparedCall(call, impl_->options.protocol), std::move(done));
 }
 
 std::unique_ptr<EmbedStream> EmbeddingClient::OpenStream() { return OpenGrpcStream(*impl_->stub); }
@@ -215,6 +259,10 @@ absl::StatusOr<ModelDescription> EmbeddingClient::GetModel(const std::string& mo
     context.set_deadline(deadline);
     return ToAbsl(impl_->stub->GetModel(&context, request, &response));
   });
+  // Another server of the Open Inference Protocol knows its models by that alone.
+  if (absl::IsUnimplemented(status) && impl_->options.protocol == Protocol::kOip) {
+    return impl_->GetMetadata(model, version);
+  }
   if (!status.ok()) return status;
   return DecodeModel(response);
 }

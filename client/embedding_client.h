@@ -18,6 +18,9 @@ namespace linserve {
 struct ClientOptions {
   // Anything that gRPC resolves: "host:port", "dns:///name:port", "unix:/path".
   std::string target = "127.0.0.1:8500";
+  Protocol protocol = Protocol::kLinserve;
+  // Of a model of which no more is known than the Open Inference Protocol tells.
+  int64_t vocabulary = 256;
   // Of one call, over all of its attempts.
   std::chrono::milliseconds timeout{30000};
   // 1: never try again.
@@ -35,11 +38,12 @@ class PendingCall {
   virtual void Cancel() = 0;
 };
 
-// A call in the form in which it is sent, to be sent many times at no further cost.
+// A call in the form in which it is sent, to be sent many times at no further cost. For clients of
+// its protocol.
 class PreparedCall {
  public:
   struct Request;
-  explicit PreparedCall(const EmbedCall& call);
+  explicit PreparedCall(const EmbedCall& call, Protocol protocol = Protocol::kLinserve);
 
   const Request& request() const { return *request_; }
 
@@ -48,7 +52,8 @@ class PreparedCall {
 };
 
 // The client of one server, on one connection of its own. Thread-safe. Calls are tried again when
-// the server is UNAVAILABLE, never past their deadline.
+// the server is UNAVAILABLE, never past their deadline. By the Open Inference Protocol a call's
+// sequences are one batch: they have a result each, or the call fails.
 class EmbeddingClient {
  public:
   explicit EmbeddingClient(ClientOptions options = {});

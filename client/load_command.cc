@@ -128,7 +128,10 @@ int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {
   arguments.input.options = arguments.choice.ToOutputOptions();
   const auto calls = MakeLoadCalls(*model, *lengths, arguments.input);
   if (!calls.ok()) return Fail(calls.status());
-  const std::vector<PreparedCall> prepared(calls->begin(), calls->end());
+  std::vector<PreparedCall> prepared;
+  for (const EmbedCall& call : *calls) {
+    prepared.emplace_back(call, globals.ToClientOptions().protocol);
+  }
   const LoadReport report = Measure(arguments, clients, prepared);
   if (auto status = WriteReport(report, arguments.json); !status.ok()) return Fail(status);
   return report.ok.sequences > 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -13,6 +13,8 @@ ClientOptions GlobalOptions::ToClientOptions() const {
   ClientOptions options;
   options.target = target;
   options.timeout = std::chrono::milliseconds(std::llround(timeout_s * 1000));
+  options.protocol = protocol == "oip" ? Protocol::kOip : Protocol::kLinserve;
+  options.vocabulary = vocabulary;
   return options;
 }
 
@@ -70,6 +72,14 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--timeout", globals.timeout_s, "Seconds for one call, its retries included")
       ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
+  app.add_option("--protocol", globals.protocol,
+                 "linserve, or oip: the Open Inference Protocol, for this server and for others")
+      ->check(CLI::IsMember({"linserve", "oip"}))
+      ->capture_default_str();
+  app.add_option("--vocabulary", globals.vocabulary,
+                 "Token ids of a model on another server, which does not tell how many it has")
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   Command command;
   AddEmbedCommand(app, globals, command);

@@ -37,6 +37,8 @@ void Config::Bind(OptionTable& table) {
   table.Text("model_repository", model_repository,
              "Directory of model directories, NAME/VERSION/... or NAME/...");
   table.Text("grpc_address", grpc_address, "HOST:PORT of the gRPC services; port 0: any free one");
+  table.Text("grpc_unix_socket", grpc_unix_socket,
+             "Path of a Unix socket for callers on this machine, beside the address; empty: none");
   table.Text("http_address", http_address,
              "HOST:PORT of /metrics, /livez, /readyz and the status page");
   table.Text(
@@ -50,6 +52,9 @@ void Config::Bind(OptionTable& table) {
                 "Requests in flight on one EmbedStream; past it, reading pauses");
   table.Integer("chunk_bytes", chunk_bytes, 1024, 64 << 20,
                 "Rows of a long result are sent in messages of about this size");
+  table.Number("max_connection_age_seconds", max_connection_age_seconds, 0, 86400,
+               "Callers are then told to connect anew, so that they spread over the servers behind "
+               "one name; open calls go on; 0: never");
   table.Number("drain_timeout_seconds", drain_timeout_seconds, 0, 3600,
                "How long accepted requests may take after SIGTERM");
   table.Text("version_policy", version_policy,

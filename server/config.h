@@ -15,12 +15,14 @@ namespace linserve {
 struct Config {
   std::string model_repository = "models";
   std::string grpc_address = "127.0.0.1:8500";
+  std::string grpc_unix_socket;
   std::string http_address = "127.0.0.1:8080";
   std::string device = "auto";
   int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
+  double max_connection_age_seconds = 0;
   double drain_timeout_seconds = 30;
   std::string version_policy = "all";
   double repository_poll_seconds = 0;

@@ -122,6 +122,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpc(const Config& config,
   absl::Status status =
       SplitAddress("grpc_address", config.grpc_address, options.host, options.port);
   if (!status.ok()) return status;
+  options.unix_socket = config.grpc_unix_socket;
+  options.max_connection_age = std::chrono::duration_cast<std::chrono::milliseconds>(
+      Seconds(config.max_connection_age_seconds));
   options.max_message_bytes = config.max_message_bytes;
   options.max_sequences_per_request = config.max_sequences_per_request;
   options.max_requests_per_stream = config.max_requests_per_stream;

@@ -34,6 +34,12 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
+  if (options.max_connection_age.count() > 0) {
+    // The caller is told to connect anew, perhaps elsewhere; open calls go on. gRPC itself spreads
+    // the ages, so that callers that came together do not all leave together.
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                               static_cast<int>(options.max_connection_age.count()));
+  }
 }
 
 }  // namespace
@@ -76,6 +82,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   grpc::ServerBuilder builder;
   Configure(builder, options);
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &impl->port);
+  int unix_port = 1;
+  if (!options.unix_socket.empty()) {
+    builder.AddListeningPort("unix:" + options.unix_socket, grpc::InsecureServerCredentials(),
+                             &unix_port);
+  }
   builder.RegisterService(&impl->embedding);
   builder.RegisterService(&impl->inference);
   impl->server = builder.BuildAndStart();
@@ -83,6 +94,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
     return absl::UnavailableError("cannot listen on " + address +
                                   " for gRPC: another program has it, or the host is not this "
                                   "machine's; choose another with --grpc-address HOST:PORT");
+  }
+  if (unix_port == 0) {
+    return absl::UnavailableError("cannot listen on the Unix socket " + options.unix_socket +
+                                  ": its directory must exist and be writable, and the path be "
+                                  "shorter than 108 bytes; choose another with --grpc-unix-socket");
   }
   impl->tick = std::make_unique<IdleTick>(*impl->server);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));

@@ -15,6 +15,8 @@ namespace linserve {
 struct GrpcOptions {
   std::string host = "127.0.0.1";
   int port = 8500;  // 0: any free one
+  std::string unix_socket{};  // path of a further listener, for callers on this machine
+  std::chrono::milliseconds max_connection_age{0};  // give or take a tenth; 0: without an end
   int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;

@@ -5,6 +5,7 @@
 
 #include <random>
 #include <string>
+#include <thread>
 
 #include "rpc/test_server.h"
 
@@ -98,6 +99,41 @@ TEST(Connection, AClientThatVanishesMidRequestLeavesNothingBehind) {
   EXPECT_TRUE(server.WaitFor("linserve_open_streams{rpc=\"EmbedStream\"}", 0));
   server.tokens().Release();
   EXPECT_TRUE(Serves(server));
+}
+
+TEST(Connection, MayBeOverAUnixSocket) {
+  const TempDir directory;
+  const std::string path = directory.File("linserve.sock");
+  TestServer server({.grpc = {.unix_socket = path}});
+  ClientOptions options = server.client_options();
+  options.target = "unix:" + path;
+  EmbeddingClient client(options);
+  EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
+  EXPECT_TRUE(Serves(server));
+}
+
+TEST(Connection, ToAUnixSocketThatCannotBeEndsTheStart) {
+  Metrics metrics({});
+  ModelRepository repository(metrics);
+  EXPECT_THAT(
+      GrpcServer::Start({.port = 0, .unix_socket = "/nowhere/linserve.sock"}, repository, metrics),
+      IsStatus(absl::StatusCode::kUnavailable, "cannot listen on"));
+}
+
+// The caller is told to connect anew, and no call is lost by it.
+TEST(Connection, EndsAtItsAgeWithoutLosingACall) {
+  TestServer server({.grpc = {.max_connection_age = std::chrono::milliseconds(20)}});
+  RawConnection idle(server.grpc().port());
+  idle.Send(Preface());
+  EmbeddingClient client(server.client_options());
+  std::thread calls([&] {
+    for (int i = 0; i < 200; ++i) {
+      const auto results = client.Embed(CallOf("tokens", {Tokens("a", {1})}));
+      EXPECT_TRUE(results.ok()) << results.status();
+    }
+  });
+  idle.WaitForTheServerToHangUp();
+  calls.join();
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/calls.h"
+#include "inference/grpc_service.pb.h"
+
+namespace linserve {
+
+// The Open Inference Protocol's form of calls, for linserve and for other servers of it. All
+// sequences of a call go as one batch, its first axis, padded with zeros, with their true lengths
+// where these differ.
+
+inference::ModelInferRequest EncodeInferRequest(const EmbedCall& call);
+
+// The results of `call`, cropped to the sequences' own lengths. INTERNAL if the response
+// contradicts itself or the call.
+absl::StatusOr<std::vector<SequenceResult>> DecodeInferResponse(
+    const EmbedCall& call, const inference::ModelInferResponse& response);
+
+// A model as its metadata tell of it: every length that varies is one axis "n", and integers are
+// tokens of `vocabulary` ids.
+ModelDescription DecodeMetadata(const inference::ModelMetadataResponse& metadata,
+                                int64_t vocabulary);
+
+}  // namespace linserve
