@@ -3,6 +3,7 @@
 #include <httplib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -10,12 +11,15 @@
 #include <thread>
 #include <utility>
 
+#include "http/elastic_threads.h"
 #include "telemetry/log.h"
 
 namespace linserve {
 namespace {
 
-constexpr size_t kThreads = 128;
+constexpr size_t kMostThreads = 1024;
+// The rest is left to probes and scrapes.
+constexpr int kMostRouteRequests = 896;
 constexpr size_t kMaxRequestsPerConnection = 10000;
 constexpr time_t kIdleSeconds = 1;
 constexpr time_t kIoSeconds = 5;
@@ -60,6 +64,26 @@ void AnswerText(httplib::Response& response, int status, const std::string& text
 void AnswerHealth(httplib::Response& response, const absl::Status& health) {
   if (health.ok()) return AnswerText(response, 200, "ok");
   AnswerText(response, 503, std::string(health.message()));
+}
+
+// One of the requests to routes that may be under way at once.
+class Admission {
+ public:
+  explicit Admission(std::atomic<int>& count) : count_(count), ok_(++count <= kMostRouteRequests) {}
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+  ~Admission() { --count_; }
+  bool ok() const { return ok_; }
+
+ private:
+  std::atomic<int>& count_;
+  const bool ok_;
+};
+
+void AnswerBusy(httplib::Response& response) {
+  response.set_header("Retry-After", "1");
+  response.set_header("Connection", "close");
+  AnswerText(response, 503, "too many requests at once over HTTP; try again, or use gRPC");
 }
 
 // Read by ourselves: httplib would wait for a body where there is none (`curl -X POST`), and take
@@ -135,6 +159,7 @@ struct HttpServer::Impl {
   void Serve();
 
   HttpHandlers handlers;
+  std::atomic<int> route_requests = 0;  // under way
   httplib::Server server;
   int port = 0;
   socket_t socket = INVALID_SOCKET;
@@ -164,13 +189,17 @@ void HttpServer::Impl::AddRoutes() {
   }
   for (const HttpRoute& route : handlers.routes) {
     if (route.method == "POST") {
-      server.Post(route.pattern, [&route](const Request& request, Response& response,
-                                          const httplib::ContentReader& read) {
+      server.Post(route.pattern, [this, &route](const Request& request, Response& response,
+                                                const httplib::ContentReader& read) {
+        const Admission admission(route_requests);
+        if (!admission.ok()) return AnswerBusy(response);
         std::string body;
         if (ReadBody(request, read, body)) AnswerRoute(route, request, std::move(body), response);
       });
     } else {
-      server.Get(route.pattern, [&route](const Request& request, Response& response) {
+      server.Get(route.pattern, [this, &route](const Request& request, Response& response) {
+        const Admission admission(route_requests);
+        if (!admission.ok()) return AnswerBusy(response);
         AnswerRoute(route, request, "", response);
       });
     }
@@ -203,7 +232,7 @@ void HttpServer::Impl::Serve() {
   // httplib makes its pool once it is running; before that, stop() would have no effect.
   server.new_task_queue = [this] {
     running.count_down();
-    return new httplib::ThreadPool(kThreads);
+    return new ElasticThreads(kMostThreads);
   };
   thread = std::thread([this] { server.listen_after_bind(); });
   running.wait();

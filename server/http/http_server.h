@@ -33,7 +33,7 @@ struct HttpHandlers {
 //   /livez  /v2/health/live      200, or 503 if the process should be restarted
 //   /readyz /v2/health/ready     200, or 503 with the reason as text
 //   /                            links, and the status as JSON
-// A connection occupies one of 128 threads while it is open; one that is silent loses it after a
+// A connection occupies one of 1,024 threads while it is open; one that is silent loses it after a
 // second between requests, five within one.
 class HttpServer {
  public:

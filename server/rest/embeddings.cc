@@ -11,6 +11,7 @@
 #include "core/quote.h"
 #include "rest/float_json.h"
 #include "rest/http_errors.h"
+#include "rest/parse_json.h"
 #include "rest/waiting_infer.h"
 #include "rpc/inference_request.h"
 
@@ -24,7 +25,7 @@ absl::StatusOr<std::vector<int64_t>> ReadIds(const json& given) {
   std::vector<int64_t> ids;
   for (const json& id : given) {
     if (!id.is_number_integer()) {
-      return absl::InvalidArgumentError("expected token ids, found " + id.dump().substr(0, 64) +
+      return absl::InvalidArgumentError("expected token ids, found " + ToText(id).substr(0, 64) +
                                         (id.is_string() ? "; this model has no tokenizer" : ""));
     }
     ids.push_back(id);
@@ -34,8 +35,8 @@ absl::StatusOr<std::vector<int64_t>> ReadIds(const json& given) {
 
 // [1, 2] or [[1, 2], [3]].
 absl::StatusOr<Sequences> ReadSequences(const json& body, const char* name) {
-  const auto found = body.is_object() ? body.find(name) : body.end();
-  if (!body.is_object() || found == body.end()) {
+  const auto found = body.find(name);
+  if (found == body.end()) {
     return absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
   }
   if (found->is_string()) {
@@ -88,11 +89,18 @@ void AddInput(const std::string& name, const std::vector<int64_t>& shape,
                                  values.size() * sizeof(T));
 }
 
-// The ragged sequences as one padded batch.
-inference::ModelInferRequest BatchOf(const std::string& input, const Sequences& sequences) {
+// The ragged sequences as one padded batch, of `most` bytes.
+absl::StatusOr<inference::ModelInferRequest> BatchOf(const std::string& input,
+                                                     const Sequences& sequences, int64_t most) {
   std::vector<int64_t> lengths;
   for (const auto& ids : sequences) lengths.push_back(static_cast<int64_t>(ids.size()));
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const auto per_sequence = static_cast<int64_t>(sizeof(int64_t) * sequences.size());
+  if (longest > most / per_sequence) {
+    return absl::InvalidArgumentError(
+        std::to_string(sequences.size()) + " sequences of up to " + std::to_string(longest) +
+        " token ids are too much for one request; send long and short ones apart");
+  }
   std::vector<int64_t> padded(sequences.size() * static_cast<size_t>(longest));
   for (size_t i = 0; i < sequences.size(); ++i) {
     std::copy(sequences[i].begin(), sequences[i].end(),
@@ -125,13 +133,14 @@ absl::StatusOr<Vectors> Embed(ServiceContext& context, const std::string& rpc,
     name = (*model)->name;
     if ((*model)->default_pooling != Pooling::kNone) pooling = (*model)->default_pooling;
   }
-  inference::ModelInferRequest message = BatchOf(input, sequences);
-  message.set_model_name(name);
-  auto& parameters = *message.mutable_parameters();
+  auto message = BatchOf(input, sequences, context.limits.max_message_bytes);
+  if (!message.ok()) return message.status();
+  message->set_model_name(name);
+  auto& parameters = *message->mutable_parameters();
   parameters["pooling"].set_string_param(std::string(Name(pooling)));
   parameters["normalize"].set_bool_param(normalize);
   const auto response =
-      InferAndWait(context, rpc, request.Header("x-request-id"), std::move(message));
+      InferAndWait(context, rpc, request.Header("x-request-id"), *std::move(message));
   if (!response.ok()) return response.status();
   const std::string& all = response->raw_output_contents(0);
   Vectors vectors{.model = name, .bytes = {}};
@@ -146,17 +155,14 @@ FloatJson Floats(const std::string& bytes) {
   return values;
 }
 
-std::string Dump(const json& error) {
-  return error.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 HttpReply OpenAiError(const absl::Status& status) {
   const int code = HttpCode(status.code());
-  return ErrorReply(status, Dump({{"error",
-                                   {{"message", status.message()},
-                                    {"type", code < 500 ? "invalid_request_error" : "server_error"},
-                                    {"param", nullptr},
-                                    {"code", nullptr}}}}));
+  return ErrorReply(status,
+                    ToText(json{{"error",
+                                 {{"message", status.message()},
+                                  {"type", code < 500 ? "invalid_request_error" : "server_error"},
+                                  {"param", nullptr},
+                                  {"code", nullptr}}}}));
 }
 
 HttpReply TeiError(const absl::Status& status) {
@@ -164,11 +170,7 @@ HttpReply TeiError(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) type = "validation";
   if (absl::IsResourceExhausted(status)) type = "overloaded";
   if (absl::IsUnavailable(status)) type = "unhealthy";
-  return ErrorReply(status, Dump({{"error", status.message()}, {"error_type", type}}));
-}
-
-json Parse(const HttpRequest& request) {
-  return json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+  return ErrorReply(status, ToText(json{{"error", status.message()}, {"error_type", type}}));
 }
 
 // "" if there is none.
@@ -182,7 +184,9 @@ absl::StatusOr<std::string> TextOf(const json& body, const char* name) {
 }  // namespace
 
 HttpReply OpenAiEmbeddings(ServiceContext& context, const HttpRequest& request) {
-  const json body = Parse(request);
+  const auto parsed = ParseObject(request.body);
+  if (!parsed.ok()) return OpenAiError(parsed.status());
+  const json& body = *parsed;
   const auto sequences = ReadSequences(body, "input");
   if (!sequences.ok()) return OpenAiError(sequences.status());
   const auto model = TextOf(body, "model");
@@ -211,7 +215,7 @@ HttpReply OpenAiEmbeddings(ServiceContext& context, const HttpRequest& request) 
     data.back()["embedding"] =
         *encoding == "base64" ? FloatJson(absl::Base64Escape(bytes)) : Floats(bytes);
   }
-  return {.body = answer.dump()};
+  return {.body = ToText(answer)};
 }
 
 HttpReply OpenAiModels(ServiceContext& context, const HttpRequest& /*request*/) {
@@ -221,11 +225,13 @@ HttpReply OpenAiModels(ServiceContext& context, const HttpRequest& /*request*/) 
     data.push_back(
         {{"id", model->name}, {"object", "model"}, {"created", 0}, {"owned_by", "linserve"}});
   }
-  return {.body = json{{"object", "list"}, {"data", data}}.dump()};
+  return {.body = ToText(json{{"object", "list"}, {"data", data}})};
 }
 
 HttpReply TeiEmbed(ServiceContext& context, const HttpRequest& request) {
-  const json body = Parse(request);
+  const auto parsed = ParseObject(request.body);
+  if (!parsed.ok()) return TeiError(parsed.status());
+  const json& body = *parsed;
   const auto sequences = ReadSequences(body, "inputs");
   if (!sequences.ok()) return TeiError(sequences.status());
   const auto model = TextOf(body, "model");
@@ -238,7 +244,7 @@ HttpReply TeiEmbed(ServiceContext& context, const HttpRequest& request) {
   if (!vectors.ok()) return TeiError(vectors.status());
   FloatJson answer = FloatJson::array();
   for (const std::string& bytes : vectors->bytes) answer.push_back(Floats(bytes));
-  return {.body = answer.dump()};
+  return {.body = ToText(answer)};
 }
 
 }  // namespace linserve

@@ -1,7 +1,8 @@
 #include "rest/http_errors.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "rest/parse_json.h"
 
 namespace linserve {
 
@@ -37,9 +38,7 @@ HttpReply ErrorReply(const absl::Status& status, std::string body) {
 }
 
 HttpReply ErrorReply(const absl::Status& status) {
-  // Callers' names stand in messages, in whatever encoding.
-  const nlohmann::json body = {{"error", status.message()}};
-  return ErrorReply(status, body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return ErrorReply(status, ToText(nlohmann::json{{"error", status.message()}}));
 }
 
 }  // namespace linserve

@@ -12,6 +12,7 @@
 #include "core/quote.h"
 #include "core/tensor.h"
 #include "rest/float_json.h"
+#include "rest/parse_json.h"
 
 namespace linserve {
 namespace {
@@ -45,10 +46,9 @@ absl::StatusOr<Body> ReadBody(const HttpRequest& request) {
     }
   }
   const std::string_view body = request.body;
-  Body read{json::parse(body.substr(0, length), nullptr, /*allow_exceptions=*/false),
-            body.substr(length)};
-  if (!read.parsed.is_object()) return Wrong("the body is not a JSON object");
-  return read;
+  auto parsed = ParseObject(body.substr(0, length));
+  if (!parsed.ok()) return parsed.status();
+  return Body{*std::move(parsed), body.substr(length)};
 }
 
 absl::StatusOr<InferParameter> ToParameter(const std::string& name, const json& value) {
@@ -114,7 +114,7 @@ absl::Status Flatten(const json& data, const std::string& where, std::string& ra
     fits = std::in_range<T>(data.get<int64_t>());
     if (fits) value = static_cast<T>(data.get<int64_t>());
   }
-  if (!fits) return Wrong(where + ": " + data.dump().substr(0, 64) + " is no such element");
+  if (!fits) return Wrong(where + ": " + ToText(data).substr(0, 64) + " is no such element");
   raw.append(reinterpret_cast<const char*>(&value), sizeof(value));
   return absl::OkStatus();
 }
@@ -269,7 +269,7 @@ HttpReply WriteInferResponse(const ModelInferResponse& message, const JsonInferR
     header["outputs"].push_back(std::move(tensor));
   }
   HttpReply reply;
-  reply.body = header.dump();
+  reply.body = ToText(header);
   if (any_binary) {
     reply.content_type = "application/octet-stream";
     reply.headers.emplace_back(kHeaderLength, std::to_string(reply.body.size()));

@@ -11,6 +11,7 @@
 #include "rest/http_errors.h"
 #include "rest/infer_json.h"
 #include "rest/message_json.h"
+#include "rest/parse_json.h"
 #include "rest/waiting_infer.h"
 #include "rpc/inference_queries.h"
 #include "rpc/inference_request.h"
@@ -23,7 +24,7 @@ using nlohmann::ordered_json;
 // MODEL, and perhaps its version.
 constexpr const char* kModel = "/v2/models/([^/]+)(?:/versions/([^/]+))?";
 
-HttpReply JsonReply(const ordered_json& json) { return {.body = json.dump()}; }
+HttpReply JsonReply(const ordered_json& json) { return {.body = ToText(json)}; }
 
 // The answer to a query about the model of the path.
 template <typename Request, typename Response>
@@ -77,8 +78,11 @@ HttpReply AllStatistics(const ServiceContext& context) {
 
 HttpReply RepositoryIndex(const ServiceContext& context, const HttpRequest& http) {
   inference::RepositoryIndexRequest request;
-  const auto body = ordered_json::parse(http.body, nullptr, /*allow_exceptions=*/false);
-  request.set_ready(body.is_object() && body.value("ready", ordered_json()) == true);
+  if (!http.body.empty()) {
+    const auto body = ParseObject(http.body);
+    if (!body.ok()) return ErrorReply(body.status());
+    request.set_ready(body->value("ready", nlohmann::json()) == true);
+  }
   inference::RepositoryIndexResponse response;
   const absl::Status status = Query(context, request, response);
   return status.ok() ? JsonReply(ToJson(response)["models"]) : ErrorReply(status);
@@ -89,10 +93,11 @@ template <typename Request>
 HttpReply Command(const ServiceContext& context, const HttpRequest& http) {
   Request request;
   request.set_model_name(http.captures.at(0));
-  const auto body = ordered_json::parse(http.body, nullptr, /*allow_exceptions=*/false);
-  if (body.is_object() && body.contains("parameters") && body["parameters"].is_object()) {
-    for (const auto& [name, value] : body["parameters"].items()) {
-      (*request.mutable_parameters())[name].set_string_param(value.dump());
+  if (!http.body.empty()) {
+    auto body = ParseObject(http.body);
+    if (!body.ok()) return ErrorReply(body.status());
+    for (const auto& [name, value] : (*body)["parameters"].items()) {
+      (*request.mutable_parameters())[name].set_string_param(ToText(value));
     }
   }
   const auto ended = std::make_shared<std::promise<absl::Status>>();

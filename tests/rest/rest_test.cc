@@ -117,6 +117,7 @@ TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
     EXPECT_THAT(reply.parsed["error"].get<std::string>(), HasSubstr(part)) << request;
   };
   expect("", "not a JSON object");
+  expect("{\"inputs\": " + std::string(100000, '['), "nested more than 32 deep");
   expect("{\"inputs\": 1}", "expected \"inputs\", an array");
   expect("{\"id\": 1, \"inputs\": []}", "\"id\": expected a string");
   expect("{\"inputs\": [], \"parameters\": []}", "\"parameters\": expected an object");
@@ -229,6 +230,11 @@ TEST_F(RestTest, EmbedsAsOpenAiDoes) {
   const Reply encoded =
       Post("/v1/embeddings", R"({"model": "tokens", "input": [7], "encoding_format": "base64"})");
   EXPECT_EQ(encoded.parsed["data"][0]["embedding"].get<std::string>().size(), 24U);
+  // Padded they would be gigabytes.
+  std::string uneven = R"({"model": "tokens", "input": [[1)";
+  for (int i = 0; i < 100000; ++i) uneven += ",1";
+  for (int i = 0; i < 20000; ++i) uneven += "],[1";
+  EXPECT_THAT(Post("/v1/embeddings", uneven + "]]}").body, HasSubstr("too much for one request"));
   const Reply text = Post("/v1/embeddings", R"({"model": "tokens", "input": "text"})");
   EXPECT_EQ(text.status, 400);
   EXPECT_THAT(text.parsed["error"]["message"].get<std::string>(), HasSubstr("no tokenizer"));
@@ -237,7 +243,7 @@ TEST_F(RestTest, EmbedsAsOpenAiDoes) {
         R"({"input": [1.5]})", R"({"input": [[]]})", R"({"input": [1], "model": 1})",
         R"({"input": [1], "model": "tokens", "encoding_format": "int"})",
         R"({"input": [1], "model": "tokens", "dimensions": 2})",
-        R"({"input": [1], "model": "floats"})", R"({"input": [1]})"}) {
+        R"({"input": [1], "model": "floats"})", R"({"input": [1]})", "[[[[[[[[[[["}) {
     EXPECT_EQ(Post("/v1/embeddings", wrong).status, 400) << wrong;
   }
 }

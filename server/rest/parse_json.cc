@@ -1,0 +1,25 @@
+#include "rest/parse_json.h"
+
+#include <string>
+
+namespace linserve {
+
+using nlohmann::json;
+
+absl::StatusOr<json> ParseObject(std::string_view text) {
+  constexpr int kDeepest = 32;
+  bool too_deep = false;
+  const auto keep = [&](int depth, json::parse_event_t /*event*/, const json& /*parsed*/) {
+    too_deep = too_deep || depth > kDeepest;
+    return !too_deep;
+  };
+  json parsed = json::parse(text, keep, /*allow_exceptions=*/false);
+  if (too_deep) {
+    return absl::InvalidArgumentError("the body is nested more than " + std::to_string(kDeepest) +
+                                      " deep");
+  }
+  if (!parsed.is_object()) return absl::InvalidArgumentError("the body is not a JSON object");
+  return parsed;
+}
+
+}  // namespace linserve
