@@ -36,7 +36,8 @@ struct Pending {
   TimePoint deadline = TimePoint::max();
   std::shared_ptr<const std::string> request_id;
   Delivery delivery;
-  std::shared_ptr<int64_t> siblings;  // the queue's own: how many of the request still wait
+  std::shared_ptr<int64_t> siblings;     // the queue's own: how many of the request still wait
+  std::shared_ptr<ResultSink> flight{};  // the cache's own: what `delivery` delivers to
 };
 
 struct ClosedBatch {

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "engine/batch_runner.h"
@@ -82,7 +83,11 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
       metrics_(metrics),
       clock_(clock),
       queue_(options.limits, options.policy, clock, metrics,
-             [this](int64_t tokens) { metrics_.SetQueueDelayEstimate(DelayFor(tokens)); }) {}
+             [this](int64_t tokens) { metrics_.SetQueueDelayEstimate(DelayFor(tokens)); }) {
+  if (options.cache_bytes > 0) {
+    cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);
+  }
+}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& options,
                                                       const ModelFactory& factory,
@@ -161,7 +166,7 @@ absl::Status Engine::Submit(Request& request) {
   }
   if (!unit.ok()) {
     for (Pending& pending : accepted) pending.delivery.Complete(unit);
-  } else if (absl::Status status = queue_.Push(accepted); !status.ok()) {
+  } else if (absl::Status status = Enqueue(accepted); !status.ok()) {
     for (Pending& pending : accepted) pending.delivery.Release();
     return status;
   } else {
@@ -169,6 +174,36 @@ absl::Status Engine::Submit(Request& request) {
   }
   if (!unit.ok() || !faulty.empty()) metrics_.Rejected(RejectReason::kInvalid);
   for (auto& [index, status] : faulty) Delivery(request.sink, index).Complete(std::move(status));
+  return absl::OkStatus();
+}
+
+// Through the cache, if there is one, to the queue. Refuses all or nothing of them, unless some
+// have been answered by then: the others then have the refusal for a result.
+absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
+  if (cache_ == nullptr || info_.signature.request_is_unit) return queue_.Push(accepted);
+  std::vector<std::pair<Delivery, ItemResult>> hits;
+  std::vector<Pending> misses;
+  for (Pending& one : accepted) {
+    std::optional<Pending> pending = std::move(one);
+    const TimePoint start = clock_.Now();
+    auto hit = cache_->Admit(pending);
+    metrics_.statistics().LookedUp(hit.has_value(), clock_.Now() - start);
+    if (hit) {
+      hits.emplace_back(std::move(pending->delivery), *std::move(hit));
+    } else if (pending) {
+      misses.push_back(*std::move(pending));
+    }
+  }
+  const bool none_is_answered = misses.size() == accepted.size();
+  const absl::Status status = misses.empty() ? absl::OkStatus() : queue_.Push(misses);
+  if (!status.ok()) {
+    for (Pending& miss : misses) ResultCache::Refuse(miss, status, none_is_answered);
+    if (none_is_answered) return status;
+  }
+  for (auto& [delivery, result] : hits) {
+    result.timing = {};
+    delivery.Complete(std::move(result));
+  }
   return absl::OkStatus();
 }
 

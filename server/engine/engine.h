@@ -13,6 +13,7 @@
 #include "batching/request_queue.h"
 #include "core/mutex.h"
 #include "engine/model.h"
+#include "engine/result_cache.h"
 #include "engine/speed_estimate.h"
 #include "telemetry/metrics.h"
 
@@ -23,8 +24,9 @@ struct EngineOptions {
   std::vector<int64_t> buckets;  // of Padding::kBucket; empty: powers of two and their halves
   BatchPolicy policy;
   QueueLimits limits;
-  int64_t replicas = 1;  // each with a thread of its own
-  bool warmup = true;    // run the shortest and the longest sequence before being ready
+  int64_t replicas = 1;     // each with a thread of its own
+  int64_t cache_bytes = 0;  // of results, to compute identical sequences once; 0: none are kept
+  bool warmup = true;       // run the shortest and the longest sequence before being ready
 };
 
 // Sequences of one caller, answered one by one through `sink`.
@@ -75,6 +77,7 @@ class Engine {
   Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock);
   void Work(const ModelFactory& factory, Startup& startup);
   std::chrono::nanoseconds DelayFor(int64_t tokens) const;
+  absl::Status Enqueue(std::vector<Pending>& accepted);
   Pending Prepare(const Request& request, const Item& item, size_t index,
                   const std::shared_ptr<const std::string>& id) const;
   absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory) const;
@@ -87,6 +90,7 @@ class Engine {
   std::unique_ptr<Padder> padder_;
   SpeedEstimate speed_;
   RequestQueue queue_;
+  std::shared_ptr<ResultCache> cache_;  // null: there is none
 
   Mutex mutex_;
   CondVar finished_;

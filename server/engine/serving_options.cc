@@ -46,6 +46,8 @@ void ServingOptions::Bind(OptionTable& table) {
                     std::to_string(kThreadsPerReplica) + " processors, or one if threads is given");
   table.Integer("threads", threads, 0, 1024,
                 "Threads of one replica; 0: the processors over the replicas");
+  table.Integer("cache_bytes", cache_bytes, 0, kMany,
+                "Of results that are kept, so that identical sequences are computed once; 0: none");
   table.Flag("warmup", warmup,
              "Run the shortest and the longest sequence before the model is ready");
   table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
@@ -81,6 +83,7 @@ EngineOptions ServingOptions::ForEngine() const {
   options.limits.max_tokens = max_queue_tokens;
   options.limits.max_bytes = max_queue_bytes;
   options.replicas = plan.replicas;
+  options.cache_bytes = cache_bytes;
   options.warmup = warmup;
   return options;
 }

@@ -31,6 +31,7 @@ struct ServingOptions {
   int64_t max_queue_bytes = int64_t{1} << 30;
   int64_t replicas = 0;
   int64_t threads = 0;
+  int64_t cache_bytes = 0;
   bool warmup = true;
   bool allow_nonfinite = false;
 

@@ -101,6 +101,7 @@ void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& me
 }
 
 void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
+  if (model.engine->options().cache_bytes > 0) message.mutable_response_cache()->set_enable(true);
   const ModelInfo& info = model.engine->info();
   const EngineOptions& options = model.engine->options();
   const bool batch_first = IsBatchFirst(info.signature);

@@ -29,6 +29,8 @@ void FillStatistics(const ServedModel& model, inference::ModelStatistics& messag
   Fill(figures.fail, *requests.mutable_fail());
   Fill(figures.queue, *requests.mutable_queue());
   Fill(figures.compute, requests);
+  Fill(figures.cache_hit, *requests.mutable_cache_hit());
+  Fill(figures.cache_miss, *requests.mutable_cache_miss());
   for (const auto& [sequences, totals] : figures.passes) {
     inference::InferBatchStatistics& passes = *message.add_batch_stats();
     passes.set_batch_size(sequences);

@@ -16,6 +16,7 @@ enum class RejectReason : uint8_t { kQueue, kBytes, kInvalid, kDraining };
 enum class AbandonStage : uint8_t { kQueue, kBatch, kStream };
 enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
 enum class ModelState : uint8_t { kLoading, kReady, kDraining, kUnavailable };
+enum class CacheOutcome : uint8_t { kHit, kJoined, kMiss };
 enum class Direction : uint8_t { kReceived, kSent };
 
 std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING", "UNAVAILABLE"
@@ -44,6 +45,9 @@ class ModelMetrics {
   void Accepted(int64_t sequence_length);  // once a sequence
   void Rejected(RejectReason reason);      // once a request
   void Abandoned(AbandonStage stage);      // once a sequence
+
+  void CacheLookup(CacheOutcome outcome);  // once a sequence, where there is a cache
+  void SetCacheBytes(int64_t bytes);
 
   void BatchClosed(const Batch& batch, CloseReason reason);
   void QueueTime(std::chrono::nanoseconds time);                        // once a sequence

@@ -11,8 +11,8 @@ constexpr std::array<std::string_view, 4> kRejectReasons = {"queue", "bytes", "i
                                                             "draining"};
 constexpr std::array<std::string_view, 3> kAbandonStages = {"queue", "batch", "stream"};
 constexpr std::array<std::string_view, 3> kPhases = {"copy_in", "forward", "copy_out"};
-constexpr std::array<std::string_view, 4> kStates = {"LOADING", "READY", "DRAINING",
-                                                     "UNAVAILABLE"};
+constexpr std::array<std::string_view, 4> kStates = {"LOADING", "READY", "DRAINING", "UNAVAILABLE"};
+constexpr std::array<std::string_view, 3> kCacheOutcomes = {"hit", "joined", "miss"};
 constexpr std::array<std::string_view, 2> kLoadResults = {"ok", "failed"};
 
 template <typename... Enums>
@@ -58,6 +58,13 @@ struct ModelMetrics::Handles {
       make.Counters("linserve_abandoned_total",
                     "Sequences that nobody waited for any more, by where they were dropped.",
                     "stage", kAbandonStages);
+
+  std::array<prometheus::Counter*, 3> cache_lookups =
+      make.Counters("linserve_cache_lookups_total",
+                    "Sequences that were looked up in the cache of results, by what was found.",
+                    "outcome", kCacheOutcomes);
+  prometheus::Gauge& cache_bytes =
+      make.Gauge("linserve_cache_bytes", "Bytes that the cache of results holds.");
 
   prometheus::Counter& sequences =
       make.Counter("linserve_sequences_total", "Sequences in closed batches.");
@@ -128,6 +135,14 @@ void ModelMetrics::Accepted(int64_t sequence_length) {
 
 void ModelMetrics::Rejected(RejectReason reason) { At(handles_->rejected, reason).Increment(); }
 void ModelMetrics::Abandoned(AbandonStage stage) { At(handles_->abandoned, stage).Increment(); }
+
+void ModelMetrics::CacheLookup(CacheOutcome outcome) {
+  At(handles_->cache_lookups, outcome).Increment();
+}
+
+void ModelMetrics::SetCacheBytes(int64_t bytes) {
+  handles_->cache_bytes.Set(static_cast<double>(bytes));
+}
 
 void ModelMetrics::BatchClosed(const Batch& batch, CloseReason reason) {
   const auto sequences = static_cast<double>(batch.size());

@@ -25,6 +25,11 @@ void ModelStatistics::Failed(std::chrono::nanoseconds total) {
   figures_.fail.Add(total);
 }
 
+void ModelStatistics::LookedUp(bool hit, std::chrono::nanoseconds time) {
+  MutexLock lock(mutex_);
+  (hit ? figures_.cache_hit : figures_.cache_miss).Add(time);
+}
+
 void ModelStatistics::Executed(const Timing& timing) {
   MutexLock lock(mutex_);
   ++figures_.executions;

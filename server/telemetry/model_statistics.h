@@ -40,6 +40,8 @@ struct ModelFigures {
   DurationTotal queue;    // of the requests that succeeded, by their last sequence
   ComputeTotals compute;  // likewise
   std::map<uint64_t, ComputeTotals> passes;  // by the number of sequences
+  DurationTotal cache_hit;                   // sequences, by the time of looking them up
+  DurationTotal cache_miss;
 };
 
 // The figures that callers ask for by name, all under one lock: perf_analyzer compares them with
@@ -50,6 +52,9 @@ class ModelStatistics {
   // were computed; `total` runs from its arrival.
   void Succeeded(const Timing& last, uint64_t sequences, std::chrono::nanoseconds total);
   void Failed(std::chrono::nanoseconds total);
+
+  // A sequence was looked up in the cache of results.
+  void LookedUp(bool hit, std::chrono::nanoseconds time);
 
   // A forward pass.
   void Executed(const Timing& timing);

@@ -1,0 +1,178 @@
+#include "engine/result_cache.h"
+
+#include <thread>
+
+#include "engine/engine_fixture.h"
+
+namespace linserve {
+namespace {
+
+using testing::ElementsAre;
+
+class ResultCacheTest : public EngineTest {
+ protected:
+  ResultCacheTest() { options_.cache_bytes = 1 << 20; }
+
+  // A sequence of which all elements are `value`.
+  absl::Status Ask(const std::shared_ptr<RecordingSink>& sink, float value,
+                   TimePoint deadline = TimePoint::max(), Pooling pooling = Pooling::kNone) {
+    Item item = FakeItem(3, value);
+    item.options.pooling = pooling;
+    Request request{.id = "r", .items = {}, .deadline = deadline, .sink = sink};
+    request.items.emplace_back(std::move(item));
+    return engine_->Submit(request);
+  }
+
+  std::vector<float> Answer(float value, Pooling pooling = Pooling::kNone) {
+    const auto sink = std::make_shared<RecordingSink>();
+    EXPECT_TRUE(Ask(sink, value, TimePoint::max(), pooling).ok());
+    return Rows(sink->Await(0));
+  }
+
+  double Lookups(const std::string& outcome) const {
+    return Scraped(metrics_.Scrape())[R"(linserve_cache_lookups_total{model="m",outcome=")" +
+                                      outcome + R"(",version="1"})"];
+  }
+
+  int64_t computed() const {
+    int64_t sequences = 0;
+    for (const int64_t size : control_->batch_sizes()) sequences += size;
+    return sequences;
+  }
+};
+
+TEST_F(ResultCacheTest, ComputesIdenticalSequencesOnce) {
+  Start();
+  EXPECT_EQ(Answer(1), FakeResult(3, 1));
+  EXPECT_EQ(Answer(2), FakeResult(3, 2));
+  EXPECT_EQ(Answer(1), FakeResult(3, 1));
+  EXPECT_EQ(computed(), 2);
+  EXPECT_EQ(Lookups("hit"), 1);
+  EXPECT_EQ(Lookups("miss"), 2);
+  EXPECT_GT(Metric("cache_bytes"), 0);
+  const ModelFigures figures = model_.statistics().Read();
+  EXPECT_EQ(figures.cache_hit.count, 1U);
+  EXPECT_EQ(figures.cache_miss.count, 2U);
+}
+
+TEST_F(ResultCacheTest, TellsApartWhatIsAskedForInAnotherWay) {
+  Start();
+  Answer(1);
+  Answer(1, Pooling::kMean);
+  EXPECT_EQ(computed(), 2);
+}
+
+TEST_F(ResultCacheTest, SharesAComputationThatIsUnderWay) {
+  Start();
+  Occupy();
+  const auto second = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Ask(sink_, 1).ok());
+  EXPECT_TRUE(Ask(second, 1).ok());
+  EXPECT_EQ(Lookups("joined"), 1);
+  control_->LetGo();
+  EXPECT_EQ(Rows(sink_->Await(0)), FakeResult(3, 1));
+  EXPECT_EQ(Rows(second->Await(0)), FakeResult(3, 1));
+  EXPECT_EQ(computed(), 2);  // the occupant's and one more
+}
+
+TEST_F(ResultCacheTest, ComputesOnForThoseWhoStay) {
+  Start();
+  Occupy();
+  const auto stays = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Ask(sink_, 1).ok());
+  EXPECT_TRUE(Ask(stays, 1).ok());
+  sink_->Abandon();
+  control_->LetGo();
+  EXPECT_EQ(Rows(stays->Await(0)), FakeResult(3, 1));
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 0);
+}
+
+TEST_F(ResultCacheTest, DropsWhatNobodyWaitsForAnyMore) {
+  Start();
+  Occupy();
+  const auto other = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Ask(sink_, 1).ok());
+  EXPECT_TRUE(Ask(other, 1, SteadyClock().Now()).ok());  // its deadline is past
+  sink_->Abandon();
+  control_->LetGo();
+  EXPECT_FALSE(sink_->Await(0).ok());
+  EXPECT_FALSE(other->Await(0).ok());
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 1);
+}
+
+TEST_F(ResultCacheTest, KeepsNoFailure) {
+  std::atomic<bool> fails = true;
+  control_->fault = [&](const Batch&) { return fails ? Fault::kStepFails : Fault::kNone; };
+  Start();
+  EXPECT_TRUE(Ask(sink_, 1).ok());
+  EXPECT_FALSE(sink_->Await(0).ok());
+  fails = false;
+  EXPECT_EQ(Answer(1), FakeResult(3, 1));
+}
+
+TEST_F(ResultCacheTest, ForgetsTheLeastRecentlyUsed) {
+  options_.cache_bytes = 1000;  // of some 250 a result
+  Start();
+  Answer(1);
+  Answer(2);
+  Answer(1);
+  EXPECT_EQ(Lookups("hit"), 1);
+  for (int value = 3; value < 20; ++value) {
+    Answer(1);
+    Answer(static_cast<float>(value));
+  }
+  EXPECT_EQ(Lookups("hit"), 18);
+  Answer(2);
+  EXPECT_EQ(Lookups("hit"), 18);
+  EXPECT_LE(Metric("cache_bytes"), 1000);
+}
+
+TEST_F(ResultCacheTest, RefusesAsAWholeWhatIsWhollyNew) {
+  options_.limits.max_sequences = 1;
+  Start();
+  Occupy();
+  EXPECT_TRUE(Ask(sink_, 1).ok());
+  const auto refused = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(absl::IsResourceExhausted(Ask(refused, 2)));
+  EXPECT_EQ(refused->delivered(), 0U);
+  // What joins takes no room.
+  const auto joined = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Ask(joined, 1).ok());
+  control_->LetGo();
+  EXPECT_TRUE(joined->Await(0).ok());
+  EXPECT_EQ(Answer(2), FakeResult(3, 2));
+}
+
+TEST_F(ResultCacheTest, RefusesOneByOneWhereOthersAreAnswered) {
+  options_.limits.max_sequences = 1;
+  Start();
+  Answer(1);
+  Occupy();
+  EXPECT_TRUE(Ask(occupant_, 9).ok());
+  Request request{.id = "r", .items = {}, .deadline = TimePoint::max(), .sink = sink_};
+  request.items.emplace_back(FakeItem(3, 1));
+  request.items.emplace_back(FakeItem(3, 2));
+  EXPECT_TRUE(engine_->Submit(request).ok());
+  EXPECT_EQ(Rows(sink_->Await(0)), FakeResult(3, 1));
+  EXPECT_TRUE(absl::IsResourceExhausted(sink_->Await(1).status()));
+}
+
+TEST_F(ResultCacheTest, AnswersEveryCallerOfManyThreads) {
+  options_.cache_bytes = 2000;
+  options_.replicas = 2;
+  Start();
+  std::vector<std::jthread> callers;
+  for (int thread = 0; thread < 4; ++thread) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        const auto value = static_cast<float>(i % 7);
+        ASSERT_EQ(Answer(value), FakeResult(3, value));
+      }
+    });
+  }
+  callers.clear();
+  EXPECT_EQ(Lookups("hit") + Lookups("joined") + Lookups("miss"), 1200);
+}
+
+}  // namespace
+}  // namespace linserve
