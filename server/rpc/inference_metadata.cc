@@ -101,7 +101,6 @@ void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& me
 }
 
 void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
-  if (model.engine->options().cache_bytes > 0) message.mutable_response_cache()->set_enable(true);
   const ModelInfo& info = model.engine->info();
   const EngineOptions& options = model.engine->options();
   const bool batch_first = IsBatchFirst(info.signature);
@@ -110,6 +109,7 @@ void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
   message.set_backend("linserve");
   message.set_default_model_filename("model.safetensors");
   message.mutable_version_policy()->mutable_all();
+  if (options.cache_bytes > 0) message.mutable_response_cache()->set_enable(true);
   if (batch_first) {
     message.set_max_batch_size(static_cast<int32_t>(
         std::min<int64_t>(options.policy.max_sequences, std::numeric_limits<int32_t>::max())));
