@@ -88,7 +88,7 @@ class InferReactor final : public PendingCall, public grpc::ClientUnaryReactor {
   void Start(inference::GRPCInferenceService::Stub& stub,
              std::chrono::system_clock::time_point deadline) {
     context_->set_deadline(deadline);
-    stub.async()->ModelInfer(&*context_, &call_.request().infer, &response_, this);
+    stub.async()->ModelInfer(&*context_, &*call_.request().infer, &response_, this);
     StartCall();
   }
 

@@ -15,7 +15,7 @@ namespace linserve {
 struct PreparedCall::Request {
   v1::EmbedRequest message;
   // By the other protocol, and the call that its answer is read by.
-  inference::ModelInferRequest infer;
+  absl::StatusOr<inference::ModelInferRequest> infer;
   EmbedCall call;
 };
 

@@ -37,6 +37,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
   return grpc::CreateCustomChannel(options.target, grpc::InsecureChannelCredentials(), arguments);
 }
 
+class EndedCall : public PendingCall {
+  void Cancel() override {}
+};
+
 // The results of one Embed call over all of its attempts.
 class Collector {
  public:
@@ -151,8 +155,9 @@ struct EmbeddingClient::Impl {
     grpc::ClientContext context;
     context.set_deadline(deadline);
     inference::ModelInferResponse response;
-    const absl::Status status =
-        ToAbsl(infer_stub->ModelInfer(&context, EncodeInferRequest(call), &response));
+    const auto request = EncodeInferRequest(call);
+    if (!request.ok()) return request.status();
+    const absl::Status status = ToAbsl(infer_stub->ModelInfer(&context, *request, &response));
     if (!status.ok()) return status;
     auto decoded = DecodeInferResponse(call, response);
     if (decoded.ok()) results = *std::move(decoded);
@@ -183,9 +188,10 @@ struct EmbeddingClient::Impl {
 };
 
 PreparedCall::PreparedCall(const EmbedCall& call, Protocol protocol)
-    : request_(std::make_shared<const Request>(protocol == Protocol::kOip
-                                                   ? Request{{}, EncodeInferRequest(call), call}
-                                                   : Request{EncodeRequest(call), {}, {}})) {}
+    : request_(std::make_shared<const Request>(
+          protocol == Protocol::kOip
+              ? Request{{}, EncodeInferRequest(call), call}
+              : Request{EncodeRequest(call), inference::ModelInferRequest(), {}})) {}
 
 EmbeddingClient::EmbeddingClient(ClientOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -223,6 +229,10 @@ std::shared_ptr<PendingCall> EmbeddingClient::EmbedAsync(const PreparedCall& cal
                                                          EmbedCallback done) {
   const Deadline deadline = std::chrono::system_clock::now() + impl_->options.timeout;
   if (impl_->options.protocol == Protocol::kOip) {
+    if (const absl::Status& status = call.request().infer.status(); !status.ok()) {
+      done(status, {});
+      return std::make_shared<EndedCall>();
+    }
     return impl_->async_calls.Start(*impl_->infer_stub, call, deadline, std::move(done));
   }
   return impl_->async_calls.Start(*impl_->stub, call, deadline, std::move(done));

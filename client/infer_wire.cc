@@ -59,11 +59,20 @@ std::vector<int64_t> LengthsOf(const EmbedCall& call) {
   return lengths;
 }
 
+// Whether all sequences have the same shapes.
+bool Agree(const EmbedCall& call) {
+  const TensorMap& first = call.sequences[0].inputs;
+  return std::all_of(call.sequences.begin(), call.sequences.end(), [&](const auto& sequence) {
+    return std::all_of(first.begin(), first.end(), [&](const auto& input) {
+      const auto own = sequence.inputs.find(input.first);
+      return own != sequence.inputs.end() && own->second.shape() == input.second.shape();
+    });
+  });
+}
+
 void AddOptions(const OutputOptions& options, inference::ModelInferRequest& message) {
   auto& parameters = *message.mutable_parameters();
-  if (options.pooling != Pooling::kNone) {
-    parameters["pooling"].set_string_param(std::string(Name(options.pooling)));
-  }
+  parameters["pooling"].set_string_param(std::string(Name(options.pooling)));
   if (options.normalize) parameters["normalize"].set_bool_param(true);
   if (options.dtype != DType::kF32) {
     parameters["dtype"].set_string_param(Datatype(options.dtype));
@@ -91,7 +100,7 @@ absl::StatusOr<Tensor> ToTensor(const inference::ModelInferResponse::InferOutput
 
 }  // namespace
 
-inference::ModelInferRequest EncodeInferRequest(const EmbedCall& call) {
+absl::StatusOr<inference::ModelInferRequest> EncodeInferRequest(const EmbedCall& call) {
   inference::ModelInferRequest message;
   message.set_model_name(call.model);
   if (call.version != 0) message.set_model_version(std::to_string(call.version));
@@ -108,7 +117,12 @@ inference::ModelInferRequest EncodeInferRequest(const EmbedCall& call) {
   }
   const std::vector<int64_t> lengths = LengthsOf(call);
   for (const int64_t length : lengths) {
-    if (length == lengths[0]) continue;
+    if (length == lengths[0] && Agree(call)) continue;
+    if (call.sequences[0].inputs.size() > 1) {
+      return absl::UnimplementedError(
+          "--protocol oip pads sequences of one input only, and these have several and differ in "
+          "length; send one sequence a request, or take --protocol linserve");
+    }
     AddInput("lengths", Tensor::FromInts({static_cast<int64_t>(lengths.size())}, lengths), message);
     break;
   }
@@ -133,7 +147,8 @@ absl::StatusOr<std::vector<SequenceResult>> DecodeInferResponse(
     auto batch = ToTensor(response.outputs(i), response.raw_output_contents(i), results.size());
     if (!batch.ok()) return batch.status();
     const Shape each(batch->shape().begin() + 1, batch->shape().end());
-    const bool rows = !each.empty() && each[0] == longest && call.options.pooling == Pooling::kNone;
+    // A vector is none of rows, whatever was asked for.
+    const bool rows = each.size() > 1 && each[0] == longest;
     for (size_t s = 0; s < results.size(); ++s) {
       const auto place = static_cast<int64_t>(s);
       const Tensor own = batch->Rows(place, place + 1).Reshaped(each);

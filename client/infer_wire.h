@@ -13,7 +13,8 @@ namespace linserve {
 // sequences of a call go as one batch, its first axis, padded with zeros, with their true lengths
 // where these differ.
 
-inference::ModelInferRequest EncodeInferRequest(const EmbedCall& call);
+// UNIMPLEMENTED for sequences of several inputs that differ in length.
+absl::StatusOr<inference::ModelInferRequest> EncodeInferRequest(const EmbedCall& call);
 
 // The results of `call`, cropped to the sequences' own lengths. INTERNAL if the response
 // contradicts itself or the call.

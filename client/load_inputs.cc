@@ -16,7 +16,7 @@ absl::StatusOr<std::vector<EmbedCall>> MakeLoadCalls(const ModelDescription& mod
   std::vector<EmbedCall> calls;
   size_t bytes = 0;
   while (calls.empty() || (calls.size() < options.requests && bytes < options.max_bytes)) {
-    EmbedCall call{model.name, model.version, options.options, 0, {}, {}};
+    EmbedCall call{model.name, options.version, options.options, 0, {}, {}};
     for (size_t i = 0; i < options.sequences; ++i) {
       Item item = RandomItem(model.signature, lengths, random);
       call.sequences.push_back({"", std::move(item.inputs)});

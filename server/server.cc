@@ -82,7 +82,8 @@ std::string StatusJson(const ModelRepository& repository) {
     model["architecture"] = (*served)->engine->info().architecture;
     model["parameters"] = (*served)->engine->info().parameters;
   }
-  return nlohmann::json{{"version", kVersion}, {"commit", kCommit}, {"models", models}}.dump(2);
+  return nlohmann::json{{"version", kVersion}, {"commit", kCommit}, {"models", models}}.dump(
+      2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 absl::Status Readiness(Phase phase) {
@@ -117,7 +118,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const Config& config, cons
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpc(const Config& config,
                                                       ModelRepository& repository,
-                                                      ModelManager& manager, Metrics& metrics) {
+                                                      Metrics& metrics) {
   GrpcOptions options;
   absl::Status status =
       SplitAddress("grpc_address", config.grpc_address, options.host, options.port);
@@ -130,7 +131,6 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpc(const Config& config,
   options.max_requests_per_stream = config.max_requests_per_stream;
   options.chunk_bytes = config.chunk_bytes;
   options.version = kVersion;
-  if (config.allow_model_control) options.manager = &manager;
   return GrpcServer::Start(options, repository, metrics);
 }
 
@@ -165,11 +165,16 @@ absl::StatusOr<ManagerOptions> ManagerOptionsOf(const Config& config) {
   return options;
 }
 
-// Blocks until all models are loaded.
-absl::Status LoadAll(ModelManager& manager) {
+// Blocks until all models are loaded. A broken version is survived where another one of its model
+// is served in its place.
+absl::Status LoadAll(ModelManager& manager, const ModelRepository& repository) {
   std::promise<absl::Status> loaded;
   manager.Refresh([&](const absl::Status& status) { loaded.set_value(status); });
-  return loaded.get_future().get();
+  absl::Status status = loaded.get_future().get();
+  for (const VersionStatus& version : repository.Index()) {
+    if (!repository.Find(version.name, 0).ok()) return status;
+  }
+  return repository.List().empty() ? status : absl::OkStatus();
 }
 
 // On SIGHUP.
@@ -195,29 +200,28 @@ absl::Status RunServer(const Config& config) {
   ModelRepository repository(metrics);
   std::atomic<Phase> phase = Phase::kLoading;
   signals.Watch();
-  std::unique_ptr<GrpcServer> grpc;
+  auto grpc = StartGrpc(config, repository, metrics);
+  if (!grpc.ok()) return grpc.status();
   ModelManager manager(
       *std::move(options), repository, metrics,
       [&](const ModelDirectory& directory) { return LoadServed(directory, config, metrics); },
-      [&](const std::string& model, bool ready) { grpc->SetModelServing(model, ready); });
-  auto started = StartGrpc(config, repository, manager, metrics);
-  if (!started.ok()) return started.status();
-  grpc = *std::move(started);
-  auto http = StartHttp(config, metrics, repository, grpc->context(), phase);
+      [&](const std::string& model, bool ready) { (*grpc)->SetModelServing(model, ready); });
+  auto http = StartHttp(config, metrics, repository, (*grpc)->context(), phase);
   if (!http.ok()) return http.status();
-  if (absl::Status status = LoadAll(manager); !status.ok()) return status;
-  grpc->SetServing(true);
+  if (absl::Status status = LoadAll(manager, repository); !status.ok()) return status;
+  if (config.allow_model_control) (*grpc)->AllowModelControl(manager);
+  (*grpc)->SetServing(true);
   phase = Phase::kReady;
   signals.Ready([&manager] { Reload(manager); });
   Log(LogLevel::kInfo, "ready",
-      {{"grpc_port", static_cast<int64_t>(grpc->port())},
+      {{"grpc_port", static_cast<int64_t>((*grpc)->port())},
        {"http_port", static_cast<int64_t>((*http)->port())},
        {"models", static_cast<int64_t>(repository.List().size())},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
 
   const int signal = signals.WaitForEnd();
   phase = Phase::kDraining;
-  Drain(config, repository, *grpc, signal);
+  Drain(config, repository, **grpc, signal);
   return absl::OkStatus();
 }
 

@@ -77,11 +77,9 @@ absl::Status ModelManager::RefreshAll() {
     return found.status();
   }
   absl::Status status = Follow(*found);
-  std::set<Key> there;
-  for (const ModelDirectory& directory : *found) there.insert({directory.name, directory.version});
-  for (const VersionStatus& version : repository_.Index()) {
-    if (!there.contains({version.name, version.version})) Withdraw(version, /*gone=*/true);
-  }
+  // What is gone serves until its successor can, and may have been in its way.
+  const bool room = ForgetWhatIsGone(*found);
+  if (room && absl::IsResourceExhausted(status)) status = Follow(*found);
   return status;
 }
 
@@ -109,7 +107,7 @@ absl::Status ModelManager::UnloadAll(const std::string& model) {
   for (const VersionStatus& version : repository_.Index()) {
     if (version.name != model) continue;
     any = true;
-    repository_.Withdraw(model, version.version, /*gone=*/false);
+    repository_.Withdraw(model, version.version, "unloaded");
     Log(LogLevel::kInfo, "model unloaded", {{"model", model}, {"version", version.version}});
   }
   if (!any) return absl::NotFoundError("failed to unload " + Quoted(model) + ": no such model");
@@ -119,6 +117,10 @@ absl::Status ModelManager::UnloadAll(const std::string& model) {
 
 // Serves the chosen ones of `found`, and of their models no others. Returns the first error.
 absl::Status ModelManager::Follow(const std::vector<ModelDirectory>& found) {
+  for (const ModelDirectory& directory : found) {
+    const auto known = known_.find({directory.name, directory.version});
+    if (known != known_.end() && known->second.try_again) known_.erase(known);
+  }
   // All are announced before the first is loaded, which may take long.
   for (const ModelDirectory& directory : Choose(found)) {
     if (known_.contains({directory.name, directory.version})) continue;
@@ -133,7 +135,7 @@ absl::Status ModelManager::Follow(const std::vector<ModelDirectory>& found) {
   for (const ModelDirectory& directory : found) {
     if (chosen.contains({directory.name, directory.version})) continue;
     if (!repository_.Find(directory.name, directory.version).ok()) continue;
-    Withdraw({directory.name, directory.version, {}, ""}, /*gone=*/false);
+    Withdraw(directory.name, directory.version);
   }
   return status;
 }
@@ -173,6 +175,7 @@ absl::Status ModelManager::LoadOne(const ModelDirectory& directory) {
   auto model = TryLoad(directory);
   absl::Status status = model.status();
   known.broken = !status.ok();
+  known.try_again = absl::IsResourceExhausted(status);
   metrics_.ForModel(directory.name, directory.version).LoadEnded(status.ok());
   if (status.ok()) {
     repository_.Publish(*std::move(model));
@@ -201,14 +204,32 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelManager::TryLoad(
   return model;
 }
 
-void ModelManager::Withdraw(const VersionStatus& version, bool gone) {
-  repository_.Withdraw(version.name, version.version, gone);
-  known_.erase({version.name, version.version});
+void ModelManager::Withdraw(const std::string& model, int64_t version) {
+  constexpr const char* kReason = "the version policy has chosen others";
+  repository_.Withdraw(model, version, kReason);
+  known_.erase({model, version});
   Log(LogLevel::kInfo, "model withdrawn",
-      {{"model", version.name},
-       {"version", version.version},
-       {"because", gone ? "its directory is gone" : "the version policy has chosen others"}});
-  observer_(version.name, repository_.Find(version.name, 0).ok());
+      {{"model", model}, {"version", version}, {"because", kReason}});
+  observer_(model, repository_.Find(model, 0).ok());
+}
+
+bool ModelManager::ForgetWhatIsGone(const std::vector<ModelDirectory>& found) {
+  std::set<Key> there;
+  for (const ModelDirectory& directory : found) there.insert({directory.name, directory.version});
+  bool any = false;
+  for (const VersionStatus& version : repository_.Index()) {
+    const Key key{version.name, version.version};
+    if (there.contains(key)) continue;
+    any = true;
+    repository_.Forget(version.name, version.version);
+    known_.erase(key);
+    Log(LogLevel::kInfo, "model withdrawn",
+        {{"model", version.name},
+         {"version", version.version},
+         {"because", "its directory is gone"}});
+    observer_(version.name, repository_.Find(version.name, 0).ok());
+  }
+  return any;
 }
 
 absl::Status ModelManager::CheckMemory(int64_t added, const std::string& what) const {

@@ -65,6 +65,7 @@ class ModelManager {
   struct Known {
     std::string fingerprint;
     bool broken = false;
+    bool try_again = false;  // it may fit into memory the next time
   };
 
   struct Task {
@@ -81,7 +82,8 @@ class ModelManager {
   absl::Status LoadChanged(const std::vector<ModelDirectory>& found);
   absl::Status LoadOne(const ModelDirectory& directory);
   absl::StatusOr<std::unique_ptr<ServedModel>> TryLoad(const ModelDirectory& directory) const;
-  void Withdraw(const VersionStatus& version, bool gone);
+  bool ForgetWhatIsGone(const std::vector<ModelDirectory>& found);
+  void Withdraw(const std::string& model, int64_t version);
   std::vector<ModelDirectory> Choose(const std::vector<ModelDirectory>& found) const;
   absl::Status CheckMemory(int64_t added, const std::string& what) const;
 

@@ -5,6 +5,17 @@
 #include "core/quote.h"
 
 namespace linserve {
+namespace {
+
+// A fault may quote a file's bytes, and protobuf and JSON take UTF-8 alone.
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
 
 void ModelRepository::SetState(const std::string& name, int64_t version, Entry& entry,
                                ModelState state, const std::string& reason) {
@@ -31,13 +42,14 @@ void ModelRepository::Failed(const std::string& name, int64_t version, const std
   MutexLock lock(mutex_);
   Entry& entry = models_[name][version];
   if (entry.model) {
-    entry.reason = "the files changed, but cannot be loaded: " + reason;
+    entry.reason = "the files changed, but cannot be loaded: " + Printable(reason);
   } else {
-    SetState(name, version, entry, ModelState::kUnavailable, reason);
+    SetState(name, version, entry, ModelState::kUnavailable, Printable(reason));
   }
 }
 
-void ModelRepository::Withdraw(const std::string& name, int64_t version, bool gone) {
+void ModelRepository::Withdraw(const std::string& name, int64_t version,
+                               const std::string& reason) {
   std::shared_ptr<const ServedModel> withdrawn;
   MutexLock lock(mutex_);
   const auto versions = models_.find(name);
@@ -45,9 +57,15 @@ void ModelRepository::Withdraw(const std::string& name, int64_t version, bool go
   const auto entry = versions->second.find(version);
   if (entry == versions->second.end()) return;
   withdrawn.swap(entry->second.model);
-  SetState(name, version, entry->second, ModelState::kUnavailable, "unloaded");
-  if (!gone) return;
-  versions->second.erase(entry);
+  SetState(name, version, entry->second, ModelState::kUnavailable, reason);
+}
+
+void ModelRepository::Forget(const std::string& name, int64_t version) {
+  Withdraw(name, version, "gone");
+  MutexLock lock(mutex_);
+  const auto versions = models_.find(name);
+  if (versions == models_.end()) return;
+  versions->second.erase(version);
   if (versions->second.empty()) models_.erase(versions);
 }
 

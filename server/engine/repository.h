@@ -50,9 +50,10 @@ class ModelRepository {
   // A version could not be loaded. If one is served already, it stays.
   void Failed(const std::string& name, int64_t version, const std::string& reason);
 
-  // Withdraws a version. One that is `gone` from the repository is forgotten, another one listed as
-  // unavailable.
-  void Withdraw(const std::string& name, int64_t version, bool gone);
+  // Withdraws a version: it is listed as unavailable for this reason.
+  void Withdraw(const std::string& name, int64_t version, const std::string& reason);
+  // Withdraws it and forgets that there was one.
+  void Forget(const std::string& name, int64_t version);
 
   // Version 0: the latest that is ready. Empty name: the only model there is. NOT_FOUND lists what
   // there is; UNAVAILABLE while the model is still loading, or was unloaded, or could not be

@@ -45,11 +45,16 @@ absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& path) {
 
 void ScanModel(const fs::path& path, std::vector<ModelDirectory>& found) {
   const std::string name = path.filename();
+  const auto entries = Subdirectories(path);
   if (IsModel(path)) {
     found.push_back({name, 1, path});
+    for (const fs::path& entry : entries.value_or(std::vector<fs::path>())) {
+      if (!VersionNumber(entry.filename()) || !IsModel(entry)) continue;
+      Log(LogLevel::kWarning, "version not looked at: its model has a config.json of its own",
+          {{"model", name}, {"directory", entry.string()}});
+    }
     return;
   }
-  const auto entries = Subdirectories(path);
   if (!entries.ok()) {
     // Such as lost+found, which volumes have and only root may read.
     Log(LogLevel::kWarning, "directory of the model repository skipped",

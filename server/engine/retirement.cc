@@ -1,6 +1,7 @@
 #include "engine/retirement.h"
 
 #include <utility>
+#include <vector>
 
 #include "engine/repository.h"
 
@@ -19,10 +20,10 @@ Retirement::~Retirement() {
 
 std::shared_ptr<const ServedModel> Retirement::Share(std::unique_ptr<ServedModel> model) {
   return {model.release(),
-          [this](const ServedModel* last) { Take(std::unique_ptr<const ServedModel>(last)); }};
+          [this](const ServedModel* last) { Take(std::shared_ptr<const ServedModel>(last)); }};
 }
 
-void Retirement::Take(std::unique_ptr<const ServedModel> model) {
+void Retirement::Take(std::shared_ptr<const ServedModel> model) {
   {
     MutexLock lock(mutex_);
     leaving_.push_back(std::move(model));
@@ -31,9 +32,13 @@ void Retirement::Take(std::unique_ptr<const ServedModel> model) {
 }
 
 size_t Retirement::Drain(TimePoint deadline) {
-  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<const ServedModel>> leaving;
+  {
+    MutexLock lock(mutex_);
+    leaving.assign(leaving_.begin(), leaving_.end());
+  }
   size_t given_up = 0;
-  for (const auto& model : leaving_) given_up += model->engine->Drain(deadline);
+  for (const auto& model : leaving) given_up += model->engine->Drain(deadline);
   return given_up;
 }
 
@@ -46,11 +51,14 @@ void Retirement::Work() {
     }
     // It stays in the list until it is idle, so that a drain can cut the wait short.
     const auto first = leaving_.begin();
-    Engine& engine = *(*first)->engine;
+    std::shared_ptr<const ServedModel> model = *first;
     lock.Unlock();
-    engine.Drain(TimePoint::max());
+    model->engine->Drain(TimePoint::max());
     lock.Lock();
     leaving_.erase(first);
+    lock.Unlock();
+    model.reset();
+    lock.Lock();
   }
 }
 

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <functional>
 #include <list>
 #include <memory>
 #include <thread>
@@ -32,12 +30,12 @@ class Retirement {
   size_t Drain(TimePoint deadline);
 
  private:
-  void Take(std::unique_ptr<const ServedModel> model);
+  void Take(std::shared_ptr<const ServedModel> model);
   void Work();
 
   Mutex mutex_;
   CondVar changed_;
-  std::list<std::unique_ptr<const ServedModel>> leaving_ LINSERVE_GUARDED_BY(mutex_);
+  std::list<std::shared_ptr<const ServedModel>> leaving_ LINSERVE_GUARDED_BY(mutex_);
   bool ended_ LINSERVE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -88,14 +88,27 @@ void AnswerBusy(httplib::Response& response) {
 
 // Read by ourselves: httplib would wait for a body where there is none (`curl -X POST`), and take
 // no more than 8 KiB of one that calls itself a form (`curl -d`). False: the answer is httplib's.
-bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read,
-              std::string& body) {
+bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
+              std::string& body, httplib::Response& response) {
+  if (request.is_multipart_form_data()) {
+    response.status = 415;
+    response.set_header("Connection", "close");
+    return false;
+  }
   if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
     return true;
-  return read([&](const char* data, size_t size) {
-    body.append(data, size);
-    return true;
+  bool too_long = false;
+  // httplib itself looks at no length but the one that is announced.
+  const bool whole = read([&](const char* data, size_t size) {
+    too_long = size > most - body.size();
+    if (!too_long) body.append(data, size);
+    return !too_long;
   });
+  if (too_long) {
+    response.status = 413;
+    response.set_header("Connection", "close");
+  }
+  return whole && !too_long;
 }
 
 void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
@@ -159,6 +172,7 @@ struct HttpServer::Impl {
   void Serve();
 
   HttpHandlers handlers;
+  size_t max_body_bytes = 0;            // of a route's request
   std::atomic<int> route_requests = 0;  // under way
   httplib::Server server;
   int port = 0;
@@ -194,7 +208,8 @@ void HttpServer::Impl::AddRoutes() {
         const Admission admission(route_requests);
         if (!admission.ok()) return AnswerBusy(response);
         std::string body;
-        if (ReadBody(request, read, body)) AnswerRoute(route, request, std::move(body), response);
+        if (ReadBody(request, read, max_body_bytes, body, response))
+          AnswerRoute(route, request, std::move(body), response);
       });
     } else {
       server.Get(route.pattern, [this, &route](const Request& request, Response& response) {
@@ -254,6 +269,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
   }
   std::unique_ptr<HttpServer> http(new HttpServer(std::move(handlers)));
   Impl& impl = *http->impl_;
+  impl.max_body_bytes = options.max_body_bytes;
   SetLimits(impl.server, options.max_body_bytes);
   impl.AddRoutes();
   impl.port = impl.Bind(options);

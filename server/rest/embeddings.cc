@@ -55,6 +55,7 @@ absl::StatusOr<Sequences> ReadSequences(const json& body, const char* name) {
     return sequences;
   }
   for (const json& one : *found) {
+    if (one.empty()) return absl::InvalidArgumentError(Quoted(name) + " holds an empty sequence");
     if (!one.is_array()) return absl::InvalidArgumentError(Quoted(name) + " mixes ids and lists");
     auto ids = ReadIds(one);
     if (!ids.ok()) return ids.status();

@@ -4,7 +4,11 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "rpc/embedding_service.h"
@@ -42,6 +46,19 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
   }
 }
 
+// gRPC takes a socket's path over, whoever has it.
+bool IsListenedTo(const std::string& path) {
+  sockaddr_un address{};
+  if (path.size() >= sizeof(address.sun_path)) return false;
+  address.sun_family = AF_UNIX;
+  std::copy(path.begin(), path.end(), address.sun_path);
+  const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool listened =
+      ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  ::close(probe);
+  return listened;
+}
+
 }  // namespace
 
 struct GrpcServer::Impl {
@@ -50,8 +67,7 @@ struct GrpcServer::Impl {
                 metrics,
                 {options.max_message_bytes, options.max_sequences_per_request,
                  options.max_requests_per_stream, options.chunk_bytes},
-                options.version,
-                options.manager},
+                options.version},
         embedding(context),
         inference(context) {}
 
@@ -84,6 +100,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &impl->port);
   int unix_port = 1;
   if (!options.unix_socket.empty()) {
+    if (IsListenedTo(options.unix_socket)) {
+      return absl::UnavailableError("another program listens on the Unix socket " +
+                                    options.unix_socket +
+                                    "; choose another with --grpc-unix-socket");
+    }
     builder.AddListeningPort("unix:" + options.unix_socket, grpc::InsecureServerCredentials(),
                              &unix_port);
   }
@@ -109,6 +130,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
 int GrpcServer::port() const { return impl_->port; }
 
 ServiceContext& GrpcServer::context() { return impl_->context; }
+
+void GrpcServer::AllowModelControl(ModelManager& manager) { impl_->context.manager = &manager; }
 
 void GrpcServer::SetServing(bool serving) {
   impl_->context.ready = serving;

@@ -14,15 +14,14 @@ namespace linserve {
 
 struct GrpcOptions {
   std::string host = "127.0.0.1";
-  int port = 8500;  // 0: any free one
+  int port = 8500;            // 0: any free one
   std::string unix_socket{};  // path of a further listener, for callers on this machine
   std::chrono::milliseconds max_connection_age{0};  // give or take a tenth; 0: without an end
   int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
-  std::string version{};            // of the server, as its metadata says it
-  ModelManager* manager = nullptr;  // outlives the server; null: callers may not load and unload
+  std::string version{};  // of the server, as its metadata says it
 };
 
 struct ServiceContext;
@@ -44,6 +43,9 @@ class GrpcServer {
 
   // What its services share, for another way to reach them.
   ServiceContext& context();
+
+  // From now on callers may load and unload models. `manager` must outlive their calls.
+  void AllowModelControl(ModelManager& manager);
 
   // What health checks say of the whole server, and of one model.
   void SetServing(bool serving);

@@ -63,41 +63,45 @@ void InferStreamCall::Handle(inference::ModelInferRequest request) {
   const auto answer = [this, id, place, in_flight](absl::StatusOr<InferAnswer> result) {
     if (!result.ok()) result = WithRequestId(result.status(), id);
     if (!result.ok() && ends_with_error_) {
-      outbox_.FinishWhenEmpty(ToGrpcStatus(result.status()));
-      return Send(place, nullptr);
+      return Send(place, {nullptr, ToGrpcStatus(result.status())});
     }
-    Send(place, std::make_unique<StreamedAnswer>(std::move(result), id, in_flight));
+    Send(place, {std::make_unique<StreamedAnswer>(std::move(result), id, in_flight), {}});
   };
   const auto state = std::make_shared<InferRequestState>(
-      InferRequestState::CallSide{metrics_, true, answer, [this] { return outbox_.cancelled(); }},
+      InferRequestState::CallSide{metrics_, true, answer,
+                                  [this] { return failed_ || outbox_.cancelled(); }},
       id.substr(0, kLongestRequestId), DeadlineOf(*context_));
   const absl::Status status = state->Submit(service_, std::move(request));
   if (!status.ok()) answer(status);
 }
 
-void InferStreamCall::Send(int64_t place, std::unique_ptr<Answer<Message>> answer) {
-  if (!ordered_) {
-    if (answer) outbox_.Push(std::move(answer));
-    return;
-  }
+void InferStreamCall::Send(int64_t place, Outcome outcome) {
+  if (!ordered_) return Push(std::move(outcome));
   {
     MutexLock lock(order_mutex_);
-    waiting_[place] = std::move(answer);
+    waiting_[place] = std::move(outcome);
     // A push may run gRPC's callbacks, and those send again.
     if (std::exchange(sending_, true)) return;
   }
   while (true) {
+    Outcome next;
     {
       MutexLock lock(order_mutex_);
       const auto first = waiting_.begin();
       sending_ = first != waiting_.end() && first->first == next_;
       if (!sending_) return;
-      answer = std::move(first->second);
+      next = std::move(first->second);
       waiting_.erase(first);
       ++next_;
     }
-    if (answer) outbox_.Push(std::move(answer));
+    Push(std::move(next));
   }
+}
+
+void InferStreamCall::Push(Outcome outcome) {
+  if (outcome.answer) return outbox_.Push(std::move(outcome.answer));
+  failed_ = true;
+  outbox_.FinishWhenEmpty(outcome.end);
 }
 
 }  // namespace linserve

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,18 +27,24 @@ class InferStreamCall
   using Message = inference::ModelStreamInferResponse;
 
   void Handle(inference::ModelInferRequest request) override;
-  // Null: the request has no answer.
-  void Send(int64_t place, std::unique_ptr<Answer<Message>> answer);
+  struct Outcome {
+    std::unique_ptr<Answer<Message>> answer;  // or
+    grpc::Status end;                         // of the stream
+  };
+
+  void Send(int64_t place, Outcome outcome);
+  void Push(Outcome outcome);
 
   grpc::CallbackServerContext* const context_;
   const bool ordered_;
   const bool ends_with_error_;
-  int64_t requests_ = 0;  // read so far
+  int64_t requests_ = 0;              // read so far
+  std::atomic<bool> failed_ = false;  // nobody waits for what comes after the failure
 
   Mutex order_mutex_;
   int64_t next_ LINSERVE_GUARDED_BY(order_mutex_) = 0;  // request to be answered
   bool sending_ LINSERVE_GUARDED_BY(order_mutex_) = false;
-  std::map<int64_t, std::unique_ptr<Answer<Message>>> waiting_ LINSERVE_GUARDED_BY(order_mutex_);
+  std::map<int64_t, Outcome> waiting_ LINSERVE_GUARDED_BY(order_mutex_);
 };
 
 }  // namespace linserve

@@ -52,11 +52,16 @@ absl::Status ReadDType(const Parameters& parameters, OutputOptions& options) {
 absl::Status ReadTimeout(const Parameters& parameters, InferOptions& options) {
   const InferParameter* parameter = Find(parameters, "timeout");
   if (parameter == nullptr) return absl::OkStatus();
-  const int64_t microseconds = parameter->has_uint64_param()
-                                   ? static_cast<int64_t>(parameter->uint64_param())
-                                   : parameter->int64_param();
-  if (microseconds < 0) return Wrong("timeout", "microseconds, 0 for none");
-  if (microseconds > 0) options.timeout = std::chrono::microseconds(microseconds);
+  constexpr uint64_t kLongest = uint64_t{365} * 24 * 3600 * 1000000;  // beyond, there is none
+  uint64_t microseconds = parameter->uint64_param();
+  if (parameter->has_int64_param() && parameter->int64_param() >= 0) {
+    microseconds = static_cast<uint64_t>(parameter->int64_param());
+  } else if (!parameter->has_uint64_param()) {
+    return Wrong("timeout", "microseconds, 0 for none");
+  }
+  if (microseconds > 0 && microseconds < kLongest) {
+    options.timeout = std::chrono::microseconds(microseconds);
+  }
   return absl::OkStatus();
 }
 

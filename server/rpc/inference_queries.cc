@@ -101,7 +101,7 @@ void Begin(const ServiceContext& context, const inference::RepositoryModelLoadRe
         ": models are loaded as they lie in the repository, without overrides"));
   }
   if (!status.ok()) return done(status);
-  context.manager->Load(request.model_name(), done);
+  context.manager.load()->Load(request.model_name(), done);
 }
 
 void Begin(const ServiceContext& context, const inference::RepositoryModelUnloadRequest& request,
@@ -109,7 +109,7 @@ void Begin(const ServiceContext& context, const inference::RepositoryModelUnload
   // The one parameter that clients send, unload_dependents, means nothing without ensembles.
   const absl::Status status = CheckModelControl(context);
   if (!status.ok()) return done(status);
-  context.manager->Unload(request.model_name(), done);
+  context.manager.load()->Unload(request.model_name(), done);
 }
 
 }  // namespace linserve

@@ -23,9 +23,10 @@ struct ServiceContext {
   ModelRepository& repository;
   Metrics& metrics;
   RpcLimits limits;
-  std::string version;              // of the server
-  ModelManager* manager = nullptr;  // by which callers may load and unload; null: they may not
+  std::string version;  // of the server
   StreamRegistry streams{};
+  // By which callers may load and unload; null: they may not.
+  std::atomic<ModelManager*> manager{nullptr};
   std::atomic<bool> ready{false};
   std::atomic<bool> draining{false};
 };

@@ -42,15 +42,14 @@ void StreamCall<Request, Response>::Read() {
   {
     MutexLock lock(mutex_);
     if (ended_) return;
-    starting_read_ = true;
+    ++starting_reads_;
   }
   incoming_.Clear();
   this->StartRead(&incoming_);
   std::optional<grpc::Status> end;
   {
     MutexLock lock(mutex_);
-    starting_read_ = false;
-    end.swap(end_after_start_);
+    if (--starting_reads_ == 0) end.swap(end_after_start_);
   }
   if (end) this->Finish(*end);
 }
@@ -60,7 +59,7 @@ void StreamCall<Request, Response>::End(const grpc::Status& status) {
   {
     MutexLock lock(mutex_);
     ended_ = true;
-    if (starting_read_) {
+    if (starting_reads_ > 0) {
       end_after_start_ = status;
       return;
     }

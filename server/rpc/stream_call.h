@@ -54,9 +54,9 @@ class StreamCall : public grpc::ServerBidiReactor<Request, Response>,
   std::shared_ptr<StreamCall> self_;
 
   Mutex mutex_;
-  size_t in_flight_ LINSERVE_GUARDED_BY(mutex_) = 0;  // requests, until all is written
-  bool paused_ LINSERVE_GUARDED_BY(mutex_) = false;   // too much in flight to read on
-  bool starting_read_ LINSERVE_GUARDED_BY(mutex_) = false;
+  size_t in_flight_ LINSERVE_GUARDED_BY(mutex_) = 0;    // requests, until all is written
+  bool paused_ LINSERVE_GUARDED_BY(mutex_) = false;     // too much in flight to read on
+  int starting_reads_ LINSERVE_GUARDED_BY(mutex_) = 0;  // the next may begin before one returns
   bool ended_ LINSERVE_GUARDED_BY(mutex_) = false;
   std::optional<grpc::Status> end_after_start_ LINSERVE_GUARDED_BY(mutex_);
   bool half_closed_ LINSERVE_GUARDED_BY(mutex_) = false;

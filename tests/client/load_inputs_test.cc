@@ -31,7 +31,7 @@ TEST(LoadInputs, AreValidForTheModel) {
   EXPECT_EQ(calls->size(), 20U);
   for (const EmbedCall& call : *calls) {
     EXPECT_EQ(call.model, "m");
-    EXPECT_EQ(call.version, 2);
+    EXPECT_EQ(call.version, 0);
     ASSERT_EQ(call.sequences.size(), 3U);
     for (const NamedSequence& sequence : call.sequences) {
       const absl::Status valid = Validate(model.signature, {sequence.inputs, {}});

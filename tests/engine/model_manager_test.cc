@@ -151,7 +151,7 @@ TEST_F(ModelManagerTest, ServesTheVersionBeforeABrokenOne) {
   Write("a/3", "x");
   EXPECT_TRUE(Refresh().ok());
   EXPECT_EQ((*repository_.Find("a", 0))->version, 3);
-  EXPECT_THAT(repository_.Find("a", 2), IsStatus(kUnavailable, "unloaded"));
+  EXPECT_THAT(repository_.Find("a", 2), IsStatus(kUnavailable, "the version policy has chosen"));
 }
 
 TEST_F(ModelManagerTest, FallsBackAtTheStartToo) {
@@ -230,6 +230,18 @@ TEST_F(ModelManagerTest, LoadsNoMoreThanTheMemoryItMayUse) {
                                   "model 'b' version 1 has 1001 bytes of weights"));
   EXPECT_EQ(loads_, 1);
   EXPECT_THAT(Index(), ElementsAre("a 1 READY", "b 1 UNAVAILABLE"));
+}
+
+TEST_F(ModelManagerTest, LoadsWhatFitsOnceAnotherModelIsGone) {
+  Write("a", "x");
+  Manage("all", {}, 2000);
+  EXPECT_TRUE(Refresh().ok());
+  Write("b", "x");
+  EXPECT_FALSE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("a 1 READY", "b 1 UNAVAILABLE"));
+  Remove("a");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("b 1 READY"));
 }
 
 TEST_F(ModelManagerTest, EndsWhatIsLeftToDoWithAStatus) {

@@ -144,13 +144,14 @@ TEST_F(RepositoryTest, LetsAReplacedModelAnswerWhatWasSubmittedToIt) {
 TEST_F(RepositoryTest, ForgetsAVersionThatIsGone) {
   Publish("a", 1);
   Publish("m", 1);
-  repository_.Withdraw("m", 1, /*gone=*/false);
+  repository_.Withdraw("m", 1, "unloaded");
   EXPECT_THAT(Index(), ElementsAre("a 1 READY ", "m 1 UNAVAILABLE unloaded"));
   EXPECT_EQ(State("READY"), 0);
-  repository_.Withdraw("m", 1, /*gone=*/true);
+  repository_.Forget("m", 1);
   EXPECT_THAT(Index(), ElementsAre("a 1 READY "));
   EXPECT_THAT(repository_.Find("m", 0), IsStatus(kNotFound, "no model 'm'"));
-  repository_.Withdraw("nobody", 1, /*gone=*/true);
+  repository_.Withdraw("nobody", 1, "");
+  repository_.Forget("nobody", 1);
 }
 
 TEST_F(RepositoryTest, LetsEveryModelRefuseRequestsAsSoonAsItDrains) {

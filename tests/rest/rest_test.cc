@@ -164,6 +164,26 @@ TEST_F(RestTest, ErrorsBecomeHttpCodes) {
   request["parameters"] = {{"sequence_id", 5}};
   EXPECT_EQ(Post(kInfer, request.dump()).status, 501);
   EXPECT_EQ(Post(kInfer, std::string((1 << 20) + 1, ' ')).status, 413);
+  EXPECT_EQ(Of(httplib::Client("127.0.0.1", http_->port())
+                   .Post(
+                       kInfer,
+                       [](size_t offset, httplib::DataSink& sink) {
+                         const std::string part(1 << 16, ' ');
+                         sink.write(part.data(), part.size());
+                         if (offset > (1 << 20)) sink.done();
+                         return true;
+                       },
+                       "application/json"))
+                .status,
+            413);
+  EXPECT_EQ(Of(httplib::Client("127.0.0.1", http_->port())
+                   .Post(kInfer, httplib::MultipartFormDataItems{{"a", "b", "c", ""}}))
+                .status,
+            415);
+  request["parameters"] = {{"timeout", INT64_MAX}};
+  EXPECT_EQ(Post(kInfer, request.dump()).status, 200);
+  request["parameters"] = {{"timeout", "soon"}};
+  EXPECT_EQ(Post(kInfer, request.dump()).status, 400);
   EXPECT_EQ(Get("/v2/models").status, 404);
 }
 

@@ -109,6 +109,10 @@ TEST(Connection, MayBeOverAUnixSocket) {
   options.target = "unix:" + path;
   EmbeddingClient client(options);
   EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
+  Metrics metrics({});
+  ModelRepository repository(metrics);
+  EXPECT_THAT(GrpcServer::Start({.port = 0, .unix_socket = path}, repository, metrics),
+              IsStatus(absl::StatusCode::kUnavailable, "another program listens"));
   EXPECT_TRUE(Serves(server));
 }
 

@@ -125,6 +125,20 @@ TEST_F(InferStreamTest, EndsWithTheStatusOfTheFirstFaultIfAsked) {
   EXPECT_THAT(status.error_message(), HasSubstr("unknown model"));
 }
 
+TEST_F(InferStreamTest, EndsWithAFaultInItsTurn) {
+  context_.AddMetadata("linserve-ordered", "true");
+  server_.tokens().Block();
+  const auto stream = Open("triton_grpc_error");
+  stream->Write(Numbered("1"));
+  stream->Write(Unknown("2"));
+  EXPECT_TRUE(
+      server_.WaitFor(R"(linserve_requests_total{code="NOT_FOUND",rpc="ModelStreamInfer"})", 1));
+  server_.tokens().Release();
+  EXPECT_EQ(NextId(*stream), "1");
+  EXPECT_EQ(NextId(*stream), "");
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
 TEST_F(InferStreamTest, SendsTheRowsOfALongAnswerInParts) {
   ModelInferRequest request;
   request.set_model_name("tokens");

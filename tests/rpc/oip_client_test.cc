@@ -44,6 +44,19 @@ TEST_F(OipClientTest, GetsWhatItAsksFor) {
   EXPECT_THAT(z.shape(), ElementsAre(2));
 }
 
+TEST_F(OipClientTest, RefusesToPadSeveralInputs) {
+  NamedSequence first = Floats("a", {1, 2, 3});
+  first.inputs["context"] = first.inputs.at("x");
+  NamedSequence second = Floats("b", {1, 2, 3, 4, 5, 6});
+  second.inputs["context"] = first.inputs.at("x");
+  EXPECT_THAT(client_.Embed(CallOf("floats", {first, second})),
+              IsStatus(absl::StatusCode::kUnimplemented, "take --protocol linserve"));
+  Ended ended;
+  client_.EmbedAsync(CallOf("floats", {first, second}), ended.callback());
+  EXPECT_THAT(ended.status(), IsStatus(absl::StatusCode::kUnimplemented, ""));
+  EXPECT_TRUE(client_.Embed(CallOf("floats", {first})).ok());
+}
+
 TEST_F(OipClientTest, CallsAsynchronously) {
   Ended good;
   Ended bad;

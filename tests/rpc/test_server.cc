@@ -24,10 +24,10 @@ TestServer::TestServer(TestServerOptions options) : options_(std::move(options))
   GrpcOptions grpc = options_.grpc;
   grpc.port = 0;
   grpc.version = "test";
-  if (options_.model_control) grpc.manager = manager_.get();
   auto started = GrpcServer::Start(grpc, *repository_, metrics_);
   EXPECT_TRUE(started.ok()) << started.status();
   grpc_ = *std::move(started);
+  if (options_.model_control) grpc_->AllowModelControl(*manager_);
 }
 
 TestServer::~TestServer() {
