@@ -157,11 +157,12 @@ struct EmbeddingClient::Impl {
     inference::ModelInferResponse response;
     const auto request = EncodeInferRequest(call);
     if (!request.ok()) return request.status();
-    const absl::Status status = ToAbsl(infer_stub->ModelInfer(&context, *request, &response));
+    absl::Status status = ToAbsl(infer_stub->ModelInfer(&context, *request, &response));
     if (!status.ok()) return status;
     auto decoded = DecodeInferResponse(call, response);
-    if (decoded.ok()) results = *std::move(decoded);
-    return decoded.status();
+    if (!decoded.ok()) return decoded.status();
+    results = *std::move(decoded);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<ModelDescription> GetMetadata(const std::string& model, int64_t version) {

@@ -195,7 +195,7 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
     }
   }
   const bool none_is_answered = misses.size() == accepted.size();
-  const absl::Status status = misses.empty() ? absl::OkStatus() : queue_.Push(misses);
+  absl::Status status = misses.empty() ? absl::OkStatus() : queue_.Push(misses);
   if (!status.ok()) {
     for (Pending& miss : misses) ResultCache::Refuse(miss, status, none_is_answered);
     if (none_is_answered) return status;
