@@ -203,7 +203,7 @@ absl::Status EmbeddingClient::Embed(const EmbedCall& call,
                                     const std::function<void(SequenceResult)>& on_result) {
   if (impl_->options.protocol == Protocol::kOip) {
     std::vector<SequenceResult> results;
-    const absl::Status status = impl_->WithRetries(
+    absl::Status status = impl_->WithRetries(
         [&](Deadline deadline) { return impl_->InferOnce(call, deadline, results); });
     for (SequenceResult& result : results) on_result(std::move(result));
     return status;

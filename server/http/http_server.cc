@@ -124,10 +124,10 @@ void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::s
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     converted.headers[lower] = value;
   }
-  HttpReply reply = route.handler(converted);
+  const HttpReply reply = route.handler(converted);
   response.status = reply.status;
   for (const auto& [name, value] : reply.headers) response.set_header(name, value);
-  response.set_content(std::move(reply.body), reply.content_type);
+  response.set_content(reply.body, reply.content_type);
 }
 
 // Not httplib's default, which tells the caller what() in a header.
