@@ -11,29 +11,58 @@
 namespace linserve {
 namespace {
 
-class EmbedReactor final : public PendingCall, public grpc::ClientReadReactor<v1::EmbedResponse> {
+// What the calls of both protocols have in common: a context that goes before the callback runs.
+class ReactorCall : public PendingCall {
  public:
-  EmbedReactor(AsyncCalls& calls, const PreparedCall& call, EmbedCallback done)
-      : calls_(calls),
-        call_(call),
-        assembler_(static_cast<size_t>(message().sequences_size())),
-        results_(static_cast<size_t>(message().sequences_size())),
-        done_(std::move(done)) {}
-
-  void Start(v1::EmbeddingService::Stub& stub, std::chrono::system_clock::time_point deadline) {
-    context_->set_deadline(deadline);
-    stub.async()->Embed(&*context_, &message(), this);
-    StartRead(&response_);
-    StartCall();
-  }
-
   void Cancel() override {
     std::lock_guard lock(mutex_);
     if (context_) context_->TryCancel();
   }
 
+ protected:
+  ReactorCall(AsyncCalls& calls, const PreparedCall& call, EmbedCallback done)
+      : calls_(calls), call_(call), done_(std::move(done)) {}
+
+  const PreparedCall::Request& request() const { return call_.request(); }
+
+  // REQUIRES: the call has not ended.
+  grpc::ClientContext& ContextUntil(std::chrono::system_clock::time_point deadline) {
+    context_->set_deadline(deadline);
+    return *context_;
+  }
+
+  void End(absl::Status status, std::vector<SequenceResult> results) {
+    {
+      std::lock_guard lock(mutex_);
+      context_.reset();
+    }
+    done_(std::move(status), std::move(results));
+    calls_.Remove(this);
+  }
+
  private:
-  const v1::EmbedRequest& message() const { return call_.request().message; }
+  AsyncCalls& calls_;
+  const PreparedCall call_;
+  std::mutex mutex_;  // guards that context_ is there while it is used
+  std::optional<grpc::ClientContext> context_{std::in_place};
+  EmbedCallback done_;
+};
+
+class EmbedReactor final : public ReactorCall, public grpc::ClientReadReactor<v1::EmbedResponse> {
+ public:
+  EmbedReactor(AsyncCalls& calls, const PreparedCall& call, EmbedCallback done)
+      : ReactorCall(calls, call, std::move(done)),
+        assembler_(static_cast<size_t>(message().sequences_size())),
+        results_(static_cast<size_t>(message().sequences_size())) {}
+
+  void Start(v1::EmbeddingService::Stub& stub, std::chrono::system_clock::time_point deadline) {
+    stub.async()->Embed(&ContextUntil(deadline), &message(), this);
+    StartRead(&response_);
+    StartCall();
+  }
+
+ private:
+  const v1::EmbedRequest& message() const { return request().message; }
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
@@ -61,40 +90,24 @@ class EmbedReactor final : public PendingCall, public grpc::ClientReadReactor<v1
       end = absl::InternalError("the call ended without a result for every sequence");
     }
     if (!end.ok()) results_.clear();
-    {
-      std::lock_guard lock(mutex_);
-      context_.reset();
-    }
-    done_(std::move(end), std::move(results_));
-    calls_.Remove(this);
+    End(std::move(end), std::move(results_));
   }
 
-  AsyncCalls& calls_;
-  PreparedCall call_;
-  std::mutex mutex_;  // guards that context_ is there while it is used
-  std::optional<grpc::ClientContext> context_{std::in_place};
   v1::EmbedResponse response_;
   ResultAssembler assembler_;
   std::vector<SequenceResult> results_;
   absl::Status broken_;
-  EmbedCallback done_;
 };
 
-class InferReactor final : public PendingCall, public grpc::ClientUnaryReactor {
+class InferReactor final : public ReactorCall, public grpc::ClientUnaryReactor {
  public:
   InferReactor(AsyncCalls& calls, const PreparedCall& call, EmbedCallback done)
-      : calls_(calls), call_(call), done_(std::move(done)) {}
+      : ReactorCall(calls, call, std::move(done)) {}
 
   void Start(inference::GRPCInferenceService::Stub& stub,
              std::chrono::system_clock::time_point deadline) {
-    context_->set_deadline(deadline);
-    stub.async()->ModelInfer(&*context_, &*call_.request().infer, &response_, this);
+    stub.async()->ModelInfer(&ContextUntil(deadline), &*request().infer, &response_, this);
     StartCall();
-  }
-
-  void Cancel() override {
-    std::lock_guard lock(mutex_);
-    if (context_) context_->TryCancel();
   }
 
  private:
@@ -102,24 +115,14 @@ class InferReactor final : public PendingCall, public grpc::ClientUnaryReactor {
     absl::Status end = ToAbsl(status);
     std::vector<SequenceResult> results;
     if (end.ok()) {
-      auto decoded = DecodeInferResponse(call_.request().call, response_);
+      auto decoded = DecodeInferResponse(request().call, response_);
       end = decoded.status();
       if (end.ok()) results = *std::move(decoded);
     }
-    {
-      std::lock_guard lock(mutex_);
-      context_.reset();
-    }
-    done_(std::move(end), std::move(results));
-    calls_.Remove(this);
+    End(std::move(end), std::move(results));
   }
 
-  AsyncCalls& calls_;
-  PreparedCall call_;
-  std::mutex mutex_;  // guards that context_ is there while it is used
-  std::optional<grpc::ClientContext> context_{std::in_place};
   inference::ModelInferResponse response_;
-  EmbedCallback done_;
 };
 
 }  // namespace

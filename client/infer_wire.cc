@@ -115,17 +115,14 @@ absl::StatusOr<inference::ModelInferRequest> EncodeInferRequest(const EmbedCall&
     }
     AddInput(name, Stack(parts, 0), message);
   }
-  const std::vector<int64_t> lengths = LengthsOf(call);
-  for (const int64_t length : lengths) {
-    if (length == lengths[0] && Agree(call)) continue;
-    if (call.sequences[0].inputs.size() > 1) {
-      return absl::UnimplementedError(
-          "--protocol oip pads sequences of one input only, and these have several and differ in "
-          "length; send one sequence a request, or take --protocol linserve");
-    }
-    AddInput("lengths", Tensor::FromInts({static_cast<int64_t>(lengths.size())}, lengths), message);
-    break;
+  if (Agree(call)) return message;
+  if (call.sequences[0].inputs.size() > 1) {
+    return absl::UnimplementedError(
+        "--protocol oip pads sequences of one input only, and these have several and differ in "
+        "length; send one sequence a request, or take --protocol linserve");
   }
+  const std::vector<int64_t> lengths = LengthsOf(call);
+  AddInput("lengths", Tensor::FromInts({static_cast<int64_t>(lengths.size())}, lengths), message);
   return message;
 }
 

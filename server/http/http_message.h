@@ -10,7 +10,6 @@ namespace linserve {
 
 // A request as a route's handler sees it.
 struct HttpRequest {
-  std::string path;
   std::vector<std::string> captures;           // of the route's pattern
   std::map<std::string, std::string> headers;  // by their names in lower case
   std::string body;

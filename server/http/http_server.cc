@@ -113,8 +113,7 @@ bool ReadBody(const httplib::Request& request, const httplib::ContentReader& rea
 
 void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
                  httplib::Response& response) {
-  HttpRequest converted{
-      .path = request.path, .captures = {}, .headers = {}, .body = std::move(body)};
+  HttpRequest converted{.captures = {}, .headers = {}, .body = std::move(body)};
   for (size_t i = 1; i < request.matches.size(); ++i) {
     converted.captures.push_back(request.matches[i].str());
   }

@@ -79,15 +79,14 @@ absl::StatusOr<std::string> TokenInput(const ServedModel& model) {
   return *name;
 }
 
-template <typename T>
 void AddInput(const std::string& name, const std::vector<int64_t>& shape,
-              const std::vector<T>& values, inference::ModelInferRequest& message) {
+              const std::vector<int64_t>& values, inference::ModelInferRequest& message) {
   auto& input = *message.add_inputs();
   input.set_name(name);
   input.set_datatype("INT64");
   input.mutable_shape()->Assign(shape.begin(), shape.end());
   message.add_raw_input_contents(reinterpret_cast<const char*>(values.data()),
-                                 values.size() * sizeof(T));
+                                 values.size() * sizeof(int64_t));
 }
 
 // The ragged sequences as one padded batch, of `most` bytes.

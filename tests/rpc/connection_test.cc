@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -126,18 +127,30 @@ TEST(Connection, ToAUnixSocketThatCannotBeEndsTheStart) {
 
 // The caller is told to connect anew, and no call is lost by it.
 TEST(Connection, EndsAtItsAgeWithoutLosingACall) {
-  TestServer server({.grpc = {.max_connection_age = std::chrono::milliseconds(20)}});
-  RawConnection idle(server.grpc().port());
-  idle.Send(Preface());
-  EmbeddingClient client(server.client_options());
-  std::thread calls([&] {
-    for (int i = 0; i < 200; ++i) {
-      const auto results = client.Embed(CallOf("tokens", {Tokens("a", {1})}));
-      EXPECT_TRUE(results.ok()) << results.status();
+  TestServer server({.grpc = {.max_connection_age = std::chrono::milliseconds(200)}});
+  const auto channel = grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials());
+  const auto stub = v1::EmbeddingService::NewStub(channel);
+  v1::EmbedRequest request;
+  request.set_model("tokens");
+  request.add_sequences()->add_token_ids(1);
+  for (int i = 0; i < 3; ++i) {
+    server.tokens().Block();
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);  // a connection may be too old before its first call
+    const auto reader = stub->Embed(&context, request);
+    ASSERT_TRUE(server.tokens().WaitForStarted(i + 1));
+    const auto limit = std::chrono::system_clock::now() + std::chrono::minutes(1);
+    while (channel->GetState(false) == GRPC_CHANNEL_READY) {
+      ASSERT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY, limit));
     }
-  });
-  idle.WaitForTheServerToHangUp();
-  calls.join();
+    server.tokens().Release();
+    v1::EmbedResponse response;
+    EXPECT_TRUE(reader->Read(&response));
+    while (reader->Read(&response)) {
+    }
+    const grpc::Status status = reader->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
 }
 
 }  // namespace

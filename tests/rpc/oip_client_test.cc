@@ -27,7 +27,8 @@ TEST_F(OipClientTest, EmbedsARaggedBatch) {
   EXPECT_EQ(Values((*results)[0].outputs.at("y")), ExpectedRows({5, 6, 7}));
   EXPECT_EQ((*results)[1].tokens, 1);
   EXPECT_EQ(Values((*results)[1].outputs.at("y")), ExpectedRows({8}));
-  EXPECT_EQ(server_.Scrape()[R"(linserve_requests_total{code="OK",rpc="ModelInfer"})"], 1);
+  // Counted when the request ends, which may be after its answer has come.
+  EXPECT_TRUE(server_.WaitFor(R"(linserve_requests_total{code="OK",rpc="ModelInfer"})", 1));
 }
 
 TEST_F(OipClientTest, GetsWhatItAsksFor) {
