@@ -32,6 +32,17 @@ void CopyCorner(const int64_t* box, const std::byte* source, const int64_t* sour
   }
 }
 
+// Whether the parts are all of this shape, and lie one after another.
+bool Adjoin(const std::vector<const Tensor*>& parts, const Shape& shape) {
+  const std::byte* place = parts[0]->bytes();
+  return std::all_of(parts.begin(), parts.end(), [&](const Tensor* part) {
+    const bool follows =
+        part->shape() == shape && part->bytes() == place && part->owner() == parts[0]->owner();
+    place += part->byte_size();
+    return follows;
+  });
+}
+
 }  // namespace
 
 Tensor Stack(const std::vector<const Tensor*>& parts, int64_t longest) {
@@ -44,6 +55,9 @@ Tensor Stack(const std::vector<const Tensor*>& parts, int64_t longest) {
   }
   Shape shape = largest;
   shape.insert(shape.begin(), static_cast<int64_t>(parts.size()));
+  if (Adjoin(parts, largest)) {
+    return Tensor(parts[0]->dtype(), shape, parts[0]->bytes(), parts[0]->owner());
+  }
   auto [tensor, bytes] = Tensor::Allocate(parts[0]->dtype(), shape);
   const size_t stride = tensor.byte_size() / parts.size();
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -8,7 +8,8 @@
 namespace linserve {
 
 // The tensors [s, ...], of one type and as many axes, as one [parts, largest s, ...], with zeros
-// where a part is smaller; its second axis is at least `longest`. REQUIRES: at least one part.
+// where a part is smaller; its second axis is at least `longest`. Shares the bytes of parts that
+// lie in memory like that already. REQUIRES: at least one part.
 Tensor Stack(const std::vector<const Tensor*>& parts, int64_t longest);
 
 // The corner of `tensor` that has this shape. REQUIRES: as many axes, none of them longer.

@@ -139,13 +139,15 @@ absl::StatusOr<Vectors> Embed(ServiceContext& context, const std::string& rpc,
   auto& parameters = *message->mutable_parameters();
   parameters["pooling"].set_string_param(std::string(Name(pooling)));
   parameters["normalize"].set_bool_param(normalize);
-  const auto response =
+  const auto answer =
       InferAndWait(context, rpc, request.Header("x-request-id"), *std::move(message));
-  if (!response.ok()) return response.status();
-  const std::string& all = response->raw_output_contents(0);
+  if (!answer.ok()) return answer.status();
+  const Tensor all = answer->Outputs(0)[0].second;
   Vectors vectors{.model = name, .bytes = {}};
-  const size_t each = all.size() / sequences.size();
-  for (size_t i = 0; i < sequences.size(); ++i) vectors.bytes.push_back(all.substr(i * each, each));
+  const size_t each = all.byte_size() / sequences.size();
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    vectors.bytes.emplace_back(reinterpret_cast<const char*>(all.bytes()) + i * each, each);
+  }
   return vectors;
 }
 

@@ -13,13 +13,13 @@
 #include "core/tensor.h"
 #include "rest/float_json.h"
 #include "rest/parse_json.h"
+#include "rpc/inference_tensors.h"
 
 namespace linserve {
 namespace {
 
 using inference::InferParameter;
 using inference::ModelInferRequest;
-using inference::ModelInferResponse;
 using nlohmann::json;
 
 constexpr const char* kBinarySize = "binary_data_size";
@@ -194,21 +194,16 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 template <typename T>
-FloatJson Elements(const std::string& raw) {
-  FloatJson::array_t elements(raw.size() / sizeof(T));
-  for (size_t i = 0; i < elements.size(); ++i) {
-    T element{};
-    std::memcpy(&element, raw.data() + i * sizeof(T), sizeof(T));
-    elements[i] = element;
-  }
+FloatJson Elements(const Tensor& tensor) {
+  FloatJson::array_t elements(static_cast<size_t>(tensor.elements()));
+  std::copy_n(tensor.data<T>(), elements.size(), elements.begin());
   return elements;
 }
 
 // Nothing if JSON has no such numbers.
-std::optional<FloatJson> Elements(const std::string& datatype, const std::string& raw) {
-  if (datatype == "FP32") return Elements<float>(raw);
-  if (datatype == "INT64") return Elements<int64_t>(raw);
-  if (datatype == "INT32") return Elements<int32_t>(raw);
+std::optional<FloatJson> Elements(const Tensor& tensor) {
+  if (tensor.dtype() == DType::kF32) return Elements<float>(tensor);
+  if (tensor.dtype() == DType::kI8) return Elements<int8_t>(tensor);
   return std::nullopt;
 }
 
@@ -244,29 +239,27 @@ absl::StatusOr<JsonInferRequest> ReadInferRequest(const HttpRequest& request) {
   return read;
 }
 
-HttpReply WriteInferResponse(const ModelInferResponse& message, const JsonInferRequest& asked) {
-  FloatJson header = {{"model_name", message.model_name()},
-                      {"model_version", message.model_version()},
+HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& asked) {
+  FloatJson header = {{"model_name", answer.model_name},
+                      {"model_version", answer.model_version},
                       {"outputs", FloatJson::array()}};
-  if (!message.id().empty()) header["id"] = message.id();
+  if (!answer.id.empty()) header["id"] = answer.id;
   std::string binary;
   bool any_binary = false;
-  for (int i = 0; i < message.outputs_size(); ++i) {
-    const auto& output = message.outputs(i);
-    const std::string& raw = message.raw_output_contents(i);
-    FloatJson tensor = {{"name", output.name()}, {"datatype", output.datatype()}};
-    tensor["shape"] = std::vector<int64_t>(output.shape().begin(), output.shape().end());
-    auto elements = Elements(output.datatype(), raw);
-    const bool as_bytes = Contains(asked.binary_outputs, output.name()) ||
-                          (asked.all_binary && !Contains(asked.json_outputs, output.name()));
+  for (const auto& [name, tensor] : answer.Outputs(0)) {
+    FloatJson output = {
+        {"name", name}, {"datatype", Datatype(tensor.dtype())}, {"shape", tensor.shape()}};
+    auto elements = Elements(tensor);
+    const bool as_bytes = Contains(asked.binary_outputs, name) ||
+                          (asked.all_binary && !Contains(asked.json_outputs, name));
     if (as_bytes || !elements) {
-      tensor["parameters"][kBinarySize] = raw.size();
-      binary += raw;
+      output["parameters"][kBinarySize] = tensor.byte_size();
+      binary.append(reinterpret_cast<const char*>(tensor.bytes()), tensor.byte_size());
       any_binary = true;
     } else {
-      tensor["data"] = *std::move(elements);
+      output["data"] = *std::move(elements);
     }
-    header["outputs"].push_back(std::move(tensor));
+    header["outputs"].push_back(std::move(output));
   }
   HttpReply reply;
   reply.body = ToText(header);

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "http/http_message.h"
 #include "inference/grpc_service.pb.h"
+#include "rpc/infer_answer.h"
 
 namespace linserve {
 
@@ -22,7 +23,6 @@ struct JsonInferRequest {
 // Without the model's name. INVALID_ARGUMENT says what is wrong and where.
 absl::StatusOr<JsonInferRequest> ReadInferRequest(const HttpRequest& request);
 
-HttpReply WriteInferResponse(const inference::ModelInferResponse& message,
-                             const JsonInferRequest& asked);
+HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& asked);
 
 }  // namespace linserve

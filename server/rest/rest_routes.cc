@@ -114,10 +114,10 @@ HttpReply Infer(ServiceContext& context, const HttpRequest& http) {
   inference::ModelInferRequest message;
   message.Swap(&asked->message);
   const std::string id = message.id();
-  const auto response =
+  const auto answer =
       InferAndWait(context, "/v2/models/infer", http.Header("x-request-id"), std::move(message));
-  if (!response.ok()) return ErrorReply(WithRequestId(response.status(), id));
-  return WriteInferResponse(*response, *asked);
+  if (!answer.ok()) return ErrorReply(WithRequestId(answer.status(), id));
+  return WriteInferResponse(*answer, *asked);
 }
 
 }  // namespace

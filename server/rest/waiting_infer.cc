@@ -9,10 +9,9 @@
 
 namespace linserve {
 
-absl::StatusOr<inference::ModelInferResponse> InferAndWait(ServiceContext& context,
-                                                           const std::string& rpc,
-                                                           const std::string& headers_id,
-                                                           inference::ModelInferRequest request) {
+absl::StatusOr<InferAnswer> InferAndWait(ServiceContext& context, const std::string& rpc,
+                                         const std::string& headers_id,
+                                         inference::ModelInferRequest request) {
   const auto answered = std::make_shared<std::promise<absl::StatusOr<InferAnswer>>>();
   RpcMetrics& metrics = context.metrics.ForRpc(rpc);
   const std::string id = headers_id.empty() ? request.id() : headers_id;
@@ -24,9 +23,7 @@ absl::StatusOr<inference::ModelInferResponse> InferAndWait(ServiceContext& conte
       id.substr(0, kLongestRequestId), TimePoint::max());
   const absl::Status status = state->Submit(context, std::move(request));
   if (!status.ok()) return status;
-  const auto answer = answered->get_future().get();
-  if (!answer.ok()) return answer.status();
-  return answer->Message(0);
+  return answered->get_future().get();
 }
 
 }  // namespace linserve

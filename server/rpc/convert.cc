@@ -138,10 +138,14 @@ absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling
   return options;
 }
 
-void ToMessage(const Tensor& tensor, v1::Tensor& message) {
+WireMessage ToWire(const Tensor& tensor) {
+  v1::Tensor message;
   message.set_dtype(ToDataType(tensor.dtype()));
   message.mutable_shape()->Assign(tensor.shape().begin(), tensor.shape().end());
-  message.set_data(reinterpret_cast<const char*>(tensor.bytes()), tensor.byte_size());
+  WireMessage wire;
+  wire.Add(message);
+  wire.AddBytes(v1::Tensor::kDataFieldNumber, tensor);
+  return wire;
 }
 
 void ToMessage(const Timing& timing, v1::Timing& message) {

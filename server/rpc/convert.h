@@ -9,6 +9,7 @@
 #include "core/item.h"
 #include "engine/repository.h"
 #include "linserve/v1/embedding.pb.h"
+#include "rpc/wire.h"
 
 namespace linserve {
 
@@ -28,8 +29,9 @@ absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& op
 // `fallback` is the model's pooling, for requests that ask for none in particular.
 absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback);
 
-// Copies the tensor's bytes into the message.
-void ToMessage(const Tensor& tensor, v1::Tensor& message);
+// A v1::Tensor.
+WireMessage ToWire(const Tensor& tensor);
+
 void ToMessage(const Timing& timing, v1::Timing& message);
 void ToMessage(const ServedModel& model, bool draining, v1::Model& message);
 

@@ -21,7 +21,7 @@ namespace linserve {
 // The side of a call that its requests need. Kept alive by each of them.
 struct CallSide {
   std::shared_ptr<void> call;
-  Outbox<v1::EmbedResponse>* outbox = nullptr;
+  Outbox* outbox = nullptr;
   RpcMetrics* metrics = nullptr;
   // Before the last answer of the request is handed over; optional.
   std::function<void()> answered;

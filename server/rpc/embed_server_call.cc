@@ -4,36 +4,38 @@
 
 #include "rpc/call_context.h"
 #include "rpc/convert.h"
+#include "rpc/wire.h"
 
 namespace linserve {
 
 EmbedServerCall* EmbedServerCall::Start(ServiceContext& service,
                                         grpc::CallbackServerContext* context,
-                                        const v1::EmbedRequest* request) {
+                                        const grpc::ByteBuffer& request) {
   auto call = std::make_shared<EmbedServerCall>(service.metrics.ForRpc("Embed"));
   call->self_ = call;
-  // gRPC only destroys the message after the call; taking it over saves a copy of every tensor.
-  call->Begin(service, context, std::move(*const_cast<v1::EmbedRequest*>(request)));
+  call->Begin(service, context, request);
   return call.get();
 }
 
 EmbedServerCall::EmbedServerCall(RpcMetrics& metrics)
     : metrics_(metrics),
-      outbox_({[this](const v1::EmbedResponse* message) { StartWrite(message); },
+      outbox_({[this](const grpc::ByteBuffer* message) { StartWrite(message); },
                [this](const grpc::Status& status) { Finish(status); },
-               [this](const v1::EmbedResponse* message) {
+               [this](const grpc::ByteBuffer* message) {
                  StartWriteAndFinish(message, {}, grpc::Status::OK);
                }},
               metrics) {}
 
 void EmbedServerCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
-                            v1::EmbedRequest request) {
+                            const grpc::ByteBuffer& bytes) {
+  v1::EmbedRequest request;
+  const absl::Status parsed = Parse(bytes, request);
   const CallSide side{shared_from_this(), &outbox_, &metrics_, nullptr,
                       [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
       side, RequestIdOf(*context, request.request_id()), DeadlineOf(*context));
   outbox_.Expect(static_cast<size_t>(request.sequences_size()));
-  absl::Status status = state->Submit(service, std::move(request));
+  const absl::Status status = parsed.ok() ? state->Submit(service, std::move(request)) : parsed;
   if (status.ok()) return;
   if (absl::IsResourceExhausted(status)) AddRetryDelay(*context, state->RetryDelay());
   state->Refused(status);

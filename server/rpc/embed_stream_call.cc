@@ -6,10 +6,13 @@
 #include "core/quote.h"
 #include "rpc/call_context.h"
 #include "rpc/embed_request.h"
+#include "rpc/wire.h"
 
 namespace linserve {
 
-void EmbedStreamCall::Handle(v1::EmbedRequest request) {
+absl::Status EmbedStreamCall::Handle(const grpc::ByteBuffer& bytes) {
+  v1::EmbedRequest request;
+  if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const std::string id = request.request_id();
   bool duplicate = false;
   {
@@ -29,9 +32,11 @@ void EmbedStreamCall::Handle(v1::EmbedRequest request) {
       duplicate ? absl::InvalidArgumentError("request_id " + Quoted(id) +
                                              " is in flight on this stream already")
                 : state->Submit(service_, std::move(request));
-  if (status.ok()) return;
-  state->Refused(status);
-  outbox_.Push(ResultChunker::RequestFailed(id, status, state));
+  if (!status.ok()) {
+    state->Refused(status);
+    outbox_.Push(ResultChunker::RequestFailed(id, status, state));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace linserve

@@ -6,20 +6,19 @@
 #include <string>
 
 #include "core/mutex.h"
-#include "linserve/v1/embedding.pb.h"
 #include "rpc/stream_call.h"
 
 namespace linserve {
 
 // One call of EmbedStream: requests are answered in the order in which they finish, and a faulty
 // request is an answer.
-class EmbedStreamCall : public StreamCall<v1::EmbedRequest, v1::EmbedResponse> {
+class EmbedStreamCall : public StreamCall {
  public:
   EmbedStreamCall(ServiceContext& service, grpc::CallbackServerContext* context)
       : StreamCall(service, "EmbedStream"), context_(context) {}
 
  private:
-  void Handle(v1::EmbedRequest request) override;
+  absl::Status Handle(const grpc::ByteBuffer& bytes) override;
 
   grpc::CallbackServerContext* const context_;
   Mutex ids_mutex_;

@@ -7,12 +7,12 @@
 
 namespace linserve {
 
-grpc::ServerWriteReactor<v1::EmbedResponse>* EmbeddingService::Embed(
-    grpc::CallbackServerContext* context, const v1::EmbedRequest* request) {
-  return EmbedServerCall::Start(context_, context, request);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* EmbeddingService::Embed(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  return EmbedServerCall::Start(context_, context, *request);
 }
 
-grpc::ServerBidiReactor<v1::EmbedRequest, v1::EmbedResponse>* EmbeddingService::EmbedStream(
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbeddingService::EmbedStream(
     grpc::CallbackServerContext* context) {
   return EmbedStreamCall::Start(std::make_shared<EmbedStreamCall>(context_, context));
 }

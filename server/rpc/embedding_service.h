@@ -5,15 +5,21 @@
 
 namespace linserve {
 
+// Embeddings go as raw bytes, so that their rows need no copy.
+using EmbeddingServiceBase = v1::EmbeddingService::WithRawCallbackMethod_Embed<
+    v1::EmbeddingService::WithRawCallbackMethod_EmbedStream<
+        v1::EmbeddingService::WithCallbackMethod_ListModels<
+            v1::EmbeddingService::WithCallbackMethod_GetModel<v1::EmbeddingService::Service>>>>;
+
 // linserve.v1.EmbeddingService: hop 1 and hop 7. Only translates; nothing here blocks.
-class EmbeddingService : public v1::EmbeddingService::CallbackService {
+class EmbeddingService : public EmbeddingServiceBase {
  public:
   // `context` must outlive the service.
   explicit EmbeddingService(ServiceContext& context) : context_(context) {}
 
-  grpc::ServerWriteReactor<v1::EmbedResponse>* Embed(grpc::CallbackServerContext* context,
-                                                     const v1::EmbedRequest* request) override;
-  grpc::ServerBidiReactor<v1::EmbedRequest, v1::EmbedResponse>* EmbedStream(
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Embed(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* request) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbedStream(
       grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
                                        const v1::ListModelsRequest* request,

@@ -4,17 +4,25 @@
 
 namespace linserve {
 
-inference::ModelInferResponse InferAnswer::Message(size_t part) const {
-  inference::ModelInferResponse message;
-  message.set_model_name(model_name);
-  message.set_model_version(model_version);
-  message.set_id(id);
-  const TensorMap& tensors = parts[part];
-  if (outputs.empty()) {
-    for (const auto& [name, tensor] : tensors) AddOutput(name, tensor, message);
+std::vector<std::pair<std::string, Tensor>> InferAnswer::Outputs(size_t part) const {
+  if (outputs.empty()) return {parts[part].begin(), parts[part].end()};
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const std::string& name : outputs) tensors.emplace_back(name, parts[part].at(name));
+  return tensors;
+}
+
+WireMessage InferAnswer::Part(size_t part, inference::ModelInferResponse head) const {
+  head.set_model_name(model_name);
+  head.set_model_version(model_version);
+  head.set_id(id);
+  const auto tensors = Outputs(part);
+  for (const auto& [name, tensor] : tensors) AddOutput(name, tensor, head);
+  WireMessage wire;
+  wire.Add(head);
+  for (const auto& [name, tensor] : tensors) {
+    wire.AddBytes(inference::ModelInferResponse::kRawOutputContentsFieldNumber, tensor);
   }
-  for (const std::string& name : outputs) AddOutput(name, tensors.at(name), message);
-  return message;
+  return wire;
 }
 
 }  // namespace linserve

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.h"
 #include "inference/grpc_service.pb.h"
+#include "rpc/wire.h"
 
 namespace linserve {
 
@@ -17,7 +19,11 @@ struct InferAnswer {
   std::vector<std::string> outputs;  // in the order in which they are sent; empty: by name
   std::vector<TensorMap> parts;      // one a message, batch and all
 
-  inference::ModelInferResponse Message(size_t part) const;
+  // Those of a part, in the order in which they are sent.
+  std::vector<std::pair<std::string, Tensor>> Outputs(size_t part) const;
+
+  // A ModelInferResponse; `head` holds what it has besides.
+  WireMessage Part(size_t part, inference::ModelInferResponse head = {}) const;
 };
 
 }  // namespace linserve

@@ -10,35 +10,35 @@
 namespace linserve {
 
 InferCall* InferCall::Start(ServiceContext& service, grpc::CallbackServerContext* context,
-                            const inference::ModelInferRequest* request,
-                            inference::ModelInferResponse* response) {
+                            const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
   auto call = std::make_shared<InferCall>(service.metrics.ForRpc("ModelInfer"), response);
   call->self_ = call;
-  // gRPC only destroys the message after the call; taking it over saves a copy of every tensor.
-  call->Begin(service, context, std::move(*const_cast<inference::ModelInferRequest*>(request)));
+  call->Begin(service, context, request);
   return call.get();
 }
 
 void InferCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
-                      inference::ModelInferRequest request) {
+                      const grpc::ByteBuffer& bytes) {
+  inference::ModelInferRequest request;
+  const absl::Status parsed = Parse(bytes, request);
   const std::string id = request.id();
   const auto self = shared_from_this();
   const auto done = [self, id](const absl::StatusOr<InferAnswer>& answer) {
-    if (answer.ok()) *self->response_ = answer->Message(0);
+    if (answer.ok()) *self->response_ = answer->Part(0).Take();
     self->Answer(answer.status(), id);
   };
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics_, false, done,
                                   [self] { return self->cancelled_.load(); }},
       RequestIdOf(*context, id.substr(0, kLongestRequestId)), DeadlineOf(*context));
-  const absl::Status status = state->Submit(service, std::move(request));
+  const absl::Status status = parsed.ok() ? state->Submit(service, std::move(request)) : parsed;
   if (status.ok()) return;
   if (absl::IsResourceExhausted(status)) AddRetryDelay(*context, state->RetryDelay());
   Answer(status, id);
 }
 
 void InferCall::Answer(const absl::Status& status, const std::string& id) {
-  metrics_.Message(Direction::kSent, response_->ByteSizeLong());
+  metrics_.Message(Direction::kSent, response_->Length());
   Finish(ToGrpcStatus(WithRequestId(status, id)));
 }
 

@@ -15,10 +15,9 @@ namespace linserve {
 class InferCall : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<InferCall> {
  public:
   static InferCall* Start(ServiceContext& service, grpc::CallbackServerContext* context,
-                          const inference::ModelInferRequest* request,
-                          inference::ModelInferResponse* response);
+                          const grpc::ByteBuffer& request, grpc::ByteBuffer* response);
 
-  InferCall(RpcMetrics& metrics, inference::ModelInferResponse* response)
+  InferCall(RpcMetrics& metrics, grpc::ByteBuffer* response)
       : metrics_(metrics), response_(response) {}
 
   void OnCancel() override { cancelled_ = true; }
@@ -26,11 +25,11 @@ class InferCall : public grpc::ServerUnaryReactor, public std::enable_shared_fro
 
  private:
   void Begin(ServiceContext& service, grpc::CallbackServerContext* context,
-             inference::ModelInferRequest request);
+             const grpc::ByteBuffer& bytes);
   void Answer(const absl::Status& status, const std::string& id);
 
   RpcMetrics& metrics_;
-  inference::ModelInferResponse* const response_;
+  grpc::ByteBuffer* const response_;
   std::atomic<bool> cancelled_ = false;
   std::shared_ptr<InferCall> self_;
 };

@@ -17,25 +17,29 @@ bool Says(const grpc::CallbackServerContext& context, const char* header) {
 }
 
 // The parts of an answer, or the error. Ends the request when it is destroyed.
-class StreamedAnswer : public Answer<ModelStreamInferResponse> {
+class StreamedAnswer : public Answer {
  public:
   StreamedAnswer(absl::StatusOr<InferAnswer> answer, std::string id,
                  std::shared_ptr<void> keep_alive)
       : answer_(std::move(answer)), id_(std::move(id)), keep_alive_(std::move(keep_alive)) {}
 
-  bool Next(ModelStreamInferResponse& message) override {
-    message.Clear();
-    inference::ModelInferResponse& response = *message.mutable_infer_response();
-    bool last = true;
+  bool Next(grpc::ByteBuffer& message) override {
+    const bool last = !answer_.ok() || part_ + 1 == answer_->parts.size();
+    inference::ModelInferResponse head;
+    (*head.mutable_parameters())["triton_final_response"].set_bool_param(last);
+    WireMessage wire;
     if (answer_.ok()) {
-      response = answer_->Message(part_);
-      answer_->parts[part_].clear();
-      last = ++part_ == answer_->parts.size();
+      wire.AddMessage(ModelStreamInferResponse::kInferResponseFieldNumber,
+                      answer_->Part(part_, std::move(head)));
+      answer_->parts[part_++].clear();
     } else {
-      message.set_error_message(std::string(answer_.status().message()));
-      response.set_id(id_);
+      ModelStreamInferResponse error;
+      error.set_error_message(std::string(answer_.status().message()));
+      head.set_id(id_);
+      *error.mutable_infer_response() = std::move(head);
+      wire.Add(error);
     }
-    (*response.mutable_parameters())["triton_final_response"].set_bool_param(last);
+    message = std::move(wire).Take();
     return last;
   }
 
@@ -54,7 +58,9 @@ InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerCo
       ordered_(Says(*context, "linserve-ordered")),
       ends_with_error_(Says(*context, "triton_grpc_error")) {}
 
-void InferStreamCall::Handle(inference::ModelInferRequest request) {
+absl::Status InferStreamCall::Handle(const grpc::ByteBuffer& bytes) {
+  inference::ModelInferRequest request;
+  if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const auto self = shared_from_this();
   const std::string id = request.id();
   const int64_t place = requests_++;
@@ -73,6 +79,7 @@ void InferStreamCall::Handle(inference::ModelInferRequest request) {
       id.substr(0, kLongestRequestId), DeadlineOf(*context_));
   const absl::Status status = state->Submit(service_, std::move(request));
   if (!status.ok()) answer(status);
+  return absl::OkStatus();
 }
 
 void InferStreamCall::Send(int64_t place, Outcome outcome) {

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "core/mutex.h"
-#include "inference/grpc_service.pb.h"
 #include "rpc/stream_call.h"
 
 namespace linserve {
@@ -18,18 +17,15 @@ namespace linserve {
 // sent the header `triton_grpc_error: true`: then the first failure ends the stream with its
 // status. Answers come as requests finish, or, with `linserve-ordered: true`, in the order of the
 // requests.
-class InferStreamCall
-    : public StreamCall<inference::ModelInferRequest, inference::ModelStreamInferResponse> {
+class InferStreamCall : public StreamCall {
  public:
   InferStreamCall(ServiceContext& service, grpc::CallbackServerContext* context);
 
  private:
-  using Message = inference::ModelStreamInferResponse;
-
-  void Handle(inference::ModelInferRequest request) override;
+  absl::Status Handle(const grpc::ByteBuffer& bytes) override;
   struct Outcome {
-    std::unique_ptr<Answer<Message>> answer;  // or
-    grpc::Status end;                         // of the stream
+    std::unique_ptr<Answer> answer;  // or
+    grpc::Status end;                // of the stream
   };
 
   void Send(int64_t place, Outcome outcome);

@@ -7,9 +7,26 @@
 
 namespace linserve {
 
+// Inferences go as raw bytes, so that their tensors need no copy.
+using InferenceProtocol = inference::GRPCInferenceService;
+using InferenceServiceBase = InferenceProtocol::WithRawCallbackMethod_ModelInfer<
+    InferenceProtocol::WithRawCallbackMethod_ModelStreamInfer<
+        InferenceProtocol::WithCallbackMethod_ServerLive<
+            InferenceProtocol::WithCallbackMethod_ServerReady<
+                InferenceProtocol::WithCallbackMethod_ModelReady<
+                    InferenceProtocol::WithCallbackMethod_ServerMetadata<
+                        InferenceProtocol::WithCallbackMethod_ModelMetadata<
+                            InferenceProtocol::WithCallbackMethod_ModelConfig<
+                                InferenceProtocol::WithCallbackMethod_ModelStatistics<
+                                    InferenceProtocol::WithCallbackMethod_RepositoryIndex<
+                                        InferenceProtocol::WithCallbackMethod_RepositoryModelLoad<
+                                            InferenceProtocol::
+                                                WithCallbackMethod_RepositoryModelUnload<
+                                                    InferenceProtocol::Service>>>>>>>>>>>>;
+
 // inference.GRPCInferenceService, the Open Inference Protocol: hop 1 and hop 7, as EmbeddingService
 // is for the native one. Nothing here blocks.
-class InferenceService : public inference::GRPCInferenceService::CallbackService {
+class InferenceService : public InferenceServiceBase {
  public:
   // `context` must outlive the service.
   explicit InferenceService(ServiceContext& context) : context_(context) {}
@@ -33,10 +50,10 @@ class InferenceService : public inference::GRPCInferenceService::CallbackService
                                         const inference::ModelConfigRequest* request,
                                         inference::ModelConfigResponse* response) override;
   grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
-                                       const inference::ModelInferRequest* request,
-                                       inference::ModelInferResponse* response) override;
-  grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
-  ModelStreamInfer(grpc::CallbackServerContext* context) override;
+                                       const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ModelStreamInfer(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* ModelStatistics(grpc::CallbackServerContext* context,
                                             const inference::ModelStatisticsRequest* request,
                                             inference::ModelStatisticsResponse* response) override;

@@ -224,8 +224,6 @@ void AddOutput(const std::string& name, const Tensor& tensor,
   output.set_name(name);
   output.set_datatype(std::string(Datatype(tensor.dtype())));
   output.mutable_shape()->Assign(tensor.shape().begin(), tensor.shape().end());
-  message.add_raw_output_contents(reinterpret_cast<const char*>(tensor.bytes()),
-                                  tensor.byte_size());
 }
 
 }  // namespace linserve

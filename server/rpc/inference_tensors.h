@@ -26,7 +26,7 @@ absl::StatusOr<TensorMap> ToTensors(const inference::ModelInferRequest& message,
                                     const std::string& model,
                                     const std::shared_ptr<const void>& owner);
 
-// Appends an output with its raw contents.
+// Appends what an output is, without its contents.
 void AddOutput(const std::string& name, const Tensor& tensor,
                inference::ModelInferResponse& message);
 

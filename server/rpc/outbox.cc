@@ -2,17 +2,11 @@
 
 #include <utility>
 
-#include "inference/grpc_service.pb.h"
-#include "linserve/v1/embedding.pb.h"
-
 namespace linserve {
 
-template <typename Message>
-Outbox<Message>::Outbox(Hooks hooks, RpcMetrics& metrics)
-    : hooks_(std::move(hooks)), metrics_(metrics) {}
+Outbox::Outbox(Hooks hooks, RpcMetrics& metrics) : hooks_(std::move(hooks)), metrics_(metrics) {}
 
-template <typename Message>
-void Outbox<Message>::Push(std::unique_ptr<Answer<Message>> answer) {
+void Outbox::Push(std::unique_ptr<Answer> answer) {
   {
     MutexLock lock(mutex_);
     if (cancelled_ || finished_) return;
@@ -22,14 +16,12 @@ void Outbox<Message>::Push(std::unique_ptr<Answer<Message>> answer) {
   Pump();
 }
 
-template <typename Message>
-void Outbox<Message>::Expect(size_t answers) {
+void Outbox::Expect(size_t answers) {
   MutexLock lock(mutex_);
   not_pushed_ = answers;
 }
 
-template <typename Message>
-void Outbox<Message>::FinishWhenEmpty(const grpc::Status& status) {
+void Outbox::FinishWhenEmpty(const grpc::Status& status) {
   {
     MutexLock lock(mutex_);
     if (!final_status_) final_status_ = status;
@@ -37,10 +29,8 @@ void Outbox<Message>::FinishWhenEmpty(const grpc::Status& status) {
   Pump();
 }
 
-template <typename Message>
-void Outbox<Message>::Cancel() {
-  std::deque<std::unique_ptr<Answer<Message>>>
-      dropped;  // destroyed without the lock: that may end requests
+void Outbox::Cancel() {
+  std::deque<std::unique_ptr<Answer>> dropped;  // destroyed without the lock: that may end requests
   {
     MutexLock lock(mutex_);
     cancelled_ = true;
@@ -50,16 +40,14 @@ void Outbox<Message>::Cancel() {
   Pump();
 }
 
-template <typename Message>
-bool Outbox<Message>::cancelled() const {
+bool Outbox::cancelled() const {
   MutexLock lock(mutex_);
   return cancelled_;
 }
 
-template <typename Message>
-void Outbox<Message>::Written(bool ok) {
+void Outbox::Written(bool ok) {
   metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
-  std::unique_ptr<Answer<Message>> done;  // likewise destroyed without the lock
+  std::unique_ptr<Answer> done;  // likewise destroyed without the lock
   if (last_ || !ok) done.swap(current_);
   {
     MutexLock lock(mutex_);
@@ -72,17 +60,15 @@ void Outbox<Message>::Written(bool ok) {
   }
 }
 
-template <typename Message>
-void Outbox<Message>::Closed() {
+void Outbox::Closed() {
   if (!current_) return;
   metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
-  const std::unique_ptr<Answer<Message>> done = std::move(current_);
+  const std::unique_ptr<Answer> done = std::move(current_);
 }
 
-template <typename Message>
-void Outbox<Message>::Pump() {
+void Outbox::Pump() {
   std::optional<grpc::Status> finish;
-  std::unique_ptr<Answer<Message>> unfinished;  // destroyed without the lock, too
+  std::unique_ptr<Answer> unfinished;  // destroyed without the lock, too
   {
     MutexLock lock(mutex_);
     if (writing_ || finished_) return;
@@ -107,10 +93,9 @@ void Outbox<Message>::Pump() {
   WriteNext();
 }
 
-template <typename Message>
-void Outbox<Message>::WriteNext() {
+void Outbox::WriteNext() {
   last_ = current_->Next(message_);
-  metrics_.Message(Direction::kSent, message_.ByteSizeLong());
+  metrics_.Message(Direction::kSent, message_.Length());
   write_start_ = std::chrono::steady_clock::now();
   bool ends = false;
   {
@@ -125,8 +110,5 @@ void Outbox<Message>::WriteNext() {
     hooks_.write(&message_);
   }
 }
-
-template class Outbox<v1::EmbedResponse>;
-template class Outbox<inference::ModelStreamInferResponse>;
 
 }  // namespace linserve

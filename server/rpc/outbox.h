@@ -18,22 +18,21 @@ namespace linserve {
 // The writing side of one call: at most one write in flight, the stream finished exactly once, and
 // nothing after that. Thread-safe. Callers keep the call alive during each method, since the
 // `finish` hook may end it.
-template <typename Message>
 class Outbox {
  public:
   struct Hooks {
-    std::function<void(const Message*)> write;  // starts one; Written() is its end
+    std::function<void(const grpc::ByteBuffer*)> write;  // starts one; Written() is its end
     std::function<void(const grpc::Status&)> finish;
     // Writes one and ends the stream well, in one go: that saves the caller waiting for the end.
     // Closed() is its end. Empty: the call cannot.
-    std::function<void(const Message*)> write_and_finish{};
+    std::function<void(const grpc::ByteBuffer*)> write_and_finish{};
   };
 
   // `metrics` must outlive the outbox.
   Outbox(Hooks hooks, RpcMetrics& metrics);
 
   // Queues an answer; dropped if the call is cancelled or finished.
-  void Push(std::unique_ptr<Answer<Message>> answer);
+  void Push(std::unique_ptr<Answer> answer);
 
   // The call has so many answers in all, pushed in any order: the last of them may end it.
   // REQUIRES: no more are pushed.
@@ -60,7 +59,7 @@ class Outbox {
   RpcMetrics& metrics_;
 
   mutable Mutex mutex_;
-  std::deque<std::unique_ptr<Answer<Message>>> answers_ LINSERVE_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<Answer>> answers_ LINSERVE_GUARDED_BY(mutex_);
   std::optional<grpc::Status> final_status_ LINSERVE_GUARDED_BY(mutex_);
   bool cancelled_ LINSERVE_GUARDED_BY(mutex_) = false;
   bool writing_ LINSERVE_GUARDED_BY(mutex_) = false;
@@ -69,9 +68,9 @@ class Outbox {
   std::optional<size_t> not_pushed_ LINSERVE_GUARDED_BY(mutex_);
 
   // Whoever set `writing_` owns these until Written() has cleared it.
-  std::unique_ptr<Answer<Message>> current_;
+  std::unique_ptr<Answer> current_;
   bool last_ = false;  // message of `current_`
-  Message message_;
+  grpc::ByteBuffer message_;
   std::chrono::steady_clock::time_point write_start_;
 };
 

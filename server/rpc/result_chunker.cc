@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rpc/convert.h"
+#include "rpc/wire.h"
 
 namespace linserve {
 
@@ -25,30 +26,31 @@ std::unique_ptr<ResultChunker> ResultChunker::RequestFailed(const std::string& r
   return chunker;
 }
 
-bool ResultChunker::Next(v1::EmbedResponse& message) {
-  message.Clear();
+bool ResultChunker::Next(grpc::ByteBuffer& bytes) {
+  v1::EmbedResponse message;
   message.set_request_id(options_.request_id);
   message.set_request_failed(request_failed_);
   message.set_index(static_cast<uint32_t>(index_));
   message.set_sequence_id(sequence_id_);
-  if (!result_.ok()) {
+  WireMessage rows;
+  if (result_.ok()) {
+    rows = ToWire(NextRows(message));
+  } else {
     message.set_code(static_cast<int32_t>(result_.status().code()));
     message.set_message(std::string(result_.status().message()));
     message.set_last(true);
-    return true;
   }
-  FillRows(message);
-  if (result_->outputs.empty()) {
-    message.set_last(true);
-    ToMessage(result_->timing, *message.mutable_timing());
-  }
+  WireMessage wire;
+  wire.Add(message);
+  if (result_.ok()) wire.AddMessage(v1::EmbedResponse::kRowsFieldNumber, std::move(rows));
+  bytes = std::move(wire).Take();
   return message.last();
 }
 
-void ResultChunker::FillRows(v1::EmbedResponse& message) {
+Tensor ResultChunker::NextRows(v1::EmbedResponse& message) {
   message.set_tokens(static_cast<uint64_t>(result_->tokens));
   const auto output = result_->outputs.begin();
-  const Tensor& tensor = output->second;
+  const Tensor tensor = output->second;
   message.set_output(output->first);
   // A pooled vector is one row without a row axis.
   const bool pooled = tensor.shape().size() < 2;
@@ -61,12 +63,17 @@ void ResultChunker::FillRows(v1::EmbedResponse& message) {
   if (count == 0) count = options_.chunk_bytes / row_bytes;
   count = std::max<int64_t>(1, std::min(count, options_.max_bytes / row_bytes));
   const int64_t end = std::min(rows, row_ + count);
-  ToMessage(pooled ? tensor : tensor.Rows(row_, end), *message.mutable_rows());
+  Tensor part = pooled ? tensor : tensor.Rows(row_, end);
   row_ = end;
   if (row_ == rows) {
     result_->outputs.erase(output);
     row_ = 0;
   }
+  if (result_->outputs.empty()) {
+    message.set_last(true);
+    ToMessage(result_->timing, *message.mutable_timing());
+  }
+  return part;
 }
 
 }  // namespace linserve

@@ -21,7 +21,7 @@ struct ChunkOptions {
 
 // The answer of one sequence (or of a request that failed as a whole). Keeps `keep_alive` until it
 // is destroyed.
-class ResultChunker : public Answer<v1::EmbedResponse> {
+class ResultChunker : public Answer {
  public:
   ResultChunker(const ChunkOptions& options, size_t index, std::string sequence_id,
                 absl::StatusOr<ItemResult> result, std::shared_ptr<void> keep_alive);
@@ -31,11 +31,12 @@ class ResultChunker : public Answer<v1::EmbedResponse> {
                                                       const absl::Status& status,
                                                       std::shared_ptr<void> keep_alive);
 
-  // The last message has `last` set.
-  bool Next(v1::EmbedResponse& message) override;
+  // EmbedResponses; the last one has `last` set.
+  bool Next(grpc::ByteBuffer& message) override;
 
  private:
-  void FillRows(v1::EmbedResponse& message);
+  // Fills in what belongs to the next rows, and returns them.
+  Tensor NextRows(v1::EmbedResponse& message);
 
   ChunkOptions options_;
   size_t index_;

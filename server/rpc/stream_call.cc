@@ -2,14 +2,11 @@
 
 #include <utility>
 
-#include "inference/grpc_service.pb.h"
-#include "linserve/v1/embedding.pb.h"
+#include "rpc/convert.h"
 
 namespace linserve {
 
-template <typename Request, typename Response>
-StreamCall<Request, Response>* StreamCall<Request, Response>::Start(
-    std::shared_ptr<StreamCall> call) {
+StreamCall* StreamCall::Start(std::shared_ptr<StreamCall> call) {
   call->self_ = call;
   call->service_.streams.Add(call);
   call->Read();
@@ -17,19 +14,17 @@ StreamCall<Request, Response>* StreamCall<Request, Response>::Start(
   return call.get();
 }
 
-template <typename Request, typename Response>
-StreamCall<Request, Response>::StreamCall(ServiceContext& service, const std::string& rpc)
+StreamCall::StreamCall(ServiceContext& service, const std::string& rpc)
     : service_(service),
       metrics_(service.metrics.ForRpc(rpc)),
-      outbox_({[this](const Response* message) { this->StartWrite(message); },
+      outbox_({[this](const grpc::ByteBuffer* message) { StartWrite(message); },
                [this](const grpc::Status& status) { End(status); }},
               metrics_) {
   metrics_.StreamOpened();
 }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::Drain() {
-  const auto self = this->shared_from_this();
+void StreamCall::Drain() {
+  const auto self = shared_from_this();
   {
     MutexLock lock(mutex_);
     draining_ = true;
@@ -37,25 +32,23 @@ void StreamCall<Request, Response>::Drain() {
   FinishIfIdle();
 }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::Read() {
+void StreamCall::Read() {
   {
     MutexLock lock(mutex_);
     if (ended_) return;
     ++starting_reads_;
   }
   incoming_.Clear();
-  this->StartRead(&incoming_);
+  StartRead(&incoming_);
   std::optional<grpc::Status> end;
   {
     MutexLock lock(mutex_);
     if (--starting_reads_ == 0) end.swap(end_after_start_);
   }
-  if (end) this->Finish(*end);
+  if (end) Finish(*end);
 }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::End(const grpc::Status& status) {
+void StreamCall::End(const grpc::Status& status) {
   {
     MutexLock lock(mutex_);
     ended_ = true;
@@ -64,25 +57,24 @@ void StreamCall<Request, Response>::End(const grpc::Status& status) {
       return;
     }
   }
-  this->Finish(status);
+  Finish(status);
 }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::OnReadDone(bool ok) {
-  const auto self = this->shared_from_this();
-  if (!ok) {
-    {
-      MutexLock lock(mutex_);
-      half_closed_ = true;
-    }
-    FinishIfIdle();
-    return;
-  }
+void StreamCall::OnReadDone(bool ok) {
+  const auto self = shared_from_this();
+  if (!ok) return ReadNoMore(absl::OkStatus());
   {
     MutexLock lock(mutex_);
     ++in_flight_;
   }
-  Handle(std::move(incoming_));
+  const absl::Status fault = Handle(incoming_);
+  if (!fault.ok()) {
+    {
+      MutexLock lock(mutex_);
+      --in_flight_;
+    }
+    return ReadNoMore(fault);
+  }
   {
     MutexLock lock(mutex_);
     const auto most = static_cast<size_t>(service_.limits.max_requests_per_stream);
@@ -92,8 +84,16 @@ void StreamCall<Request, Response>::OnReadDone(bool ok) {
   Read();
 }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::RequestFinished() {
+void StreamCall::ReadNoMore(const absl::Status& fault) {
+  {
+    MutexLock lock(mutex_);
+    half_closed_ = true;
+    fault_ = fault;
+  }
+  FinishIfIdle();
+}
+
+void StreamCall::RequestFinished() {
   bool resume = false;
   {
     MutexLock lock(mutex_);
@@ -105,38 +105,29 @@ void StreamCall<Request, Response>::RequestFinished() {
   FinishIfIdle();
 }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::FinishIfIdle() {
+void StreamCall::FinishIfIdle() {
   grpc::Status status;
   {
     MutexLock lock(mutex_);
     if (in_flight_ > 0 || !(half_closed_ || draining_)) return;
-    if (!half_closed_) {
+    if (half_closed_) {
+      status = ToGrpcStatus(fault_);
+    } else {
       status = {grpc::StatusCode::UNAVAILABLE, "the server is draining; try another one"};
     }
   }
   outbox_.FinishWhenEmpty(status);
 }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::OnWriteDone(bool ok) {
-  outbox_.Written(ok);
-}
+void StreamCall::OnWriteDone(bool ok) { outbox_.Written(ok); }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::OnCancel() {
-  outbox_.Cancel();
-}
+void StreamCall::OnCancel() { outbox_.Cancel(); }
 
-template <typename Request, typename Response>
-void StreamCall<Request, Response>::OnDone() {
+void StreamCall::OnDone() {
   // Not in the destructor: a result on its way may keep the call for longer than the server lives.
   service_.streams.Remove(this);
   metrics_.StreamClosed();
   const std::shared_ptr<StreamCall> self = std::move(self_);
 }
-
-template class StreamCall<v1::EmbedRequest, v1::EmbedResponse>;
-template class StreamCall<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
 
 }  // namespace linserve

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "core/mutex.h"
 #include "rpc/outbox.h"
 #include "rpc/service_context.h"
@@ -16,10 +17,9 @@ namespace linserve {
 // in flight, and answered through the outbox. The stream ends when the caller has half-closed it
 // and all is answered, or when the server drains. Lives until gRPC and its last request are done
 // with it.
-template <typename Request, typename Response>
-class StreamCall : public grpc::ServerBidiReactor<Request, Response>,
+class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                    public OpenStream,
-                   public std::enable_shared_from_this<StreamCall<Request, Response>> {
+                   public std::enable_shared_from_this<StreamCall> {
  public:
   // Begins to read. `call` keeps itself alive from now on.
   static StreamCall* Start(std::shared_ptr<StreamCall> call);
@@ -29,13 +29,14 @@ class StreamCall : public grpc::ServerBidiReactor<Request, Response>,
  protected:
   StreamCall(ServiceContext& service, const std::string& rpc);
 
-  // Takes a request over; calls RequestFinished() once its last answer is written or dropped.
-  virtual void Handle(Request request) = 0;
+  // Takes a request; calls RequestFinished() once its last answer is written or dropped. An error:
+  // the bytes are none, and the stream ends with it once what came before is answered.
+  virtual absl::Status Handle(const grpc::ByteBuffer& request) = 0;
   void RequestFinished();
 
   ServiceContext& service_;
   RpcMetrics& metrics_;
-  Outbox<Response> outbox_;
+  Outbox outbox_;
 
  private:
   void OnReadDone(bool ok) override;
@@ -43,6 +44,7 @@ class StreamCall : public grpc::ServerBidiReactor<Request, Response>,
   void OnCancel() override;
   void OnDone() override;
 
+  void ReadNoMore(const absl::Status& fault);
   void FinishIfIdle();
 
   // gRPC allows no operation after Finish(), and a read may start on any thread: these two order
@@ -50,7 +52,7 @@ class StreamCall : public grpc::ServerBidiReactor<Request, Response>,
   void Read();
   void End(const grpc::Status& status);
 
-  Request incoming_;
+  grpc::ByteBuffer incoming_;
   std::shared_ptr<StreamCall> self_;
 
   Mutex mutex_;
@@ -59,7 +61,8 @@ class StreamCall : public grpc::ServerBidiReactor<Request, Response>,
   int starting_reads_ LINSERVE_GUARDED_BY(mutex_) = 0;  // the next may begin before one returns
   bool ended_ LINSERVE_GUARDED_BY(mutex_) = false;
   std::optional<grpc::Status> end_after_start_ LINSERVE_GUARDED_BY(mutex_);
-  bool half_closed_ LINSERVE_GUARDED_BY(mutex_) = false;
+  bool half_closed_ LINSERVE_GUARDED_BY(mutex_) = false;  // or should be
+  absl::Status fault_ LINSERVE_GUARDED_BY(mutex_);        // for which it should
   bool draining_ LINSERVE_GUARDED_BY(mutex_) = false;
 };
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/test_files.h"
+#include "rpc/parsed.h"
 
 namespace linserve {
 namespace {
@@ -32,8 +33,7 @@ TEST(Convert, TensorsViewTheMessagesBytesAndKeepThemAlive) {
 TEST(Convert, EveryDTypeGoesThereAndBack) {
   for (int type = v1::DATA_TYPE_BOOL; type <= v1::DATA_TYPE_F64; ++type) {
     const auto dtype = static_cast<DType>(type - 1);
-    v1::Tensor message;
-    ToMessage(Tensor::Allocate(dtype, {3}).first, message);
+    const auto message = Parsed<v1::Tensor>(ToWire(Tensor::Allocate(dtype, {3}).first).Take());
     EXPECT_EQ(message.dtype(), type);
     EXPECT_EQ(v1::DataType_Name(message.dtype()), "DATA_TYPE_" + std::string(Name(dtype)));
     const auto tensor = ToTensor(message, "x", nullptr);

@@ -4,12 +4,11 @@
 #include <thread>
 
 #include "core/test_files.h"
+#include "rpc/parsed.h"
 #include "rpc/result_chunker.h"
 
 namespace linserve {
 namespace {
-
-using EmbedOutbox = Outbox<v1::EmbedResponse>;
 
 using ::testing::ElementsAre;
 
@@ -25,13 +24,16 @@ class OutboxTest : public ::testing::Test {
                                            "", std::move(result), std::move(owner));
   }
 
+  static std::string PlaceOf(const grpc::ByteBuffer& bytes) {
+    const auto message = Parsed<v1::EmbedResponse>(bytes);
+    return message.request_id() + "@" + std::to_string(message.row_offset());
+  }
+
   Metrics metrics_{{}};
   std::vector<std::string> written_;
   std::vector<grpc::StatusCode> finished_;
-  EmbedOutbox outbox_{
-      {[this](const v1::EmbedResponse* message) {
-         written_.push_back(message->request_id() + "@" + std::to_string(message->row_offset()));
-       },
+  Outbox outbox_{
+      {[this](const grpc::ByteBuffer* message) { written_.push_back(PlaceOf(*message)); },
        [this](const grpc::Status& status) { finished_.push_back(status.error_code()); }},
       metrics_.ForRpc("Embed")};
 };
@@ -51,19 +53,16 @@ TEST_F(OutboxTest, HasOneWriteInFlight) {
 
 TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
   std::vector<std::string> ended;
-  EmbedOutbox outbox(
-      {[this](const v1::EmbedResponse* message) { written_.push_back(message->request_id()); },
-       [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
-       [&](const v1::EmbedResponse* message) {
-         ended.push_back(message->request_id() + "@" + std::to_string(message->row_offset()));
-       }},
-      metrics_.ForRpc("Embed"));
+  Outbox outbox({[this](const grpc::ByteBuffer* message) { written_.push_back(PlaceOf(*message)); },
+                 [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
+                 [&](const grpc::ByteBuffer* message) { ended.push_back(PlaceOf(*message)); }},
+                metrics_.ForRpc("Embed"));
   bool held = true;
   outbox.Expect(2);
   outbox.Push(Answer("a", 1));
   outbox.Push(Answer("b", 2, std::shared_ptr<void>(nullptr, [&](void*) { held = false; })));
   outbox.Written(true);
-  EXPECT_THAT(written_, ElementsAre("a", "b"));
+  EXPECT_THAT(written_, ElementsAre("a@0", "b@0"));
   EXPECT_TRUE(ended.empty());
   outbox.Written(true);
   EXPECT_THAT(ended, ElementsAre("b@1"));
@@ -79,11 +78,10 @@ TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
 TEST_F(OutboxTest, EndsWithNoneButTheLastOfTheAnswersItExpects) {
   constexpr size_t kAnswers = 8;
   size_t ended = 0;
-  EmbedOutbox outbox(
-      {[this](const v1::EmbedResponse* message) { written_.push_back(message->request_id()); },
-       [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
-       [&](const v1::EmbedResponse*) { ++ended; }},
-      metrics_.ForRpc("Embed"));
+  Outbox outbox({[this](const grpc::ByteBuffer* message) { written_.push_back(PlaceOf(*message)); },
+                 [this](const grpc::Status& status) { finished_.push_back(status.error_code()); },
+                 [&](const grpc::ByteBuffer*) { ++ended; }},
+                metrics_.ForRpc("Embed"));
   outbox.Expect(kAnswers);
   for (size_t i = 0; i + 1 < kAnswers; ++i) {
     outbox.Push(Answer("a", 1));
@@ -160,7 +158,7 @@ class OutboxThreads : public testing::Test {
   static constexpr int kAnswers = 500;
 
   // Pushes all answers from several threads, and tells the outbox that each write is done.
-  void PushAndWrite(EmbedOutbox& outbox, int writes) {
+  void PushAndWrite(Outbox& outbox, int writes) {
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&] {
@@ -183,12 +181,12 @@ class OutboxThreads : public testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
-  const EmbedOutbox::Hooks hooks_ = {[this](const v1::EmbedResponse*) {
-                                       EXPECT_EQ(++writing_, 1);
-                                       ++due_;
-                                     },
-                                     [this](const grpc::Status&) { ++finished_; },
-                                     {}};
+  const Outbox::Hooks hooks_ = {[this](const grpc::ByteBuffer*) {
+                                  EXPECT_EQ(++writing_, 1);
+                                  ++due_;
+                                },
+                                [this](const grpc::Status&) { ++finished_; },
+                                {}};
   Metrics metrics_{{}};
   std::atomic<int> writing_ = 0;
   std::atomic<int> due_ = 0;
@@ -196,7 +194,7 @@ class OutboxThreads : public testing::Test {
 };
 
 TEST_F(OutboxThreads, ManyPushWhileOneWrites) {
-  EmbedOutbox outbox(hooks_, metrics_.ForRpc("Embed"));
+  Outbox outbox(hooks_, metrics_.ForRpc("Embed"));
   PushAndWrite(outbox, kThreads * kAnswers);
   outbox.FinishWhenEmpty(grpc::Status::OK);
   EXPECT_EQ(finished_, 1);
@@ -204,12 +202,12 @@ TEST_F(OutboxThreads, ManyPushWhileOneWrites) {
 
 TEST_F(OutboxThreads, WhoeverPushesLastEndsTheStream) {
   std::atomic<int> ended = 0;
-  EmbedOutbox::Hooks hooks = hooks_;
-  hooks.write_and_finish = [&](const v1::EmbedResponse*) {
+  Outbox::Hooks hooks = hooks_;
+  hooks.write_and_finish = [&](const grpc::ByteBuffer*) {
     EXPECT_EQ(writing_, 0);
     ++ended;
   };
-  EmbedOutbox outbox(hooks, metrics_.ForRpc("Embed"));
+  Outbox outbox(hooks, metrics_.ForRpc("Embed"));
   outbox.Expect(kThreads * kAnswers);
   PushAndWrite(outbox, kThreads * kAnswers - 1);
   EXPECT_EQ(ended, 1);

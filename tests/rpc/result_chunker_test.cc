@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/test_files.h"
+#include "rpc/parsed.h"
 
 namespace linserve {
 namespace {
@@ -28,8 +29,11 @@ std::vector<v1::EmbedResponse> Messages(const ChunkOptions& options,
                                         absl::StatusOr<ItemResult> result) {
   ResultChunker chunker(options, 3, "name", std::move(result), nullptr);
   std::vector<v1::EmbedResponse> messages;
+  grpc::ByteBuffer bytes;
   do {
-    chunker.Next(messages.emplace_back());
+    const bool last = chunker.Next(bytes);
+    messages.push_back(Parsed<v1::EmbedResponse>(bytes));
+    EXPECT_EQ(last, messages.back().last());
   } while (!messages.back().last());
   return messages;
 }
@@ -107,8 +111,9 @@ TEST(ResultChunker, AFaultIsOneMessage) {
 
 TEST(ResultChunker, AFaultOfTheRequestSaysSo) {
   const auto chunker = ResultChunker::RequestFailed("r", absl::NotFoundError("no model"), nullptr);
-  v1::EmbedResponse message;
-  EXPECT_TRUE(chunker->Next(message));
+  grpc::ByteBuffer bytes;
+  EXPECT_TRUE(chunker->Next(bytes));
+  const auto message = Parsed<v1::EmbedResponse>(bytes);
   EXPECT_TRUE(message.request_failed());
   EXPECT_TRUE(message.last());
   EXPECT_EQ(message.request_id(), "r");

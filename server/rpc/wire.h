@@ -1,0 +1,45 @@
+#pragma once
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/tensor.h"
+
+namespace linserve {
+
+// A protobuf message as it goes over the wire, in which the bytes of tensors are not copied: they
+// are slices that keep their tensor until they are sent.
+class WireMessage {
+ public:
+  // Appends fields; what is added later must be none of them.
+  void Add(const google::protobuf::MessageLite& fields);
+
+  // Appends field `number` of type bytes.
+  void AddBytes(int number, const Tensor& tensor);
+
+  // Appends field `number` of a message type.
+  void AddMessage(int number, WireMessage message);
+
+  size_t size() const { return size_; }
+
+  grpc::ByteBuffer Take() &&;
+
+ private:
+  void AddHeader(int number, size_t length);
+  void Append(grpc::Slice slice);
+  void Flush();
+
+  std::vector<grpc::Slice> slices_;
+  std::string tail_;  // bytes that follow the slices
+  size_t size_ = 0;
+};
+
+// Replaces `message` by what `buffer` holds. INVALID_ARGUMENT if that is no such message.
+absl::Status Parse(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite& message);
+
+}  // namespace linserve

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "rpc/wire.h"
+
+namespace linserve {
+
+template <typename Message>
+Message Parsed(const grpc::ByteBuffer& bytes) {
+  Message message;
+  const absl::Status status = Parse(bytes, message);
+  EXPECT_TRUE(status.ok()) << status;
+  return message;
+}
+
+}  // namespace linserve
