@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/pooling.h"
+#include "core/row_scale.h"
 #include "core/stacking.h"
 
 namespace linserve {
@@ -150,6 +151,11 @@ absl::StatusOr<std::vector<SequenceResult>> DecodeInferResponse(
       const auto place = static_cast<int64_t>(s);
       const Tensor own = batch->Rows(place, place + 1).Reshaped(each);
       results[s].outputs[response.outputs(i).name()] = rows ? own.Rows(0, lengths[s]) : own;
+    }
+  }
+  for (SequenceResult& result : results) {
+    if (auto status = Dequantize(result.outputs); !status.ok()) {
+      return absl::InternalError(status.message());
     }
   }
   return results;

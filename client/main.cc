@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <vector>
 
 #include "client/commands.h"
@@ -37,8 +38,11 @@ void ModelChoice::AddResultOptions(CLI::App& app) {
       ->check(CLI::IsMember(std::vector<std::string>(kPoolingNames.begin(), kPoolingNames.end())))
       ->capture_default_str();
   app.add_flag("--normalize", normalize, "Divide each resulting vector by its 2-norm");
-  app.add_option("--dtype", dtype, "Type of the results on the wire and in files")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+  app.add_option(
+         "--dtype", dtype,
+         "Type of the results on the wire and in files; i8: on the wire, with a scale a row, "
+         "and f32 in files")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "i8"}))
       ->capture_default_str();
 }
 
@@ -47,7 +51,9 @@ OutputOptions ModelChoice::ToOutputOptions() const {
   options.outputs = outputs;
   options.pooling = PoolingFromName(pooling).value_or(Pooling::kNone);  // checked when parsed
   options.normalize = normalize;
-  options.dtype = dtype == "f32" ? DType::kF32 : dtype == "f16" ? DType::kF16 : DType::kBF16;
+  const std::map<std::string, DType> dtypes = {
+      {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"i8", DType::kI8}};
+  options.dtype = dtypes.at(dtype);
   return options;
 }
 

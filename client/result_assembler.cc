@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/row_scale.h"
+
 namespace linserve {
 namespace {
 
@@ -103,6 +105,9 @@ absl::StatusOr<TensorMap> ResultAssembler::Join(
                                       " rows of output '" + name + "'");
     }
     joined[name] = Concatenate(output.pieces, output.total_rows);
+  }
+  if (auto status = Dequantize(joined); !status.ok()) {
+    return Misunderstood(index, std::string(status.message()));
   }
   return joined;
 }

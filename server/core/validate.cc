@@ -187,9 +187,9 @@ absl::Status CheckOutput(const Signature& signature, const std::string& name, Po
 }
 
 absl::Status CheckOptions(const Signature& signature, const OutputOptions& options) {
-  if (!IsFloat(options.dtype)) {
+  if (!IsFloat(options.dtype) && options.dtype != DType::kI8) {
     return absl::InvalidArgumentError("output dtype: " + std::string(Name(options.dtype)) +
-                                      " is asked for, expected F16, BF16, F32 or F64");
+                                      " is asked for, expected I8, F16, BF16, F32 or F64");
   }
   if (options.outputs.empty() && !signature.outputs.empty()) {
     return CheckOutput(signature, signature.outputs[0].name, options.pooling);

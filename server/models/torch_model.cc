@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <new>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "attention/aten.h"
+#include "core/row_scale.h"
 #include "models/batch_parts.h"
 #include "models/tensor_bridge.h"
 
@@ -41,14 +43,20 @@ auto Guarded(const Function& function) -> absl::StatusOr<decltype(function())> {
 constexpr int64_t kPieceElements = int64_t{16} << 20;
 constexpr int64_t kPooledRows = 1024;
 
-// Normalised and converted in the order that loses least: the norm is taken in f32.
-at::Tensor Finish(const at::Tensor& rows, const OutputOptions& options) {
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+// Normalised and converted in the order that loses least: the norm is taken in f32. I8 comes with
+// its scale.
+NamedTensors Finish(const std::string& name, const at::Tensor& rows, const OutputOptions& options) {
   at::Tensor result = rows;
   if (options.normalize) {
     result = rows.to(at::kFloat);
     result = result / result.norm(2, {-1}, /*keepdim=*/true).clamp_min(1e-12);
   }
-  return result.to(ToScalarType(options.dtype));
+  if (options.dtype != DType::kI8) return {{name, result.to(ToScalarType(options.dtype))}};
+  const at::Tensor scale = result.abs().amax({-1}, /*keepdim=*/true).to(at::kFloat) / 127;
+  const at::Tensor smallest = scale.clamp_min(std::numeric_limits<float>::min());
+  return {{name, (result / smallest).round().to(at::kChar)}, {ScaleOf(name), scale}};
 }
 
 // Sequences of a batch that want the same done to their rows.
@@ -130,24 +138,34 @@ class PartForward {
     const int64_t piece =
         std::max<int64_t>(1, kPieceElements / std::max<int64_t>(first.numel(), 1));
     if (all <= piece) {
-      const at::Tensor rows = Finish(pass_->Output(name, 0, all), group.options);
-      for (size_t i : group.members) {
-        results[i][name] = FromAten(Cropped(rows, place, i));
+      for (const auto& [part, rows] : Finish(name, pass_->Output(name, 0, all), group.options)) {
+        for (size_t i : group.members) results[i][part] = FromAten(Cropped(rows, place, i));
       }
       return;
     }
     for (size_t i : group.members) {
-      std::vector<int64_t> shape = first.sizes().vec();
-      shape[static_cast<size_t>(place.axis)] = place.length(i);
-      at::Tensor whole = at::empty(shape, first.options().dtype(ToScalarType(group.options.dtype)));
+      NamedTensors whole;
       for (int64_t row = 0; row < place.length(i); row += piece) {
-        const int64_t rows = std::min(piece, place.length(i) - row);
         const int64_t begin = place.start(i) + row;
-        whole.narrow(place.axis, row, rows)
-            .copy_(Finish(pass_->Output(name, begin, begin + rows), group.options));
+        const int64_t end = begin + std::min(piece, place.length(i) - row);
+        for (const auto& [part, rows] :
+             Finish(name, pass_->Output(name, begin, end), group.options)) {
+          at::Tensor& target = whole[part];
+          if (!target.defined()) target = OfLength(rows, place, i);
+          target.narrow(place.axis, row, end - begin).copy_(rows);
+        }
       }
-      results[i][name] = FromAten(place.layout != nullptr ? whole : whole.squeeze(0));
+      for (const auto& [part, rows] : whole) {
+        results[i][part] = FromAten(place.layout != nullptr ? rows : rows.squeeze(0));
+      }
     }
+  }
+
+  // Room for a sequence of such rows.
+  static at::Tensor OfLength(const at::Tensor& rows, const Place& place, size_t i) {
+    std::vector<int64_t> shape = rows.sizes().vec();
+    shape[static_cast<size_t>(place.axis)] = place.length(i);
+    return at::empty(shape, rows.options());
   }
 
   static at::Tensor Cropped(const at::Tensor& rows, const Place& place, size_t i) {
@@ -162,9 +180,10 @@ class PartForward {
       pooled.push_back(
           Pool(name, place.start(i), place.start(i) + place.length(i), group.options.pooling));
     }
-    const at::Tensor vectors = Finish(at::stack(pooled), group.options);
-    for (size_t at = 0; at < group.members.size(); ++at) {
-      results[group.members[at]][name] = FromAten(vectors.select(0, static_cast<int64_t>(at)));
+    for (const auto& [part, vectors] : Finish(name, at::stack(pooled), group.options)) {
+      for (size_t at = 0; at < group.members.size(); ++at) {
+        results[group.members[at]][part] = FromAten(vectors.select(0, static_cast<int64_t>(at)));
+      }
     }
   }
 

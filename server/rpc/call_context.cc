@@ -44,6 +44,10 @@ std::chrono::milliseconds RetryDelayOf(const Engine& engine) {
                   std::chrono::duration_cast<std::chrono::milliseconds>(engine.DelayEstimate()));
 }
 
+void AddLoadReport(grpc::ServerContextBase& context, LoadReporter& load) {
+  context.AddTrailingMetadata("endpoint-load-metrics-bin", load.Report());
+}
+
 void AddRetryDelay(grpc::ServerContextBase& context, std::chrono::milliseconds delay) {
   context.AddTrailingMetadata("grpc-retry-pushback-ms", std::to_string(delay.count()));
 }

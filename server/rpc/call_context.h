@@ -7,6 +7,7 @@
 
 #include "batching/clock.h"
 #include "engine/engine.h"
+#include "rpc/load_reporter.h"
 
 namespace linserve {
 
@@ -21,6 +22,9 @@ std::string RequestIdOf(const grpc::ServerContextBase& context, const std::strin
 
 // How long a caller that this engine has refused should wait before it tries again.
 std::chrono::milliseconds RetryDelayOf(const Engine& engine);
+
+// Tells callers that balance by it how loaded the server is.
+void AddLoadReport(grpc::ServerContextBase& context, LoadReporter& load);
 
 // Tells gRPC's own retry policy when to come back.
 void AddRetryDelay(grpc::ServerContextBase& context, std::chrono::milliseconds delay);

@@ -128,10 +128,11 @@ absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling
   }
   if (message.dtype() != v1::DATA_TYPE_UNSPECIFIED) {
     const std::optional<DType> dtype = ToDType(message.dtype());
-    if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
+    if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16 &&
+        dtype != DType::kI8) {
       return absl::InvalidArgumentError("options.dtype is " +
                                         std::to_string(static_cast<int>(message.dtype())) +
-                                        ", expected F32, F16 or BF16");
+                                        ", expected F32, F16, BF16 or I8");
     }
     options.dtype = *dtype;
   }

@@ -28,6 +28,7 @@ EmbedServerCall::EmbedServerCall(RpcMetrics& metrics)
 
 void EmbedServerCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
                             const grpc::ByteBuffer& bytes) {
+  AddLoadReport(*context, service.load);
   v1::EmbedRequest request;
   const absl::Status parsed = Parse(bytes, request);
   const CallSide side{shared_from_this(), &outbox_, &metrics_, nullptr,

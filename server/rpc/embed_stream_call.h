@@ -15,12 +15,11 @@ namespace linserve {
 class EmbedStreamCall : public StreamCall {
  public:
   EmbedStreamCall(ServiceContext& service, grpc::CallbackServerContext* context)
-      : StreamCall(service, "EmbedStream"), context_(context) {}
+      : StreamCall(service, context, "EmbedStream") {}
 
  private:
   absl::Status Handle(const grpc::ByteBuffer& bytes) override;
 
-  grpc::CallbackServerContext* const context_;
   Mutex ids_mutex_;
   std::set<std::string> ids_ LINSERVE_GUARDED_BY(ids_mutex_);  // of those with answers to come
 };

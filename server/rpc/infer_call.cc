@@ -19,6 +19,7 @@ InferCall* InferCall::Start(ServiceContext& service, grpc::CallbackServerContext
 
 void InferCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
                       const grpc::ByteBuffer& bytes) {
+  AddLoadReport(*context, service.load);
   inference::ModelInferRequest request;
   const absl::Status parsed = Parse(bytes, request);
   const std::string id = request.id();

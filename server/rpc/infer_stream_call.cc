@@ -53,8 +53,7 @@ class StreamedAnswer : public Answer {
 }  // namespace
 
 InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerContext* context)
-    : StreamCall(service, "ModelStreamInfer"),
-      context_(context),
+    : StreamCall(service, context, "ModelStreamInfer"),
       ordered_(Says(*context, "linserve-ordered")),
       ends_with_error_(Says(*context, "triton_grpc_error")) {}
 

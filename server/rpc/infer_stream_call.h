@@ -31,7 +31,6 @@ class InferStreamCall : public StreamCall {
   void Send(int64_t place, Outcome outcome);
   void Push(Outcome outcome);
 
-  grpc::CallbackServerContext* const context_;
   const bool ordered_;
   const bool ends_with_error_;
   int64_t requests_ = 0;              // read so far

@@ -41,12 +41,12 @@ absl::Status ReadNormalize(const Parameters& parameters, OutputOptions& options)
 absl::Status ReadDType(const Parameters& parameters, OutputOptions& options) {
   const InferParameter* parameter = Find(parameters, "dtype");
   if (parameter == nullptr) return absl::OkStatus();
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kI8}) {
     if (parameter->string_param() != Datatype(dtype)) continue;
     options.dtype = dtype;
     return absl::OkStatus();
   }
-  return Wrong("dtype", "'FP32', 'FP16' or 'BF16'");
+  return Wrong("dtype", "'FP32', 'FP16', 'BF16' or 'INT8'");
 }
 
 absl::Status ReadTimeout(const Parameters& parameters, InferOptions& options) {

@@ -7,6 +7,7 @@
 #include "core/content.h"
 #include "core/package_layout.h"
 #include "core/quote.h"
+#include "core/row_scale.h"
 #include "core/stacking.h"
 #include "rpc/call_context.h"
 #include "rpc/inference_parameters.h"
@@ -207,7 +208,10 @@ absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
   auto options = ReadInferOptions(*message, model.default_pooling);
   if (!options.ok()) return options.status();
   options_ = *options;
-  answer_.outputs = options_.output.outputs;
+  for (const std::string& name : options_.output.outputs) {
+    answer_.outputs.push_back(name);
+    if (options_.output.dtype == DType::kI8) answer_.outputs.push_back(ScaleOf(name));
+  }
   if (options_.timeout) deadline_ = std::min(deadline_, start_ + *options_.timeout);
   auto tensors = ToTensors(*message, model.name, message);
   if (!tensors.ok()) return tensors.status();

@@ -6,6 +6,7 @@
 
 #include "engine/model_manager.h"
 #include "engine/repository.h"
+#include "rpc/load_reporter.h"
 #include "rpc/stream_registry.h"
 #include "telemetry/metrics.h"
 
@@ -25,6 +26,7 @@ struct ServiceContext {
   RpcLimits limits;
   std::string version;  // of the server
   StreamRegistry streams{};
+  LoadReporter load{repository};
   // By which callers may load and unload; null: they may not.
   std::atomic<ModelManager*> manager{nullptr};
   std::atomic<bool> ready{false};

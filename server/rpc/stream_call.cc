@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "rpc/call_context.h"
 #include "rpc/convert.h"
 
 namespace linserve {
@@ -14,8 +15,10 @@ StreamCall* StreamCall::Start(std::shared_ptr<StreamCall> call) {
   return call.get();
 }
 
-StreamCall::StreamCall(ServiceContext& service, const std::string& rpc)
+StreamCall::StreamCall(ServiceContext& service, grpc::CallbackServerContext* context,
+                       const std::string& rpc)
     : service_(service),
+      context_(context),
       metrics_(service.metrics.ForRpc(rpc)),
       outbox_({[this](const grpc::ByteBuffer* message) { StartWrite(message); },
                [this](const grpc::Status& status) { End(status); }},
@@ -49,6 +52,7 @@ void StreamCall::Read() {
 }
 
 void StreamCall::End(const grpc::Status& status) {
+  AddLoadReport(*context_, service_.load);
   {
     MutexLock lock(mutex_);
     ended_ = true;

@@ -27,7 +27,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void Drain() override;
 
  protected:
-  StreamCall(ServiceContext& service, const std::string& rpc);
+  StreamCall(ServiceContext& service, grpc::CallbackServerContext* context, const std::string& rpc);
 
   // Takes a request; calls RequestFinished() once its last answer is written or dropped. An error:
   // the bytes are none, and the stream ends with it once what came before is answered.
@@ -35,6 +35,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void RequestFinished();
 
   ServiceContext& service_;
+  grpc::CallbackServerContext* const context_;
   RpcMetrics& metrics_;
   Outbox outbox_;
 

@@ -3,43 +3,14 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "telemetry/instruments.h"
+#include "telemetry/process_stat.h"
 
 namespace linserve {
 namespace {
-
-// Of /proc/self/stat, see proc(5).
-struct Stat {
-  double cpu_seconds = 0;
-  double threads = 0;
-  double start_seconds = 0;  // since the system booted
-  double virtual_bytes = 0;
-  double resident_bytes = 0;
-};
-
-std::optional<Stat> ReadStat() {
-  std::ifstream file("/proc/self/stat");
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  // The second field is the program's name in brackets, which may hold spaces and brackets.
-  std::istringstream after_name(line.substr(line.rfind(')') + 1));
-  const std::vector<std::string> fields{std::istream_iterator<std::string>(after_name), {}};
-  constexpr size_t kResident = 24;
-  if (fields.size() < kResident - 2) return std::nullopt;
-  // proc(5) counts from 1, and the first of `fields` is number 3.
-  const auto field = [&](size_t number) { return std::stod(fields[number - 3]); };
-  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-  return Stat{.cpu_seconds = (field(14) + field(15)) / ticks,
-              .threads = field(20),
-              .start_seconds = field(22) / ticks,
-              .virtual_bytes = field(23),
-              .resident_bytes = field(kResident) * static_cast<double>(sysconf(_SC_PAGESIZE))};
-}
 
 std::optional<double> ReadBootTime() {
   std::ifstream file("/proc/stat");
@@ -80,7 +51,7 @@ std::vector<prometheus::MetricFamily> ProcessMetrics() {
   const auto gauge = [&](const std::string& name, const std::string& help, double value) {
     families.push_back(Family(name, help, prometheus::MetricType::Gauge, value));
   };
-  if (const std::optional<Stat> stat = ReadStat()) {
+  if (const auto stat = ReadProcessStat()) {
     gauge("process_resident_memory_bytes", "Resident memory.", stat->resident_bytes);
     gauge("process_virtual_memory_bytes", "Virtual memory.", stat->virtual_bytes);
     gauge("process_threads", "Threads.", stat->threads);

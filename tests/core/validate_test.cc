@@ -220,7 +220,7 @@ TEST_F(ValidateTest, RefusesToPoolWhatHasNoRows) {
 
 TEST_F(ValidateTest, RefusesOutputTypesThatAreNoFloats) {
   item_.options.dtype = DType::kI64;
-  EXPECT_THAT(Check(), IsInvalid("output dtype: I64 is asked for, expected F16"));
+  EXPECT_THAT(Check(), IsInvalid("output dtype: I64 is asked for, expected I8, F16"));
 }
 
 TEST_F(ValidateTest, ReadsNoElementBeforeAllShapesAreRight) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/row_scale.h"
 #include "models/model_fixture.h"
 
 namespace linserve {
@@ -71,6 +72,26 @@ TEST_F(TorchModelTest, ConvertsTheResultToTheTypeAskedFor) {
     const Tensor rows = Compute(*model_, {item})[0].at("embeddings");
     EXPECT_EQ(rows.dtype(), dtype);
     EXPECT_LT(LargestDifference(*Convert(rows, DType::kF32), exact), 0.05);
+  }
+}
+
+TEST_F(TorchModelTest, GivesInt8RowsWithTheirScale) {
+  for (const Pooling pooling : {Pooling::kNone, Pooling::kMean}) {
+    Item item = Tokens(6, 30);
+    item.options.pooling = pooling;
+    const Tensor exact = Compute(*model_, {item})[0].at("embeddings");
+    item.options.dtype = DType::kI8;
+    TensorMap results = Compute(*model_, {item})[0];
+    EXPECT_EQ(results.at("embeddings").dtype(), DType::kI8);
+    const Tensor scale = results.at("embeddings_scale");
+    ASSERT_TRUE(Dequantize(results).ok());
+    const Tensor rows = results.at("embeddings");
+    ASSERT_EQ(rows.shape(), exact.shape());
+    for (int64_t i = 0; i < rows.elements(); ++i) {
+      // Half a step, and what f32 rounds.
+      ASSERT_NEAR(rows.data<float>()[i], exact.data<float>()[i],
+                  0.501 * scale.data<float>()[i / 16]);
+    }
   }
 }
 

@@ -44,6 +44,28 @@ TEST_F(ServeTest, AModelFromInitIsInspectedServedAndAsked) {
   EXPECT_EQ(server.Stop(), 0) << server.process().err();
 }
 
+TEST_F(ServeTest, Int8ResultsAreCloseToTheOthersByBothProtocols) {
+  RunningServer server(repository());
+  const std::string text = directory_.File("in.txt");
+  WriteAll(text, "abc\nhello\n");
+  const auto embed = [&](const std::string& dtype, const std::string& protocol) {
+    const std::string output = directory_.File(dtype + protocol + ".npy");
+    const Outcome outcome = RunClient({"--protocol", protocol, "--target", server.target(), "embed",
+                                       text, "--dtype", dtype, "--output", output});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return *ReadNpy(output);
+  };
+  const Tensor exact = embed("f32", "linserve");
+  for (const std::string protocol : {"linserve", "oip"}) {
+    const Tensor close = embed("i8", protocol);
+    ASSERT_EQ(close.dtype(), DType::kF32);
+    ASSERT_EQ(close.shape(), exact.shape());
+    for (int64_t i = 0; i < exact.elements(); ++i) {
+      EXPECT_NEAR(close.data<float>()[i], exact.data<float>()[i], 0.02);
+    }
+  }
+}
+
 TEST_F(ServeTest, EveryInputFormatGivesTheSameEmbeddings) {
   RunningServer server(repository());
   const std::string text = directory_.File("in.txt");

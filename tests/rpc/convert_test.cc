@@ -127,7 +127,7 @@ TEST(Convert, OptionsThatAreNoneAreRefused) {
   message.set_pooling(v1::POOLING_NONE);
   for (const v1::DataType dtype : {v1::DATA_TYPE_I64, v1::DATA_TYPE_F64, v1::DATA_TYPE_BOOL}) {
     message.set_dtype(dtype);
-    EXPECT_THAT(ToOptions(message, Pooling::kNone), IsInvalid("expected F32, F16 or BF16"));
+    EXPECT_THAT(ToOptions(message, Pooling::kNone), IsInvalid("expected F32, F16, BF16 or I8"));
   }
 }
 

@@ -1,7 +1,10 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <set>
+
 #include "core/test_files.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "rpc/test_server.h"
 
 namespace linserve {
@@ -9,6 +12,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSubsetOf;
 
 TEST(Health, TellsOfTheServerTheServiceAndEachModel) {
   TestServer server;
@@ -27,6 +32,89 @@ TEST(Health, TellsOfTheServerTheServiceAndEachModel) {
   EXPECT_EQ(*client.Health(), HealthState::kNotServing);
   EXPECT_EQ(*client.Health(service), HealthState::kNotServing);
   EXPECT_EQ(*client.Health("linserve/tokens"), HealthState::kNotServing);
+}
+
+// The numbers of grpc.health.v1's ServingStatus, whose generated code the package does not install.
+constexpr int kServing = 1;
+constexpr int kNotServing = 2;
+constexpr int kServiceUnknown = 3;
+
+// One call of grpc.health.v1.Health/Watch.
+class Watch {
+ public:
+  Watch(const TestServer& server, const std::string& service)
+      : stub_(grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials())),
+        call_(stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_)) {
+    call_->StartCall(nullptr);
+    EXPECT_TRUE(Ended());
+    const grpc::Slice request("\x0a" + std::string(1, static_cast<char>(service.size())) + service);
+    call_->WriteLast(grpc::ByteBuffer(&request, 1), grpc::WriteOptions(), nullptr);
+    EXPECT_TRUE(Ended());
+  }
+
+  ~Watch() {
+    context_.TryCancel();
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Ended();
+  }
+
+  // Waits until this is said, and returns whatever else was said before.
+  std::set<int> Until(int status) {
+    std::set<int> before;
+    for (int said = Next(); said != status; said = Next()) before.insert(said);
+    return before;
+  }
+
+ private:
+  int Next() {
+    grpc::ByteBuffer response;
+    call_->Read(&response, nullptr);
+    EXPECT_TRUE(Ended());
+    grpc::Slice bytes;
+    EXPECT_TRUE(response.DumpToSingleSlice(&bytes).ok());
+    return bytes.size() == 2 ? bytes.begin()[1] : 0;  // field 1, a varint; nothing is 0
+  }
+
+  bool Ended() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+};
+
+TEST(Health, WatchersHearOfModelsThatComeAndGo) {
+  TestServer server({.model_control = true});
+  server.WriteModel("extra");
+  const auto stub = inference::GRPCInferenceService::NewStub(
+      grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
+  const auto load = [&] {
+    grpc::ClientContext context;
+    inference::RepositoryModelLoadRequest request;
+    request.set_model_name("extra");
+    inference::RepositoryModelLoadResponse response;
+    EXPECT_TRUE(stub->RepositoryModelLoad(&context, request, &response).ok());
+  };
+  Watch watch(server, "linserve/extra");
+  EXPECT_THAT(watch.Until(kServiceUnknown), IsEmpty());
+  load();
+  EXPECT_THAT(watch.Until(kServing), IsSubsetOf({kNotServing}));
+  load();  // replaced: not a moment without
+  grpc::ClientContext context;
+  inference::RepositoryModelUnloadRequest request;
+  request.set_model_name("extra");
+  inference::RepositoryModelUnloadResponse response;
+  EXPECT_TRUE(stub->RepositoryModelUnload(&context, request, &response).ok());
+  EXPECT_THAT(watch.Until(kNotServing), IsSubsetOf({kServing}));
+  load();
+  EXPECT_THAT(watch.Until(kServing), IsSubsetOf({kNotServing}));
+  server.grpc().Drain();
+  EXPECT_THAT(watch.Until(kNotServing), IsSubsetOf({kServing}));
 }
 
 TEST(Models, AreListedWithWhatTheyTakeAndGive) {

@@ -138,7 +138,7 @@ const std::vector<Fault>& Faults() {
        StatusCode::INVALID_ARGUMENT,
        {"'normalize'", "bool"}},
       {"dtype",
-       [](auto& r) { (*r.mutable_parameters())["dtype"].set_string_param("INT8"); },
+       [](auto& r) { (*r.mutable_parameters())["dtype"].set_string_param("INT64"); },
        StatusCode::INVALID_ARGUMENT,
        {"'dtype'", "'FP16'"}},
       {"timeout",

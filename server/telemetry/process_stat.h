@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+namespace linserve {
+
+// Of /proc/self/stat, see proc(5).
+struct ProcessStat {
+  double cpu_seconds = 0;
+  double threads = 0;
+  double start_seconds = 0;  // since the system booted
+  double virtual_bytes = 0;
+  double resident_bytes = 0;
+};
+
+// nullopt where there is no such file.
+std::optional<ProcessStat> ReadProcessStat();
+
+}  // namespace linserve
