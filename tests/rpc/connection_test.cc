@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "inference/grpc_service.pb.h"
 #include "rpc/test_server.h"
 
 namespace linserve {
@@ -32,6 +33,17 @@ class RawConnection {
     (void)!::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
+  // Whether the server sends these bytes before it hangs up.
+  bool WaitFor(const std::string& expected) {
+    char bytes[4096];
+    while (received_.find(expected) == std::string::npos) {
+      const ssize_t size = ::recv(socket_, bytes, sizeof(bytes), 0);
+      if (size <= 0) return false;
+      received_.append(bytes, static_cast<size_t>(size));
+    }
+    return true;
+  }
+
   void WaitForTheServerToHangUp() {
     char bytes[4096];
     while (::recv(socket_, bytes, sizeof(bytes), 0) > 0) {
@@ -40,11 +52,64 @@ class RawConnection {
 
  private:
   int socket_;
+  std::string received_;
 };
 
 // What every HTTP/2 connection begins with, and empty settings.
 std::string Preface() {
   return std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + std::string("\0\0\0\4\0\0\0\0\0", 9);
+}
+
+std::string Frame(char type, char flags, const std::string& payload) {
+  const std::string header = {'\0',
+                              static_cast<char>(payload.size() >> 8),
+                              static_cast<char>(payload.size()),
+                              type,
+                              flags,
+                              0,
+                              0,
+                              0,
+                              1};
+  return header + payload;
+}
+
+// A call with one message, by the bytes of RFC 9113 and 7541.
+std::string Call(const std::string& method, const std::string& message) {
+  std::string headers;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    headers += {'\0', static_cast<char>(name.size())};
+    headers += name;
+    headers += static_cast<char>(value.size());
+    headers += value;
+  };
+  add(":method", "POST");
+  add(":scheme", "http");
+  add(":path", method);
+  add(":authority", "localhost");
+  add("te", "trailers");
+  add("content-type", "application/grpc");
+  const std::string prefix = {0, 0, 0, 0, static_cast<char>(message.size())};
+  return Preface() + Frame(1, 4, headers) + Frame(0, 1, prefix + message);
+}
+
+// gRPC's own clients read these trailers and do not hand them on.
+TEST(Connection, TrailersOfEveryKindOfCallTellTheLoad) {
+  TestServer server;
+  v1::EmbedRequest native;
+  native.set_model("tokens");
+  native.add_sequences()->add_token_ids(1);
+  inference::ModelInferRequest infer;
+  infer.set_model_name("floats");
+  for (const auto& [method, message] :
+       {std::pair<std::string, std::string>("linserve.v1.EmbeddingService/Embed",
+                                            native.SerializeAsString()),
+        {"linserve.v1.EmbeddingService/EmbedStream", native.SerializeAsString()},
+        {"inference.GRPCInferenceService/ModelInfer", infer.SerializeAsString()},
+        {"inference.GRPCInferenceService/ModelStreamInfer", infer.SerializeAsString()}}) {
+    RawConnection connection(server.grpc().port());
+    connection.Send(Call("/" + method, message));
+    EXPECT_TRUE(connection.WaitFor("endpoint-load-metrics-bin")) << method;
+  }
 }
 
 TEST(Connection, GarbageIsHungUpOn) {

@@ -1,7 +1,5 @@
 #include "rpc/load_reporter.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include "batching/fake_clock.h"
 #include "rpc/test_server.h"
 #include "xds/data/orca/v3/orca_load_report.pb.h"
@@ -36,36 +34,6 @@ TEST(LoadReporter, CountsRequestsASecond) {
   EXPECT_LT(report.mem_utilization(), 1);
   clock.Advance(std::chrono::seconds(2));
   EXPECT_EQ(Parsed(reporter.Report()).rps_fractional(), 0);
-}
-
-TEST(LoadReporter, SpeaksInTheTrailersOfEveryKindOfCall) {
-  TestServer server;
-  const auto stub = server.NewStub();
-  const auto trailer = [](const grpc::ClientContext& context) {
-    const auto& metadata = context.GetServerTrailingMetadata();
-    const auto found = metadata.find("endpoint-load-metrics-bin");
-    EXPECT_NE(found, metadata.end());
-    return Parsed({found->second.data(), found->second.size()});
-  };
-  v1::EmbedRequest request;
-  request.set_model("tokens");
-  request.add_sequences()->add_token_ids(1);
-  v1::EmbedResponse response;
-  grpc::ClientContext call;
-  const auto reader = stub->Embed(&call, request);
-  while (reader->Read(&response)) {
-  }
-  EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_GT(trailer(call).mem_utilization(), 0);
-  EXPECT_TRUE(trailer(call).named_metrics().contains("queue_delay_seconds"));
-  grpc::ClientContext streamed;
-  const auto stream = stub->EmbedStream(&streamed);
-  EXPECT_TRUE(stream->Write(request));
-  EXPECT_TRUE(stream->WritesDone());
-  while (stream->Read(&response)) {
-  }
-  EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_GT(trailer(streamed).mem_utilization(), 0);
 }
 
 }  // namespace
