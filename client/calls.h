@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "core/item.h"
+#include "core/priority.h"
 #include "core/signature.h"
 #include "core/tensor.h"
 
@@ -29,6 +30,7 @@ struct EmbedCall {
   int64_t version = 0;  // 0: the latest
   OutputOptions options;
   uint32_t rows_per_chunk = 0;  // 0: the server's choice
+  Priority priority = Priority::kNormal;
   std::vector<NamedSequence> sequences;
   std::string request_id;  // EmbedStream: empty lets the stream choose one
 };

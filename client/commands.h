@@ -40,6 +40,7 @@ struct ModelChoice {
   std::string pooling = "mean";
   bool normalize = false;
   std::string dtype = "f32";
+  uint32_t priority = 2;
   std::vector<std::string> outputs;
 
   void AddTo(CLI::App& app);

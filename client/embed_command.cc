@@ -117,6 +117,7 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
   const EmbedJobOptions job{.model = arguments.choice.model,
                             .version = arguments.choice.version,
                             .options = arguments.choice.ToOutputOptions(),
+                            .priority = PriorityFromLevel(arguments.choice.priority),
                             .batch = arguments.batch,
                             .in_flight = arguments.in_flight,
                             .one_request = arguments.input.signature.request_is_unit};

@@ -70,7 +70,12 @@ class Job {
   }
 
   void Embed(Group group) {
-    EmbedCall call{options_.model, options_.version, options_.options, 0, {}, {}};
+    EmbedCall call{.model = options_.model,
+                   .version = options_.version,
+                   .options = options_.options,
+                   .priority = options_.priority,
+                   .sequences = {},
+                   .request_id = {}};
     std::vector<size_t> indices;
     for (size_t i = group.first; i < group.second; ++i) {
       const InputSequence& sequence = sequences_[i];

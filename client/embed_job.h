@@ -18,6 +18,7 @@ struct EmbedJobOptions {
   std::string model;
   int64_t version = 0;
   OutputOptions options;
+  Priority priority = Priority::kNormal;
   size_t batch = 64;                     // sequences of one request at most
   size_t batch_bytes = 3 * 1024 * 1024;  // of one request, unless one sequence is larger
   size_t in_flight = 4;                  // requests

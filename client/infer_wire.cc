@@ -71,12 +71,16 @@ bool Agree(const EmbedCall& call) {
   });
 }
 
-void AddOptions(const OutputOptions& options, inference::ModelInferRequest& message) {
+void AddOptions(const EmbedCall& call, inference::ModelInferRequest& message) {
+  const OutputOptions& options = call.options;
   auto& parameters = *message.mutable_parameters();
   parameters["pooling"].set_string_param(std::string(Name(options.pooling)));
   if (options.normalize) parameters["normalize"].set_bool_param(true);
   if (options.dtype != DType::kF32) {
     parameters["dtype"].set_string_param(Datatype(options.dtype));
+  }
+  if (call.priority != Priority::kNormal) {
+    parameters["priority"].set_uint64_param(static_cast<uint64_t>(call.priority));
   }
   for (const std::string& name : options.outputs) message.add_outputs()->set_name(name);
 }
@@ -106,7 +110,7 @@ absl::StatusOr<inference::ModelInferRequest> EncodeInferRequest(const EmbedCall&
   message.set_model_name(call.model);
   if (call.version != 0) message.set_model_version(std::to_string(call.version));
   message.set_id(call.request_id);
-  AddOptions(call.options, message);
+  AddOptions(call, message);
   if (call.sequences.empty()) return message;
   for (const auto& [name, first] : call.sequences[0].inputs) {
     std::vector<const Tensor*> parts;

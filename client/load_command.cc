@@ -126,6 +126,7 @@ int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {
   const auto lengths = Lengths(arguments, *model);
   if (!lengths.ok()) return Fail(lengths.status());
   arguments.input.options = arguments.choice.ToOutputOptions();
+  arguments.input.priority = PriorityFromLevel(arguments.choice.priority);
   arguments.input.version = arguments.choice.version;
   const auto calls = MakeLoadCalls(*model, *lengths, arguments.input);
   if (!calls.ok()) return Fail(calls.status());

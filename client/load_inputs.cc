@@ -16,7 +16,12 @@ absl::StatusOr<std::vector<EmbedCall>> MakeLoadCalls(const ModelDescription& mod
   std::vector<EmbedCall> calls;
   size_t bytes = 0;
   while (calls.empty() || (calls.size() < options.requests && bytes < options.max_bytes)) {
-    EmbedCall call{model.name, options.version, options.options, 0, {}, {}};
+    EmbedCall call{.model = model.name,
+                   .version = options.version,
+                   .options = options.options,
+                   .priority = options.priority,
+                   .sequences = {},
+                   .request_id = {}};
     for (size_t i = 0; i < options.sequences; ++i) {
       Item item = RandomItem(model.signature, lengths, random);
       call.sequences.push_back({"", std::move(item.inputs)});

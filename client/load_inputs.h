@@ -12,6 +12,7 @@ namespace linserve {
 
 struct LoadInputOptions {
   OutputOptions options;
+  Priority priority = Priority::kNormal;
   int64_t version = 0;           // of the model; 0: the latest at each moment
   size_t requests = 256;         // to be used in turn
   size_t sequences = 1;          // of one request

@@ -28,6 +28,9 @@ void ModelChoice::AddTo(CLI::App& app) {
   app.add_option("--model", model, "Name of the model; needed if the server has several");
   app.add_option("--version", version, "Version of the model (default: the latest)");
   AddResultOptions(app);
+  app.add_option("--priority", priority, "Of those that wait, 1 go first and 3 last")
+      ->check(CLI::Range(1, 3))
+      ->capture_default_str();
 }
 
 void ModelChoice::AddResultOptions(CLI::App& app) {

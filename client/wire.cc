@@ -145,6 +145,7 @@ v1::EmbedRequest EncodeRequest(const EmbedCall& call, const std::vector<size_t>&
   request.set_model(call.model);
   request.set_version(call.version);
   EncodeOptions(call, request.mutable_options());
+  request.set_priority(static_cast<uint32_t>(call.priority));
   for (size_t index : indices) EncodeSequence(call.sequences[index], request.add_sequences());
   return request;
 }

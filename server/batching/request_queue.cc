@@ -17,6 +17,10 @@ absl::Status Full(const char* limit, int64_t value, int64_t waiting, int64_t add
 // The sequences that a decision looks at. Bounds the cost of forming one batch under backlog.
 constexpr size_t kLookAhead = kMostSequencesPerBatch;
 
+TimePoint DueTime(const Pending& pending) {
+  return pending.enqueued + kHeadStart * static_cast<int>(pending.priority);
+}
+
 }  // namespace
 
 RequestQueue::RequestQueue(const QueueLimits& limits, const BatchPolicy& policy, Clock& clock,
@@ -57,7 +61,7 @@ absl::Status RequestQueue::Push(std::vector<Pending>& request) {
     pending.siblings = siblings;
     pending.enqueued = clock_.Now();
   }
-  Queue departed;
+  std::vector<Pending> departed;
   Admission admission;
   {
     MutexLock lock(mutex_);
@@ -71,7 +75,10 @@ absl::Status RequestQueue::Push(std::vector<Pending>& request) {
       totals_.sequences += added.sequences;
       totals_.tokens += added.tokens;
       totals_.bytes += added.bytes;
-      std::move(request.begin(), request.end(), std::back_inserter(queue_));
+      for (Pending& pending : request) {
+        const TimePoint due = DueTime(pending);
+        queue_.emplace_hint(queue_.end(), due, std::move(pending));
+      }
       request.clear();
     }
     PublishTotals();
@@ -87,7 +94,7 @@ absl::Status RequestQueue::Push(std::vector<Pending>& request) {
 
 std::optional<ClosedBatch> RequestQueue::Pop() {
   while (true) {
-    Queue departed;
+    std::vector<Pending> departed;
     std::optional<ClosedBatch> batch;
     bool finished = false;
     {
@@ -115,7 +122,7 @@ std::optional<ClosedBatch> RequestQueue::Pop() {
 }
 
 std::optional<ClosedBatch> RequestQueue::PopShort(int64_t most_rows) {
-  Queue departed;
+  std::vector<Pending> departed;
   std::optional<ClosedBatch> batch;
   {
     MutexLock lock(mutex_);
@@ -149,7 +156,7 @@ void RequestQueue::Close() {
 }
 
 size_t RequestQueue::Flush(const absl::Status& status) {
-  Queue flushed;
+  std::vector<Pending> flushed;
   {
     MutexLock lock(mutex_);
     while (!queue_.empty()) Unlink(queue_.begin(), flushed);
@@ -165,12 +172,13 @@ int64_t RequestQueue::tokens() const {
   return totals_.tokens;
 }
 
-void RequestQueue::RemoveDeparted(size_t most, Queue& departed) {
+void RequestQueue::RemoveDeparted(size_t most, std::vector<Pending>& departed) {
   const TimePoint now = clock_.Now();
   auto entry = queue_.begin();
   for (size_t i = 0; i < most && entry != queue_.end(); ++i) {
     const auto next = std::next(entry);
-    if (entry->deadline <= now || entry->delivery.Abandoned()) Unlink(entry, departed);
+    const Pending& pending = entry->second;
+    if (pending.deadline <= now || pending.delivery.Abandoned()) Unlink(entry, departed);
     entry = next;
   }
 }
@@ -178,7 +186,7 @@ void RequestQueue::RemoveDeparted(size_t most, Queue& departed) {
 std::vector<Waiting> RequestQueue::View() const {
   std::vector<Waiting> view;
   view.reserve(std::min(queue_.size(), kLookAhead));
-  for (const Pending& pending : queue_) {
+  for (const auto& [due, pending] : queue_) {
     if (view.size() == kLookAhead) break;
     view.push_back({pending.key, pending.cost, pending.enqueued, pending.unit});
   }
@@ -186,29 +194,29 @@ std::vector<Waiting> RequestQueue::View() const {
 }
 
 ClosedBatch RequestQueue::Take(const Decision& decision) {
-  Queue taken;
+  ClosedBatch batch;
   auto entry = queue_.begin();
   size_t at = 0;
   for (size_t index : decision.take) {
     std::advance(entry, index - at);
     const auto next = std::next(entry);
-    Unlink(entry, taken);
+    Unlink(entry, batch.sequences);
     entry = next;
     at = index + 1;
   }
-  ClosedBatch batch;
   batch.reason = decision.reason;
   batch.closed = clock_.Now();
-  std::move(taken.begin(), taken.end(), std::back_inserter(batch.sequences));
   return batch;
 }
 
-void RequestQueue::Unlink(Queue::iterator entry, Queue& target) {
+void RequestQueue::Unlink(Queue::iterator entry, std::vector<Pending>& target) {
+  Pending& pending = entry->second;
   totals_.sequences -= 1;
-  totals_.tokens -= entry->tokens;
-  totals_.bytes -= entry->bytes;
-  if (--*entry->siblings == 0) totals_.requests -= 1;
-  target.splice(target.end(), queue_, entry);
+  totals_.tokens -= pending.tokens;
+  totals_.bytes -= pending.bytes;
+  if (--*pending.siblings == 0) totals_.requests -= 1;
+  target.push_back(std::move(pending));
+  queue_.erase(entry);
 }
 
 void RequestQueue::PublishTotals() {
@@ -216,7 +224,7 @@ void RequestQueue::PublishTotals() {
   if (tokens_changed_) tokens_changed_(totals_.tokens);
 }
 
-void RequestQueue::AnswerDeparted(Queue& departed) {
+void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
   for (Pending& pending : departed) {
     metrics_.Abandoned(AbandonStage::kQueue);
     const bool late = pending.deadline <= clock_.Now();

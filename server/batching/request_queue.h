@@ -1,8 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "batching/decide.h"
 #include "core/item.h"
 #include "core/mutex.h"
+#include "core/priority.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -24,6 +26,9 @@ struct QueueLimits {
   int64_t max_bytes = int64_t{1} << 30;
 };
 
+// The wait by which a sequence makes up for a priority that is one step lower.
+inline constexpr std::chrono::seconds kHeadStart(10);
+
 // One sequence that waits to be computed.
 struct Pending {
   Item item;
@@ -32,6 +37,7 @@ struct Pending {
   int64_t tokens = 0;  // PackedRows
   int64_t bytes = 0;   // of its inputs
   bool unit = false;   // to be computed with all others of its key, and with nothing else
+  Priority priority = Priority::kNormal;
   TimePoint enqueued;
   TimePoint deadline = TimePoint::max();
   std::shared_ptr<const std::string> request_id;
@@ -41,14 +47,15 @@ struct Pending {
 };
 
 struct ClosedBatch {
-  std::vector<Pending> sequences;  // oldest first
+  std::vector<Pending> sequences;  // in the order in which they were due
   CloseReason reason = CloseReason::kIdle;
   TimePoint closed;
 };
 
 // The bounded queue between the callers and the workers of one model. Thread-safe: many push, many
-// pop. Whoever no longer waits (cancelled, deadline past) is answered and dropped when a batch is
-// formed or when room is needed, and is never part of a batch.
+// pop. Those of a higher priority go first, but overtake nobody who came kHeadStart earlier.
+// Whoever no longer waits (cancelled, deadline past) is answered and dropped when a batch is formed
+// or when room is needed, and is never part of a batch.
 class RequestQueue {
  public:
   // `clock` and `metrics` must outlive the queue.
@@ -77,7 +84,8 @@ class RequestQueue {
   int64_t tokens() const;
 
  private:
-  using Queue = std::list<Pending>;
+  // By the time from which a sequence is due: FIFO among equals.
+  using Queue = std::multimap<TimePoint, Pending>;
 
   struct Totals {
     int64_t requests = 0;
@@ -92,12 +100,12 @@ class RequestQueue {
   };
 
   Admission Admit(const Totals& added) const LINSERVE_REQUIRES(mutex_);
-  void RemoveDeparted(size_t most, Queue& departed) LINSERVE_REQUIRES(mutex_);
+  void RemoveDeparted(size_t most, std::vector<Pending>& departed) LINSERVE_REQUIRES(mutex_);
   std::vector<Waiting> View() const LINSERVE_REQUIRES(mutex_);
   ClosedBatch Take(const Decision& decision) LINSERVE_REQUIRES(mutex_);
-  void Unlink(Queue::iterator entry, Queue& target) LINSERVE_REQUIRES(mutex_);
+  void Unlink(Queue::iterator entry, std::vector<Pending>& target) LINSERVE_REQUIRES(mutex_);
   void PublishTotals() LINSERVE_REQUIRES(mutex_);
-  void AnswerDeparted(Queue& departed);
+  void AnswerDeparted(std::vector<Pending>& departed);
 
   const QueueLimits limits_;
   const BatchPolicy policy_;

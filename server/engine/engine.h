@@ -34,6 +34,7 @@ struct Request {
   std::string id;
   std::vector<absl::StatusOr<Item>> items;  // a status: a sequence that was faulty on the wire
   TimePoint deadline = TimePoint::max();
+  Priority priority = Priority::kNormal;
   std::shared_ptr<ResultSink> sink;
 };
 

@@ -72,6 +72,7 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedR
   Request request;
   request.id = chunks_.request_id;
   request.deadline = deadline_;
+  request.priority = PriorityFromLevel(owner->priority());
   request.sink = shared_from_this();
   for (const v1::Sequence& sequence : owner->sequences()) {
     sequence_ids_.push_back(sequence.id());

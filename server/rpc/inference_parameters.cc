@@ -49,19 +49,31 @@ absl::Status ReadDType(const Parameters& parameters, OutputOptions& options) {
   return Wrong("dtype", "'FP32', 'FP16', 'BF16' or 'INT8'");
 }
 
+// Clients send such numbers in either type.
+std::optional<uint64_t> Count(const InferParameter& parameter) {
+  if (parameter.has_uint64_param()) return parameter.uint64_param();
+  if (!parameter.has_int64_param() || parameter.int64_param() < 0) return std::nullopt;
+  return static_cast<uint64_t>(parameter.int64_param());
+}
+
 absl::Status ReadTimeout(const Parameters& parameters, InferOptions& options) {
   const InferParameter* parameter = Find(parameters, "timeout");
   if (parameter == nullptr) return absl::OkStatus();
   constexpr uint64_t kLongest = uint64_t{365} * 24 * 3600 * 1000000;  // beyond, there is none
-  uint64_t microseconds = parameter->uint64_param();
-  if (parameter->has_int64_param() && parameter->int64_param() >= 0) {
-    microseconds = static_cast<uint64_t>(parameter->int64_param());
-  } else if (!parameter->has_uint64_param()) {
-    return Wrong("timeout", "microseconds, 0 for none");
+  const auto microseconds = Count(*parameter);
+  if (!microseconds) return Wrong("timeout", "microseconds, 0 for none");
+  if (*microseconds > 0 && *microseconds < kLongest) {
+    options.timeout = std::chrono::microseconds(*microseconds);
   }
-  if (microseconds > 0 && microseconds < kLongest) {
-    options.timeout = std::chrono::microseconds(microseconds);
-  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPriority(const Parameters& parameters, InferOptions& options) {
+  const InferParameter* parameter = Find(parameters, "priority");
+  if (parameter == nullptr) return absl::OkStatus();
+  const auto level = Count(*parameter);
+  if (!level) return Wrong("priority", "1 (first), 2 or 3 (last), 0 for the default");
+  options.priority = PriorityFromLevel(*level);
   return absl::OkStatus();
 }
 
@@ -110,8 +122,8 @@ absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest
   for (const absl::Status& status :
        {RefuseSessions(parameters), ReadPooling(parameters, options.output),
         ReadNormalize(parameters, options.output), ReadDType(parameters, options.output),
-        ReadTimeout(parameters, options), ReadChunkRows(parameters, options),
-        ReadOutputs(message, options.output)}) {
+        ReadTimeout(parameters, options), ReadPriority(parameters, options),
+        ReadChunkRows(parameters, options), ReadOutputs(message, options.output)}) {
     if (!status.ok()) return status;
   }
   return options;

@@ -186,6 +186,7 @@ absl::Status InferRequestState::TrySubmit(const ServiceContext& context,
   Request request;
   request.id = id_;
   request.deadline = deadline_;
+  request.priority = options_.priority;
   request.sink = shared_from_this();
   for (Item& item : *items) request.items.emplace_back(std::move(item));
   {

@@ -52,6 +52,26 @@ TEST_F(RequestQueueTest, AdmitsUpToTheLimits) {
   EXPECT_EQ(queue.Flush(absl::UnavailableError("")), 5u);
 }
 
+TEST_F(RequestQueueTest, GivesHigherPrioritiesOutFirst) {
+  RequestQueue queue({}, {}, clock_, model_);
+  std::vector<Pending> request = Request(6);
+  for (const size_t i : {0, 3}) request[i].priority = Priority::kLow;
+  for (const size_t i : {2, 5}) request[i].priority = Priority::kHigh;
+  Push(queue, std::move(request));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("2", "5", "1", "4", "0", "3"));
+}
+
+TEST_F(RequestQueueTest, LetsNobodyBeOvertakenForLongerThanTheHeadStart) {
+  RequestQueue queue({}, {}, clock_, model_);
+  std::vector<Pending> request = Request(3);
+  request[0].priority = Priority::kLow;
+  request[2].priority = Priority::kHigh;
+  PushAll(queue, std::move(request[0]));
+  clock_.Advance(kHeadStart + 1ns);
+  PushAll(queue, std::move(request[1]), std::move(request[2]));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("2", "0", "1"));
+}
+
 TEST_F(RequestQueueTest, GivesShortSequencesOutWhoeverWaitsBeforeThem) {
   RequestQueue queue({}, {.max_tokens = 20, .max_delay = 1h}, clock_, model_);
   EXPECT_EQ(queue.PopShort(10), std::nullopt);

@@ -1,6 +1,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <deque>
 
 #include "core/test_files.h"
 #include "rpc/test_server.h"
@@ -81,6 +82,35 @@ TEST(Overload, AFullQueueRefusesWithTheTimeToComeBack) {
   EXPECT_TRUE(server.first().status().ok());
   EXPECT_TRUE(queued.status().ok());
   EXPECT_TRUE(Serves(server));
+}
+
+TEST(Overload, ThoseOfHigherPriorityAreComputedFirst) {
+  for (const bool oip : {false, true}) {
+    TestServer server({.policy = {.max_sequences = 1}});
+    server.tokens().Block();
+    ClientOptions options = server.client_options();
+    if (oip) options.protocol = Protocol::kOip;
+    EmbeddingClient client(options);
+    std::deque<Ended> answers(4);
+    const std::vector<Priority> priorities = {Priority::kNormal, Priority::kLow, Priority::kNormal,
+                                              Priority::kHigh};
+    for (size_t i = 0; i < answers.size(); ++i) {
+      EmbedCall call = CallOf("tokens", {Tokens("a", {1})});
+      call.priority = priorities[i];
+      client.EmbedAsync(call, answers[i].callback());
+      if (i == 0) {
+        ASSERT_TRUE(server.tokens().WaitForStarted(1));
+      }
+      ASSERT_TRUE(server.WaitFor(OfTokens("linserve_queue_sequences"), static_cast<double>(i)));
+    }
+    server.tokens().Allow(2);
+    EXPECT_TRUE(answers[0].status().ok());
+    EXPECT_TRUE(answers[3].status().ok());
+    server.tokens().Allow(1);
+    EXPECT_TRUE(answers[2].status().ok());
+    server.tokens().Release();
+    EXPECT_TRUE(answers[1].status().ok());
+  }
 }
 
 TEST(Overload, ARequestIsAdmittedAsAWholeOrNotAtAll) {
