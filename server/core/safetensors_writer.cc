@@ -2,13 +2,13 @@
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "core/file.h"
 #include "core/quote.h"
 #include "core/safetensors.h"
+#include "core/utf8.h"
 
 namespace linserve {
 namespace {
@@ -16,15 +16,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 using NamedTensor = TensorMap::value_type;
-
-// nullopt for text that is not UTF-8, which JSON cannot carry.
-std::optional<std::string> Json(const std::string& text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
-}
 
 std::vector<const NamedTensor*> InFileOrder(const TensorMap& tensors) {
   std::vector<const NamedTensor*> order;
@@ -43,12 +34,11 @@ absl::Status Refuse(const std::string& what, const std::string& fault) {
 absl::StatusOr<std::string> MetadataJson(const std::map<std::string, std::string>& metadata) {
   std::string json;
   for (const auto& [key, value] : metadata) {
-    const auto key_json = Json(key);
-    const auto value_json = Json(value);
-    if (!key_json || !value_json) {
+    if (!IsUtf8(key) || !IsUtf8(value)) {
       return Refuse("metadata " + Quoted(key), "not UTF-8, expected UTF-8");
     }
-    json += (json.empty() ? "" : ",") + *key_json + ":" + *value_json;
+    json +=
+        (json.empty() ? "" : ",") + nlohmann::json(key).dump() + ":" + nlohmann::json(value).dump();
   }
   return "\"__metadata__\":{" + json + "}";
 }
@@ -57,10 +47,9 @@ absl::StatusOr<std::string> TensorJson(const NamedTensor& named, size_t begin) {
   const auto& [name, tensor] = named;
   const std::string what = "tensor " + Quoted(name);
   if (name == "__metadata__") return Refuse(what, "the name is reserved, expected another");
-  const auto name_json = Json(name);
-  if (!name_json) return Refuse(what, "the name is not UTF-8, expected UTF-8");
+  if (!IsUtf8(name)) return Refuse(what, "the name is not UTF-8, expected UTF-8");
   const nlohmann::json offsets = {begin, begin + tensor.byte_size()};
-  return *name_json + ":{\"dtype\":\"" + std::string(Name(tensor.dtype())) +
+  return nlohmann::json(name).dump() + ":{\"dtype\":\"" + std::string(Name(tensor.dtype())) +
          "\",\"shape\":" + nlohmann::json(tensor.shape()).dump() +
          ",\"data_offsets\":" + offsets.dump() + "}";
 }

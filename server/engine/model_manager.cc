@@ -125,7 +125,7 @@ absl::Status ModelManager::Follow(const std::vector<ModelDirectory>& found) {
   for (const ModelDirectory& directory : Choose(found)) {
     if (known_.contains({directory.name, directory.version})) continue;
     repository_.Announce(directory.name, directory.version);
-    observer_(directory.name, repository_.Find(directory.name, 0).ok());
+    Observe(directory.name);
   }
   absl::Status status = LoadChanged(found);
   std::set<Key> chosen;
@@ -136,6 +136,30 @@ absl::Status ModelManager::Follow(const std::vector<ModelDirectory>& found) {
     if (chosen.contains({directory.name, directory.version})) continue;
     if (!repository_.Find(directory.name, directory.version).ok()) continue;
     Withdraw(directory.name, directory.version);
+  }
+  status.Update(CheckChoice(found));
+  return status;
+}
+
+// NOT_FOUND names a model of which the version policy asks for no version that there is.
+absl::Status ModelManager::CheckChoice(const std::vector<ModelDirectory>& found) {
+  std::map<std::string, std::string> versions;
+  for (const ModelDirectory& directory : found) {
+    std::string& list = versions[directory.name];
+    list += (list.empty() ? "" : ", ") + std::to_string(directory.version);
+  }
+  for (const ModelDirectory& directory : options_.versions.Choose(found)) {
+    versions.erase(directory.name);
+    unchosen_.erase(directory.name);
+  }
+  absl::Status status;
+  for (const auto& [model, list] : versions) {
+    absl::Status none = absl::NotFoundError("the version policy asks for none of the versions " +
+                                            list + " of model " + Quoted(model));
+    if (unchosen_.insert(model).second) {
+      Log(LogLevel::kWarning, "model not served", {{"error", std::string(none.message())}});
+    }
+    status.Update(none);
   }
   return status;
 }
@@ -186,7 +210,7 @@ absl::Status ModelManager::LoadOne(const ModelDirectory& directory) {
          {"error", std::string(status.message())}});
     repository_.Failed(directory.name, directory.version, std::string(status.message()));
   }
-  observer_(directory.name, repository_.Find(directory.name, 0).ok());
+  Observe(directory.name);
   return status;
 }
 
@@ -210,6 +234,10 @@ void ModelManager::Withdraw(const std::string& model, int64_t version) {
   known_.erase({model, version});
   Log(LogLevel::kInfo, "model withdrawn",
       {{"model", model}, {"version", version}, {"because", kReason}});
+  Observe(model);
+}
+
+void ModelManager::Observe(const std::string& model) {
   observer_(model, repository_.Find(model, 0).ok());
 }
 
@@ -227,7 +255,7 @@ bool ModelManager::ForgetWhatIsGone(const std::vector<ModelDirectory>& found) {
         {{"model", version.name},
          {"version", version.version},
          {"because", "its directory is gone"}});
-    observer_(version.name, repository_.Find(version.name, 0).ok());
+    Observe(version.name);
   }
   return any;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -79,9 +80,11 @@ class ModelManager {
   absl::Status LoadAgain(const std::string& model);
   absl::Status UnloadAll(const std::string& model);
   absl::Status Follow(const std::vector<ModelDirectory>& found);
+  absl::Status CheckChoice(const std::vector<ModelDirectory>& found);
   absl::Status LoadChanged(const std::vector<ModelDirectory>& found);
   absl::Status LoadOne(const ModelDirectory& directory);
   absl::StatusOr<std::unique_ptr<ServedModel>> TryLoad(const ModelDirectory& directory) const;
+  void Observe(const std::string& model);
   bool ForgetWhatIsGone(const std::vector<ModelDirectory>& found);
   void Withdraw(const std::string& model, int64_t version);
   std::vector<ModelDirectory> Choose(const std::vector<ModelDirectory>& found) const;
@@ -93,7 +96,9 @@ class ModelManager {
   const Loader loader_;
   const Observer observer_;
 
-  std::map<Key, Known> known_;  // touched by the thread alone
+  // Touched by the thread alone.
+  std::map<Key, Known> known_;
+  std::set<std::string> unchosen_;  // models that have been reported as such
 
   Mutex mutex_;
   CondVar changed_;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "core/utf8.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -79,8 +80,14 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
   if (!entries.ok()) return entries.status();
   std::vector<ModelDirectory> found;
   for (const fs::path& entry : *entries) {
-    // Hidden ones are what is on its way in, or a tool's own.
-    if (!entry.filename().string().starts_with('.')) ScanModel(entry, found);
+    const std::string name = entry.filename();
+    if (name.starts_with('.')) continue;  // on its way in, or a tool's own
+    if (IsUtf8(name)) {
+      ScanModel(entry, found);
+    } else {
+      Log(LogLevel::kWarning, "directory of the model repository skipped: its name is not UTF-8",
+          {{"directory", entry.string()}});
+    }
   }
   if (found.empty()) {
     return absl::NotFoundError(

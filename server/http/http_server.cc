@@ -61,6 +61,12 @@ void AnswerText(httplib::Response& response, int status, const std::string& text
   response.set_content(text + "\n", kText);
 }
 
+// `text` needs no escape in JSON.
+void AnswerError(httplib::Response& response, int status, const std::string& text) {
+  response.status = status;
+  response.set_content(R"({"error":")" + text + R"("})", "application/json");
+}
+
 void AnswerHealth(httplib::Response& response, const absl::Status& health) {
   if (health.ok()) return AnswerText(response, 200, "ok");
   AnswerText(response, 503, std::string(health.message()));
@@ -83,7 +89,7 @@ class Admission {
 void AnswerBusy(httplib::Response& response) {
   response.set_header("Retry-After", "1");
   response.set_header("Connection", "close");
-  AnswerText(response, 503, "too many requests at once over HTTP; try again, or use gRPC");
+  AnswerError(response, 503, "too many requests at once over HTTP; try again, or use gRPC");
 }
 
 // Read by ourselves: httplib would wait for a body where there is none (`curl -X POST`), and take
@@ -220,8 +226,8 @@ void HttpServer::Impl::AddRoutes() {
   }
   server.set_error_handler([](const Request&, Response& response) {
     if (!response.body.empty()) return;
-    AnswerText(response, response.status,
-               response.status == 404 ? "no such page: / lists them" : "bad request");
+    AnswerError(response, response.status,
+                response.status == 404 ? "no such page: / lists them" : "bad request");
   });
   server.set_exception_handler(AnswerException);
 }

@@ -54,10 +54,13 @@ struct Source {
   std::string Where() const {
     return "for input " + Quoted(input.name()) + " for model " + Quoted(model);
   }
-  absl::Status WrongSize(int64_t expected, size_t got, const char* unit) const {
-    return absl::InvalidArgumentError("input " + std::string(unit) + " size mismatch " + Where() +
-                                      ". Expected " + std::to_string(expected) + ", got " +
-                                      std::to_string(got));
+  // `expected` is nullopt for a shape that cannot be.
+  absl::Status WrongSize(std::optional<int64_t> expected, size_t got, const char* unit) const {
+    return absl::InvalidArgumentError(
+        "input " + std::string(unit) + " size mismatch " + Where() + ". Expected " +
+        (expected ? std::to_string(*expected)
+                  : "an impossible number for shape " + ToString(shape)) +
+        ", got " + std::to_string(got));
   }
   absl::Status TooLarge() const {
     return absl::InvalidArgumentError("a " + input.datatype() + " element does not fit INT64 " +
@@ -88,8 +91,8 @@ std::vector<T> Unpacked(const std::string& raw) {
 
 absl::StatusOr<Tensor> FromRaw(const Source& source, const std::string& raw,
                                const std::shared_ptr<const void>& owner) {
-  const auto expected = CheckedByteSize(source.form.raw, source.shape).value_or(-1);
-  if (std::cmp_not_equal(expected, raw.size())) {
+  const auto expected = CheckedByteSize(source.form.raw, source.shape);
+  if (!expected || std::cmp_not_equal(*expected, raw.size())) {
     return source.WrongSize(expected, raw.size(), "byte");
   }
   if (!source.form.widened) return Tensor(source.form.raw, source.shape, raw.data(), owner);
@@ -101,9 +104,11 @@ absl::StatusOr<Tensor> FromRaw(const Source& source, const std::string& raw,
 // The elements of a typed field, each cut to T.
 template <typename T, typename Elements>
 absl::StatusOr<Tensor> FromTyped(const Source& source, const Elements& elements) {
-  const auto expected = CheckedElementCount(source.shape).value_or(-1);
+  const auto expected = CheckedElementCount(source.shape);
   const auto count = static_cast<size_t>(elements.size());
-  if (std::cmp_not_equal(expected, count)) return source.WrongSize(expected, count, "element");
+  if (!expected || std::cmp_not_equal(*expected, count)) {
+    return source.WrongSize(expected, count, "element");
+  }
   if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) {
     if (source.form.widened) return Widened<T>(source, elements);
   }

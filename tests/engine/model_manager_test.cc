@@ -261,6 +261,17 @@ TEST_F(ModelManagerTest, EndsWhatIsLeftToDoWithAStatus) {
   }
 }
 
+TEST_F(ModelManagerTest, SaysWhenTheVersionPolicyAsksForNoVersionThatThereIs) {
+  Write("m/1", "x");
+  Write("m/2", "x");
+  Manage("3");
+  const absl::Status status = Refresh();
+  EXPECT_THAT(status, IsStatus(kNotFound, "none of the versions 1, 2 of model 'm'"));
+  Write("m/3", "x");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("m 3 READY"));
+}
+
 // What callers may see while models come, go and break: never a lost or a refused sequence.
 TEST_F(ModelManagerTest, CallersSeeNothingButAnswersAndMissingModels) {
   constexpr int kRounds = 60;

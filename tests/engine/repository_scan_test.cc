@@ -35,6 +35,12 @@ class ScanTest : public testing::Test {
   TempDir dir_;
 };
 
+TEST_F(ScanTest, SkipsNamesThatNoProtocolCanCarry) {
+  MakeModel("repository/a");
+  MakeModel("repository/\xff\xfe");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
+}
+
 TEST_F(ScanTest, FindsModelsWithAndWithoutVersions) {
   MakeModel("repository/b");
   MakeModel("repository/a/10");

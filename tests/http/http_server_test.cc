@@ -90,12 +90,13 @@ TEST_F(HttpServerTest, ShowsTheStatusWithLinksAndNoMarkupOfItsOwn) {
                     HasSubstr(R"(href="/metrics")"), HasSubstr(R"(href="/readyz")")));
 }
 
-TEST_F(HttpServerTest, AnswersAnUnknownPageWithText) {
+TEST_F(HttpServerTest, AnswersAnUnknownPageWithAnErrorInJson) {
   const auto server = Start();
   const auto answer = Get(*server, "/nothing");
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 404);
-  EXPECT_EQ(answer->body, "no such page: / lists them\n");
+  EXPECT_EQ(answer->body, R"({"error":"no such page: / lists them"})");
+  EXPECT_EQ(answer->get_header_value("Content-Type"), "application/json");
 }
 
 TEST_F(HttpServerTest, RefusesALargeBody) {
