@@ -1,6 +1,6 @@
 // A server whose model computes nothing: what a request costs then is the serving alone.
-// usage: null_server [DIM]. Prints the port, and ends when its standard input does.
-#include <cstdlib>
+// usage: null_server tokens|floats. It takes token ids, or rows of 256 floats as it gives them.
+// Prints the port, and ends when its standard input does.
 #include <iostream>
 #include <string>
 
@@ -14,6 +14,7 @@ namespace linserve {
 namespace {
 
 constexpr int64_t kLongest = 16384;
+constexpr int64_t kDim = 256;
 
 // Rows of zeros that were made once.
 class NullForward final : public Forward {
@@ -43,12 +44,13 @@ class NullForward final : public Forward {
 
 class NullModel final : public Model {
  public:
-  explicit NullModel(int64_t dim) : zeros_(Tensor::Allocate(DType::kF32, {kLongest, dim}).first) {
+  explicit NullModel(bool floats) : zeros_(Tensor::Allocate(DType::kF32, {kLongest, kDim}).first) {
     const Axis n = Axis::Ragged('n');
     info_.architecture = "bench.Null";
     info_.device = "cpu";
     info_.signature.inputs = {{"x", InputKind::kToken, {n}, false, 20000}};
-    info_.signature.outputs = {{"y", {n, Axis::Fixed(dim)}}};
+    if (floats) info_.signature.inputs = {{"x", InputKind::kFloat, {n, Axis::Fixed(kDim)}}};
+    info_.signature.outputs = {{"y", {n, Axis::Fixed(kDim)}}};
     info_.signature.limits = {{'n', kLongest, ""}};
   }
 
@@ -63,11 +65,11 @@ class NullModel final : public Model {
   Tensor zeros_;
 };
 
-int Serve(int64_t dim) {
+int Serve(bool floats) {
   Metrics metrics({});
   ModelRepository repository(metrics);
   auto engine = Engine::Start(
-      {}, [dim] { return std::make_unique<NullModel>(dim); }, metrics.ForModel("null", 1));
+      {}, [floats] { return std::make_unique<NullModel>(floats); }, metrics.ForModel("null", 1));
   if (!engine.ok()) {
     std::cerr << engine.status() << "\n";
     return 1;
@@ -94,5 +96,5 @@ int Serve(int64_t dim) {
 }  // namespace linserve
 
 int main(int argc, char** argv) {
-  return linserve::Serve(argc > 1 ? std::strtoll(argv[1], nullptr, 10) : 256);
+  return linserve::Serve(argc > 1 && std::string(argv[1]) == "floats");
 }

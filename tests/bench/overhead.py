@@ -20,6 +20,8 @@ def arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kib", default="1,16,64,256,1024,4096", help="of the results")
+    parser.add_argument("--inputs", default="tokens", choices=("tokens", "floats"),
+                        help="floats: requests are as large as results")
     parser.add_argument("--protocols", default="linserve,oip")
     parser.add_argument("--concurrency", default="8")
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
@@ -32,8 +34,8 @@ def arguments():
 class Server:
     """Rows of 256 floats: a token is a KiB."""
 
-    def __init__(self, program):
-        self.process = subprocess.Popen([program, "256"], stdin=subprocess.PIPE,
+    def __init__(self, program, inputs):
+        self.process = subprocess.Popen([program, inputs], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.target = f"127.0.0.1:{int(self.process.stdout.readline())}"
 
@@ -62,7 +64,7 @@ def measure(options, server, protocol, kib):
 def main():
     options = arguments()
     programs = options.server or [str(ROOT / "build/release/bin/null_server")]
-    servers = [Server(program) for program in programs]
+    servers = [Server(program, options.inputs) for program in programs]
     sizes = [int(kib) for kib in options.kib.split(",")]
     cells = [(place, protocol, kib) for kib in sizes for protocol in options.protocols.split(",")
              for place in range(len(servers))]
