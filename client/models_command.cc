@@ -11,6 +11,11 @@ namespace {
 int RunModels(const GlobalOptions& globals, bool json) {
   EmbeddingClient client(globals.ToClientOptions());
   const auto models = client.ListModels();
+  if (absl::IsUnimplemented(models.status())) {
+    return Fail(absl::UnimplementedError(
+        "the server is none of linserve's, which lists its models; of others, take embed, compare "
+        "or load with --protocol oip and --model NAME"));
+  }
   if (!models.ok()) return Fail(models.status());
   std::fputs((json ? ModelsJson(*models) + "\n" : ModelsTable(*models)).c_str(), stdout);
   return EXIT_SUCCESS;

@@ -19,7 +19,7 @@ Tensor Concatenate(const std::vector<Tensor>& pieces, int64_t total_rows) {
   if (pieces.size() == 1) return pieces.front();
   Shape shape = pieces.front().shape();
   shape[0] = total_rows;
-  auto [joined, target] = Tensor::Allocate(pieces.front().dtype(), std::move(shape));
+  auto [joined, target] = Tensor::AllocateUnfilled(pieces.front().dtype(), std::move(shape));
   for (const Tensor& piece : pieces) {
     if (piece.byte_size() > 0) std::memcpy(target, piece.bytes(), piece.byte_size());
     target += piece.byte_size();

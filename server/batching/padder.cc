@@ -89,7 +89,9 @@ Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
   const DType dtype = BatchDType(spec.kind);
   const size_t row_bytes = static_cast<size_t>(ElementCount(shape)) * ByteSize(dtype);
   shape.insert(shape.begin(), layout.rows);
-  auto [tensor, bytes] = Tensor::Allocate(dtype, std::move(shape));
+  auto [tensor, bytes] = layout.padded_length == 0
+                             ? Tensor::AllocateUnfilled(dtype, std::move(shape))
+                             : Tensor::Allocate(dtype, std::move(shape));
   for (size_t i = 0; i < items.size(); ++i) {
     const Tensor& source = items[i]->inputs.at(spec.name);
     std::byte* target = bytes + static_cast<size_t>(layout.starts[i]) * row_bytes;

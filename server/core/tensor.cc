@@ -149,8 +149,14 @@ Tensor::Tensor(DType dtype, Shape shape, const void* bytes, std::shared_ptr<cons
       owner_(std::move(owner)) {}
 
 std::pair<Tensor, std::byte*> Tensor::Allocate(DType dtype, Shape shape) {
+  auto allocated = AllocateUnfilled(dtype, std::move(shape));
+  std::fill_n(allocated.second, allocated.first.byte_size(), std::byte{0});
+  return allocated;
+}
+
+std::pair<Tensor, std::byte*> Tensor::AllocateUnfilled(DType dtype, Shape shape) {
   const size_t size = static_cast<size_t>(ElementCount(shape)) * ByteSize(dtype);
-  std::shared_ptr<std::byte[]> storage(new std::byte[size]());
+  std::shared_ptr<std::byte[]> storage(new std::byte[size]);
   std::byte* bytes = storage.get();
   return {Tensor(dtype, std::move(shape), bytes, std::move(storage)), bytes};
 }

@@ -41,6 +41,8 @@ class Tensor {
 
   // A new zero-filled tensor and where to write its bytes, before it is shared.
   static std::pair<Tensor, std::byte*> Allocate(DType dtype, Shape shape);
+  // The same without the zeros, for who writes all of it.
+  static std::pair<Tensor, std::byte*> AllocateUnfilled(DType dtype, Shape shape);
 
   // Copies `values`, whose number must be ElementCount(shape).
   static Tensor FromFloats(Shape shape, const std::vector<float>& values);

@@ -55,6 +55,16 @@ class TritonGrpcTest(unittest.TestCase):
         self.assertEqual(embeddings.shape, (2, 3, DIM))
         np.testing.assert_allclose(embeddings[:1], self.expected, rtol=1e-5, atol=1e-5)
 
+    def test_gives_int8_with_a_scale_for_each_row(self):
+        for pooling in ("none", "mean"):
+            exact = self.client.infer("m", [tokens([[1, 2, 3]])],
+                                      parameters={"pooling": pooling}).as_numpy("embeddings")
+            result = self.client.infer("m", [tokens([[1, 2, 3]])], priority=1, parameters={
+                "pooling": pooling, "dtype": "INT8"})
+            rows, scale = result.as_numpy("embeddings"), result.as_numpy("embeddings_scale")
+            self.assertEqual(rows.dtype, np.int8)
+            np.testing.assert_allclose(rows * scale, exact, atol=0.51 * scale.max())
+
     def test_pools_and_takes_lengths(self):
         ragged = [tokens([[1, 2, 3], [4, 5, 0]]), tokens([[3], [2]], "lengths")]
         wanted = [grpcclient.InferRequestedOutput("embeddings")]
