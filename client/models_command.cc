@@ -13,8 +13,8 @@ int RunModels(const GlobalOptions& globals, bool json) {
   const auto models = client.ListModels();
   if (absl::IsUnimplemented(models.status())) {
     return Fail(absl::UnimplementedError(
-        "the server is none of linserve's, which lists its models; of others, take embed, compare "
-        "or load with --protocol oip and --model NAME"));
+        "this server has no ListModels, which is linserve's own; embed, compare and load work with "
+        "it by --protocol oip and --model NAME"));
   }
   if (!models.ok()) return Fail(models.status());
   std::fputs((json ? ModelsJson(*models) + "\n" : ModelsTable(*models)).c_str(), stdout);

@@ -1,5 +1,7 @@
 #include "batching/decide.h"
 
+#include <algorithm>
+
 namespace linserve {
 namespace {
 
@@ -46,7 +48,10 @@ Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, Tim
   auto [take, bound] = Gather(policy, view);
   // No company can come for a unit.
   if (view[0].unit) bound = Bound::kBudget;
-  const TimePoint patience_ends = view[0].enqueued + policy.max_delay;
+  // Whoever waits longest ends the wait of all, even if it is not its turn: the turn comes sooner.
+  TimePoint oldest = view[0].enqueued;
+  for (const Waiting& waiting : view) oldest = std::min(oldest, waiting.enqueued);
+  const TimePoint patience_ends = oldest + policy.max_delay;
   if (bound == Bound::kBudget) {
     decision.reason = CloseReason::kFull;
   } else if (draining) {

@@ -30,7 +30,7 @@ struct Waiting {
   bool unit = false;  // all of its key are taken together, whatever the budget
 };
 
-// Either a batch (indices into the view, ascending, the oldest sequence always among them), or
+// Either a batch (indices into the view, ascending, the first sequence always among them), or
 // nothing to do before `wait_until` (nullopt: before the queue changes).
 struct Decision {
   std::vector<size_t> take;
@@ -38,9 +38,9 @@ struct Decision {
   std::optional<TimePoint> wait_until;
 };
 
-// A pure function: what a free worker should do about the waiting sequences, oldest first. The
-// oldest one starts the batch, so nothing starves; younger ones that fit may overtake those that
-// do not.
+// A pure function: what a free worker should do about the waiting sequences, in the order of their
+// turns. The first one starts the batch, so nothing starves; later ones that fit may overtake those
+// that do not.
 Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, TimePoint now,
                 bool draining);
 

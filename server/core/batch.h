@@ -24,7 +24,7 @@ std::optional<Padding> PaddingFromName(std::string_view name);
 // Why a batch was closed.
 enum class CloseReason : uint8_t {
   kFull,    // the token or sequence budget was used up
-  kDelay,   // its oldest sequence had waited max_delay
+  kDelay,   // some sequence had waited max_delay
   kIdle,    // a worker was free and the policy waits for no company
   kLength,  // what else was waiting is of another shape or length
   kDrain,   // the server is draining

@@ -293,7 +293,9 @@ TensorMap JoinBatch(const Signature& signature, const std::vector<TensorMap>& re
     std::vector<const Tensor*> parts;
     for (const TensorMap& result : results) parts.push_back(&result.at(name));
     const OutputSpec* spec = signature.FindOutput(name);
-    if (spec == nullptr) spec = signature.FindOutput(WithoutScale(name));
+    for (const OutputSpec& output : signature.outputs) {
+      if (spec == nullptr && ScaleOf(output.name) == name) spec = &output;
+    }
     const bool ragged = spec != nullptr && !spec->axes.empty();
     const auto longest = ragged ? padded.find(spec->axes[0].letter) : padded.end();
     joined[name] = Stack(parts, longest == padded.end() ? 0 : longest->second);

@@ -1,9 +1,9 @@
 #include "core/row_scale.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/quote.h"
@@ -38,8 +38,12 @@ absl::StatusOr<Tensor> Multiplied(const Tensor& rows, const Tensor& scale) {
 
 std::string ScaleOf(const std::string& output) { return output + std::string(kSuffix); }
 
-std::string WithoutScale(const std::string& name) {
-  return name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name;
+void DropScales(std::vector<std::string>& outputs) {
+  const std::vector<std::string> all = outputs;
+  std::erase_if(outputs, [&](const std::string& name) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const std::string& other) { return name == ScaleOf(other); });
+  });
 }
 
 absl::Status Dequantize(TensorMap& outputs) {

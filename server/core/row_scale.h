@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/tensor.h"
@@ -13,8 +14,8 @@ namespace linserve {
 // The name of an output's scale.
 std::string ScaleOf(const std::string& output);
 
-// The name of the output that `name` is the scale of, or `name` itself.
-std::string WithoutScale(const std::string& name);
+// Of the requested outputs, takes away the scales of others: they come by themselves.
+void DropScales(std::vector<std::string>& outputs);
 
 // Replaces each I8 output that has a scale by its values in F32, and drops the scale.
 // INVALID_ARGUMENT if the two do not fit.

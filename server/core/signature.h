@@ -94,7 +94,7 @@ struct Signature {
 // OK if a model of this signature can compute `item`; INVALID_ARGUMENT that names the field, what
 // it holds and what was expected otherwise. Whatever could choke a device is checked here: names,
 // types, shapes, lengths, token ids, NaN and Inf, bytes of masks, the outputs and the output dtype
-// (a float one). Shapes may be anything; the caller has checked that the bytes are as many as
+// (a float one or I8). Shapes may be anything; the caller has checked that the bytes are as many as
 // CheckedByteSize() says, wherever that has a value.
 absl::Status Validate(const Signature& signature, const Item& item);
 

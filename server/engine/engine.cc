@@ -229,7 +229,9 @@ void Engine::Work(const ModelFactory& factory, Startup& startup) {
       BatchRunner runner(**model, *padder_, metrics_, clock_, speed_,
                          {most, [this, most] { return queue_.PopShort(most); }});
       while (auto batch = queue_.Pop()) {
+        busy_.Begin(clock_.Now());
         runner.Run(*std::move(batch));
+        busy_.End(clock_.Now());
       }
     }
   }

@@ -12,6 +12,7 @@
 #include "batching/padder.h"
 #include "batching/request_queue.h"
 #include "core/mutex.h"
+#include "engine/busy_time.h"
 #include "engine/model.h"
 #include "engine/result_cache.h"
 #include "engine/speed_estimate.h"
@@ -68,6 +69,9 @@ class Engine {
   // The wait of a request that arrives now, from the measured speed.
   std::chrono::nanoseconds DelayEstimate() const;
 
+  // How long its replicas have computed, added up.
+  std::chrono::nanoseconds ComputingTime() const { return busy_.Total(clock_.Now()); }
+
   const ModelInfo& info() const { return info_; }
   const EngineOptions& options() const { return options_; }
   ModelMetrics& metrics() const { return metrics_; }
@@ -90,6 +94,7 @@ class Engine {
   ModelInfo info_;
   std::unique_ptr<Padder> padder_;
   SpeedEstimate speed_;
+  BusyTime busy_;
   RequestQueue queue_;
   std::shared_ptr<ResultCache> cache_;  // null: there is none
 

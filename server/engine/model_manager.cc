@@ -150,8 +150,8 @@ absl::Status ModelManager::CheckChoice(const std::vector<ModelDirectory>& found)
   }
   for (const ModelDirectory& directory : options_.versions.Choose(found)) {
     versions.erase(directory.name);
-    unchosen_.erase(directory.name);
   }
+  std::erase_if(unchosen_, [&](const std::string& model) { return !versions.contains(model); });
   absl::Status status;
   for (const auto& [model, list] : versions) {
     absl::Status none = absl::NotFoundError("the version policy asks for none of the versions " +

@@ -54,9 +54,12 @@ NamedTensors Finish(const std::string& name, const at::Tensor& rows, const Outpu
     result = result / result.norm(2, {-1}, /*keepdim=*/true).clamp_min(1e-12);
   }
   if (options.dtype != DType::kI8) return {{name, result.to(ToScalarType(options.dtype))}};
-  const at::Tensor scale = result.abs().amax({-1}, /*keepdim=*/true).to(at::kFloat) / 127;
-  const at::Tensor smallest = scale.clamp_min(std::numeric_limits<float>::min());
-  return {{name, (result / smallest).round().to(at::kChar)}, {ScaleOf(name), scale}};
+  // At least the smallest normal number: rows of zeros have no largest magnitude.
+  const at::Tensor scale = (result.abs().amax({-1}, /*keepdim=*/true).to(at::kFloat) / 127)
+                               .clamp_min_(std::numeric_limits<float>::min());
+  // Of a row with a NaN or an infinity the scale says it.
+  const at::Tensor steps = (result / scale).round().nan_to_num_(0);
+  return {{name, steps.to(at::kChar)}, {ScaleOf(name), scale}};
 }
 
 // Sequences of a batch that want the same done to their rows.

@@ -22,7 +22,10 @@ absl::StatusOr<InferAnswer> InferAndWait(ServiceContext& context, const std::str
       InferRequestState::CallSide{metrics, false, done, [] { return false; }},
       id.substr(0, kLongestRequestId), TimePoint::max());
   const absl::Status status = state->Submit(context, std::move(request));
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    state->Refused(status);
+    return status;
+  }
   return answered->get_future().get();
 }
 

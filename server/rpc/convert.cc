@@ -5,6 +5,7 @@
 
 #include "core/pooling.h"
 #include "core/quote.h"
+#include "core/row_scale.h"
 #include "core/tensor.h"
 
 namespace linserve {
@@ -136,6 +137,7 @@ absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling
     }
     options.dtype = *dtype;
   }
+  if (options.dtype == DType::kI8) DropScales(options.outputs);
   return options;
 }
 

@@ -45,7 +45,6 @@ EmbedRequestState::~EmbedRequestState() {
 }
 
 absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedRequest message) {
-  side_.metrics->Message(Direction::kReceived, message.ByteSizeLong());
   if (message.request_id().size() > kLongestRequestId) {
     return absl::InvalidArgumentError("request_id is longer than " +
                                       std::to_string(kLongestRequestId) + " bytes");

@@ -10,35 +10,40 @@ namespace linserve {
 
 EmbedServerCall* EmbedServerCall::Start(ServiceContext& service,
                                         grpc::CallbackServerContext* context,
-                                        const grpc::ByteBuffer& request) {
-  auto call = std::make_shared<EmbedServerCall>(service.metrics.ForRpc("Embed"));
+                                        grpc::ByteBuffer& request) {
+  auto call = std::make_shared<EmbedServerCall>(service, context);
   call->self_ = call;
-  call->Begin(service, context, request);
+  call->Begin(request);
   return call.get();
 }
 
-EmbedServerCall::EmbedServerCall(RpcMetrics& metrics)
-    : metrics_(metrics),
+EmbedServerCall::EmbedServerCall(ServiceContext& service, grpc::CallbackServerContext* context)
+    : service_(service),
+      context_(context),
+      metrics_(service.metrics.ForRpc("Embed")),
       outbox_({[this](const grpc::ByteBuffer* message) { StartWrite(message); },
-               [this](const grpc::Status& status) { Finish(status); },
+               [this](const grpc::Status& status) {
+                 AddLoadReport(*context_, service_.load);
+                 Finish(status);
+               },
                [this](const grpc::ByteBuffer* message) {
+                 AddLoadReport(*context_, service_.load);
                  StartWriteAndFinish(message, {}, grpc::Status::OK);
                }},
-              metrics) {}
+              metrics_) {}
 
-void EmbedServerCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
-                            const grpc::ByteBuffer& bytes) {
-  AddLoadReport(*context, service.load);
+void EmbedServerCall::Begin(grpc::ByteBuffer& bytes) {
+  metrics_.Message(Direction::kReceived, bytes.Length());
   v1::EmbedRequest request;
   const absl::Status parsed = Parse(bytes, request);
   const CallSide side{shared_from_this(), &outbox_, &metrics_, nullptr,
                       [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
-      side, RequestIdOf(*context, request.request_id()), DeadlineOf(*context));
+      side, RequestIdOf(*context_, request.request_id()), DeadlineOf(*context_));
   outbox_.Expect(static_cast<size_t>(request.sequences_size()));
-  const absl::Status status = parsed.ok() ? state->Submit(service, std::move(request)) : parsed;
+  const absl::Status status = parsed.ok() ? state->Submit(service_, std::move(request)) : parsed;
   if (status.ok()) return;
-  if (absl::IsResourceExhausted(status)) AddRetryDelay(*context, state->RetryDelay());
+  if (absl::IsResourceExhausted(status)) AddRetryDelay(*context_, state->RetryDelay());
   state->Refused(status);
   outbox_.FinishWhenEmpty(ToGrpcStatus(status));
 }

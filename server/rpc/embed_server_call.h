@@ -14,17 +14,18 @@ class EmbedServerCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
  public:
   // The reactor, which lives until gRPC and the last of its results are done with it.
   static EmbedServerCall* Start(ServiceContext& service, grpc::CallbackServerContext* context,
-                                const grpc::ByteBuffer& request);
+                                grpc::ByteBuffer& request);
 
-  explicit EmbedServerCall(RpcMetrics& metrics);
+  EmbedServerCall(ServiceContext& service, grpc::CallbackServerContext* context);
 
  private:
-  void Begin(ServiceContext& service, grpc::CallbackServerContext* context,
-             const grpc::ByteBuffer& bytes);
+  void Begin(grpc::ByteBuffer& bytes);
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
 
+  ServiceContext& service_;
+  grpc::CallbackServerContext* const context_;
   RpcMetrics& metrics_;
   Outbox outbox_;
   std::shared_ptr<EmbedServerCall> self_;

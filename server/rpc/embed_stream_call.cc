@@ -10,7 +10,7 @@
 
 namespace linserve {
 
-absl::Status EmbedStreamCall::Handle(const grpc::ByteBuffer& bytes) {
+absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   v1::EmbedRequest request;
   if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const std::string id = request.request_id();

@@ -18,7 +18,7 @@ class EmbedStreamCall : public StreamCall {
       : StreamCall(service, context, "EmbedStream") {}
 
  private:
-  absl::Status Handle(const grpc::ByteBuffer& bytes) override;
+  absl::Status Handle(grpc::ByteBuffer& bytes) override;
 
   Mutex ids_mutex_;
   std::set<std::string> ids_ LINSERVE_GUARDED_BY(ids_mutex_);  // of those with answers to come

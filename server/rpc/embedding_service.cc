@@ -9,7 +9,7 @@ namespace linserve {
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* EmbeddingService::Embed(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  return EmbedServerCall::Start(context_, context, *request);
+  return EmbedServerCall::Start(context_, context, Taken(request));
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbeddingService::EmbedStream(

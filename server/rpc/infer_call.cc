@@ -10,16 +10,15 @@
 namespace linserve {
 
 InferCall* InferCall::Start(ServiceContext& service, grpc::CallbackServerContext* context,
-                            const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
-  auto call = std::make_shared<InferCall>(service.metrics.ForRpc("ModelInfer"), response);
+                            grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
+  auto call = std::make_shared<InferCall>(service, context, response);
   call->self_ = call;
-  call->Begin(service, context, request);
+  call->Begin(request);
   return call.get();
 }
 
-void InferCall::Begin(ServiceContext& service, grpc::CallbackServerContext* context,
-                      const grpc::ByteBuffer& bytes) {
-  AddLoadReport(*context, service.load);
+void InferCall::Begin(grpc::ByteBuffer& bytes) {
+  metrics_.Message(Direction::kReceived, bytes.Length());
   inference::ModelInferRequest request;
   const absl::Status parsed = Parse(bytes, request);
   const std::string id = request.id();
@@ -31,15 +30,17 @@ void InferCall::Begin(ServiceContext& service, grpc::CallbackServerContext* cont
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics_, false, done,
                                   [self] { return self->cancelled_.load(); }},
-      RequestIdOf(*context, id.substr(0, kLongestRequestId)), DeadlineOf(*context));
-  const absl::Status status = parsed.ok() ? state->Submit(service, std::move(request)) : parsed;
+      RequestIdOf(*context_, id.substr(0, kLongestRequestId)), DeadlineOf(*context_));
+  const absl::Status status = parsed.ok() ? state->Submit(service_, std::move(request)) : parsed;
   if (status.ok()) return;
-  if (absl::IsResourceExhausted(status)) AddRetryDelay(*context, state->RetryDelay());
+  state->Refused(status);
+  if (absl::IsResourceExhausted(status)) AddRetryDelay(*context_, state->RetryDelay());
   Answer(status, id);
 }
 
 void InferCall::Answer(const absl::Status& status, const std::string& id) {
   metrics_.Message(Direction::kSent, response_->Length());
+  AddLoadReport(*context_, service_.load);
   Finish(ToGrpcStatus(WithRequestId(status, id)));
 }
 

@@ -15,19 +15,24 @@ namespace linserve {
 class InferCall : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<InferCall> {
  public:
   static InferCall* Start(ServiceContext& service, grpc::CallbackServerContext* context,
-                          const grpc::ByteBuffer& request, grpc::ByteBuffer* response);
+                          grpc::ByteBuffer& request, grpc::ByteBuffer* response);
 
-  InferCall(RpcMetrics& metrics, grpc::ByteBuffer* response)
-      : metrics_(metrics), response_(response) {}
+  InferCall(ServiceContext& service, grpc::CallbackServerContext* context,
+            grpc::ByteBuffer* response)
+      : service_(service),
+        context_(context),
+        metrics_(service.metrics.ForRpc("ModelInfer")),
+        response_(response) {}
 
   void OnCancel() override { cancelled_ = true; }
   void OnDone() override;
 
  private:
-  void Begin(ServiceContext& service, grpc::CallbackServerContext* context,
-             const grpc::ByteBuffer& bytes);
+  void Begin(grpc::ByteBuffer& bytes);
   void Answer(const absl::Status& status, const std::string& id);
 
+  ServiceContext& service_;
+  grpc::CallbackServerContext* const context_;
   RpcMetrics& metrics_;
   grpc::ByteBuffer* const response_;
   std::atomic<bool> cancelled_ = false;

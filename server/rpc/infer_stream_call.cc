@@ -57,7 +57,7 @@ InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerCo
       ordered_(Says(*context, "linserve-ordered")),
       ends_with_error_(Says(*context, "triton_grpc_error")) {}
 
-absl::Status InferStreamCall::Handle(const grpc::ByteBuffer& bytes) {
+absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   inference::ModelInferRequest request;
   if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const auto self = shared_from_this();
@@ -77,7 +77,10 @@ absl::Status InferStreamCall::Handle(const grpc::ByteBuffer& bytes) {
                                   [this] { return failed_ || outbox_.cancelled(); }},
       id.substr(0, kLongestRequestId), DeadlineOf(*context_));
   const absl::Status status = state->Submit(service_, std::move(request));
-  if (!status.ok()) answer(status);
+  if (!status.ok()) {
+    state->Refused(status);
+    answer(status);
+  }
   return absl::OkStatus();
 }
 

@@ -22,7 +22,7 @@ class InferStreamCall : public StreamCall {
   InferStreamCall(ServiceContext& service, grpc::CallbackServerContext* context);
 
  private:
-  absl::Status Handle(const grpc::ByteBuffer& bytes) override;
+  absl::Status Handle(grpc::ByteBuffer& bytes) override;
   struct Outcome {
     std::unique_ptr<Answer> answer;  // or
     grpc::Status end;                // of the stream

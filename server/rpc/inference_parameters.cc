@@ -4,6 +4,7 @@
 
 #include "core/pooling.h"
 #include "core/quote.h"
+#include "core/row_scale.h"
 #include "rpc/inference_tensors.h"
 
 namespace linserve {
@@ -72,7 +73,7 @@ absl::Status ReadPriority(const Parameters& parameters, InferOptions& options) {
   const InferParameter* parameter = Find(parameters, "priority");
   if (parameter == nullptr) return absl::OkStatus();
   const auto level = Count(*parameter);
-  if (!level) return Wrong("priority", "1 (first), 2 or 3 (last), 0 for the default");
+  if (!level) return Wrong("priority", "a number: 1 goes first, 3 and more last, 0 is the default");
   options.priority = PriorityFromLevel(*level);
   return absl::OkStatus();
 }
@@ -126,6 +127,7 @@ absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest
         ReadChunkRows(parameters, options), ReadOutputs(message, options.output)}) {
     if (!status.ok()) return status;
   }
+  if (options.output.dtype == DType::kI8) DropScales(options.output.outputs);
   return options;
 }
 

@@ -152,21 +152,15 @@ InferRequestState::~InferRequestState() {
        {"seconds", std::chrono::duration<double>(Age()).count()}});
 }
 
-absl::Status InferRequestState::Submit(const ServiceContext& context,
-                                       inference::ModelInferRequest message) {
-  call_.metrics.Message(Direction::kReceived, message.ByteSizeLong());
-  max_bytes_ = context.limits.max_message_bytes;
-  absl::Status status = TrySubmit(context, std::move(message));
-  if (!status.ok()) {
-    if (statistics_ != nullptr) statistics_->Failed(Age());
-    const MutexLock lock(mutex_);
-    status_ = status;
-  }
-  return status;
+void InferRequestState::Refused(const absl::Status& status) {
+  if (statistics_ != nullptr) statistics_->Failed(Age());
+  const MutexLock lock(mutex_);
+  status_ = status;
 }
 
-absl::Status InferRequestState::TrySubmit(const ServiceContext& context,
-                                          inference::ModelInferRequest message) {
+absl::Status InferRequestState::Submit(const ServiceContext& context,
+                                       inference::ModelInferRequest message) {
+  max_bytes_ = context.limits.max_message_bytes;
   const auto model = FindModel(context.repository, message.model_name(), message.model_version());
   if (!model.ok()) return model.status();
   Engine& engine = *(*model)->engine;
@@ -294,7 +288,7 @@ absl::StatusOr<InferAnswer> InferRequestState::AnswerWith(
         "the answer has " + std::to_string(bytes) + " bytes, at most " +
         std::to_string(max_bytes_) +
         " fit into a message (max_message_bytes): send fewer sequences, ask for pooling or dtype "
-        "FP16, or stream it in parts (parameter chunk_rows of ModelStreamInfer)");
+        "INT8, or stream it in parts (parameter chunk_rows of ModelStreamInfer)");
   }
   return answer;
 }

@@ -50,8 +50,11 @@ class InferRequestState : public ResultSink,
   InferRequestState(CallSide call, std::string id, TimePoint deadline);
   ~InferRequestState() override;
 
-  // Takes the message over. An error is the answer, and the caller gives it.
+  // Takes the message over. With an error, the caller refuses the request.
   absl::Status Submit(const ServiceContext& context, inference::ModelInferRequest message);
+
+  // The request failed before it was begun; the caller is about to answer.
+  void Refused(const absl::Status& status);
 
   // How long a refused caller should wait before it tries again.
   std::chrono::milliseconds RetryDelay() const { return retry_delay_; }
@@ -60,7 +63,6 @@ class InferRequestState : public ResultSink,
   bool Abandoned() const override;
 
  private:
-  absl::Status TrySubmit(const ServiceContext& context, inference::ModelInferRequest message);
   absl::StatusOr<std::vector<Item>> Prepare(
       const ServedModel& model, const std::shared_ptr<const inference::ModelInferRequest>& message);
   absl::Status CheckChunks(size_t sequences) const;

@@ -46,9 +46,7 @@ LoadReporter::Totals LoadReporter::Count() const {
   }
   for (const auto& model : repository_.List()) {
     const ModelFigures figures = model->engine->metrics().statistics().Read();
-    for (const auto& [sequences, pass] : figures.passes) {
-      totals.computing += pass.input.time + pass.infer.time + pass.output.time;
-    }
+    totals.computing += model->engine->ComputingTime();
     totals.replicas += model->engine->options().replicas;
     totals.answered += figures.success.count + figures.fail.count;
     totals.failed += figures.fail.count;

@@ -47,6 +47,7 @@ bool Outbox::cancelled() const {
 
 void Outbox::Written(bool ok) {
   metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
+  message_.Clear();              // its rows are part of a whole batch's
   std::unique_ptr<Answer> done;  // likewise destroyed without the lock
   if (last_ || !ok) done.swap(current_);
   {
@@ -63,6 +64,7 @@ void Outbox::Written(bool ok) {
 void Outbox::Closed() {
   if (!current_) return;
   metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
+  message_.Clear();
   const std::unique_ptr<Answer> done = std::move(current_);
 }
 

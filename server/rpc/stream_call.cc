@@ -71,8 +71,11 @@ void StreamCall::OnReadDone(bool ok) {
     MutexLock lock(mutex_);
     ++in_flight_;
   }
+  metrics_.Message(Direction::kReceived, incoming_.Length());
   const absl::Status fault = Handle(incoming_);
   if (!fault.ok()) {
+    metrics_.Started();
+    metrics_.Finished(static_cast<int>(fault.code()), {});
     {
       MutexLock lock(mutex_);
       --in_flight_;

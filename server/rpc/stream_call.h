@@ -31,7 +31,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 
   // Takes a request; calls RequestFinished() once its last answer is written or dropped. An error:
   // the bytes are none, and the stream ends with it once what came before is answered.
-  virtual absl::Status Handle(const grpc::ByteBuffer& request) = 0;
+  virtual absl::Status Handle(grpc::ByteBuffer& request) = 0;
   void RequestFinished();
 
   ServiceContext& service_;

@@ -10,6 +10,11 @@
 
 namespace linserve {
 
+// A request that is to be given up: gRPC holds it to the end of the call, and does nothing with it.
+inline grpc::ByteBuffer& Taken(const grpc::ByteBuffer* request) {
+  return *const_cast<grpc::ByteBuffer*>(request);
+}
+
 // A unary call that is answered at once, by `fill`, which returns a status.
 template <typename Fill>
 grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext* context, RpcMetrics& metrics,

@@ -74,11 +74,16 @@ grpc::ByteBuffer WireMessage::Take() && {
   return {slices_.data(), slices_.size()};
 }
 
-absl::Status Parse(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite& message) {
-  grpc::ByteBuffer bytes(buffer);  // shares the slices; the reader only reads
-  grpc::ProtoBufferReader reader(&bytes);
-  if (reader.status().ok() && message.ParseFromZeroCopyStream(&reader)) return absl::OkStatus();
-  return absl::InvalidArgumentError("the message is not a " + message.GetTypeName());
+absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message) {
+  bool parsed = false;
+  {
+    grpc::ProtoBufferReader reader(&bytes);
+    parsed = reader.status().ok() && message.ParseFromZeroCopyStream(&reader);
+  }
+  bytes.Clear();
+  if (parsed) return absl::OkStatus();
+  return absl::InvalidArgumentError("the message cannot be read as " + message.GetTypeName() +
+                                    " (whose strings are UTF-8)");
 }
 
 }  // namespace linserve

@@ -12,8 +12,9 @@
 
 namespace linserve {
 
-// A protobuf message as it goes over the wire, in which the bytes of tensors are not copied: they
-// are slices that keep their tensor until they are sent.
+// A protobuf message as it goes over the wire, in which the bytes of tensors (but of small ones)
+// are not copied: they are slices that keep their tensor until the buffer and gRPC have let go of
+// it.
 class WireMessage {
  public:
   // Appends fields; what is added later must be none of them.
@@ -39,7 +40,8 @@ class WireMessage {
   size_t size_ = 0;
 };
 
-// Replaces `message` by what `buffer` holds. INVALID_ARGUMENT if that is no such message.
-absl::Status Parse(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite& message);
+// Replaces `message` by what `bytes` held, and gives them up: both together are twice the memory.
+// INVALID_ARGUMENT if that was no such message.
+absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message);
 
 }  // namespace linserve

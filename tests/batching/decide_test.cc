@@ -50,6 +50,15 @@ TEST(Decide, LetsSmallerYoungerSequencesOvertakeOneThatDoesNotFit) {
   EXPECT_EQ(decision.reason, CloseReason::kFull);
 }
 
+TEST(Decide, LetsNobodyWaitLongerThanTheDelayWhoseTurnItIsNot) {
+  const std::vector<Waiting> view = {Of(10, "urgent", kStart + 9ms), Of(10, "k", kStart)};
+  const Decision waits = Decide(kDelay, view, kStart + 9ms, false);
+  EXPECT_EQ(waits.wait_until, kStart + 10ms);
+  const Decision decision = Decide(kDelay, view, kStart + 10ms, false);
+  EXPECT_THAT(decision.take, ElementsAre(0));
+  EXPECT_EQ(decision.reason, CloseReason::kDelay);
+}
+
 TEST(Decide, FillsTheBudgetToTheLastRowButNoFurther) {
   EXPECT_THAT(Decide(kNoDelay, {Of(60), Of(40), Of(1)}, kStart, false).take, ElementsAre(0, 1));
   EXPECT_THAT(Decide(kNoDelay, {Of(60), Of(41), Of(1)}, kStart, false).take, ElementsAre(0, 2));

@@ -58,6 +58,8 @@ def measure(options, server, protocol, kib):
         capture_output=True, text=True, check=True)
     report = json.loads(done.stdout)
     requests = report["ok_requests"]
+    if requests == 0:
+        raise SystemExit(f"{protocol}, {kib} KiB: {report['first_error']}")
     return 1e6 * (server.cpu_seconds() - before) / requests, report["requests_per_second"]
 
 

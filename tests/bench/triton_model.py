@@ -33,8 +33,9 @@ def main():
         server.bind(
             "w1", infer, inputs=[Tensor(name="x", dtype=numpy.int64, shape=(-1,))],
             outputs=[Tensor(name="embeddings", dtype=numpy.float32, shape=(params["dim"],))],
+            # Nobody waits for company while the model is free, as in linserve's defaults.
             config=ModelConfig(max_batch_size=32, batcher=DynamicBatcher(
-                max_queue_delay_microseconds=2000)))
+                max_queue_delay_microseconds=0)))
         server.serve()
 
 

@@ -31,10 +31,10 @@ TEST(RowScale, OfOtherRowsIsRefused) {
             "output 'y': rows [2, 2] come with scales [2] of type F32, expected F32 [2, 1]");
 }
 
-TEST(RowScale, IsNamedAfterItsOutput) {
-  EXPECT_EQ(ScaleOf("y"), "y_scale");
-  EXPECT_EQ(WithoutScale("y_scale"), "y");
-  EXPECT_EQ(WithoutScale("y"), "y");
+TEST(RowScale, NeedNotBeAskedFor) {
+  std::vector<std::string> outputs = {"y_scale", "y", "z_scale"};
+  DropScales(outputs);
+  EXPECT_THAT(outputs, ::testing::ElementsAre("y", "z_scale"));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ const std::vector<Fault>& Faults() {
       {"priority",
        [](auto& r) { (*r.mutable_parameters())["priority"].set_string_param("high"); },
        grpc::StatusCode::INVALID_ARGUMENT,
-       {"'priority'", "1 (first), 2 or 3 (last)"}},
+       {"'priority'", "1 goes first"}},
       {"timeout",
        [](auto& r) { (*r.mutable_parameters())["timeout"].set_int64_param(-1); },
        StatusCode::INVALID_ARGUMENT,

@@ -51,6 +51,21 @@ TEST_F(OutboxTest, HasOneWriteInFlight) {
   EXPECT_TRUE(finished_.empty());
 }
 
+// Rows are part of a whole batch's, which an idle stream must not keep.
+TEST_F(OutboxTest, HoldsNoRowsThatAreWritten) {
+  auto rows = std::make_shared<std::vector<float>>(10000, 1.0F);
+  const std::weak_ptr<std::vector<float>> alive = rows;
+  ItemResult result;
+  result.outputs["y"] = Tensor(DType::kF32, {10000, 1}, rows->data(), rows);
+  rows.reset();
+  outbox_.Push(std::make_unique<ResultChunker>(ChunkOptions{.request_id = "a"}, 0, "",
+                                               std::move(result), nullptr));
+  result.outputs.clear();
+  EXPECT_FALSE(alive.expired());
+  outbox_.Written(true);
+  EXPECT_TRUE(alive.expired());
+}
+
 TEST_F(OutboxTest, EndsTheStreamWithTheLastMessageOfTheLastAnswer) {
   std::vector<std::string> ended;
   Outbox outbox({[this](const grpc::ByteBuffer* message) { written_.push_back(PlaceOf(*message)); },

@@ -7,7 +7,7 @@
 namespace linserve {
 
 template <typename Message>
-Message Parsed(const grpc::ByteBuffer& bytes) {
+Message Parsed(grpc::ByteBuffer bytes) {
   Message message;
   const absl::Status status = Parse(bytes, message);
   EXPECT_TRUE(status.ok()) << status;

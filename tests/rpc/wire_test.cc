@@ -84,9 +84,11 @@ TEST(WireMessage, SharesTheBytesOfLargeTensorsUntilItIsSent) {
 
 TEST(Parse, RefusesWhatIsNoSuchMessage) {
   const grpc::Slice slice(std::string("\xff\xff\xff"));
+  grpc::ByteBuffer bytes(&slice, 1);
   v1::EmbedRequest request;
-  EXPECT_THAT(Parse(grpc::ByteBuffer(&slice, 1), request),
-              IsStatus(absl::StatusCode::kInvalidArgument, "is not a linserve.v1.EmbedRequest"));
+  EXPECT_THAT(Parse(bytes, request), IsStatus(absl::StatusCode::kInvalidArgument,
+                                              "cannot be read as linserve.v1.EmbedRequest"));
+  EXPECT_FALSE(bytes.Valid());
 }
 
 // Sends one message to a method, whatever its kind, and returns how the call ends.
@@ -115,7 +117,14 @@ TEST_P(GarbageTest, IsTheCallersFault) {
   const TestServer server;
   const grpc::Status status = SendBytes(server, GetParam(), "\xff\xff\xff");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("the message is not a"));
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("the message cannot be read as "));
+  const std::string rpc = GetParam().substr(GetParam().rfind('/') + 1);
+  EXPECT_TRUE(server.WaitFor(
+      R"(linserve_requests_total{code="INVALID_ARGUMENT",rpc=")" + rpc + R"("})", 1));
+  EXPECT_TRUE(server.WaitFor(InFlight(rpc), 0));
+  EXPECT_EQ(server.Scrape()[R"(linserve_grpc_message_bytes_sum{direction="received",rpc=")" + rpc +
+                            R"("})"],
+            3);
   EXPECT_TRUE(Serves(server));
 }
 

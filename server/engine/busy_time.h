@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "batching/clock.h"
+#include "core/mutex.h"
+
+namespace linserve {
+
+// How long workers have computed in all, counted while they do. Thread-safe.
+class BusyTime {
+ public:
+  void Begin(TimePoint now) { Change(now, 1); }
+  void End(TimePoint now) { Change(now, -1); }
+
+  std::chrono::nanoseconds Total(TimePoint now) const {
+    MutexLock lock(mutex_);
+    return total_ + busy_ * (now - changed_);
+  }
+
+ private:
+  void Change(TimePoint now, int64_t by) {
+    MutexLock lock(mutex_);
+    total_ += busy_ * (now - changed_);
+    busy_ += by;
+    changed_ = now;
+  }
+
+  mutable Mutex mutex_;
+  std::chrono::nanoseconds total_ LINSERVE_GUARDED_BY(mutex_){0};
+  int64_t busy_ LINSERVE_GUARDED_BY(mutex_) = 0;
+  TimePoint changed_ LINSERVE_GUARDED_BY(mutex_);
+};
+
+}  // namespace linserve
