@@ -32,7 +32,7 @@ class ResultChunker : public Answer {
                                                       std::shared_ptr<void> keep_alive);
 
   // EmbedResponses; the last one has `last` set.
-  bool Next(grpc::ByteBuffer& message) override;
+  bool Next(grpc::ByteBuffer& bytes) override;
 
  private:
   // Fills in what belongs to the next rows, and returns them.

@@ -7,7 +7,7 @@
 
 namespace linserve {
 
-StreamCall* StreamCall::Start(std::shared_ptr<StreamCall> call) {
+StreamCall* StreamCall::Start(const std::shared_ptr<StreamCall>& call) {
   call->self_ = call;
   call->service_.streams.Add(call);
   call->Read();

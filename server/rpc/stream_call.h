@@ -22,7 +22,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
                    public std::enable_shared_from_this<StreamCall> {
  public:
   // Begins to read. `call` keeps itself alive from now on.
-  static StreamCall* Start(std::shared_ptr<StreamCall> call);
+  static StreamCall* Start(const std::shared_ptr<StreamCall>& call);
 
   void Drain() override;
 
