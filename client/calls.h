@@ -31,8 +31,8 @@ struct EmbedCall {
   OutputOptions options;
   uint32_t rows_per_chunk = 0;  // 0: the server's choice
   Priority priority = Priority::kNormal;
-  std::vector<NamedSequence> sequences;
-  std::string request_id;  // EmbedStream: empty lets the stream choose one
+  std::vector<NamedSequence> sequences{};
+  std::string request_id{};  // EmbedStream: empty lets the stream choose one
 };
 
 // What became of one sequence. `outputs` is empty unless `status` is OK.

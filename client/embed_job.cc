@@ -73,9 +73,7 @@ class Job {
     EmbedCall call{.model = options_.model,
                    .version = options_.version,
                    .options = options_.options,
-                   .priority = options_.priority,
-                   .sequences = {},
-                   .request_id = {}};
+                   .priority = options_.priority};
     std::vector<size_t> indices;
     for (size_t i = group.first; i < group.second; ++i) {
       const InputSequence& sequence = sequences_[i];

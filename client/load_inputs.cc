@@ -19,9 +19,7 @@ absl::StatusOr<std::vector<EmbedCall>> MakeLoadCalls(const ModelDescription& mod
     EmbedCall call{.model = model.name,
                    .version = options.version,
                    .options = options.options,
-                   .priority = options.priority,
-                   .sequences = {},
-                   .request_id = {}};
+                   .priority = options.priority};
     for (size_t i = 0; i < options.sequences; ++i) {
       Item item = RandomItem(model.signature, lengths, random);
       call.sequences.push_back({"", std::move(item.inputs)});

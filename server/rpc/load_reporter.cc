@@ -4,6 +4,7 @@
 
 #include "core/memory.h"
 #include "core/processors.h"
+#include "core/seconds.h"
 #include "telemetry/process_stat.h"
 #include "xds/data/orca/v3/orca_load_report.pb.h"
 
@@ -11,10 +12,6 @@ namespace linserve {
 namespace {
 
 constexpr std::chrono::milliseconds kPeriod(200);
-
-double Seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 // What was counted in between; models that were withdrawn take their counts with them.
 template <typename T>
@@ -25,7 +22,12 @@ double Growth(T before, T now) {
 }  // namespace
 
 LoadReporter::LoadReporter(const ModelRepository& repository, Clock& clock)
-    : repository_(repository), clock_(clock), last_(Count()), report_(Between(last_, last_)) {}
+    : repository_(repository),
+      clock_(clock),
+      processors_(static_cast<double>(Processors())),
+      memory_bytes_(static_cast<double>(MemoryBytes())),
+      last_(Count()),
+      report_(Between(last_, last_)) {}
 
 std::string LoadReporter::Report() {
   MutexLock lock(mutex_);
@@ -55,13 +57,12 @@ LoadReporter::Totals LoadReporter::Count() const {
   return totals;
 }
 
-std::string LoadReporter::Between(const Totals& before, const Totals& now) {
+std::string LoadReporter::Between(const Totals& before, const Totals& now) const {
   // Equal at the very start, of which nothing is known.
   const double seconds = std::max(Seconds(now.time - before.time), 1e-3);
   xds::data::orca::v3::OrcaLoadReport report;
-  const auto processors = static_cast<double>(Processors());
-  report.set_cpu_utilization((now.cpu_seconds - before.cpu_seconds) / seconds / processors);
-  report.set_mem_utilization(now.resident_bytes / static_cast<double>(MemoryBytes()));
+  report.set_cpu_utilization((now.cpu_seconds - before.cpu_seconds) / seconds / processors_);
+  report.set_mem_utilization(now.resident_bytes / memory_bytes_);
   report.set_rps_fractional(Growth(before.answered, now.answered) / seconds);
   report.set_eps(Growth(before.failed, now.failed) / seconds);
   const auto replicas = static_cast<double>(std::max<int64_t>(now.replicas, 1));

@@ -34,10 +34,12 @@ class LoadReporter {
   };
 
   Totals Count() const;
-  static std::string Between(const Totals& before, const Totals& now);
+  std::string Between(const Totals& before, const Totals& now) const;
 
   const ModelRepository& repository_;
   Clock& clock_;
+  const double processors_;    // that the server may use, read once
+  const double memory_bytes_;  // likewise
 
   Mutex mutex_;
   Totals last_ LINSERVE_GUARDED_BY(mutex_);

@@ -6,7 +6,6 @@
 #include <grpcpp/support/slice.h>
 
 #include <cstdint>
-#include <iterator>
 #include <utility>
 
 namespace linserve {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/seconds.h"
 #include "telemetry/metrics.h"
 
 // For the .cc files of this folder: how a metric is declared in one line.
@@ -59,10 +60,6 @@ class Instruments {
 std::vector<double> TimeBuckets();
 // first, first * factor, ... up to and including `last`.
 std::vector<double> GeometricBuckets(double first, double factor, double last);
-
-inline double Seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 // The metric of an enumerator, from an array in the order of its enumeration.
 template <typename Metric, size_t N, typename Enum>

@@ -16,7 +16,7 @@ import tempfile
 import time
 import urllib.request
 
-from serve import LENGTHS, ROOT, W1, Server, output_of
+from serve import LENGTHS, ROOT, Server, init_model
 
 
 def arguments():
@@ -69,8 +69,7 @@ def main():
     options = arguments()
     with tempfile.TemporaryDirectory() as repository:
         model = f"{repository}/w1"
-        output_of(f"{options.bin}/linserve", "init", "--architecture", "linformer.LinformerLM",
-                  "--params", json.dumps(W1), "--output", model)
+        init_model(options, model)
         server = Server(options, repository)
         quiet, reloaded, seconds, failed = [], [], [], 0
         try:

@@ -48,6 +48,11 @@ def output_of(*words):
     return done.stdout
 
 
+def init_model(options, directory, architecture="linformer.LinformerLM", params=json.dumps(W1)):
+    output_of(f"{options.bin}/linserve", "init", "--architecture", architecture, "--params", params,
+              "--output", directory)
+
+
 class Server:
     def __init__(self, options, repository):
         self.grpc, self.http = "127.0.0.1:18500", "127.0.0.1:18080"
@@ -131,8 +136,7 @@ def main():
     options = arguments()
     with tempfile.TemporaryDirectory() as repository:
         model = f"{repository}/model"
-        output_of(f"{options.bin}/linserve", "init", "--architecture", options.architecture,
-                  "--params", options.params, "--output", model)
+        init_model(options, model, options.architecture, options.params)
         server = Server(options, repository)
         try:
             print(f"start to ready {server.seconds_to_ready:.2f} s; resident "

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from serve import LENGTHS, ROOT, W1, Server, output_of
+from serve import LENGTHS, ROOT, W1, Server, init_model, output_of
 
 MEAN_LENGTH = 128  # of LENGTHS
 TRITON_PORT = 18600
@@ -63,19 +63,17 @@ class Triton:
         self.process.wait()
 
 
-def load(options, target, protocol, lengths, concurrency, seconds):
-    return json.loads(output_of(
-        f"{options.bin}/linserve-client", "--target", target, "--protocol", protocol,
-        "--vocabulary", str(W1["num_tokens"]), "load", "--model", "w1", "--lengths", lengths,
-        "--concurrency", concurrency, "--duration", str(seconds), "--json", "-"))
+def load_words(options, target, protocol, lengths, *more):
+    return [f"{options.bin}/linserve-client", "--target", target, "--protocol", protocol,
+            "--vocabulary", str(W1["num_tokens"]), "load", "--model", "w1", "--lengths", lengths,
+            "--json", "-", *more]
 
 
 def answers(options, target):
     """Whether a server answers by the Open Inference Protocol."""
     done = subprocess.run(
-        [f"{options.bin}/linserve-client", "--target", target, "--protocol", "oip", "--vocabulary",
-         "20000", "load", "--model", "w1", "--lengths", "fixed:8", "--requests", "1", "--warmup",
-         "0", "--json", "-"], capture_output=True, text=True)
+        load_words(options, target, "oip", "fixed:8", "--requests", "1", "--warmup", "0"),
+        capture_output=True, text=True)
     return done.returncode == 0 and json.loads(done.stdout)["ok_requests"] == 1
 
 
@@ -92,7 +90,9 @@ def measure(options, linserve, triton):
         figures = {way: [] for way in ways}
         for _ in range(options.rounds):
             for way, (target, protocol, lengths, share) in ways.items():
-                report = load(options, target, protocol, lengths, concurrency, options.seconds)
+                report = json.loads(output_of(*load_words(
+                    options, target, protocol, lengths, "--concurrency", concurrency,
+                    "--duration", str(options.seconds))))
                 if report["request_errors"]:
                     sys.exit(f"{way}: {report['first_error']}")
                 figures[way].append((report["tokens_per_second"] * share,
@@ -110,8 +110,7 @@ def main():
     options = arguments()
     with tempfile.TemporaryDirectory() as repository:
         model = f"{repository}/w1"
-        output_of(f"{options.bin}/linserve", "init", "--architecture", "linformer.LinformerLM",
-                  "--params", json.dumps(W1), "--output", model)
+        init_model(options, model)
         triton = Triton(model)
         try:
             triton.wait(lambda: answers(options, triton.grpc))

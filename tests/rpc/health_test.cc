@@ -1,10 +1,10 @@
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <set>
 
 #include "core/test_files.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "rpc/raw_call.h"
 #include "rpc/test_server.h"
 
 namespace linserve {
@@ -43,21 +43,8 @@ constexpr int kServiceUnknown = 3;
 class Watch {
  public:
   Watch(const TestServer& server, const std::string& service)
-      : stub_(grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials())),
-        call_(stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_)) {
-    call_->StartCall(nullptr);
-    EXPECT_TRUE(Ended());
-    const grpc::Slice request("\x0a" + std::string(1, static_cast<char>(service.size())) + service);
-    call_->WriteLast(grpc::ByteBuffer(&request, 1), grpc::WriteOptions(), nullptr);
-    EXPECT_TRUE(Ended());
-  }
-
-  ~Watch() {
-    context_.TryCancel();
-    grpc::Status status;
-    call_->Finish(&status, nullptr);
-    Ended();
-  }
+      : call_(server, "/grpc.health.v1.Health/Watch",
+              "\x0a" + std::string(1, static_cast<char>(service.size())) + service) {}
 
   // Waits until this is said, and returns whatever else was said before.
   std::set<int> Until(int status) {
@@ -68,24 +55,11 @@ class Watch {
 
  private:
   int Next() {
-    grpc::ByteBuffer response;
-    call_->Read(&response, nullptr);
-    EXPECT_TRUE(Ended());
-    grpc::Slice bytes;
-    EXPECT_TRUE(response.DumpToSingleSlice(&bytes).ok());
-    return bytes.size() == 2 ? bytes.begin()[1] : 0;  // field 1, a varint; nothing is 0
+    const std::string bytes = call_.Read();
+    return bytes.size() == 2 ? bytes[1] : 0;  // field 1, a varint; nothing is 0
   }
 
-  bool Ended() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-
-  grpc::GenericStub stub_;
-  grpc::ClientContext context_;
-  grpc::CompletionQueue queue_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  RawCall call_;
 };
 
 TEST(Health, WatchersHearOfModelsThatComeAndGo) {
@@ -168,30 +142,12 @@ TEST(Models, AreFoundByVersionOrNotAtAll) {
 // its messages.
 TEST(Reflection, ListsTheServices) {
   TestServer server;
-  grpc::GenericStub stub(grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  void* tag = nullptr;
-  bool ok = false;
-  const auto wait = [&] { return queue.Next(&tag, &ok) && ok; };
-  auto call = stub.PrepareCall(
-      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
-  call->StartCall(nullptr);
-  ASSERT_TRUE(wait());
-  const grpc::Slice list_services(std::string("\x3a\x01*"));  // field 7, a string
-  call->WriteLast(grpc::ByteBuffer(&list_services, 1), grpc::WriteOptions(), nullptr);
-  ASSERT_TRUE(wait());
-  grpc::ByteBuffer response;
-  call->Read(&response, nullptr);
-  ASSERT_TRUE(wait());
-  grpc::Slice bytes;
-  ASSERT_TRUE(response.DumpToSingleSlice(&bytes).ok());
-  const std::string text(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+  RawCall call(server, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+               std::string("\x3a\x01*"));  // field 7, a string
+  const std::string text = call.Read();
   EXPECT_THAT(text, HasSubstr("linserve.v1.EmbeddingService"));
   EXPECT_THAT(text, HasSubstr("grpc.health.v1.Health"));
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  ASSERT_TRUE(wait());
+  const grpc::Status status = call.Finish();
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 

@@ -1,12 +1,10 @@
 #include "rpc/wire.h"
 
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
-
 #include <numeric>
 
 #include "inference/grpc_service.pb.h"
 #include "rpc/parsed.h"
+#include "rpc/raw_call.h"
 #include "rpc/test_server.h"
 
 namespace linserve {
@@ -91,31 +89,11 @@ TEST(Parse, RefusesWhatIsNoSuchMessage) {
   EXPECT_FALSE(bytes.Valid());
 }
 
-// Sends one message to a method, whatever its kind, and returns how the call ends.
-grpc::Status SendBytes(const TestServer& server, const std::string& method,
-                       const std::string& message) {
-  grpc::GenericStub stub(grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  void* tag = nullptr;
-  bool ok = false;
-  const auto call = stub.PrepareCall(&context, method, &queue);
-  call->StartCall(nullptr);
-  queue.Next(&tag, &ok);
-  const grpc::Slice slice(message);
-  call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
-  queue.Next(&tag, &ok);
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  queue.Next(&tag, &ok);
-  return status;
-}
-
 class GarbageTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GarbageTest, IsTheCallersFault) {
   const TestServer server;
-  const grpc::Status status = SendBytes(server, GetParam(), "\xff\xff\xff");
+  const grpc::Status status = RawCall(server, GetParam(), "\xff\xff\xff").Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("the message cannot be read as "));
   const std::string rpc = GetParam().substr(GetParam().rfind('/') + 1);
