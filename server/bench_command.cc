@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "config.h"
 #include "core/package_layout.h"
 #include "core/pooling.h"
 #include "core/random_item.h"
@@ -31,6 +32,7 @@ struct Arguments {
   int64_t rounds = 5;
   uint64_t seed = 1;
   std::string pooling = "mean";
+  std::string device = "auto";
   ServingOptions serving;
   OptionTable table;
   OptionFlags flags;
@@ -62,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
                                                     ModelMetrics& metrics) {
   auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
   if (!serving.ok()) return serving.status();
-  return StartOffline(arguments.model, *serving, "auto", metrics);
+  return StartOffline({arguments.model, *serving, arguments.device}, metrics);
 }
 
 absl::StatusOr<Round> RunRound(Engine& engine, const std::vector<Item>& items, int64_t tokens) {
@@ -181,6 +183,7 @@ void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("--pooling", arguments->pooling, "none, mean, cls, last or max")
       ->check(CLI::IsMember(std::vector<std::string>(kPoolingNames.begin(), kPoolingNames.end())))
       ->capture_default_str();
+  command->add_option("--device", arguments->device, kDeviceHelp)->capture_default_str();
   arguments->serving.Bind(arguments->table);
   AddOptionFlags(*command, arguments->table, arguments->flags,
                  {"padding", "buckets", "dtype", "threads", "replicas", "max_batch_tokens",

@@ -41,9 +41,10 @@ void Config::Bind(OptionTable& table) {
              "Path of a Unix socket for callers on this machine, beside the address; empty: none");
   table.Text("http_address", http_address,
              "HOST:PORT of /metrics, /livez, /readyz and the status page");
-  table.Text(
-      "device", device,
-      "Where models compute: auto or cpu; cuda:N needs a build with CUDA, which this is not");
+  table.Text("device", device, kDeviceHelp);
+  table.Integer("max_device_bytes", max_device_bytes, 0, int64_t{1} << 50,
+                "Of each GPU's memory that models may take, weights and batches; 0: all that is "
+                "free");
   table.Integer("max_message_bytes", max_message_bytes, 1024, (int64_t{1} << 31) - 1,
                 "The largest gRPC message, either way");
   table.Integer("max_sequences_per_request", max_sequences_per_request, 1, 1 << 20,

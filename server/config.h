@@ -10,6 +10,11 @@
 
 namespace linserve {
 
+// Of every command that computes.
+inline constexpr const char* kDeviceHelp =
+    "Where models compute: cpu; cuda:N, or several like cuda:0,cuda:1; cuda: all of them; auto: "
+    "those, or the CPU without any";
+
 // Everything that `linserve serve` can be told. Filled, in rising order of precedence, from these
 // defaults, the configuration file, LINSERVE_* variables and flags.
 struct Config {
@@ -18,6 +23,7 @@ struct Config {
   std::string grpc_unix_socket;
   std::string http_address = "127.0.0.1:8080";
   std::string device = "auto";
+  int64_t max_device_bytes = 0;
   int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;

@@ -157,7 +157,7 @@ int Inspect(const Arguments& arguments) {
   std::optional<Comparison> bf16;
   if (arguments.verify && report->difference.empty()) {
     const auto compared =
-        CompareWithF32(arguments.model, *serving, "bf16", VerifiedLength(*report));
+        CompareWithF32({arguments.model, *serving, "cpu"}, "bf16", VerifiedLength(*report));
     if (!compared.ok()) return Fail(std::string(compared.status().message()));
     bf16 = *compared;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/mutex.h"
+#include "models/devices.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
 
@@ -43,16 +44,16 @@ class Collector : public ResultSink {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const std::string& directory,
-                                                     const ServingOptions& serving,
-                                                     const std::string& device,
+absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const OfflineModel& model,
                                                      ModelMetrics& metrics) {
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-  EngineOptions options = serving.ForEngine();
+  const auto devices = PlanDevices(model.device);
+  if (!devices.ok()) return devices.status();
+  const ReplicaPlan plan = model.serving.Replicas(devices->accelerators());
+  EngineOptions options = model.serving.ForEngine(plan);
   options.limits = {kAny, kAny, kAny};
-  const LoadOptions load = LoadOptionsFor(serving, device);
-  return Engine::Start(
-      options, [&] { return LoadModel(directory, load); }, metrics);
+  const LoadOptions load = LoadOptionsFor(model.serving, plan);
+  return Engine::Start(options, ReplicasOf(model.directory, load, devices->devices), metrics);
 }
 
 absl::StatusOr<std::vector<TensorMap>> RunAll(

@@ -12,11 +12,16 @@
 
 namespace linserve {
 
-// An engine for one model directory that refuses nothing for want of room: all that it will be
+// One model directory, and how and where it is computed.
+struct OfflineModel {
+  std::string directory;
+  ServingOptions serving;
+  std::string device = "auto";  // as PlanDevices() takes it
+};
+
+// An engine for one model that refuses nothing for want of room: all that it will be
 // given is in memory already.
-absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const std::string& directory,
-                                                     const ServingOptions& serving,
-                                                     const std::string& device,
+absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const OfflineModel& model,
                                                      ModelMetrics& metrics);
 
 // Runs all items through the engine, without a server; `progress` is told how many are done. The

@@ -47,10 +47,10 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
   return serving;
 }
 
-LoadOptions LoadOptionsFor(const ServingOptions& serving, const std::string& device) {
-  return {.device = device,
+LoadOptions LoadOptionsFor(const ServingOptions& serving, const ReplicaPlan& plan) {
+  return {.device = "cpu",
           .dtype = serving.dtype,
-          .threads = serving.Replicas().threads,
+          .threads = plan.threads,
           .allow_nonfinite = serving.allow_nonfinite};
 }
 

@@ -27,6 +27,6 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
                                                  const OptionFlags& flags = {});
 
 // What the loader needs to know of it.
-LoadOptions LoadOptionsFor(const ServingOptions& serving, const std::string& device);
+LoadOptions LoadOptionsFor(const ServingOptions& serving, const ReplicaPlan& plan);
 
 }  // namespace linserve

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "config.h"
 #include "core/comparison.h"
 #include "core/package_layout.h"
 #include "core/safetensors.h"
@@ -37,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
   if (!serving.ok()) return serving.status();
   serving->warmup = false;
   if (serving->replicas == 0) serving->replicas = 1;  // one batch after the other
-  return StartOffline(arguments.model, *serving, arguments.device, metrics);
+  return StartOffline({arguments.model, *serving, arguments.device}, metrics);
 }
 
 // Shows how far the outputs are from those of the same names in another file. OK if all are within
@@ -147,7 +148,7 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
       ->add_option("--tolerance", arguments->tolerance,
                    "Of --compare: exit code 1 if a difference is larger")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--device", arguments->device, "auto or cpu")->capture_default_str();
+  command->add_option("--device", arguments->device, kDeviceHelp)->capture_default_str();
   arguments->serving.Bind(arguments->table);
   AddOptionFlags(*command, arguments->table, arguments->flags,
                  {"padding", "buckets", "dtype", "threads", "replicas", "max_batch_tokens",

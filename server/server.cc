@@ -10,10 +10,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "core/pooling.h"
 #include "engine/model_manager.h"
 #include "engine/repository.h"
 #include "http/http_server.h"
+#include "models/devices.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
 #include "rest/rest_routes.h"
@@ -40,15 +42,17 @@ LogOptions LogOptionsOf(const Config& config) {
 enum class Phase : uint8_t { kLoading, kReady, kDraining };
 
 absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& directory,
-                                                        const Config& config, Metrics& metrics) {
+                                                        const Config& config,
+                                                        const DevicePlan& devices,
+                                                        Metrics& metrics) {
   const auto start = std::chrono::steady_clock::now();
   auto serving = ServingOptionsFor(directory.path, config.serving);
   if (!serving.ok()) return serving.status();
-  const LoadOptions load = LoadOptionsFor(*serving, config.device);
-  const EngineOptions options = serving->ForEngine();
-  auto engine = Engine::Start(
-      options, [&] { return LoadModel(directory.path, load); },
-      metrics.ForModel(directory.name, directory.version));
+  const ReplicaPlan plan = serving->Replicas(devices.accelerators());
+  const LoadOptions load = LoadOptionsFor(*serving, plan);
+  const EngineOptions options = serving->ForEngine(plan);
+  auto engine = Engine::Start(options, ReplicasOf(directory.path, load, devices.devices),
+                              metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
   const ModelInfo& info = (*engine)->info();
   Log(LogLevel::kInfo, "model ready",
@@ -56,11 +60,12 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
        {"version", directory.version},
        {"architecture", info.architecture},
        {"parameters", info.parameters},
+       {"device", absl::StrJoin(devices.devices, ",")},
        {"dtype", std::string(Name(info.dtype))},
        {"padding", serving->padding},
        {"replicas", options.replicas},
        {"threads", load.threads},
-       {"replicas_because", serving->Replicas().reason},
+       {"replicas_because", plan.reason},
        {"max_batch_tokens", options.policy.max_tokens},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
   auto model = std::make_unique<ServedModel>();
@@ -165,6 +170,24 @@ absl::StatusOr<ManagerOptions> ManagerOptionsOf(const Config& config) {
   return options;
 }
 
+// Before anything else of LibTorch: see OpenDevicePlugin().
+absl::StatusOr<DevicePlan> PrepareDevices(const Config& config, Metrics& metrics) {
+  auto plan = PlanDevices(config.device);
+  if (!plan.ok()) return plan;
+  metrics.SetDeviceFallback(plan->fallback);
+  if (!plan->fallback.empty()) {
+    Log(LogLevel::kInfo, "computing on the CPU", {{"because", plan->reason}});
+  }
+  for (int64_t i = 0; i < plan->accelerators(); ++i) {
+    const std::string& device = plan->devices[static_cast<size_t>(i)];
+    if (config.max_device_bytes > 0) LimitMemory(device, config.max_device_bytes);
+    metrics.AddDevice(device, [device] { return UseOf(device); });
+    Log(LogLevel::kInfo, "device",
+        {{"device", device}, {"description", plan->descriptions[static_cast<size_t>(i)]}});
+  }
+  return plan;
+}
+
 // Blocks until all models are loaded. A broken version is survived where another one of its model
 // is served in its place.
 absl::Status LoadAll(ModelManager& manager, const ModelRepository& repository) {
@@ -197,6 +220,8 @@ absl::Status RunServer(const Config& config) {
   if (auto found = ScanRepository(config.model_repository); !found.ok()) return found.status();
 
   Metrics metrics({kVersion, kCommit, TorchVersion()});
+  const auto devices = PrepareDevices(config, metrics);
+  if (!devices.ok()) return devices.status();
   ModelRepository repository(metrics);
   std::atomic<Phase> phase = Phase::kLoading;
   signals.Watch();
@@ -204,7 +229,9 @@ absl::Status RunServer(const Config& config) {
   if (!grpc.ok()) return grpc.status();
   ModelManager manager(
       *std::move(options), repository, metrics,
-      [&](const ModelDirectory& directory) { return LoadServed(directory, config, metrics); },
+      [&](const ModelDirectory& directory) {
+        return LoadServed(directory, config, *devices, metrics);
+      },
       [&](const std::string& model, bool ready) { (*grpc)->SetModelServing(model, ready); });
   auto http = StartHttp(config, metrics, repository, (*grpc)->context(), phase);
   if (!http.ok()) return http.status();

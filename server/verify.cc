@@ -6,18 +6,16 @@
 
 #include "core/lengths.h"
 #include "core/random_item.h"
-#include "offline.h"
 
 namespace linserve {
 namespace {
 
 constexpr int64_t kSequences = 16;
 
-absl::StatusOr<std::vector<TensorMap>> Results(const std::string& directory,
-                                               const ServingOptions& serving,
+absl::StatusOr<std::vector<TensorMap>> Results(const OfflineModel& model,
                                                const LengthDistribution& lengths) {
   Metrics metrics({});
-  auto engine = StartOffline(directory, serving, "auto", metrics.ForModel("verify", 1));
+  auto engine = StartOffline(model, metrics.ForModel("verify", 1));
   if (!engine.ok()) return engine.status();
   std::mt19937_64 random(1);
   std::vector<Item> items;
@@ -29,16 +27,16 @@ absl::StatusOr<std::vector<TensorMap>> Results(const std::string& directory,
 
 }  // namespace
 
-absl::StatusOr<Comparison> CompareWithF32(const std::string& directory, ServingOptions serving,
-                                          const std::string& dtype, int64_t longest) {
+absl::StatusOr<Comparison> CompareWithF32(OfflineModel model, const std::string& dtype,
+                                          int64_t longest) {
   const auto lengths = LengthDistribution::Parse("uniform:1," + std::to_string(longest));
   if (!lengths.ok()) return lengths.status();
-  serving.replicas = 1;
-  serving.dtype = "f32";
-  const auto exact = Results(directory, serving, *lengths);
+  model.serving.replicas = 1;
+  model.serving.dtype = "f32";
+  const auto exact = Results(model, *lengths);
   if (!exact.ok()) return exact.status();
-  serving.dtype = dtype;
-  const auto other = Results(directory, serving, *lengths);
+  model.serving.dtype = dtype;
+  const auto other = Results(model, *lengths);
   if (!other.ok()) return other.status();
   Comparison sum;
   for (size_t i = 0; i < exact->size(); ++i) {

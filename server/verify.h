@@ -1,16 +1,17 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "core/comparison.h"
-#include "engine/serving_options.h"
+#include "offline.h"
 
 namespace linserve {
 
 // How far a model's first output computed in `dtype` is from that in F32, over random sequences of
 // lengths up to `longest` (or of the only one that it takes).
-absl::StatusOr<Comparison> CompareWithF32(const std::string& directory, ServingOptions serving,
-                                          const std::string& dtype, int64_t longest);
+absl::StatusOr<Comparison> CompareWithF32(OfflineModel model, const std::string& dtype,
+                                          int64_t longest);
 
 }  // namespace linserve

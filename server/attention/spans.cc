@@ -32,6 +32,7 @@ AxisLayout ComputedLayout(const AxisLayout& layout, Padding padding) {
   AxisLayout computed = layout;
   if (padding == Padding::kZeros) {
     std::fill(computed.lengths.begin(), computed.lengths.end(), layout.padded_length);
+    computed.table = nullptr;
   }
   return computed;
 }

@@ -82,16 +82,15 @@ Shape FullShape(const InputSpec& spec, const Tensor& tensor) {
 }
 
 Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
-              const std::vector<const Item*>& items) {
+              const std::vector<const Item*>& items, const TensorAllocator& allocate) {
   const bool laid_out = !spec.axes.empty() && spec.axes[0].letter != '\0';
   Shape shape = FullShape(spec, items[0]->inputs.at(spec.name));
   if (laid_out) shape.erase(shape.begin());
   const DType dtype = BatchDType(spec.kind);
   const size_t row_bytes = static_cast<size_t>(ElementCount(shape)) * ByteSize(dtype);
   shape.insert(shape.begin(), layout.rows);
-  auto [tensor, bytes] = layout.padded_length == 0
-                             ? Tensor::AllocateUnfilled(dtype, std::move(shape))
-                             : Tensor::Allocate(dtype, std::move(shape));
+  auto [tensor, bytes] = allocate(dtype, std::move(shape));
+  if (layout.padded_length > 0) std::memset(bytes, 0, tensor.byte_size());
   for (size_t i = 0; i < items.size(); ++i) {
     const Tensor& source = items[i]->inputs.at(spec.name);
     std::byte* target = bytes + static_cast<size_t>(layout.starts[i]) * row_bytes;
@@ -145,7 +144,7 @@ AxisLayout Padder::Layout(char letter, const std::vector<const Item*>& items) co
   return layout;
 }
 
-Batch Padder::Pad(const std::vector<const Item*>& items) const {
+Batch Padder::Pad(const std::vector<const Item*>& items, const TensorAllocator& allocate) const {
   Batch batch;
   batch.padding = padding_;
   for (const Item* item : items) batch.options.push_back(item->options);
@@ -159,8 +158,8 @@ Batch Padder::Pad(const std::vector<const Item*>& items) const {
   for (const InputSpec& spec : signature_.inputs) {
     if (!items[0]->inputs.contains(spec.name)) continue;
     const char letter = spec.axes.empty() ? '\0' : spec.axes[0].letter;
-    batch.inputs[spec.name] =
-        Gather(spec, letter == '\0' ? StackedLayout(items.size()) : batch.axes.at(letter), items);
+    const AxisLayout layout = letter == '\0' ? StackedLayout(items.size()) : batch.axes.at(letter);
+    batch.inputs[spec.name] = Gather(spec, layout, items, allocate);
   }
   return batch;
 }

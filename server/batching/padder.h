@@ -19,8 +19,10 @@ class Padder {
   Padder(Signature signature, Padding padding, std::vector<int64_t> buckets = {});
 
   // REQUIRES: at least one item, all valid by Validate() and of equal Key(). Tensors that only some
-  // of the package's calls give are padded with zeros, masks with false.
-  Batch Pad(const std::vector<const Item*>& items) const;
+  // of the package's calls give are padded with zeros, masks with false. The inputs lie in memory of
+  // `allocate`.
+  Batch Pad(const std::vector<const Item*>& items,
+            const TensorAllocator& allocate = Tensor::AllocateUnfilled) const;
 
   // Items of equal keys may share a batch; unless it is packed, their padded lengths are equal,
   // too, so that none is padded, or with kZeros computed, by the length of its neighbours.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,8 @@ enum class CloseReason : uint8_t {
 
 std::string_view Name(CloseReason reason);
 
+struct LayoutTable;  // attention/device_plugin.h
+
 // Where the sequences of a batch lie along one laid-out letter. A tensor whose first axis is that
 // letter has shape [rows, ...]: sequence i owns rows [starts[i], starts[i] + lengths[i]).
 struct AxisLayout {
@@ -39,6 +42,8 @@ struct AxisLayout {
   std::vector<int64_t> lengths;  // true lengths, at least 1
   int64_t rows = 0;              // padding included
   int64_t padded_length = 0;     // of each sequence; 0 if packed
+  // The same where a device reads it; null where there is none.
+  std::shared_ptr<const LayoutTable> table{};
 
   int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
 };

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -73,6 +74,10 @@ class Tensor {
   const std::byte* bytes_ = nullptr;
   std::shared_ptr<const void> owner_;
 };
+
+// Makes a tensor whose bytes the caller writes, all of them, before it is shared: in host memory of
+// some kind.
+using TensorAllocator = std::function<std::pair<Tensor, std::byte*>(DType, Shape)>;
 
 // Tensors by name, in the order of their names.
 using TensorMap = std::map<std::string, Tensor>;

@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::Compute(const ClosedBatch& c
     items.push_back(&pending.item);
     tokens += pending.tokens;
   }
-  Batch batch = padder_.Pad(items);
+  Batch batch = padder_.Pad(items, model_.allocator());
   progress.rows = batch.rows;
   metrics_.BatchClosed(batch, closed.reason);
   progress.started = clock_.Now();

@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& optio
   }
   for (int64_t i = 0; i < options.replicas; ++i) {
     engine->workers_.emplace_back(
-        [engine = engine.get(), factory, startup] { engine->Work(factory, *startup); });
+        [engine = engine.get(), factory, i, startup] { engine->Work(factory, i, *startup); });
   }
   const auto info = startup->WaitFor(options.replicas);
   if (info.ok()) {
@@ -219,9 +219,9 @@ size_t Engine::Drain(TimePoint deadline) {
   return queue_.Flush(absl::UnavailableError("the server is shutting down; try another one"));
 }
 
-void Engine::Work(const ModelFactory& factory, Startup& startup) {
+void Engine::Work(const ModelFactory& factory, int64_t replica, Startup& startup) {
   {
-    auto model = TryLoad(factory);
+    auto model = TryLoad(factory, replica);
     startup.Report(model.ok() ? absl::StatusOr<ModelInfo>((*model)->info()) : model.status());
     startup.WaitForRelease();
     if (model.ok() && padder_ != nullptr) {
@@ -240,9 +240,10 @@ void Engine::Work(const ModelFactory& factory, Startup& startup) {
   finished_.NotifyAll();
 }
 
-absl::StatusOr<std::unique_ptr<Model>> Engine::TryLoad(const ModelFactory& factory) const {
+absl::StatusOr<std::unique_ptr<Model>> Engine::TryLoad(const ModelFactory& factory,
+                                                       int64_t replica) const {
   try {
-    return Load(factory);
+    return Load(factory, replica);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("not enough memory to load the model and warm it up");
   } catch (const std::exception& error) {
@@ -250,9 +251,10 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::TryLoad(const ModelFactory& facto
   }
 }
 
-absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory) const {
+absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory,
+                                                    int64_t replica) const {
   const TimePoint start = clock_.Now();
-  auto model = factory();
+  auto model = factory(replica);
   if (!model.ok()) return model;
   const TimePoint loaded = clock_.Now();
   const ModelInfo& info = (*model)->info();

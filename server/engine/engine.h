@@ -80,13 +80,14 @@ class Engine {
   class Startup;
 
   Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock);
-  void Work(const ModelFactory& factory, Startup& startup);
+  void Work(const ModelFactory& factory, int64_t replica, Startup& startup);
   std::chrono::nanoseconds DelayFor(int64_t tokens) const;
   absl::Status Enqueue(std::vector<Pending>& accepted);
   Pending Prepare(const Request& request, const Item& item, size_t index,
                   const std::shared_ptr<const std::string>& id) const;
-  absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory) const;
-  absl::StatusOr<std::unique_ptr<Model>> Load(const ModelFactory& factory) const;
+  absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory,
+                                                 int64_t replica) const;
+  absl::StatusOr<std::unique_ptr<Model>> Load(const ModelFactory& factory, int64_t replica) const;
 
   const EngineOptions options_;
   ModelMetrics& metrics_;

@@ -16,7 +16,7 @@ namespace linserve {
 struct ModelInfo {
   std::string architecture;  // "linformer.LinformerLM"
   Signature signature;
-  std::string device;         // "cpu"
+  std::string device;         // "cpu", "cuda:0"
   DType dtype = DType::kF32;  // that it computes in
   int64_t parameters = 0;     // counted as PyTorch counts them
   int64_t bytes = 0;          // of the weights in memory
@@ -44,11 +44,14 @@ class Model {
 
   virtual const ModelInfo& info() const = 0;
 
+  // Where it likes the inputs of its batches to lie.
+  virtual TensorAllocator allocator() const { return Tensor::AllocateUnfilled; }
+
   // REQUIRES: a batch that the Padder made of items valid for info().signature.
   virtual absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) = 0;
 };
 
-// Makes one replica, on the thread that will run it.
-using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>()>;
+// Makes one replica, on the thread that will run it; replicas are counted from 0.
+using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(int64_t replica)>;
 
 }  // namespace linserve

@@ -10,6 +10,7 @@ namespace linserve {
 namespace {
 
 constexpr int64_t kTokensPerThread = 2048;
+constexpr int64_t kTokensPerDevice = 65536;
 // A replica gets at least so many threads of its own before there is another one, which holds the
 // weights once more. Twice as many find too little to do in a short sequence.
 constexpr int64_t kThreadsPerReplica = 8;
@@ -24,14 +25,18 @@ void ServingOptions::Bind(OptionTable& table) {
                "the next bucket, fixed to seq_len, zeros as the Python packages do");
   table.Integers("buckets", buckets, 1, kMany,
                  "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96, ...");
-  table.Choice("dtype", dtype, {"f32", "bf16", "auto"},
-               "What the model computes in; auto is bf16 where the CPU has AMX for it");
+  table.Choice(
+      "dtype", dtype, {"f32", "bf16", "f16", "auto"},
+      "What the model computes in; f16 on GPUs only; auto is bf16 where the CPU has AMX or "
+      "the GPU tensor cores for it, else f32 on the CPU and f16 on a GPU");
   table.Choice("pooling", pooling, {kPoolingNames.begin(), kPoolingNames.end()},
                "What requests get that ask for no pooling in particular");
-  table.Integer("max_batch_tokens", max_batch_tokens, 0, kMany,
-                "Rows a batch, padding included; a longer sequence is computed alone; 0: " +
-                    std::to_string(kTokensPerThread) +
-                    " for each of a replica's threads, with more of which no product gets faster");
+  table.Integer(
+      "max_batch_tokens", max_batch_tokens, 0, kMany,
+      "Rows a batch, padding included; a longer sequence is computed alone; 0: " +
+          std::to_string(kTokensPerThread) +
+          " for each of a replica's threads, with more of which no product gets faster; " +
+          std::to_string(kTokensPerDevice) + " on a GPU");
   table.Integer("max_batch_sequences", max_batch_sequences, 1, kMostSequencesPerBatch,
                 "Sequences a batch");
   table.Number("max_batch_delay_ms", max_batch_delay_ms, 0, 60000,
@@ -43,7 +48,8 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Integer("replicas", replicas, 0, 256,
                 "Copies of the model, weights and all, each computing one batch at a time; 0: one "
                 "for every " +
-                    std::to_string(kThreadsPerReplica) + " processors, or one if threads is given");
+                    std::to_string(kThreadsPerReplica) +
+                    " processors, or one if threads is given; on GPUs one for each of them");
   table.Integer("threads", threads, 0, 1024,
                 "Threads of one replica; 0: the processors over the replicas");
   table.Integer("cache_bytes", cache_bytes, 0, kMany,
@@ -53,10 +59,19 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
 }
 
-ReplicaPlan ServingOptions::Replicas() const { return Replicas(Processors()); }
+ReplicaPlan ServingOptions::Replicas(int64_t devices) const {
+  return Replicas(devices, Processors());
+}
 
-ReplicaPlan ServingOptions::Replicas(int64_t processors) const {
-  ReplicaPlan plan{replicas, threads, "as configured"};
+ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const {
+  ReplicaPlan plan{replicas, threads, max_batch_tokens, "as configured"};
+  if (devices > 0) {
+    if (replicas == 0) plan.replicas = devices;
+    if (replicas == 0) plan.reason = "devices: " + std::to_string(devices) + ", a replica for each";
+    if (threads == 0) plan.threads = 1;  // it has little to do but to ask for what follows
+    if (max_batch_tokens == 0) plan.batch_tokens = kTokensPerDevice;
+    return plan;
+  }
   if (replicas == 0) plan.replicas = 1;
   if (replicas == 0 && threads == 0) {
     plan.replicas = std::clamp<int64_t>(processors / kThreadsPerReplica, 1, kMostReplicas);
@@ -66,16 +81,15 @@ ReplicaPlan ServingOptions::Replicas(int64_t processors) const {
     plan.reason = "processors: " + std::to_string(processors) + ", shared by the replicas";
   }
   if (threads == 0) plan.threads = std::max<int64_t>(1, processors / plan.replicas);
+  if (max_batch_tokens == 0) plan.batch_tokens = kTokensPerThread * plan.threads;
   return plan;
 }
 
-EngineOptions ServingOptions::ForEngine() const {
-  const ReplicaPlan plan = Replicas();
+EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   EngineOptions options;
   options.padding = PaddingFromName(padding).value_or(Padding::kPacked);
   options.buckets = buckets;
-  options.policy.max_tokens =
-      max_batch_tokens > 0 ? max_batch_tokens : kTokensPerThread * plan.threads;
+  options.policy.max_tokens = plan.batch_tokens;
   options.policy.max_sequences = max_batch_sequences;
   options.policy.max_delay = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double, std::milli>(max_batch_delay_ms));

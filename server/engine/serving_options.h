@@ -9,11 +9,12 @@
 
 namespace linserve {
 
-// How a model shares the processors out.
+// How a model shares the processors, or the devices besides the CPU, out.
 struct ReplicaPlan {
   int64_t replicas = 1;
-  int64_t threads = 1;  // of each
-  std::string reason;   // for the log
+  int64_t threads = 1;       // of each
+  int64_t batch_tokens = 0;  // that a batch has room for
+  std::string reason;        // for the log
 };
 
 // How a model is served: the defaults of the whole server, which the "serving" object of a model's
@@ -23,7 +24,7 @@ struct ServingOptions {
   std::vector<int64_t> buckets;
   std::string dtype = "f32";
   std::string pooling = "none";
-  int64_t max_batch_tokens = 0;  // by the number of threads
+  int64_t max_batch_tokens = 0;  // as many as the device is fast with
   int64_t max_batch_sequences = 256;
   double max_batch_delay_ms = 0;
   int64_t max_queue_sequences = 16384;
@@ -36,12 +37,12 @@ struct ServingOptions {
   bool allow_nonfinite = false;
 
   void Bind(OptionTable& table);
-  EngineOptions ForEngine() const;
+  EngineOptions ForEngine(const ReplicaPlan& plan) const;
 
-  // What is not asked for by the number of processors.
-  ReplicaPlan Replicas(int64_t processors) const;
-  // By those that this process may use.
-  ReplicaPlan Replicas() const;
+  // What is not asked for: a replica on each of so many devices, or with 0 of them by the number of
+  // processors; of those that this process may use if none is given.
+  ReplicaPlan Replicas(int64_t devices) const;
+  ReplicaPlan Replicas(int64_t devices, int64_t processors) const;
 };
 
 }  // namespace linserve

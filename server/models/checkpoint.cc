@@ -163,7 +163,7 @@ AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, const TensorM
 }
 
 void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
-                    at::ScalarType dtype) {
+                    at::ScalarType dtype, at::Device device) {
   if (!checkpoint.difference.empty()) {
     throw ConfigError("the tensors do not fit the configuration:" +
                       checkpoint.difference.ToString());
@@ -174,8 +174,8 @@ void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& ch
   for (const Parameter& parameter : parameters) {
     const bool buffer = parameter.kind == ParameterKind::kBuffer;
     const Tensor* tensor = Find(parameter, checkpoint.tensors);
-    *parameter.slot =
-        tensor == nullptr ? parameter.formula() : ToAten(*tensor).to(buffer ? at::kFloat : dtype);
+    const at::Tensor loaded = tensor == nullptr ? parameter.formula() : ToAten(*tensor);
+    *parameter.slot = loaded.to(device).to(tensor == nullptr || buffer ? at::kFloat : dtype);
   }
 }
 

@@ -32,10 +32,11 @@ struct AlignedCheckpoint {
 AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, const TensorMap& file,
                                   const std::map<std::string, std::string>& aliases);
 
-// Puts each tensor where the network wants it, as `dtype`. F32 tensors for F32 are not copied:
-// they stay views of the mapped file. Throws ConfigError with the complete difference.
+// Puts each tensor where the network wants it, as `dtype` and on the device. F32 tensors for F32 on
+// the CPU are not copied: they stay views of the mapped file. Throws ConfigError with the complete
+// difference.
 void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
-                    at::ScalarType dtype);
+                    at::ScalarType dtype, at::Device device);
 
 // Seeded random values by each parameter's Init. The same seed gives the same weights.
 void InitParameters(const ParameterList& parameters, uint64_t seed);

@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "attention/aten.h"
+#include "attention/device_plugin.h"
 #include "core/processors.h"
 #include "core/safetensors.h"
 #include "models/checkpoint.h"
 #include "models/config_error.h"
 #include "models/model_config.h"
+#include "models/placement.h"
 #include "models/registry.h"
 #include "models/tensor_bridge.h"
 #include "models/torch_model.h"
@@ -62,7 +64,6 @@ struct Built {
     ModelInfo info;
     info.architecture = architecture;
     info.signature = network->signature();
-    info.device = "cpu";
     for (const Parameter& parameter : parameters) {
       const int64_t elements = ElementCount(parameter.shape);
       if (parameter.kind == ParameterKind::kParameter) info.parameters += elements;
@@ -72,24 +73,50 @@ struct Built {
   }
 };
 
-DType ComputeType(const std::string& dtype) {
-  if (dtype == "bf16") return DType::kBF16;
-  if (dtype == "auto") return HasAmxBFloat16() ? DType::kBF16 : DType::kF32;
-  if (dtype == "f32") return DType::kF32;
-  throw ConfigError("dtype \"" + dtype + "\" is none of f32, bf16, auto");
+bool HasFastBFloat16(const at::Device& device) {
+  if (device.is_cpu()) return HasAmxBFloat16();
+  return FindDevicePlugin(device.type())->has_bfloat16(device.index());
 }
 
-void CheckDevice(const std::string& device) {
-  if (device == "cpu" || device == "auto") return;
-  throw ConfigError("device \"" + device +
-                    "\" is not available: this build computes on the CPU; use --device cpu");
+DType ComputeType(const std::string& dtype, const at::Device& device) {
+  if (dtype == "bf16") return DType::kBF16;
+  if (dtype == "f32") return DType::kF32;
+  if (dtype == "auto") {
+    if (HasFastBFloat16(device)) return DType::kBF16;
+    return device.is_cpu() ? DType::kF32 : DType::kF16;
+  }
+  if (dtype != "f16") throw ConfigError("dtype \"" + dtype + "\" is none of f32, bf16, f16, auto");
+  if (device.is_cpu()) {
+    throw ConfigError("dtype \"f16\" is for GPUs; the CPU computes in f32 or bf16");
+  }
+  return DType::kF16;
+}
+
+at::Device ParseDevice(const std::string& name) {
+  try {
+    const at::Device device(name);
+    if (device.is_cpu() || FindDevicePlugin(device.type()) != nullptr) return device;
+  } catch (const c10::Error&) {
+    // Said below.
+  }
+  throw ConfigError("device \"" + name + "\" is neither cpu nor one whose plug-in is open");
+}
+
+// What LibTorch would round to fewer digits than the type has, unless it is told not to.
+void ComputeExactly() {
+  at::Context& context = at::globalContext();
+  context.setAllowTF32CuBLAS(false);
+  context.setAllowTF32CuDNN(false);
+  context.setAllowFP16ReductionCuBLAS(false);
+  context.setAllowBF16ReductionCuBLAS(false);
 }
 
 std::string WeightsPath(const std::string& directory) { return directory + "/model.safetensors"; }
 
 absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
                                             const LoadOptions& options) {
-  CheckDevice(options.device);
+  const Placement placement(ParseDevice(options.device));
+  const Placement::Entered entered(placement);
   auto config = ReadModelConfig(directory);
   if (!config.ok()) return config.status();
   auto file = ReadSafetensors(WeightsPath(directory));
@@ -98,6 +125,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   // Products of denormal numbers, which softmaxes are full of, take fifteen times as long. The
   // replica's other threads are made by this one and do the same.
   at::Context::setFlushDenormal(true);
+  ComputeExactly();
   Built built = Built::From(config->network);
   const AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, file->tensors, config->aliases);
@@ -109,15 +137,16 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
     Log(LogLevel::kWarning, warning, {{"model", directory}});
   }
   ModelInfo info = built.Describe(config->network.architecture);
-  info.dtype = ComputeType(options.dtype);
+  info.device = options.device;
+  info.dtype = ComputeType(options.dtype, placement.device());
   info.bytes = info.bytes / static_cast<int64_t>(ByteSize(DType::kF32)) *
                static_cast<int64_t>(ByteSize(info.dtype));
   info.signature.allow_nonfinite = options.allow_nonfinite;
-  LoadParameters(built.parameters, checkpoint, ToScalarType(info.dtype));
+  LoadParameters(built.parameters, checkpoint, ToScalarType(info.dtype), placement.device());
   built.parameters.Prepare();
   built.network->Prepare();
   file->mapping.ReleasePages();  // most of it was copied into the form that is computed with
-  return MakeTorchModel(std::move(built.network), std::move(info));
+  return MakeTorchModel(std::move(built.network), std::move(info), placement);
 }
 
 absl::Status WriteRandomModel(const std::string& architecture, const std::string& params,
@@ -193,6 +222,15 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
                                                  const LoadOptions& options) {
   return Caught<absl::StatusOr<std::unique_ptr<Model>>>(directory,
                                                         [&] { return Load(directory, options); });
+}
+
+ModelFactory ReplicasOf(const std::string& directory, LoadOptions options,
+                        std::vector<std::string> devices) {
+  return [directory, options = std::move(options), devices = std::move(devices)](int64_t replica) {
+    LoadOptions own = options;
+    own.device = devices[static_cast<size_t>(replica) % devices.size()];
+    return LoadModel(directory, own);
+  };
 }
 
 absl::Status InitModel(const std::string& architecture, const std::string& params, uint64_t seed,

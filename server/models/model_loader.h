@@ -15,9 +15,10 @@ namespace linserve {
 // The door to this layer: free of LibTorch, so that programs and tests need not include it.
 
 struct LoadOptions {
-  std::string device = "auto";  // "auto" or "cpu"; "cuda:N" where a CUDA build is installed
-  std::string dtype = "f32";    // "f32", "bf16" or "auto": bf16 where the CPU has AMX for it
-  int64_t threads = 0;          // inside one product; 0: one a processor
+  std::string device = "cpu";  // one of DevicePlan::devices
+  // "f32", "bf16", "f16" (not on the CPU) or "auto": bf16 where the device has units for it
+  std::string dtype = "f32";
+  int64_t threads = 0;  // inside one product; 0: one a processor
   bool allow_nonfinite = false;
 };
 
@@ -26,6 +27,10 @@ struct LoadOptions {
 // with the directory and how to mend it.
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
                                                  const LoadOptions& options);
+
+// Loads the replicas of a model, which take turns on the devices.
+ModelFactory ReplicasOf(const std::string& directory, LoadOptions options,
+                        std::vector<std::string> devices);
 
 // Writes a model directory with seeded random weights. `params` and `wrapper` are JSON: the
 // constructor's arguments, and what config.json says of a wrapper ("null": none). ALREADY_EXISTS if

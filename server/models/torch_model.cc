@@ -20,14 +20,25 @@
 namespace linserve {
 namespace {
 
+// What LibTorch says after it is advice on its environment variables.
+std::string FirstLine(const c10::Error& error) {
+  const std::string what = error.what_without_backtrace();
+  return what.substr(0, what.find('\n'));
+}
+
 // The one place where LibTorch's exceptions become a status.
 template <typename Function>
-auto Guarded(const Function& function) -> absl::StatusOr<decltype(function())> {
+auto Guarded(const Placement& placement, const Function& function)
+    -> absl::StatusOr<decltype(function())> {
   try {
     const c10::InferenceMode no_autograd;
+    const Placement::Entered entered(placement);
     return function();
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("not enough memory for the forward pass");
+  } catch (const c10::OutOfMemoryError& error) {
+    return absl::ResourceExhaustedError("not enough memory on " + placement.device().str() +
+                                        " for the forward pass: " + FirstLine(error));
   } catch (const c10::Error& error) {
     const std::string what = error.what_without_backtrace();
     if (what.find("allocate memory") != std::string::npos) {
@@ -82,9 +93,10 @@ std::vector<Group> GroupByOptions(const std::vector<OutputOptions>& options) {
 // One forward pass over sequences that are computed together.
 class PartForward {
  public:
-  PartForward(const Network& network, const Signature& signature, TensorBatch batch,
-              std::vector<OutputOptions> options)
+  PartForward(const Network& network, const Signature& signature, const Placement& placement,
+              TensorBatch batch, std::vector<OutputOptions> options)
       : signature_(signature),
+        placement_(placement),
         axes_(batch.axes),
         options_(std::move(options)),
         pass_(network.Begin(std::move(batch))) {}
@@ -142,7 +154,8 @@ class PartForward {
         std::max<int64_t>(1, kPieceElements / std::max<int64_t>(first.numel(), 1));
     if (all <= piece) {
       for (const auto& [part, rows] : Finish(name, pass_->Output(name, 0, all), group.options)) {
-        for (size_t i : group.members) results[i][part] = FromAten(Cropped(rows, place, i));
+        const at::Tensor host = placement_.ToHost(rows);
+        for (size_t i : group.members) results[i][part] = FromAten(Cropped(host, place, i));
       }
       return;
     }
@@ -155,7 +168,7 @@ class PartForward {
              Finish(name, pass_->Output(name, begin, end), group.options)) {
           at::Tensor& target = whole[part];
           if (!target.defined()) target = OfLength(rows, place, i);
-          target.narrow(place.axis, row, end - begin).copy_(rows);
+          placement_.CopyToHost(rows, target.narrow(place.axis, row, end - begin));
         }
       }
       for (const auto& [part, rows] : whole) {
@@ -164,11 +177,11 @@ class PartForward {
     }
   }
 
-  // Room for a sequence of such rows.
-  static at::Tensor OfLength(const at::Tensor& rows, const Place& place, size_t i) {
+  // Room for a sequence of such rows on the host.
+  at::Tensor OfLength(const at::Tensor& rows, const Place& place, size_t i) const {
     std::vector<int64_t> shape = rows.sizes().vec();
     shape[static_cast<size_t>(place.axis)] = place.length(i);
-    return at::empty(shape, rows.options());
+    return placement_.HostTensor(shape, rows.scalar_type());
   }
 
   static at::Tensor Cropped(const at::Tensor& rows, const Place& place, size_t i) {
@@ -184,8 +197,9 @@ class PartForward {
           Pool(name, place.start(i), place.start(i) + place.length(i), group.options.pooling));
     }
     for (const auto& [part, vectors] : Finish(name, at::stack(pooled), group.options)) {
+      const at::Tensor host = placement_.ToHost(vectors);
       for (size_t at = 0; at < group.members.size(); ++at) {
-        results[group.members[at]][part] = FromAten(vectors.select(0, static_cast<int64_t>(at)));
+        results[group.members[at]][part] = FromAten(host.select(0, static_cast<int64_t>(at)));
       }
     }
   }
@@ -209,6 +223,7 @@ class PartForward {
   }
 
   const Signature& signature_;
+  const Placement& placement_;
   std::map<char, AxisLayout> axes_;
   std::vector<OutputOptions> options_;
   std::unique_ptr<Pass> pass_;
@@ -230,21 +245,25 @@ void SideBySide(size_t count, const std::function<void(size_t)>& function) {
 
 class TorchForward : public Forward {
  public:
-  TorchForward(const Network& network, const Signature& signature, const TensorBatch& batch,
-               const std::vector<OutputOptions>& options, int64_t rows)
-      : rows_(rows) {
+  TorchForward(const Network& network, const Signature& signature, const Placement& placement,
+               const TensorBatch& batch, const std::vector<OutputOptions>& options, int64_t rows)
+      : placement_(placement), rows_(rows) {
     std::vector<SequenceRange> ranges = {{0, batch.size}};
-    if (!signature.request_is_unit) ranges = ShareOut(Costs(batch), at::get_num_threads());
+    if (!signature.request_is_unit && placement.on_host())
+      ranges = ShareOut(Costs(batch), at::get_num_threads());
     parts_.resize(ranges.size());
     SideBySide(ranges.size(), [&](size_t i) {
       const auto first = options.begin() + ranges[i].first;
-      parts_[i].emplace(network, signature, PartOf(batch, signature, ranges[i]),
+      // A batch that stays whole keeps what the device knows of its layout.
+      TensorBatch part = ranges.size() == 1 ? batch : PartOf(batch, signature, ranges[i]);
+      parts_[i].emplace(network, signature, placement, std::move(part),
                         std::vector<OutputOptions>(first, first + ranges[i].count));
     });
   }
 
+  // On a device a pass that is complete has been asked for, and so have its results.
   absl::StatusOr<bool> Advance(int64_t budget) override {
-    return Guarded([&] {
+    return Guarded(placement_, [&] {
       std::atomic<bool> going_on;
       do {
         going_on = false;
@@ -253,60 +272,80 @@ class TorchForward : public Forward {
         });
         budget -= rows_;
       } while (going_on && budget > 0);
+      if (!going_on && !placement_.on_host()) {
+        results_ = Collect();
+        finished_.emplace(placement_);
+      }
       return !going_on;
     });
   }
 
   absl::StatusOr<std::vector<TensorMap>> TakeResults() override {
-    return Guarded([&] {
-      std::vector<std::vector<TensorMap>> of_parts(parts_.size());
-      SideBySide(parts_.size(), [&](size_t i) { of_parts[i] = parts_[i]->Results(); });
-      std::vector<TensorMap> results;
-      for (std::vector<TensorMap>& part : of_parts) {
-        results.insert(results.end(), std::make_move_iterator(part.begin()),
-                       std::make_move_iterator(part.end()));
-      }
-      return results;
+    return Guarded(placement_, [&] {
+      if (!finished_) return Collect();
+      finished_->Wait();
+      return std::move(results_);
     });
   }
 
  private:
+  std::vector<TensorMap> Collect() {
+    std::vector<std::vector<TensorMap>> of_parts(parts_.size());
+    SideBySide(parts_.size(), [&](size_t i) { of_parts[i] = parts_[i]->Results(); });
+    std::vector<TensorMap> results;
+    for (std::vector<TensorMap>& part : of_parts) {
+      results.insert(results.end(), std::make_move_iterator(part.begin()),
+                     std::make_move_iterator(part.end()));
+    }
+    return results;
+  }
+
+  const Placement& placement_;
   std::vector<std::optional<PartForward>> parts_;
+  std::vector<TensorMap> results_;  // on a device, once the pass is complete
+  std::optional<Placement::Finished> finished_;
   int64_t rows_;
 };
 
 class TorchModel : public Model {
  public:
-  TorchModel(std::unique_ptr<Network> network, ModelInfo info)
-      : network_(std::move(network)), info_(std::move(info)) {}
+  TorchModel(std::unique_ptr<Network> network, ModelInfo info, const Placement& placement)
+      : placement_(placement), network_(std::move(network)), info_(std::move(info)) {}
 
   const ModelInfo& info() const override { return info_; }
 
+  TensorAllocator allocator() const override {
+    return [this](DType dtype, const Shape& shape) { return placement_.Allocate(dtype, shape); };
+  }
+
   absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) override {
-    return Guarded([&]() -> std::unique_ptr<Forward> {
+    return Guarded(placement_, [&]() -> std::unique_ptr<Forward> {
       TensorBatch tensors;
       tensors.padding = batch.padding;
       tensors.size = static_cast<int64_t>(batch.size());
       tensors.axes = std::move(batch.axes);
+      for (auto& [letter, layout] : tensors.axes) placement_.AddTable(layout);
       for (const auto& [name, tensor] : batch.inputs) {
-        at::Tensor input = ToAten(tensor);
+        at::Tensor input = placement_.ToDevice(ToAten(tensor));
         if (input.is_floating_point()) input = input.to(ToScalarType(info_.dtype));
         tensors.inputs[name] = std::move(input);
       }
-      return std::make_unique<TorchForward>(*network_, info_.signature, tensors, batch.options,
-                                            batch.rows);
+      return std::make_unique<TorchForward>(*network_, info_.signature, placement_, tensors,
+                                            batch.options, batch.rows);
     });
   }
 
  private:
+  const Placement placement_;
   std::unique_ptr<Network> network_;
   ModelInfo info_;
 };
 
 }  // namespace
 
-std::unique_ptr<Model> MakeTorchModel(std::unique_ptr<Network> network, ModelInfo info) {
-  return std::make_unique<TorchModel>(std::move(network), std::move(info));
+std::unique_ptr<Model> MakeTorchModel(std::unique_ptr<Network> network, ModelInfo info,
+                                      const Placement& placement) {
+  return std::make_unique<TorchModel>(std::move(network), std::move(info), placement);
 }
 
 }  // namespace linserve

@@ -16,6 +16,9 @@ struct Metrics::Impl {
   std::mutex mutex;  // guards the maps
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> models;
   std::map<std::string, std::unique_ptr<RpcMetrics>> rpcs;
+  std::map<std::string, std::function<DeviceUse()>> devices;
+
+  void ReadDevices();
 };
 
 Metrics::Metrics(const BuildInfo& build) : impl_(std::make_unique<Impl>()) {
@@ -41,7 +44,38 @@ RpcMetrics& Metrics::ForRpc(const std::string& rpc) {
   return *handle;
 }
 
+void Metrics::AddDevice(const std::string& device, std::function<DeviceUse()> use) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->devices[device] = std::move(use);
+}
+
+void Metrics::SetDeviceFallback(const std::string& reason) {
+  const Instruments make(impl_->registry, {});
+  for (const char* known : {"no_plugin", "unusable_plugin", "no_device"}) {
+    make.Gauge("linserve_device_fallback",
+               "1 if models compute on the CPU because, for this reason, no GPU could be used.",
+               {{"reason", known}})
+        .Set(reason == known ? 1 : 0);
+  }
+}
+
+void Metrics::Impl::ReadDevices() {
+  std::lock_guard lock(mutex);
+  for (const auto& [device, use] : devices) {
+    const DeviceUse now = use();
+    const Instruments make(registry, {{"device", device}});
+    const auto set = [&](const char* name, const char* help, int64_t bytes) {
+      make.Gauge(name, help).Set(static_cast<double>(bytes));
+    };
+    set("linserve_device_memory_used_bytes", "Of the device's memory, in tensors.", now.used);
+    set("linserve_device_memory_reserved_bytes",
+        "Of the device's memory, taken by the pool that tensors come from.", now.reserved);
+    set("linserve_device_memory_limit_bytes", "What the pool may take at most.", now.limit);
+  }
+}
+
 std::string Metrics::Scrape() const {
+  impl_->ReadDevices();
   std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
   std::vector<prometheus::MetricFamily> process = ProcessMetrics();
   families.insert(families.end(), std::move_iterator(process.begin()),

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -81,6 +82,13 @@ class RpcMetrics {
   std::unique_ptr<Handles> handles_;
 };
 
+// Bytes of a device's memory, not the CPU's.
+struct DeviceUse {
+  int64_t used = 0;      // by tensors
+  int64_t reserved = 0;  // by the pool that they come from
+  int64_t limit = 0;     // of the pool
+};
+
 struct BuildInfo {
   std::string version;
   std::string commit;
@@ -98,6 +106,11 @@ class Metrics {
   // The same handles for the same arguments.
   ModelMetrics& ForModel(const std::string& name, int64_t version);
   RpcMetrics& ForRpc(const std::string& rpc);
+
+  // A device that models compute on: what `use` says is asked at each scrape.
+  void AddDevice(const std::string& device, std::function<DeviceUse()> use);
+  // Models compute on the CPU, since no GPU could be used: "no_plugin", say. Empty: they do not.
+  void SetDeviceFallback(const std::string& reason);
 
   // All metrics in the Prometheus text format 0.0.4; process figures are read at this moment.
   std::string Scrape() const;

@@ -70,9 +70,9 @@ TEST_F(EngineTest, ReportsWhyAReplicaCouldNotBeLoaded) {
   options_.replicas = 3;
   std::atomic<int> loaded = 0;
   const ModelFactory fake = FakeModelFactory(control_);
-  const ModelFactory factory = [&]() -> absl::StatusOr<std::unique_ptr<Model>> {
+  const ModelFactory factory = [&](int64_t replica) -> absl::StatusOr<std::unique_ptr<Model>> {
     if (loaded++ == 1) return absl::InvalidArgumentError("the weights do not fit");
-    return fake();
+    return fake(replica);
   };
   const auto engine = Engine::Start(options_, factory, model_);
   EXPECT_THAT(engine, IsStatus(absl::StatusCode::kInvalidArgument, "the weights do not fit"));
@@ -81,7 +81,7 @@ TEST_F(EngineTest, ReportsWhyAReplicaCouldNotBeLoaded) {
 
 TEST_F(EngineTest, ReportsWhatALoadingModelThrows) {
   const auto throwing = [](auto error) {
-    return [error]() -> absl::StatusOr<std::unique_ptr<Model>> { throw error; };
+    return [error](int64_t /*replica*/) -> absl::StatusOr<std::unique_ptr<Model>> { throw error; };
   };
   EXPECT_THAT(Engine::Start(options_, throwing(std::bad_alloc()), model_),
               IsStatus(absl::StatusCode::kResourceExhausted, "memory"));

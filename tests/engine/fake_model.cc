@@ -125,7 +125,8 @@ class FakeModel : public Model {
 };
 
 ModelFactory FakeModelFactory(std::shared_ptr<FakeModelControl> control) {
-  return [control = std::move(control)]() -> absl::StatusOr<std::unique_ptr<Model>> {
+  return [control =
+              std::move(control)](int64_t /*replica*/) -> absl::StatusOr<std::unique_ptr<Model>> {
     return std::make_unique<FakeModel>(control);
   };
 }

@@ -20,7 +20,7 @@ absl::Status Set(ServingOptions& options, const json& values) {
 }
 
 TEST(ServingOptions, AreByDefaultTheDefaultsOfTheEngine) {
-  const EngineOptions made = ServingOptions().ForEngine();
+  const EngineOptions made = ServingOptions().ForEngine(ServingOptions().Replicas(0));
   const EngineOptions expected;
   EXPECT_EQ(made.padding, expected.padding);
   EXPECT_THAT(made.buckets, IsEmpty());
@@ -29,16 +29,16 @@ TEST(ServingOptions, AreByDefaultTheDefaultsOfTheEngine) {
   EXPECT_EQ(made.limits.max_sequences, expected.limits.max_sequences);
   EXPECT_EQ(made.limits.max_tokens, expected.limits.max_tokens);
   EXPECT_EQ(made.limits.max_bytes, expected.limits.max_bytes);
-  EXPECT_EQ(made.replicas, ServingOptions().Replicas().replicas);
+  EXPECT_EQ(made.replicas, ServingOptions().Replicas(0).replicas);
   EXPECT_EQ(made.warmup, expected.warmup);
 }
 
 TEST(ServingOptions, GiveABatchAsManyTokensAsItsThreadsTake) {
   ServingOptions options;
   ASSERT_TRUE(Set(options, {{"threads", 3}}).ok());
-  EXPECT_EQ(options.ForEngine().policy.max_tokens, 3 * 2048);
+  EXPECT_EQ(options.ForEngine(options.Replicas(0)).policy.max_tokens, 3 * 2048);
   ASSERT_TRUE(Set(options, {{"max_batch_tokens", 100}}).ok());
-  EXPECT_EQ(options.ForEngine().policy.max_tokens, 100);
+  EXPECT_EQ(options.ForEngine(options.Replicas(0)).policy.max_tokens, 100);
 }
 
 struct PlanCase {
@@ -65,11 +65,26 @@ TEST(ServingOptions, ShareTheProcessorsOut) {
     ServingOptions options;
     options.replicas = expected.replicas;
     options.threads = expected.threads;
-    const ReplicaPlan plan = options.Replicas(expected.processors);
+    const ReplicaPlan plan = options.Replicas(0, expected.processors);
     EXPECT_EQ(plan.replicas, expected.expected_replicas) << expected.reason;
     EXPECT_EQ(plan.threads, expected.expected_threads) << expected.reason;
     EXPECT_EQ(plan.reason, expected.reason);
   }
+}
+
+TEST(ServingOptions, GiveEachDeviceAReplicaAndLargeBatches) {
+  ServingOptions options;
+  ReplicaPlan plan = options.Replicas(4, 64);
+  EXPECT_EQ(plan.replicas, 4);
+  EXPECT_EQ(plan.threads, 1);
+  EXPECT_EQ(plan.reason, "devices: 4, a replica for each");
+  EXPECT_EQ(options.ForEngine(plan).policy.max_tokens, 65536);
+  ASSERT_TRUE(Set(options, {{"replicas", 8}, {"threads", 2}, {"max_batch_tokens", 100}}).ok());
+  plan = options.Replicas(4, 64);
+  EXPECT_EQ(plan.replicas, 8);
+  EXPECT_EQ(plan.threads, 2);
+  EXPECT_EQ(plan.reason, "as configured");
+  EXPECT_EQ(options.ForEngine(plan).policy.max_tokens, 100);
 }
 
 TEST(ServingOptions, AllReachTheEngine) {
@@ -80,7 +95,7 @@ TEST(ServingOptions, AllReachTheEngine) {
       {"max_queue_tokens", 4},    {"max_queue_bytes", 5},      {"replicas", 6},
       {"warmup", false}};
   ASSERT_TRUE(Set(options, values).ok());
-  const EngineOptions made = options.ForEngine();
+  const EngineOptions made = options.ForEngine(options.Replicas(0));
   EXPECT_EQ(made.padding, Padding::kBucket);
   EXPECT_THAT(made.buckets, ElementsAre(16, 64));
   EXPECT_EQ(made.policy.max_tokens, 1);
@@ -108,7 +123,7 @@ TEST(ServingOptions, OfEveryPaddingThatIsAllowedAreKnownToTheEngine) {
   for (const char* name : {"packed", "bucket", "fixed", "zeros"}) {
     ServingOptions options;
     ASSERT_TRUE(Set(options, {{"padding", name}}).ok());
-    made.insert(options.ForEngine().padding);
+    made.insert(options.ForEngine(options.Replicas(0)).padding);
   }
   EXPECT_EQ(made.size(), 4u);
 }

@@ -163,7 +163,7 @@ ModelFactory Factory(const std::string& architecture, Signature signature, Compu
   info.device = "cpu";
   info.parameters = 7;
   info.bytes = 28;
-  return [info, compute, control]() -> absl::StatusOr<std::unique_ptr<Model>> {
+  return [info, compute, control](int64_t /*replica*/) -> absl::StatusOr<std::unique_ptr<Model>> {
     return std::make_unique<TestModel>(info, compute, control);
   };
 }

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DeviceType.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace linserve {
+
+// What a kind of device needs besides LibTorch's own operators comes from a library that is opened
+// at run time: so a host without such a device loads none of it. liblinserve_cuda.so is for NVIDIA
+// GPUs.
+
+// Changes whenever what follows does: a library and a program that differ are not used together.
+inline constexpr uint32_t kDevicePluginAbi = 1;
+
+// Bytes of one device's memory.
+struct DeviceMemory {
+  int64_t used = 0;      // by tensors
+  int64_t reserved = 0;  // by the pool that they come from
+  int64_t limit = 0;     // of the pool
+};
+
+// Work that was recorded once and is repeated as it is, on the same memory.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  virtual void Replay() = 0;
+};
+
+// An AxisLayout in the device's memory: what kernels read, and what a graph finds anew at each
+// replay. I32.
+struct LayoutTable {
+  at::Tensor starts;     // [batch]
+  at::Tensor lengths;    // [batch]
+  at::Tensor sequences;  // [rows]: which one a row belongs to; -1: padding
+  int64_t longest = 0;   // no length is more
+};
+
+// Kernels of our own, by what they compute; the functions of attention/ that call them have the
+// formulas. A kernel that is nullptr is computed by LibTorch's operators. All rows are [rows, ...],
+// the last axis in one piece; F32, BF16 or F16.
+struct DeviceKernels {
+  // ProjectLength() of packed rows: projection [seq_len, slots] -> [batch, slots, width].
+  at::Tensor (*project_length)(const at::Tensor& rows, const at::Tensor& projection,
+                               const LayoutTable& layout) = nullptr;
+  // AttendToSlots() without a mask; rows of padding become zeros.
+  at::Tensor (*attend_to_slots)(const at::Tensor& queries, const at::Tensor& keys,
+                                const at::Tensor& values, int64_t heads,
+                                const LayoutTable& layout) = nullptr;
+};
+
+struct DevicePlugin {
+  uint32_t abi = 0;                // stays first, whatever else changes
+  const char* torch_version = "";  // that it was built with; tensors pass between the two
+  const char* name = "";           // "cuda": devices are cuda:0, cuda:1, ...
+  const char* built_for = "";      // "CUDA 13.0: sm_75, sm_80, sm_90a, sm_100"
+  c10::DeviceType type = c10::DeviceType::CPU;
+
+  // How many there are. UNAVAILABLE says why there is none: no driver, no device.
+  absl::StatusOr<int64_t> (*count)() = nullptr;
+  // "NVIDIA H200, 139.8 GiB, sm_90"
+  std::string (*describe)(int64_t index) = nullptr;
+  // Whether matrix products in BF16 are fast on it.
+  bool (*has_bfloat16)(int64_t index) = nullptr;
+  DeviceMemory (*memory)(int64_t index) = nullptr;
+  // The pool may hold no more.
+  void (*limit_memory)(int64_t index, int64_t bytes) = nullptr;
+  // What `work` does on the calling thread's stream, recorded. It must neither wait for the device
+  // nor read from it.
+  std::unique_ptr<DeviceGraph> (*capture)(const std::function<void()>& work) = nullptr;
+
+  DeviceKernels kernels;
+};
+
+// The one function that such a library exports.
+using DevicePluginEntry = const DevicePlugin* (*)();
+inline constexpr const char* kDevicePluginEntry = "linserve_device_plugin";
+
+// Opens liblinserve_NAME.so in the directory, once per process; it stays open. To be called before
+// LibTorch is used at all, which remembers what devices there were when it was first asked.
+// NOT_FOUND: there is no such library. FAILED_PRECONDITION: it is of another build, or a library
+// that it needs is missing. UNAVAILABLE: there is no device for it.
+absl::StatusOr<const DevicePlugin*> OpenDevicePlugin(const std::string& name,
+                                                     const std::string& directory);
+
+// The one that is open for this type of device; nullptr if there is none.
+const DevicePlugin* FindDevicePlugin(c10::DeviceType type);
+
+// The same of the tensor's device: its kernels, or none.
+const DeviceKernels& KernelsFor(const at::Tensor& tensor);
+
+}  // namespace linserve

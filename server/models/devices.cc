@@ -1,0 +1,129 @@
+#include "models/devices.h"
+
+#include <c10/core/Device.h>
+
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_split.h"
+#include "attention/device_plugin.h"
+#include "core/quote.h"
+
+namespace linserve {
+namespace {
+
+// "cuda:1" is {"cuda", 1}; "cuda" is all of them.
+struct NamedDevice {
+  std::string name;
+  std::optional<int64_t> index;
+};
+
+std::optional<NamedDevice> Parse(const std::string& text) {
+  NamedDevice device;
+  const size_t colon = text.find(':');
+  device.name = text.substr(0, colon);
+  if (device.name.empty() ||
+      device.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos) {
+    return std::nullopt;
+  }
+  if (colon == std::string::npos) return device;
+  int64_t index = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + colon + 1, end, index);
+  if (parsed.ec != std::errc() || parsed.ptr != end || index < 0) return std::nullopt;
+  device.index = index;
+  return device;
+}
+
+absl::Status Unknown(const std::string& choice) {
+  return absl::InvalidArgumentError(
+      "device " + Quoted(choice) +
+      " is none of auto, cpu, cuda, cuda:N or several like cuda:0,cuda:1");
+}
+
+std::string Whole(const std::string& name, int64_t index) {
+  return name + ":" + std::to_string(index);
+}
+
+absl::Status Add(const NamedDevice& device, const DevicePlugin& plugin, DevicePlan& plan) {
+  const auto count = plugin.count();
+  if (!count.ok()) return count.status();
+  if (device.index && *device.index >= *count) {
+    return absl::InvalidArgumentError("device " + Whole(device.name, *device.index) +
+                                      " does not exist; there is " + Whole(device.name, 0) +
+                                      (*count > 1 ? " to " + Whole(device.name, *count - 1) : ""));
+  }
+  const int64_t first = device.index.value_or(0);
+  const int64_t last = device.index.value_or(*count - 1);
+  for (int64_t index = first; index <= last; ++index) {
+    plan.devices.push_back(Whole(device.name, index));
+    plan.descriptions.push_back(plugin.describe(index));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DevicePlan> PlanNamed(const std::string& choice, const std::string& plugins) {
+  DevicePlan plan;
+  for (const std::string& part : std::vector<std::string>(absl::StrSplit(choice, ','))) {
+    const std::optional<NamedDevice> device = Parse(part);
+    if (!device) return Unknown(choice);
+    const auto plugin = OpenDevicePlugin(device->name, plugins);
+    if (!plugin.ok()) {
+      return absl::Status(plugin.status().code(), "device " + Quoted(part) + " cannot be used: " +
+                                                      std::string(plugin.status().message()));
+    }
+    if (absl::Status status = Add(*device, **plugin, plan); !status.ok()) return status;
+  }
+  return plan;
+}
+
+// What kept "auto" from a GPU, as a label of a metric.
+std::string FallbackName(const absl::Status& status) {
+  if (absl::IsNotFound(status)) return "no_plugin";
+  return absl::IsUnavailable(status) ? "no_device" : "unusable_plugin";
+}
+
+// REQUIRES: a device of a plan.
+struct OpenDevice {
+  explicit OpenDevice(const std::string& name)
+      : device(name), plugin(*FindDevicePlugin(device.type())) {}
+
+  c10::Device device;
+  const DevicePlugin& plugin;
+};
+
+}  // namespace
+
+DeviceUse UseOf(const std::string& device) {
+  const OpenDevice open(device);
+  const DeviceMemory memory = open.plugin.memory(open.device.index());
+  return {memory.used, memory.reserved, memory.limit};
+}
+
+void LimitMemory(const std::string& device, int64_t bytes) {
+  const OpenDevice open(device);
+  open.plugin.limit_memory(open.device.index(), bytes);
+}
+
+absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return absl::InternalError("cannot find the program's own path: " + error.message());
+  return PlanDevices(choice, program.parent_path().parent_path() / "lib");
+}
+
+absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins) {
+  DevicePlan cpu;
+  cpu.devices = {"cpu"};
+  if (choice == "cpu") return cpu;
+  if (choice != "auto") return PlanNamed(choice, plugins);
+  auto plan = PlanNamed("cuda", plugins);
+  if (plan.ok()) return plan;
+  cpu.fallback = FallbackName(plan.status());
+  cpu.reason = std::string(plan.status().message());
+  return cpu;
+}
+
+}  // namespace linserve

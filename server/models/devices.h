@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+// Which devices models compute on. Free of LibTorch, like models/model_loader.h.
+struct DevicePlan {
+  std::vector<std::string> devices;  // "cpu", or "cuda:0", "cuda:1", ...: replicas take turns
+  // Where "auto" found no GPU: one word for a metric, and a sentence for the log.
+  std::string fallback;
+  std::string reason;
+  std::vector<std::string> descriptions;  // of each device but the CPU: "NVIDIA H200, 139.8 GiB"
+
+  // Besides the CPU.
+  int64_t accelerators() const {
+    return devices.front() == "cpu" ? 0 : static_cast<int64_t>(devices.size());
+  }
+};
+
+// Of one that a plan names, not the CPU. Thread-safe.
+DeviceUse UseOf(const std::string& device);
+// The pool may hold no more; what does not fit is RESOURCE_EXHAUSTED.
+void LimitMemory(const std::string& device, int64_t bytes);
+
+// `choice` is cpu; cuda:N, or several with commas between; cuda, which is all there are; or auto:
+// those, and the CPU without any. A device other than the CPU needs the plug-in liblinserve_NAME.so
+// in ../lib beside the program. To be called before a model is loaded. INVALID_ARGUMENT says what
+// there is; the codes of OpenDevicePlugin() what is missing.
+absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice);
+// The same with the plug-ins of another directory.
+absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins);
+
+}  // namespace linserve

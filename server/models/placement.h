@@ -1,0 +1,72 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+#include <c10/core/StreamGuard.h>
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "core/batch.h"
+#include "core/tensor.h"
+
+namespace linserve {
+
+// Where one replica computes: on the CPU, or on a device with streams of its own, so that what is
+// copied to and fro waits for no computation that it does not need.
+class Placement {
+ public:
+  explicit Placement(at::Device device);
+
+  const at::Device& device() const { return device_; }
+  bool on_host() const { return device_.is_cpu(); }
+
+  // What the calling thread asks for goes to the replica's own stream as long as this lives.
+  class Entered {
+   public:
+    explicit Entered(const Placement& placement) {
+      if (!placement.on_host()) guard_.emplace(placement.compute_);
+    }
+
+   private:
+    std::optional<c10::StreamGuard> guard_;
+  };
+
+  // A tensor of the host on the device; not waited for. Its memory, if pinned, is kept by LibTorch
+  // until it is copied.
+  at::Tensor ToDevice(const at::Tensor& tensor) const;
+
+  // A tensor of the device in memory of the host. On a device it is written once a Finished that is
+  // made after this call has been waited for.
+  at::Tensor ToHost(const at::Tensor& tensor) const;
+  // The same into a tensor that HostTensor() gave.
+  void CopyToHost(const at::Tensor& tensor, const at::Tensor& target) const;
+  at::Tensor HostTensor(at::IntArrayRef shape, at::ScalarType type) const;
+
+  // All that was copied to the host before it was made. On the CPU there is nothing to wait for.
+  class Finished {
+   public:
+    explicit Finished(const Placement& placement);
+    void Wait() const;
+
+   private:
+    std::optional<c10::Event> event_;
+  };
+
+  // Tells the device of the layout; nothing on the CPU.
+  void AddTable(AxisLayout& layout) const;
+
+  // Memory that ToDevice() copies from without a detour: pinned, on a device.
+  std::pair<Tensor, std::byte*> Allocate(DType dtype, const Shape& shape) const;
+
+ private:
+  at::Device device_;
+  c10::Stream compute_;
+  c10::Stream copy_in_;
+  c10::Stream copy_out_;
+};
+
+}  // namespace linserve

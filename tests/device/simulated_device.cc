@@ -1,0 +1,316 @@
+#include "simulated_device.h"
+
+#include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <utility>
+#include <vector>
+
+#include "arena.h"
+
+namespace linserve {
+namespace {
+
+constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
+constexpr c10::DeviceIndex kDevices = 2;
+
+// What a thread's operators are noted in while a graph is captured.
+struct Recording {
+  struct Call {
+    c10::OperatorHandle op;
+    torch::jit::Stack arguments;
+    std::vector<at::Tensor> results;  // that the call made, as the host sees them
+  };
+  std::vector<Call> calls;
+  std::vector<at::Tensor> kept;  // whose memory the calls use
+};
+thread_local Recording* recording = nullptr;
+
+bool IsOnDevice(const at::Tensor& tensor) { return tensor.device().type() == kType; }
+
+// The same memory as a tensor of the CPU.
+at::Tensor HostView(const at::Tensor& tensor) {
+  if (recording != nullptr) recording->kept.push_back(tensor);
+  auto* data = const_cast<void*>(tensor.const_data_ptr());
+  return at::from_blob(data, tensor.sizes(), tensor.strides(),
+                       at::TensorOptions().dtype(tensor.dtype()));
+}
+
+at::Tensor Empty(c10::IntArrayRef size, std::optional<at::ScalarType> dtype,
+                 std::optional<at::Layout> /*layout*/, std::optional<at::Device> device,
+                 std::optional<bool> /*pin_memory*/, std::optional<at::MemoryFormat> format) {
+  const c10::OptionalDeviceGuard guard(device);
+  return at::detail::empty_generic(size, &Arena::Get(),
+                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   dtype.value_or(at::kFloat), format);
+}
+
+at::Tensor EmptyStrided(c10::IntArrayRef size, c10::IntArrayRef stride,
+                        std::optional<at::ScalarType> dtype, std::optional<at::Layout> /*layout*/,
+                        std::optional<at::Device> device, std::optional<bool> /*pin_memory*/) {
+  const c10::OptionalDeviceGuard guard(device);
+  return at::detail::empty_strided_generic(size, stride, &Arena::Get(),
+                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           dtype.value_or(at::kFloat));
+}
+
+at::Tensor ToDevice(const at::Tensor& host) {
+  const at::Tensor tensor =
+      EmptyStrided(host.sizes(), host.strides(), host.scalar_type(), {}, {}, {});
+  HostView(tensor).copy_(host);
+  return tensor;
+}
+
+// The arguments of one call as the host sees them, and the way back for its results.
+class Arguments {
+ public:
+  explicit Arguments(const c10::OperatorHandle& op) : op_(op) {}
+
+  c10::IValue Host(const c10::IValue& value) {
+    if (value.isTensor()) return HostOf(value.toTensor());
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(HostOf(tensor));
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+        list.push_back(tensor ? std::optional(HostOf(*tensor)) : tensor);
+      }
+      return list;
+    }
+    if (value.isDevice() && value.toDevice().type() == kType) return c10::Device(at::kCPU);
+    return value;
+  }
+
+  // A result that is an argument becomes that argument; any other a tensor of its own.
+  at::Tensor Device(const at::Tensor& result) {
+    for (const auto& [host, device] : tensors_) {
+      if (result.is_same(host)) {
+        TORCH_CHECK(result.sizes() == device.sizes(), "simulated device: ", Name(),
+                    " resizes its result");
+        return device;
+      }
+    }
+    TORCH_CHECK(!result.numel() || !Arena::Get().Holds(result.const_data_ptr()),
+                "simulated device: ", Name(), " gives a view, and has no kernel here");
+    at::Tensor made = ToDevice(result);
+    made_.push_back(HostView(made));
+    return made;
+  }
+
+  std::vector<at::Tensor> TakeMade() { return std::move(made_); }
+
+ private:
+  std::string Name() const { return op_.schema().operator_name().name; }
+
+  at::Tensor HostOf(const at::Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    if (!IsOnDevice(tensor)) {
+      TORCH_CHECK(tensor.dim() == 0, "simulated device: ", Name(), " was given a tensor of ",
+                  tensor.device());
+      return tensor;
+    }
+    tensors_.emplace_back(HostView(tensor), tensor);
+    return tensors_.back().first;
+  }
+
+  const c10::OperatorHandle& op_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;  // as host and device see them
+  std::vector<at::Tensor> made_;
+};
+
+void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const Arena::Opened opened;
+  Arguments arguments(op);
+  const size_t count = op.schema().arguments().size();
+  torch::jit::Stack host;
+  for (const c10::IValue& value : torch::jit::last(*stack, count)) {
+    host.push_back(arguments.Host(value));
+  }
+  torch::jit::drop(*stack, count);
+  const torch::jit::Stack again = host;
+  op.callBoxed(&host);
+  for (const c10::IValue& value : host) {
+    if (value.isTensor()) {
+      const at::Tensor& result = value.toTensor();
+      stack->push_back(result.defined() ? arguments.Device(result) : result);
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& result : value.toTensorVector()) {
+        list.push_back(arguments.Device(result));
+      }
+      stack->push_back(list);
+    } else {
+      stack->push_back(value);
+    }
+  }
+  if (recording != nullptr) recording->calls.push_back({op, again, arguments.TakeMade()});
+}
+
+at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
+  const Arena::Opened opened;
+  TORCH_CHECK(recording == nullptr || (IsOnDevice(self) && IsOnDevice(target)),
+              "simulated device: a copy between host and device while a graph is captured");
+  const at::Tensor source = IsOnDevice(self) ? HostView(self) : self;
+  const at::Tensor into = IsOnDevice(target) ? HostView(target) : target;
+  into.copy_(source);
+  if (recording != nullptr) {
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+    recording->calls.push_back({op, {into, source, false}, {}});
+  }
+  return target;
+}
+
+at::Scalar ReadScalar(const at::Tensor& self) {
+  TORCH_CHECK(recording == nullptr,
+              "simulated device: a number is read back while a graph is captured");
+  const Arena::Opened opened;
+  return at::_local_scalar_dense(HostView(self));
+}
+
+void RecordStream(at::Tensor& /*self*/, c10::Stream /*stream*/) {}
+
+class Guard : public c10::impl::DeviceGuardImplInterface {
+ public:
+  c10::DeviceType type() const override { return kType; }
+  c10::Device exchangeDevice(c10::Device device) const override {
+    const c10::Device old = getDevice();
+    setDevice(device);
+    return old;
+  }
+  c10::Device getDevice() const override { return {kType, CurrentDevice()}; }
+  void setDevice(c10::Device device) const override { uncheckedSetDevice(device); }
+  void uncheckedSetDevice(c10::Device device) const noexcept override {
+    if (device.has_index()) CurrentDevice() = device.index();
+  }
+  c10::Stream getStream(c10::Device device) const override {
+    return c10::Stream(c10::Stream::UNSAFE, device.has_index() ? device : getDevice(), stream);
+  }
+  c10::Stream getDefaultStream(c10::Device device) const override {
+    return c10::Stream(c10::Stream::DEFAULT, device);
+  }
+  c10::Stream getNewStream(c10::Device device, int /*priority*/) const override {
+    return c10::Stream(c10::Stream::UNSAFE, device, ++last_stream);
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool /*high*/) const override {
+    return getNewStream(device, 0);
+  }
+  c10::Stream exchangeStream(c10::Stream next) const override {
+    const c10::Stream old = getStream(next.device());
+    stream = next.id();
+    return old;
+  }
+  c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
+  // What is asked of it is done at once, so that there is nothing to wait for.
+  void record(void** /*event*/, const c10::Stream& /*stream*/, c10::DeviceIndex /*index*/,
+              c10::EventFlag /*flag*/) const override {}
+  void block(void* /*event*/, const c10::Stream& /*stream*/) const override {}
+  bool queryEvent(void* /*event*/) const override { return true; }
+  bool queryStream(const c10::Stream& /*stream*/) const override { return true; }
+  void synchronizeStream(const c10::Stream& /*stream*/) const override {}
+  void synchronizeEvent(void* /*event*/) const override {}
+  void synchronizeDevice(c10::DeviceIndex /*index*/) const override {}
+
+ private:
+  static thread_local c10::StreamId stream;
+  static thread_local c10::StreamId last_stream;
+};
+
+thread_local c10::StreamId Guard::stream = 0;
+thread_local c10::StreamId Guard::last_stream = 0;
+
+struct Hooks : public at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex /*index*/) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return kDevices; }
+  at::Allocator* getPinnedMemoryAllocator() const override { return at::getCPUAllocator(); }
+};
+
+class Graph : public DeviceGraph {
+ public:
+  explicit Graph(Recording recorded) : recorded_(std::move(recorded)) {}
+
+  void Replay() override {
+    const Arena::Opened opened;
+    const c10::InferenceMode no_autograd;
+    for (const Recording::Call& call : recorded_.calls) {
+      torch::jit::Stack stack = call.arguments;
+      call.op.callBoxed(&stack);
+      size_t result = 0;
+      for (const c10::IValue& value : stack) CopyResults(value, call.results, result);
+    }
+  }
+
+ private:
+  // What the call makes anew goes where it was when the graph was captured.
+  static void CopyResults(const c10::IValue& value, const std::vector<at::Tensor>& made,
+                          size_t& next) {
+    if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) CopyResults(tensor, made, next);
+    } else if (value.isTensor() && value.toTensor().defined() &&
+               !Arena::Get().Holds(value.toTensor().const_data_ptr())) {
+      made[next++].copy_(value.toTensor());
+    }
+  }
+
+  Recording recorded_;
+};
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("empty.memory_format", TORCH_FN(Empty));
+  library.impl("empty_strided", TORCH_FN(EmptyStrided));
+  library.impl("_copy_from", TORCH_FN(CopyFrom));
+  library.impl("_local_scalar_dense", TORCH_FN(ReadScalar));
+  library.impl("record_stream", TORCH_FN(RecordStream));
+  library.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  library.impl("view", TORCH_FN(at::native::view));
+  library.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
+  library.impl("unfold", TORCH_FN(at::native::unfold));
+  library.impl("alias", TORCH_FN(at::native::alias));
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&Compute>());
+}
+
+void RegisterSimulatedDevice() {
+  static const bool once = [] {
+    c10::register_privateuse1_backend("simulated");
+    c10::SetAllocator(kType, &Arena::Get());
+    static const Guard guard;
+    static const c10::impl::DeviceGuardImplRegistrar registrar(kType, &guard);
+    at::RegisterPrivateUse1HooksInterface(new Hooks);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work) {
+  Recording recorded;
+  recording = &recorded;
+  try {
+    work();
+  } catch (...) {
+    recording = nullptr;
+    throw;
+  }
+  recording = nullptr;
+  return std::make_unique<Graph>(std::move(recorded));
+}
+
+}  // namespace linserve

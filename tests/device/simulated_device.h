@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "attention/device_plugin.h"
+
+namespace linserve {
+
+// A device for LibTorch that computes on the CPU, but whose memory the host cannot touch: so what
+// models and engine do with a GPU can be tried without one. Every operator checks that its tensors
+// are on the device, and a stray pointer ends the process.
+
+// Registers it with LibTorch. Once.
+void RegisterSimulatedDevice();
+
+// See DevicePlugin::capture. The operators run at once and again at each replay.
+std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work);
+
+}  // namespace linserve
