@@ -98,8 +98,7 @@ class Arguments {
   at::Tensor Device(const at::Tensor& result) {
     for (const auto& [host, device] : tensors_) {
       if (result.is_same(host)) {
-        TORCH_CHECK(result.sizes() == device.sizes(), "simulated device: ", Name(),
-                    " resizes its result");
+        if (result.sizes() != device.sizes()) Replace(device, ToDevice(result));
         return device;
       }
     }
@@ -122,8 +121,17 @@ class Arguments {
                   tensor.device());
       return tensor;
     }
-    tensors_.emplace_back(HostView(tensor), tensor);
+    // An empty one may be for a result, which then sets its size.
+    tensors_.emplace_back(
+        tensor.numel() > 0 ? HostView(tensor) : at::empty(tensor.sizes(), tensor.scalar_type()),
+        tensor);
     return tensors_.back().first;
+  }
+
+  void Replace(const at::Tensor& tensor, const at::Tensor& made) {
+    tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(made.storage());
+    tensor.unsafeGetTensorImpl()->set_sizes_and_strides(made.sizes(), made.strides());
+    made_.push_back(HostView(made));
   }
 
   const c10::OperatorHandle& op_;
@@ -140,8 +148,13 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     host.push_back(arguments.Host(value));
   }
   torch::jit::drop(*stack, count);
+  // LibTorch's hook for the convolutions of devices like this one.
+  static const auto convolution =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+  const bool hook = op.schema().name() == "aten::convolution_overrideable";
+  const c10::OperatorHandle& host_op = hook ? convolution : op;
   const torch::jit::Stack again = host;
-  op.callBoxed(&host);
+  host_op.callBoxed(&host);
   for (const c10::IValue& value : host) {
     if (value.isTensor()) {
       const at::Tensor& result = value.toTensor();
@@ -156,7 +169,7 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       stack->push_back(value);
     }
   }
-  if (recording != nullptr) recording->calls.push_back({op, again, arguments.TakeMade()});
+  if (recording != nullptr) recording->calls.push_back({host_op, again, arguments.TakeMade()});
 }
 
 at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
@@ -276,6 +289,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty_strided", TORCH_FN(EmptyStrided));
   library.impl("_copy_from", TORCH_FN(CopyFrom));
   library.impl("_local_scalar_dense", TORCH_FN(ReadScalar));
+  library.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&Compute>());
   library.impl("record_stream", TORCH_FN(RecordStream));
   library.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
   library.impl("view", TORCH_FN(at::native::view));

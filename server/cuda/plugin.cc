@@ -1,0 +1,138 @@
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+#include <torch/headeronly/version.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "attention/device_plugin.h"
+
+namespace linserve {
+namespace {
+
+c10::DeviceIndex Index(int64_t index) { return static_cast<c10::DeviceIndex>(index); }
+
+cudaDeviceProp PropertiesOf(int64_t index) {
+  cudaDeviceProp properties;
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, static_cast<int>(index)));
+  return properties;
+}
+
+absl::StatusOr<int64_t> Count() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    C10_CUDA_IGNORE_ERROR(cudaDriverGetVersion(&driver));
+    const std::string needed = std::to_string(CUDART_VERSION / 1000);
+    if (driver == 0) return absl::UnavailableError("this machine has no NVIDIA driver");
+    return absl::UnavailableError("the NVIDIA driver is for CUDA " + std::to_string(driver / 1000) +
+                                  "." + std::to_string(driver % 1000 / 10) +
+                                  ", and CUDA " + needed + " is needed; update the driver");
+  }
+  if (error != cudaSuccess) {
+    return absl::UnavailableError(std::string("no NVIDIA GPU can be used: ") +
+                                  cudaGetErrorString(error));
+  }
+  if (count == 0) return absl::UnavailableError("this machine has no NVIDIA GPU");
+  return count;
+}
+
+std::string Describe(int64_t index) {
+  const cudaDeviceProp properties = PropertiesOf(index);
+  char text[320];
+  std::snprintf(text, sizeof(text), "%s, %.1f GiB, sm_%d%d", properties.name,
+                static_cast<double>(properties.totalGlobalMem) / (1 << 30), properties.major,
+                properties.minor);
+  return text;
+}
+
+// Turing has tensor cores for F16 alone.
+bool HasBfloat16(int64_t index) { return PropertiesOf(index).major >= 8; }
+
+size_t TotalMemory(int64_t index) { return PropertiesOf(index).totalGlobalMem; }
+
+DeviceMemory Memory(int64_t index) {
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(Index(index));
+  const double fraction = c10::cuda::CUDACachingAllocator::getMemoryFraction(Index(index));
+  return {.used = stats.allocated_bytes[kAll].current,
+          .reserved = stats.reserved_bytes[kAll].current,
+          .limit = static_cast<int64_t>(fraction * static_cast<double>(TotalMemory(index)))};
+}
+
+void LimitMemory(int64_t index, int64_t bytes) {
+  const double fraction = static_cast<double>(bytes) / static_cast<double>(TotalMemory(index));
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(fraction, 1.0), Index(index));
+}
+
+// LibTorch's graph, on the device that it was captured on.
+class Graph : public DeviceGraph {
+ public:
+  void Capture(const std::function<void()>& work) {
+    // Other replicas' threads may go on with what a global capture would forbid them.
+    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    try {
+      work();
+    } catch (...) {
+      EndFailed();
+      throw;
+    }
+    graph_.capture_end();
+  }
+
+  void Replay() override {
+    const c10::cuda::CUDAGuard guard(device_);
+    graph_.replay();
+  }
+
+ private:
+  // The stream must leave its capture; what ends it complains of what failed.
+  void EndFailed() {
+    try {
+      graph_.capture_end();
+    } catch (const c10::Error&) {
+      // The first failure is the one to tell.
+    }
+  }
+
+  c10::DeviceIndex device_ = c10::cuda::current_device();
+  at::cuda::CUDAGraph graph_;
+};
+
+std::unique_ptr<DeviceGraph> CaptureGraph(const std::function<void()>& work) {
+  auto graph = std::make_unique<Graph>();
+  graph->Capture(work);
+  return graph;
+}
+
+DevicePlugin Plugin() {
+  DevicePlugin plugin;
+  plugin.abi = kDevicePluginAbi;
+  plugin.torch_version = TORCH_VERSION;
+  plugin.name = "cuda";
+  plugin.built_for = LINSERVE_CUDA_TARGETS;
+  plugin.type = c10::DeviceType::CUDA;
+  plugin.count = Count;
+  plugin.describe = Describe;
+  plugin.has_bfloat16 = HasBfloat16;
+  plugin.memory = Memory;
+  plugin.limit_memory = LimitMemory;
+  plugin.capture = CaptureGraph;
+  return plugin;
+}
+
+}  // namespace
+}  // namespace linserve
+
+extern "C" __attribute__((visibility("default"))) const linserve::DevicePlugin*
+linserve_device_plugin() {
+  static const linserve::DevicePlugin plugin = linserve::Plugin();
+  return &plugin;
+}
