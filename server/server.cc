@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -43,14 +44,15 @@ enum class Phase : uint8_t { kLoading, kReady, kDraining };
 
 absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& directory,
                                                         const Config& config,
-                                                        const DevicePlan& devices,
-                                                        Metrics& metrics) {
+                                                        const DevicePlan& devices, Metrics& metrics,
+                                                        std::function<void()> on_ready_change) {
   const auto start = std::chrono::steady_clock::now();
   auto serving = ServingOptionsFor(directory.path, config.serving);
   if (!serving.ok()) return serving.status();
   const ReplicaPlan plan = serving->Replicas(devices.accelerators());
   const LoadOptions load = LoadOptionsFor(*serving, plan);
-  const EngineOptions options = serving->ForEngine(plan);
+  EngineOptions options = serving->ForEngine(plan);
+  options.on_ready_change = std::move(on_ready_change);
   auto engine = Engine::Start(options, ReplicasOf(directory.path, load, devices.devices),
                               metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
@@ -103,6 +105,13 @@ absl::Status Readiness(Phase phase) {
   return absl::OkStatus();
 }
 
+// Whether a model's devices are lost for good, so that this process should be replaced.
+bool AnyStuck(const ModelRepository& repository) {
+  const auto served = repository.List();
+  return std::any_of(served.begin(), served.end(),
+                     [](const auto& model) { return model->engine->stuck(); });
+}
+
 absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const Config& config, const Metrics& metrics,
                                                       const ModelRepository& repository,
                                                       ServiceContext& context,
@@ -113,7 +122,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const Config& config, cons
   if (!status.ok()) return status;
   HttpHandlers handlers;
   handlers.metrics = [&] { return metrics.Scrape(); };
-  handlers.live = [] { return true; };
+  handlers.live = [&] { return !AnyStuck(repository); };
   handlers.ready = [&] { return Readiness(phase); };
   handlers.status_json = [&] { return StatusJson(repository); };
   handlers.routes = RestRoutes(context);
@@ -121,7 +130,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const Config& config, cons
   return HttpServer::Start(options, std::move(handlers));
 }
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpc(const Config& config,
+absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
                                                       ModelRepository& repository,
                                                       Metrics& metrics) {
   GrpcOptions options;
@@ -230,7 +239,12 @@ absl::Status RunServer(const Config& config) {
   ModelManager manager(
       *std::move(options), repository, metrics,
       [&](const ModelDirectory& directory) {
-        return LoadServed(directory, config, *devices, metrics);
+        const auto tell = [&repository, server = std::weak_ptr(*grpc), name = directory.name] {
+          if (const auto alive = server.lock()) {
+            alive->SetModelServing(name, repository.Find(name, 0).ok());
+          }
+        };
+        return LoadServed(directory, config, *devices, metrics, tell);
       },
       [&](const std::string& model, bool ready) { (*grpc)->SetModelServing(model, ready); });
   auto http = StartHttp(config, metrics, repository, (*grpc)->context(), phase);

@@ -19,8 +19,8 @@ class Padder {
   Padder(Signature signature, Padding padding, std::vector<int64_t> buckets = {});
 
   // REQUIRES: at least one item, all valid by Validate() and of equal Key(). Tensors that only some
-  // of the package's calls give are padded with zeros, masks with false. The inputs lie in memory of
-  // `allocate`.
+  // of the package's calls give are padded with zeros, masks with false. The inputs lie in memory
+  // of `allocate`.
   Batch Pad(const std::vector<const Item*>& items,
             const TensorAllocator& allocate = Tensor::AllocateUnfilled) const;
 

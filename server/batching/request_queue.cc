@@ -121,6 +121,21 @@ std::optional<ClosedBatch> RequestQueue::Pop() {
   }
 }
 
+std::optional<ClosedBatch> RequestQueue::PopDue() {
+  std::vector<Pending> departed;
+  std::optional<ClosedBatch> batch;
+  {
+    MutexLock lock(mutex_);
+    RemoveDeparted(kLookAhead, departed);
+    const Decision decision = Decide(policy_, View(), clock_.Now(), closed_);
+    if (!decision.take.empty()) batch = Take(decision);
+    if (batch && !queue_.empty()) changed_.NotifyOne();
+    PublishTotals();
+  }
+  AnswerDeparted(departed);
+  return batch;
+}
+
 std::optional<ClosedBatch> RequestQueue::PopShort(int64_t most_rows) {
   std::vector<Pending> departed;
   std::optional<ClosedBatch> batch;

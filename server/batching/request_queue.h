@@ -71,6 +71,9 @@ class RequestQueue {
   // Blocks until a batch is due; nullopt once the queue is closed and empty.
   std::optional<ClosedBatch> Pop();
 
+  // A batch that is due now; nullopt at once if there is none.
+  std::optional<ClosedBatch> PopDue();
+
   // A batch of sequences that cost at most `most_rows` each, whoever waits before them; nullopt at
   // once if there are none. For a worker in the midst of a sequence that is far longer.
   std::optional<ClosedBatch> PopShort(int64_t most_rows);

@@ -33,8 +33,8 @@ absl::StatusOr<int64_t> Count() {
     const std::string needed = std::to_string(CUDART_VERSION / 1000);
     if (driver == 0) return absl::UnavailableError("this machine has no NVIDIA driver");
     return absl::UnavailableError("the NVIDIA driver is for CUDA " + std::to_string(driver / 1000) +
-                                  "." + std::to_string(driver % 1000 / 10) +
-                                  ", and CUDA " + needed + " is needed; update the driver");
+                                  "." + std::to_string(driver % 1000 / 10) + ", and CUDA " +
+                                  needed + " is needed; update the driver");
   }
   if (error != cudaSuccess) {
     return absl::UnavailableError(std::string("no NVIDIA GPU can be used: ") +

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "telemetry/log.h"
@@ -20,75 +22,125 @@ bool AllDeparted(const ClosedBatch& closed, TimePoint now) {
   });
 }
 
+// What the model throws as a status.
+template <typename Function>
+auto Guarded(size_t sequences, const Function& function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        sequences == 1 ? "not enough memory for this sequence"
+                       : "not enough memory for " + std::to_string(sequences) + " sequences");
+  } catch (const std::exception& error) {
+    return absl::InternalError(std::string("the forward pass failed: ") + error.what());
+  }
+}
+
 }  // namespace
 
 void BatchRunner::Run(ClosedBatch closed) {
   for (const Pending& pending : closed.sequences) {
     metrics_.QueueTime(closed.closed - pending.enqueued);
   }
-  Progress progress;
-  absl::StatusOr<std::vector<TensorMap>> outputs = absl::InternalError("");
-  try {
-    outputs = Compute(closed, progress);
-  } catch (const std::bad_alloc&) {
-    outputs = absl::ResourceExhaustedError("not enough memory for this batch of " +
-                                           std::to_string(closed.sequences.size()) + " sequences");
-  } catch (const std::exception& error) {
-    outputs = absl::InternalError(std::string("the forward pass failed: ") + error.what());
-  }
-  if (outputs.ok() && outputs->size() != closed.sequences.size()) {
-    outputs =
-        absl::InternalError("the model gave " + std::to_string(outputs->size()) + " results for " +
-                            std::to_string(closed.sequences.size()) + " sequences");
-  }
-  if (outputs.ok()) {
-    DeliverResults(closed, *std::move(outputs), progress);
+  Running running{std::move(closed)};
+  const absl::Status launched = Launch(running);
+  // What was started before is ready by now, or soon.
+  Finish();
+  if (launched.ok() && model_.asynchronous()) {
+    in_flight_ = std::move(running);
   } else {
-    DeliverFailure(closed, outputs.status());
+    Complete(running, launched);
   }
 }
 
-absl::StatusOr<std::vector<TensorMap>> BatchRunner::Compute(const ClosedBatch& closed,
-                                                            Progress& progress) {
+void BatchRunner::Finish() {
+  if (!in_flight_) return;
+  Running running = *std::move(in_flight_);
+  in_flight_.reset();
+  Complete(running, absl::OkStatus());
+}
+
+absl::Status BatchRunner::Launch(Running& running) {
+  return Guarded(running.closed.sequences.size(), [&] { return TryLaunch(running); });
+}
+
+absl::Status BatchRunner::TryLaunch(Running& running) {
   std::vector<const Item*> items;
-  int64_t tokens = 0;
-  for (const Pending& pending : closed.sequences) {
+  for (const Pending& pending : running.closed.sequences) {
     items.push_back(&pending.item);
-    tokens += pending.tokens;
+    running.tokens += pending.tokens;
   }
+  Progress& progress = running.progress;
   Batch batch = padder_.Pad(items, model_.allocator());
   progress.rows = batch.rows;
-  metrics_.BatchClosed(batch, closed.reason);
+  metrics_.BatchClosed(batch, running.closed.reason);
   progress.started = clock_.Now();
-  metrics_.BatchFormTime(progress.started - closed.closed);
+  metrics_.BatchFormTime(progress.started - running.closed.closed);
 
   auto forward = model_.Start(std::move(batch));
   if (!forward.ok()) return forward.status();
-  const TimePoint copied = clock_.Now();
-  progress.copy_in = copied - progress.started;
+  running.forward = *std::move(forward);
+  progress.copy_in = clock_.Now() - progress.started;
   metrics_.ComputeTime(ComputePhase::kCopyIn, progress.copy_in);
-  if (absl::Status status = Advance(**forward, closed, progress); !status.ok()) return status;
-  const TimePoint computed = clock_.Now();
-  metrics_.ComputeTime(ComputePhase::kForward, computed - copied - progress.overtaken);
-  auto outputs = (*forward)->TakeResults();
-  progress.copy_out = clock_.Now() - computed;
+  return Advance(running);
+}
+
+absl::Status BatchRunner::Advance(Running& running) {
+  while (true) {
+    const TimePoint start = clock_.Now();
+    auto done = running.forward->Advance(kStepBudget);
+    if (!done.ok()) return done.status();
+    const TimePoint now = clock_.Now();
+    running.progress.forward += now - start;
+    if (*done) return absl::OkStatus();
+    if (AllDeparted(running.closed, now)) {
+      return absl::CancelledError("all callers of the batch left while it was computed");
+    }
+    LetOvertake(now - start, running.progress);
+  }
+}
+
+void BatchRunner::Complete(Running& running, const absl::Status& launched) {
+  auto outputs = launched.ok() ? TakeResults(running) : launched;
+  running.forward.reset();
+  if (outputs.ok()) return DeliverResults(running.closed, *std::move(outputs), running.progress);
+  const bool divisible = running.closed.sequences.size() > 1 && !running.closed.sequences[0].unit;
+  if (!divisible || absl::IsCancelled(outputs.status()) || model_.lost()) {
+    return DeliverFailure(running.closed, outputs.status());
+  }
+  metrics_.BatchSplit(absl::IsResourceExhausted(outputs.status()) ? SplitReason::kMemory
+                                                                  : SplitReason::kFault);
+  RunHalves(std::move(running.closed));
+}
+
+absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running) {
+  Progress& progress = running.progress;
+  const size_t count = running.closed.sequences.size();
+  const TimePoint start = clock_.Now();
+  auto outputs = Guarded(count, [&] { return running.forward->TakeResults(); });
+  progress.copy_out = clock_.Now() - start;
+  if (!outputs.ok()) return outputs;
+  if (outputs->size() != count) {
+    return absl::InternalError("the model gave " + std::to_string(outputs->size()) +
+                               " results for " + std::to_string(count) + " sequences");
+  }
+  metrics_.ComputeTime(ComputePhase::kForward, progress.forward);
   metrics_.ComputeTime(ComputePhase::kCopyOut, progress.copy_out);
   // By real tokens, in which the queue is measured, too: padding makes each of them slower.
-  speed_.Observe(tokens, clock_.Now() - progress.started - progress.overtaken);
+  speed_.Observe(running.tokens, clock_.Now() - progress.started - progress.overtaken);
   return outputs;
 }
 
-absl::Status BatchRunner::Advance(Forward& forward, const ClosedBatch& closed, Progress& progress) {
-  while (true) {
-    const TimePoint start = clock_.Now();
-    auto done = forward.Advance(kStepBudget);
-    if (!done.ok()) return done.status();
-    if (*done) return absl::OkStatus();
-    const TimePoint now = clock_.Now();
-    if (AllDeparted(closed, now)) {
-      return absl::CancelledError("all callers of the batch left while it was computed");
-    }
-    LetOvertake(now - start, progress);
+// One after the other: the second may need the memory of the first.
+void BatchRunner::RunHalves(ClosedBatch closed) {
+  const auto middle = closed.sequences.begin() + static_cast<int64_t>(closed.sequences.size() / 2);
+  ClosedBatch second{.sequences = {}, .reason = closed.reason, .closed = closed.closed};
+  std::move(middle, closed.sequences.end(), std::back_inserter(second.sequences));
+  closed.sequences.erase(middle, closed.sequences.end());
+  for (ClosedBatch* half : {&closed, &second}) {
+    Running running{std::move(*half)};
+    const absl::Status launched = Launch(running);
+    Complete(running, launched);
   }
 }
 
@@ -101,6 +153,7 @@ void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress
     if (!batch) break;
     between.Run(*std::move(batch));
   } while (clock_.Now() - start < share);
+  between.Finish();
   progress.overtaken += clock_.Now() - start;
 }
 

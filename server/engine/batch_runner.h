@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "batching/padder.h"
 #include "batching/request_queue.h"
@@ -23,7 +25,8 @@ struct Overtaking {
 };
 
 // Takes closed batches through one replica: pad, compute in steps, deliver. Used on the replica's
-// own thread. The one place where a failed forward pass becomes the answer of its sequences.
+// own thread. A batch that fails is cut in halves, so that only those sequences fail that cannot be
+// computed; this is the one place where that becomes their answer.
 class BatchRunner {
  public:
   // All must outlive the runner.
@@ -36,8 +39,13 @@ class BatchRunner {
         speed_(speed),
         overtaking_(std::move(overtaking)) {}
 
-  // Delivers every sequence of the batch exactly once, whatever happens.
+  // Delivers every sequence of the batch exactly once, whatever happens. With an asynchronous model
+  // the device may compute it still when this returns: the next Run() or Finish() delivers it.
   void Run(ClosedBatch closed);
+
+  // Whether a batch is still to be delivered, and what waits for it.
+  bool busy() const { return in_flight_.has_value(); }
+  void Finish();
 
  private:
   struct Progress {
@@ -45,12 +53,24 @@ class BatchRunner {
     int64_t rows = 0;
     std::chrono::nanoseconds overtaken{0};  // that others were computed in between
     std::chrono::nanoseconds copy_in{0};
+    std::chrono::nanoseconds forward{0};
     std::chrono::nanoseconds copy_out{0};
   };
 
-  absl::StatusOr<std::vector<TensorMap>> Compute(const ClosedBatch& closed, Progress& progress);
-  absl::Status Advance(Forward& forward, const ClosedBatch& closed, Progress& progress);
+  struct Running {
+    ClosedBatch closed;
+    Progress progress{};
+    int64_t tokens = 0;
+    std::unique_ptr<Forward> forward{};
+  };
+
+  absl::Status Launch(Running& running);
+  absl::Status TryLaunch(Running& running);
+  absl::Status Advance(Running& running);
   void LetOvertake(std::chrono::nanoseconds share, Progress& progress);
+  void Complete(Running& running, const absl::Status& launched);
+  absl::StatusOr<std::vector<TensorMap>> TakeResults(Running& running);
+  void RunHalves(ClosedBatch closed);
   void DeliverResults(ClosedBatch& closed, std::vector<TensorMap> outputs,
                       const Progress& progress);
   void DeliverFailure(ClosedBatch& closed, const absl::Status& status);
@@ -61,6 +81,7 @@ class BatchRunner {
   Clock& clock_;
   SpeedEstimate& speed_;
   const Overtaking overtaking_;
+  std::optional<Running> in_flight_;
 };
 
 }  // namespace linserve

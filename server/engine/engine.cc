@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "engine/batch_runner.h"
 #include "engine/warmup.h"
+#include "telemetry/log.h"
 
 namespace linserve {
 namespace {
@@ -116,7 +118,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& optio
 }
 
 Engine::~Engine() {
-  queue_.Close();
+  StopAccepting();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -146,6 +148,10 @@ Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
 }
 
 absl::Status Engine::Submit(Request& request) {
+  if (!ready()) {
+    return absl::UnavailableError(
+        "the model's device was lost, and it is being loaded again; try another server");
+  }
   std::vector<Pending> accepted;
   std::vector<int64_t> lengths;
   std::vector<std::pair<size_t, absl::Status>> faulty;
@@ -208,7 +214,12 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
   return absl::OkStatus();
 }
 
-void Engine::StopAccepting() { queue_.Close(); }
+void Engine::StopAccepting() {
+  queue_.Close();
+  MutexLock lock(mutex_);
+  closed_ = true;
+  closing_.NotifyAll();
+}
 
 size_t Engine::Drain(TimePoint deadline) {
   StopAccepting();
@@ -224,20 +235,75 @@ void Engine::Work(const ModelFactory& factory, int64_t replica, Startup& startup
     auto model = TryLoad(factory, replica);
     startup.Report(model.ok() ? absl::StatusOr<ModelInfo>((*model)->info()) : model.status());
     startup.WaitForRelease();
-    if (model.ok() && padder_ != nullptr) {
-      const int64_t most = options_.policy.max_tokens;
-      BatchRunner runner(**model, *padder_, metrics_, clock_, speed_,
-                         {most, [this, most] { return queue_.PopShort(most); }});
-      while (auto batch = queue_.Pop()) {
-        busy_.Begin(clock_.Now());
-        runner.Run(*std::move(batch));
-        busy_.End(clock_.Now());
-      }
+    while (model.ok() && padder_ != nullptr) {
+      Serve(**model);
+      if (!(*model)->lost()) break;
+      model->reset();
+      model = Rebuild(factory, replica);
     }
   }
   MutexLock lock(mutex_);
   --working_;
   finished_.NotifyAll();
+}
+
+// Until the queue is closed and empty, or the model is lost.
+void Engine::Serve(Model& model) {
+  const int64_t most = options_.policy.max_tokens;
+  BatchRunner runner(model, *padder_, metrics_, clock_, speed_,
+                     {most, [this, most] { return queue_.PopShort(most); }});
+  while (!model.lost()) {
+    const bool was_busy = runner.busy();
+    auto batch = was_busy ? queue_.PopDue() : queue_.Pop();
+    if (!batch && !was_busy) return;
+    if (!was_busy) busy_.Begin(clock_.Now());
+    if (batch) {
+      runner.Run(*std::move(batch));
+    } else {
+      runner.Finish();
+    }
+    if (!runner.busy()) busy_.End(clock_.Now());
+  }
+  if (!runner.busy()) return;
+  runner.Finish();
+  busy_.End(clock_.Now());
+}
+
+// Loads a replica again whose device was lost, until that succeeds or nobody needs it any more.
+absl::StatusOr<std::unique_ptr<Model>> Engine::Rebuild(const ModelFactory& factory,
+                                                       int64_t replica) {
+  constexpr std::chrono::seconds kLongest(30);
+  std::chrono::nanoseconds pause = std::chrono::seconds(1);
+  SetLost(+1);
+  while (true) {
+    auto model = TryLoad(factory, replica);
+    if (model.ok()) {
+      failed_rebuilds_ = 0;
+      SetLost(-1);
+      Log(LogLevel::kInfo, "a lost replica is loaded again", {{"replica", replica}});
+      return model;
+    }
+    ++failed_rebuilds_;
+    Log(LogLevel::kError, "a lost replica cannot be loaded again",
+        {{"replica", replica}, {"error", std::string(model.status().message())}});
+    if (WaitForClose(pause)) return model;
+    pause = std::min<std::chrono::nanoseconds>(2 * pause, kLongest);
+  }
+}
+
+void Engine::SetLost(int64_t change) {
+  const bool before = ready();
+  replicas_lost_ += change;
+  metrics_.SetReplicasLost(replicas_lost_);
+  if (ready() != before && options_.on_ready_change) options_.on_ready_change();
+}
+
+// False if it has not been closed for so long.
+bool Engine::WaitForClose(std::chrono::nanoseconds most) {
+  const TimePoint end = clock_.Now() + most;
+  MutexLock lock(mutex_);
+  while (!closed_ && clock_.Now() < end) clock_.WaitUntil(lock, closing_, end);
+  return closed_;
 }
 
 absl::StatusOr<std::unique_ptr<Model>> Engine::TryLoad(const ModelFactory& factory,

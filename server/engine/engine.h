@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,6 +30,8 @@ struct EngineOptions {
   int64_t replicas = 1;     // each with a thread of its own
   int64_t cache_bytes = 0;  // of results, to compute identical sequences once; 0: none are kept
   bool warmup = true;       // run the shortest and the longest sequence before being ready
+  // Told on a worker's thread when ready() has changed.
+  std::function<void()> on_ready_change{};
 };
 
 // Sequences of one caller, answered one by one through `sink`.
@@ -66,6 +70,11 @@ class Engine {
   // worker at `deadline` is answered with UNAVAILABLE; returns how many sequences that were.
   size_t Drain(TimePoint deadline);
 
+  // False while every replica's device is lost. Replicas are loaded again until that succeeds.
+  bool ready() const { return replicas_lost_ < options_.replicas; }
+  // Not ready, and loading again has failed several times: only a new process will help.
+  bool stuck() const { return !ready() && failed_rebuilds_ >= kRebuildsUntilStuck; }
+
   // The wait of a request that arrives now, from the measured speed.
   std::chrono::nanoseconds DelayEstimate() const;
 
@@ -81,6 +90,12 @@ class Engine {
 
   Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock);
   void Work(const ModelFactory& factory, int64_t replica, Startup& startup);
+  static constexpr int64_t kRebuildsUntilStuck = 3;
+
+  void Serve(Model& model);
+  absl::StatusOr<std::unique_ptr<Model>> Rebuild(const ModelFactory& factory, int64_t replica);
+  void SetLost(int64_t change);
+  bool WaitForClose(std::chrono::nanoseconds most);
   std::chrono::nanoseconds DelayFor(int64_t tokens) const;
   absl::Status Enqueue(std::vector<Pending>& accepted);
   Pending Prepare(const Request& request, const Item& item, size_t index,
@@ -101,7 +116,11 @@ class Engine {
 
   Mutex mutex_;
   CondVar finished_;
+  CondVar closing_;
   int64_t working_ LINSERVE_GUARDED_BY(mutex_) = 0;
+  bool closed_ LINSERVE_GUARDED_BY(mutex_) = false;
+  std::atomic<int64_t> replicas_lost_ = 0;
+  std::atomic<int64_t> failed_rebuilds_ = 0;  // since one succeeded
   std::vector<std::thread> workers_;
 };
 

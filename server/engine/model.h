@@ -29,7 +29,7 @@ class Forward {
 
   // Computes at least one step (a layer, or a piece of one) and goes on until about `budget` rows
   // have passed through a layer. True when the pass is complete. INTERNAL if the pass failed;
-  // RESOURCE_EXHAUSTED if the device has no memory left.
+  // RESOURCE_EXHAUSTED if the device has no memory left; UNAVAILABLE if it is lost.
   virtual absl::StatusOr<bool> Advance(int64_t budget) = 0;
 
   // The outputs of each sequence, cropped to its own lengths, pooled and converted as its options
@@ -43,6 +43,13 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ModelInfo& info() const = 0;
+
+  // Whether Advance() only asks a device to compute, and TakeResults() waits for it: then another
+  // batch can be started in between.
+  virtual bool asynchronous() const { return false; }
+
+  // Whether its device has failed so that it will compute nothing any more.
+  virtual bool lost() const { return false; }
 
   // Where it likes the inputs of its batches to lie.
   virtual TensorAllocator allocator() const { return Tensor::AllocateUnfilled; }

@@ -15,6 +15,14 @@ std::string Printable(std::string text) {
   return text;
 }
 
+absl::StatusOr<std::shared_ptr<const ServedModel>> Ready(
+    const std::shared_ptr<const ServedModel>& model) {
+  if (model->engine->ready()) return model;
+  return absl::UnavailableError("model " + Quoted(model->name) + " version " +
+                                std::to_string(model->version) +
+                                ": its device was lost, and it is being loaded again");
+}
+
 }  // namespace
 
 void ModelRepository::SetState(const std::string& name, int64_t version, Entry& entry,
@@ -83,10 +91,10 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const s
   if (versions == models_.end()) return Unserved(name, version);
   if (version != 0) {
     const auto entry = versions->second.find(version);
-    if (entry != versions->second.end() && entry->second.model) return entry->second.model;
+    if (entry != versions->second.end() && entry->second.model) return Ready(entry->second.model);
   } else {
     for (auto entry = versions->second.rbegin(); entry != versions->second.rend(); ++entry) {
-      if (entry->second.model) return entry->second.model;
+      if (entry->second.model) return Ready(entry->second.model);
     }
   }
   return Unserved(versions->first, version);

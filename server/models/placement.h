@@ -7,6 +7,7 @@
 #include <c10/core/StreamGuard.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -23,6 +24,10 @@ class Placement {
 
   const at::Device& device() const { return device_; }
   bool on_host() const { return device_.is_cpu(); }
+
+  // Whether the device has failed; nothing that was on it can be used any more.
+  bool lost() const { return *lost_; }
+  void SetLost() const { *lost_ = true; }
 
   // What the calling thread asks for goes to the replica's own stream as long as this lives.
   class Entered {
@@ -67,6 +72,7 @@ class Placement {
   c10::Stream compute_;
   c10::Stream copy_in_;
   c10::Stream copy_out_;
+  std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);  // the same to all copies
 };
 
 }  // namespace linserve

@@ -26,7 +26,7 @@ std::string FirstLine(const c10::Error& error) {
   return what.substr(0, what.find('\n'));
 }
 
-// The one place where LibTorch's exceptions become a status.
+// The one place where LibTorch's exceptions become a status. UNAVAILABLE: the device is lost.
 template <typename Function>
 auto Guarded(const Placement& placement, const Function& function)
     -> absl::StatusOr<decltype(function())> {
@@ -39,6 +39,9 @@ auto Guarded(const Placement& placement, const Function& function)
   } catch (const c10::OutOfMemoryError& error) {
     return absl::ResourceExhaustedError("not enough memory on " + placement.device().str() +
                                         " for the forward pass: " + FirstLine(error));
+  } catch (const c10::AcceleratorError& error) {
+    placement.SetLost();
+    return absl::UnavailableError(placement.device().str() + " failed: " + FirstLine(error));
   } catch (const c10::Error& error) {
     const std::string what = error.what_without_backtrace();
     if (what.find("allocate memory") != std::string::npos) {
@@ -313,6 +316,8 @@ class TorchModel : public Model {
       : placement_(placement), network_(std::move(network)), info_(std::move(info)) {}
 
   const ModelInfo& info() const override { return info_; }
+  bool asynchronous() const override { return !placement_.on_host(); }
+  bool lost() const override { return placement_.lost(); }
 
   TensorAllocator allocator() const override {
     return [this](DType dtype, const Shape& shape) { return placement_.Allocate(dtype, shape); };

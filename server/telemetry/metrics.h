@@ -18,6 +18,7 @@ enum class AbandonStage : uint8_t { kQueue, kBatch, kStream };
 enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
 enum class ModelState : uint8_t { kLoading, kReady, kDraining, kUnavailable };
 enum class CacheOutcome : uint8_t { kHit, kJoined, kMiss };
+enum class SplitReason : uint8_t { kMemory, kFault };
 enum class Direction : uint8_t { kReceived, kSent };
 
 std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING", "UNAVAILABLE"
@@ -51,6 +52,8 @@ class ModelMetrics {
   void SetCacheBytes(int64_t bytes);
 
   void BatchClosed(const Batch& batch, CloseReason reason);
+  void BatchSplit(SplitReason reason);
+  void SetReplicasLost(int64_t count);
   void QueueTime(std::chrono::nanoseconds time);                        // once a sequence
   void BatchFormTime(std::chrono::nanoseconds time);                    // once a batch
   void ComputeTime(ComputePhase phase, std::chrono::nanoseconds time);  // once a batch and phase

@@ -10,6 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kRejectReasons = {"queue", "bytes", "invalid",
                                                             "draining"};
 constexpr std::array<std::string_view, 3> kAbandonStages = {"queue", "batch", "stream"};
+constexpr std::array<std::string_view, 2> kSplitReasons = {"memory", "fault"};
 constexpr std::array<std::string_view, 3> kPhases = {"copy_in", "forward", "copy_out"};
 constexpr std::array<std::string_view, 4> kStates = {"LOADING", "READY", "DRAINING", "UNAVAILABLE"};
 constexpr std::array<std::string_view, 3> kCacheOutcomes = {"hit", "joined", "miss"};
@@ -58,6 +59,11 @@ struct ModelMetrics::Handles {
       make.Counters("linserve_abandoned_total",
                     "Sequences that nobody waited for any more, by where they were dropped.",
                     "stage", kAbandonStages);
+  std::array<prometheus::Counter*, 2> splits = make.Counters(
+      "linserve_batch_splits_total",
+      "Batches that failed and were computed again in halves, by why.", "reason", kSplitReasons);
+  prometheus::Gauge& replicas_lost = make.Gauge(
+      "linserve_replicas_lost", "Replicas whose device failed, and which are loaded again.");
 
   std::array<prometheus::Counter*, 3> cache_lookups =
       make.Counters("linserve_cache_lookups_total",
@@ -134,6 +140,12 @@ void ModelMetrics::Accepted(int64_t sequence_length) {
 }
 
 void ModelMetrics::Rejected(RejectReason reason) { At(handles_->rejected, reason).Increment(); }
+void ModelMetrics::BatchSplit(SplitReason reason) { At(handles_->splits, reason).Increment(); }
+
+void ModelMetrics::SetReplicasLost(int64_t count) {
+  handles_->replicas_lost.Set(static_cast<double>(count));
+}
+
 void ModelMetrics::Abandoned(AbandonStage stage) { At(handles_->abandoned, stage).Increment(); }
 
 void ModelMetrics::CacheLookup(CacheOutcome outcome) {

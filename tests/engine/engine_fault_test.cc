@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "engine/engine_fixture.h"
@@ -45,31 +47,96 @@ struct FaultCase {
 
 class EngineModelFault : public EngineTest, public testing::WithParamInterface<FaultCase> {};
 
-TEST_P(EngineModelFault, FailsItsBatchOnlyAndTheEngineGoesOn) {
+// The length of the sequences that no batch with them can be computed of.
+constexpr int64_t kCulprit = 7;
+
+Fault IfWithCulprit(const Batch& batch, Fault fault) {
+  const std::vector<int64_t>& lengths = batch.axes.at('n').lengths;
+  return std::count(lengths.begin(), lengths.end(), kCulprit) > 0 ? fault : Fault::kNone;
+}
+
+TEST_P(EngineModelFault, FailsNoneButTheCulpritAndTheEngineGoesOn) {
+  control_->fault = [](const Batch& batch) { return IfWithCulprit(batch, GetParam().fault); };
+  for (const bool asynchronous : {false, true}) {
+    control_->asynchronous = asynchronous;
+    const auto sink = std::make_shared<RecordingSink>();
+    Start();
+    Occupy();
+    EXPECT_TRUE(Submit(sink, {1, 2, 3, 4, kCulprit, 6}).ok());
+    control_->LetGo();
+    sink->AwaitDeliveries(6);
+    EXPECT_THAT(sink->Of(4), ElementsAre(IsStatus(GetParam().code, GetParam().message)));
+    for (const int64_t length : {1, 2, 3, 4, 6}) {
+      EXPECT_EQ(Rows(sink->Await(static_cast<size_t>(length - 1))), FakeResult(length));
+    }
+    EXPECT_TRUE(Submit(sink, {1, 2, 3, 4, 5, 6, 7, 8}).ok());
+    EXPECT_EQ(Rows(sink->Await(7)), FakeResult(8));
+    engine_.reset();
+  }
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 0);
+  const char* reason = GetParam().code == absl::StatusCode::kResourceExhausted ? "memory" : "fault";
+  EXPECT_GT(SplitsFor(reason), 4);
+}
+
+TEST_F(EngineFault, OfARequestThatIsAUnitIsNotLookedForInItsParts) {
+  control_->request_is_unit = true;
   control_->fault = [](const Batch& batch) {
-    return batch.size() == 2 ? GetParam().fault : Fault::kNone;
+    return batch.size() == 2 ? Fault::kStepFails : Fault::kNone;
   };
   Start();
-  Occupy();
-  EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
-  control_->LetGo();
-  sink_->AwaitDeliveries(2);
+  EXPECT_TRUE(Submit(sink_, {2, 2}).ok());
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_THAT(sink_->Of(i), ElementsAre(IsStatus(GetParam().code, GetParam().message)));
+    EXPECT_THAT(sink_->Await(i), IsStatus(absl::StatusCode::kInternal, "the step failed"));
   }
-  EXPECT_TRUE(Submit(sink_, {1, 2, 3}).ok());
-  EXPECT_EQ(Rows(sink_->Await(2)), FakeResult(3));
-  EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 0);
+  EXPECT_EQ(SplitsFor("fault"), 0);
+}
+
+TEST_F(EngineFault, OfTheDeviceMakesTheReplicaLoadAgain) {
+  std::atomic<int> changes = 0;
+  options_.on_ready_change = [&] { ++changes; };
+  control_->fault = [](const Batch& batch) { return IfWithCulprit(batch, Fault::kDeviceLost); };
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, kCulprit, 2}).ok());
+  control_->LetGo();
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_THAT(sink_->Await(i), IsStatus(absl::StatusCode::kUnavailable, "the device failed"));
+  }
+  EXPECT_TRUE(WaitFor([&] { return changes == 2; }));
+  EXPECT_TRUE(engine_->ready());
+  const auto later = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Submit(later, {5}).ok());
+  EXPECT_EQ(Rows(later->Await(0)), FakeResult(5));
+  EXPECT_EQ(control_->alive(), 1);
+}
+
+TEST_F(EngineFault, OfTheDeviceForGoodRefusesRequestsAndSaysThatTheProcessIsStuck) {
+  std::atomic<bool> gone = false;
+  control_->fault = [](const Batch&) { return Fault::kDeviceLost; };
+  control_->load = [&] {
+    return gone.exchange(true) ? absl::UnavailableError("no such device") : absl::OkStatus();
+  };
+  Start(clock_);
+  EXPECT_TRUE(Submit(sink_, {1}).ok());
+  EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kUnavailable, "the device failed"));
+  EXPECT_TRUE(WaitFor([&] { return !engine_->ready(); }));
+  EXPECT_THAT(Submit(sink_, {1}), IsStatus(absl::StatusCode::kUnavailable, "device was lost"));
+  EXPECT_TRUE(WaitFor([&] {
+    clock_.Advance(1s);
+    return engine_->stuck();
+  }));
+  EXPECT_EQ(Metric("replicas_lost"), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Faults, EngineModelFault,
-    testing::Values(
-        FaultCase{Fault::kStartFails, absl::StatusCode::kInternal, "the start failed"},
-        FaultCase{Fault::kStepFails, absl::StatusCode::kInternal, "the step failed"},
-        FaultCase{Fault::kBadAlloc, absl::StatusCode::kResourceExhausted, "batch of 2 sequences"},
-        FaultCase{Fault::kThrows, absl::StatusCode::kInternal, "the model threw"},
-        FaultCase{Fault::kTooFewResults, absl::StatusCode::kInternal, "1 results for 2"}));
+    testing::Values(FaultCase{Fault::kStartFails, absl::StatusCode::kInternal, "the start failed"},
+                    FaultCase{Fault::kStepFails, absl::StatusCode::kInternal, "the step failed"},
+                    FaultCase{Fault::kBadAlloc, absl::StatusCode::kResourceExhausted,
+                              "memory for this sequence"},
+                    FaultCase{Fault::kThrows, absl::StatusCode::kInternal, "the model threw"},
+                    FaultCase{Fault::kTooFewResults, absl::StatusCode::kInternal,
+                              "0 results for 1"}));
 
 TEST_F(EngineDeparture, BetweenTwoStepsEndsAForwardPassThatNobodyWaitsFor) {
   control_->steps = 1000;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,6 +54,21 @@ class EngineTest : public testing::Test {
     if (!result.ok()) return {};
     const Tensor& y = result->outputs.at("y");
     return {y.data<float>(), y.data<float>() + y.elements()};
+  }
+
+  // False if it has not become true within a minute.
+  static bool WaitFor(const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+  double SplitsFor(const std::string& reason) const {
+    return Scraped(metrics_.Scrape())[R"(linserve_batch_splits_total{model="m",reason=")" + reason +
+                                      R"(",version="1"})"];
   }
 
   double Metric(const std::string& name, const std::string& label = "") const {

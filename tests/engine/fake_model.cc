@@ -110,11 +110,17 @@ class FakeModel : public Model {
   }
 
   const ModelInfo& info() const override { return info_; }
+  bool asynchronous() const override { return control_->asynchronous; }
+  bool lost() const override { return lost_; }
 
   absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) override {
     control_->OnThisThread();
     control_->Started(batch);
     const Fault fault = control_->fault(batch);
+    if (fault == Fault::kDeviceLost) {
+      lost_ = true;
+      return absl::UnavailableError("the device failed");
+    }
     if (fault == Fault::kStartFails) return absl::InternalError("the start failed");
     return std::make_unique<FakeForward>(control_, std::move(batch), fault);
   }
@@ -122,11 +128,13 @@ class FakeModel : public Model {
  private:
   std::shared_ptr<FakeModelControl> control_;
   ModelInfo info_;
+  bool lost_ = false;
 };
 
 ModelFactory FakeModelFactory(std::shared_ptr<FakeModelControl> control) {
   return [control =
               std::move(control)](int64_t /*replica*/) -> absl::StatusOr<std::unique_ptr<Model>> {
+    if (absl::Status status = control->load(); !status.ok()) return status;
     return std::make_unique<FakeModel>(control);
   };
 }

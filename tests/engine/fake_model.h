@@ -16,7 +16,15 @@ namespace linserve {
 
 constexpr int64_t kFakeLongest = 64;  // sequence that a fake model takes
 
-enum class Fault : uint8_t { kNone, kStartFails, kStepFails, kBadAlloc, kThrows, kTooFewResults };
+enum class Fault : uint8_t {
+  kNone,
+  kStartFails,
+  kStepFails,
+  kBadAlloc,
+  kThrows,
+  kTooFewResults,
+  kDeviceLost
+};
 
 // What all replicas of a fake model have in common: how they behave, and what they have done.
 class FakeModelControl {
@@ -24,6 +32,9 @@ class FakeModelControl {
   // To be set before the first replica is loaded.
   int steps = 1;  // of a forward pass
   bool request_is_unit = false;
+  bool asynchronous = false;
+  // Why a replica cannot be made; OK while it can.
+  std::function<absl::Status()> load = [] { return absl::OkStatus(); };
   std::function<Fault(const Batch& batch)> fault = [](const Batch&) { return Fault::kNone; };
 
   // Every forward pass stops in each of its steps until it is let go.
