@@ -36,17 +36,17 @@ class DeviceGraph {
 // An AxisLayout in the device's memory: what kernels read, and what a graph finds anew at each
 // replay. I32.
 struct LayoutTable {
-  at::Tensor starts;     // [batch]
-  at::Tensor lengths;    // [batch]
-  at::Tensor sequences;  // [rows]: which one a row belongs to; -1: padding
-  int64_t longest = 0;   // no length is more
+  at::Tensor starts;    // [batch]
+  at::Tensor lengths;   // [batch]
+  int64_t longest = 0;  // no length is more
+  bool padded = false;  // there are rows that belong to no sequence
 };
 
 // Kernels of our own, by what they compute; the functions of attention/ that call them have the
-// formulas. A kernel that is nullptr is computed by LibTorch's operators. All rows are [rows, ...],
-// the last axis in one piece; F32, BF16 or F16.
+// formulas. Where there is no kernel, or it gives an undefined tensor since it does not take these
+// arguments, LibTorch's operators compute the same.
 struct DeviceKernels {
-  // ProjectLength() of packed rows: projection [seq_len, slots] -> [batch, slots, width].
+  // ProjectLength(), which leaves rows of padding as they are.
   at::Tensor (*project_length)(const at::Tensor& rows, const at::Tensor& projection,
                                const LayoutTable& layout) = nullptr;
   // AttendToSlots() without a mask; rows of padding become zeros.

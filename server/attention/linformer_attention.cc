@@ -7,6 +7,7 @@
 
 #include "attention/aten.h"
 #include "attention/attention_rows.h"
+#include "attention/device_plugin.h"
 #include "attention/softmax_attention.h"
 #include "attention/spans.h"
 
@@ -88,6 +89,10 @@ class Scorer {
 
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                          const AxisLayout& layout) {
+  if (const auto kernel = KernelsFor(rows).project_length; kernel != nullptr && layout.table) {
+    const at::Tensor result = kernel(rows, projection, *layout.table);
+    if (result.defined()) return result;
+  }
   if (layout.padded_length > 0) {
     const int64_t length = layout.padded_length;
     for (size_t i = 0; i < layout.starts.size(); ++i) {
@@ -110,6 +115,11 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
 at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                          const at::Tensor& values, int64_t heads, const AxisLayout& layout,
                          const at::Tensor& mask) {
+  const auto kernel = KernelsFor(queries).attend_to_slots;
+  if (kernel != nullptr && layout.table && !mask.defined()) {
+    const at::Tensor result = kernel(queries, keys, values, heads, *layout.table);
+    if (result.defined()) return result;
+  }
   const Scorer scorer(queries, keys, heads, mask);
   at::Tensor result = NewRows(layout, queries.size(0), queries.size(1), queries.options());
   ForEachPiece(layout, RowsAtOnce(heads, keys.size(1)), [&](const Span& piece, int64_t row) {

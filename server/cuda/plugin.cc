@@ -8,20 +8,30 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <mutex>
 #include <string>
 
 #include "attention/device_plugin.h"
+#include "cuda/kernel_calls.h"
+#include "cuda/launch.h"
 
 namespace linserve {
 namespace {
 
 c10::DeviceIndex Index(int64_t index) { return static_cast<c10::DeviceIndex>(index); }
 
-cudaDeviceProp PropertiesOf(int64_t index) {
-  cudaDeviceProp properties;
-  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, static_cast<int>(index)));
-  return properties;
+// Read once: it takes a while.
+const cudaDeviceProp& PropertiesOf(int64_t index) {
+  constexpr size_t kMostDevices = 64;
+  static std::array<cudaDeviceProp, kMostDevices> properties;
+  static std::array<std::once_flag, kMostDevices> read;
+  const auto place = static_cast<size_t>(index);
+  std::call_once(read.at(place), [&] {
+    C10_CUDA_CHECK(cudaGetDeviceProperties(&properties.at(place), static_cast<int>(index)));
+  });
+  return properties.at(place);
 }
 
 absl::StatusOr<int64_t> Count() {
@@ -45,7 +55,7 @@ absl::StatusOr<int64_t> Count() {
 }
 
 std::string Describe(int64_t index) {
-  const cudaDeviceProp properties = PropertiesOf(index);
+  const cudaDeviceProp& properties = PropertiesOf(index);
   char text[320];
   std::snprintf(text, sizeof(text), "%s, %.1f GiB, sm_%d%d", properties.name,
                 static_cast<double>(properties.totalGlobalMem) / (1 << 30), properties.major,
@@ -112,6 +122,38 @@ std::unique_ptr<DeviceGraph> CaptureGraph(const std::function<void()>& work) {
   return graph;
 }
 
+// Whether the GPU that the tensor is on has what our kernels are made for.
+bool HasOurKernels(const at::Tensor& tensor) {
+  return PropertiesOf(tensor.device().index()).major >= 8;
+}
+
+int64_t MultiprocessorsOf(const at::Tensor& tensor) {
+  return PropertiesOf(tensor.device().index()).multiProcessorCount;
+}
+
+at::Tensor ProjectLengthOnGpu(const at::Tensor& rows, const at::Tensor& projection,
+                              const LayoutTable& layout) {
+  if (!HasOurKernels(rows)) return {};
+  return cuda::CallProjectLength(
+      rows, projection, layout, MultiprocessorsOf(rows),
+      [](const auto& arguments, const cuda::BlockIndex& grid, int64_t elements) {
+        cuda::Launch(arguments, grid, elements, c10::cuda::getCurrentCUDAStream());
+        C10_CUDA_KERNEL_LAUNCH_CHECK();
+      });
+}
+
+at::Tensor AttendToSlotsOnGpu(const at::Tensor& queries, const at::Tensor& keys,
+                              const at::Tensor& values, int64_t heads, const LayoutTable& layout) {
+  if (!HasOurKernels(queries)) return {};
+  return cuda::CallAttendToSlots(
+      queries, keys, values, heads, layout,
+      []<int D, typename T>(const cuda::AttendToSlotsArguments<T>& arguments,
+                            const cuda::BlockIndex& grid) {
+        cuda::Launch<T, D>(arguments, grid, c10::cuda::getCurrentCUDAStream());
+        C10_CUDA_KERNEL_LAUNCH_CHECK();
+      });
+}
+
 DevicePlugin Plugin() {
   DevicePlugin plugin;
   plugin.abi = kDevicePluginAbi;
@@ -125,6 +167,8 @@ DevicePlugin Plugin() {
   plugin.memory = Memory;
   plugin.limit_memory = LimitMemory;
   plugin.capture = CaptureGraph;
+  plugin.kernels.project_length = ProjectLengthOnGpu;
+  plugin.kernels.attend_to_slots = AttendToSlotsOnGpu;
   return plugin;
 }
 

@@ -71,24 +71,21 @@ at::Tensor Placement::HostTensor(at::IntArrayRef shape, at::ScalarType type) con
 void Placement::AddTable(AxisLayout& layout) const {
   if (on_host()) return;
   const int64_t count = layout.sequences();
-  const at::Tensor host = HostTensor({2 * count + layout.rows}, at::kInt);
+  const at::Tensor host = HostTensor({2 * count}, at::kInt);
   auto* starts = host.mutable_data_ptr<int32_t>();
   int32_t* lengths = starts + count;
-  int32_t* sequences = lengths + count;
-  std::fill_n(sequences, layout.rows, -1);
   auto table = std::make_shared<LayoutTable>();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t start = layout.starts[static_cast<size_t>(i)];
     const int64_t length = layout.lengths[static_cast<size_t>(i)];
     starts[i] = static_cast<int32_t>(start);
     lengths[i] = static_cast<int32_t>(length);
-    std::fill_n(sequences + start, length, static_cast<int32_t>(i));
     table->longest = std::max(table->longest, length);
   }
   const at::Tensor device = ToDevice(host);
   table->starts = device.narrow(0, 0, count);
   table->lengths = device.narrow(0, count, count);
-  table->sequences = device.narrow(0, 2 * count, layout.rows);
+  table->padded = layout.padded_length > 0;
   layout.table = std::move(table);
 }
 

@@ -1,9 +1,11 @@
 #include <torch/headeronly/version.h>
 
 #include <string>
+#include <vector>
 
 #include "arena.h"
 #include "attention/device_plugin.h"
+#include "cuda/kernel_calls.h"
 #include "simulated_device.h"
 
 namespace linserve {
@@ -22,6 +24,46 @@ DeviceMemory Memory(int64_t /*index*/) {
 
 void LimitMemory(int64_t /*index*/, int64_t bytes) { Arena::Get().SetLimit(bytes); }
 
+// The GPU's kernels, block after block.
+template <typename T, typename Block>
+void RunBlocks(const cuda::BlockIndex& grid, int shared_bytes, const Block& block) {
+  std::vector<T> shared(static_cast<size_t>(shared_bytes) / sizeof(T));
+  for (cuda::BlockIndex at{0, 0, 0}; at.z < grid.z; ++at.z) {
+    for (at.y = 0; at.y < grid.y; ++at.y) {
+      for (at.x = 0; at.x < grid.x; ++at.x) block(at, shared.data());
+    }
+  }
+}
+
+at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
+                         const LayoutTable& layout) {
+  constexpr int64_t kMultiprocessors = 4;
+  const auto run = []<typename T>(const cuda::ProjectLengthArguments<T>& arguments,
+                                  const cuda::BlockIndex& grid, int64_t elements) {
+    RunOnSimulated([arguments, grid, elements] {
+      RunBlocks<T>(grid, cuda::ProjectLength<T>::kSharedBytes, [&](const auto& at, T* shared) {
+        cuda::ProjectLength<T>::Run(arguments, at, shared);
+      });
+      if (arguments.sizes.chunks == 1) return;
+      for (int64_t i = 0; i < elements; ++i) cuda::AddShares(arguments, i);
+    });
+  };
+  return cuda::CallProjectLength(rows, projection, layout, kMultiprocessors, run);
+}
+
+at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
+                         const at::Tensor& values, int64_t heads, const LayoutTable& layout) {
+  const auto run = []<int D, typename T>(const cuda::AttendToSlotsArguments<T>& arguments,
+                                         const cuda::BlockIndex& grid) {
+    using Kernel = cuda::AttendToSlots<T, D>;
+    RunOnSimulated([arguments, grid] {
+      RunBlocks<T>(grid, Kernel::kSharedBytes,
+                   [&](const auto& at, T* shared) { Kernel::Run(arguments, at, shared); });
+    });
+  };
+  return cuda::CallAttendToSlots(queries, keys, values, heads, layout, run);
+}
+
 DevicePlugin Plugin() {
   RegisterSimulatedDevice();
   DevicePlugin plugin;
@@ -36,6 +78,8 @@ DevicePlugin Plugin() {
   plugin.memory = Memory;
   plugin.limit_memory = LimitMemory;
   plugin.capture = CaptureSimulated;
+  plugin.kernels.project_length = ProjectLength;
+  plugin.kernels.attend_to_slots = AttendToSlots;
   return plugin;
 }
 

@@ -24,14 +24,9 @@ namespace {
 constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 constexpr c10::DeviceIndex kDevices = 2;
 
-// What a thread's operators are noted in while a graph is captured.
+// What a thread computes while a graph is captured, to be computed again.
 struct Recording {
-  struct Call {
-    c10::OperatorHandle op;
-    torch::jit::Stack arguments;
-    std::vector<at::Tensor> results;  // that the call made, as the host sees them
-  };
-  std::vector<Call> calls;
+  std::vector<std::function<void()>> calls;
   std::vector<at::Tensor> kept;  // whose memory the calls use
 };
 thread_local Recording* recording = nullptr;
@@ -139,6 +134,16 @@ class Arguments {
   std::vector<at::Tensor> made_;
 };
 
+// What an operator makes anew goes where it was when the graph was captured.
+void CopyResults(const c10::IValue& value, const std::vector<at::Tensor>& made, size_t& next) {
+  if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) CopyResults(tensor, made, next);
+  } else if (value.isTensor() && value.toTensor().defined() &&
+             !Arena::Get().Holds(value.toTensor().const_data_ptr())) {
+    made[next++].copy_(value.toTensor());
+  }
+}
+
 void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const Arena::Opened opened;
   Arguments arguments(op);
@@ -169,7 +174,13 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       stack->push_back(value);
     }
   }
-  if (recording != nullptr) recording->calls.push_back({host_op, again, arguments.TakeMade()});
+  if (recording == nullptr) return;
+  recording->calls.emplace_back([host_op, again, made = arguments.TakeMade()] {
+    torch::jit::Stack once_more = again;
+    host_op.callBoxed(&once_more);
+    size_t next = 0;
+    for (const c10::IValue& value : once_more) CopyResults(value, made, next);
+  });
 }
 
 at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
@@ -179,10 +190,7 @@ at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool /*non
   const at::Tensor source = IsOnDevice(self) ? HostView(self) : self;
   const at::Tensor into = IsOnDevice(target) ? HostView(target) : target;
   into.copy_(source);
-  if (recording != nullptr) {
-    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
-    recording->calls.push_back({op, {into, source, false}, {}});
-  }
+  if (recording != nullptr) recording->calls.emplace_back([into, source] { into.copy_(source); });
   return target;
 }
 
@@ -259,26 +267,10 @@ class Graph : public DeviceGraph {
   void Replay() override {
     const Arena::Opened opened;
     const c10::InferenceMode no_autograd;
-    for (const Recording::Call& call : recorded_.calls) {
-      torch::jit::Stack stack = call.arguments;
-      call.op.callBoxed(&stack);
-      size_t result = 0;
-      for (const c10::IValue& value : stack) CopyResults(value, call.results, result);
-    }
+    for (const auto& call : recorded_.calls) call();
   }
 
  private:
-  // What the call makes anew goes where it was when the graph was captured.
-  static void CopyResults(const c10::IValue& value, const std::vector<at::Tensor>& made,
-                          size_t& next) {
-    if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorVector()) CopyResults(tensor, made, next);
-    } else if (value.isTensor() && value.toTensor().defined() &&
-               !Arena::Get().Holds(value.toTensor().const_data_ptr())) {
-      made[next++].copy_(value.toTensor());
-    }
-  }
-
   Recording recorded_;
 };
 
@@ -312,6 +304,12 @@ void RegisterSimulatedDevice() {
     return true;
   }();
   static_cast<void>(once);
+}
+
+void RunOnSimulated(const std::function<void()>& work) {
+  const Arena::Opened opened;
+  work();
+  if (recording != nullptr) recording->calls.push_back(work);
 }
 
 std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work) {

@@ -15,6 +15,9 @@ namespace linserve {
 // Registers it with LibTorch. Once.
 void RegisterSimulatedDevice();
 
+// Computes on the device: `work` may use its memory. Part of a graph that is captured meanwhile.
+void RunOnSimulated(const std::function<void()>& work);
+
 // See DevicePlugin::capture. The operators run at once and again at each replay.
 std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work);
 

@@ -224,5 +224,18 @@ TEST_F(EngineTest, AnswersWhatWaitsBeforeItIsDestroyed) {
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(sink_->Await(i).ok());
 }
 
+TEST_F(EngineTest, StartsABatchBeforeItWaitsForTheOneOnTheDevice) {
+  control_->asynchronous = true;
+  options_.policy.max_sequences = 1;
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
+  control_->LetGo();
+  sink_->AwaitDeliveries(2);
+  occupant_->AwaitDeliveries(1);
+  EXPECT_THAT(control_->events(), ElementsAre("start", "start", "take", "start", "take", "take"));
+  EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
+}
+
 }  // namespace
 }  // namespace linserve

@@ -35,6 +35,17 @@ std::set<std::thread::id> FakeModelControl::threads() const {
 void FakeModelControl::Started(const Batch& batch) {
   MutexLock lock(mutex_);
   batch_sizes_.push_back(static_cast<int64_t>(batch.size()));
+  events_.emplace_back("start");
+}
+
+void FakeModelControl::Taken() {
+  MutexLock lock(mutex_);
+  events_.emplace_back("take");
+}
+
+std::vector<std::string> FakeModelControl::events() const {
+  MutexLock lock(mutex_);
+  return events_;
 }
 
 void FakeModelControl::Step() {
@@ -65,6 +76,7 @@ class FakeForward : public Forward {
   }
 
   absl::StatusOr<std::vector<TensorMap>> TakeResults() override {
+    control_->Taken();
     const AxisLayout& layout = batch_.axes.at('n');
     const Tensor& x = batch_.inputs.at("x");
     auto [y, bytes] = Tensor::Allocate(DType::kF32, x.shape());

@@ -44,6 +44,8 @@ class FakeModelControl {
   void AwaitHeld(int count);
 
   std::vector<int64_t> batch_sizes() const;
+  // "start" and "take" (of results) as they came.
+  std::vector<std::string> events() const;
   std::set<std::thread::id> threads() const;  // on which replicas were made, run and destroyed
   int steps_done() const { return steps_done_; }
   int alive() const { return alive_; }
@@ -53,6 +55,7 @@ class FakeModelControl {
   friend class FakeForward;
 
   void Started(const Batch& batch);
+  void Taken();
   void Step();
   void OnThisThread();
 
@@ -61,6 +64,7 @@ class FakeModelControl {
   bool hold_ LINSERVE_GUARDED_BY(mutex_) = false;
   int held_ LINSERVE_GUARDED_BY(mutex_) = 0;
   std::vector<int64_t> batch_sizes_ LINSERVE_GUARDED_BY(mutex_);
+  std::vector<std::string> events_ LINSERVE_GUARDED_BY(mutex_);
   std::set<std::thread::id> threads_ LINSERVE_GUARDED_BY(mutex_);
   std::atomic<int> steps_done_ = 0;
   std::atomic<int> alive_ = 0;

@@ -108,19 +108,25 @@ void ExpectEmbedsTheFile(const RunningServer& server, const GoldenCase& golden) 
   }
 }
 
-class GoldenServeTest : public ::testing::TestWithParam<std::string> {};
+struct ServeCase {
+  std::string padding;
+  std::string device = "cpu";
+};
+
+class GoldenServeTest : public ::testing::TestWithParam<ServeCase> {};
 
 // All cases as one repository. The packages' own padding is another computation: a case is of it
 // or of all others.
 TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
-  const bool zeros = GetParam() == "zeros";
+  const bool zeros = GetParam().padding == "zeros";
   std::vector<GoldenCase> cases = GoldenCases(GoldensDirectory());
   std::erase_if(cases, [&](const GoldenCase& golden) { return golden.needs_zeros() != zeros; });
   const TempDir repository;
   for (const GoldenCase& golden : cases) {
     fs::create_directory_symlink(fs::canonical(golden.directory()), repository.File(golden.name()));
   }
-  RunningServer server(repository.File("."), {"--padding", GetParam(), "--threads", "1"});
+  RunningServer server(repository.File("."), {"--padding", GetParam().padding, "--device",
+                                              GetParam().device, "--threads", "1"});
   ASSERT_TRUE(server.ready());
   EmbeddingClient client(server.client_options());
   for (const GoldenCase& golden : cases) {
@@ -132,8 +138,15 @@ TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Padding, GoldenServeTest,
-                         ::testing::Values("packed", "bucket", "fixed", "zeros"),
-                         [](const auto& golden) { return golden.param; });
+                         ::testing::Values(ServeCase{"packed"}, ServeCase{"bucket"},
+                                           ServeCase{"fixed"}, ServeCase{"zeros"},
+                                           ServeCase{"packed", "simulated"},
+                                           ServeCase{"bucket", "simulated"},
+                                           ServeCase{"zeros", "simulated:1"}),
+                         [](const auto& golden) {
+                           const bool on_cpu = golden.param.device == "cpu";
+                           return golden.param.padding + (on_cpu ? "" : "OnADevice");
+                         });
 
 }  // namespace
 }  // namespace linserve

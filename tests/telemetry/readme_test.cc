@@ -34,6 +34,8 @@ TEST(Readme, ListsTheMetricsThatAreExportedWithTheirTypesAndLabels) {
   Metrics metrics({.version = "1", .commit = "c", .torch = "t"});
   metrics.ForRpc("Embed");
   metrics.ForModel("m", 1).SetLoaded({}, {}, "cpu", 1);
+  metrics.SetDeviceFallback("");
+  metrics.AddDevice("cuda:0", [] { return DeviceUse(); });
 
   EXPECT_THAT(DocumentedFamilies(), ::testing::ContainerEq(Scraped(metrics.Scrape()).families));
 }

@@ -1,0 +1,284 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/matrix_ops.h"
+
+namespace linserve::cuda {
+
+// Attention of packed or padded queries over the projected keys of their own sequence:
+//   result[i, h] = softmax(queries[i, h] · keys[b, :, h]ᵀ · scale) · values[b, :, h]
+// The reference is AttendToSlots() of attention/linformer_attention.h.
+//
+// A block takes 64 queries of one sequence and head, a warp 16 of them, and goes over the slots in
+// tiles of 64 with a running softmax, so that no score leaves the registers (the scheme of Dao
+// 2023, arXiv:2307.08691). Queries are read and results written once; keys and values, which all
+// blocks of a sequence read, stay in the L2 cache.
+//
+// For a sequence of m rows and each head it computes 4 · m · slots · D FLOPs, and must move
+// (2 · m + 2 · slots) · D · 2 bytes.
+
+template <typename T>
+struct AttendToSlotsArguments {
+  const T* queries;  // all rows begin at multiples of 16 bytes
+  int64_t query_stride;
+  const T* keys;  // [batch, slots, kv_heads · D]
+  const T* values;
+  int64_t key_batch_stride;
+  int64_t key_stride;
+  int64_t value_batch_stride;
+  int64_t value_stride;
+  const int32_t* starts;
+  const int32_t* lengths;
+  T* result;  // [rows, heads · D]
+  int64_t result_stride;
+  int slots;
+  bool shared_heads;  // one head of keys and values serves all
+  float scale;
+};
+
+// D: features of a head, 32, 64, 96 or 128.
+template <typename T, int D>
+class AttendToSlots {
+ public:
+  static constexpr int kQueries = 64;
+  static constexpr int kSlots = 64;
+  static constexpr int kWarps = 4;
+  static constexpr int kStages = 2;  // of keys and values
+  static constexpr int kTileElements = 64 * D;
+  static constexpr int kSharedBytes =
+      (1 + 2 * kStages) * kTileElements * static_cast<int>(sizeof(T));
+
+  // `at`: x counts tiles of the sequence's queries, y heads, z sequences.
+  LINSERVE_KERNEL static void Run(const AttendToSlotsArguments<T>& arguments, const BlockIndex& at,
+                                  T* shared) {
+    if (at.x * kQueries >= arguments.lengths[at.z]) return;
+    AttendToSlots block(arguments, at, shared);
+    block.Compute();
+    block.Store();
+  }
+
+ private:
+  static_assert(D % 32 == 0 && D <= 128);
+  using Layout = Tile<D>;
+
+  // Of a warp's 16 queries. A lane has two rows of them: `half` 0 and 1.
+  struct WarpState {
+    PerLane<Sums> scores[kSlots / 8];
+    PerLane<Sums> result[D / 8];
+    PerLane<float> most[2];   // the largest score so far
+    PerLane<float> total[2];  // of the weights
+  };
+
+  LINSERVE_KERNEL AttendToSlots(const AttendToSlotsArguments<T>& arguments, const BlockIndex& at,
+                                T* shared)
+      : arguments_(arguments),
+        row_(at.x * kQueries),
+        rows_(arguments.lengths[at.z] - row_),
+        start_(arguments.starts[at.z] + row_),
+        column_(at.y * D),
+        shared_(shared) {
+    const int kv_column = arguments.shared_heads ? 0 : column_;
+    keys_ = arguments.keys + at.z * arguments.key_batch_stride + kv_column;
+    values_ = arguments.values + at.z * arguments.value_batch_stride + kv_column;
+  }
+
+  LINSERVE_KERNEL T* QueryTile() const { return shared_; }
+  LINSERVE_KERNEL T* KeyTile(int step) const {
+    return shared_ + (1 + step % kStages * 2) * kTileElements;
+  }
+  LINSERVE_KERNEL T* ValueTile(int step) const { return KeyTile(step) + kTileElements; }
+
+  // A warp's share of 64 rows of D numbers; those past the first `count` are zeros.
+  LINSERVE_KERNEL static void Load(T* tile, const T* rows, int64_t stride, int count, int warp) {
+    constexpr int kPieces = 64 * Layout::kPieces;
+    ForLanes([&](int lane) {
+      for (int i = warp * kLanes + lane; i < kPieces; i += kWarps * kLanes) {
+        const int row = i / Layout::kPieces;
+        const int piece = i % Layout::kPieces;
+        const bool real = row < count;
+        CopyPiece(tile + Layout::Offset(row, piece),
+                  rows + (real ? row * stride + piece * Layout::kPiece : 0), real);
+      }
+    });
+  }
+
+  LINSERVE_KERNEL void LoadSlots(int step, int warp) const {
+    const int slot = step * kSlots;
+    const int count = arguments_.slots - slot;  // may be none
+    const int64_t from = count > 0 ? slot : 0;
+    Load(KeyTile(step), keys_ + from * arguments_.key_stride, arguments_.key_stride, count, warp);
+    Load(ValueTile(step), values_ + from * arguments_.value_stride, arguments_.value_stride, count,
+         warp);
+    CommitCopies();
+  }
+
+  LINSERVE_KERNEL void Compute() {
+    const int steps = (arguments_.slots + kSlots - 1) / kSlots;
+    ForWarps<kWarps>([&](int warp) {
+      Load(QueryTile(), arguments_.queries + start_ * arguments_.query_stride + column_,
+           arguments_.query_stride, rows_, warp);
+      LoadSlots(0, warp);
+      Clear(state_[warp]);
+      WaitForCopies<0>();
+    });
+    for (int step = 0; step < steps; ++step) {
+      ForWarps<kWarps>([&](int warp) {
+        LoadSlots(step + 1, warp);
+        Score(step, warp);
+        Weigh(step, state_[warp]);
+        AddValues(step, state_[warp]);
+        WaitForCopies<0>();
+      });
+    }
+  }
+
+  LINSERVE_KERNEL static void Clear(WarpState& state) {
+    ForLanes([&](int lane) {
+      for (auto& tile : state.result) tile[lane] = {};
+      for (int half = 0; half < 2; ++half) {
+        state.most[half][lane] = -INFINITY;
+        state.total[half][lane] = 0;
+      }
+    });
+  }
+
+  // Queries [16 · warp, + 16) · the transpose of the step's keys.
+  LINSERVE_KERNEL void Score(int step, int warp) {
+    WarpState& state = state_[warp];
+    ForLanes([&](int lane) {
+      for (auto& tile : state.scores) tile[lane] = {};
+    });
+    for (int depth = 0; depth < D; depth += 16) {
+      PerLane<const T*> rows;
+      PerLane<FragmentA> a;
+      ForLanes([&](int lane) {
+        const int matrix = lane / 8;
+        rows[lane] = QueryTile() +
+                     Layout::Offset(16 * warp + matrix % 2 * 8 + lane % 8, depth / 8 + matrix / 2);
+      });
+      LoadMatrices<false>(rows, a);
+      for (int tile = 0; tile < kSlots / 8; tile += 2) {
+        PerLane<FragmentA> both;
+        ForLanes([&](int lane) {
+          const int matrix = lane / 8;
+          rows[lane] = KeyTile(step) +
+                       Layout::Offset(8 * (tile + matrix / 2) + lane % 8, depth / 8 + matrix % 2);
+        });
+        LoadMatrices<false>(rows, both);
+        AddPair(a, both, state.scores[tile], state.scores[tile + 1]);
+      }
+    }
+  }
+
+  // Two neighbouring tiles of sums from one load of two fragments.
+  LINSERVE_KERNEL static void AddPair(const PerLane<FragmentA>& a, const PerLane<FragmentA>& both,
+                                      PerLane<Sums>& first, PerLane<Sums>& second) {
+    PerLane<FragmentB> b[2];
+    ForLanes([&](int lane) {
+      for (int i = 0; i < 4; ++i) b[i / 2][lane].registers[i % 2] = both[lane].registers[i];
+    });
+    MultiplyAdd<T>(a, b[0], first);
+    MultiplyAdd<T>(a, b[1], second);
+  }
+
+  // Scores become weights relative to the largest score so far, and what came before is made
+  // relative to it, too.
+  LINSERVE_KERNEL void Weigh(int step, WarpState& state) const {
+    constexpr float kLog2OfE = 1.44269504F;
+    const float scale = arguments_.scale * kLog2OfE;
+    for (int half = 0; half < 2; ++half) {
+      PerLane<float> most;
+      PerLane<float> total;
+      ForLanes([&](int lane) {
+        most[lane] = -INFINITY;
+        for (int tile = 0; tile < kSlots / 8; ++tile) {
+          for (int i = 2 * half; i < 2 * half + 2; ++i) {
+            float& score = state.scores[tile][lane].values[i];
+            const int slot = step * kSlots + 8 * tile + SumColumn(lane, i);
+            if (slot >= arguments_.slots) score = -INFINITY;
+            most[lane] = fmaxf(most[lane], score);
+          }
+        }
+      });
+      OverRow(most, [](float a, float b) { return fmaxf(a, b); });
+      ForLanes([&](int lane) {
+        const float before = state.most[half][lane];
+        const float now = fmaxf(before, most[lane]);
+        const float factor = exp2f((before - now) * scale);
+        state.most[half][lane] = now;
+        total[lane] = 0;
+        for (int tile = 0; tile < kSlots / 8; ++tile) {
+          for (int i = 2 * half; i < 2 * half + 2; ++i) {
+            float& score = state.scores[tile][lane].values[i];
+            score = exp2f((score - now) * scale);
+            total[lane] += score;
+          }
+        }
+        state.total[half][lane] = state.total[half][lane] * factor + total[lane];
+        for (auto& tile : state.result) {
+          tile[lane].values[2 * half] *= factor;
+          tile[lane].values[2 * half + 1] *= factor;
+        }
+      });
+    }
+  }
+
+  // result += weights · the step's values
+  LINSERVE_KERNEL void AddValues(int step, WarpState& state) const {
+    for (int depth = 0; depth < kSlots; depth += 16) {
+      PerLane<FragmentA> a;
+      ForLanes([&](int lane) {
+        for (int i = 0; i < 4; ++i) {
+          const float* pair = state.scores[depth / 8 + i / 2][lane].values + i % 2 * 2;
+          a[lane].registers[i] = Pack<T>(pair[0], pair[1]);
+        }
+      });
+      for (int tile = 0; tile < D / 8; tile += 2) {
+        PerLane<const T*> rows;
+        PerLane<FragmentA> both;
+        ForLanes([&](int lane) {
+          const int matrix = lane / 8;
+          rows[lane] = ValueTile(step) +
+                       Layout::Offset(depth + matrix % 2 * 8 + lane % 8, tile + matrix / 2);
+        });
+        LoadMatrices<true>(rows, both);
+        AddPair(a, both, state.result[tile], state.result[tile + 1]);
+      }
+    }
+  }
+
+  LINSERVE_KERNEL void Store() {
+    ForWarps<kWarps>([&](int warp) {
+      WarpState& state = state_[warp];
+      for (auto& total : state.total) OverRow(total, [](float a, float b) { return a + b; });
+      ForLanes([&](int lane) {
+        for (int tile = 0; tile < D / 8; ++tile) {
+          for (int half = 0; half < 2; ++half) {
+            const int row = 16 * warp + SumRow(lane, 2 * half);
+            if (row >= rows_) continue;
+            const float* sums = state.result[tile][lane].values + 2 * half;
+            const float share = 1 / state.total[half][lane];
+            const uint32_t pair = Pack<T>(sums[0] * share, sums[1] * share);
+            const int column = column_ + 8 * tile + SumColumn(lane, 0);
+            memcpy(arguments_.result + (start_ + row) * arguments_.result_stride + column, &pair,
+                   sizeof(pair));
+          }
+        }
+      });
+    });
+  }
+
+  const AttendToSlotsArguments<T>& arguments_;
+  int row_;   // of the sequence, the block's first
+  int rows_;  // of the sequence from there on
+  int64_t start_;
+  int column_;
+  T* shared_;
+  const T* keys_;
+  const T* values_;
+  PerWarp<WarpState, kWarps> state_;
+};
+
+}  // namespace linserve::cuda

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "attention/device_plugin.h"
+#include "cuda/attend_to_slots.h"
+#include "cuda/project_length.h"
+
+namespace linserve::cuda {
+
+// From tensors to a kernel's arguments and grid. `run` then starts the kernel, or on the CPU goes
+// through its blocks. A tensor that is undefined: the kernel does not take these arguments.
+
+constexpr int64_t kMostBlocksInZ = 65535;
+
+// Whether rows can be read in pieces of 16 bytes.
+inline bool HasWholePieces(const at::Tensor& tensor) {
+  constexpr int64_t kPiece = 8;
+  for (int64_t axis = 0; axis + 1 < tensor.dim(); ++axis) {
+    if (tensor.stride(axis) % kPiece != 0 && tensor.size(axis) > 1) return false;
+  }
+  return tensor.stride(-1) == 1 && tensor.size(-1) % kPiece == 0 &&
+         reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
+}
+
+template <typename T>
+const T* Read(const at::Tensor& tensor) {
+  return static_cast<const T*>(tensor.const_data_ptr());
+}
+
+template <typename T>
+T* Write(const at::Tensor& tensor) {
+  return static_cast<T*>(tensor.mutable_data_ptr());
+}
+
+constexpr int64_t Tiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
+
+template <typename T, typename Run>
+at::Tensor ProjectLengthAs(const at::Tensor& rows, const at::Tensor& projection,
+                           const LayoutTable& layout, int64_t multiprocessors, const Run& run) {
+  using Kernel = ProjectLength<T>;
+  const int64_t batch = layout.lengths.size(0);
+  ProjectLengthSizes sizes;
+  sizes.slots = static_cast<int>(projection.size(1));
+  sizes.width = static_cast<int>(rows.size(1));
+  BlockIndex grid{static_cast<int>(Tiles(sizes.width, Kernel::kTileWidth)),
+                  static_cast<int>(Tiles(sizes.slots, Kernel::kTileSlots)), 0};
+  // So many blocks that none of the multiprocessors waits long for the last ones.
+  constexpr int64_t kBlocksEach = 4;
+  constexpr int64_t kFewestRows = 8 * Kernel::kDepth;
+  const int64_t tiles = batch * grid.x * grid.y;
+  const int64_t wanted = Tiles(kBlocksEach * multiprocessors, tiles);
+  const int64_t most = std::max<int64_t>(1, layout.longest / kFewestRows);
+  const int64_t rows_each = Tiles(layout.longest, std::min(wanted, most));
+  sizes.chunk_rows = static_cast<int>(Tiles(rows_each, Kernel::kDepth) * Kernel::kDepth);
+  sizes.chunks = static_cast<int>(Tiles(layout.longest, sizes.chunk_rows));
+  if (batch * sizes.chunks > kMostBlocksInZ) return {};
+  grid.z = static_cast<int>(batch * sizes.chunks);
+
+  at::Tensor result = at::empty({batch, sizes.slots, sizes.width}, rows.options());
+  at::Tensor shares;
+  if (sizes.chunks > 1) {
+    shares = at::empty({batch, sizes.chunks, sizes.slots, sizes.width},
+                       rows.options().dtype(at::kFloat));
+  }
+  run(ProjectLengthArguments<T>{Read<T>(rows), rows.stride(0), Read<T>(projection),
+                                projection.stride(0), Read<int32_t>(layout.starts),
+                                Read<int32_t>(layout.lengths), Write<T>(result),
+                                shares.defined() ? Write<float>(shares) : nullptr, sizes},
+      grid, result.numel());
+  return result;
+}
+
+// run(arguments, grid, elements of the result)
+template <typename Run>
+at::Tensor CallProjectLength(const at::Tensor& rows, const at::Tensor& projection,
+                             const LayoutTable& layout, int64_t multiprocessors, const Run& run) {
+  if (rows.scalar_type() != projection.scalar_type()) return {};
+  if (!HasWholePieces(rows) || !HasWholePieces(projection)) return {};
+  if (rows.scalar_type() == at::kBFloat16) {
+    return ProjectLengthAs<c10::BFloat16>(rows, projection, layout, multiprocessors, run);
+  }
+  if (rows.scalar_type() == at::kHalf) {
+    return ProjectLengthAs<c10::Half>(rows, projection, layout, multiprocessors, run);
+  }
+  return {};
+}
+
+// run.template operator()<D>(arguments, grid)
+template <typename T, typename Run>
+at::Tensor AttendToSlotsAs(const at::Tensor& queries, const at::Tensor& keys,
+                           const at::Tensor& values, int64_t heads, const LayoutTable& layout,
+                           const at::Tensor& result, const Run& run) {
+  const int64_t dim_head = queries.size(1) / heads;
+  const AttendToSlotsArguments<T> arguments{Read<T>(queries),
+                                            queries.stride(0),
+                                            Read<T>(keys),
+                                            Read<T>(values),
+                                            keys.stride(0),
+                                            keys.stride(1),
+                                            values.stride(0),
+                                            values.stride(1),
+                                            Read<int32_t>(layout.starts),
+                                            Read<int32_t>(layout.lengths),
+                                            Write<T>(result),
+                                            result.stride(0),
+                                            static_cast<int>(keys.size(1)),
+                                            keys.size(2) < queries.size(1),
+                                            1 / std::sqrt(static_cast<float>(dim_head))};
+  constexpr int kQueries = AttendToSlots<T, 32>::kQueries;
+  const BlockIndex grid{static_cast<int>(Tiles(layout.longest, kQueries)), static_cast<int>(heads),
+                        static_cast<int>(layout.lengths.size(0))};
+  switch (dim_head) {
+    case 32:
+      run.template operator()<32>(arguments, grid);
+      break;
+    case 64:
+      run.template operator()<64>(arguments, grid);
+      break;
+    case 96:
+      run.template operator()<96>(arguments, grid);
+      break;
+    case 128:
+      run.template operator()<128>(arguments, grid);
+      break;
+    default:
+      return {};
+  }
+  return result;
+}
+
+template <typename Run>
+at::Tensor CallAttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
+                             const at::Tensor& values, int64_t heads, const LayoutTable& layout,
+                             const Run& run) {
+  const at::ScalarType type = queries.scalar_type();
+  if (keys.scalar_type() != type || values.scalar_type() != type) return {};
+  if (!HasWholePieces(queries) || !HasWholePieces(keys) || !HasWholePieces(values)) return {};
+  if (layout.lengths.size(0) > kMostBlocksInZ || heads > kMostBlocksInZ) return {};
+  // Rows of padding are not computed, but must be finite.
+  const at::Tensor result = layout.padded ? at::zeros(queries.sizes(), queries.options())
+                                          : at::empty(queries.sizes(), queries.options());
+  if (type == at::kBFloat16) {
+    return AttendToSlotsAs<c10::BFloat16>(queries, keys, values, heads, layout, result, run);
+  }
+  if (type == at::kHalf) {
+    return AttendToSlotsAs<c10::Half>(queries, keys, values, heads, layout, result, run);
+  }
+  return {};
+}
+
+}  // namespace linserve::cuda

@@ -1,0 +1,71 @@
+#pragma once
+
+// The programming model of our kernels: a block of warps of 32 lanes, in phases between which all
+// wait for each other. The same code is a kernel for a GPU and, without nvcc, an ordinary function
+// that goes through warps and lanes one after the other: so its arithmetic and its indices are
+// tested on the CPU.
+
+#if defined(__CUDACC__)
+#define LINSERVE_KERNEL __device__ __forceinline__
+#else
+#define LINSERVE_KERNEL inline
+#include <array>
+#endif
+
+namespace linserve::cuda {
+
+inline constexpr int kLanes = 32;
+
+// A value of each lane of a warp: on a GPU a register of the lane's own.
+#if defined(__CUDACC__)
+template <typename T>
+struct PerLane {
+  T value;
+  LINSERVE_KERNEL T& operator[](int /*lane*/) { return value; }
+  LINSERVE_KERNEL const T& operator[](int /*lane*/) const { return value; }
+};
+#else
+template <typename T>
+using PerLane = std::array<T, kLanes>;
+#endif
+
+template <typename Function>
+LINSERVE_KERNEL void ForLanes(const Function& function) {
+#if defined(__CUDACC__)
+  function(static_cast<int>(threadIdx.x) % kLanes);
+#else
+  for (int lane = 0; lane < kLanes; ++lane) function(lane);
+#endif
+}
+
+// A value of each warp of a block that lives through several phases.
+#if defined(__CUDACC__)
+template <typename T, int kWarps>
+struct PerWarp {
+  T value;
+  LINSERVE_KERNEL T& operator[](int /*warp*/) { return value; }
+};
+#else
+template <typename T, int kWarps>
+using PerWarp = std::array<T, kWarps>;
+#endif
+
+// One phase: function(warp) for each warp of the block, which then waits for all others.
+template <int kWarps, typename Function>
+LINSERVE_KERNEL void ForWarps(const Function& function) {
+#if defined(__CUDACC__)
+  function(static_cast<int>(threadIdx.x) / kLanes);
+  __syncthreads();
+#else
+  for (int warp = 0; warp < kWarps; ++warp) function(warp);
+#endif
+}
+
+// Where a block stands in its grid.
+struct BlockIndex {
+  int x;
+  int y;
+  int z;
+};
+
+}  // namespace linserve::cuda

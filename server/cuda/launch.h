@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/attend_to_slots.h"
+#include "cuda/project_length.h"
+
+namespace linserve::cuda {
+
+// Start kernels on a stream of the current device, of sm_80 or later. Their errors are the
+// runtime's last error.
+
+// `elements` of the result.
+template <typename T>
+void Launch(const ProjectLengthArguments<T>& arguments, const BlockIndex& grid, int64_t elements,
+            cudaStream_t stream);
+
+template <typename T, int D>
+void Launch(const AttendToSlotsArguments<T>& arguments, const BlockIndex& grid,
+            cudaStream_t stream);
+
+}  // namespace linserve::cuda

@@ -1,0 +1,244 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/matrix_ops.h"
+
+namespace linserve::cuda {
+
+// Linformer's projection along the sequence for all sequences of a batch in one launch:
+//   result[b, s, :] = sum over t < lengths[b] of projection[t, s] · rows[starts[b] + t, :]
+// The reference is ProjectLength() of attention/linformer_attention.h.
+//
+// A block makes a tile [kTileSlots, kTileWidth] of one sequence's result, or of one chunk's share
+// of it where a few long sequences would leave most of the GPU idle; shares are added up by a
+// second kernel, in order, so that results are the same each time. Tiles of the projection and of
+// the rows come through a ring of kStages in shared memory while the tensor cores work on earlier
+// ones.
+//
+// For a sequence of m rows it computes 2 · m · slots · width FLOPs, and must move
+// (m · (slots + width) + slots · width) · 2 bytes; tiles of the same sequence meet in the L2 cache.
+
+struct ProjectLengthSizes {
+  int slots = 0;  // multiples of 8, both
+  int width = 0;
+  int chunks = 0;      // of the longest sequence
+  int chunk_rows = 0;  // a multiple of kDepth
+};
+
+template <typename T>
+struct ProjectLengthArguments {
+  const T* rows;  // rows and those of the projection begin at multiples of 16 bytes
+  int64_t row_stride;
+  const T* projection;
+  int64_t projection_stride;
+  const int32_t* starts;
+  const int32_t* lengths;
+  T* result;      // [batch, slots, width]
+  float* shares;  // [batch, chunks, slots, width] if there are several chunks
+  ProjectLengthSizes sizes;
+};
+
+template <typename T>
+class ProjectLength {
+ public:
+  static constexpr int kTileSlots = 64;
+  static constexpr int kTileWidth = 64;
+  static constexpr int kDepth = 64;  // rows of the sequence in a stage
+  static constexpr int kStages = 3;
+  static constexpr int kWarps = 4;
+  static constexpr int kStageElements = kDepth * (kTileSlots + kTileWidth);
+  static constexpr int kSharedBytes = kStages * kStageElements * static_cast<int>(sizeof(T));
+
+  // `at`: x counts tiles of the width, y of the slots, z chunks of one sequence after the other.
+  LINSERVE_KERNEL static void Run(const ProjectLengthArguments<T>& arguments, const BlockIndex& at,
+                                  T* shared) {
+    const int sequence = at.z / arguments.sizes.chunks;
+    const int first = at.z % arguments.sizes.chunks * arguments.sizes.chunk_rows;
+    const int length = arguments.lengths[sequence];
+    if (first >= length && first > 0) return;
+    ProjectLength block(arguments, at, sequence, first, shared);
+    block.Compute();
+    block.Store();
+  }
+
+ private:
+  // Of a warp: 32 slots and 32 columns, as 2 x 4 tiles of the tensor cores.
+  static constexpr int kWarpTile = 32;
+  struct WarpSums {
+    PerLane<Sums> tiles[2][4];
+  };
+
+  LINSERVE_KERNEL ProjectLength(const ProjectLengthArguments<T>& arguments, const BlockIndex& at,
+                                int sequence, int first, T* shared)
+      : arguments_(arguments),
+        sequence_(sequence),
+        chunk_(at.z % arguments.sizes.chunks),
+        slot_(at.y * kTileSlots),
+        column_(at.x * kTileWidth),
+        first_(first),
+        shared_(shared) {
+    const int end = first + arguments.sizes.chunk_rows;
+    const int length = arguments.lengths[sequence];
+    rows_ = (end < length ? end : length) - first;
+  }
+
+  LINSERVE_KERNEL T* ProjectionStage(int step) const {
+    return shared_ + step % kStages * kStageElements;
+  }
+  LINSERVE_KERNEL T* RowStage(int step) const {
+    return ProjectionStage(step) + kDepth * kTileSlots;
+  }
+
+  // A warp's share of the copies of one stage; rows past the chunk's last are zeros.
+  LINSERVE_KERNEL void Load(int step, int warp) const {
+    using Layout = Tile<kTileSlots>;
+    static_assert(kTileSlots == kTileWidth);
+    constexpr int kPieces = kDepth * Layout::kPieces;
+    ForLanes([&](int lane) {
+      for (int i = warp * kLanes + lane; i < kPieces; i += kWarps * kLanes) {
+        const int row = i / Layout::kPieces;
+        const int piece = i % Layout::kPieces;
+        const int within = step * kDepth + row;
+        const bool real = within < rows_;
+        const int64_t t = real ? first_ + within : 0;
+        const int slot = slot_ + piece * Layout::kPiece;
+        const int column = column_ + piece * Layout::kPiece;
+        const bool has_slot = real && slot < arguments_.sizes.slots;
+        const bool has_column = real && column < arguments_.sizes.width;
+        CopyPiece(ProjectionStage(step) + Layout::Offset(row, piece),
+                  arguments_.projection + (has_slot ? t * arguments_.projection_stride + slot : 0),
+                  has_slot);
+        const int64_t start = arguments_.starts[sequence_];
+        CopyPiece(RowStage(step) + Layout::Offset(row, piece),
+                  arguments_.rows + (has_column ? (start + t) * arguments_.row_stride + column : 0),
+                  has_column);
+      }
+    });
+    CommitCopies();
+  }
+
+  LINSERVE_KERNEL void Compute() {
+    const int steps = (rows_ + kDepth - 1) / kDepth;
+    ForWarps<kWarps>([&](int warp) {
+      for (int step = 0; step < kStages - 1; ++step) Load(step, warp);
+      ForLanes([&](int lane) {
+        for (auto& row : sums_[warp].tiles) {
+          for (auto& tile : row) tile[lane] = {};
+        }
+      });
+      WaitForCopies<kStages - 2>();
+    });
+    for (int step = 0; step < steps; ++step) {
+      ForWarps<kWarps>([&](int warp) {
+        // Into the stage that all have left behind.
+        Load(step + kStages - 1, warp);
+        Multiply(step, warp);
+        WaitForCopies<kStages - 2>();
+      });
+    }
+  }
+
+  LINSERVE_KERNEL static int SlotOf(int warp) { return warp / 2 * kWarpTile; }
+  LINSERVE_KERNEL static int ColumnOf(int warp) { return warp % 2 * kWarpTile; }
+
+  LINSERVE_KERNEL void Multiply(int step, int warp) {
+    for (int depth = 0; depth < kDepth; depth += 16) {
+      PerLane<FragmentA> a[2];
+      for (int i = 0; i < 2; ++i) LoadA(step, depth, SlotOf(warp) + 16 * i, a[i]);
+      for (int j = 0; j < 4; j += 2) {
+        PerLane<FragmentB> b[2];
+        LoadB(step, depth, ColumnOf(warp) + 8 * j, b);
+        for (int i = 0; i < 2; ++i) {
+          for (int k = 0; k < 2; ++k) MultiplyAdd<T>(a[i], b[k], sums_[warp].tiles[i][j + k]);
+        }
+      }
+    }
+  }
+
+  // Slots [slot, slot + 16) of the stage's rows [depth, depth + 16): the projection's transpose.
+  LINSERVE_KERNEL void LoadA(int step, int depth, int slot, PerLane<FragmentA>& a) const {
+    PerLane<const T*> rows;
+    ForLanes([&](int lane) {
+      const int matrix = lane / 8;
+      const int row = depth + matrix / 2 * 8 + lane % 8;
+      const int piece = slot / 8 + matrix % 2;
+      rows[lane] = ProjectionStage(step) + Tile<kTileSlots>::Offset(row, piece);
+    });
+    LoadMatrices<true>(rows, a);
+  }
+
+  // Columns [column, column + 16) of the same rows, as two fragments.
+  LINSERVE_KERNEL void LoadB(int step, int depth, int column, PerLane<FragmentB> (&b)[2]) const {
+    PerLane<const T*> rows;
+    PerLane<FragmentA> both;
+    ForLanes([&](int lane) {
+      const int matrix = lane / 8;
+      const int row = depth + matrix % 2 * 8 + lane % 8;
+      const int piece = column / 8 + matrix / 2;
+      rows[lane] = RowStage(step) + Tile<kTileWidth>::Offset(row, piece);
+    });
+    LoadMatrices<true>(rows, both);
+    ForLanes([&](int lane) {
+      for (int i = 0; i < 4; ++i) b[i / 2][lane].registers[i % 2] = both[lane].registers[i];
+    });
+  }
+
+  LINSERVE_KERNEL void Store() {
+    ForWarps<kWarps>([&](int warp) {
+      ForLanes([&](int lane) {
+        for (int i = 0; i < 2; ++i) {
+          for (int j = 0; j < 4; ++j) {
+            const Sums& sums = sums_[warp].tiles[i][j][lane];
+            for (int pair = 0; pair < 4; pair += 2) {
+              const int slot = slot_ + SlotOf(warp) + 16 * i + SumRow(lane, pair);
+              const int column = column_ + ColumnOf(warp) + 8 * j + SumColumn(lane, pair);
+              StorePair(slot, column, sums.values[pair], sums.values[pair + 1]);
+            }
+          }
+        }
+      });
+    });
+  }
+
+  LINSERVE_KERNEL void StorePair(int slot, int column, float low, float high) const {
+    const ProjectLengthSizes& sizes = arguments_.sizes;
+    if (slot >= sizes.slots || column >= sizes.width) return;
+    if (sizes.chunks > 1) {
+      const int64_t share = static_cast<int64_t>(sequence_) * sizes.chunks + chunk_;
+      float* to = arguments_.shares + (share * sizes.slots + slot) * sizes.width + column;
+      to[0] = low;
+      to[1] = high;
+    } else {
+      T* to = arguments_.result +
+              (static_cast<int64_t>(sequence_) * sizes.slots + slot) * sizes.width + column;
+      const uint32_t both = Pack<T>(low, high);
+      memcpy(to, &both, sizeof(both));
+    }
+  }
+
+  const ProjectLengthArguments<T>& arguments_;
+  int sequence_;
+  int chunk_;
+  int slot_;
+  int column_;
+  int first_;  // row of the sequence
+  int rows_;   // of the chunk that there are
+  T* shared_;
+  PerWarp<WarpSums, kWarps> sums_;
+};
+
+// Element `index` of the result [batch, slots, width] from the shares of its sequence's chunks.
+template <typename T>
+LINSERVE_KERNEL void AddShares(const ProjectLengthArguments<T>& arguments, int64_t index) {
+  const ProjectLengthSizes& sizes = arguments.sizes;
+  const int64_t elements = static_cast<int64_t>(sizes.slots) * sizes.width;
+  const int64_t sequence = index / elements;
+  const int length = arguments.lengths[sequence];
+  const float* share = arguments.shares + sequence * sizes.chunks * elements + index % elements;
+  float sum = 0;
+  for (int first = 0; first < length; first += sizes.chunk_rows, share += elements) sum += *share;
+  arguments.result[index] = T(sum);
+}
+
+}  // namespace linserve::cuda

@@ -1,0 +1,105 @@
+#include "cuda/attend_to_slots.h"
+
+#include "attention/linformer_attention.h"
+#include "cuda/kernel_fixture.h"
+
+namespace linserve::cuda {
+namespace {
+
+template <typename T, int D>
+at::Tensor Compute(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                   int heads, const AxisLayout& layout) {
+  const auto starts = Narrowed(layout.starts);
+  const auto lengths = Narrowed(layout.lengths);
+  const int longest = *std::max_element(lengths.begin(), lengths.end());
+  const at::Tensor result = at::zeros_like(queries);
+  const AttendToSlotsArguments<T> arguments{DataOf<T>(queries),
+                                            queries.stride(0),
+                                            DataOf<T>(keys),
+                                            DataOf<T>(values),
+                                            keys.stride(0),
+                                            keys.stride(1),
+                                            values.stride(0),
+                                            values.stride(1),
+                                            starts.data(),
+                                            lengths.data(),
+                                            DataOf<T>(result),
+                                            result.stride(0),
+                                            static_cast<int>(keys.size(1)),
+                                            keys.size(2) == D && heads > 1,
+                                            1 / std::sqrt(static_cast<float>(D))};
+  using Kernel = AttendToSlots<T, D>;
+  const BlockIndex grid{(longest + Kernel::kQueries - 1) / Kernel::kQueries, heads,
+                        static_cast<int>(layout.sequences())};
+  RunGrid<T>(grid, Kernel::kSharedBytes,
+             [&](const BlockIndex& at, T* shared) { Kernel::Run(arguments, at, shared); });
+  return result;
+}
+
+struct Case {
+  int64_t heads = 2;
+  int64_t kv_heads = 2;
+  int64_t slots = 64;
+  double scale = 1;  // of the queries
+};
+
+template <typename T>
+class AttendToSlotsKernel : public testing::Test {
+ protected:
+  template <int D>
+  void ExpectLikeTheReference(const Case& sizes, const AxisLayout& layout) {
+    const at::Tensor queries =
+        Random({layout.rows, sizes.heads * D}, at::kFloat).mul_(sizes.scale).to(kTypeOf<T>);
+    const at::Tensor keys =
+        Random({layout.sequences(), sizes.slots, sizes.kv_heads * D}, kTypeOf<T>);
+    const at::Tensor values = Random(keys.sizes(), kTypeOf<T>);
+    const at::Tensor result =
+        Compute<T, D>(queries, keys, values, static_cast<int>(sizes.heads), layout);
+    at::Tensor expected = linserve::AttendToSlots(queries.to(at::kDouble), keys.to(at::kDouble),
+                                                  values.to(at::kDouble), sizes.heads, layout);
+    // Of padding the reference may hold anything; the kernel leaves it as it was.
+    for (size_t i = 0; i < layout.lengths.size(); ++i) {
+      const int64_t start = layout.starts[i];
+      const int64_t end = i + 1 < layout.starts.size() ? layout.starts[i + 1] : layout.rows;
+      const int64_t length = layout.lengths[i];
+      const at::Tensor of_kernel = result.narrow(0, start, length);
+      EXPECT_LT(Distance(of_kernel, expected.narrow(0, start, length)), 5e-3)
+          << D << " a head, " << sizes.slots << " slots, sequence " << i;
+      const at::Tensor padding = result.narrow(0, start + length, end - start - length);
+      EXPECT_EQ(padding.to(at::kFloat).abs().sum().template item<float>(), 0);
+    }
+  }
+};
+using Types = testing::Types<c10::BFloat16, c10::Half>;
+TYPED_TEST_SUITE(AttendToSlotsKernel, Types);
+
+TYPED_TEST(AttendToSlotsKernel, GivesTheReferencesRowsOfPackedSequences) {
+  this->template ExpectLikeTheReference<64>({}, LayoutOf({1, 64, 63, 65, 130}));
+}
+
+TYPED_TEST(AttendToSlotsKernel, GivesThemOfPaddedSequencesAndLeavesThePaddingAlone) {
+  this->template ExpectLikeTheReference<32>({}, LayoutOf({3, 80, 50}, 80));
+}
+
+TYPED_TEST(AttendToSlotsKernel, TakesHeadsOfEverySize) {
+  this->template ExpectLikeTheReference<32>({.heads = 3, .kv_heads = 3}, LayoutOf({70}));
+  this->template ExpectLikeTheReference<96>({}, LayoutOf({20, 3}));
+  this->template ExpectLikeTheReference<128>({}, LayoutOf({33}));
+}
+
+TYPED_TEST(AttendToSlotsKernel, TakesAnyNumberOfSlots) {
+  for (const int64_t slots : {1, 8, 63, 100, 129, 256}) {
+    this->template ExpectLikeTheReference<32>({.slots = slots}, LayoutOf({5, 17}));
+  }
+}
+
+TYPED_TEST(AttendToSlotsKernel, LetsOneHeadOfKeysServeAll) {
+  this->template ExpectLikeTheReference<32>({.heads = 4, .kv_heads = 1}, LayoutOf({5, 64}));
+}
+
+TYPED_TEST(AttendToSlotsKernel, StaysFiniteWhereScoresAreLarge) {
+  this->template ExpectLikeTheReference<32>({.slots = 200, .scale = 100}, LayoutOf({40}));
+}
+
+}  // namespace
+}  // namespace linserve::cuda

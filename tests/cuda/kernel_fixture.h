@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/batch.h"
+#include "cuda/lanes.h"
+
+namespace linserve::cuda {
+
+// Kernels as the CPU runs them, block by block, beside their references in attention/.
+
+// The type of LibTorch's that a kernel's T is.
+template <typename T>
+constexpr at::ScalarType kTypeOf = c10::CppTypeToScalarType<T>::value;
+
+template <typename T>
+T* DataOf(const at::Tensor& tensor) {
+  return tensor.mutable_data_ptr<T>();
+}
+
+inline at::Tensor Random(at::IntArrayRef shape, at::ScalarType type) {
+  return at::randn(shape).to(type);
+}
+
+// Packed sequences; with a padded length each has so many rows.
+inline AxisLayout LayoutOf(const std::vector<int64_t>& lengths, int64_t padded_length = 0) {
+  AxisLayout layout;
+  layout.lengths = lengths;
+  layout.padded_length = padded_length;
+  for (const int64_t length : lengths) {
+    layout.starts.push_back(layout.rows);
+    layout.rows += padded_length > 0 ? padded_length : length;
+  }
+  return layout;
+}
+
+inline std::vector<int32_t> Narrowed(const std::vector<int64_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+// Calls run(block, shared) for each block of a grid. Shared memory is full of NaNs at first, and
+// what lies beyond it is guarded.
+template <typename T, typename Run>
+void RunGrid(const BlockIndex& grid, int shared_bytes, const Run& run) {
+  constexpr size_t kGuard = 64;
+  const size_t elements = static_cast<size_t>(shared_bytes) / sizeof(T);
+  std::vector<T> shared(elements + kGuard);
+  for (BlockIndex at{0, 0, 0}; at.z < grid.z; ++at.z) {
+    for (at.y = 0; at.y < grid.y; ++at.y) {
+      for (at.x = 0; at.x < grid.x; ++at.x) {
+        std::fill(shared.begin(), shared.end(), T(NAN));
+        run(at, shared.data());
+        for (size_t i = elements; i < shared.size(); ++i) {
+          ASSERT_TRUE(std::isnan(static_cast<float>(shared[i]))) << "past the shared memory";
+        }
+      }
+    }
+  }
+}
+
+// The difference's norm as a share of the reference's.
+inline double Distance(const at::Tensor& result, const at::Tensor& reference) {
+  const at::Tensor exact = reference.to(at::kDouble);
+  return ((result.to(at::kDouble) - exact).norm() / exact.norm()).item<double>();
+}
+
+}  // namespace linserve::cuda

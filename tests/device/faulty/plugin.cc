@@ -1,0 +1,29 @@
+#include <torch/headeronly/version.h>
+
+#include "attention/device_plugin.h"
+
+// Plug-ins that cannot be used, one a build: LINSERVE_FAULT_... says why.
+
+namespace {
+
+[[maybe_unused]] absl::StatusOr<int64_t> None() {
+  return absl::UnavailableError("this machine has no faulty device");
+}
+
+}  // namespace
+
+#ifndef LINSERVE_FAULT_ENTRY
+extern "C" const linserve::DevicePlugin* linserve_device_plugin() {
+  static linserve::DevicePlugin plugin;
+  plugin.abi = linserve::kDevicePluginAbi;
+  plugin.torch_version = TORCH_VERSION;
+#ifdef LINSERVE_FAULT_ABI
+  ++plugin.abi;
+#endif
+#ifdef LINSERVE_FAULT_TORCH
+  plugin.torch_version = "1.0.0";
+#endif
+  plugin.count = None;
+  return &plugin;
+}
+#endif
