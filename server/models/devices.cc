@@ -65,16 +65,20 @@ absl::Status Add(const NamedDevice& device, const DevicePlugin& plugin, DevicePl
 }
 
 absl::StatusOr<DevicePlan> PlanNamed(const std::string& choice, const std::string& plugins) {
-  DevicePlan plan;
+  std::vector<NamedDevice> devices;
   for (const std::string& part : std::vector<std::string>(absl::StrSplit(choice, ','))) {
     const std::optional<NamedDevice> device = Parse(part);
     if (!device) return Unknown(choice);
-    const auto plugin = OpenDevicePlugin(device->name, plugins);
+    devices.push_back(*device);
+  }
+  DevicePlan plan;
+  for (const NamedDevice& device : devices) {
+    const auto plugin = OpenDevicePlugin(device.name, plugins);
     if (!plugin.ok()) {
-      return absl::Status(plugin.status().code(), "device " + Quoted(part) + " cannot be used: " +
+      return absl::Status(plugin.status().code(), "device " + Quoted(choice) + " cannot be used: " +
                                                       std::string(plugin.status().message()));
     }
-    if (absl::Status status = Add(*device, **plugin, plan); !status.ok()) return status;
+    if (absl::Status status = Add(device, **plugin, plan); !status.ok()) return status;
   }
   return plan;
 }

@@ -8,8 +8,8 @@
 namespace linserve {
 namespace {
 
-constexpr size_t kBytes = size_t{8} << 30;  // of addresses; pages come as they are used
-constexpr size_t kAlignment = 512;          // as on GPUs
+constexpr size_t kBytes = size_t{64} << 30;  // of addresses; pages come as they are used
+constexpr size_t kPage = 4096;
 
 }  // namespace
 
@@ -31,8 +31,7 @@ Arena::Arena()
 }
 
 c10::DataPtr Arena::allocate(size_t bytes) {
-  const Opened opened;
-  const size_t size = std::max((bytes + kAlignment - 1) / kAlignment, size_t{1}) * kAlignment;
+  const size_t size = std::max((bytes + kPage - 1) / kPage, size_t{1}) * kPage;
   const std::scoped_lock lock(mutex_);
   if (used_ + static_cast<int64_t>(size) > limit_) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "simulated out of memory: tried to allocate ", bytes,
@@ -50,15 +49,19 @@ c10::DataPtr Arena::allocate(size_t bytes) {
     next_ += size;
   }
   used_ += static_cast<int64_t>(granted);
-  allocated_[address] = granted;
+  blocks_[address] = {granted};
+  mprotect(address, granted, PROT_READ | PROT_WRITE);
   std::memset(address, 0xFF, granted);
+  mprotect(address, granted, PROT_NONE);
   return {address, address, &Free, c10::Device(c10::DeviceType::PrivateUse1, CurrentDevice())};
 }
 
 c10::DeleterFnPtr Arena::raw_deleter() const { return &Free; }
 
 void Arena::copy_data(void* target, const void* source, size_t bytes) const {
-  const Opened opened;
+  Opened opened;
+  opened.Add(target);
+  opened.Add(source);
   default_copy_data(target, source, bytes);
 }
 
@@ -84,24 +87,47 @@ void Arena::SetLimit(int64_t bytes) {
 void Arena::Free(void* address) {
   Arena& arena = Get();
   const std::scoped_lock lock(arena.mutex_);
-  const auto found = arena.allocated_.find(address);
-  arena.used_ -= static_cast<int64_t>(found->second);
-  arena.free_.emplace(found->second, static_cast<char*>(address));
-  arena.allocated_.erase(found);
+  const auto found = arena.blocks_.find(static_cast<char*>(address));
+  const size_t bytes = found->second.bytes;
+  arena.used_ -= static_cast<int64_t>(bytes);
+  mprotect(address, bytes, PROT_NONE);
+  arena.free_.emplace(bytes, found->first);
+  arena.blocks_.erase(found);
 }
 
-void Arena::Protect(int protection) const { mprotect(begin_, kBytes, protection); }
+void Arena::Open(char* begin, Block& block) {
+  if (block.opened++ == 0) mprotect(begin, block.bytes, PROT_READ | PROT_WRITE);
+}
 
-Arena::Opened::Opened() {
+void Arena::Opened::Add(const void* address) {
+  Arena& arena = Get();
+  if (!arena.Holds(address)) return;
+  const std::scoped_lock lock(arena.mutex_);
+  const auto after = arena.blocks_.upper_bound(static_cast<char*>(const_cast<void*>(address)));
+  if (after == arena.blocks_.begin()) return;
+  const auto around = std::prev(after);
+  arena.Open(around->first, around->second);
+  opened_.push_back(around->first);
+}
+
+void Arena::Opened::AddAll() {
   Arena& arena = Get();
   const std::scoped_lock lock(arena.mutex_);
-  if (arena.opened_++ == 0) arena.Protect(PROT_READ | PROT_WRITE);
+  for (auto& [begin, block] : arena.blocks_) {
+    arena.Open(begin, block);
+    opened_.push_back(begin);
+  }
 }
 
 Arena::Opened::~Opened() {
   Arena& arena = Get();
   const std::scoped_lock lock(arena.mutex_);
-  if (--arena.opened_ == 0) arena.Protect(PROT_NONE);
+  for (char* begin : opened_) {
+    const auto block = arena.blocks_.find(begin);
+    // It may be freed by now.
+    if (block == arena.blocks_.end() || --block->second.opened > 0) continue;
+    mprotect(begin, block->second.bytes, PROT_NONE);
+  }
 }
 
 }  // namespace linserve

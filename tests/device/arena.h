@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace linserve {
 
 // The device that the calling thread uses.
 c10::DeviceIndex& CurrentDevice();
 
-// The simulated devices' memory: pages that fault when the host touches them, except while the
-// device itself computes. What is allocated is full of NaNs. Thread-safe.
+// The simulated devices' memory: pages that fault when they are touched, except those that the
+// device computes with at that moment. What is allocated is full of NaNs. Thread-safe.
 class Arena : public c10::Allocator {
  public:
   static Arena& Get();
@@ -24,13 +25,19 @@ class Arena : public c10::Allocator {
 
   bool Holds(const void* address) const;
 
-  // Lets the host in as long as one of these lives: to be held while the device computes.
+  // Opens memory as long as it lives: to be held while the device computes.
   class Opened {
    public:
-    Opened();
+    Opened() = default;
     ~Opened();
     Opened(const Opened&) = delete;
     Opened& operator=(const Opened&) = delete;
+
+    void Add(const void* address);  // what was allocated around it
+    void AddAll();
+
+   private:
+    std::vector<char*> opened_;
   };
 
   int64_t used() const;
@@ -38,18 +45,22 @@ class Arena : public c10::Allocator {
   void SetLimit(int64_t bytes);  // past it: c10::OutOfMemoryError
 
  private:
+  struct Block {
+    size_t bytes;
+    int opened = 0;
+  };
+
   Arena();
   static void Free(void* address);
-  void Protect(int protection) const;
+  void Open(char* begin, Block& block);
 
   mutable std::mutex mutex_;
   char* begin_;
   size_t next_ = 0;  // never handed out yet
-  int opened_ = 0;
   int64_t used_ = 0;
   int64_t limit_;
   std::multimap<size_t, char*> free_;  // by size
-  std::map<void*, size_t> allocated_;
+  std::map<char*, Block> blocks_;
 };
 
 }  // namespace linserve

@@ -33,8 +33,9 @@ thread_local Recording* recording = nullptr;
 
 bool IsOnDevice(const at::Tensor& tensor) { return tensor.device().type() == kType; }
 
-// The same memory as a tensor of the CPU.
-at::Tensor HostView(const at::Tensor& tensor) {
+// The same memory as a tensor of the CPU, which may be used as long as it is open.
+at::Tensor HostView(const at::Tensor& tensor, Arena::Opened& opened) {
+  opened.Add(tensor.const_data_ptr());
   if (recording != nullptr) recording->kept.push_back(tensor);
   auto* data = const_cast<void*>(tensor.const_data_ptr());
   return at::from_blob(data, tensor.sizes(), tensor.strides(),
@@ -62,7 +63,8 @@ at::Tensor EmptyStrided(c10::IntArrayRef size, c10::IntArrayRef stride,
 at::Tensor ToDevice(const at::Tensor& host) {
   const at::Tensor tensor =
       EmptyStrided(host.sizes(), host.strides(), host.scalar_type(), {}, {}, {});
-  HostView(tensor).copy_(host);
+  Arena::Opened opened;
+  HostView(tensor, opened).copy_(host);
   return tensor;
 }
 
@@ -100,7 +102,7 @@ class Arguments {
     TORCH_CHECK(!result.numel() || !Arena::Get().Holds(result.const_data_ptr()),
                 "simulated device: ", Name(), " gives a view, and has no kernel here");
     at::Tensor made = ToDevice(result);
-    made_.push_back(HostView(made));
+    made_.push_back(HostView(made, opened_));
     return made;
   }
 
@@ -117,19 +119,20 @@ class Arguments {
       return tensor;
     }
     // An empty one may be for a result, which then sets its size.
-    tensors_.emplace_back(
-        tensor.numel() > 0 ? HostView(tensor) : at::empty(tensor.sizes(), tensor.scalar_type()),
-        tensor);
+    tensors_.emplace_back(tensor.numel() > 0 ? HostView(tensor, opened_)
+                                             : at::empty(tensor.sizes(), tensor.scalar_type()),
+                          tensor);
     return tensors_.back().first;
   }
 
   void Replace(const at::Tensor& tensor, const at::Tensor& made) {
     tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(made.storage());
     tensor.unsafeGetTensorImpl()->set_sizes_and_strides(made.sizes(), made.strides());
-    made_.push_back(HostView(made));
+    made_.push_back(HostView(made, opened_));
   }
 
   const c10::OperatorHandle& op_;
+  Arena::Opened opened_;
   std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;  // as host and device see them
   std::vector<at::Tensor> made_;
 };
@@ -145,7 +148,6 @@ void CopyResults(const c10::IValue& value, const std::vector<at::Tensor>& made, 
 }
 
 void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const Arena::Opened opened;
   Arguments arguments(op);
   const size_t count = op.schema().arguments().size();
   torch::jit::Stack host;
@@ -184,11 +186,11 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
-  const Arena::Opened opened;
+  Arena::Opened opened;
   TORCH_CHECK(recording == nullptr || (IsOnDevice(self) && IsOnDevice(target)),
               "simulated device: a copy between host and device while a graph is captured");
-  const at::Tensor source = IsOnDevice(self) ? HostView(self) : self;
-  const at::Tensor into = IsOnDevice(target) ? HostView(target) : target;
+  const at::Tensor source = IsOnDevice(self) ? HostView(self, opened) : self;
+  const at::Tensor into = IsOnDevice(target) ? HostView(target, opened) : target;
   into.copy_(source);
   if (recording != nullptr) recording->calls.emplace_back([into, source] { into.copy_(source); });
   return target;
@@ -197,8 +199,8 @@ at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool /*non
 at::Scalar ReadScalar(const at::Tensor& self) {
   TORCH_CHECK(recording == nullptr,
               "simulated device: a number is read back while a graph is captured");
-  const Arena::Opened opened;
-  return at::_local_scalar_dense(HostView(self));
+  Arena::Opened opened;
+  return at::_local_scalar_dense(HostView(self, opened));
 }
 
 void RecordStream(at::Tensor& /*self*/, c10::Stream /*stream*/) {}
@@ -265,7 +267,8 @@ class Graph : public DeviceGraph {
   explicit Graph(Recording recorded) : recorded_(std::move(recorded)) {}
 
   void Replay() override {
-    const Arena::Opened opened;
+    Arena::Opened opened;
+    opened.AddAll();
     const c10::InferenceMode no_autograd;
     for (const auto& call : recorded_.calls) call();
   }
@@ -307,8 +310,11 @@ void RegisterSimulatedDevice() {
 }
 
 void RunOnSimulated(const std::function<void()>& work) {
-  const Arena::Opened opened;
-  work();
+  {
+    Arena::Opened opened;
+    opened.AddAll();
+    work();
+  }
   if (recording != nullptr) recording->calls.push_back(work);
 }
 

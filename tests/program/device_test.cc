@@ -24,8 +24,8 @@ class DeviceTest : public ::testing::Test {
     EXPECT_EQ(made.code, 0) << made.err;
   }
 
-  RunningServer Serve(const Arguments& more) const {
-    Arguments arguments = {"--device", "simulated", "--warmup", "false"};
+  RunningServer Serve(const Arguments& more, const std::string& device = "simulated") const {
+    Arguments arguments = {"--device", device, "--warmup", "false"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunningServer(repository_.File("."), arguments);
   }
@@ -92,7 +92,7 @@ TEST_F(DeviceTest, ThatIsMissingKeepsTheServerFromStarting) {
 }
 
 TEST_F(DeviceTest, ThatNobodyAskedForInParticularMayBeTheCpuWhichIsSaid) {
-  RunningServer server = Serve({"--device", "auto"});
+  RunningServer server = Serve({}, "auto");
   ASSERT_TRUE(server.ready());
   const Scraped scraped = server.Scrape();
   double fallbacks = 0;
@@ -128,8 +128,9 @@ TEST_F(DeviceTest, GivesNearlyTheSameRowsInHalfPrecision) {
 
 TEST_F(DeviceTest, HasF16WhichTheCpuHasNot) {
   const std::string model = GoldensDirectory() + "/linformer-lm-basic";
-  const Outcome outcome = RunLinserve({"run", "--model", model, "--input", model + "/io.safetensors",
-                                       "--output", repository_.File("out"), "--dtype", "f16"});
+  const Outcome outcome =
+      RunLinserve({"run", "--model", model, "--input", model + "/io.safetensors", "--output",
+                   repository_.File("out"), "--dtype", "f16"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("the CPU computes in f32 or bf16"));
 }
