@@ -40,6 +40,8 @@ struct LayoutTable {
   at::Tensor lengths;   // [batch]
   int64_t longest = 0;  // no length is more
   bool padded = false;  // there are rows that belong to no sequence
+  // The host's lengths are bounds: a pass is being recorded, and only these tensors tell the truth.
+  bool recording = false;
 };
 
 // Kernels of our own, by what they compute; the functions of attention/ that call them have the

@@ -93,6 +93,8 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
     const at::Tensor result = kernel(rows, projection, *layout.table);
     if (result.defined()) return result;
   }
+  TORCH_CHECK(!layout.table || !layout.table->recording,
+              "the device has no kernel for this projection");
   if (layout.padded_length > 0) {
     const int64_t length = layout.padded_length;
     for (size_t i = 0; i < layout.starts.size(); ++i) {

@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -68,7 +69,11 @@ bool HasBfloat16(int64_t index) { return PropertiesOf(index).major >= 8; }
 
 size_t TotalMemory(int64_t index) { return PropertiesOf(index).totalGlobalMem; }
 
+// LibTorch's pool exists once its CUDA part is used.
+void PreparePool() { at::globalContext().lazyInitDevice(c10::DeviceType::CUDA); }
+
 DeviceMemory Memory(int64_t index) {
+  PreparePool();
   constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(Index(index));
   const double fraction = c10::cuda::CUDACachingAllocator::getMemoryFraction(Index(index));
@@ -78,6 +83,7 @@ DeviceMemory Memory(int64_t index) {
 }
 
 void LimitMemory(int64_t index, int64_t bytes) {
+  PreparePool();
   const double fraction = static_cast<double>(bytes) / static_cast<double>(TotalMemory(index));
   c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(fraction, 1.0), Index(index));
 }

@@ -326,7 +326,8 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory,
   const ModelInfo& info = (*model)->info();
   if (options_.warmup) {
     const Padder padder(info.signature, options_.padding, options_.buckets);
-    absl::Status status = WarmUp(**model, padder, options_.policy.max_tokens);
+    absl::Status status = (*model)->Prepare();
+    if (status.ok()) status = WarmUp(**model, padder, options_.policy.max_tokens);
     if (!status.ok()) return status;
   }
   metrics_.SetLoaded(loaded - start, clock_.Now() - loaded, info.device, info.bytes);

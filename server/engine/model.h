@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/batch.h"
 #include "core/signature.h"
@@ -53,6 +54,10 @@ class Model {
 
   // Where it likes the inputs of its batches to lie.
   virtual TensorAllocator allocator() const { return Tensor::AllocateUnfilled; }
+
+  // Does what would cost the first batches time, so that they need not wait for it. Called once,
+  // before Start().
+  virtual absl::Status Prepare() { return absl::OkStatus(); }
 
   // REQUIRES: a batch that the Padder made of items valid for info().signature.
   virtual absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) = 0;

@@ -122,6 +122,9 @@ class StackNetwork : public Network {
 
   double Flops(int64_t length) const override { return stack_.Flops(length); }
 
+  // Rows of a sequence meet in ProjectLength() alone.
+  bool Recordable() const override { return true; }
+
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     // The stack works in place, and the batch's rows belong to the caller.
     return std::make_unique<StackPass>(stack_, batch["x"].clone(),
@@ -168,6 +171,8 @@ class LanguageModelNetwork : public Network {
     return stack_.Flops(length) +
            static_cast<double>(to_logits_.Flops()) * static_cast<double>(length);
   }
+
+  bool Recordable() const override { return true; }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     AxisLayout layout = ComputedLayout(batch.axes.at('n'), batch.padding);

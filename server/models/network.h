@@ -74,6 +74,10 @@ class Network {
 
   virtual NetworkNotes Notes() const { return {}; }
 
+  // Whether a pass over padded sequences on a device gives right rows if it was recorded for other
+  // lengths, since it takes the lengths from the layouts' tables wherever they matter.
+  virtual bool Recordable() const { return false; }
+
   virtual std::unique_ptr<Pass> Begin(TensorBatch batch) const = 0;
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 c10::Stream NewStream(const at::Device& device) {
   if (device.is_cpu()) return c10::Stream(c10::Stream::DEFAULT, device);
+  at::globalContext().lazyInitDevice(device.type());
   return c10::impl::VirtualGuardImpl(device.type()).getNewStream(device);
 }
 
@@ -88,6 +89,8 @@ void Placement::AddTable(AxisLayout& layout) const {
   table->padded = layout.padded_length > 0;
   layout.table = std::move(table);
 }
+
+void Placement::WaitForCopies() const { Order(copy_out_, compute_); }
 
 Placement::Finished::Finished(const Placement& placement) {
   if (placement.on_host()) return;

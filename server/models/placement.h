@@ -51,6 +51,9 @@ class Placement {
   void CopyToHost(const at::Tensor& tensor, const at::Tensor& target) const;
   at::Tensor HostTensor(at::IntArrayRef shape, at::ScalarType type) const;
 
+  // Lets what is computed from now on overwrite what is being copied to the host.
+  void WaitForCopies() const;
+
   // All that was copied to the host before it was made. On the CPU there is nothing to wait for.
   class Finished {
    public:

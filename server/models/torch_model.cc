@@ -4,8 +4,8 @@
 #include <atomic>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <map>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "attention/aten.h"
-#include "core/row_scale.h"
 #include "models/batch_parts.h"
+#include "models/pass_results.h"
+#include "models/recorded_passes.h"
 #include "models/tensor_bridge.h"
 
 namespace linserve {
@@ -53,186 +54,6 @@ auto Guarded(const Placement& placement, const Function& function)
   }
 }
 
-// Elements of an output that are computed at once: 64 MiB in F32.
-constexpr int64_t kPieceElements = int64_t{16} << 20;
-constexpr int64_t kPooledRows = 1024;
-
-using NamedTensors = std::map<std::string, at::Tensor>;
-
-// Normalised and converted in the order that loses least: the norm is taken in f32. I8 comes with
-// its scale.
-NamedTensors Finish(const std::string& name, const at::Tensor& rows, const OutputOptions& options) {
-  at::Tensor result = rows;
-  if (options.normalize) {
-    result = rows.to(at::kFloat);
-    result = result / result.norm(2, {-1}, /*keepdim=*/true).clamp_min(1e-12);
-  }
-  if (options.dtype != DType::kI8) return {{name, result.to(ToScalarType(options.dtype))}};
-  // At least the smallest normal number: rows of zeros have no largest magnitude.
-  const at::Tensor scale = (result.abs().amax({-1}, /*keepdim=*/true).to(at::kFloat) / 127)
-                               .clamp_min_(std::numeric_limits<float>::min());
-  // Of a row with a NaN or an infinity the scale says it.
-  const at::Tensor steps = (result / scale).round().nan_to_num_(0);
-  return {{name, steps.to(at::kChar)}, {ScaleOf(name), scale}};
-}
-
-// Sequences of a batch that want the same done to their rows.
-struct Group {
-  OutputOptions options;
-  std::vector<size_t> members;
-};
-
-std::vector<Group> GroupByOptions(const std::vector<OutputOptions>& options) {
-  std::vector<Group> groups;
-  for (size_t i = 0; i < options.size(); ++i) {
-    if (groups.empty() || groups.back().options != options[i]) {
-      groups.push_back({options[i], {}});
-    }
-    groups.back().members.push_back(i);
-  }
-  return groups;
-}
-
-// One forward pass over sequences that are computed together.
-class PartForward {
- public:
-  PartForward(const Network& network, const Signature& signature, const Placement& placement,
-              TensorBatch batch, std::vector<OutputOptions> options)
-      : signature_(signature),
-        placement_(placement),
-        axes_(batch.axes),
-        options_(std::move(options)),
-        pass_(network.Begin(std::move(batch))) {}
-
-  // Computes the next layer; false once there is none left.
-  bool Step() { return !done_ && !(done_ = !pass_->Step()); }
-
-  std::vector<TensorMap> Results() {
-    std::vector<TensorMap> results(options_.size());
-    for (const Group& group : GroupByOptions(options_)) {
-      std::vector<std::string> names = group.options.outputs;
-      if (names.empty()) names = {signature_.outputs[0].name};
-      for (const std::string& name : names) Collect(group, name, results);
-    }
-    return results;
-  }
-
- private:
-  // Where an output's sequences lie: along `axis`, or one row of the first axis each.
-  struct Place {
-    int64_t axis = 0;
-    const AxisLayout* layout = nullptr;  // nullptr: stacked
-
-    int64_t start(size_t i) const {
-      return layout != nullptr ? layout->starts[i] : static_cast<int64_t>(i);
-    }
-    int64_t length(size_t i) const { return layout != nullptr ? layout->lengths[i] : 1; }
-  };
-
-  Place PlaceOf(const OutputSpec& output) const {
-    for (size_t axis = 0; axis < output.axes.size(); ++axis) {
-      const auto layout = axes_.find(output.axes[axis].letter);
-      if (layout != axes_.end()) return {static_cast<int64_t>(axis), &layout->second};
-    }
-    return {};
-  }
-
-  void Collect(const Group& group, const std::string& name, std::vector<TensorMap>& results) {
-    const Place place = PlaceOf(*signature_.FindOutput(name));
-    if (group.options.pooling == Pooling::kNone) {
-      CollectRows(group, name, place, results);
-    } else {
-      CollectPooled(group, name, place, results);
-    }
-  }
-
-  // A whole batch at once where it is small, else piece by piece into the sequences' own tensors:
-  // of logits only those pieces exist in the type of the computation.
-  void CollectRows(const Group& group, const std::string& name, const Place& place,
-                   std::vector<TensorMap>& results) {
-    const auto count = static_cast<int64_t>(options_.size());
-    const int64_t all = place.layout != nullptr ? place.layout->rows : count;
-    const at::Tensor first = pass_->Output(name, 0, 1);
-    const int64_t piece =
-        std::max<int64_t>(1, kPieceElements / std::max<int64_t>(first.numel(), 1));
-    if (all <= piece) {
-      for (const auto& [part, rows] : Finish(name, pass_->Output(name, 0, all), group.options)) {
-        const at::Tensor host = placement_.ToHost(rows);
-        for (size_t i : group.members) results[i][part] = FromAten(Cropped(host, place, i));
-      }
-      return;
-    }
-    for (size_t i : group.members) {
-      NamedTensors whole;
-      for (int64_t row = 0; row < place.length(i); row += piece) {
-        const int64_t begin = place.start(i) + row;
-        const int64_t end = begin + std::min(piece, place.length(i) - row);
-        for (const auto& [part, rows] :
-             Finish(name, pass_->Output(name, begin, end), group.options)) {
-          at::Tensor& target = whole[part];
-          if (!target.defined()) target = OfLength(rows, place, i);
-          placement_.CopyToHost(rows, target.narrow(place.axis, row, end - begin));
-        }
-      }
-      for (const auto& [part, rows] : whole) {
-        results[i][part] = FromAten(place.layout != nullptr ? rows : rows.squeeze(0));
-      }
-    }
-  }
-
-  // Room for a sequence of such rows on the host.
-  at::Tensor OfLength(const at::Tensor& rows, const Place& place, size_t i) const {
-    std::vector<int64_t> shape = rows.sizes().vec();
-    shape[static_cast<size_t>(place.axis)] = place.length(i);
-    return placement_.HostTensor(shape, rows.scalar_type());
-  }
-
-  static at::Tensor Cropped(const at::Tensor& rows, const Place& place, size_t i) {
-    const at::Tensor cropped = rows.narrow(place.axis, place.start(i), place.length(i));
-    return place.layout != nullptr ? cropped : cropped.squeeze(0);
-  }
-
-  void CollectPooled(const Group& group, const std::string& name, const Place& place,
-                     std::vector<TensorMap>& results) {
-    std::vector<at::Tensor> pooled;
-    for (size_t i : group.members) {
-      pooled.push_back(
-          Pool(name, place.start(i), place.start(i) + place.length(i), group.options.pooling));
-    }
-    for (const auto& [part, vectors] : Finish(name, at::stack(pooled), group.options)) {
-      const at::Tensor host = placement_.ToHost(vectors);
-      for (size_t at = 0; at < group.members.size(); ++at) {
-        results[group.members[at]][part] = FromAten(host.select(0, static_cast<int64_t>(at)));
-      }
-    }
-  }
-
-  // Rows [begin, end) of an output -> one vector, in F32 so that means of many rows lose nothing.
-  at::Tensor Pool(const std::string& name, int64_t begin, int64_t end, Pooling pooling) {
-    if (pooling == Pooling::kCls) return pass_->Output(name, begin, begin + 1).select(0, 0);
-    if (pooling == Pooling::kLast) return pass_->Output(name, end - 1, end).select(0, 0);
-    at::Tensor pooled;
-    for (int64_t row = begin; row < end; row += kPooledRows) {
-      const at::Tensor rows = pass_->Output(name, row, std::min(end, row + kPooledRows));
-      if (pooling == Pooling::kMax) {
-        const at::Tensor most = rows.amax(0);
-        pooled = pooled.defined() ? at::maximum(pooled, most) : most;
-      } else {
-        const at::Tensor sum = rows.sum(0, /*keepdim=*/false, at::kFloat);
-        pooled = pooled.defined() ? pooled + sum : sum;
-      }
-    }
-    return pooling == Pooling::kMax ? pooled : pooled / static_cast<double>(end - begin);
-  }
-
-  const Signature& signature_;
-  const Placement& placement_;
-  std::map<char, AxisLayout> axes_;
-  std::vector<OutputOptions> options_;
-  std::unique_ptr<Pass> pass_;
-  bool done_ = false;
-};
-
 // Calls `function` with 0 to `count` - 1, side by side on all threads of the replica; a product
 // within has one thread then. With `count` 1 the thread is the caller's, and a product has all.
 void SideBySide(size_t count, const std::function<void(size_t)>& function) {
@@ -250,18 +71,28 @@ class TorchForward : public Forward {
  public:
   TorchForward(const Network& network, const Signature& signature, const Placement& placement,
                const TensorBatch& batch, const std::vector<OutputOptions>& options, int64_t rows)
-      : placement_(placement), rows_(rows) {
+      : signature_(signature), placement_(placement), rows_(rows) {
     std::vector<SequenceRange> ranges = {{0, batch.size}};
     if (!signature.request_is_unit && placement.on_host())
       ranges = ShareOut(Costs(batch), at::get_num_threads());
     parts_.resize(ranges.size());
     SideBySide(ranges.size(), [&](size_t i) {
       const auto first = options.begin() + ranges[i].first;
+      Part& part = parts_[i];
+      part.options.assign(first, first + ranges[i].count);
       // A batch that stays whole keeps what the device knows of its layout.
-      TensorBatch part = ranges.size() == 1 ? batch : PartOf(batch, signature, ranges[i]);
-      parts_[i].emplace(network, signature, placement, std::move(part),
-                        std::vector<OutputOptions>(first, first + ranges[i].count));
+      TensorBatch own = ranges.size() == 1 ? batch : PartOf(batch, signature, ranges[i]);
+      part.axes = own.axes;
+      part.pass = network.Begin(std::move(own));
     });
+  }
+
+  // Of a pass that was recorded, and has been asked for already.
+  TorchForward(const Signature& signature, const Placement& placement,
+               RecordedPasses::Replayed replayed, std::vector<OutputOptions> options)
+      : signature_(signature), placement_(placement), rows_(1) {
+    parts_.push_back({std::move(replayed.axes), std::move(options), std::move(replayed.pass),
+                      /*done=*/true});
   }
 
   // On a device a pass that is complete has been asked for, and so have its results.
@@ -271,7 +102,7 @@ class TorchForward : public Forward {
       do {
         going_on = false;
         SideBySide(parts_.size(), [&](size_t i) {
-          if (parts_[i]->Step()) going_on = true;
+          if (parts_[i].Step()) going_on = true;
         });
         budget -= rows_;
       } while (going_on && budget > 0);
@@ -294,7 +125,10 @@ class TorchForward : public Forward {
  private:
   std::vector<TensorMap> Collect() {
     std::vector<std::vector<TensorMap>> of_parts(parts_.size());
-    SideBySide(parts_.size(), [&](size_t i) { of_parts[i] = parts_[i]->Results(); });
+    SideBySide(parts_.size(), [&](size_t i) {
+      Part& part = parts_[i];
+      of_parts[i] = ResultsOf(*part.pass, signature_, placement_, part.axes, part.options);
+    });
     std::vector<TensorMap> results;
     for (std::vector<TensorMap>& part : of_parts) {
       results.insert(results.end(), std::make_move_iterator(part.begin()),
@@ -303,8 +137,20 @@ class TorchForward : public Forward {
     return results;
   }
 
+  // Sequences that are computed together.
+  struct Part {
+    std::map<char, AxisLayout> axes;
+    std::vector<OutputOptions> options;
+    std::shared_ptr<Pass> pass;
+    bool done = false;
+
+    // Computes the next layer; false once there is none left.
+    bool Step() { return !done && !(done = !pass->Step()); }
+  };
+
+  const Signature& signature_;
   const Placement& placement_;
-  std::vector<std::optional<PartForward>> parts_;
+  std::vector<Part> parts_;
   std::vector<TensorMap> results_;  // on a device, once the pass is complete
   std::optional<Placement::Finished> finished_;
   int64_t rows_;
@@ -313,7 +159,10 @@ class TorchForward : public Forward {
 class TorchModel : public Model {
  public:
   TorchModel(std::unique_ptr<Network> network, ModelInfo info, const Placement& placement)
-      : placement_(placement), network_(std::move(network)), info_(std::move(info)) {}
+      : placement_(placement),
+        network_(std::move(network)),
+        info_(std::move(info)),
+        recorded_(*network_, info_, placement_) {}
 
   const ModelInfo& info() const override { return info_; }
   bool asynchronous() const override { return !placement_.on_host(); }
@@ -323,18 +172,31 @@ class TorchModel : public Model {
     return [this](DType dtype, const Shape& shape) { return placement_.Allocate(dtype, shape); };
   }
 
+  absl::Status Prepare() override {
+    return Guarded(placement_,
+                   [&] {
+                     recorded_.Record();
+                     return true;
+                   })
+        .status();
+  }
+
   absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) override {
     return Guarded(placement_, [&]() -> std::unique_ptr<Forward> {
       TensorBatch tensors;
       tensors.padding = batch.padding;
       tensors.size = static_cast<int64_t>(batch.size());
       tensors.axes = std::move(batch.axes);
-      for (auto& [letter, layout] : tensors.axes) placement_.AddTable(layout);
       for (const auto& [name, tensor] : batch.inputs) {
         at::Tensor input = placement_.ToDevice(ToAten(tensor));
         if (input.is_floating_point()) input = input.to(ToScalarType(info_.dtype));
         tensors.inputs[name] = std::move(input);
       }
+      if (auto replayed = recorded_.Replay(tensors)) {
+        return std::make_unique<TorchForward>(info_.signature, placement_, *std::move(replayed),
+                                              std::move(batch.options));
+      }
+      for (auto& [letter, layout] : tensors.axes) placement_.AddTable(layout);
       return std::make_unique<TorchForward>(*network_, info_.signature, placement_, tensors,
                                             batch.options, batch.rows);
     });
@@ -344,6 +206,7 @@ class TorchModel : public Model {
   const Placement placement_;
   std::unique_ptr<Network> network_;
   ModelInfo info_;
+  RecordedPasses recorded_;
 };
 
 }  // namespace

@@ -31,10 +31,13 @@ def arguments():
     parser.add_argument("--params", default=json.dumps(W1), help="of its constructor, as JSON")
     parser.add_argument("--lengths", default=LENGTHS)
     parser.add_argument("--length", type=int, default=96, help="of the latency's sequences")
-    parser.add_argument("--dtype", default="f32", choices=("f32", "bf16", "auto"))
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--dtype", default="f32", choices=("f32", "bf16", "f16", "auto"))
     parser.add_argument("--pooling", default="mean", choices=("none", "mean", "cls", "last", "max"))
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--sequences", type=int, default=16, help="of one request")
+    parser.add_argument("--engine-sequences", type=int, default=256,
+                        help="that the engine is given at once")
     parser.add_argument("--seconds", type=float, default=20, help="of each round under load; 0: latency alone")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
@@ -59,7 +62,8 @@ class Server:
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
             [f"{options.bin}/linserve", "serve", "--model-repository", repository,
-             "--grpc-address", self.grpc, "--http-address", self.http, "--dtype", options.dtype],
+             "--grpc-address", self.grpc, "--http-address", self.http, "--device", options.device,
+             "--dtype", options.dtype],
             stderr=subprocess.PIPE, text=True)
         while not self.ready():
             if self.process.poll() is not None:
@@ -86,8 +90,8 @@ class Server:
 
 def engine_rate(options, model, lengths, sequences, rounds):
     return json.loads(output_of(
-        f"{options.bin}/linserve", "bench", "--model", model, "--dtype", options.dtype, "--lengths",
-        lengths, "--sequences", str(sequences), "--rounds", str(rounds), "--pooling",
+        f"{options.bin}/linserve", "bench", "--model", model, "--device", options.device, "--dtype",
+        options.dtype, "--lengths", lengths, "--sequences", str(sequences), "--rounds", str(rounds), "--pooling",
         options.pooling, "--json"))
 
 
@@ -100,7 +104,7 @@ def throughput(options, server, model):
     rates = {"engine": [], "server": [], "client": [], "ratio": [], "without client": []}
     for _ in range(options.rounds):
         rates["engine"].append(
-            engine_rate(options, model, options.lengths, 256, 3)["tokens_per_s"])
+            engine_rate(options, model, options.lengths, options.engine_sequences, 3)["tokens_per_s"])
         report = load(options, server, "--lengths", options.lengths, "--concurrency",
                       str(options.concurrency), "--sequences", str(options.sequences),
                       "--duration", str(options.seconds))

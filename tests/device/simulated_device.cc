@@ -42,22 +42,28 @@ at::Tensor HostView(const at::Tensor& tensor, Arena::Opened& opened) {
                        at::TensorOptions().dtype(tensor.dtype()));
 }
 
+// What a graph uses is not given away to others.
+at::Tensor Kept(const at::Tensor& tensor) {
+  if (recording != nullptr) recording->kept.push_back(tensor);
+  return tensor;
+}
+
 at::Tensor Empty(c10::IntArrayRef size, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout> /*layout*/, std::optional<at::Device> device,
                  std::optional<bool> /*pin_memory*/, std::optional<at::MemoryFormat> format) {
   const c10::OptionalDeviceGuard guard(device);
-  return at::detail::empty_generic(size, &Arena::Get(),
-                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                   dtype.value_or(at::kFloat), format);
+  return Kept(at::detail::empty_generic(size, &Arena::Get(),
+                                        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                        dtype.value_or(at::kFloat), format));
 }
 
 at::Tensor EmptyStrided(c10::IntArrayRef size, c10::IntArrayRef stride,
                         std::optional<at::ScalarType> dtype, std::optional<at::Layout> /*layout*/,
                         std::optional<at::Device> device, std::optional<bool> /*pin_memory*/) {
   const c10::OptionalDeviceGuard guard(device);
-  return at::detail::empty_strided_generic(size, stride, &Arena::Get(),
-                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                           dtype.value_or(at::kFloat));
+  return Kept(at::detail::empty_strided_generic(size, stride, &Arena::Get(),
+                                                c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                                dtype.value_or(at::kFloat)));
 }
 
 at::Tensor ToDevice(const at::Tensor& host) {

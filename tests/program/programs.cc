@@ -34,14 +34,17 @@ nlohmann::json ReadyLine(const std::string& log) {
   return {};
 }
 
+std::string ServerProgram() { return BuiltOr("LINSERVE_PROGRAM", LINSERVE_PROGRAM); }
+
 }  // namespace
 
 Outcome RunLinserve(const Arguments& arguments, const Variables& variables) {
-  return Run(LINSERVE_PROGRAM, arguments, variables, "");
+  return Run(ServerProgram(), arguments, variables, "");
 }
 
 Outcome RunClient(const Arguments& arguments, const std::string& standard_input) {
-  return Run(LINSERVE_CLIENT_PROGRAM, arguments, {}, standard_input);
+  return Run(BuiltOr("LINSERVE_CLIENT_PROGRAM", LINSERVE_CLIENT_PROGRAM), arguments, {},
+             standard_input);
 }
 
 void InitModel(const std::string& directory) {
@@ -62,7 +65,7 @@ void CopyGolden(const std::string& name, const std::string& directory) {
 }
 
 RunningServer::RunningServer(const std::string& repository, const Arguments& more) {
-  Arguments command = {LINSERVE_PROGRAM, "serve",       "--model-repository", repository,
+  Arguments command = {ServerProgram(),  "serve",       "--model-repository", repository,
                        "--grpc-address", "127.0.0.1:0", "--http-address",     "127.0.0.1:0",
                        "--log-format",   "json"};
   command.insert(command.end(), more.begin(), more.end());

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "attention/device_plugin.h"
+#include "engine/model.h"
+#include "models/network.h"
+#include "models/placement.h"
+
+namespace linserve {
+
+// Passes over small batches on a device, recorded for some numbers of sequences and lengths and
+// repeated for each batch that fits: asking the device for a recorded pass takes the host as long
+// as asking for one kernel, not for hundreds. What a pass is recorded for is padded; the lengths
+// within it are read anew each time, so that the rows are the same as without.
+class RecordedPasses {
+ public:
+  // All must outlive this.
+  RecordedPasses(const Network& network, const ModelInfo& info, const Placement& placement)
+      : network_(network), info_(info), placement_(placement) {}
+
+  // Records them, where network and device can. Else nothing, and Replay() gives nothing.
+  void Record();
+
+  // A pass that is complete, or will be when the device has come to it, and how its rows are laid
+  // out. Valid until the next Replay().
+  struct Replayed {
+    std::shared_ptr<Pass> pass;
+    std::map<char, AxisLayout> axes;
+  };
+  // nullopt if no recorded pass fits the batch.
+  std::optional<Replayed> Replay(const TensorBatch& batch);
+
+ private:
+  using Size = std::pair<int64_t, int64_t>;  // length of each sequence and their number
+  struct Recorded {
+    at::Tensor input;    // [sequences · length, ...]
+    at::Tensor lengths;  // [sequences]; 0: there is none in its place
+    std::shared_ptr<Pass> pass;
+    std::unique_ptr<DeviceGraph> graph;
+  };
+
+  Recorded RecordOne(const DevicePlugin& plugin, const Size& size) const;
+  Recorded* Fitting(const AxisLayout& layout, Size& size);
+
+  const Network& network_;
+  const ModelInfo& info_;
+  const Placement& placement_;
+  std::map<Size, Recorded> recorded_;
+};
+
+}  // namespace linserve

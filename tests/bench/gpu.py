@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Measures linserve on a GPU beside PyTorch on the same GPU, and prints one table.
+
+Each figure is the median of --rounds, taken in turns with what it is compared with. The Python that
+runs this has torch; --package is a folder that holds the Python package `linformer` and its needs,
+and without it the rows that need it are left out. `tests/bench/gpu_pack` makes a folder with all of
+that for a machine that has a GPU, but neither this checkout nor its Debian packages.
+
+--device cpu --quick tries the script where there is no GPU.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as functional
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LENGTHS = "lognormal:96,0.8,8,512"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--dtype", default="bf16", choices=("f32", "bf16"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="small sizes, two rounds")
+    parser.add_argument("--only", choices=("table3", "package", "million", "served"))
+    parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
+    parser.add_argument("--package", help="folder with the Python package linformer")
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds = 2
+    return options
+
+
+def row(what, figures):
+    print(f"{what:44} {figures}", flush=True)
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Linserve:
+    """A model with random weights, and the rate at which the engine computes it."""
+
+    def __init__(self, options, directory, architecture, params):
+        self.options, self.directory = options, Path(directory) / str(time.monotonic_ns())
+        run(f"{options.bin}/linserve", "init", "--architecture", architecture, "--params",
+            json.dumps(params), "--output", self.directory)
+
+    def tokens_per_second(self, lengths, sequences, batch_tokens):
+        out = run(f"{self.options.bin}/linserve", "bench", "--model", self.directory, "--device",
+                  self.options.device, "--dtype", self.options.dtype, "--lengths", lengths,
+                  "--sequences", sequences, "--rounds", 3, "--max-batch-tokens", batch_tokens,
+                  "--max-batch-sequences", 4096, "--json")
+        return json.loads(out)["tokens_per_s"]
+
+
+class Transformer(torch.nn.Module):
+    """The same layers with standard attention."""
+
+    def __init__(self, dim, depth, heads, flash):
+        super().__init__()
+        self.heads, self.flash = heads, flash
+        self.layers = torch.nn.ModuleList(torch.nn.ModuleDict({
+            "norm": torch.nn.LayerNorm(dim), "qkv": torch.nn.Linear(dim, 3 * dim, bias=False),
+            "out": torch.nn.Linear(dim, dim), "norm2": torch.nn.LayerNorm(dim),
+            "ff": torch.nn.Sequential(torch.nn.Linear(dim, 4 * dim), torch.nn.GELU(),
+                                      torch.nn.Linear(4 * dim, dim))}) for _ in range(depth))
+
+    def attend(self, query, key, value):
+        if self.flash:
+            return functional.scaled_dot_product_attention(query, key, value)
+        # A block of queries at a time: all scores of 65,536 rows fit into no memory.
+        scale = query.size(-1) ** -0.5
+        blocks = (block @ key.transpose(-1, -2) * scale for block in query.split(4096, dim=-2))
+        return torch.cat([block.softmax(-1) @ value for block in blocks], dim=-2)
+
+    def forward(self, x):
+        for layer in self.layers:
+            parts = layer["qkv"](layer["norm"](x)).chunk(3, dim=-1)
+            heads = [part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts]
+            x = x + layer["out"](self.attend(*heads).transpose(1, 2).flatten(-2))
+            x = x + layer["ff"](layer["norm2"](x))
+        return x
+
+
+def seconds_of(function, device):
+    """One call, after one to warm up."""
+    function()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    function()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def torch_type(options):
+    return torch.bfloat16 if options.dtype == "bf16" else torch.float32
+
+
+def median_of_rounds(options, *measures):
+    """The median of each, taken in turns."""
+    rounds = [[measure() for measure in measures] for _ in range(options.rounds)]
+    return [statistics.median(values) for values in zip(*rounds)]
+
+
+def table3(options, directory):
+    """The paper's Table 3: speed-ups of a Linformer's forward over standard attention."""
+    dim, depth, heads = 512, 2, 8
+    tokens = 2048 if options.quick else 65536
+    lengths = (512, 1024) if options.quick else (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+    row("Table 3: n, k", "linserve tokens/s; over plain attention; over flash attention")
+    for n in lengths:
+        standard = [Transformer(dim, depth, heads, flash).eval().to(options.device,
+                                                                    torch_type(options))
+                    for flash in (False, True)]
+        x = torch.randn(max(1, tokens // n), n, dim, device=options.device,
+                        dtype=torch_type(options))
+        for k in (128, 256):
+            model = Linserve(options, directory, "linformer.Linformer",
+                             {"dim": dim, "seq_len": n, "depth": depth, "heads": heads, "k": k})
+            ours, plain, flash = median_of_rounds(
+                options,
+                lambda: model.tokens_per_second(f"fixed:{n}", 4 * x.size(0), tokens),
+                *(lambda module=module: x.size(0) * n / seconds_of(lambda: module(x),
+                                                                   options.device)
+                  for module in standard))
+            row(f"  {n}, {k}", f"{ours:12,.0f} {ours / plain:8.2f}x {ours / flash:8.2f}x")
+
+
+def ragged(count):
+    generator = torch.Generator().manual_seed(1)
+    draws = torch.randn(count, generator=generator)
+    return (96 * (0.8 * draws).exp()).round().clamp(8, 512).long().tolist()
+
+
+def package(options, directory):
+    """A Linformer language model over log-normal lengths, beside its Python package on padding."""
+    if not options.package:
+        return row("the Python package", "left out: no --package")
+    sys.path.insert(0, options.package)
+    from linformer import Linformer  # noqa: E402
+
+    dim, depth, n, count = 256, 6, 512, 32 if options.quick else 1024
+    params = {"dim": dim, "seq_len": n, "depth": depth, "heads": 8, "k": 128}
+    model = Linserve(options, directory, "linformer.Linformer", params)
+    module = Linformer(**params).eval().to(options.device, torch_type(options))
+    compiled = torch.compile(module, dynamic=False)
+    lengths = ragged(count)
+    batch = min(count, 128)
+    x = torch.randn(batch, n, dim, device=options.device, dtype=torch_type(options))
+    share = sum(lengths) / count / n  # of the padded rows that are real
+
+    def rate(function):
+        return batch * n * share / seconds_of(lambda: function(x), options.device)
+
+    ours, eager, fast = median_of_rounds(
+        options, lambda: model.tokens_per_second(LENGTHS, count, 65536), lambda: rate(module),
+        lambda: rate(compiled))
+    row("log-normal lengths, padded to 512", f"{ours:,.0f} tokens/s; over the package eager "
+        f"{ours / eager:.1f}x, compiled {ours / fast:.1f}x")
+
+
+def million(options, directory):
+    """One forward of 1,230,000 rows of 64."""
+    n = 10000 if options.quick else 1230000
+    model = Linserve(options, directory, "linformer.Linformer",
+                     {"dim": 64, "seq_len": n, "depth": 2, "heads": 4, "k": 64,
+                      "one_kv_head": True, "share_kv": True})
+    rate = model.tokens_per_second(f"fixed:{n}", 1, n)
+    row(f"{n:,} x 64, one forward", f"{n / rate:.3f} s, {rate:,.0f} tokens/s")
+
+
+def served(options, _):
+    """The server's throughput over its engine's, by serve.py."""
+    script = Path(__file__).parent / "serve.py"
+    out = run(sys.executable, script, "--device", options.device, "--dtype", options.dtype, "--bin",
+              options.bin, "--rounds", options.rounds, "--seconds", 3 if options.quick else 10,
+              "--concurrency", 64, "--engine-sequences", 256 if options.quick else 4096)
+    for line in out.splitlines():
+        row("served", line)
+
+
+def main():
+    options = arguments()
+    os.environ.setdefault("LINSERVE_LOG_LEVEL", "warning")
+    torch.set_grad_enabled(False)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    if options.device == "cuda":
+        row("GPU", torch.cuda.get_device_name())
+    row("LibTorch, type", f"{torch.__version__}, {options.dtype}")
+    with tempfile.TemporaryDirectory() as directory:
+        for part in (table3, package, million, served):
+            if options.only in (None, part.__name__):
+                part(options, directory)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+#include "models/recorded_passes.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "attention/aten.h"
+#include "core/comparison.h"
+#include "models/checkpoint.h"
+#include "models/devices.h"
+#include "models/model_config.h"
+#include "models/pass_results.h"
+#include "models/registry.h"
+
+namespace linserve {
+namespace {
+
+// On the simulated device, where a graph is replayed operator by operator: what it baked in is as
+// wrong there for another batch as it would be on a GPU.
+class RecordedPassesTest : public testing::Test {
+ protected:
+  static constexpr int64_t kLongest = 200;
+
+  void Load(const std::string& architecture, const nlohmann::json& params, at::ScalarType type) {
+    ASSERT_TRUE(PlanDevices("simulated:0", LINSERVE_PLUGINS).ok());
+    const c10::InferenceMode no_autograd;
+    placement_.emplace(at::Device("simulated:0"));
+    network_ = MakeNetwork({.architecture = architecture, .params = params, .wrapper = nullptr});
+    network_->Declare(Scope(parameters_));
+    InitParameters(parameters_, 1);
+    for (const Parameter& parameter : parameters_) {
+      *parameter.slot = parameter.slot->to(placement_->device()).to(type);
+    }
+    parameters_.Prepare();
+    network_->Prepare();
+    type_ = type;
+    info_.signature = network_->signature();
+    info_.dtype = type == at::kFloat ? DType::kF32 : DType::kBF16;
+    recorded_.emplace(*network_, info_, *placement_);
+    recorded_->Record();
+  }
+
+  void LoadLinformer(at::ScalarType type = at::kBFloat16) {
+    Load("linformer.Linformer",
+         {{"dim", 64}, {"seq_len", kLongest}, {"depth", 2}, {"k", 16}, {"heads", 2}}, type);
+  }
+
+  // A packed batch of random rows, or tokens, of these lengths.
+  TensorBatch BatchOf(const std::vector<int64_t>& lengths) {
+    AxisLayout layout;
+    for (const int64_t length : lengths) {
+      layout.starts.push_back(layout.rows);
+      layout.lengths.push_back(length);
+      layout.rows += length;
+    }
+    const bool tokens = info_.signature.inputs[0].kind == InputKind::kToken;
+    const at::Tensor rows = tokens ? at::randint(0, 50, {layout.rows}, at::kLong)
+                                   : at::randn({layout.rows, 64}).to(type_);
+    TensorBatch batch;
+    batch.size = layout.sequences();
+    batch.inputs["x"] = placement_->ToDevice(rows);
+    placement_->AddTable(layout);
+    batch.axes['n'] = std::move(layout);
+    return batch;
+  }
+
+  std::vector<TensorMap> Results(Pass& pass, const std::map<char, AxisLayout>& axes,
+                                 Pooling pooling) const {
+    OutputOptions options;
+    options.pooling = pooling;
+    const std::vector<OutputOptions> each(axes.at('n').lengths.size(), options);
+    auto results = ResultsOf(pass, info_.signature, *placement_, axes, each);
+    Placement::Finished(*placement_).Wait();
+    return results;
+  }
+
+  void ExpectTheRowsOfAPassThatIsNotRecorded(const std::vector<int64_t>& lengths) {
+    const c10::InferenceMode no_autograd;
+    const Placement::Entered entered(*placement_);
+    const TensorBatch batch = BatchOf(lengths);
+    const std::unique_ptr<Pass> eager = network_->Begin(batch);
+    while (eager->Step()) {
+    }
+    const auto replayed = recorded_->Replay(batch);
+    ASSERT_TRUE(replayed.has_value());
+    for (const Pooling pooling : {Pooling::kNone, Pooling::kMean, Pooling::kLast}) {
+      const auto expected = Results(*eager, batch.axes, pooling);
+      const auto results = Results(*replayed->pass, replayed->axes, pooling);
+      ASSERT_EQ(results.size(), lengths.size());
+      for (size_t i = 0; i < lengths.size(); ++i) {
+        const auto& [name, rows] = *expected[i].begin();
+        ASSERT_EQ(results[i].at(name).shape(), rows.shape());
+        const auto comparison = Compare(results[i].at(name), rows);
+        ASSERT_TRUE(comparison.ok()) << comparison.status();
+        EXPECT_LT(comparison->largest, 0.05) << "sequence " << i << " of " << lengths.size();
+        EXPECT_GT(comparison->smallest_cosine, 0.9999);
+      }
+    }
+  }
+
+  bool Replays(const TensorBatch& batch) {
+    const c10::InferenceMode no_autograd;
+    const Placement::Entered entered(*placement_);
+    return recorded_->Replay(batch).has_value();
+  }
+
+  std::optional<Placement> placement_;
+  ParameterList parameters_;
+  std::unique_ptr<Network> network_;
+  at::ScalarType type_ = at::kBFloat16;
+  ModelInfo info_;
+  std::optional<RecordedPasses> recorded_;
+};
+
+TEST_F(RecordedPassesTest, GiveTheRowsOfOthersWhateverTheLengths) {
+  LoadLinformer();
+  for (const std::vector<int64_t>& lengths : std::vector<std::vector<int64_t>>{
+           {200}, {1}, {32}, {33, 1, 64}, {5, 4, 3, 2, 1}, {200, 1, 199}, {7, 7}}) {
+    ExpectTheRowsOfAPassThatIsNotRecorded(lengths);
+  }
+}
+
+TEST_F(RecordedPassesTest, GiveThemOfALanguageModel) {
+  Load("linformer.LinformerLM",
+       {{"num_tokens", 50},
+        {"dim", 64},
+        {"seq_len", kLongest},
+        {"depth", 1},
+        {"k", 16},
+        {"heads", 2}},
+       at::kBFloat16);
+  ExpectTheRowsOfAPassThatIsNotRecorded({30, 1, 2});
+  ExpectTheRowsOfAPassThatIsNotRecorded({3, 150});
+}
+
+TEST_F(RecordedPassesTest, LeaveBatchesAloneThatAreLarge) {
+  LoadLinformer();
+  EXPECT_TRUE(Replays(BatchOf(std::vector<int64_t>(64, 32))));
+  EXPECT_FALSE(Replays(BatchOf(std::vector<int64_t>(65, 1))));
+  EXPECT_FALSE(Replays(BatchOf(std::vector<int64_t>(32, 200))));
+}
+
+TEST_F(RecordedPassesTest, AreNoneWithoutAKernelThatReadsTheLengths) {
+  LoadLinformer(at::kFloat);
+  EXPECT_FALSE(Replays(BatchOf({32})));
+}
+
+TEST_F(RecordedPassesTest, AreNoneOfNetworksThatTheyWouldBeWrongFor) {
+  Load("linear_attention_transformer.LinearAttentionTransformer",
+       {{"dim", 64}, {"heads", 2}, {"depth", 1}, {"max_seq_len", 64}}, at::kBFloat16);
+  EXPECT_FALSE(Replays(BatchOf({32})));
+}
+
+}  // namespace
+}  // namespace linserve
