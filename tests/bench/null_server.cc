@@ -69,7 +69,8 @@ int Serve(bool floats) {
   Metrics metrics({});
   ModelRepository repository(metrics);
   auto engine = Engine::Start(
-      {}, [floats](int64_t /*replica*/) { return std::make_unique<NullModel>(floats); }, metrics.ForModel("null", 1));
+      {}, [floats](int64_t /*replica*/) { return std::make_unique<NullModel>(floats); },
+      metrics.ForModel("null", 1));
   if (!engine.ok()) {
     std::cerr << engine.status() << "\n";
     return 1;

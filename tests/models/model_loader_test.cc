@@ -110,12 +110,13 @@ TEST_F(ModelLoaderTest, ADirectoryWithoutAModelIsAnErrorThatSaysWhatIsMissing) {
   EXPECT_TRUE(Contains(std::string(model.status().message()), "config.json"));
 }
 
-TEST_F(ModelLoaderTest, ADeviceThatIsNotThereIsAnErrorThatSaysWhatToUse) {
+TEST_F(ModelLoaderTest, ADeviceWhosePluginIsNotOpenIsAnError) {
   LoadOptions options;
   options.device = "cuda:0";
   const auto model = LoadModel(
       Init("linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})"), options);
-  EXPECT_TRUE(Contains(std::string(model.status().message()), "use --device cpu"));
+  EXPECT_TRUE(Contains(std::string(model.status().message()),
+                       "is neither cpu nor one whose plug-in is open"));
 }
 
 TEST_F(ModelLoaderTest, InspectCountsParametersAsPyTorchDoes) {

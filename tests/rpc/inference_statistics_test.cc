@@ -67,7 +67,7 @@ TEST_F(InferenceStatisticsTest, CountWhatFailed) {
   ModelInferRequest faulty = TwoSequences();
   faulty.mutable_inputs(0)->set_name("nobody");
   EXPECT_FALSE(Infer(faulty, response).ok());
-  server_.tokens().FailNext(absl::InternalError("broken"));
+  server_.tokens().FailNext(absl::InternalError("broken"), 3);  // the batch, and each half of it
   EXPECT_FALSE(Infer(TwoSequences(), response).ok());
   EmbeddingClient client(server_.client_options());
   EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {kTestVocabulary})})).ok());

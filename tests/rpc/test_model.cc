@@ -31,9 +31,10 @@ void ModelControl::ComputeWithoutEnd() {
   endless_ = true;
 }
 
-void ModelControl::FailNext(absl::Status status) {
+void ModelControl::FailNext(absl::Status status, int passes) {
   MutexLock lock(mutex_);
   failure_ = std::move(status);
+  failing_ = passes;
 }
 
 bool ModelControl::WaitForStarted(int64_t passes) {
@@ -61,7 +62,10 @@ absl::StatusOr<bool> ModelControl::Step(int64_t sequences) {
   while (blocked_ && allowed_ == 0) changed_.Wait(lock);
   if (endless_) return false;
   if (blocked_) --allowed_;
-  if (!failure_.ok()) return std::exchange(failure_, absl::OkStatus());
+  if (failing_ > 0) {
+    --failing_;
+    return failure_;
+  }
   computed_ += sequences;
   return true;
 }

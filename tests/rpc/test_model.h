@@ -20,8 +20,8 @@ class ModelControl {
   // Passes compute in steps without an end, until Release().
   void ComputeWithoutEnd();
 
-  // The next pass ends with this status.
-  void FailNext(absl::Status status);
+  // The next passes end with this status.
+  void FailNext(absl::Status status, int passes = 1);
 
   // Waits until so many passes have begun; false if they have not within a minute.
   bool WaitForStarted(int64_t passes);
@@ -42,6 +42,7 @@ class ModelControl {
   int64_t started_ LINSERVE_GUARDED_BY(mutex_) = 0;
   int64_t computed_ LINSERVE_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ LINSERVE_GUARDED_BY(mutex_);
+  int failing_ LINSERVE_GUARDED_BY(mutex_) = 0;  // passes
 };
 
 constexpr int64_t kTestVocabulary = 100;
