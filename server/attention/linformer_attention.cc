@@ -90,7 +90,7 @@ class Scorer {
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                          const AxisLayout& layout) {
   if (const auto kernel = KernelsFor(rows).project_length; kernel != nullptr && layout.table) {
-    const at::Tensor result = kernel(rows, projection, *layout.table);
+    at::Tensor result = kernel(rows, projection, *layout.table);
     if (result.defined()) return result;
   }
   TORCH_CHECK(!layout.table || !layout.table->recording,
@@ -119,7 +119,7 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                          const at::Tensor& mask) {
   const auto kernel = KernelsFor(queries).attend_to_slots;
   if (kernel != nullptr && layout.table && !mask.defined()) {
-    const at::Tensor result = kernel(queries, keys, values, heads, *layout.table);
+    at::Tensor result = kernel(queries, keys, values, heads, *layout.table);
     if (result.defined()) return result;
   }
   const Scorer scorer(queries, keys, heads, mask);

@@ -92,8 +92,10 @@ void LimitMemory(int64_t index, int64_t bytes) {
 class Graph : public DeviceGraph {
  public:
   void Capture(const std::function<void()>& work) {
+    // A replica's graphs run one after the other, so that they may have the same memory in turns.
+    thread_local const c10::MempoolId_t pool = at::cuda::graph_pool_handle();
     // Other replicas' threads may go on with what a global capture would forbid them.
-    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
     try {
       work();
     } catch (...) {
