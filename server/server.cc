@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -189,7 +190,11 @@ absl::StatusOr<DevicePlan> PrepareDevices(const Config& config, Metrics& metrics
   }
   for (int64_t i = 0; i < plan->accelerators(); ++i) {
     const std::string& device = plan->devices[static_cast<size_t>(i)];
-    if (config.max_device_bytes > 0) LimitMemory(device, config.max_device_bytes);
+    if (config.max_device_bytes > 0) {
+      if (absl::Status status = LimitMemory(device, config.max_device_bytes); !status.ok()) {
+        return status;
+      }
+    }
     metrics.AddDevice(device, [device] { return UseOf(device); });
     Log(LogLevel::kInfo, "device",
         {{"device", device}, {"description", plan->descriptions[static_cast<size_t>(i)]}});
@@ -231,6 +236,7 @@ absl::Status RunServer(const Config& config) {
   Metrics metrics({kVersion, kCommit, TorchVersion()});
   const auto devices = PrepareDevices(config, metrics);
   if (!devices.ok()) return devices.status();
+  std::mutex telling;
   ModelRepository repository(metrics);
   std::atomic<Phase> phase = Phase::kLoading;
   signals.Watch();
@@ -239,7 +245,9 @@ absl::Status RunServer(const Config& config) {
   ModelManager manager(
       *std::move(options), repository, metrics,
       [&](const ModelDirectory& directory) {
-        const auto tell = [&repository, server = std::weak_ptr(*grpc), name = directory.name] {
+        const auto tell = [&repository, &telling, server = std::weak_ptr(*grpc),
+                           name = directory.name] {
+          const std::scoped_lock one_after_the_other(telling);
           if (const auto alive = server.lock()) {
             alive->SetModelServing(name, repository.Find(name, 0).ok());
           }

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceType.h>
+#include <c10/core/Stream.h>
 
 #include <cstdint>
 #include <functional>
@@ -73,9 +74,14 @@ struct DevicePlugin {
   DeviceMemory (*memory)(int64_t index) = nullptr;
   // The pool may hold no more.
   void (*limit_memory)(int64_t index, int64_t bytes) = nullptr;
+  // A stream that nobody else has until it is given back.
+  c10::Stream (*take_stream)(int64_t index) = nullptr;
+  void (*give_stream)(const c10::Stream& stream) = nullptr;
   // What `work` does on the calling thread's stream, recorded. It must neither wait for the device
-  // nor read from it.
-  std::unique_ptr<DeviceGraph> (*capture)(const std::function<void()>& work) = nullptr;
+  // nor read from it. With `neighbour`, in memory that both use in turns: they must never be
+  // replayed at once, nor may what one has computed be read after the other's replay.
+  std::unique_ptr<DeviceGraph> (*capture)(const std::function<void()>& work,
+                                          const DeviceGraph* neighbour) = nullptr;
 
   DeviceKernels kernels;
 };

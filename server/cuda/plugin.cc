@@ -11,8 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "attention/device_plugin.h"
 #include "cuda/kernel_calls.h"
@@ -88,45 +91,94 @@ void LimitMemory(int64_t index, int64_t bytes) {
   c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(fraction, 1.0), Index(index));
 }
 
+// LibTorch's own pool has 32 streams, which it gives to several at once.
+class Streams {
+ public:
+  c10::Stream Take(int64_t index) {
+    const std::scoped_lock lock(mutex_);
+    std::vector<c10::Stream>& free = free_[index];
+    if (free.empty()) {
+      const c10::cuda::CUDAGuard guard(Index(index));
+      cudaStream_t stream = nullptr;
+      C10_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      return c10::cuda::getStreamFromExternal(stream, Index(index)).unwrap();
+    }
+    const c10::Stream stream = free.back();
+    free.pop_back();
+    return stream;
+  }
+
+  void Give(const c10::Stream& stream) {
+    const std::scoped_lock lock(mutex_);
+    free_[stream.device_index()].push_back(stream);
+  }
+
+  static Streams& Get() {
+    static auto* streams = new Streams;  // outlives whatever still uses one of them
+    return *streams;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int64_t, std::vector<c10::Stream>> free_;  // by device
+};
+
+c10::Stream TakeStream(int64_t index) { return Streams::Get().Take(index); }
+void GiveStream(const c10::Stream& stream) { Streams::Get().Give(stream); }
+
 // LibTorch's graph, on the device that it was captured on.
 class Graph : public DeviceGraph {
  public:
-  void Capture(const std::function<void()>& work) {
-    // A replica's graphs run one after the other, so that they may have the same memory in turns.
-    thread_local const c10::MempoolId_t pool = at::cuda::graph_pool_handle();
+  ~Graph() override {
+    const std::scoped_lock lock(Registration());
+    graph_.reset();
+  }
+
+  void Capture(const std::function<void()>& work, const Graph* neighbour) {
+    const std::scoped_lock lock(Registration());
+    pool_ = neighbour != nullptr ? neighbour->pool_ : at::cuda::graph_pool_handle();
     // Other replicas' threads may go on with what a global capture would forbid them.
-    graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
+    graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     try {
       work();
     } catch (...) {
       EndFailed();
       throw;
     }
-    graph_.capture_end();
+    graph_->capture_end();
   }
 
   void Replay() override {
     const c10::cuda::CUDAGuard guard(device_);
-    graph_.replay();
+    graph_->replay();
   }
 
  private:
-  // The stream must leave its capture; what ends it complains of what failed.
+  // Of graphs with the device's generator of random numbers, which LibTorch does not lock.
+  static std::mutex& Registration() {
+    static std::mutex mutex;
+    return mutex;
+  }
+
+  // The stream must leave its capture, and the pool of memory, too, where that fails.
   void EndFailed() {
     try {
-      graph_.capture_end();
+      graph_->capture_end();
     } catch (const c10::Error&) {
-      // The first failure is the one to tell.
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);
+      c10::cuda::CUDACachingAllocator::releasePool(device_, pool_);
     }
   }
 
   c10::DeviceIndex device_ = c10::cuda::current_device();
-  at::cuda::CUDAGraph graph_;
+  c10::MempoolId_t pool_;
+  std::optional<at::cuda::CUDAGraph> graph_{std::in_place};
 };
 
-std::unique_ptr<DeviceGraph> CaptureGraph(const std::function<void()>& work) {
+std::unique_ptr<DeviceGraph> CaptureGraph(const std::function<void()>& work,
+                                          const DeviceGraph* neighbour) {
   auto graph = std::make_unique<Graph>();
-  graph->Capture(work);
+  graph->Capture(work, static_cast<const Graph*>(neighbour));
   return graph;
 }
 
@@ -174,6 +226,8 @@ DevicePlugin Plugin() {
   plugin.has_bfloat16 = HasBfloat16;
   plugin.memory = Memory;
   plugin.limit_memory = LimitMemory;
+  plugin.take_stream = TakeStream;
+  plugin.give_stream = GiveStream;
   plugin.capture = CaptureGraph;
   plugin.kernels.project_length = ProjectLengthOnGpu;
   plugin.kernels.attend_to_slots = AttendToSlotsOnGpu;

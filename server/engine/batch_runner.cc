@@ -22,6 +22,11 @@ bool AllDeparted(const ClosedBatch& closed, TimePoint now) {
   });
 }
 
+// Another server can do what this device cannot any more.
+absl::Status Unavailable(const absl::Status& status) {
+  return absl::UnavailableError(status.message());
+}
+
 // What the model throws as a status.
 template <typename Function>
 auto Guarded(size_t sequences, const Function& function) -> decltype(function()) {
@@ -43,9 +48,16 @@ void BatchRunner::Run(ClosedBatch closed) {
     metrics_.QueueTime(closed.closed - pending.enqueued);
   }
   Running running{std::move(closed)};
-  const absl::Status launched = Launch(running);
-  // What was started before is ready by now, or soon.
+  absl::Status launched = Launch(running);
+  // What was started before is ready by now, or soon; and it may hold the memory that is missing.
+  const bool again = absl::IsResourceExhausted(launched) && busy();
+  if (again) running.forward.reset();
   Finish();
+  if (again) {
+    running.tokens = 0;
+    running.progress = {};
+    launched = Launch(running);
+  }
   if (launched.ok() && model_.asynchronous()) {
     in_flight_ = std::move(running);
   } else {
@@ -106,7 +118,8 @@ void BatchRunner::Complete(Running& running, const absl::Status& launched) {
   if (outputs.ok()) return DeliverResults(running.closed, *std::move(outputs), running.progress);
   const bool divisible = running.closed.sequences.size() > 1 && !running.closed.sequences[0].unit;
   if (!divisible || absl::IsCancelled(outputs.status()) || model_.lost()) {
-    return DeliverFailure(running.closed, outputs.status());
+    return DeliverFailure(running.closed,
+                          model_.lost() ? Unavailable(outputs.status()) : outputs.status());
   }
   metrics_.BatchSplit(absl::IsResourceExhausted(outputs.status()) ? SplitReason::kMemory
                                                                   : SplitReason::kFault);
@@ -118,8 +131,14 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running
   const size_t count = running.closed.sequences.size();
   const TimePoint start = clock_.Now();
   auto outputs = Guarded(count, [&] { return running.forward->TakeResults(); });
-  // It is mostly the device's computing that an asynchronous model waits for.
-  (model_.asynchronous() ? progress.forward : progress.copy_out) += clock_.Now() - start;
+  const TimePoint end = clock_.Now();
+  // A device has come to this batch when it was done with the one before.
+  const TimePoint begin = std::max(progress.started, std::exchange(completed_, end));
+  if (model_.asynchronous()) {
+    progress.forward = end - begin;
+  } else {
+    progress.copy_out = end - start;
+  }
   if (!outputs.ok()) return outputs;
   if (outputs->size() != count) {
     return absl::InternalError("the model gave " + std::to_string(outputs->size()) +
@@ -128,7 +147,7 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running
   metrics_.ComputeTime(ComputePhase::kForward, progress.forward);
   metrics_.ComputeTime(ComputePhase::kCopyOut, progress.copy_out);
   // By real tokens, in which the queue is measured, too: padding makes each of them slower.
-  speed_.Observe(running.tokens, clock_.Now() - progress.started - progress.overtaken);
+  speed_.Observe(running.tokens, end - begin - progress.overtaken);
   return outputs;
 }
 
@@ -146,6 +165,8 @@ void BatchRunner::RunHalves(ClosedBatch closed) {
 }
 
 void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress) {
+  // A device has been asked for the whole of the long one by now.
+  if (model_.asynchronous()) return;
   if (!overtaking_.next || progress.rows <= overtaking_.long_rows) return;
   const TimePoint start = clock_.Now();
   BatchRunner between(model_, padder_, metrics_, clock_, speed_);
@@ -154,7 +175,6 @@ void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress
     if (!batch) break;
     between.Run(*std::move(batch));
   } while (clock_.Now() - start < share);
-  between.Finish();
   progress.overtaken += clock_.Now() - start;
 }
 

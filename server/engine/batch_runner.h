@@ -82,6 +82,7 @@ class BatchRunner {
   SpeedEstimate& speed_;
   const Overtaking overtaking_;
   std::optional<Running> in_flight_;
+  TimePoint completed_{};  // when the batch before was
 };
 
 }  // namespace linserve

@@ -295,7 +295,11 @@ void Engine::SetLost(int64_t change) {
   const bool before = ready();
   replicas_lost_ += change;
   metrics_.SetReplicasLost(replicas_lost_);
-  if (ready() != before && options_.on_ready_change) options_.on_ready_change();
+  if (ready() == before) return;
+  if (!ready()) {
+    queue_.Flush(absl::UnavailableError("the model's device was lost; try another server"));
+  }
+  if (options_.on_ready_change) options_.on_ready_change();
 }
 
 // False if it has not been closed for so long.

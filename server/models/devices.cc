@@ -1,6 +1,7 @@
 #include "models/devices.h"
 
 #include <c10/core/Device.h>
+#include <c10/util/Exception.h>
 
 #include <charconv>
 #include <filesystem>
@@ -58,8 +59,12 @@ absl::Status Add(const NamedDevice& device, const DevicePlugin& plugin, DevicePl
   const int64_t first = device.index.value_or(0);
   const int64_t last = device.index.value_or(*count - 1);
   for (int64_t index = first; index <= last; ++index) {
+    try {
+      plan.descriptions.push_back(plugin.describe(index));
+    } catch (const c10::Error& error) {
+      return absl::UnavailableError(error.what_without_backtrace());
+    }
     plan.devices.push_back(Whole(device.name, index));
-    plan.descriptions.push_back(plugin.describe(index));
   }
   return absl::OkStatus();
 }
@@ -101,14 +106,23 @@ struct OpenDevice {
 }  // namespace
 
 DeviceUse UseOf(const std::string& device) {
-  const OpenDevice open(device);
-  const DeviceMemory memory = open.plugin.memory(open.device.index());
-  return {memory.used, memory.reserved, memory.limit};
+  try {
+    const OpenDevice open(device);
+    const DeviceMemory memory = open.plugin.memory(open.device.index());
+    return {memory.used, memory.reserved, memory.limit};
+  } catch (const c10::Error&) {
+    return {};  // it is lost, which its replicas say
+  }
 }
 
-void LimitMemory(const std::string& device, int64_t bytes) {
-  const OpenDevice open(device);
-  open.plugin.limit_memory(open.device.index(), bytes);
+absl::Status LimitMemory(const std::string& device, int64_t bytes) {
+  try {
+    const OpenDevice open(device);
+    open.plugin.limit_memory(open.device.index(), bytes);
+    return absl::OkStatus();
+  } catch (const c10::Error& error) {
+    return absl::UnavailableError(device + ": " + error.what_without_backtrace());
+  }
 }
 
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice) {

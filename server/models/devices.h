@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "telemetry/metrics.h"
 
@@ -23,10 +24,10 @@ struct DevicePlan {
   }
 };
 
-// Of one that a plan names, not the CPU. Thread-safe.
+// Of one that a plan names, not the CPU; zeros if it does not answer. Thread-safe.
 DeviceUse UseOf(const std::string& device);
 // The pool may hold no more; what does not fit is RESOURCE_EXHAUSTED.
-void LimitMemory(const std::string& device, int64_t bytes);
+absl::Status LimitMemory(const std::string& device, int64_t bytes);
 
 // `choice` is cpu; cuda:N, or several with commas between; cuda, which is all there are; or auto:
 // those, and the CPU without any. A device other than the CPU needs the plug-in liblinserve_NAME.so

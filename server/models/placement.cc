@@ -15,9 +15,7 @@ namespace linserve {
 namespace {
 
 c10::Stream NewStream(const at::Device& device) {
-  if (device.is_cpu()) return c10::Stream(c10::Stream::DEFAULT, device);
-  at::globalContext().lazyInitDevice(device.type());
-  return c10::impl::VirtualGuardImpl(device.type()).getNewStream(device);
+  return FindDevicePlugin(device.type())->take_stream(device.index());
 }
 
 // Whatever `later` does from now on waits for what `earlier` was asked until now.
@@ -29,21 +27,37 @@ void Order(const c10::Stream& earlier, const c10::Stream& later) {
 
 }  // namespace
 
-Placement::Placement(at::Device device)
-    : device_(device),
-      compute_(NewStream(device)),
-      copy_in_(NewStream(device)),
-      copy_out_(NewStream(device)) {}
+Placement::Streams::Streams(const at::Device& device)
+    : compute(NewStream(device)), copy_in(NewStream(device)), copy_out(NewStream(device)) {}
+
+Placement::Streams::~Streams() {
+  const DevicePlugin& plugin = *FindDevicePlugin(compute.device_type());
+  for (const c10::Stream& stream : {compute, copy_in, copy_out}) plugin.give_stream(stream);
+}
+
+Placement::Placement(at::Device device) : device_(device) {
+  if (on_host()) return;
+  at::globalContext().lazyInitDevice(device.type());
+  streams_ = std::make_shared<const Streams>(device);
+}
+
+void Placement::CheckDevice() const {
+  try {
+    c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+  } catch (const c10::Error&) {
+    *lost_ = true;
+  }
+}
 
 at::Tensor Placement::ToDevice(const at::Tensor& tensor) const {
   if (on_host()) return tensor;
   at::Tensor copy;
   {
-    const c10::StreamGuard guard(copy_in_);
+    const c10::StreamGuard guard(streams_->copy_in);
     copy = tensor.to(device_, /*non_blocking=*/true);
   }
-  Order(copy_in_, compute_);
-  copy.record_stream(compute_);
+  Order(streams_->copy_in, streams_->compute);
+  copy.record_stream(streams_->compute);
   return copy;
 }
 
@@ -59,10 +73,10 @@ void Placement::CopyToHost(const at::Tensor& tensor, const at::Tensor& target) c
     target.copy_(tensor);
     return;
   }
-  Order(compute_, copy_out_);
-  const c10::StreamGuard guard(copy_out_);
+  Order(streams_->compute, streams_->copy_out);
+  const c10::StreamGuard guard(streams_->copy_out);
   target.copy_(tensor, /*non_blocking=*/true);
-  tensor.record_stream(copy_out_);
+  tensor.record_stream(streams_->copy_out);
 }
 
 at::Tensor Placement::HostTensor(at::IntArrayRef shape, at::ScalarType type) const {
@@ -90,13 +104,13 @@ void Placement::AddTable(AxisLayout& layout) const {
   layout.table = std::move(table);
 }
 
-void Placement::WaitForCopies() const { Order(copy_out_, compute_); }
+void Placement::WaitForCopies() const { Order(streams_->copy_out, streams_->compute); }
 
 Placement::Finished::Finished(const Placement& placement) {
   if (placement.on_host()) return;
-  Order(placement.compute_, placement.copy_out_);
+  Order(placement.streams_->compute, placement.streams_->copy_out);
   event_.emplace(placement.device_.type());
-  event_->record(placement.copy_out_);
+  event_->record(placement.streams_->copy_out);
 }
 
 void Placement::Finished::Wait() const {

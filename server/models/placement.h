@@ -27,13 +27,15 @@ class Placement {
 
   // Whether the device has failed; nothing that was on it can be used any more.
   bool lost() const { return *lost_; }
-  void SetLost() const { *lost_ = true; }
+
+  // After an error of the device: sets lost() if it answers nothing any more.
+  void CheckDevice() const;
 
   // What the calling thread asks for goes to the replica's own stream as long as this lives.
   class Entered {
    public:
     explicit Entered(const Placement& placement) {
-      if (!placement.on_host()) guard_.emplace(placement.compute_);
+      if (!placement.on_host()) guard_.emplace(placement.streams_->compute);
     }
 
    private:
@@ -71,10 +73,19 @@ class Placement {
   std::pair<Tensor, std::byte*> Allocate(DType dtype, const Shape& shape) const;
 
  private:
+  struct Streams {
+    explicit Streams(const at::Device& device);
+    ~Streams();
+    Streams(const Streams&) = delete;
+    Streams& operator=(const Streams&) = delete;
+
+    c10::Stream compute;
+    c10::Stream copy_in;
+    c10::Stream copy_out;
+  };
+
   at::Device device_;
-  c10::Stream compute_;
-  c10::Stream copy_in_;
-  c10::Stream copy_out_;
+  std::shared_ptr<const Streams> streams_;                      // null on the CPU
   std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);  // the same to all copies
 };
 

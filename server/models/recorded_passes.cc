@@ -59,14 +59,15 @@ void RecordedPasses::Record() {
       const int64_t most = std::min(kMostSequences, kMostRows / length);
       for (int64_t sequences = 1; sequences <= most; sequences *= 2) {
         const Size size = {length, sequences};
-        recorded_[size] = RecordOne(*plugin, size);
+        recorded_.emplace(size, RecordOne(*plugin, size));
       }
       if (length == longest) break;
     }
   } catch (const c10::Error& error) {
     recorded_.clear();
     const std::string what = error.what_without_backtrace();
-    Log(LogLevel::kInfo, "no passes are recorded", {{"because", what.substr(0, what.find('\n'))}});
+    Log(LogLevel::kWarning, "no passes are recorded",
+        {{"because", what.substr(0, what.find('\n'))}});
   }
 }
 
@@ -94,11 +95,13 @@ RecordedPasses::Recorded RecordedPasses::RecordOne(const DevicePlugin& plugin,
     }
   };
   compute();  // what libraries do at their first call cannot be recorded
-  recorded.graph = plugin.capture(compute);
+  const DeviceGraph* neighbour =
+      recorded_.empty() ? nullptr : recorded_.begin()->second.graph.get();
+  recorded.graph = plugin.capture(compute, neighbour);
   return recorded;
 }
 
-// The smallest that holds the batch, if it is not mostly padding.
+// The smallest that holds the batch.
 RecordedPasses::Recorded* RecordedPasses::Fitting(const AxisLayout& layout, Size& size) {
   const int64_t longest = *std::max_element(layout.lengths.begin(), layout.lengths.end());
   for (auto& [recorded_size, recorded] : recorded_) {

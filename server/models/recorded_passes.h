@@ -16,7 +16,7 @@ namespace linserve {
 // Passes over small batches on a device, recorded for some numbers of sequences and lengths and
 // repeated for each batch that fits: asking the device for a recorded pass takes the host as long
 // as asking for one kernel, not for hundreds. What a pass is recorded for is padded; the lengths
-// within it are read anew each time, so that the rows are the same as without.
+// within it are read anew each time, so that the rows are those of any pass, to within rounding.
 class RecordedPasses {
  public:
   // All must outlive this.

@@ -27,6 +27,14 @@ std::string FirstLine(const c10::Error& error) {
   return what.substr(0, what.find('\n'));
 }
 
+absl::Status FailureOf(const Placement& placement, const c10::AcceleratorError& error) {
+  constexpr int32_t kOutOfMemory = 2;  // cudaErrorMemoryAllocation: not from the pool
+  const std::string what = placement.device().str() + " failed: " + FirstLine(error);
+  if (error.get_error_code() == kOutOfMemory) return absl::ResourceExhaustedError(what);
+  placement.CheckDevice();
+  return placement.lost() ? absl::UnavailableError(what) : absl::InternalError(what);
+}
+
 // The one place where LibTorch's exceptions become a status. UNAVAILABLE: the device is lost.
 template <typename Function>
 auto Guarded(const Placement& placement, const Function& function)
@@ -41,8 +49,7 @@ auto Guarded(const Placement& placement, const Function& function)
     return absl::ResourceExhaustedError("not enough memory on " + placement.device().str() +
                                         " for the forward pass: " + FirstLine(error));
   } catch (const c10::AcceleratorError& error) {
-    placement.SetLost();
-    return absl::UnavailableError(placement.device().str() + " failed: " + FirstLine(error));
+    return FailureOf(placement, error);
   } catch (const c10::Error& error) {
     const std::string what = error.what_without_backtrace();
     if (what.find("allocate memory") != std::string::npos) {
@@ -93,6 +100,10 @@ class TorchForward : public Forward {
       : signature_(signature), placement_(placement), rows_(1) {
     parts_.push_back({std::move(replayed.axes), std::move(options), std::move(replayed.pass),
                       /*done=*/true});
+  }
+
+  ~TorchForward() override {
+    if (placement_.lost()) new auto(std::move(parts_));  // see ~TorchModel()
   }
 
   // On a device a pass that is complete has been asked for, and so have its results.
@@ -164,12 +175,27 @@ class TorchModel : public Model {
         info_(std::move(info)),
         recorded_(*network_, info_, placement_) {}
 
+  // To free memory of a lost device ends the process.
+  ~TorchModel() override {
+    if (placement_.lost()) {
+      new auto(std::move(recorded_));
+      static_cast<void>(network_.release());
+    }
+  }
+
   const ModelInfo& info() const override { return info_; }
   bool asynchronous() const override { return !placement_.on_host(); }
   bool lost() const override { return placement_.lost(); }
 
   TensorAllocator allocator() const override {
-    return [this](DType dtype, const Shape& shape) { return placement_.Allocate(dtype, shape); };
+    return [this](DType dtype, const Shape& shape) {
+      try {
+        return placement_.Allocate(dtype, shape);
+      } catch (const c10::AcceleratorError&) {
+        placement_.CheckDevice();
+        throw;
+      }
+    };
   }
 
   absl::Status Prepare() override {

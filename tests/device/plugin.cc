@@ -1,5 +1,6 @@
 #include <torch/headeronly/version.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ DeviceMemory Memory(int64_t /*index*/) {
 }
 
 void LimitMemory(int64_t /*index*/, int64_t bytes) { Arena::Get().SetLimit(bytes); }
+
+c10::Stream TakeStream(int64_t index) {
+  static std::atomic<c10::StreamId> last = 0;
+  const c10::Device device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(index));
+  return c10::Stream(c10::Stream::UNSAFE, device, ++last);
+}
+
+void GiveStream(const c10::Stream& /*stream*/) {}
 
 // The GPU's kernels, block after block.
 template <typename T, typename Block>
@@ -77,6 +86,8 @@ DevicePlugin Plugin() {
   plugin.has_bfloat16 = HasBfloat16;
   plugin.memory = Memory;
   plugin.limit_memory = LimitMemory;
+  plugin.take_stream = TakeStream;
+  plugin.give_stream = GiveStream;
   plugin.capture = CaptureSimulated;
   plugin.kernels.project_length = ProjectLength;
   plugin.kernels.attend_to_slots = AttendToSlots;

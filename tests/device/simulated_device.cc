@@ -324,7 +324,8 @@ void RunOnSimulated(const std::function<void()>& work) {
   if (recording != nullptr) recording->calls.push_back(work);
 }
 
-std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work) {
+std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work,
+                                              const DeviceGraph* /*neighbour*/) {
   Recording recorded;
   recording = &recorded;
   try {

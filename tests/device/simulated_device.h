@@ -19,6 +19,7 @@ void RegisterSimulatedDevice();
 void RunOnSimulated(const std::function<void()>& work);
 
 // See DevicePlugin::capture. The operators run at once and again at each replay.
-std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work);
+std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work,
+                                              const DeviceGraph* neighbour);
 
 }  // namespace linserve
