@@ -237,5 +237,20 @@ TEST_F(EngineTest, StartsABatchBeforeItWaitsForTheOneOnTheDevice) {
   EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
 }
 
+TEST_F(EngineTest, StartsABatchAgainThatTheOneBeforeHasLeftNoMemoryFor) {
+  control_->asynchronous = true;
+  control_->fault = [&](const Batch&) {
+    return control_->forwards() > 0 ? Fault::kBadAlloc : Fault::kNone;
+  };
+  options_.policy.max_sequences = 1;
+  Start();
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {1, 2}).ok());
+  control_->LetGo();
+  EXPECT_EQ(Rows(sink_->Await(0)), FakeResult(1));
+  EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
+  EXPECT_EQ(SplitsFor("memory"), 0);
+}
+
 }  // namespace
 }  // namespace linserve

@@ -65,7 +65,10 @@ void FakeModelControl::OnThisThread() {
 class FakeForward : public Forward {
  public:
   FakeForward(std::shared_ptr<FakeModelControl> control, Batch batch, Fault fault)
-      : control_(std::move(control)), batch_(std::move(batch)), fault_(fault) {}
+      : control_(std::move(control)), batch_(std::move(batch)), fault_(fault) {
+    ++control_->forwards_;
+  }
+  ~FakeForward() override { --control_->forwards_; }
 
   absl::StatusOr<bool> Advance(int64_t) override {
     control_->Step();

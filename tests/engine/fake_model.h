@@ -49,6 +49,7 @@ class FakeModelControl {
   std::set<std::thread::id> threads() const;  // on which replicas were made, run and destroyed
   int steps_done() const { return steps_done_; }
   int alive() const { return alive_; }
+  int forwards() const { return forwards_; }  // alive
 
  private:
   friend class FakeModel;
@@ -68,6 +69,7 @@ class FakeModelControl {
   std::set<std::thread::id> threads_ LINSERVE_GUARDED_BY(mutex_);
   std::atomic<int> steps_done_ = 0;
   std::atomic<int> alive_ = 0;
+  std::atomic<int> forwards_ = 0;
 };
 
 // Takes x [n, 2], n <= kFakeLongest; gives y [n, 2], where y = 2 x + index of the row in its
