@@ -19,8 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import torch
-import torch.nn.functional as functional
+sys.path.pop(0)  # the triton.py beside this is not PyTorch's
+import torch  # noqa: E402
+import torch.nn.functional as functional  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LENGTHS = "lognormal:96,0.8,8,512"
