@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -25,6 +27,15 @@ namespace {
 std::string FirstLine(const c10::Error& error) {
   const std::string what = error.what_without_backtrace();
   return what.substr(0, what.find('\n'));
+}
+
+// To free memory of a lost device would end the process.
+template <typename T>
+void Leak(T value) {
+  static std::mutex mutex;
+  static auto* kept = new std::deque<T>;
+  const std::scoped_lock lock(mutex);
+  kept->push_back(std::move(value));
 }
 
 absl::Status FailureOf(const Placement& placement, const c10::AcceleratorError& error) {
@@ -103,7 +114,7 @@ class TorchForward : public Forward {
   }
 
   ~TorchForward() override {
-    if (placement_.lost()) new auto(std::move(parts_));  // see ~TorchModel()
+    if (placement_.lost()) Leak(std::move(parts_));
   }
 
   // On a device a pass that is complete has been asked for, and so have its results.
@@ -175,11 +186,10 @@ class TorchModel : public Model {
         info_(std::move(info)),
         recorded_(*network_, info_, placement_) {}
 
-  // To free memory of a lost device ends the process.
   ~TorchModel() override {
     if (placement_.lost()) {
-      new auto(std::move(recorded_));
-      static_cast<void>(network_.release());
+      Leak(std::move(recorded_));
+      Leak(std::move(network_));
     }
   }
 
