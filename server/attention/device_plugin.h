@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceType.h>
 #include <c10/core/Stream.h>
+#include <torch/headeronly/version.h>
 
 #include <cstdint>
 #include <functional>
@@ -59,10 +60,9 @@ struct DeviceKernels {
 };
 
 struct DevicePlugin {
-  uint32_t abi = 0;                // stays first, whatever else changes
-  const char* torch_version = "";  // that it was built with; tensors pass between the two
-  const char* name = "";           // "cuda": devices are cuda:0, cuda:1, ...
-  const char* built_for = "";      // "CUDA 13.0: sm_75, sm_80, sm_90a, sm_100"
+  uint32_t abi = kDevicePluginAbi;  // stays first, whatever else changes
+  // That the library was built with; tensors pass between the two.
+  const char* torch_version = TORCH_VERSION;
   c10::DeviceType type = c10::DeviceType::CPU;
 
   // How many there are. UNAVAILABLE says why there is none: no driver, no device.
@@ -93,7 +93,7 @@ inline constexpr const char* kDevicePluginEntry = "linserve_device_plugin";
 // Opens liblinserve_NAME.so in the directory, once per process; it stays open. To be called before
 // LibTorch is used at all, which remembers what devices there were when it was first asked.
 // NOT_FOUND: there is no such library. FAILED_PRECONDITION: it is of another build, or a library
-// that it needs is missing. UNAVAILABLE: there is no device for it.
+// that it needs is missing.
 absl::StatusOr<const DevicePlugin*> OpenDevicePlugin(const std::string& name,
                                                      const std::string& directory);
 

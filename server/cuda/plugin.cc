@@ -6,7 +6,6 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
-#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <array>
@@ -216,10 +215,6 @@ at::Tensor AttendToSlotsOnGpu(const at::Tensor& queries, const at::Tensor& keys,
 
 DevicePlugin Plugin() {
   DevicePlugin plugin;
-  plugin.abi = kDevicePluginAbi;
-  plugin.torch_version = TORCH_VERSION;
-  plugin.name = "cuda";
-  plugin.built_for = LINSERVE_CUDA_TARGETS;
   plugin.type = c10::DeviceType::CUDA;
   plugin.count = Count;
   plugin.describe = Describe;

@@ -54,8 +54,7 @@ void BatchRunner::Run(ClosedBatch closed) {
   if (again) running.forward.reset();
   Finish();
   if (again) {
-    running.tokens = 0;
-    running.progress = {};
+    running = Running{std::move(running.closed)};
     launched = Launch(running);
   }
   if (launched.ok() && model_.asynchronous()) {

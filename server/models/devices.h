@@ -32,7 +32,8 @@ absl::Status LimitMemory(const std::string& device, int64_t bytes);
 // `choice` is cpu; cuda:N, or several with commas between; cuda, which is all there are; or auto:
 // those, and the CPU without any. A device other than the CPU needs the plug-in liblinserve_NAME.so
 // in ../lib beside the program. To be called before a model is loaded. INVALID_ARGUMENT says what
-// there is; the codes of OpenDevicePlugin() what is missing.
+// there is; the codes of OpenDevicePlugin() what is missing; UNAVAILABLE why there is no
+// device.
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice);
 // The same with the plug-ins of another directory.
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins);

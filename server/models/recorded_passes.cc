@@ -101,25 +101,23 @@ RecordedPasses::Recorded RecordedPasses::RecordOne(const DevicePlugin& plugin,
   return recorded;
 }
 
-// The smallest that holds the batch.
-RecordedPasses::Recorded* RecordedPasses::Fitting(const AxisLayout& layout, Size& size) {
+// The smallest that holds the batch; the end if none does.
+std::map<RecordedPasses::Size, RecordedPasses::Recorded>::iterator RecordedPasses::Fitting(
+    const AxisLayout& layout) {
   const int64_t longest = *std::max_element(layout.lengths.begin(), layout.lengths.end());
-  for (auto& [recorded_size, recorded] : recorded_) {
-    const auto [length, sequences] = recorded_size;
-    if (length < longest || sequences < layout.sequences()) continue;
-    size = recorded_size;
-    return &recorded;
-  }
-  return nullptr;
+  return std::find_if(recorded_.begin(), recorded_.end(), [&](const auto& recorded) {
+    const auto [length, sequences] = recorded.first;
+    return length >= longest && sequences >= layout.sequences();
+  });
 }
 
 std::optional<RecordedPasses::Replayed> RecordedPasses::Replay(const TensorBatch& batch) {
   if (recorded_.empty() || batch.padding != Padding::kPacked) return std::nullopt;
   const AxisLayout& packed = batch.axes.at(kLetter);
-  Size size;
-  Recorded* recorded = Fitting(packed, size);
-  if (recorded == nullptr) return std::nullopt;
-  const auto [length, sequences] = size;
+  const auto fitting = Fitting(packed);
+  if (fitting == recorded_.end()) return std::nullopt;
+  const auto [length, sequences] = fitting->first;
+  const Recorded& recorded = fitting->second;
 
   // Where each packed row goes, and then the lengths: one copy to the device.
   const at::Tensor host = placement_.HostTensor({packed.rows + sequences}, at::kLong);
@@ -134,11 +132,11 @@ std::optional<RecordedPasses::Replayed> RecordedPasses::Replay(const TensorBatch
   const at::Tensor device = placement_.ToDevice(host);
 
   placement_.WaitForCopies();
-  recorded->input.index_copy_(0, device.narrow(0, 0, packed.rows),
-                              batch[info_.signature.inputs[0].name]);
-  recorded->lengths.copy_(device.narrow(0, packed.rows, sequences));
-  recorded->graph->Replay();
-  Replayed replayed{recorded->pass, {}};
+  recorded.input.index_copy_(0, device.narrow(0, 0, packed.rows),
+                             batch[info_.signature.inputs[0].name]);
+  recorded.lengths.copy_(device.narrow(0, packed.rows, sequences));
+  recorded.graph->Replay();
+  Replayed replayed{recorded.pass, {}};
   replayed.axes[kLetter] = std::move(padded);
   return replayed;
 }

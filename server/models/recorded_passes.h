@@ -45,7 +45,7 @@ class RecordedPasses {
   };
 
   Recorded RecordOne(const DevicePlugin& plugin, const Size& size) const;
-  Recorded* Fitting(const AxisLayout& layout, Size& size);
+  std::map<Size, Recorded>::iterator Fitting(const AxisLayout& layout);
 
   const Network& network_;
   const ModelInfo& info_;

@@ -3,10 +3,13 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "attention/device_plugin.h"
 #include "core/batch.h"
+#include "cuda/grid.h"
 #include "cuda/lanes.h"
 
 namespace linserve::cuda {
@@ -42,6 +45,17 @@ inline std::vector<int32_t> Narrowed(const std::vector<int64_t>& values) {
   return {values.begin(), values.end()};
 }
 
+// The same as a kernel reads it.
+inline LayoutTable TableOf(const AxisLayout& layout) {
+  const auto narrowed = [](const std::vector<int64_t>& values) {
+    return at::tensor(values, at::kLong).to(at::kInt);
+  };
+  return {.starts = narrowed(layout.starts),
+          .lengths = narrowed(layout.lengths),
+          .longest = *std::max_element(layout.lengths.begin(), layout.lengths.end()),
+          .padded = layout.padded_length > 0};
+}
+
 // Calls run(block, shared) for each block of a grid. Shared memory is full of NaNs at first, and
 // what lies beyond it is guarded.
 template <typename T, typename Run>
@@ -49,17 +63,13 @@ void RunGrid(const BlockIndex& grid, int shared_bytes, const Run& run) {
   constexpr size_t kGuard = 64;
   const size_t elements = static_cast<size_t>(shared_bytes) / sizeof(T);
   std::vector<T> shared(elements + kGuard);
-  for (BlockIndex at{0, 0, 0}; at.z < grid.z; ++at.z) {
-    for (at.y = 0; at.y < grid.y; ++at.y) {
-      for (at.x = 0; at.x < grid.x; ++at.x) {
-        std::fill(shared.begin(), shared.end(), T(NAN));
-        run(at, shared.data());
-        for (size_t i = elements; i < shared.size(); ++i) {
-          ASSERT_TRUE(std::isnan(static_cast<float>(shared[i]))) << "past the shared memory";
-        }
-      }
+  ForGrid(grid, [&](const BlockIndex& at) {
+    std::fill(shared.begin(), shared.end(), T(NAN));
+    run(at, shared.data());
+    for (size_t i = elements; i < shared.size(); ++i) {
+      ASSERT_TRUE(std::isnan(static_cast<float>(shared[i]))) << "past the shared memory";
     }
-  }
+  });
 }
 
 // The difference's norm as a share of the reference's.

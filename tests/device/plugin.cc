@@ -1,11 +1,10 @@
-#include <torch/headeronly/version.h>
-
 #include <atomic>
 #include <string>
 #include <vector>
 
 #include "arena.h"
 #include "attention/device_plugin.h"
+#include "cuda/grid.h"
 #include "cuda/kernel_calls.h"
 #include "simulated_device.h"
 
@@ -37,11 +36,7 @@ void GiveStream(const c10::Stream& /*stream*/) {}
 template <typename T, typename Block>
 void RunBlocks(const cuda::BlockIndex& grid, int shared_bytes, const Block& block) {
   std::vector<T> shared(static_cast<size_t>(shared_bytes) / sizeof(T));
-  for (cuda::BlockIndex at{0, 0, 0}; at.z < grid.z; ++at.z) {
-    for (at.y = 0; at.y < grid.y; ++at.y) {
-      for (at.x = 0; at.x < grid.x; ++at.x) block(at, shared.data());
-    }
-  }
+  cuda::ForGrid(grid, [&](const cuda::BlockIndex& at) { block(at, shared.data()); });
 }
 
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
@@ -76,10 +71,6 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
 DevicePlugin Plugin() {
   RegisterSimulatedDevice();
   DevicePlugin plugin;
-  plugin.abi = kDevicePluginAbi;
-  plugin.torch_version = TORCH_VERSION;
-  plugin.name = "simulated";
-  plugin.built_for = "the CPU";
   plugin.type = c10::DeviceType::PrivateUse1;
   plugin.count = Count;
   plugin.describe = Describe;

@@ -1,5 +1,3 @@
-#include <torch/headeronly/version.h>
-
 #include "attention/device_plugin.h"
 
 // Plug-ins that cannot be used, one a build: LINSERVE_FAULT_... says why.
@@ -15,8 +13,6 @@ namespace {
 #ifndef LINSERVE_FAULT_ENTRY
 extern "C" const linserve::DevicePlugin* linserve_device_plugin() {
   static linserve::DevicePlugin plugin;
-  plugin.abi = linserve::kDevicePluginAbi;
-  plugin.torch_version = TORCH_VERSION;
 #ifdef LINSERVE_FAULT_ABI
   ++plugin.abi;
 #endif
