@@ -205,7 +205,7 @@ void BatchRunner::DeliverFailure(ClosedBatch& closed, const absl::Status& status
       metrics_.Abandoned(AbandonStage::kBatch);
     } else {
       Log(LogLevel::kError, "forward pass failed",
-          {{"request_id", *pending.request_id}, {"error", std::string(status.message())}});
+          {{"request_id", pending.origin->request_id}, {"error", std::string(status.message())}});
     }
     const bool late = abandoned && pending.deadline <= now;
     pending.delivery.Complete(

@@ -36,6 +36,23 @@ absl::Status CheckUnit(size_t all, const std::vector<Pending>& accepted) {
   return absl::OkStatus();
 }
 
+// Counts what it hands on: every accepted sequence comes here exactly once.
+class CountedResults : public ResultSink {
+ public:
+  CountedResults(std::shared_ptr<ResultSink> sink, ModelMetrics& metrics)
+      : sink_(std::move(sink)), metrics_(metrics) {}
+
+  void Deliver(size_t index, absl::StatusOr<ItemResult> result) override {
+    metrics_.Delivered(result.status().raw_code());
+    sink_->Deliver(index, std::move(result));
+  }
+  bool Abandoned() const override { return sink_->Abandoned(); }
+
+ private:
+  const std::shared_ptr<ResultSink> sink_;
+  ModelMetrics& metrics_;
+};
+
 }  // namespace
 
 // What the workers tell Start() about their replicas.
@@ -85,7 +102,7 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
       metrics_(metrics),
       clock_(clock),
       queue_(options.limits, options.policy, clock, metrics,
-             [this](int64_t tokens) { metrics_.SetQueueDelayEstimate(DelayFor(tokens)); }) {
+             {options.replicas, [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
   if (options.cache_bytes > 0) {
     cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);
   }
@@ -123,7 +140,8 @@ Engine::~Engine() {
 }
 
 Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
-                        const std::shared_ptr<const std::string>& id) const {
+                        const std::shared_ptr<const RequestOrigin>& origin,
+                        const std::shared_ptr<ResultSink>& sink) const {
   Pending pending{.item = item,
                   .key = padder_->Key(item),
                   .cost = padder_->Cost(item),
@@ -133,12 +151,12 @@ Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
                   .priority = request.priority,
                   .enqueued = {},
                   .deadline = request.deadline,
-                  .request_id = id,
-                  .delivery = Delivery(request.sink, index),
+                  .origin = origin,
+                  .delivery = Delivery(sink, index),
                   .siblings = nullptr};
   if (pending.unit) {
-    // No other request has this id object, so that none shares the key.
-    const auto own = reinterpret_cast<uintptr_t>(id.get());
+    // No other request has this origin object, so that none shares the key.
+    const auto own = reinterpret_cast<uintptr_t>(origin.get());
     pending.key = BatchKey(info_.signature, item) + "#" + std::to_string(own);
   }
   for (const auto& [name, tensor] : item.inputs) {
@@ -154,8 +172,11 @@ absl::Status Engine::Submit(Request& request) {
   }
   std::vector<Pending> accepted;
   std::vector<int64_t> lengths;
+  std::vector<size_t> indices;  // of those
   std::vector<std::pair<size_t, absl::Status>> faulty;
-  const auto id = std::make_shared<const std::string>(request.id);
+  const auto counted = std::make_shared<CountedResults>(request.sink, metrics_);
+  const auto origin =
+      std::make_shared<const RequestOrigin>(RequestOrigin{request.id, request.caller});
   for (size_t i = 0; i < request.items.size(); ++i) {
     absl::StatusOr<Item>& item = request.items[i];
     if (item.ok()) FoldAxes(info_.signature, *item);
@@ -164,22 +185,24 @@ absl::Status Engine::Submit(Request& request) {
       faulty.emplace_back(i, std::move(status));
       continue;
     }
-    accepted.push_back(Prepare(request, *item, i, id));
+    accepted.push_back(Prepare(request, *item, i, origin, counted));
     lengths.push_back(accepted.back().tokens);
+    indices.push_back(i);
   }
   absl::Status unit;
   if (info_.signature.request_is_unit && !accepted.empty()) {
     unit = CheckUnit(request.items.size(), accepted);
   }
   if (!unit.ok()) {
-    for (Pending& pending : accepted) pending.delivery.Complete(unit);
+    for (Pending& pending : accepted) pending.delivery.Release();
+    for (size_t index : indices) faulty.emplace_back(index, unit);
   } else if (absl::Status status = Enqueue(accepted); !status.ok()) {
     for (Pending& pending : accepted) pending.delivery.Release();
     return status;
   } else {
     for (int64_t length : lengths) metrics_.Accepted(length);
   }
-  if (!unit.ok() || !faulty.empty()) metrics_.Rejected(RejectReason::kInvalid);
+  if (!faulty.empty()) metrics_.Rejected(RejectReason::kInvalid);
   for (auto& [index, status] : faulty) Delivery(request.sink, index).Complete(std::move(status));
   return absl::OkStatus();
 }
@@ -338,10 +361,6 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory,
   return model;
 }
 
-std::chrono::nanoseconds Engine::DelayEstimate() const { return DelayFor(queue_.tokens()); }
-
-std::chrono::nanoseconds Engine::DelayFor(int64_t tokens) const {
-  return speed_.TimeFor(tokens, options_.replicas);
-}
+std::chrono::nanoseconds Engine::DelayEstimate() const { return queue_.DelayEstimate(); }
 
 }  // namespace linserve

@@ -37,6 +37,7 @@ struct EngineOptions {
 // Sequences of one caller, answered one by one through `sink`.
 struct Request {
   std::string id;
+  std::string caller{};                     // who shares the workers fairly with the others
   std::vector<absl::StatusOr<Item>> items;  // a status: a sequence that was faulty on the wire
   TimePoint deadline = TimePoint::max();
   Priority priority = Priority::kNormal;
@@ -96,10 +97,10 @@ class Engine {
   absl::StatusOr<std::unique_ptr<Model>> Rebuild(const ModelFactory& factory, int64_t replica);
   void SetLost(int64_t change);
   bool WaitForClose(std::chrono::nanoseconds most);
-  std::chrono::nanoseconds DelayFor(int64_t tokens) const;
   absl::Status Enqueue(std::vector<Pending>& accepted);
   Pending Prepare(const Request& request, const Item& item, size_t index,
-                  const std::shared_ptr<const std::string>& id) const;
+                  const std::shared_ptr<const RequestOrigin>& origin,
+                  const std::shared_ptr<ResultSink>& sink) const;
   absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory,
                                                  int64_t replica) const;
   absl::StatusOr<std::unique_ptr<Model>> Load(const ModelFactory& factory, int64_t replica) const;

@@ -14,9 +14,9 @@ void SpeedEstimate::Observe(int64_t tokens, std::chrono::nanoseconds time) {
                                std::memory_order_relaxed);
 }
 
-std::chrono::nanoseconds SpeedEstimate::TimeFor(int64_t tokens, int64_t replicas) const {
+std::chrono::nanoseconds SpeedEstimate::TimeFor(int64_t tokens) const {
   const double time = nanoseconds_per_token_.load(std::memory_order_relaxed) *
-                      static_cast<double>(tokens) / static_cast<double>(replicas);
+                      static_cast<double>(tokens);
   return std::chrono::nanoseconds(static_cast<int64_t>(time));
 }
 

@@ -12,8 +12,8 @@ class SpeedEstimate {
  public:
   void Observe(int64_t tokens, std::chrono::nanoseconds time);
 
-  // How long `tokens` take on `replicas` replicas; zero before the first observation.
-  std::chrono::nanoseconds TimeFor(int64_t tokens, int64_t replicas) const;
+  // How long `tokens` take on one replica; zero before the first observation.
+  std::chrono::nanoseconds TimeFor(int64_t tokens) const;
 
  private:
   std::atomic<double> nanoseconds_per_token_{0.0};

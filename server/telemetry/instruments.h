@@ -56,6 +56,21 @@ class Instruments {
   prometheus::Labels labels_;
 };
 
+// The gRPC status codes by their numbers, 0 to 16.
+inline constexpr std::array<std::string_view, 17> kCodes = {
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
+
+// The one for a code; UNKNOWN's for any other number.
+inline prometheus::Counter& OfCode(const std::array<prometheus::Counter*, kCodes.size()>& counters,
+                                   int code) {
+  constexpr size_t kUnknown = 2;
+  const auto index = static_cast<size_t>(code);  // a negative code wraps to a large one
+  return *counters[index < kCodes.size() ? index : kUnknown];
+}
+
 // Upper bounds from 100 µs to 60 s, each 1.6 times the one before.
 std::vector<double> TimeBuckets();
 // first, first * factor, ... up to and including `last`.

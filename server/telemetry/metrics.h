@@ -13,7 +13,7 @@
 
 namespace linserve {
 
-enum class RejectReason : uint8_t { kQueue, kBytes, kInvalid, kDraining };
+enum class RejectReason : uint8_t { kQueue, kBytes, kInvalid, kDraining, kDeadline };
 enum class AbandonStage : uint8_t { kQueue, kBatch, kStream };
 enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
 enum class ModelState : uint8_t { kLoading, kReady, kDraining, kUnavailable };
@@ -47,6 +47,9 @@ class ModelMetrics {
   void Accepted(int64_t sequence_length);  // once a sequence
   void Rejected(RejectReason reason);      // once a request
   void Abandoned(AbandonStage stage);      // once a sequence
+  void Displaced();                        // once a sequence
+  // Once a sequence that was accepted; `code` is a gRPC status code, 0 to 16.
+  void Delivered(int code);
 
   void CacheLookup(CacheOutcome outcome);  // once a sequence, where there is a cache
   void SetCacheBytes(int64_t bytes);

@@ -7,8 +7,8 @@ namespace linserve {
 namespace {
 
 // In the order of their enumerations.
-constexpr std::array<std::string_view, 4> kRejectReasons = {"queue", "bytes", "invalid",
-                                                            "draining"};
+constexpr std::array<std::string_view, 5> kRejectReasons = {"queue", "bytes", "invalid", "draining",
+                                                            "deadline"};
 constexpr std::array<std::string_view, 3> kAbandonStages = {"queue", "batch", "stream"};
 constexpr std::array<std::string_view, 2> kSplitReasons = {"memory", "fault"};
 constexpr std::array<std::string_view, 3> kPhases = {"copy_in", "forward", "copy_out"};
@@ -53,12 +53,18 @@ struct ModelMetrics::Handles {
       make.Gauge("linserve_queue_delay_estimate_seconds",
                  "Wait of a request that arrives now: queued tokens over measured tokens/s.");
 
-  std::array<prometheus::Counter*, 4> rejected = make.Counters(
+  std::array<prometheus::Counter*, 5> rejected = make.Counters(
       "linserve_rejected_total", "Requests that were not admitted.", "reason", kRejectReasons);
   std::array<prometheus::Counter*, 3> abandoned =
       make.Counters("linserve_abandoned_total",
                     "Sequences that nobody waited for any more, by where they were dropped.",
                     "stage", kAbandonStages);
+  prometheus::Counter& displaced =
+      make.Counter("linserve_displaced_total",
+                   "Sequences that left a full queue for others that were due before them.");
+  std::array<prometheus::Counter*, kCodes.size()> results =
+      make.Counters("linserve_results_total",
+                    "Accepted sequences that were answered, by the status code.", "code", kCodes);
   std::array<prometheus::Counter*, 2> splits = make.Counters(
       "linserve_batch_splits_total",
       "Batches that failed and were computed again in halves, by why.", "reason", kSplitReasons);
@@ -147,6 +153,10 @@ void ModelMetrics::SetReplicasLost(int64_t count) {
 }
 
 void ModelMetrics::Abandoned(AbandonStage stage) { At(handles_->abandoned, stage).Increment(); }
+
+void ModelMetrics::Displaced() { handles_->displaced.Increment(); }
+
+void ModelMetrics::Delivered(int code) { OfCode(handles_->results, code).Increment(); }
 
 void ModelMetrics::CacheLookup(CacheOutcome outcome) {
   At(handles_->cache_lookups, outcome).Increment();

@@ -5,14 +5,6 @@
 namespace linserve {
 namespace {
 
-// By their numbers, 0 to 16.
-constexpr std::array<std::string_view, 17> kCodes = {
-    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
-    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
-    "DATA_LOSS", "UNAUTHENTICATED"};
-constexpr size_t kUnknown = 2;
-
 constexpr std::array<std::string_view, 2> kDirections = {"received", "sent"};
 
 constexpr double kGiB = 1 << 30;
@@ -48,8 +40,7 @@ RpcMetrics::~RpcMetrics() = default;
 void RpcMetrics::Started() { handles_->in_flight.Increment(); }
 
 void RpcMetrics::Finished(int code, std::chrono::nanoseconds duration) {
-  const auto index = static_cast<size_t>(code);  // a negative code wraps to a large one
-  handles_->requests[index < kCodes.size() ? index : kUnknown]->Increment();
+  OfCode(handles_->requests, code).Increment();
   handles_->request_duration.Observe(Seconds(duration));
   handles_->in_flight.Decrement();
 }

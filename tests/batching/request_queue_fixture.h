@@ -25,7 +25,7 @@ class RequestQueueTest : public testing::Test {
   }
 
   static Pending One(std::shared_ptr<ResultSink> sink, size_t index,
-                     TimePoint deadline = TimePoint::max()) {
+                     TimePoint deadline = TimePoint::max(), const std::string& caller = "") {
     return {.item = {},
             .key = "k",
             .cost = 10,
@@ -33,7 +33,8 @@ class RequestQueueTest : public testing::Test {
             .bytes = 100,
             .enqueued = {},
             .deadline = deadline,
-            .request_id = std::make_shared<const std::string>(std::to_string(index)),
+            .origin =
+                std::make_shared<const RequestOrigin>(RequestOrigin{std::to_string(index), caller}),
             .delivery = Delivery(std::move(sink), index),
             .siblings = nullptr};
   }
@@ -52,7 +53,7 @@ class RequestQueueTest : public testing::Test {
   static std::vector<std::string> Names(const std::optional<ClosedBatch>& batch) {
     std::vector<std::string> names;
     if (!batch) return names;
-    for (const Pending& pending : batch->sequences) names.push_back(*pending.request_id);
+    for (const Pending& pending : batch->sequences) names.push_back(pending.origin->request_id);
     return names;
   }
 

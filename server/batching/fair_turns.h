@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "batching/clock.h"
+
+namespace linserve {
+
+// Whose turn it is when callers ask for more than the workers can do: each sequence has the time
+// for its turn at which its computation would begin if its caller had the workers to itself (the
+// virtual clock of L. Zhang, SIGCOMM 1990). Taken in that order, callers with much work get equal
+// shares of the workers, whoever sends more or longer sequences; and whoever asks for less than a
+// share does not wait for the others' backlog.
+class FairTurns {
+ public:
+  // The turn of the caller's next sequence.
+  TimePoint Next(const std::string& caller, TimePoint now) const;
+
+  // The caller's sequences up to now are computed by this time.
+  void Reserve(const std::string& caller, TimePoint until, TimePoint now);
+
+  // The caller's sequences from this turn on are not computed after all.
+  void GiveBack(const std::string& caller, TimePoint turn);
+
+ private:
+  std::map<std::string, TimePoint> until_;
+  size_t forget_at_ = 1024;  // callers, of whom those without a backlog are then forgotten
+};
+
+}  // namespace linserve

@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "batching/request_queue.h"
+
+namespace linserve {
+namespace {
+
+absl::Status Full(const char* limit, int64_t value, int64_t waiting, int64_t added) {
+  const char* advice = added > value ? "send less at once" : "try again later";
+  return absl::ResourceExhaustedError(
+      "the queue is full: " + std::to_string(waiting) + " waiting and " + std::to_string(added) +
+      " asked for exceed " + limit + " = " + std::to_string(value) + "; " + advice);
+}
+
+std::string Milliseconds(std::chrono::nanoseconds time) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f ms", static_cast<double>(time.count()) / 1e6);
+  return text;
+}
+
+TimePoint DueTime(const Pending& pending) {
+  return pending.turn + kHeadStart * static_cast<int>(pending.priority);
+}
+
+}  // namespace
+
+RequestQueue::Totals RequestQueue::TotalsOf(const std::vector<Pending>& sequences) {
+  Totals totals;
+  totals.sequences = static_cast<int64_t>(sequences.size());
+  for (const Pending& pending : sequences) {
+    totals.tokens += pending.tokens;
+    totals.bytes += pending.bytes;
+  }
+  return totals;
+}
+
+RequestQueue::Admission RequestQueue::Admit(const Totals& added, const Totals& waiting) const {
+  if (closed_) {
+    return {absl::UnavailableError("the server is draining; try another one"),
+            RejectReason::kDraining};
+  }
+  if (waiting.sequences + added.sequences > limits_.max_sequences) {
+    return {Full("max_queue_sequences", limits_.max_sequences, waiting.sequences, added.sequences),
+            RejectReason::kQueue};
+  }
+  if (waiting.tokens + added.tokens > limits_.max_tokens) {
+    return {Full("max_queue_tokens", limits_.max_tokens, waiting.tokens, added.tokens),
+            RejectReason::kQueue};
+  }
+  if (waiting.bytes + added.bytes > limits_.max_bytes) {
+    return {Full("max_queue_bytes", limits_.max_bytes, waiting.bytes, added.bytes),
+            RejectReason::kBytes};
+  }
+  return {absl::OkStatus(), {}};
+}
+
+RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& request,
+                                               std::vector<Pending>& departed,
+                                               std::vector<Pending>& displaced) {
+  const Totals added = TotalsOf(request);
+  Admission admission = Admit(added, totals_);
+  if (absl::IsResourceExhausted(admission.status)) {
+    RemoveDeparted(queue_.size(), departed);
+    admission = Admit(added, totals_);
+  }
+  if (request.empty() || absl::IsUnavailable(admission.status)) return admission;
+  const Pending& last = request.back();
+  const auto slack = last.deadline - clock_.Now();
+  if (const auto wait = WaitBefore(last); wait.count() > 0 && wait > slack) {
+    return {absl::ResourceExhaustedError("the deadline is in " + Milliseconds(slack) + ", but " +
+                                         Milliseconds(wait) +
+                                         " or more of work wait before this; try again later, or "
+                                         "another server"),
+            RejectReason::kDeadline};
+  }
+  if (!admission.status.ok() && Displace(DueTime(last), added, displaced)) {
+    return {absl::OkStatus(), {}};
+  }
+  return admission;
+}
+
+// Those who are due last make room for what is due before them; all that is needed, or nobody.
+bool RequestQueue::Displace(TimePoint due, const Totals& added, std::vector<Pending>& displaced) {
+  std::vector<Queue::iterator> victims;
+  Totals left = totals_;
+  auto entry = queue_.end();
+  while (!Admit(added, left).status.ok()) {
+    if (entry == queue_.begin()) return false;
+    --entry;
+    if (entry->first <= due) return false;
+    const Pending& pending = entry->second;
+    if (pending.unit) continue;  // its request would be torn apart
+    left.sequences -= 1;
+    left.tokens -= pending.tokens;
+    left.bytes -= pending.bytes;
+    victims.push_back(entry);
+  }
+  for (const Queue::iterator victim : victims) {
+    turns_.GiveBack(victim->second.origin->caller, victim->second.turn);
+    Unlink(victim, displaced);
+  }
+  return true;
+}
+
+// As if the request were admitted.
+void RequestQueue::SetTurns(std::vector<Pending>& request) const {
+  const TimePoint now = clock_.Now();
+  if (request.empty()) return;
+  TimePoint turn = turns_.Next(request[0].origin->caller, now);
+  for (Pending& pending : request) {
+    pending.enqueued = now;
+    pending.turn = turn;
+    turn += TimeFor(pending.tokens);
+  }
+}
+
+void RequestQueue::Enqueue(std::vector<Pending>& request) {
+  if (request.empty()) return;
+  const Totals added = TotalsOf(request);
+  totals_.requests += 1;
+  totals_.sequences += added.sequences;
+  totals_.tokens += added.tokens;
+  totals_.bytes += added.bytes;
+  const Pending& last = request.back();
+  turns_.Reserve(last.origin->caller, last.turn + TimeFor(last.tokens), clock_.Now());
+  const auto siblings = std::make_shared<int64_t>(added.sequences);
+  for (Pending& pending : request) {
+    pending.siblings = siblings;
+    const TimePoint due = DueTime(pending);
+    queue_.emplace_hint(queue_.end(), due, std::move(pending));
+  }
+  request.clear();
+}
+
+// By all workers together.
+std::chrono::nanoseconds RequestQueue::TimeFor(int64_t tokens) const {
+  return workers_.time_for ? workers_.time_for(tokens) / workers_.count
+                           : std::chrono::nanoseconds(0);
+}
+
+// At least so long, if the sequence has a deadline; not more than it takes to see that it is late.
+std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const {
+  if (pending.deadline == TimePoint::max()) return {};
+  const auto slack = pending.deadline - clock_.Now();
+  if (TimeFor(totals_.tokens) <= slack) return {};
+  const TimePoint due = DueTime(pending);
+  int64_t tokens = 0;
+  for (const auto& [others, other] : queue_) {
+    if (others > due || TimeFor(tokens) > slack) break;
+    tokens += other.tokens;
+  }
+  return TimeFor(tokens);
+}
+
+// Of the batch that the sequence will be in. Zero while all that waits is one batch: where nothing
+// is lost by it, even a hopeless sequence is computed, and the estimate mended by it.
+std::chrono::nanoseconds RequestQueue::BatchTime(const Pending& pending) const {
+  const int64_t full = std::min(policy_.max_tokens, policy_.max_sequences * totals_.tokens /
+                                                        std::max<int64_t>(totals_.sequences, 1));
+  if (!workers_.time_for || totals_.tokens <= full) return {};
+  return workers_.time_for(std::max(full, pending.tokens));
+}
+
+bool RequestQueue::IsHopeless(const Pending& pending) const {
+  if (pending.delivery.Abandoned()) return true;
+  if (pending.deadline == TimePoint::max()) return false;
+  return pending.deadline <= clock_.Now() + BatchTime(pending);
+}
+
+void RequestQueue::RemoveDeparted(size_t most, std::vector<Pending>& departed) {
+  auto entry = queue_.begin();
+  for (size_t i = 0; i < most && entry != queue_.end(); ++i) {
+    const auto next = std::next(entry);
+    if (IsHopeless(entry->second)) Unlink(entry, departed);
+    entry = next;
+  }
+}
+
+void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
+  for (Pending& pending : departed) {
+    metrics_.Abandoned(AbandonStage::kQueue);
+    if (pending.deadline <= clock_.Now()) {
+      pending.delivery.Complete(
+          absl::DeadlineExceededError("the deadline passed while the sequence was queued"));
+    } else if (pending.delivery.Abandoned()) {
+      pending.delivery.Complete(
+          absl::CancelledError("the caller left while the sequence was queued"));
+    } else {
+      pending.delivery.Complete(absl::DeadlineExceededError(
+          "the deadline would pass before the sequence, which was queued, could be computed"));
+    }
+  }
+}
+
+void RequestQueue::AnswerDisplaced(std::vector<Pending>& displaced) {
+  for (Pending& pending : displaced) {
+    metrics_.Displaced();
+    pending.delivery.Complete(absl::ResourceExhaustedError(
+        "the queue is full, and those of higher priority, or of callers with less in it, go "
+        "first; try again later"));
+  }
+}
+
+}  // namespace linserve

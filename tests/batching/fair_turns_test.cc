@@ -1,0 +1,48 @@
+#include "batching/fair_turns.h"
+
+#include <gtest/gtest.h>
+
+namespace linserve {
+namespace {
+
+using namespace std::chrono_literals;
+
+const TimePoint kStart{1h};
+
+TEST(FairTurns, WhoHasNothingWaitingIsDueNow) {
+  FairTurns turns;
+  EXPECT_EQ(turns.Next("a", kStart), kStart);
+  turns.Reserve("a", kStart + 5s, kStart);
+  EXPECT_EQ(turns.Next("b", kStart), kStart);
+}
+
+TEST(FairTurns, WhoHasMuchWaitingIsDueAfterIt) {
+  FairTurns turns;
+  turns.Reserve("a", kStart + 5s, kStart);
+  EXPECT_EQ(turns.Next("a", kStart + 1s), kStart + 5s);
+  EXPECT_EQ(turns.Next("a", kStart + 6s), kStart + 6s);
+}
+
+TEST(FairTurns, WorkThatIsNotDoneIsGivenBack) {
+  FairTurns turns;
+  turns.Reserve("a", kStart + 5s, kStart);
+  turns.GiveBack("a", kStart + 3s);
+  turns.GiveBack("a", kStart + 4s);
+  turns.GiveBack("nobody", kStart);
+  EXPECT_EQ(turns.Next("a", kStart), kStart + 3s);
+}
+
+TEST(FairTurns, WhoHasNothingWaitingIsForgotten) {
+  FairTurns turns;
+  turns.Reserve("busy", kStart + 10h, kStart);
+  for (int i = 0; i < 5000; ++i) {
+    const TimePoint now = kStart + i * 1s;
+    turns.Reserve(std::to_string(i), now + 1s, now);
+  }
+  // Of those who are remembered, this one has a backlog.
+  EXPECT_EQ(turns.Next("busy", kStart), kStart + 10h);
+  EXPECT_EQ(turns.Next("0", kStart), kStart);
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include "batching/request_queue_fixture.h"
+
+namespace linserve {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::SizeIs;
+
+constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
+constexpr auto kLate = absl::StatusCode::kDeadlineExceeded;
+
+// A millisecond a token, and so ten a sequence.
+const Workers kWorker{1, [](int64_t tokens) { return tokens * 1ms; }};
+
+class RequestQueueOverload : public RequestQueueTest {
+ protected:
+  // One more sequence of this caller, named by its number; what the queue says to it.
+  absl::Status PushOf(RequestQueue& queue, const std::string& caller, size_t number,
+                      Priority priority = Priority::kNormal,
+                      TimePoint deadline = TimePoint::max()) const {
+    std::vector<Pending> request;
+    request.push_back(One(sink_, number, deadline, caller));
+    request[0].priority = priority;
+    return queue.Push(request);
+  }
+};
+
+TEST_F(RequestQueueOverload, CallersHaveTheirTurnsWhateverTheOthersHaveWaiting) {
+  RequestQueue queue({}, {.max_sequences = 3}, clock_, model_, kWorker);
+  for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(PushOf(queue, "much", i).ok());
+  EXPECT_TRUE(PushOf(queue, "little", 10).ok());
+  EXPECT_TRUE(PushOf(queue, "little", 11).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "10", "1"));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("11", "2", "3"));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("4", "5"));
+}
+
+TEST_F(RequestQueueOverload, TurnsAreByWorkNotByNumber) {
+  RequestQueue queue({}, {.max_sequences = 4}, clock_, model_, kWorker);
+  for (size_t i = 0; i < 2; ++i) {
+    std::vector<Pending> request;
+    request.push_back(One(sink_, i, TimePoint::max(), "long"));
+    request[0].tokens = 30;
+    Push(queue, std::move(request));
+  }
+  for (size_t i = 10; i < 14; ++i) EXPECT_TRUE(PushOf(queue, "short", i).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "10", "11", "12"));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("1", "13"));
+}
+
+TEST_F(RequestQueueOverload, AFullQueueMakesRoomForHigherPriorities) {
+  RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kWorker);
+  EXPECT_TRUE(PushOf(queue, "a", 0).ok());
+  EXPECT_TRUE(PushOf(queue, "a", 1, Priority::kLow).ok());
+  EXPECT_TRUE(PushOf(queue, "a", 2, Priority::kLow).ok());
+  EXPECT_TRUE(PushOf(queue, "b", 3, Priority::kHigh).ok());
+  EXPECT_THAT(sink_->Of(2), ElementsAre(IsStatus(kExhausted, "higher priority")));
+  EXPECT_THAT(PushOf(queue, "b", 4, Priority::kLow), IsStatus(kExhausted, "max_queue_sequences"));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("3", "0", "1"));
+  EXPECT_EQ(Metric("displaced_total"), 1);
+}
+
+TEST_F(RequestQueueOverload, AFullQueueMakesRoomForCallersWithLessInIt) {
+  RequestQueue queue({.max_tokens = 40}, {}, clock_, model_, kWorker);
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(PushOf(queue, "much", i).ok());
+  EXPECT_THAT(PushOf(queue, "much", 4), IsStatus(kExhausted, "max_queue_tokens = 40"));
+  EXPECT_TRUE(PushOf(queue, "little", 10).ok());
+  EXPECT_TRUE(PushOf(queue, "little", 11).ok());
+  // Half of it each, by now.
+  EXPECT_THAT(PushOf(queue, "little", 12), IsStatus(kExhausted, "max_queue_tokens = 40"));
+  EXPECT_THAT(PushOf(queue, "much", 5), IsStatus(kExhausted, "max_queue_tokens = 40"));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "10", "1", "11"));
+  EXPECT_THAT(sink_->Of(2), SizeIs(1));
+  EXPECT_THAT(sink_->Of(3), SizeIs(1));
+}
+
+TEST_F(RequestQueueOverload, NobodyIsDisplacedForARequestThatStillDoesNotFit) {
+  RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kWorker);
+  EXPECT_TRUE(PushOf(queue, "a", 0, Priority::kHigh).ok());
+  EXPECT_TRUE(PushOf(queue, "a", 1, Priority::kLow).ok());
+  std::vector<Pending> request = Request(3);
+  EXPECT_THAT(queue.Push(request), IsStatus(kExhausted, "max_queue_sequences"));
+  EXPECT_THAT(request, SizeIs(3));
+  EXPECT_EQ(sink_->delivered(), 0u);
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "1"));
+}
+
+TEST_F(RequestQueueOverload, UnitsAreNotTornApart) {
+  RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kWorker);
+  std::vector<Pending> unit = Request(2);
+  for (Pending& pending : unit) {
+    pending.unit = true;
+    pending.key = "unit";
+    pending.priority = Priority::kLow;
+  }
+  EXPECT_TRUE(PushOf(queue, "a", 5, Priority::kLow).ok());
+  Push(queue, std::move(unit));
+  EXPECT_TRUE(PushOf(queue, "b", 6, Priority::kHigh).ok());
+  EXPECT_THAT(PushOf(queue, "b", 7, Priority::kHigh), IsStatus(kExhausted, "max_queue_sequences"));
+  EXPECT_THAT(sink_->Of(5), SizeIs(1));
+  EXPECT_THAT(Names(queue.PopDue()), ElementsAre("6"));
+  EXPECT_THAT(Names(queue.PopDue()), ElementsAre("0", "1"));
+}
+
+TEST_F(RequestQueueOverload, ADeadlineTooNearForWhatWaitsIsRefusedAtOnce) {
+  RequestQueue queue({}, {}, clock_, model_, kWorker);
+  Push(queue, Request(10));
+  EXPECT_THAT(PushOf(queue, "", 20, Priority::kNormal, clock_.Now() + 90ms),
+              IsStatus(kExhausted, "the deadline is in 90.0 ms, but 100.0 ms or more of work"));
+  EXPECT_EQ(Metric("rejected_total", R"(reason="deadline",)"), 1);
+  EXPECT_TRUE(PushOf(queue, "", 21, Priority::kNormal, clock_.Now() + 101ms).ok());
+  // Of others it is the turn now.
+  EXPECT_TRUE(PushOf(queue, "b", 22, Priority::kNormal, clock_.Now() + 20ms).ok());
+  EXPECT_TRUE(PushOf(queue, "", 23, Priority::kHigh, clock_.Now() + 20ms).ok());
+}
+
+TEST_F(RequestQueueOverload, WhatCannotBeComputedInTimeIsNotBegun) {
+  RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kWorker);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_TRUE(PushOf(queue, "", i, Priority::kNormal, clock_.Now() + 80ms).ok());
+  }
+  clock_.Advance(39ms);
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "1", "2", "3"));
+  for (size_t i = 6; i < 10; ++i) EXPECT_TRUE(PushOf(queue, "", i).ok());
+  clock_.Advance(2ms);
+  // In a batch of 40 ms these two would be late; the others have time.
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("6", "7", "8", "9"));
+  for (const size_t late : {4, 5}) {
+    EXPECT_THAT(sink_->Of(late), ElementsAre(IsStatus(kLate, "would pass before")));
+  }
+}
+
+TEST_F(RequestQueueOverload, WhereNothingElseWaitsEvenTheHopelessIsComputed) {
+  RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kWorker);
+  EXPECT_TRUE(PushOf(queue, "", 0, Priority::kNormal, clock_.Now() + 1ms).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
+}
+
+TEST_F(RequestQueueOverload, OfAnUnknownSpeedTheTurnsAreAsTheyCame) {
+  RequestQueue queue({}, {}, clock_, model_);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(PushOf(queue, "a", i).ok());
+  EXPECT_TRUE(PushOf(queue, "b", 3, Priority::kNormal, clock_.Now() + 1ns).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "1", "2", "3"));
+}
+
+}  // namespace
+}  // namespace linserve
