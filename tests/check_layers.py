@@ -18,14 +18,15 @@ ALLOWED = {
     "core": set(),
     "telemetry": {"core"},
     "batching": {"core", "telemetry"},
+    "access": {"core", "telemetry", "batching"},
     "engine": {"core", "telemetry", "batching"},
     "attention": {"core"},
     "models": {"core", "telemetry", "batching", "engine", "attention"},
     "cuda": {"core", "attention"},
-    "http": {"core", "telemetry"},
+    "http": {"core", "telemetry", "batching", "access"},
     "text": {"core", "telemetry"},
-    "rpc": {"core", "telemetry", "batching", "engine"},
-    "rest": {"core", "telemetry", "batching", "engine", "rpc", "http"},
+    "rpc": {"core", "telemetry", "batching", "engine", "access"},
+    "rest": {"core", "telemetry", "batching", "engine", "access", "rpc", "http"},
     "client": {"core"},
 }
 ALLOWED["main"] = set(ALLOWED) - {"client", "cuda"}

@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <array>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -10,9 +11,24 @@
 #include "telemetry/instruments.h"
 
 namespace linserve {
+namespace {
+
+// In the order of the enumeration.
+constexpr std::array<std::string_view, 4> kRefusals = {"unauthenticated", "forbidden", "rate",
+                                                       "inflight"};
+
+}  // namespace
 
 struct Metrics::Impl {
   prometheus::Registry registry;
+  std::array<prometheus::Counter*, kRefusals.size()> refused =
+      Instruments(registry, {})
+          .Counters("linserve_refused_total",
+                    "Requests that were refused before any model saw them.", "reason", kRefusals);
+  prometheus::Gauge& inflight_bytes = Instruments(registry, {})
+                                          .Gauge("linserve_inflight_bytes",
+                                                 "Of requests, and of the results that they are to "
+                                                 "have, from arrival to the last answer.");
   std::mutex mutex;  // guards the maps
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> models;
   std::map<std::string, std::unique_ptr<RpcMetrics>> rpcs;
@@ -42,6 +58,12 @@ RpcMetrics& Metrics::ForRpc(const std::string& rpc) {
   std::unique_ptr<RpcMetrics>& handle = impl_->rpcs[rpc];
   if (!handle) handle = MakeRpcMetrics(impl_->registry, rpc);
   return *handle;
+}
+
+void Metrics::Refused(Refusal reason) { At(impl_->refused, reason).Increment(); }
+
+void Metrics::SetInflightBytes(int64_t bytes) {
+  impl_->inflight_bytes.Set(static_cast<double>(bytes));
 }
 
 void Metrics::AddDevice(const std::string& device, std::function<DeviceUse()> use) {

@@ -19,6 +19,8 @@ enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
 enum class ModelState : uint8_t { kLoading, kReady, kDraining, kUnavailable };
 enum class CacheOutcome : uint8_t { kHit, kJoined, kMiss };
 enum class SplitReason : uint8_t { kMemory, kFault };
+// Why a request was refused before any model saw it.
+enum class Refusal : uint8_t { kUnauthenticated, kForbidden, kRate, kInflight };
 enum class Direction : uint8_t { kReceived, kSent };
 
 std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING", "UNAVAILABLE"
@@ -112,6 +114,10 @@ class Metrics {
   // The same handles for the same arguments.
   ModelMetrics& ForModel(const std::string& name, int64_t version);
   RpcMetrics& ForRpc(const std::string& rpc);
+
+  void Refused(Refusal reason);
+  // Of requests, and of the results that they are to have, from arrival to the last answer.
+  void SetInflightBytes(int64_t bytes);
 
   // A device that models compute on: what `use` says is asked at each scrape.
   void AddDevice(const std::string& device, std::function<DeviceUse()> use);

@@ -1,0 +1,98 @@
+#include "access/access.h"
+
+#include <strings.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+constexpr std::chrono::seconds kBetweenLooks(1);
+
+absl::StatusOr<Tokens> ReadTokens(const std::string& path, const Tokens* before) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file) return absl::NotFoundError("cannot read the tokens file " + path);
+  auto tokens = Tokens::Parse(text.str(), before);
+  if (tokens.ok()) return tokens;
+  return absl::InvalidArgumentError("tokens file " + path + ": " +
+                                    std::string(tokens.status().message()));
+}
+
+absl::Status Unauthenticated(const char* what) {
+  return absl::UnauthenticatedError(std::string(what) +
+                                    "; this server expects \"authorization: Bearer TOKEN\" with a "
+                                    "token of its tokens file");
+}
+
+}  // namespace
+
+Access::Access(std::string path, Metrics& metrics, Clock& clock)
+    : path_(std::move(path)), metrics_(metrics), clock_(clock) {}
+
+absl::StatusOr<std::unique_ptr<Access>> Access::Open(const std::string& path, Metrics& metrics,
+                                                     Clock& clock) {
+  std::unique_ptr<Access> access(new Access(path, metrics, clock));
+  if (path.empty()) return access;
+  MutexLock lock(access->mutex_);
+  access->seen_ = StateOf(path);
+  auto tokens = ReadTokens(path, nullptr);
+  if (!tokens.ok()) return tokens.status();
+  access->tokens_ = std::make_shared<const Tokens>(*std::move(tokens));
+  return access;
+}
+
+void Access::ReloadIfChanged() {
+  if (clock_.Now() < next_look_) return;
+  next_look_ = clock_.Now() + kBetweenLooks;
+  const FileState state = StateOf(path_);
+  if (state == seen_) return;
+  seen_ = state;
+  auto tokens = ReadTokens(path_, tokens_.get());
+  if (!tokens.ok()) {
+    // The tokens that were good go on: a slip of the editor must not lock everybody out.
+    Log(LogLevel::kError, "the tokens of before go on",
+        {{"because", std::string(tokens.status().message())}});
+    return;
+  }
+  tokens_ = std::make_shared<const Tokens>(*std::move(tokens));
+  Log(LogLevel::kInfo, "tokens read", {{"file", path_}, {"tokens", int64_t(tokens_->size())}});
+}
+
+absl::StatusOr<std::shared_ptr<const Caller>> Access::Authenticate(std::string_view authorization,
+                                                                   std::string_view peer) {
+  if (open()) return std::make_shared<const Caller>(MachineOf(peer));
+  std::shared_ptr<const Tokens> tokens;
+  {
+    MutexLock lock(mutex_);
+    ReloadIfChanged();
+    tokens = tokens_;
+  }
+  constexpr std::string_view kScheme = "Bearer ";
+  const bool bearer = authorization.size() > kScheme.size() &&
+                      strncasecmp(authorization.data(), kScheme.data(), kScheme.size()) == 0;
+  auto caller = bearer ? tokens->Find(authorization.substr(kScheme.size())) : nullptr;
+  if (caller != nullptr) return caller;
+  metrics_.Refused(Refusal::kUnauthenticated);
+  return Unauthenticated(bearer ? "the token is not known" : "there is no token");
+}
+
+std::string MachineOf(std::string_view peer) {
+  for (const std::string_view scheme : {"ipv4:", "ipv6:"}) {
+    if (!peer.starts_with(scheme)) continue;
+    peer.remove_prefix(scheme.size());
+    const size_t port = peer.rfind(':');
+    if (port != std::string_view::npos) peer = peer.substr(0, port);
+  }
+  // gRPC escapes the brackets of an IPv6 address.
+  if (peer.starts_with("%5B") && peer.ends_with("%5D")) peer = peer.substr(3, peer.size() - 6);
+  return std::string(peer.starts_with("unix:") ? "unix" : peer);
+}
+
+}  // namespace linserve

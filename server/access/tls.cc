@@ -1,0 +1,125 @@
+#include "access/tls.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <chrono>
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+using Context = std::shared_ptr<SSL_CTX>;
+
+constexpr std::chrono::seconds kBetweenLooks(1);
+
+absl::Status Unusable(const std::string& what, const std::string& path) {
+  const unsigned long error = ERR_peek_last_error();
+  const char* reason = error == 0 ? nullptr : ERR_reason_error_string(error);
+  ERR_clear_error();
+  return absl::InvalidArgumentError(what + " " + path + " cannot be used" +
+                                    (reason == nullptr ? "" : std::string(": ") + reason) +
+                                    "; expected PEM");
+}
+
+void Verify(SSL_CTX& context) {
+  // Not FAIL_IF_NO_PEER_CERT: probes come without one.
+  SSL_CTX_set_verify(&context, SSL_VERIFY_PEER, nullptr);
+  const unsigned char id[] = "linserve";
+  SSL_CTX_set_session_id_context(&context, id, sizeof(id) - 1);
+}
+
+absl::StatusOr<Context> Load(const TlsFiles& files) {
+  if (files.private_key.empty()) {
+    return absl::InvalidArgumentError("tls_certificate is set, but tls_private_key is not");
+  }
+  Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  ERR_clear_error();
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  if (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1) {
+    return Unusable("tls_certificate", files.certificate);
+  }
+  if (SSL_CTX_use_PrivateKey_file(context.get(), files.private_key.c_str(), SSL_FILETYPE_PEM) !=
+          1 ||
+      SSL_CTX_check_private_key(context.get()) != 1) {
+    return Unusable("tls_private_key", files.private_key);
+  }
+  if (!files.mutual()) return context;
+  if (SSL_CTX_load_verify_locations(context.get(), files.client_ca.c_str(), nullptr) != 1) {
+    return Unusable("tls_client_ca", files.client_ca);
+  }
+  Verify(*context);
+  return context;
+}
+
+}  // namespace
+
+absl::Status CheckTlsFiles(const TlsFiles& files) {
+  if (files.enabled()) return Load(files).status();
+  if (files.private_key.empty() && files.client_ca.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "tls_private_key and tls_client_ca mean nothing without tls_certificate");
+}
+
+absl::StatusOr<std::unique_ptr<ReloadingTls>> ReloadingTls::Open(const TlsFiles& files,
+                                                                 Clock& clock) {
+  auto context = Load(files);
+  if (!context.ok()) return context.status();
+  std::unique_ptr<ReloadingTls> tls(new ReloadingTls(files, clock));
+  MutexLock lock(tls->mutex_);
+  tls->context_ = *std::move(context);
+  return tls;
+}
+
+ReloadingTls::~ReloadingTls() = default;
+
+void ReloadingTls::Install(SSL_CTX& server) {
+  SSL_CTX_set_min_proto_version(&server, TLS1_2_VERSION);
+  if (files_.mutual()) Verify(server);
+  SSL_CTX_set_cert_cb(
+      &server,
+      [](SSL* connection, void* self) {
+        static_cast<ReloadingTls*>(self)->Use(*connection);
+        return 1;
+      },
+      this);
+}
+
+void ReloadingTls::Use(SSL& connection) {
+  Context context;
+  {
+    MutexLock lock(mutex_);
+    if (clock_.Now() >= next_look_) {
+      next_look_ = clock_.Now() + kBetweenLooks;
+      const FileState certificate = StateOf(files_.certificate);
+      const FileState key = StateOf(files_.private_key);
+      const FileState authority = StateOf(files_.client_ca);
+      if (certificate != certificate_ || key != private_key_ || authority != client_ca_) {
+        certificate_ = certificate;
+        private_key_ = key;
+        client_ca_ = authority;
+        auto loaded = Load(files_);
+        if (loaded.ok()) {
+          context_ = *std::move(loaded);
+        } else {
+          Log(LogLevel::kError, "the certificate of before goes on",
+              {{"because", std::string(loaded.status().message())}});
+        }
+      }
+    }
+    context = context_;
+  }
+  // The connection holds a reference of its own.
+  SSL_set_SSL_CTX(&connection, context.get());
+}
+
+bool HasCertificate(const SSL& connection) {
+  X509* certificate = SSL_get_peer_certificate(&connection);
+  if (certificate == nullptr) return false;
+  X509_free(certificate);
+  return SSL_get_verify_result(&connection) == X509_V_OK;
+}
+
+}  // namespace linserve

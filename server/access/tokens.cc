@@ -1,0 +1,201 @@
+#include "access/tokens.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "core/quote.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+const std::map<std::string, Right> kRights = {
+    {"infer", Right::kInfer}, {"metrics", Right::kMetrics}, {"control", Right::kControl}};
+
+// Long enough that nobody finds it by trying.
+constexpr size_t kShortestToken = 16;
+
+std::optional<Sha256> FromHex(const std::string& text) {
+  Sha256 hash{};
+  if (text.size() != 2 * hash.size()) return std::nullopt;
+  const auto digit = [](char c) -> int {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+  };
+  for (size_t i = 0; i < hash.size(); ++i) {
+    const int high = digit(text[2 * i]);
+    const int low = digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    hash[i] = static_cast<uint8_t>(16 * high + low);
+  }
+  return hash;
+}
+
+class EntryReader {
+ public:
+  EntryReader(const json& entry, std::string where) : entry_(entry), where_(std::move(where)) {}
+
+  absl::Status CheckKeys() const {
+    if (!entry_.is_object()) return Fault("expected an object");
+    for (const auto& [key, value] : entry_.items()) {
+      const std::set<std::string> known = {
+          "name", "token", "sha256", "may", "models", "requests_per_second", "bytes_per_second"};
+      if (!known.contains(key)) return Fault("there is no key " + Quoted(key));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> Name() const {
+    const auto name = entry_.find("name");
+    if (name == entry_.end() || !name->is_string() || name->get<std::string>().empty()) {
+      return Fault("expected a \"name\", which logs and limits know it by");
+    }
+    return name->get<std::string>();
+  }
+
+  absl::StatusOr<Sha256> Hash() const {
+    const auto token = entry_.find("token");
+    const auto hash = entry_.find("sha256");
+    if ((token == entry_.end()) == (hash == entry_.end())) {
+      return Fault("expected either \"token\" or \"sha256\"");
+    }
+    const json& given = token != entry_.end() ? *token : *hash;
+    if (token != entry_.end()) {
+      if (given.is_string() && given.get<std::string>().size() >= kShortestToken) {
+        return Sha256Of(given.get<std::string>());
+      }
+      return Fault("\"token\" must be a text of " + std::to_string(kShortestToken) +
+                   " characters or more; `openssl rand -hex 32` makes a good one");
+    }
+    const auto parsed = given.is_string() ? FromHex(given.get<std::string>()) : std::nullopt;
+    if (parsed) return *parsed;
+    return Fault(
+        "\"sha256\" must be the token's hash in 64 hex digits: "
+        "`printf %s TOKEN | sha256sum`");
+  }
+
+  absl::StatusOr<std::set<Right>> Rights() const {
+    auto names = Texts("may");
+    if (!names.ok()) return names.status();
+    if (!entry_.contains("may")) return std::set<Right>{Right::kInfer};
+    std::set<Right> rights;
+    for (const std::string& name : *names) {
+      const auto found = kRights.find(name);
+      if (found == kRights.end()) {
+        return Fault("\"may\" names " + Quoted(name) + ", expected infer, metrics or control");
+      }
+      rights.insert(found->second);
+    }
+    return rights;
+  }
+
+  // Of a key; none if it is not there.
+  absl::StatusOr<std::set<std::string>> Texts(const char* key) const {
+    std::set<std::string> texts;
+    const auto found = entry_.find(key);
+    if (found == entry_.end()) return texts;
+    bool good = found->is_array() && !found->empty();
+    for (const json& text : *found) good = good && text.is_string();
+    if (!good) return Fault(Quoted(key) + " must be a list of texts, and not empty");
+    for (const json& text : *found) texts.insert(text.get<std::string>());
+    return texts;
+  }
+
+  absl::StatusOr<double> Rate(const char* key) const {
+    const auto found = entry_.find(key);
+    if (found == entry_.end()) return 0.0;
+    if (found->is_number() && found->get<double>() > 0) return found->get<double>();
+    return Fault(Quoted(key) + " must be a number greater than 0");
+  }
+
+ private:
+  absl::Status Fault(const std::string& what) const {
+    return absl::InvalidArgumentError(where_ + ": " + what);
+  }
+
+  const json& entry_;
+  const std::string where_;
+};
+
+struct Read {
+  Sha256 hash;
+  std::string name;
+  std::set<Right> rights;
+  std::set<std::string> models;
+  Rates rates;
+};
+
+absl::StatusOr<Read> ReadEntry(const json& entry, size_t index) {
+  const EntryReader reader(entry, "token " + std::to_string(index));
+  if (absl::Status status = reader.CheckKeys(); !status.ok()) return status;
+  auto name = reader.Name();
+  auto hash = reader.Hash();
+  auto rights = reader.Rights();
+  auto models = reader.Texts("models");
+  auto requests = reader.Rate("requests_per_second");
+  auto bytes = reader.Rate("bytes_per_second");
+  for (const absl::Status& status : {name.status(), hash.status(), rights.status(), models.status(),
+                                     requests.status(), bytes.status()}) {
+    if (!status.ok()) return status;
+  }
+  return Read{*hash, *name, *rights, *models, {*requests, *bytes}};
+}
+
+}  // namespace
+
+Sha256 Sha256Of(std::string_view text) {
+  Sha256 hash{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data());
+  return hash;
+}
+
+absl::StatusOr<Tokens> Tokens::Parse(const std::string& text, const Tokens* before) {
+  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false,
+                                  /*ignore_comments=*/true);
+  const bool good = parsed.is_object() && parsed.size() == 1 && parsed.contains("tokens") &&
+                    parsed["tokens"].is_array() && !parsed["tokens"].empty();
+  if (!good) {
+    // Not the parser's own words, which may quote a secret.
+    return absl::InvalidArgumentError(
+        "expected JSON of the form {\"tokens\": [{\"name\": ..., \"token\": ...}, ...]}");
+  }
+  Tokens tokens;
+  std::set<std::string> names;
+  for (const json& entry : parsed["tokens"]) {
+    auto read = ReadEntry(entry, tokens.entries_.size());
+    if (!read.ok()) return read.status();
+    if (!names.insert(read->name).second) {
+      return absl::InvalidArgumentError("two tokens have the name " + Quoted(read->name));
+    }
+    auto budget = std::make_shared<Budget>(read->rates);
+    for (const Entry& old : before == nullptr ? std::vector<Entry>() : before->entries_) {
+      const bool same =
+          old.caller->name() == read->name && old.caller->budget()->rates() == read->rates;
+      if (same) budget = old.caller->budget();
+    }
+    tokens.entries_.push_back(
+        {read->hash, std::make_shared<const Caller>(read->name, read->rights, read->models,
+                                                    std::move(budget))});
+  }
+  return tokens;
+}
+
+std::shared_ptr<const Caller> Tokens::Find(std::string_view token) const {
+  const Sha256 hash = Sha256Of(token);
+  std::shared_ptr<const Caller> caller;
+  for (const Entry& entry : entries_) {
+    if (CRYPTO_memcmp(entry.hash.data(), hash.data(), hash.size()) == 0) caller = entry.caller;
+  }
+  return caller;
+}
+
+}  // namespace linserve

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+// What may be in flight at most, from a request's arrival until its last answer is written: over
+// all models, and of one caller.
+struct InflightLimits {
+  int64_t max_requests = 65536;
+  int64_t max_bytes = int64_t{1} << 32;
+  int64_t max_requests_per_caller = 65536;
+  int64_t max_bytes_per_caller = int64_t{1} << 32;
+};
+
+// The requests in flight, and the bytes that they and their results need. Thread-safe.
+class Inflight {
+ public:
+  // `metrics` must outlive it.
+  Inflight(const InflightLimits& limits, Metrics& metrics) : limits_(limits), metrics_(metrics) {}
+
+  // The place of one request, given back by the destructor.
+  class Reservation {
+   public:
+    Reservation() = default;
+    Reservation(Reservation&& other) noexcept;
+    Reservation& operator=(Reservation&& other) noexcept;
+    ~Reservation();
+
+   private:
+    friend class Inflight;
+    Reservation(Inflight& owner, std::string caller, int64_t bytes);
+
+    Inflight* owner_ = nullptr;  // null: it holds none
+    std::string caller_;
+    int64_t bytes_ = 0;
+  };
+
+  // RESOURCE_EXHAUSTED names the limit that it met. Must outlive what it gives.
+  absl::StatusOr<Reservation> Reserve(const std::string& caller, int64_t bytes);
+
+ private:
+  struct Use {
+    int64_t requests = 0;
+    int64_t bytes = 0;
+  };
+
+  void Release(const std::string& caller, int64_t bytes);
+  absl::Status Admit(const Use& of_caller, int64_t bytes) const LINSERVE_REQUIRES(mutex_);
+  void Publish() const LINSERVE_REQUIRES(mutex_);
+
+  const InflightLimits limits_;
+  Metrics& metrics_;
+
+  mutable Mutex mutex_;
+  Use total_ LINSERVE_GUARDED_BY(mutex_);
+  std::map<std::string, Use> callers_ LINSERVE_GUARDED_BY(mutex_);  // who have any in flight
+};
+
+}  // namespace linserve

@@ -1,0 +1,70 @@
+#include "access/test_certificates.h"
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <atomic>
+
+namespace linserve {
+namespace {
+
+std::string TextOf(BIO* memory) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(memory, &data);
+  std::string text(data, static_cast<size_t>(size));
+  BIO_free(memory);
+  return text;
+}
+
+std::string PemOf(X509* certificate) {
+  BIO* memory = BIO_new(BIO_s_mem());
+  PEM_write_bio_X509(memory, certificate);
+  return TextOf(memory);
+}
+
+void Extend(X509* certificate, int what, const char* value) {
+  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, what, value);
+  X509_add_ext(certificate, extension, -1);
+  X509_EXTENSION_free(extension);
+}
+
+// Unsigned, and good for a day.
+X509* NewCertificate(const std::string& name, EVP_PKEY* key) {
+  static std::atomic<long> serial{1};
+  X509* certificate = X509_new();
+  X509_set_version(certificate, 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate), serial++);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), 86400);
+  X509_set_pubkey(certificate, key);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  return certificate;
+}
+
+}  // namespace
+
+TestAuthority::TestAuthority()
+    : key_(EVP_EC_gen("P-256"), EVP_PKEY_free),
+      certificate_(NewCertificate("test authority", key_.get()), X509_free) {
+  X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));
+  Extend(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
+  X509_sign(certificate_.get(), key_.get(), EVP_sha256());
+}
+
+std::string TestAuthority::pem() const { return PemOf(certificate_.get()); }
+
+TestAuthority::Signed TestAuthority::Sign(const std::string& name) const {
+  const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  const Certificate certificate(NewCertificate(name, key.get()), X509_free);
+  X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
+  Extend(certificate.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
+  X509_sign(certificate.get(), key_.get(), EVP_sha256());
+  BIO* memory = BIO_new(BIO_s_mem());
+  PEM_write_bio_PrivateKey(memory, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  return {PemOf(certificate.get()), TextOf(memory)};
+}
+
+}  // namespace linserve

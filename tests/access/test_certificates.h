@@ -1,0 +1,32 @@
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <string>
+
+namespace linserve {
+
+// An authority of the test's own, which signs certificates for "localhost" and 127.0.0.1.
+class TestAuthority {
+ public:
+  TestAuthority();
+
+  std::string pem() const;
+
+  struct Signed {
+    std::string certificate;
+    std::string private_key;
+  };
+  // Of a server or a client of this name.
+  Signed Sign(const std::string& name) const;
+
+ private:
+  using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
+  using Certificate = std::unique_ptr<X509, void (*)(X509*)>;
+
+  Key key_;
+  Certificate certificate_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,119 @@
+#include "access/tokens.h"
+
+#include <gmock/gmock.h>
+
+#include "core/retry_delay.h"
+#include "core/test_files.h"
+
+namespace linserve {
+namespace {
+
+using absl::StatusCode;
+using namespace std::chrono_literals;
+
+constexpr char kToken[] = "0123456789abcdef";
+
+std::string FileOf(const std::string& entry) { return R"({"tokens": [)" + entry + "]}"; }
+
+TEST(Tokens, AreKnownByThemselvesOrTheirHashes) {
+  const auto tokens = Tokens::Parse(FileOf(
+      R"({"name": "a", "token": "0123456789abcdef"},
+         {"name": "b", "sha256": "ca978112CA1BBDCAFAC231B39A23DC4DA786EFF8147C4E72B9807785AFEE48BB"})"));
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  ASSERT_NE(tokens->Find(kToken), nullptr);
+  EXPECT_EQ(tokens->Find(kToken)->name(), "a");
+  ASSERT_NE(tokens->Find("a"), nullptr);  // whose hash that is
+  EXPECT_EQ(tokens->Find("a")->name(), "b");
+  EXPECT_EQ(tokens->Find("0123456789abcdeF"), nullptr);
+  EXPECT_EQ(tokens->Find(""), nullptr);
+}
+
+TEST(Tokens, MayInferWithAnyModelUnlessToldOtherwise) {
+  const auto tokens = Tokens::Parse(FileOf(R"({"name": "a", "token": "0123456789abcdef"})"));
+  ASSERT_TRUE(tokens.ok());
+  const Caller& caller = *tokens->Find(kToken);
+  EXPECT_TRUE(caller.May(Right::kInfer).ok());
+  EXPECT_THAT(caller.May(Right::kMetrics), IsStatus(StatusCode::kPermissionDenied, "metrics"));
+  EXPECT_THAT(caller.May(Right::kControl), IsStatus(StatusCode::kPermissionDenied, "control"));
+  EXPECT_TRUE(caller.MayUse("any").ok());
+}
+
+TEST(Tokens, MayDoWhatTheFileSays) {
+  const auto tokens = Tokens::Parse(
+      FileOf(R"({"name": "a", "token": "0123456789abcdef", "may": ["metrics"], "models": ["m"]})"));
+  ASSERT_TRUE(tokens.ok());
+  const Caller& caller = *tokens->Find(kToken);
+  EXPECT_FALSE(caller.May(Right::kInfer).ok());
+  EXPECT_TRUE(caller.May(Right::kMetrics).ok());
+  EXPECT_TRUE(caller.MayUse("m").ok());
+  EXPECT_THAT(caller.MayUse("n"), IsStatus(StatusCode::kPermissionDenied, "may not use model"));
+  EXPECT_FALSE(caller.Sees("n"));
+}
+
+TEST(Tokens, SaysWhatIsWrongAndNoSecret) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "expected JSON of the form"},
+      {"{", "expected JSON of the form"},
+      {R"({"tokens": "0123456789abcdef"})", "expected JSON of the form"},
+      {R"({"tokens": []})", "expected JSON of the form"},
+      {FileOf(R"({"name": "a", "token": 0123456789abcdef})"), "expected JSON of the form"},
+      {FileOf(R"("0123456789abcdef")"), "token 0: expected an object"},
+      {FileOf(R"({"token": "0123456789abcdef"})"), "token 0: expected a \"name\""},
+      {FileOf(R"({"name": "", "token": "0123456789abcdef"})"), "token 0: expected a \"name\""},
+      {FileOf(R"({"name": "a"})"), "either"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "sha256": "00"})"), "either"},
+      {FileOf(R"({"name": "a", "token": "0123456789"})"), "16 characters or more"},
+      {FileOf(R"({"name": "a", "sha256": "0123456789abcdef"})"), "64 hex digits"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "may": ["fly"]})"), "expected infer"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "may": []})"), "not empty"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "models": "m"})"), "a list of texts"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "requests_per_second": 0})"),
+       "greater than 0"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "model": ["m"]})"), "no key"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef"},
+                 {"name": "a", "token": "0123456789abcdeF"})"),
+       "two tokens have the name"}};
+  for (const auto& [text, expected] : cases) {
+    const auto tokens = Tokens::Parse(text);
+    EXPECT_THAT(tokens, IsStatus(StatusCode::kInvalidArgument, expected)) << text;
+    EXPECT_THAT(std::string(tokens.status().message()),
+                testing::Not(testing::HasSubstr("0123456789")));
+  }
+}
+
+TEST(Budget, IsASecondsWorthAtOnceAndThenTheRate) {
+  Budget budget({.requests = 2});
+  const TimePoint start{1h};
+  EXPECT_TRUE(budget.Spend(0, start).ok());
+  EXPECT_TRUE(budget.Spend(0, start).ok());
+  const absl::Status spent = budget.Spend(0, start);
+  EXPECT_THAT(spent, IsStatus(StatusCode::kResourceExhausted, "requests_per_second"));
+  EXPECT_EQ(RetryDelayOf(spent), 500ms);
+  EXPECT_TRUE(budget.Spend(0, start + 500ms).ok());
+  EXPECT_FALSE(budget.Spend(0, start + 500ms).ok());
+  EXPECT_TRUE(budget.Spend(0, start + 1h).ok());
+  EXPECT_TRUE(budget.Spend(0, start + 1h).ok());
+  EXPECT_FALSE(budget.Spend(0, start + 1h).ok());
+}
+
+TEST(Budget, OfLessThanARequestASecondGivesTheFirstOneAtOnce) {
+  Budget budget({.requests = 0.1});
+  const TimePoint start{1h};
+  EXPECT_TRUE(budget.Spend(0, start).ok());
+  EXPECT_EQ(RetryDelayOf(budget.Spend(0, start)), 10s);
+  EXPECT_FALSE(budget.Spend(0, start + 9s).ok());
+  EXPECT_TRUE(budget.Spend(0, start + 10s).ok());
+}
+
+TEST(Budget, OfBytesIsPaidForAfterwards) {
+  Budget budget({.bytes = 100});
+  const TimePoint start{1h};
+  EXPECT_TRUE(budget.Spend(1100, start).ok());
+  const absl::Status spent = budget.Spend(1, start);
+  EXPECT_THAT(spent, IsStatus(StatusCode::kResourceExhausted, "bytes_per_second"));
+  EXPECT_EQ(RetryDelayOf(spent), 10s);
+  EXPECT_TRUE(budget.Spend(1, start + 10s).ok());
+}
+
+}  // namespace
+}  // namespace linserve

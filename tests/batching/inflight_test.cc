@@ -1,0 +1,59 @@
+#include "batching/inflight.h"
+
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "core/test_files.h"
+#include "telemetry/scraped.h"
+
+namespace linserve {
+namespace {
+
+constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
+
+class InflightTest : public testing::Test {
+ protected:
+  double Bytes() const { return Scraped(metrics_.Scrape())["linserve_inflight_bytes"]; }
+
+  Metrics metrics_{{}};
+};
+
+TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
+  const std::vector<std::pair<InflightLimits, std::string>> cases = {
+      {{.max_requests = 2}, "2 in flight and 1 asked for exceed max_concurrent_requests = 2"},
+      {{.max_bytes = 29}, "20 in flight and 10 asked for exceed max_inflight_bytes = 29"},
+      {{.max_requests_per_caller = 1}, "exceed max_concurrent_requests_per_caller = 1"},
+      {{.max_bytes_per_caller = 19}, "exceed max_inflight_bytes_per_caller = 19"},
+      {{.max_bytes_per_caller = 19}, "try again later"}};
+  for (const auto& [limits, message] : cases) {
+    Inflight inflight(limits, metrics_);
+    const auto a = inflight.Reserve("a", 10);
+    const auto b = inflight.Reserve("b", 10);
+    ASSERT_TRUE(a.ok() && b.ok());
+    EXPECT_THAT(inflight.Reserve("a", 10), IsStatus(kExhausted, message));
+  }
+  EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_refused_total{reason="inflight"})"], 5);
+}
+
+TEST_F(InflightTest, SaysWhatWillNeverFit) {
+  Inflight inflight({.max_bytes = 5}, metrics_);
+  EXPECT_THAT(inflight.Reserve("a", 10), IsStatus(kExhausted, "send less at once"));
+}
+
+TEST_F(InflightTest, APlaceIsFreeWhenItsHolderEnds) {
+  Inflight inflight({.max_requests_per_caller = 1}, metrics_);
+  std::optional<Inflight::Reservation> held = *inflight.Reserve("a", 10);
+  EXPECT_EQ(Bytes(), 10);
+  EXPECT_FALSE(inflight.Reserve("a", 10).ok());
+  EXPECT_TRUE(inflight.Reserve("b", 10).ok());
+  Inflight::Reservation moved = *std::move(held);
+  held.reset();
+  EXPECT_FALSE(inflight.Reserve("a", 10).ok());
+  moved = {};
+  EXPECT_EQ(Bytes(), 0);
+  EXPECT_TRUE(inflight.Reserve("a", 10).ok());
+}
+
+}  // namespace
+}  // namespace linserve
