@@ -15,7 +15,15 @@ struct GlobalOptions {
   double timeout_s = 30;
   std::string protocol = "linserve";
   int64_t vocabulary = ClientOptions().vocabulary;
+  bool tls = false;
+  std::string tls_ca;  // paths
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_server_name;
+  std::string token_file;
 
+  void AddTo(CLI::App& app);
+  // Reads the files; throws CLI::ValidationError, which names the one that cannot be read.
   ClientOptions ToClientOptions() const;
 };
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/channel.h"
 #include "client/embed_call_reactor.h"
 #include "client/grpc_embed_stream.h"
 #include "client/grpc_status.h"
@@ -21,21 +22,6 @@ namespace linserve {
 namespace {
 
 using Deadline = std::chrono::system_clock::time_point;
-
-std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
-  arguments.SetMaxSendMessageSize(options.max_message_bytes);
-  // A client is a connection: without this, equal channels would share one.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // The channel must try to connect as often as the calls are tried again. (The like-named MIN is
-  // the time that an attempt to connect may take.)
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
-                   static_cast<int>(options.backoff.initial.count()));
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
-                   static_cast<int>(options.backoff.max.count()));
-  return grpc::CreateCustomChannel(options.target, grpc::InsecureChannelCredentials(), arguments);
-}
 
 class EndedCall : public PendingCall {
   void Cancel() override {}

@@ -15,6 +15,15 @@
 
 namespace linserve {
 
+// All of PEM.
+struct TlsOptions {
+  bool enabled = false;
+  std::string authority{};    // that has signed the server's certificate; empty: the machine's
+  std::string certificate{};  // the caller's own, for mutual TLS
+  std::string private_key{};
+  std::string server_name{};  // that the certificate is for, if it is not the target's
+};
+
 struct ClientOptions {
   // Anything that gRPC resolves: "host:port", "dns:///name:port", "unix:/path".
   std::string target = "127.0.0.1:8500";
@@ -28,6 +37,8 @@ struct ClientOptions {
   BackoffOptions backoff;
   // Of one message, both ways; -1: the server's limit alone counts.
   int max_message_bytes = -1;
+  TlsOptions tls{};
+  std::string token{};  // sent as "authorization: Bearer TOKEN"; empty: none
 };
 
 // A call that EmbedAsync() has started. Dropping it does not stop the call.

@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -10,12 +12,70 @@
 
 namespace linserve {
 
+namespace {
+
+// "" of no path.
+std::string TextOf(const std::string& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (file && !text.empty()) return text;
+  throw CLI::ValidationError("cannot read " + path + ", or it is empty");
+}
+
+std::string WithoutLineEnd(std::string text) {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+void GlobalOptions::AddTo(CLI::App& app) {
+  app.add_option("--target", target, "The server: HOST:PORT, dns:///NAME:PORT, unix:PATH")
+      ->envname("LINSERVE_GRPC_ADDRESS")
+      ->capture_default_str();
+  app.add_option("--timeout", timeout_s, "Seconds for one call, its retries included")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
+  app.add_option("--protocol", protocol,
+                 "linserve, or oip: the Open Inference Protocol, for this server and for others")
+      ->check(CLI::IsMember({"linserve", "oip"}))
+      ->capture_default_str();
+  app.add_option("--vocabulary", vocabulary,
+                 "Token ids of a model on another server, which does not tell how many it has")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--token-file", token_file,
+                 "File with the token that the server asks for (or the token itself in the "
+                 "variable LINSERVE_TOKEN)")
+      ->check(CLI::ExistingFile);
+  app.add_flag("--tls", tls, "Speak TLS; also meant by the --tls-... options");
+  app.add_option("--tls-ca", tls_ca,
+                 "PEM file of the authority that signed the server's certificate (default: the "
+                 "machine's authorities)")
+      ->check(CLI::ExistingFile);
+  app.add_option("--tls-certificate", tls_certificate, "PEM file of a certificate to show")
+      ->check(CLI::ExistingFile);
+  app.add_option("--tls-key", tls_key, "PEM file of its private key")->check(CLI::ExistingFile);
+  app.add_option("--tls-server-name", tls_server_name,
+                 "Name that the server's certificate is for, if it is not the target's");
+}
+
 ClientOptions GlobalOptions::ToClientOptions() const {
   ClientOptions options;
   options.target = target;
   options.timeout = std::chrono::milliseconds(std::llround(timeout_s * 1000));
   options.protocol = protocol == "oip" ? Protocol::kOip : Protocol::kLinserve;
   options.vocabulary = vocabulary;
+  options.tls = {
+      .enabled = tls || !tls_ca.empty() || !tls_certificate.empty() || !tls_server_name.empty(),
+      .authority = TextOf(tls_ca),
+      .certificate = TextOf(tls_certificate),
+      .private_key = TextOf(tls_key),
+      .server_name = tls_server_name};
+  const char* token = std::getenv("LINSERVE_TOKEN");  // NOLINT(concurrency-mt-unsafe): at start
+  options.token =
+      WithoutLineEnd(token_file.empty() && token != nullptr ? token : TextOf(token_file));
   return options;
 }
 
@@ -72,24 +132,12 @@ int Main(int argc, char** argv) {
       "  linserve-client models --target gpu-host:8500\n"
       "  linserve-client embed sentences.txt > embeddings.jsonl\n"
       "  linserve-client load --rate 200 --duration 30\n"
+      "  linserve-client models --tls-ca ca.pem --token-file token.txt\n"
       "`linserve-client SUBCOMMAND --help` shows the options of each.");
   app.require_subcommand(1);
   app.fallthrough();
   GlobalOptions globals;
-  app.add_option("--target", globals.target, "The server: HOST:PORT, dns:///NAME:PORT, unix:PATH")
-      ->envname("LINSERVE_GRPC_ADDRESS")
-      ->capture_default_str();
-  app.add_option("--timeout", globals.timeout_s, "Seconds for one call, its retries included")
-      ->check(CLI::Range(0.001, 1e6))
-      ->capture_default_str();
-  app.add_option("--protocol", globals.protocol,
-                 "linserve, or oip: the Open Inference Protocol, for this server and for others")
-      ->check(CLI::IsMember({"linserve", "oip"}))
-      ->capture_default_str();
-  app.add_option("--vocabulary", globals.vocabulary,
-                 "Token ids of a model on another server, which does not tell how many it has")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
+  globals.AddTo(app);
   Command command;
   AddEmbedCommand(app, globals, command);
   AddCompareCommand(app, globals, command);

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/memory.h"
+
 namespace linserve {
 namespace {
 
@@ -40,7 +42,12 @@ void Config::Bind(OptionTable& table) {
   table.Text("grpc_unix_socket", grpc_unix_socket,
              "Path of a Unix socket for callers on this machine, beside the address; empty: none");
   table.Text("http_address", http_address,
-             "HOST:PORT of /metrics, /livez, /readyz and the status page");
+             "HOST:PORT of REST, /livez, /readyz, /metrics and the status page");
+  table.Text("metrics_address", metrics_address,
+             "HOST:PORT of /metrics and the status page, apart from the rest of HTTP, with /livez "
+             "and /readyz once more; empty: on http_address");
+  BindSecurity(table);
+  BindInflight(table);
   table.Text("device", device, kDeviceHelp);
   table.Integer("max_device_bytes", max_device_bytes, 0, int64_t{1} << 50,
                 "Of each GPU's memory that models may take, weights and batches; 0: all that is "
@@ -72,6 +79,47 @@ void Config::Bind(OptionTable& table) {
   table.Choice("log_level", log_level, {"debug", "info", "warning", "error"},
                "debug logs every request");
   serving.Bind(table);
+}
+
+void Config::BindSecurity(OptionTable& table) {
+  table.Text("tls_certificate", tls.certificate,
+             "PEM file of the server's certificate and those that it is signed by: gRPC and HTTP "
+             "then speak TLS only; read again when it changes");
+  table.Text("tls_private_key", tls.private_key, "PEM file of its private key");
+  table.Text("tls_client_ca", tls.client_ca,
+             "PEM file of the authority that callers' certificates must be signed by (mutual TLS); "
+             "over HTTP, health needs none; empty: callers need none");
+  table.Text("tokens_file", tokens_file,
+             "JSON file of the tokens with which callers may call, their rights and rates, read "
+             "again when it changes; see README.md; empty: anybody may");
+}
+
+void Config::BindInflight(OptionTable& table) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  table.Integer("max_concurrent_requests", max_concurrent_requests, 1, kMany,
+                "Requests from arrival to the last answer, over all models; more are refused with "
+                "RESOURCE_EXHAUSTED");
+  table.Integer("max_concurrent_requests_per_caller", max_concurrent_requests_per_caller, 0, kMany,
+                "Of one token, or one address where there are no tokens; 0: half of all");
+  table.Integer("max_inflight_bytes", max_inflight_bytes, 0, int64_t{1} << 50,
+                "Bytes of those requests and of their results; 0: a quarter of the memory that "
+                "the process may use");
+  table.Integer("max_inflight_bytes_per_caller", max_inflight_bytes_per_caller, 0, int64_t{1} << 50,
+                "Of one caller; 0: half of all");
+  table.Integer("max_streams_per_connection", max_streams_per_connection, 1, 1 << 20,
+                "gRPC calls at once on one connection; more wait at the caller");
+}
+
+InflightLimits Config::Inflight() const {
+  InflightLimits limits;
+  limits.max_requests = max_concurrent_requests;
+  limits.max_bytes = max_inflight_bytes > 0 ? max_inflight_bytes : MemoryBytes() / 4;
+  limits.max_requests_per_caller = max_concurrent_requests_per_caller > 0
+                                       ? max_concurrent_requests_per_caller
+                                       : std::max<int64_t>(1, limits.max_requests / 2);
+  limits.max_bytes_per_caller =
+      max_inflight_bytes_per_caller > 0 ? max_inflight_bytes_per_caller : limits.max_bytes / 2;
+  return limits;
 }
 
 absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "access/tls.h"
+#include "batching/inflight.h"
 #include "core/options.h"
 #include "engine/serving_options.h"
 
@@ -22,6 +24,14 @@ struct Config {
   std::string grpc_address = "127.0.0.1:8500";
   std::string grpc_unix_socket;
   std::string http_address = "127.0.0.1:8080";
+  std::string metrics_address;
+  TlsFiles tls;
+  std::string tokens_file;
+  int64_t max_concurrent_requests = 65536;
+  int64_t max_concurrent_requests_per_caller = 0;
+  int64_t max_inflight_bytes = 0;
+  int64_t max_inflight_bytes_per_caller = 0;
+  int64_t max_streams_per_connection = 1024;
   std::string device = "auto";
   int64_t max_device_bytes = 0;
   int64_t max_message_bytes = 128 << 20;
@@ -39,6 +49,12 @@ struct Config {
   ServingOptions serving;
 
   void Bind(OptionTable& table);
+
+  InflightLimits Inflight() const;
+
+ private:
+  void BindSecurity(OptionTable& table);
+  void BindInflight(OptionTable& table);
 };
 
 // Applies a configuration file (JSON with comments; every key an option of the table), then

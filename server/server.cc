@@ -113,22 +113,70 @@ bool AnyStuck(const ModelRepository& repository) {
                      [](const auto& model) { return model->engine->stuck(); });
 }
 
-absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const Config& config, const Metrics& metrics,
-                                                      const ModelRepository& repository,
-                                                      ServiceContext& context,
-                                                      const std::atomic<Phase>& phase) {
-  HttpOptions options;
-  absl::Status status =
-      SplitAddress("http_address", config.http_address, options.host, options.port);
-  if (!status.ok()) return status;
-  HttpHandlers handlers;
+// The parts of an address. In plain text it should not be reached from elsewhere.
+absl::Status ReadAddress(const char* option, const std::string& address, const TlsFiles& tls,
+                         std::string& host, int& port) {
+  absl::Status status = SplitAddress(option, address, host, port);
+  if (!status.ok() || tls.enabled() || host == "localhost" || host == "::1" ||
+      host.starts_with("127.")) {
+    return status;
+  }
+  Log(LogLevel::kWarning, "plain text is served beyond this machine",
+      {{"option", std::string(option)},
+       {"address", address},
+       {"advice",
+        "set tls_certificate and tls_private_key, or keep it to a network that you "
+        "trust"}});
+  return status;
+}
+
+// /metrics and the status page, with health, on a port of their own or with all else.
+void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
+              HttpHandlers& handlers) {
   handlers.metrics = [&] { return metrics.Scrape(); };
-  handlers.live = [&] { return !AnyStuck(repository); };
-  handlers.ready = [&] { return Readiness(phase); };
   handlers.status_json = [&] { return StatusJson(repository); };
-  handlers.routes = RestRoutes(context);
+  handlers.authorize = [&](const HttpRequest& request) {
+    const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
+    return caller.ok() ? (*caller)->May(Right::kMetrics) : caller.status();
+  };
+}
+
+struct HttpServers {
+  std::unique_ptr<HttpServer> all;
+  std::unique_ptr<HttpServer> pages;  // null: they are with the rest
+};
+
+absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metrics,
+                                      const ModelRepository& repository, ServiceContext& context,
+                                      const std::atomic<Phase>& phase) {
+  HttpOptions options;
+  options.tls = config.tls;
+  absl::Status status =
+      ReadAddress("http_address", config.http_address, config.tls, options.host, options.port);
+  if (!status.ok()) return status;
   options.max_body_bytes = static_cast<size_t>(config.max_message_bytes);
-  return HttpServer::Start(options, std::move(handlers));
+  HttpHandlers health;
+  health.live = [&] { return !AnyStuck(repository); };
+  health.ready = [&] { return Readiness(phase); };
+  HttpHandlers handlers = health;
+  handlers.routes = RestRoutes(context);
+  HttpServers servers;
+  if (!config.metrics_address.empty()) {
+    HttpOptions apart = options;
+    status =
+        ReadAddress("metrics_address", config.metrics_address, config.tls, apart.host, apart.port);
+    if (!status.ok()) return status;
+    AddPages(metrics, repository, context, health);
+    auto pages = HttpServer::Start(apart, std::move(health));
+    if (!pages.ok()) return pages.status();
+    servers.pages = *std::move(pages);
+  } else {
+    AddPages(metrics, repository, context, handlers);
+  }
+  auto all = HttpServer::Start(options, std::move(handlers));
+  if (!all.ok()) return all.status();
+  servers.all = *std::move(all);
+  return servers;
 }
 
 absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
@@ -136,7 +184,7 @@ absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
                                                       Metrics& metrics) {
   GrpcOptions options;
   absl::Status status =
-      SplitAddress("grpc_address", config.grpc_address, options.host, options.port);
+      ReadAddress("grpc_address", config.grpc_address, config.tls, options.host, options.port);
   if (!status.ok()) return status;
   options.unix_socket = config.grpc_unix_socket;
   options.max_connection_age = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -146,6 +194,10 @@ absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
   options.max_requests_per_stream = config.max_requests_per_stream;
   options.chunk_bytes = config.chunk_bytes;
   options.version = kVersion;
+  options.tls = config.tls;
+  options.tokens_file = config.tokens_file;
+  options.inflight = config.Inflight();
+  options.max_streams_per_connection = config.max_streams_per_connection;
   return GrpcServer::Start(options, repository, metrics);
 }
 
@@ -264,7 +316,8 @@ absl::Status RunServer(const Config& config) {
   signals.Ready([&manager] { Reload(manager); });
   Log(LogLevel::kInfo, "ready",
       {{"grpc_port", static_cast<int64_t>((*grpc)->port())},
-       {"http_port", static_cast<int64_t>((*http)->port())},
+       {"http_port", static_cast<int64_t>(http->all->port())},
+       {"metrics_port", static_cast<int64_t>((http->pages ? http->pages : http->all)->port())},
        {"models", static_cast<int64_t>(repository.List().size())},
        {"seconds", Seconds(std::chrono::steady_clock::now() - start).count()}});
 

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::chrono::seconds kBetweenLooks(1);
 
-absl::StatusOr<Tokens> ReadTokens(const std::string& path, const Tokens* before) {
+absl::StatusOr<TokenTable> ReadTokens(const std::string& path, const TokenTable* before) {
   std::ifstream file(path);
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file) return absl::NotFoundError("cannot read the tokens file " + path);
-  auto tokens = Tokens::Parse(text.str(), before);
+  auto tokens = TokenTable::Parse(text.str(), before);
   if (tokens.ok()) return tokens;
   return absl::InvalidArgumentError("tokens file " + path + ": " +
                                     std::string(tokens.status().message()));
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Access>> Access::Open(const std::string& path, Me
   access->seen_ = StateOf(path);
   auto tokens = ReadTokens(path, nullptr);
   if (!tokens.ok()) return tokens.status();
-  access->tokens_ = std::make_shared<const Tokens>(*std::move(tokens));
+  access->tokens_ = std::make_shared<const TokenTable>(*std::move(tokens));
   return access;
 }
 
@@ -61,14 +61,14 @@ void Access::ReloadIfChanged() {
         {{"because", std::string(tokens.status().message())}});
     return;
   }
-  tokens_ = std::make_shared<const Tokens>(*std::move(tokens));
+  tokens_ = std::make_shared<const TokenTable>(*std::move(tokens));
   Log(LogLevel::kInfo, "tokens read", {{"file", path_}, {"tokens", int64_t(tokens_->size())}});
 }
 
 absl::StatusOr<std::shared_ptr<const Caller>> Access::Authenticate(std::string_view authorization,
                                                                    std::string_view peer) {
   if (open()) return std::make_shared<const Caller>(MachineOf(peer));
-  std::shared_ptr<const Tokens> tokens;
+  std::shared_ptr<const TokenTable> tokens;
   {
     MutexLock lock(mutex_);
     ReloadIfChanged();

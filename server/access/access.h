@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "access/file_change.h"
-#include "access/tokens.h"
+#include "access/token_table.h"
 #include "batching/clock.h"
 #include "core/mutex.h"
 #include "telemetry/metrics.h"
@@ -40,7 +40,7 @@ class Access {
   Mutex mutex_;
   TimePoint next_look_ LINSERVE_GUARDED_BY(mutex_) = TimePoint::min();
   FileState seen_ LINSERVE_GUARDED_BY(mutex_);
-  std::shared_ptr<const Tokens> tokens_ LINSERVE_GUARDED_BY(mutex_);
+  std::shared_ptr<const TokenTable> tokens_ LINSERVE_GUARDED_BY(mutex_);
 };
 
 // The machine's part of an address: "10.0.0.1" of "ipv4:10.0.0.1:4711".

@@ -55,17 +55,20 @@ absl::Status Budget::Spend(int64_t bytes, TimePoint now) {
 }
 
 Caller::Caller(std::string name)
-    : Caller(std::move(name), {Right::kInfer, Right::kMetrics, Right::kControl}, {}, nullptr) {}
+    : Caller(std::move(name), {.infer = true, .metrics = true, .control = true}, {}, nullptr) {}
 
-Caller::Caller(std::string name, std::set<Right> rights, std::set<std::string> models,
+Caller::Caller(std::string name, Rights rights, std::set<std::string> models,
                std::shared_ptr<Budget> budget)
     : name_(std::move(name)),
-      rights_(std::move(rights)),
+      rights_(rights),
       models_(std::move(models)),
       budget_(std::move(budget)) {}
 
 absl::Status Caller::May(Right right) const {
-  if (rights_.contains(right)) return absl::OkStatus();
+  const bool may = right == Right::kInfer     ? rights_.infer
+                   : right == Right::kMetrics ? rights_.metrics
+                                              : rights_.control;
+  if (may) return absl::OkStatus();
   return absl::PermissionDeniedError("the token " + Quoted(name_) + " may not " + What(right));
 }
 

@@ -17,6 +17,12 @@ enum class Right : uint8_t {
   kControl,  // load and unload models
 };
 
+struct Rights {
+  bool infer = true;
+  bool metrics = false;
+  bool control = false;
+};
+
 // What a caller may spend a second; 0: as much as it likes. A second's worth may be spent at once.
 struct Rates {
   double requests = 0;
@@ -51,7 +57,7 @@ class Caller {
   // Who may do everything; `name` is then the address of the caller's machine.
   explicit Caller(std::string name);
   // `models` empty: all of them.
-  Caller(std::string name, std::set<Right> rights, std::set<std::string> models,
+  Caller(std::string name, Rights rights, std::set<std::string> models,
          std::shared_ptr<Budget> budget);
 
   const std::string& name() const { return name_; }
@@ -66,7 +72,7 @@ class Caller {
 
  private:
   std::string name_;
-  std::set<Right> rights_;
+  Rights rights_;
   std::set<std::string> models_;
   std::shared_ptr<Budget> budget_;
 };

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/retry_delay.h"
+
 namespace linserve {
 namespace {
 
@@ -40,6 +42,9 @@ absl::Status RequestQueue::Push(std::vector<Pending>& request) {
   }
   AnswerDeparted(departed);
   AnswerDisplaced(displaced);
+  if (absl::IsResourceExhausted(admission.status)) {
+    return RetryAfter(admission.status, RetryDelay());
+  }
   return admission.status;
 }
 
@@ -107,6 +112,11 @@ Decision RequestQueue::DecideAmong(int64_t most_rows) const {
   Decision decision = Decide(policy, view, clock_.Now(), closed_);
   for (size_t& index : decision.take) index = places[index];
   return decision;
+}
+
+std::chrono::milliseconds RequestQueue::RetryDelay() const {
+  constexpr std::chrono::milliseconds kShortest(10);
+  return std::max(kShortest, std::chrono::ceil<std::chrono::milliseconds>(DelayEstimate()));
 }
 
 void RequestQueue::Close() {

@@ -103,6 +103,9 @@ class RequestQueue {
   // The wait of a sequence that arrives now and is due after all others.
   std::chrono::nanoseconds DelayEstimate() const;
 
+  // How long one that is refused should wait before it comes again.
+  std::chrono::milliseconds RetryDelay() const;
+
  private:
   // By the time from which a sequence is due: FIFO among the equal ones of a caller.
   using Queue = std::multimap<TimePoint, Pending>;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "batching/request_queue.h"
+#include "core/retry_delay.h"
 
 namespace linserve {
 namespace {
@@ -197,9 +198,10 @@ void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
 void RequestQueue::AnswerDisplaced(std::vector<Pending>& displaced) {
   for (Pending& pending : displaced) {
     metrics_.Displaced();
-    pending.delivery.Complete(absl::ResourceExhaustedError(
-        "the queue is full, and those of higher priority, or of callers with less in it, go "
-        "first; try again later"));
+    pending.delivery.Complete(RetryAfter(
+        absl::ResourceExhaustedError("the queue is full, and those of higher priority, or of "
+                                     "callers with less in it, go first; try again later"),
+        RetryDelay()));
   }
 }
 

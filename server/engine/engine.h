@@ -79,6 +79,9 @@ class Engine {
   // The wait of a request that arrives now, from the measured speed.
   std::chrono::nanoseconds DelayEstimate() const;
 
+  // How long a caller that was refused should wait before it tries again.
+  std::chrono::milliseconds RetryDelay() const { return queue_.RetryDelay(); }
+
   // How long its replicas have computed, added up.
   std::chrono::nanoseconds ComputingTime() const { return busy_.Total(clock_.Now()); }
 

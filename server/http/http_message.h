@@ -13,6 +13,7 @@ struct HttpRequest {
   std::vector<std::string> captures;           // of the route's pattern
   std::map<std::string, std::string> headers;  // by their names in lower case
   std::string body;
+  std::string peer{};  // the caller's address, without a port
 
   // "" if there is none.
   std::string Header(const std::string& lower_case_name) const {

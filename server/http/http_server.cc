@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <latch>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -117,9 +118,9 @@ bool ReadBody(const httplib::Request& request, const httplib::ContentReader& rea
   return whole && !too_long;
 }
 
-void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
-                 httplib::Response& response) {
-  HttpRequest converted{.captures = {}, .headers = {}, .body = std::move(body)};
+HttpRequest Converted(const httplib::Request& request, std::string body) {
+  HttpRequest converted{
+      .captures = {}, .headers = {}, .body = std::move(body), .peer = request.remote_addr};
   for (size_t i = 1; i < request.matches.size(); ++i) {
     converted.captures.push_back(request.matches[i].str());
   }
@@ -129,7 +130,12 @@ void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::s
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     converted.headers[lower] = value;
   }
-  const HttpReply reply = route.handler(converted);
+  return converted;
+}
+
+void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
+                 httplib::Response& response) {
+  const HttpReply reply = route.handler(Converted(request, std::move(body)));
   response.status = reply.status;
   for (const auto& [name, value] : reply.headers) response.set_header(name, value);
   response.set_content(reply.body, reply.content_type);
@@ -157,6 +163,22 @@ void SetLimits(httplib::Server& server, size_t max_body_bytes) {
   server.set_write_timeout(kIoSeconds);
 }
 
+bool IsHealth(const std::string& path) {
+  return path == "/livez" || path == "/readyz" || path == "/v2/health/live" ||
+         path == "/v2/health/ready";
+}
+
+// With an authority, who shows no certificate may ask for health, and for nothing else.
+httplib::Server::HandlerResponse RequireCertificate(const httplib::Request& request,
+                                                    httplib::Response& response) {
+  if (IsHealth(request.path) || HasCertificate(*request.ssl)) {
+    return httplib::Server::HandlerResponse::Unhandled;
+  }
+  response.set_header("Connection", "close");  // what it sends is not read
+  AnswerError(response, 401, "this server expects a client certificate");
+  return httplib::Server::HandlerResponse::Handled;
+}
+
 absl::Status CannotListen(const HttpOptions& options, int error) {
   // Only what bind() sets: after a failed look-up of the host, errno says nothing about it.
   const bool known = error == EADDRINUSE || error == EADDRNOTAVAIL || error == EACCES;
@@ -171,7 +193,11 @@ absl::Status CannotListen(const HttpOptions& options, int error) {
 struct HttpServer::Impl {
   explicit Impl(HttpHandlers of_pages) : handlers(std::move(of_pages)) {}
 
+  absl::Status MakeServer(const TlsFiles& files);
   void AddRoutes();
+  void AddHealth();
+  // A page that `authorize` guards.
+  void AddPage(const char* path, const char* type, const std::function<std::string()>& text);
   // Listens; the port, or -1 with the reason in errno.
   int Bind(const HttpOptions& options);
   void Serve();
@@ -179,37 +205,57 @@ struct HttpServer::Impl {
   HttpHandlers handlers;
   size_t max_body_bytes = 0;            // of a route's request
   std::atomic<int> route_requests = 0;  // under way
-  httplib::Server server;
+  std::unique_ptr<ReloadingTls> tls;    // outlives the server, which calls it
+  std::unique_ptr<httplib::Server> server;
   int port = 0;
   socket_t socket = INVALID_SOCKET;
   std::latch running{1};
   std::thread thread;
 };
 
-void HttpServer::Impl::AddRoutes() {
+void HttpServer::Impl::AddPage(const char* path, const char* type,
+                               const std::function<std::string()>& text) {
+  server->Get(
+      path, [this, type, text](const httplib::Request& request, httplib::Response& response) {
+        const absl::Status status =
+            handlers.authorize ? handlers.authorize(Converted(request, "")) : absl::OkStatus();
+        if (status.ok()) return response.set_content(text(), type);
+        const bool unknown = absl::IsUnauthenticated(status);
+        if (unknown) response.set_header("WWW-Authenticate", "Bearer");
+        AnswerText(response, unknown ? 401 : 403, std::string(status.message()));
+      });
+}
+
+void HttpServer::Impl::AddHealth() {
   using httplib::Request;
   using httplib::Response;
-  server.Get("/metrics", [this](const Request&, Response& response) {
-    response.set_content(handlers.metrics(), "text/plain; version=0.0.4; charset=utf-8");
-  });
-  server.Get("/", [this](const Request&, Response& response) {
-    response.set_content(IndexPage(handlers.status_json()), "text/html; charset=utf-8");
-  });
   for (const char* path : {"/livez", "/v2/health/live"}) {
-    server.Get(path, [this](const Request&, Response& response) {
+    server->Get(path, [this](const Request&, Response& response) {
       AnswerHealth(response, handlers.live() ? absl::OkStatus()
                                              : absl::UnavailableError("the server is stuck"));
     });
   }
   for (const char* path : {"/readyz", "/v2/health/ready"}) {
-    server.Get(path, [this](const Request&, Response& response) {
+    server->Get(path, [this](const Request&, Response& response) {
       AnswerHealth(response, handlers.ready());
     });
   }
+}
+
+void HttpServer::Impl::AddRoutes() {
+  using httplib::Request;
+  using httplib::Response;
+  AddHealth();
+  if (handlers.metrics) {
+    AddPage("/metrics", "text/plain; version=0.0.4; charset=utf-8", handlers.metrics);
+  }
+  if (handlers.status_json) {
+    AddPage("/", "text/html; charset=utf-8", [this] { return IndexPage(handlers.status_json()); });
+  }
   for (const HttpRoute& route : handlers.routes) {
     if (route.method == "POST") {
-      server.Post(route.pattern, [this, &route](const Request& request, Response& response,
-                                                const httplib::ContentReader& read) {
+      server->Post(route.pattern, [this, &route](const Request& request, Response& response,
+                                                 const httplib::ContentReader& read) {
         const Admission admission(route_requests);
         if (!admission.ok()) return AnswerBusy(response);
         std::string body;
@@ -217,32 +263,48 @@ void HttpServer::Impl::AddRoutes() {
           AnswerRoute(route, request, std::move(body), response);
       });
     } else {
-      server.Get(route.pattern, [this, &route](const Request& request, Response& response) {
+      server->Get(route.pattern, [this, &route](const Request& request, Response& response) {
         const Admission admission(route_requests);
         if (!admission.ok()) return AnswerBusy(response);
         AnswerRoute(route, request, "", response);
       });
     }
   }
-  server.set_error_handler([](const Request&, Response& response) {
+  server->set_error_handler([](const Request&, Response& response) {
     if (!response.body.empty()) return;
     AnswerError(response, response.status,
                 response.status == 404 ? "no such page: / lists them" : "bad request");
   });
-  server.set_exception_handler(AnswerException);
+  server->set_exception_handler(AnswerException);
+}
+
+absl::Status HttpServer::Impl::MakeServer(const TlsFiles& files) {
+  if (!files.enabled()) {
+    server = std::make_unique<httplib::Server>();
+    return absl::OkStatus();
+  }
+  auto opened = ReloadingTls::Open(files);
+  if (!opened.ok()) return opened.status();
+  tls = *std::move(opened);
+  server = std::make_unique<httplib::SSLServer>([this](SSL_CTX& context) {
+    tls->Install(context);
+    return true;
+  });
+  if (files.mutual()) server->set_pre_routing_handler(RequireCertificate);
+  return absl::OkStatus();
 }
 
 int HttpServer::Impl::Bind(const HttpOptions& options) {
-  server.set_socket_options([this](socket_t made) {
+  server->set_socket_options([this](socket_t made) {
     // httplib's default is SO_REUSEPORT, with which two servers share a port without an error.
     const int on = 1;
     setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     socket = made;
   });
   errno = 0;
-  const int bound = options.port == 0 ? server.bind_to_any_port(options.host)
-                    : server.bind_to_port(options.host, options.port) ? options.port
-                                                                      : -1;
+  const int bound = options.port == 0 ? server->bind_to_any_port(options.host)
+                    : server->bind_to_port(options.host, options.port) ? options.port
+                                                                       : -1;
   // httplib's backlog of 5 lets a few callers at once delay a probe by a second.
   if (bound >= 0) listen(socket, SOMAXCONN);
   return bound;
@@ -250,11 +312,11 @@ int HttpServer::Impl::Bind(const HttpOptions& options) {
 
 void HttpServer::Impl::Serve() {
   // httplib makes its pool once it is running; before that, stop() would have no effect.
-  server.new_task_queue = [this] {
+  server->new_task_queue = [this] {
     running.count_down();
     return new ElasticThreads(kMostThreads);
   };
-  thread = std::thread([this] { server.listen_after_bind(); });
+  thread = std::thread([this] { server->listen_after_bind(); });
   running.wait();
 }
 
@@ -262,7 +324,7 @@ HttpServer::HttpServer(HttpHandlers handlers)
     : impl_(std::make_unique<Impl>(std::move(handlers))) {}
 
 HttpServer::~HttpServer() {
-  impl_->server.stop();
+  if (impl_->server) impl_->server->stop();
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 
@@ -274,8 +336,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
   }
   std::unique_ptr<HttpServer> http(new HttpServer(std::move(handlers)));
   Impl& impl = *http->impl_;
+  if (absl::Status status = impl.MakeServer(options.tls); !status.ok()) return status;
   impl.max_body_bytes = options.max_body_bytes;
-  SetLimits(impl.server, options.max_body_bytes);
+  SetLimits(*impl.server, options.max_body_bytes);
   impl.AddRoutes();
   impl.port = impl.Bind(options);
   if (impl.port < 0) return CannotListen(options, errno);

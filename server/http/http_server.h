@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "access/tls.h"
 #include "http/http_message.h"
 
 namespace linserve {
@@ -15,15 +16,18 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0: any free
   size_t max_body_bytes = 64 << 10;
+  TlsFiles tls{};  // none: plain text. With an authority, all but health is for its callers only
 };
 
-// Where the pages come from. All are required, are called from several threads at once, and
-// should be quick: a probe waits for its answer.
+// Where the pages come from. They are called from several threads at once, and should be quick: a
+// probe waits for its answer.
 struct HttpHandlers {
-  std::function<std::string()> metrics;  // in the Prometheus text format
+  std::function<std::string()> metrics{};  // in the Prometheus text format; none: no such page
   std::function<bool()> live;
   std::function<absl::Status()> ready;
-  std::function<std::string()> status_json;
+  std::function<std::string()> status_json{};  // none: no such page
+  // Whether a caller may see metrics and status; none: everybody may.
+  std::function<absl::Status(const HttpRequest&)> authorize{};
   std::vector<HttpRoute> routes{};  // further ones
 };
 

@@ -118,14 +118,14 @@ struct Vectors {
   std::vector<std::string> bytes;  // of each one's floats
 };
 
-absl::StatusOr<Vectors> Embed(ServiceContext& context, const std::string& rpc,
-                              const HttpRequest& request, const std::string& model_name,
-                              const Sequences& sequences, bool normalize) {
+absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc,
+                              const std::string& model_name, const Sequences& sequences,
+                              bool normalize) {
   std::string input;
   Pooling pooling = Pooling::kMean;
   std::string name;
   {
-    const auto model = FindModel(context.repository, model_name, "");
+    const auto model = FindModel(call.service.repository, model_name, "");
     if (!model.ok()) return model.status();
     auto found = TokenInput(**model);
     if (!found.ok()) return found.status();
@@ -133,14 +133,13 @@ absl::StatusOr<Vectors> Embed(ServiceContext& context, const std::string& rpc,
     name = (*model)->name;
     if ((*model)->default_pooling != Pooling::kNone) pooling = (*model)->default_pooling;
   }
-  auto message = BatchOf(input, sequences, context.limits.max_message_bytes);
+  auto message = BatchOf(input, sequences, call.service.limits.max_message_bytes);
   if (!message.ok()) return message.status();
   message->set_model_name(name);
   auto& parameters = *message->mutable_parameters();
   parameters["pooling"].set_string_param(std::string(Name(pooling)));
   parameters["normalize"].set_bool_param(normalize);
-  const auto answer =
-      InferAndWait(context, rpc, request.Header("x-request-id"), *std::move(message));
+  const auto answer = InferAndWait(call, rpc, *std::move(message));
   if (!answer.ok()) return answer.status();
   const Tensor all = answer->Outputs(0)[0].second;
   Vectors vectors{.model = name, .bytes = {}};
@@ -185,8 +184,8 @@ absl::StatusOr<std::string> TextOf(const json& body, const char* name) {
 
 }  // namespace
 
-HttpReply OpenAiEmbeddings(ServiceContext& context, const HttpRequest& request) {
-  const auto parsed = ParseObject(request.body);
+HttpReply OpenAiEmbeddings(const RestCall& call) {
+  const auto parsed = ParseObject(call.http.body);
   if (!parsed.ok()) return OpenAiError(parsed.status());
   const json& body = *parsed;
   const auto sequences = ReadSequences(body, "input");
@@ -203,7 +202,7 @@ HttpReply OpenAiEmbeddings(ServiceContext& context, const HttpRequest& request) 
     return OpenAiError(absl::InvalidArgumentError(
         "'dimensions': this model's vectors cannot be shortened; leave it out"));
   }
-  const auto vectors = Embed(context, "/v1/embeddings", request, *model, *sequences, true);
+  const auto vectors = Embed(call, "/v1/embeddings", *model, *sequences, true);
   if (!vectors.ok()) return OpenAiError(vectors.status());
   int64_t tokens = 0;
   for (const auto& ids : *sequences) tokens += static_cast<int64_t>(ids.size());
@@ -220,9 +219,10 @@ HttpReply OpenAiEmbeddings(ServiceContext& context, const HttpRequest& request) 
   return {.body = ToText(answer)};
 }
 
-HttpReply OpenAiModels(ServiceContext& context, const HttpRequest& /*request*/) {
+HttpReply OpenAiModels(const RestCall& call) {
   json data = json::array();
-  for (const auto& model : context.repository.List()) {
+  for (const auto& model : call.service.repository.List()) {
+    if (!call.caller->Sees(model->name)) continue;
     if (!data.empty() && data.back()["id"] == model->name) continue;
     data.push_back(
         {{"id", model->name}, {"object", "model"}, {"created", 0}, {"owned_by", "linserve"}});
@@ -230,8 +230,8 @@ HttpReply OpenAiModels(ServiceContext& context, const HttpRequest& /*request*/) 
   return {.body = ToText(json{{"object", "list"}, {"data", data}})};
 }
 
-HttpReply TeiEmbed(ServiceContext& context, const HttpRequest& request) {
-  const auto parsed = ParseObject(request.body);
+HttpReply TeiEmbed(const RestCall& call) {
+  const auto parsed = ParseObject(call.http.body);
   if (!parsed.ok()) return TeiError(parsed.status());
   const json& body = *parsed;
   const auto sequences = ReadSequences(body, "inputs");
@@ -242,7 +242,7 @@ HttpReply TeiEmbed(ServiceContext& context, const HttpRequest& request) {
   if (!normalize.is_boolean()) {
     return TeiError(absl::InvalidArgumentError("'normalize': expected a bool"));
   }
-  const auto vectors = Embed(context, "/embed", request, *model, *sequences, normalize);
+  const auto vectors = Embed(call, "/embed", *model, *sequences, normalize);
   if (!vectors.ok()) return TeiError(vectors.status());
   FloatJson answer = FloatJson::array();
   for (const std::string& bytes : vectors->bytes) answer.push_back(Floats(bytes));

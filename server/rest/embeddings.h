@@ -1,7 +1,7 @@
 #pragma once
 
 #include "http/http_message.h"
-#include "rpc/service_context.h"
+#include "rest/rest_call.h"
 
 namespace linserve {
 
@@ -9,10 +9,10 @@ namespace linserve {
 // served (by the mean if it is not), and normalized.
 
 // POST /v1/embeddings and GET /v1/models, as OpenAI's.
-HttpReply OpenAiEmbeddings(ServiceContext& context, const HttpRequest& request);
-HttpReply OpenAiModels(ServiceContext& context, const HttpRequest& request);
+HttpReply OpenAiEmbeddings(const RestCall& call);
+HttpReply OpenAiModels(const RestCall& call);
 
 // POST /embed, as text-embeddings-inference's.
-HttpReply TeiEmbed(ServiceContext& context, const HttpRequest& request);
+HttpReply TeiEmbed(const RestCall& call);
 
 }  // namespace linserve

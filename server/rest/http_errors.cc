@@ -1,7 +1,10 @@
 #include "rest/http_errors.h"
 
+#include <chrono>
+#include <string>
 #include <utility>
 
+#include "core/retry_delay.h"
 #include "rest/parse_json.h"
 
 namespace linserve {
@@ -14,6 +17,8 @@ int HttpCode(absl::StatusCode code) {
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kFailedPrecondition:
       return 400;
+    case absl::StatusCode::kUnauthenticated:
+      return 401;
     case absl::StatusCode::kPermissionDenied:
       return 403;
     case absl::StatusCode::kNotFound:
@@ -33,7 +38,12 @@ int HttpCode(absl::StatusCode code) {
 
 HttpReply ErrorReply(const absl::Status& status, std::string body) {
   HttpReply reply{.status = HttpCode(status.code()), .body = std::move(body)};
-  if (reply.status == 429 || reply.status == 503) reply.headers.emplace_back("Retry-After", "1");
+  if (reply.status == 429 || reply.status == 503) {
+    const auto delay = RetryDelayOf(status).value_or(std::chrono::seconds(1));
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(delay).count();
+    reply.headers.emplace_back("Retry-After", std::to_string(seconds));
+  }
+  if (reply.status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   return reply;
 }
 

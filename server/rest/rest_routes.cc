@@ -12,7 +12,9 @@
 #include "rest/infer_json.h"
 #include "rest/message_json.h"
 #include "rest/parse_json.h"
+#include "rest/rest_call.h"
 #include "rest/waiting_infer.h"
+#include "rpc/admission.h"
 #include "rpc/inference_queries.h"
 #include "rpc/inference_request.h"
 
@@ -28,94 +30,98 @@ HttpReply JsonReply(const ordered_json& json) { return {.body = ToText(json)}; }
 
 // The answer to a query about the model of the path.
 template <typename Request, typename Response>
-absl::StatusOr<Response> QueryModel(const ServiceContext& context, const HttpRequest& http) {
+absl::StatusOr<Response> QueryModel(const RestCall& call) {
   Request request;
-  request.set_name(http.captures.at(0));
-  request.set_version(http.captures.at(1));
+  request.set_name(call.http.captures.at(0));
+  request.set_version(call.http.captures.at(1));
   Response response;
-  absl::Status status = Query(context, request, response);
+  absl::Status status = Query(call.service, *call.caller, request, response);
   if (!status.ok()) return status;
   return response;
 }
 
-HttpReply ServerMetadata(const ServiceContext& context) {
+HttpReply ServerMetadata(const RestCall& call) {
   inference::ServerMetadataResponse response;
-  const absl::Status status = Query(context, inference::ServerMetadataRequest(), response);
+  const absl::Status status =
+      Query(call.service, *call.caller, inference::ServerMetadataRequest(), response);
   return status.ok() ? JsonReply(ToJson(response)) : ErrorReply(status);
 }
 
-HttpReply ModelMetadata(const ServiceContext& context, const HttpRequest& http) {
+HttpReply ModelMetadata(const RestCall& call) {
   const auto response =
-      QueryModel<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(context, http);
+      QueryModel<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(call);
   return response.ok() ? JsonReply(ToJson(*response)) : ErrorReply(response.status());
 }
 
-HttpReply ModelConfig(const ServiceContext& context, const HttpRequest& http) {
+HttpReply ModelConfig(const RestCall& call) {
   const auto response =
-      QueryModel<inference::ModelConfigRequest, inference::ModelConfigResponse>(context, http);
+      QueryModel<inference::ModelConfigRequest, inference::ModelConfigResponse>(call);
   return response.ok() ? JsonReply(ToJson(response->config())) : ErrorReply(response.status());
 }
 
-HttpReply ModelReady(const ServiceContext& context, const HttpRequest& http) {
-  const auto model = FindModel(context.repository, http.captures.at(0), http.captures.at(1));
+HttpReply ModelReady(const RestCall& call) {
+  const auto model =
+      FindModel(call.service.repository, call.http.captures.at(0), call.http.captures.at(1));
   if (!model.ok()) return ErrorReply(model.status());
-  if (context.draining) return ErrorReply(absl::UnavailableError("the server is draining"));
+  const absl::Status status = CheckModel(call.service, *call.caller, (*model)->name);
+  if (!status.ok()) return ErrorReply(status);
+  if (call.service.draining) return ErrorReply(absl::UnavailableError("the server is draining"));
   return JsonReply({{"name", (*model)->name}, {"ready", true}});
 }
 
-HttpReply StatisticsOf(const ServiceContext& context, const HttpRequest& http) {
+HttpReply StatisticsOf(const RestCall& call) {
   const auto response =
-      QueryModel<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(context,
-                                                                                        http);
+      QueryModel<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(call);
   return response.ok() ? JsonReply(ToJson(*response)) : ErrorReply(response.status());
 }
 
-HttpReply AllStatistics(const ServiceContext& context) {
+HttpReply AllStatistics(const RestCall& call) {
   inference::ModelStatisticsResponse response;
-  const absl::Status status = Query(context, inference::ModelStatisticsRequest(), response);
+  const absl::Status status =
+      Query(call.service, *call.caller, inference::ModelStatisticsRequest(), response);
   return status.ok() ? JsonReply(ToJson(response)) : ErrorReply(status);
 }
 
-HttpReply RepositoryIndex(const ServiceContext& context, const HttpRequest& http) {
+HttpReply RepositoryIndex(const RestCall& call) {
   inference::RepositoryIndexRequest request;
-  if (!http.body.empty()) {
-    const auto body = ParseObject(http.body);
+  if (!call.http.body.empty()) {
+    const auto body = ParseObject(call.http.body);
     if (!body.ok()) return ErrorReply(body.status());
     request.set_ready(body->value("ready", nlohmann::json()) == true);
   }
   inference::RepositoryIndexResponse response;
-  const absl::Status status = Query(context, request, response);
+  const absl::Status status = Query(call.service, *call.caller, request, response);
   return status.ok() ? JsonReply(ToJson(response)["models"]) : ErrorReply(status);
 }
 
 // Loads or unloads the model of the path, and waits for the end of it.
 template <typename Request>
-HttpReply Command(const ServiceContext& context, const HttpRequest& http) {
+HttpReply Command(const RestCall& call) {
   Request request;
-  request.set_model_name(http.captures.at(0));
-  if (!http.body.empty()) {
-    auto body = ParseObject(http.body);
+  request.set_model_name(call.http.captures.at(0));
+  if (!call.http.body.empty()) {
+    auto body = ParseObject(call.http.body);
     if (!body.ok()) return ErrorReply(body.status());
     for (const auto& [name, value] : (*body)["parameters"].items()) {
       (*request.mutable_parameters())[name].set_string_param(ToText(value));
     }
   }
   const auto ended = std::make_shared<std::promise<absl::Status>>();
-  Begin(context, request, [ended](const absl::Status& status) { ended->set_value(status); });
+  Begin(call.service, *call.caller, request,
+        [ended](const absl::Status& status) { ended->set_value(status); });
   const absl::Status status = ended->get_future().get();
   return status.ok() ? HttpReply{} : ErrorReply(status);
 }
 
-HttpReply Infer(ServiceContext& context, const HttpRequest& http) {
-  auto asked = ReadInferRequest(http);
+HttpReply Infer(const RestCall& call) {
+  auto asked = ReadInferRequest(call.http);
   if (!asked.ok()) return ErrorReply(asked.status());
-  asked->message.set_model_name(http.captures.at(0));
-  asked->message.set_model_version(http.captures.at(1));
+  asked->message.set_model_name(call.http.captures.at(0));
+  asked->message.set_model_version(call.http.captures.at(1));
   inference::ModelInferRequest message;
   message.Swap(&asked->message);
   const std::string id = message.id();
-  const auto answer =
-      InferAndWait(context, "/v2/models/infer", http.Header("x-request-id"), std::move(message));
+  const auto answer = InferAndWait(call, "/v2/models/infer", std::move(message));
   if (!answer.ok()) return ErrorReply(WithRequestId(answer.status(), id));
   return WriteInferResponse(*answer, *asked);
 }
@@ -126,14 +132,16 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   const std::string model = kModel;
   std::vector<HttpRoute> routes;
   const auto add = [&](const std::string& method, const std::string& pattern,
-                       std::function<HttpReply(ServiceContext&, const HttpRequest&)> answer) {
+                       std::function<HttpReply(const RestCall&)> answer) {
     routes.push_back(
         {method, pattern, [&context, answer = std::move(answer)](const HttpRequest& request) {
-           return answer(context, request);
+           const auto caller =
+               context.access->Authenticate(request.Header("authorization"), request.peer);
+           return caller.ok() ? answer({context, request, *caller}) : ErrorReply(caller.status());
          }});
   };
-  add("GET", "/v2/?", [](auto& of, auto&) { return ServerMetadata(of); });
-  add("GET", "/v2/models/stats", [](auto& of, auto&) { return AllStatistics(of); });
+  add("GET", "/v2/?", ServerMetadata);
+  add("GET", "/v2/models/stats", AllStatistics);
   add("GET", model, ModelMetadata);
   add("GET", model + "/config", ModelConfig);
   add("GET", model + "/ready", ModelReady);

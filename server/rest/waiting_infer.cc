@@ -9,19 +9,19 @@
 
 namespace linserve {
 
-absl::StatusOr<InferAnswer> InferAndWait(ServiceContext& context, const std::string& rpc,
-                                         const std::string& headers_id,
+absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string& rpc,
                                          inference::ModelInferRequest request) {
   const auto answered = std::make_shared<std::promise<absl::StatusOr<InferAnswer>>>();
-  RpcMetrics& metrics = context.metrics.ForRpc(rpc);
-  const std::string id = headers_id.empty() ? request.id() : headers_id;
+  RpcMetrics& metrics = call.service.metrics.ForRpc(rpc);
+  const std::string header = call.http.Header("x-request-id");
+  const std::string id = header.empty() ? request.id() : header;
   const auto done = [answered](absl::StatusOr<InferAnswer> answer) {
     answered->set_value(std::move(answer));
   };
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics, false, done, [] { return false; }},
-      id.substr(0, kLongestRequestId), TimePoint::max());
-  const absl::Status status = state->Submit(context, std::move(request));
+      RequestContext{id.substr(0, kLongestRequestId), TimePoint::max(), call.caller});
+  const absl::Status status = state->Submit(call.service, std::move(request));
   if (!status.ok()) {
     state->Refused(status);
     return status;

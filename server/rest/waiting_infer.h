@@ -5,15 +5,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "inference/grpc_service.pb.h"
+#include "rest/rest_call.h"
 #include "rpc/infer_answer.h"
-#include "rpc/service_context.h"
 
 namespace linserve {
 
-// ModelInfer of a caller that waits for its answer. `rpc` names it in the metrics; `headers_id` is
-// what the caller sent as X-Request-Id, if anything.
-absl::StatusOr<InferAnswer> InferAndWait(ServiceContext& context, const std::string& rpc,
-                                         const std::string& headers_id,
+// ModelInfer of a caller that waits for its answer. `rpc` names it in the metrics.
+absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string& rpc,
                                          inference::ModelInferRequest request);
 
 }  // namespace linserve

@@ -1,10 +1,11 @@
 #include "rpc/call_context.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <random>
+
+#include "core/retry_delay.h"
 
 namespace linserve {
 namespace {
@@ -38,18 +39,24 @@ std::string RequestIdOf(const grpc::ServerContextBase& context, const std::strin
   return given.empty() ? NewRequestId() : given;
 }
 
-std::chrono::milliseconds RetryDelayOf(const Engine& engine) {
-  constexpr std::chrono::milliseconds kShortest(10);
-  return std::max(kShortest,
-                  std::chrono::duration_cast<std::chrono::milliseconds>(engine.DelayEstimate()));
+absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContextBase& context,
+                                                       Access& access) {
+  const auto found = context.client_metadata().find("authorization");
+  std::string_view header;
+  if (found != context.client_metadata().end()) {
+    header = {found->second.data(), found->second.size()};
+  }
+  return access.Authenticate(header, context.peer());
 }
 
 void AddLoadReport(grpc::ServerContextBase& context, LoadReporter& load) {
   context.AddTrailingMetadata("endpoint-load-metrics-bin", load.Report());
 }
 
-void AddRetryDelay(grpc::ServerContextBase& context, std::chrono::milliseconds delay) {
-  context.AddTrailingMetadata("grpc-retry-pushback-ms", std::to_string(delay.count()));
+void AddRetryDelay(grpc::ServerContextBase& context, const absl::Status& status) {
+  const auto delay = RetryDelayOf(status);
+  if (!delay) return;
+  context.AddTrailingMetadata("grpc-retry-pushback-ms", std::to_string(delay->count()));
 }
 
 }  // namespace linserve

@@ -2,11 +2,11 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
+#include <memory>
 #include <string>
 
+#include "access/access.h"
 #include "batching/clock.h"
-#include "engine/engine.h"
 #include "rpc/load_reporter.h"
 
 namespace linserve {
@@ -20,13 +20,21 @@ inline constexpr size_t kLongestRequestId = 128;
 // What the caller sent as `x-request-id`, else the id `given` in the request, else a new one.
 std::string RequestIdOf(const grpc::ServerContextBase& context, const std::string& given);
 
-// How long a caller that this engine has refused should wait before it tries again.
-std::chrono::milliseconds RetryDelayOf(const Engine& engine);
+// Who sends a request, and until when.
+struct RequestContext {
+  std::string id;
+  TimePoint deadline = TimePoint::max();
+  std::shared_ptr<const Caller> caller;
+};
+
+// Who calls; UNAUTHENTICATED if nobody who may.
+absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContextBase& context,
+                                                       Access& access);
 
 // Tells callers that balance by it how loaded the server is.
 void AddLoadReport(grpc::ServerContextBase& context, LoadReporter& load);
 
-// Tells gRPC's own retry policy when to come back.
-void AddRetryDelay(grpc::ServerContextBase& context, std::chrono::milliseconds delay);
+// Tells gRPC's own retry policy when to come back, if the status says when.
+void AddRetryDelay(grpc::ServerContextBase& context, const absl::Status& status);
 
 }  // namespace linserve

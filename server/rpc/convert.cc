@@ -5,8 +5,11 @@
 
 #include "core/pooling.h"
 #include "core/quote.h"
+#include "core/retry_delay.h"
 #include "core/row_scale.h"
 #include "core/tensor.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 
 namespace linserve {
 namespace {
@@ -66,7 +69,18 @@ void FillSignature(const Signature& signature, v1::Model& message) {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   // absl's codes are gRPC's.
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  const std::string message(status.message());
+  const auto delay = RetryDelayOf(status);
+  if (!delay) return {code, message};
+  google::rpc::RetryInfo info;
+  info.mutable_retry_delay()->set_seconds(delay->count() / 1000);
+  info.mutable_retry_delay()->set_nanos(static_cast<int32_t>(delay->count() % 1000 * 1000000));
+  google::rpc::Status details;
+  details.set_code(code);
+  details.set_message(message);
+  details.add_details()->PackFrom(info);
+  return {code, message, details.SerializeAsString()};
 }
 
 absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& field,

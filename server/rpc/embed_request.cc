@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rpc/call_context.h"
+#include "rpc/admission.h"
 #include "rpc/convert.h"
 #include "telemetry/log.h"
 
@@ -21,22 +21,25 @@ absl::Status CheckCount(int64_t count, const RpcLimits& limits) {
 
 }  // namespace
 
-EmbedRequestState::EmbedRequestState(CallSide side, std::string request_id, TimePoint deadline)
-    : side_(std::move(side)), deadline_(deadline), start_(std::chrono::steady_clock::now()) {
-  chunks_.request_id = std::move(request_id);
+EmbedRequestState::EmbedRequestState(CallSide side, RequestContext context)
+    : side_(std::move(side)),
+      context_(std::move(context)),
+      start_(std::chrono::steady_clock::now()) {
+  chunks_.request_id = context_.id;
   side_.metrics->Started();
 }
 
 EmbedRequestState::~EmbedRequestState() {
   const TimePoint now = std::chrono::steady_clock::now();
-  if (status_.ok() && now >= deadline_) {
+  if (status_.ok() && now >= context_.deadline) {
     status_ = absl::DeadlineExceededError("the deadline passed");
   } else if (status_.ok() && side_.outbox->cancelled()) {
     status_ = absl::CancelledError("the caller left");
   }
   side_.metrics->Finished(static_cast<int>(status_.code()), now - start_);
   Log(status_.ok() ? LogLevel::kDebug : LogLevel::kInfo, "request finished",
-      {{"request_id", chunks_.request_id},
+      {{"request_id", context_.id},
+       {"caller", context_.caller == nullptr ? "" : context_.caller->name()},
        {"model", model_name_},
        {"sequences", static_cast<int64_t>(sequence_ids_.size())},
        {"code", std::string(absl::StatusCodeToString(status_.code()))},
@@ -44,17 +47,17 @@ EmbedRequestState::~EmbedRequestState() {
   side_.finished();
 }
 
-absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedRequest message) {
+absl::Status EmbedRequestState::Submit(const ServiceContext& service, v1::EmbedRequest message) {
   if (message.request_id().size() > kLongestRequestId) {
     return absl::InvalidArgumentError("request_id is longer than " +
                                       std::to_string(kLongestRequestId) + " bytes");
   }
-  auto model = context.repository.Find(message.model(), message.version());
+  auto model = service.repository.Find(message.model(), message.version());
   if (!model.ok()) return model.status();
   Engine& engine = *(*model)->engine;
   model_name_ = (*model)->name;
   model_metrics_ = &engine.metrics();
-  absl::Status status = CheckCount(message.sequences_size(), context.limits);
+  absl::Status status = CheckCount(message.sequences_size(), service.limits);
   auto options = ToOptions(message.options(), (*model)->default_pooling);
   if (status.ok()) status = options.status();
   if (!status.ok()) {
@@ -62,15 +65,17 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedR
     return status;
   }
   chunks_.rows_per_chunk = message.options().rows_per_chunk();
-  chunks_.chunk_bytes = context.limits.chunk_bytes;
+  chunks_.chunk_bytes = service.limits.chunk_bytes;
   // Half of a message is room for the ids and names beside the rows.
-  chunks_.max_bytes = context.limits.max_message_bytes / 2;
+  chunks_.max_bytes = service.limits.max_message_bytes / 2;
 
+  const auto bytes = static_cast<int64_t>(message.ByteSizeLong());
   // Tensors view the message's bytes, so it lives as long as any of them.
   const auto owner = std::make_shared<const v1::EmbedRequest>(std::move(message));
   Request request;
-  request.id = chunks_.request_id;
-  request.deadline = deadline_;
+  request.id = context_.id;
+  request.caller = context_.caller->name();
+  request.deadline = context_.deadline;
   request.priority = PriorityFromLevel(owner->priority());
   request.sink = shared_from_this();
   for (const v1::Sequence& sequence : owner->sequences()) {
@@ -78,9 +83,10 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& context, v1::EmbedR
     request.items.push_back(ToItem(sequence, *options, owner));
   }
   unanswered_ = request.items.size();
-  status = engine.Submit(request);
-  if (absl::IsResourceExhausted(status)) retry_delay_ = RetryDelayOf(engine);
-  return status;
+  auto place = Admit(service, *context_.caller, **model, bytes, request.items);
+  if (!place.ok()) return place.status();
+  place_ = *std::move(place);
+  return engine.Submit(request);
 }
 
 void EmbedRequestState::Refused(const absl::Status& status) {

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "batching/inflight.h"
 #include "core/item.h"
 #include "linserve/v1/embedding.pb.h"
+#include "rpc/call_context.h"
 #include "rpc/outbox.h"
 #include "rpc/result_chunker.h"
 #include "rpc/service_context.h"
@@ -33,18 +35,15 @@ struct CallSide {
 class EmbedRequestState : public ResultSink,
                           public std::enable_shared_from_this<EmbedRequestState> {
  public:
-  EmbedRequestState(CallSide side, std::string request_id, TimePoint deadline);
+  EmbedRequestState(CallSide side, RequestContext context);
   ~EmbedRequestState() override;
 
   // Finds the model, converts the sequences and hands them to the engine. An error is the
   // request's own; faults of single sequences are delivered as their results.
-  absl::Status Submit(const ServiceContext& context, v1::EmbedRequest message);
+  absl::Status Submit(const ServiceContext& service, v1::EmbedRequest message);
 
   // The request failed as a whole with this status, which the caller is about to answer.
   void Refused(const absl::Status& status);
-
-  // How long a refused caller should wait before it tries again.
-  std::chrono::milliseconds RetryDelay() const { return retry_delay_; }
 
   void Deliver(size_t index, absl::StatusOr<ItemResult> result) override;
   bool Abandoned() const override { return side_.outbox->cancelled(); }
@@ -55,14 +54,14 @@ class EmbedRequestState : public ResultSink,
 
   CallSide side_;
   ChunkOptions chunks_;
-  TimePoint deadline_;
+  RequestContext context_;
+  Inflight::Reservation place_;
   TimePoint start_;
   absl::Status status_;
   // Of the model, which the request must not own: the engine owns the request until it is answered,
   // and the worker that answers last would have to end itself.
   std::string model_name_;
   ModelMetrics* model_metrics_ = nullptr;
-  std::chrono::milliseconds retry_delay_{10};
   std::vector<std::string> sequence_ids_;
   std::atomic<size_t> unanswered_ = 0;  // sequences
   std::atomic<size_t> computed_ = 0;

@@ -38,12 +38,16 @@ void EmbedServerCall::Begin(grpc::ByteBuffer& bytes) {
   const absl::Status parsed = Parse(bytes, request);
   const CallSide side{shared_from_this(), &outbox_, &metrics_, nullptr,
                       [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
+  auto caller = CallerOf(*context_, *service_.access);
   const auto state = std::make_shared<EmbedRequestState>(
-      side, RequestIdOf(*context_, request.request_id()), DeadlineOf(*context_));
+      side, RequestContext{RequestIdOf(*context_, request.request_id()), DeadlineOf(*context_),
+                           caller.value_or(nullptr)});
   outbox_.Expect(static_cast<size_t>(request.sequences_size()));
-  const absl::Status status = parsed.ok() ? state->Submit(service_, std::move(request)) : parsed;
+  absl::Status status = caller.status();
+  status.Update(parsed);
+  if (status.ok()) status = state->Submit(service_, std::move(request));
   if (status.ok()) return;
-  if (absl::IsResourceExhausted(status)) AddRetryDelay(*context_, state->RetryDelay());
+  AddRetryDelay(*context_, status);
   state->Refused(status);
   outbox_.FinishWhenEmpty(ToGrpcStatus(status));
 }

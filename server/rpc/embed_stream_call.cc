@@ -13,6 +13,8 @@ namespace linserve {
 absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   v1::EmbedRequest request;
   if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
+  const auto caller = CallerOf(*context_, *service_.access);
+  if (!caller.ok()) return caller.status();
   const std::string id = request.request_id();
   bool duplicate = false;
   {
@@ -27,7 +29,8 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
                         if (!duplicate) ids_.erase(id);
                       },
                       [this] { RequestFinished(); }};
-  const auto state = std::make_shared<EmbedRequestState>(side, id, DeadlineOf(*context_));
+  const auto state =
+      std::make_shared<EmbedRequestState>(side, RequestContext{id, DeadlineOf(*context_), *caller});
   const absl::Status status =
       duplicate ? absl::InvalidArgumentError("request_id " + Quoted(id) +
                                              " is in flight on this stream already")

@@ -1,5 +1,6 @@
 #include "rpc/embedding_service.h"
 
+#include "rpc/admission.h"
 #include "rpc/convert.h"
 #include "rpc/embed_server_call.h"
 #include "rpc/embed_stream_call.h"
@@ -20,22 +21,27 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbeddingService::E
 grpc::ServerUnaryReactor* EmbeddingService::ListModels(grpc::CallbackServerContext* context,
                                                        const v1::ListModelsRequest* /*request*/,
                                                        v1::ListModelsResponse* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("ListModels"), [&] {
-    for (const auto& model : context_.repository.List()) {
-      ToMessage(*model, context_.draining, *response->add_models());
-    }
-    return absl::OkStatus();
-  });
+  return AnswerCaller(context, *context_.access, context_.metrics.ForRpc("ListModels"),
+                      [&](const Caller& caller) {
+                        for (const auto& model : context_.repository.List()) {
+                          if (!caller.Sees(model->name)) continue;
+                          ToMessage(*model, context_.draining, *response->add_models());
+                        }
+                        return absl::OkStatus();
+                      });
 }
 
 grpc::ServerUnaryReactor* EmbeddingService::GetModel(grpc::CallbackServerContext* context,
                                                      const v1::GetModelRequest* request,
                                                      v1::Model* response) {
-  return AnswerAtOnce(context, context_.metrics.ForRpc("GetModel"), [&] {
-    const auto model = context_.repository.Find(request->model(), request->version());
-    if (model.ok()) ToMessage(**model, context_.draining, *response);
-    return model.status();
-  });
+  return AnswerCaller(
+      context, *context_.access, context_.metrics.ForRpc("GetModel"), [&](const Caller& caller) {
+        const auto model = context_.repository.Find(request->model(), request->version());
+        if (!model.ok()) return model.status();
+        absl::Status status = CheckModel(context_, caller, (*model)->name);
+        if (status.ok()) ToMessage(**model, context_.draining, *response);
+        return status;
+      });
 }
 
 }  // namespace linserve

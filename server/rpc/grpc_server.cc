@@ -4,6 +4,8 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -32,7 +34,8 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
   builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
   // With reuseport a second server would share the port silently.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(options.max_streams_per_connection));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
@@ -44,6 +47,22 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
                                static_cast<int>(options.max_connection_age.count()));
   }
+}
+
+// The files are read again when they change.
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsFiles& tls) {
+  using grpc::experimental::FileWatcherCertificateProvider;
+  using grpc::experimental::TlsServerCredentialsOptions;
+  if (!tls.enabled()) return grpc::InsecureServerCredentials();
+  constexpr unsigned kSecondsBetweenLooks = 1;
+  TlsServerCredentialsOptions options(std::make_shared<FileWatcherCertificateProvider>(
+      tls.private_key, tls.certificate, tls.client_ca, kSecondsBetweenLooks));
+  options.watch_identity_key_cert_pairs();
+  if (tls.mutual()) {
+    options.watch_root_certs();
+    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return grpc::experimental::TlsServerCredentials(options);
 }
 
 // gRPC takes a socket's path over, whoever has it.
@@ -62,12 +81,15 @@ bool IsListenedTo(const std::string& path) {
 }  // namespace
 
 struct GrpcServer::Impl {
-  Impl(ModelRepository& repository, Metrics& metrics, const GrpcOptions& options)
+  Impl(ModelRepository& repository, Metrics& metrics, const GrpcOptions& options,
+       std::unique_ptr<Access> access)
       : context{repository,
                 metrics,
                 {options.max_message_bytes, options.max_sequences_per_request,
                  options.max_requests_per_stream, options.chunk_bytes},
-                options.version},
+                options.version,
+                std::move(access),
+                std::make_unique<Inflight>(options.inflight, metrics)},
         embedding(context),
         inference(context) {}
 
@@ -91,13 +113,16 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   gpr_set_log_function(LogFromGrpc);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  auto impl = std::make_unique<Impl>(repository, metrics, options);
+  if (absl::Status status = CheckTlsFiles(options.tls); !status.ok()) return status;
+  auto access = Access::Open(options.tokens_file, metrics);
+  if (!access.ok()) return access.status();
+  auto impl = std::make_unique<Impl>(repository, metrics, options, *std::move(access));
   const bool v6 = options.host.find(':') != std::string::npos;
   const std::string address =
       (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
   grpc::ServerBuilder builder;
   Configure(builder, options);
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &impl->port);
+  builder.AddListeningPort(address, CredentialsOf(options.tls), &impl->port);
   int unix_port = 1;
   if (!options.unix_socket.empty()) {
     if (IsListenedTo(options.unix_socket)) {

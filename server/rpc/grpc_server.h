@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "access/tls.h"
+#include "batching/inflight.h"
 #include "engine/model_manager.h"
 #include "engine/repository.h"
 #include "telemetry/metrics.h"
@@ -21,7 +23,11 @@ struct GrpcOptions {
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
-  std::string version{};  // of the server, as its metadata says it
+  std::string version{};      // of the server, as its metadata says it
+  TlsFiles tls{};             // of the address; none: plain text
+  std::string tokens_file{};  // who may call; empty: anybody
+  int64_t max_streams_per_connection = 1024;
+  InflightLimits inflight{};
 };
 
 struct ServiceContext;

@@ -27,20 +27,24 @@ void InferCall::Begin(grpc::ByteBuffer& bytes) {
     if (answer.ok()) *self->response_ = answer->Part(0).Take();
     self->Answer(answer.status(), id);
   };
+  auto caller = CallerOf(*context_, *service_.access);
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics_, false, done,
                                   [self] { return self->cancelled_.load(); }},
-      RequestIdOf(*context_, id.substr(0, kLongestRequestId)), DeadlineOf(*context_));
-  const absl::Status status = parsed.ok() ? state->Submit(service_, std::move(request)) : parsed;
+      RequestContext{RequestIdOf(*context_, id.substr(0, kLongestRequestId)), DeadlineOf(*context_),
+                     caller.value_or(nullptr)});
+  absl::Status status = caller.status();
+  status.Update(parsed);
+  if (status.ok()) status = state->Submit(service_, std::move(request));
   if (status.ok()) return;
   state->Refused(status);
-  if (absl::IsResourceExhausted(status)) AddRetryDelay(*context_, state->RetryDelay());
   Answer(status, id);
 }
 
 void InferCall::Answer(const absl::Status& status, const std::string& id) {
   metrics_.Message(Direction::kSent, response_->Length());
   AddLoadReport(*context_, service_.load);
+  AddRetryDelay(*context_, status);
   Finish(ToGrpcStatus(WithRequestId(status, id)));
 }
 

@@ -60,6 +60,8 @@ InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerCo
 absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   inference::ModelInferRequest request;
   if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
+  const auto caller = CallerOf(*context_, *service_.access);
+  if (!caller.ok()) return caller.status();
   const auto self = shared_from_this();
   const std::string id = request.id();
   const int64_t place = requests_++;
@@ -75,7 +77,7 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics_, true, answer,
                                   [this] { return failed_ || outbox_.cancelled(); }},
-      id.substr(0, kLongestRequestId), DeadlineOf(*context_));
+      RequestContext{id.substr(0, kLongestRequestId), DeadlineOf(*context_), *caller});
   const absl::Status status = state->Submit(service_, std::move(request));
   if (!status.ok()) {
     state->Refused(status);

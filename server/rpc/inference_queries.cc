@@ -1,6 +1,7 @@
 #include "rpc/inference_queries.h"
 
 #include "core/quote.h"
+#include "rpc/admission.h"
 #include "rpc/inference_metadata.h"
 #include "rpc/inference_request.h"
 #include "rpc/inference_statistics.h"
@@ -8,11 +9,28 @@
 namespace linserve {
 namespace {
 
-absl::Status CheckModelControl(const ServiceContext& context) {
+absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& context,
+                                                             const Caller& caller,
+                                                             const std::string& name,
+                                                             const std::string& version) {
+  auto model = linserve::FindModel(context.repository, name, version);
+  if (!model.ok()) return model;
+  if (absl::Status status = CheckModel(context, caller, (*model)->name); !status.ok())
+    return status;
+  return model;
+}
+
+absl::Status CheckModelControl(const ServiceContext& context, const Caller& caller,
+                               const std::string& model) {
   if (context.draining) {
     return absl::UnavailableError("the server is draining and loads no models");
   }
-  if (context.manager != nullptr) return absl::OkStatus();
+  if (context.manager != nullptr) {
+    absl::Status status = caller.May(Right::kControl);
+    if (!status.ok()) context.metrics.Refused(Refusal::kForbidden);
+    status.Update(CheckModel(context, caller, model));
+    return status;
+  }
   return absl::PermissionDeniedError(
       "callers of this server may not load and unload models; it would have to be started with "
       "--allow-model-control");
@@ -26,14 +44,16 @@ absl::Status Query(const ServiceContext& context, const inference::ServerReadyRe
   return absl::OkStatus();
 }
 
-absl::Status Query(const ServiceContext& context, const inference::ModelReadyRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ModelReadyRequest& request,
                    inference::ModelReadyResponse& response) {
-  const auto model = FindModel(context.repository, request.name(), request.version());
+  const auto model = FindModel(context, caller, request.name(), request.version());
   response.set_ready(model.ok() && !context.draining);
-  return absl::IsInvalidArgument(model.status()) ? model.status() : absl::OkStatus();
+  const bool answered = absl::IsNotFound(model.status()) || absl::IsUnavailable(model.status());
+  return answered ? absl::OkStatus() : model.status();
 }
 
-absl::Status Query(const ServiceContext& context,
+absl::Status Query(const ServiceContext& context, const Caller& /*caller*/,
                    const inference::ServerMetadataRequest& /*request*/,
                    inference::ServerMetadataResponse& response) {
   response.set_name("linserve");
@@ -45,9 +65,10 @@ absl::Status Query(const ServiceContext& context,
   return absl::OkStatus();
 }
 
-absl::Status Query(const ServiceContext& context, const inference::ModelMetadataRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ModelMetadataRequest& request,
                    inference::ModelMetadataResponse& response) {
-  const auto model = FindModel(context.repository, request.name(), request.version());
+  const auto model = FindModel(context, caller, request.name(), request.version());
   if (!model.ok()) return model.status();
   FillMetadata(**model, response);
   for (const auto& version : context.repository.List()) {
@@ -56,21 +77,24 @@ absl::Status Query(const ServiceContext& context, const inference::ModelMetadata
   return absl::OkStatus();
 }
 
-absl::Status Query(const ServiceContext& context, const inference::ModelConfigRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ModelConfigRequest& request,
                    inference::ModelConfigResponse& response) {
-  const auto model = FindModel(context.repository, request.name(), request.version());
+  const auto model = FindModel(context, caller, request.name(), request.version());
   if (model.ok()) FillConfig(**model, *response.mutable_config());
   return model.status();
 }
 
-absl::Status Query(const ServiceContext& context, const inference::ModelStatisticsRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ModelStatisticsRequest& request,
                    inference::ModelStatisticsResponse& response) {
   if (!request.name().empty()) {
-    const auto found = FindModel(context.repository, request.name(), request.version());
+    const auto found = FindModel(context, caller, request.name(), request.version());
     if (!found.ok()) return found.status();
   }
   for (const auto& model : context.repository.List()) {
-    const bool named = request.name().empty() || request.name() == model->name;
+    const bool named =
+        (request.name().empty() || request.name() == model->name) && caller.Sees(model->name);
     const std::string version = std::to_string(model->version);
     const bool numbered = request.version().empty() || request.version() == version;
     if (named && numbered) FillStatistics(*model, *response.add_model_stats());
@@ -78,10 +102,12 @@ absl::Status Query(const ServiceContext& context, const inference::ModelStatisti
   return absl::OkStatus();
 }
 
-absl::Status Query(const ServiceContext& context, const inference::RepositoryIndexRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::RepositoryIndexRequest& request,
                    inference::RepositoryIndexResponse& response) {
   for (const VersionStatus& version : context.repository.Index()) {
     if (request.ready() && version.state != ModelState::kReady) continue;
+    if (!caller.Sees(version.name)) continue;
     auto& model = *response.add_models();
     model.set_name(version.name);
     model.set_version(std::to_string(version.version));
@@ -92,9 +118,9 @@ absl::Status Query(const ServiceContext& context, const inference::RepositoryInd
   return absl::OkStatus();
 }
 
-void Begin(const ServiceContext& context, const inference::RepositoryModelLoadRequest& request,
-           const Done& done) {
-  absl::Status status = CheckModelControl(context);
+void Begin(const ServiceContext& context, const Caller& caller,
+           const inference::RepositoryModelLoadRequest& request, const Done& done) {
+  absl::Status status = CheckModelControl(context, caller, request.model_name());
   for (const auto& [name, parameter] : request.parameters()) {
     status.Update(absl::UnimplementedError(
         "parameter " + Quoted(name) +
@@ -104,10 +130,10 @@ void Begin(const ServiceContext& context, const inference::RepositoryModelLoadRe
   context.manager.load()->Load(request.model_name(), done);
 }
 
-void Begin(const ServiceContext& context, const inference::RepositoryModelUnloadRequest& request,
-           const Done& done) {
+void Begin(const ServiceContext& context, const Caller& caller,
+           const inference::RepositoryModelUnloadRequest& request, const Done& done) {
   // The one parameter that clients send, unload_dependents, means nothing without ensembles.
-  const absl::Status status = CheckModelControl(context);
+  const absl::Status status = CheckModelControl(context, caller, request.model_name());
   if (!status.ok()) return done(status);
   context.manager.load()->Unload(request.model_name(), done);
 }

@@ -3,34 +3,44 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "access/caller.h"
 #include "inference/grpc_service.pb.h"
 #include "rpc/service_context.h"
 
 namespace linserve {
 
 // What the Open Inference Protocol asks beside inference, for gRPC and REST alike. Each fills its
-// answer; an error, in Triton's words where it has them, is the answer otherwise.
+// answer, with what the caller may know; an error, in Triton's words where it has them, is the
+// answer otherwise.
 
+// For anybody: probes have no token.
 absl::Status Query(const ServiceContext& context, const inference::ServerReadyRequest& request,
                    inference::ServerReadyResponse& response);
-absl::Status Query(const ServiceContext& context, const inference::ModelReadyRequest& request,
+
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ModelReadyRequest& request,
                    inference::ModelReadyResponse& response);
-absl::Status Query(const ServiceContext& context, const inference::ServerMetadataRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ServerMetadataRequest& request,
                    inference::ServerMetadataResponse& response);
-absl::Status Query(const ServiceContext& context, const inference::ModelMetadataRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ModelMetadataRequest& request,
                    inference::ModelMetadataResponse& response);
-absl::Status Query(const ServiceContext& context, const inference::ModelConfigRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ModelConfigRequest& request,
                    inference::ModelConfigResponse& response);
-absl::Status Query(const ServiceContext& context, const inference::ModelStatisticsRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::ModelStatisticsRequest& request,
                    inference::ModelStatisticsResponse& response);
-absl::Status Query(const ServiceContext& context, const inference::RepositoryIndexRequest& request,
+absl::Status Query(const ServiceContext& context, const Caller& caller,
+                   const inference::RepositoryIndexRequest& request,
                    inference::RepositoryIndexResponse& response);
 
 // These take long: `done` is called from any thread, once.
 using Done = std::function<void(const absl::Status&)>;
-void Begin(const ServiceContext& context, const inference::RepositoryModelLoadRequest& request,
-           const Done& done);
-void Begin(const ServiceContext& context, const inference::RepositoryModelUnloadRequest& request,
-           const Done& done);
+void Begin(const ServiceContext& context, const Caller& caller,
+           const inference::RepositoryModelLoadRequest& request, const Done& done);
+void Begin(const ServiceContext& context, const Caller& caller,
+           const inference::RepositoryModelUnloadRequest& request, const Done& done);
 
 }  // namespace linserve

@@ -7,9 +7,10 @@
 #include "core/content.h"
 #include "core/package_layout.h"
 #include "core/quote.h"
+#include "core/retry_delay.h"
 #include "core/row_scale.h"
 #include "core/stacking.h"
-#include "rpc/call_context.h"
+#include "rpc/admission.h"
 #include "rpc/inference_parameters.h"
 #include "rpc/inference_tensors.h"
 #include "telemetry/log.h"
@@ -133,11 +134,11 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ModelReposito
 absl::Status WithRequestId(const absl::Status& status, const std::string& id) {
   if (status.ok()) return status;
   const std::string name = id.empty() ? "<id_unknown>" : id;
-  return {status.code(), "[request id: " + name + "] " + std::string(status.message())};
+  return WithPrefix(status, "[request id: " + name + "] ");
 }
 
-InferRequestState::InferRequestState(CallSide call, std::string id, TimePoint deadline)
-    : call_(std::move(call)), id_(std::move(id)), deadline_(deadline) {
+InferRequestState::InferRequestState(CallSide call, RequestContext context)
+    : call_(std::move(call)), context_(std::move(context)) {
   call_.metrics.Started();
 }
 
@@ -145,7 +146,8 @@ InferRequestState::~InferRequestState() {
   const MutexLock lock(mutex_);
   call_.metrics.Finished(static_cast<int>(status_.code()), Age());
   Log(status_.ok() ? LogLevel::kDebug : LogLevel::kInfo, "request finished",
-      {{"request_id", id_},
+      {{"request_id", context_.id},
+       {"caller", context_.caller == nullptr ? "" : context_.caller->name()},
        {"model", answer_.model_name},
        {"sequences", static_cast<int64_t>(sequences_)},
        {"code", std::string(absl::StatusCodeToString(status_.code()))},
@@ -158,17 +160,18 @@ void InferRequestState::Refused(const absl::Status& status) {
   status_ = status;
 }
 
-absl::Status InferRequestState::Submit(const ServiceContext& context,
+absl::Status InferRequestState::Submit(const ServiceContext& service,
                                        inference::ModelInferRequest message) {
-  max_bytes_ = context.limits.max_message_bytes;
-  const auto model = FindModel(context.repository, message.model_name(), message.model_version());
+  max_bytes_ = service.limits.max_message_bytes;
+  const auto model = FindModel(service.repository, message.model_name(), message.model_version());
   if (!model.ok()) return model.status();
   Engine& engine = *(*model)->engine;
   statistics_ = &engine.metrics().statistics();
+  const auto bytes = static_cast<int64_t>(message.ByteSizeLong());
   auto items = Prepare(**model, std::make_shared<inference::ModelInferRequest>(std::move(message)));
-  if (items.ok() && std::cmp_greater(items->size(), context.limits.max_sequences_per_request)) {
+  if (items.ok() && std::cmp_greater(items->size(), service.limits.max_sequences_per_request)) {
     items = absl::InvalidArgumentError("inference request batch-size must be <= " +
-                                       std::to_string(context.limits.max_sequences_per_request) +
+                                       std::to_string(service.limits.max_sequences_per_request) +
                                        " for " + Quoted(answer_.model_name));
   }
   absl::Status status = items.status();
@@ -178,20 +181,22 @@ absl::Status InferRequestState::Submit(const ServiceContext& context,
     return status;
   }
   Request request;
-  request.id = id_;
-  request.deadline = deadline_;
+  request.id = context_.id;
+  request.caller = context_.caller->name();
+  request.deadline = context_.deadline;
   request.priority = options_.priority;
   request.sink = shared_from_this();
   for (Item& item : *items) request.items.emplace_back(std::move(item));
+  auto place = Admit(service, *context_.caller, **model, bytes, request.items);
+  if (!place.ok()) return place.status();
+  place_ = *std::move(place);
   {
     const MutexLock lock(mutex_);
     unanswered_ = request.items.size();
     outputs_.resize(request.items.size());
     sequences_ = request.items.size();
   }
-  status = engine.Submit(request);
-  if (absl::IsResourceExhausted(status)) retry_delay_ = RetryDelayOf(engine);
-  return status;
+  return engine.Submit(request);
 }
 
 absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
@@ -207,7 +212,7 @@ absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
     answer_.outputs.push_back(name);
     if (options_.output.dtype == DType::kI8) answer_.outputs.push_back(ScaleOf(name));
   }
-  if (options_.timeout) deadline_ = std::min(deadline_, start_ + *options_.timeout);
+  if (options_.timeout) context_.deadline = std::min(context_.deadline, start_ + *options_.timeout);
   auto tensors = ToTensors(*message, model.name, message);
   if (!tensors.ok()) return tensors.status();
   absl::Status status = CheckInputs(*signature_, *tensors, model.name);
@@ -245,8 +250,7 @@ void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result)
       if (--unanswered_ > 0) return;
       outputs = std::move(outputs_);
     } else if (sequences_ > 1) {
-      fault = absl::Status(fault.code(), "sequence " + std::to_string(index) +
-                                             " of the batch: " + std::string(fault.message()));
+      fault = WithPrefix(fault, "sequence " + std::to_string(index) + " of the batch: ");
     }
     answered_ = true;
   }

@@ -9,10 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "batching/inflight.h"
 #include "core/item.h"
 #include "core/mutex.h"
 #include "engine/repository.h"
 #include "inference/grpc_service.pb.h"
+#include "rpc/call_context.h"
 #include "rpc/infer_answer.h"
 #include "rpc/inference_parameters.h"
 #include "rpc/service_context.h"
@@ -47,17 +49,14 @@ class InferRequestState : public ResultSink,
     std::function<bool()> abandoned;  // whether the caller has left
   };
 
-  InferRequestState(CallSide call, std::string id, TimePoint deadline);
+  InferRequestState(CallSide call, RequestContext context);
   ~InferRequestState() override;
 
   // Takes the message over. With an error, the caller refuses the request.
-  absl::Status Submit(const ServiceContext& context, inference::ModelInferRequest message);
+  absl::Status Submit(const ServiceContext& service, inference::ModelInferRequest message);
 
   // The request failed before it was begun; the caller is about to answer.
   void Refused(const absl::Status& status);
-
-  // How long a refused caller should wait before it tries again.
-  std::chrono::milliseconds RetryDelay() const { return retry_delay_; }
 
   void Deliver(size_t index, absl::StatusOr<ItemResult> result) override;
   bool Abandoned() const override;
@@ -70,12 +69,11 @@ class InferRequestState : public ResultSink,
   std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - start_; }
 
   const CallSide call_;
-  const std::string id_;
-  TimePoint deadline_;
+  RequestContext context_;
   const TimePoint start_ = std::chrono::steady_clock::now();
-  std::chrono::milliseconds retry_delay_{10};
 
   // Set by Submit(), before the engine has the sequences.
+  Inflight::Reservation place_;
   InferAnswer answer_;                     // but for its parts
   const Signature* signature_ = nullptr;   // of the engine, which outlives what it delivers
   ModelStatistics* statistics_ = nullptr;  // likewise

@@ -14,16 +14,20 @@ template <typename Request, typename Response>
 grpc::ServerUnaryReactor* AnswerQuery(const std::string& rpc, ServiceContext& service,
                                       grpc::CallbackServerContext* context, const Request* request,
                                       Response* response) {
-  return AnswerAtOnce(context, service.metrics.ForRpc(rpc),
-                      [&] { return Query(service, *request, *response); });
+  return AnswerCaller(
+      context, *service.access, service.metrics.ForRpc(rpc),
+      [&](const Caller& caller) { return Query(service, caller, *request, *response); });
 }
 
 template <typename Request>
 grpc::ServerUnaryReactor* AnswerCommand(const std::string& rpc, ServiceContext& service,
                                         grpc::CallbackServerContext* context,
                                         const Request* request) {
-  return AnswerLater(context, service.metrics.ForRpc(rpc),
-                     [&](const Done& done) { Begin(service, *request, done); });
+  return AnswerLater(context, service.metrics.ForRpc(rpc), [&](const Done& done) {
+    const auto caller = CallerOf(*context, *service.access);
+    if (!caller.ok()) return done(caller.status());
+    Begin(service, **caller, *request, done);
+  });
 }
 
 }  // namespace
@@ -40,7 +44,8 @@ grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* InferenceService::ServerReady(
     grpc::CallbackServerContext* context, const inference::ServerReadyRequest* request,
     inference::ServerReadyResponse* response) {
-  return AnswerQuery("ServerReady", context_, context, request, response);
+  return AnswerAtOnce(context, context_.metrics.ForRpc("ServerReady"),
+                      [&] { return Query(context_, *request, *response); });
 }
 
 grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerContext* context,

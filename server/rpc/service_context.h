@@ -2,8 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "access/access.h"
+#include "batching/inflight.h"
 #include "engine/model_manager.h"
 #include "engine/repository.h"
 #include "rpc/load_reporter.h"
@@ -25,6 +28,8 @@ struct ServiceContext {
   Metrics& metrics;
   RpcLimits limits;
   std::string version;  // of the server
+  std::unique_ptr<Access> access;
+  std::unique_ptr<Inflight> inflight;
   StreamRegistry streams{};
   LoadReporter load{repository};
   // By which callers may load and unload; null: they may not.

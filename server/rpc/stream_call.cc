@@ -10,7 +10,12 @@ namespace linserve {
 StreamCall* StreamCall::Start(const std::shared_ptr<StreamCall>& call) {
   call->self_ = call;
   call->service_.streams.Add(call);
-  call->Read();
+  const auto caller = CallerOf(*call->context_, *call->service_.access);
+  if (caller.ok()) {
+    call->Read();
+  } else {
+    call->ReadNoMore(caller.status());
+  }
   if (call->service_.draining) call->Drain();
   return call.get();
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "absl/status/status.h"
+#include "rpc/call_context.h"
 #include "rpc/convert.h"
 #include "telemetry/metrics.h"
 
@@ -15,7 +16,7 @@ inline grpc::ByteBuffer& Taken(const grpc::ByteBuffer* request) {
   return *const_cast<grpc::ByteBuffer*>(request);
 }
 
-// A unary call that is answered at once, by `fill`, which returns a status.
+// A unary call that is answered at once, by `fill`, which returns a status. For anybody.
 template <typename Fill>
 grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext* context, RpcMetrics& metrics,
                                        const Fill& fill) {
@@ -26,6 +27,16 @@ grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext* context, Rpc
   metrics.Finished(static_cast<int>(status.code()), std::chrono::steady_clock::now() - start);
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
+}
+
+// The same for callers who may call, of whom `fill` is told.
+template <typename Fill>
+grpc::ServerUnaryReactor* AnswerCaller(grpc::CallbackServerContext* context, Access& access,
+                                       RpcMetrics& metrics, const Fill& fill) {
+  return AnswerAtOnce(context, metrics, [&]() -> absl::Status {
+    const auto caller = CallerOf(*context, access);
+    return caller.ok() ? fill(**caller) : caller.status();
+  });
 }
 
 // A unary call that is answered when `begin` has called what it is given, with a status, once, from

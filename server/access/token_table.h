@@ -17,7 +17,7 @@ using Sha256 = std::array<uint8_t, 32>;
 Sha256 Sha256Of(std::string_view text);
 
 // The tokens of a file, of which only hashes are kept.
-class Tokens {
+class TokenTable {
  public:
   // {"tokens": [{"name": "search", "token": "..." or "sha256": "64 hex digits",
   //              "may": ["infer", "metrics", "control"],           // default: ["infer"]
@@ -25,7 +25,8 @@ class Tokens {
   //              "requests_per_second": 100, "bytes_per_second": 1e6}]}   // default: no bounds
   // INVALID_ARGUMENT names the token and the key, never a secret. Budgets of tokens that `before`
   // has with equal rates go on.
-  static absl::StatusOr<Tokens> Parse(const std::string& json, const Tokens* before = nullptr);
+  static absl::StatusOr<TokenTable> Parse(const std::string& json,
+                                          const TokenTable* before = nullptr);
 
   // Null if there is no such token. In a time that says nothing about those that there are.
   std::shared_ptr<const Caller> Find(std::string_view token) const;

@@ -1,4 +1,4 @@
-#include "access/tokens.h"
+#include "access/token_table.h"
 
 #include <gmock/gmock.h>
 
@@ -15,8 +15,8 @@ constexpr char kToken[] = "0123456789abcdef";
 
 std::string FileOf(const std::string& entry) { return R"({"tokens": [)" + entry + "]}"; }
 
-TEST(Tokens, AreKnownByThemselvesOrTheirHashes) {
-  const auto tokens = Tokens::Parse(FileOf(
+TEST(TokenTable, KnowsThemByThemselvesOrTheirHashes) {
+  const auto tokens = TokenTable::Parse(FileOf(
       R"({"name": "a", "token": "0123456789abcdef"},
          {"name": "b", "sha256": "ca978112CA1BBDCAFAC231B39A23DC4DA786EFF8147C4E72B9807785AFEE48BB"})"));
   ASSERT_TRUE(tokens.ok()) << tokens.status();
@@ -28,8 +28,8 @@ TEST(Tokens, AreKnownByThemselvesOrTheirHashes) {
   EXPECT_EQ(tokens->Find(""), nullptr);
 }
 
-TEST(Tokens, MayInferWithAnyModelUnlessToldOtherwise) {
-  const auto tokens = Tokens::Parse(FileOf(R"({"name": "a", "token": "0123456789abcdef"})"));
+TEST(TokenTable, MayInferWithAnyModelUnlessToldOtherwise) {
+  const auto tokens = TokenTable::Parse(FileOf(R"({"name": "a", "token": "0123456789abcdef"})"));
   ASSERT_TRUE(tokens.ok());
   const Caller& caller = *tokens->Find(kToken);
   EXPECT_TRUE(caller.May(Right::kInfer).ok());
@@ -38,8 +38,8 @@ TEST(Tokens, MayInferWithAnyModelUnlessToldOtherwise) {
   EXPECT_TRUE(caller.MayUse("any").ok());
 }
 
-TEST(Tokens, MayDoWhatTheFileSays) {
-  const auto tokens = Tokens::Parse(
+TEST(TokenTable, MayDoWhatTheFileSays) {
+  const auto tokens = TokenTable::Parse(
       FileOf(R"({"name": "a", "token": "0123456789abcdef", "may": ["metrics"], "models": ["m"]})"));
   ASSERT_TRUE(tokens.ok());
   const Caller& caller = *tokens->Find(kToken);
@@ -50,7 +50,7 @@ TEST(Tokens, MayDoWhatTheFileSays) {
   EXPECT_FALSE(caller.Sees("n"));
 }
 
-TEST(Tokens, SaysWhatIsWrongAndNoSecret) {
+TEST(TokenTable, SaysWhatIsWrongAndNoSecret) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "expected JSON of the form"},
       {"{", "expected JSON of the form"},
@@ -74,7 +74,7 @@ TEST(Tokens, SaysWhatIsWrongAndNoSecret) {
                  {"name": "a", "token": "0123456789abcdeF"})"),
        "two tokens have the name"}};
   for (const auto& [text, expected] : cases) {
-    const auto tokens = Tokens::Parse(text);
+    const auto tokens = TokenTable::Parse(text);
     EXPECT_THAT(tokens, IsStatus(StatusCode::kInvalidArgument, expected)) << text;
     EXPECT_THAT(std::string(tokens.status().message()),
                 testing::Not(testing::HasSubstr("0123456789")));

@@ -1,4 +1,4 @@
-#include "access/tokens.h"
+#include "access/token_table.h"
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-const std::map<std::string, Right> kRights = {
-    {"infer", Right::kInfer}, {"metrics", Right::kMetrics}, {"control", Right::kControl}};
+const std::map<std::string, bool Rights::*> kRights = {
+    {"infer", &Rights::infer}, {"metrics", &Rights::metrics}, {"control", &Rights::control}};
 
 // Long enough that nobody finds it by trying.
 constexpr size_t kShortestToken = 16;
@@ -83,17 +83,17 @@ class EntryReader {
         "`printf %s TOKEN | sha256sum`");
   }
 
-  absl::StatusOr<std::set<Right>> Rights() const {
+  absl::StatusOr<Rights> May() const {
     auto names = Texts("may");
     if (!names.ok()) return names.status();
-    if (!entry_.contains("may")) return std::set<Right>{Right::kInfer};
-    std::set<Right> rights;
+    if (!entry_.contains("may")) return Rights{};
+    Rights rights{.infer = false};
     for (const std::string& name : *names) {
       const auto found = kRights.find(name);
       if (found == kRights.end()) {
         return Fault("\"may\" names " + Quoted(name) + ", expected infer, metrics or control");
       }
-      rights.insert(found->second);
+      rights.*(found->second) = true;
     }
     return rights;
   }
@@ -129,7 +129,7 @@ class EntryReader {
 struct Read {
   Sha256 hash;
   std::string name;
-  std::set<Right> rights;
+  Rights rights;
   std::set<std::string> models;
   Rates rates;
 };
@@ -139,7 +139,7 @@ absl::StatusOr<Read> ReadEntry(const json& entry, size_t index) {
   if (absl::Status status = reader.CheckKeys(); !status.ok()) return status;
   auto name = reader.Name();
   auto hash = reader.Hash();
-  auto rights = reader.Rights();
+  auto rights = reader.May();
   auto models = reader.Texts("models");
   auto requests = reader.Rate("requests_per_second");
   auto bytes = reader.Rate("bytes_per_second");
@@ -158,7 +158,7 @@ Sha256 Sha256Of(std::string_view text) {
   return hash;
 }
 
-absl::StatusOr<Tokens> Tokens::Parse(const std::string& text, const Tokens* before) {
+absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& text, const TokenTable* before) {
   const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false,
                                   /*ignore_comments=*/true);
   const bool good = parsed.is_object() && parsed.size() == 1 && parsed.contains("tokens") &&
@@ -168,7 +168,7 @@ absl::StatusOr<Tokens> Tokens::Parse(const std::string& text, const Tokens* befo
     return absl::InvalidArgumentError(
         "expected JSON of the form {\"tokens\": [{\"name\": ..., \"token\": ...}, ...]}");
   }
-  Tokens tokens;
+  TokenTable tokens;
   std::set<std::string> names;
   for (const json& entry : parsed["tokens"]) {
     auto read = ReadEntry(entry, tokens.entries_.size());
@@ -189,7 +189,7 @@ absl::StatusOr<Tokens> Tokens::Parse(const std::string& text, const Tokens* befo
   return tokens;
 }
 
-std::shared_ptr<const Caller> Tokens::Find(std::string_view token) const {
+std::shared_ptr<const Caller> TokenTable::Find(std::string_view token) const {
   const Sha256 hash = Sha256Of(token);
   std::shared_ptr<const Caller> caller;
   for (const Entry& entry : entries_) {

@@ -1,0 +1,51 @@
+#include "rpc/admission.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/result_bytes.h"
+#include "core/retry_delay.h"
+
+namespace linserve {
+namespace {
+
+// Bounds the sum below, whatever a request says.
+constexpr int64_t kMost = int64_t{1} << 60;
+
+int64_t ResultsOf(const Signature& signature, const std::vector<absl::StatusOr<Item>>& items) {
+  int64_t bytes = 0;
+  for (const auto& item : items) {
+    if (item.ok()) bytes = std::min(kMost, bytes + ResultBytes(signature, *item));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::Status CheckModel(const ServiceContext& service, const Caller& caller,
+                        const std::string& model) {
+  absl::Status status = caller.MayUse(model);
+  if (!status.ok()) service.metrics.Refused(Refusal::kForbidden);
+  return status;
+}
+
+absl::StatusOr<Inflight::Reservation> Admit(const ServiceContext& service, const Caller& caller,
+                                            const ServedModel& model, int64_t request_bytes,
+                                            const std::vector<absl::StatusOr<Item>>& items) {
+  if (absl::Status status = caller.May(Right::kInfer); !status.ok()) {
+    service.metrics.Refused(Refusal::kForbidden);
+    return status;
+  }
+  if (absl::Status status = CheckModel(service, caller, model.name); !status.ok()) return status;
+  if (absl::Status status = caller.Spend(request_bytes, std::chrono::steady_clock::now());
+      !status.ok()) {
+    service.metrics.Refused(Refusal::kRate);
+    return status;
+  }
+  const int64_t bytes = request_bytes + ResultsOf(model.engine->info().signature, items);
+  auto place = service.inflight->Reserve(caller.name(), bytes);
+  if (place.ok()) return place;
+  return RetryAfter(place.status(), model.engine->RetryDelay());
+}
+
+}  // namespace linserve

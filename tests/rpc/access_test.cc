@@ -1,0 +1,232 @@
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <optional>
+
+#include "core/test_files.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "inference/grpc_service.grpc.pb.h"
+#include "rpc/raw_call.h"
+#include "rpc/test_server.h"
+
+namespace linserve {
+namespace {
+
+using absl::StatusCode;
+
+constexpr char kAll[] = "the token of everything";
+constexpr char kOne[] = "the token of one model";
+constexpr char kWatch[] = "the token of metrics";
+constexpr char kSlow[] = "the token of slowness";
+
+std::string TokensFile() {
+  return std::string(R"({"tokens": [)") +
+         R"({"name": "all", "may": ["infer", "control"], "token": ")" + kAll +
+         R"("}, {"name": "one", "models": ["tokens"], "token": ")" + kOne +
+         R"("}, {"name": "watch", "may": ["metrics"], "token": ")" + kWatch +
+         R"("}, {"name": "slow", "requests_per_second": 0.5, "token": ")" + kSlow + R"("}]})";
+}
+
+class RpcAccess : public testing::Test {
+ protected:
+  RpcAccess() { WriteAll(file_, TokensFile()); }
+
+  TestServer& server() {
+    if (!server_) {
+      server_.emplace(TestServerOptions{.grpc = {.tokens_file = file_}, .model_control = true});
+    }
+    return *server_;
+  }
+
+  EmbeddingClient ClientOf(const std::string& token, Protocol protocol = Protocol::kLinserve) {
+    ClientOptions options = server().client_options();
+    options.token = token;
+    options.protocol = protocol;
+    return EmbeddingClient(options);
+  }
+
+  double Refused(const std::string& reason) {
+    return server().Scrape()[R"(linserve_refused_total{reason=")" + reason + "\"}"];
+  }
+
+  TempDir directory_;
+  const std::string file_ = directory_.File("tokens.json");
+  std::optional<TestServer> server_;
+  const EmbedCall call_ = CallOf("tokens", {Tokens("a", {1, 2})});
+};
+
+TEST_F(RpcAccess, EveryRpcButHealthAndReflectionNeedsAToken) {
+  const std::string oip = "/inference.GRPCInferenceService/";
+  const std::string own = "/linserve.v1.EmbeddingService/";
+  int refused = 0;
+  for (const std::string& method :
+       {own + "Embed", own + "EmbedStream", own + "ListModels", own + "GetModel",
+        oip + "ModelReady", oip + "ServerMetadata", oip + "ModelMetadata", oip + "ModelConfig",
+        oip + "ModelInfer", oip + "ModelStreamInfer", oip + "ModelStatistics",
+        oip + "RepositoryIndex", oip + "RepositoryModelLoad", oip + "RepositoryModelUnload"}) {
+    const grpc::Status status = RawCall(server(), method, "").Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
+    EXPECT_THAT(status.error_message(), testing::HasSubstr("authorization: Bearer")) << method;
+    ++refused;
+  }
+  EXPECT_EQ(Refused("unauthenticated"), refused);
+  for (const std::string& method :
+       {oip + "ServerLive", oip + "ServerReady", std::string("/grpc.health.v1.Health/Check")}) {
+    RawCall call(server(), method, "");
+    call.Read();
+    EXPECT_TRUE(call.Finish().ok()) << method;
+  }
+}
+
+TEST_F(RpcAccess, AKnownTokenIsServedByBothProtocols) {
+  for (const Protocol protocol : {Protocol::kLinserve, Protocol::kOip}) {
+    EXPECT_TRUE(ClientOf(kAll, protocol).Embed(call_).ok());
+    EXPECT_THAT(ClientOf("another token", protocol).Embed(call_),
+                IsStatus(StatusCode::kUnauthenticated, "the token is not known"));
+  }
+}
+
+TEST_F(RpcAccess, ATokenSeesAndUsesItsModelsOnly) {
+  EmbeddingClient client = ClientOf(kOne);
+  EXPECT_TRUE(client.Embed(call_).ok());
+  const EmbedCall other = CallOf("floats", {Floats("a", {1, 2, 3})});
+  EXPECT_THAT(client.Embed(other), IsStatus(StatusCode::kPermissionDenied, "may not use model"));
+  EXPECT_THAT(ClientOf(kOne, Protocol::kOip).Embed(other),
+              IsStatus(StatusCode::kPermissionDenied, "may not use model"));
+  const auto models = client.ListModels();
+  ASSERT_TRUE(models.ok());
+  for (const ModelDescription& model : *models) EXPECT_EQ(model.name, "tokens");
+  EXPECT_THAT(client.GetModel("floats"),
+              IsStatus(StatusCode::kPermissionDenied, "may not use model"));
+  EXPECT_EQ(Refused("forbidden"), 3);
+}
+
+TEST_F(RpcAccess, ATokenDoesWhatItMayOnly) {
+  EXPECT_THAT(ClientOf(kWatch).Embed(call_), IsStatus(StatusCode::kPermissionDenied, "compute"));
+  const auto load = [&](const std::string& token) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    inference::RepositoryModelLoadRequest request;
+    request.set_model_name("absent");
+    inference::RepositoryModelLoadResponse response;
+    const auto channel = grpc::CreateChannel(server().target(), grpc::InsecureChannelCredentials());
+    return inference::GRPCInferenceService::NewStub(channel)->RepositoryModelLoad(&context, request,
+                                                                                  &response);
+  };
+  EXPECT_EQ(load(kOne).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(load(kAll).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(RpcAccess, OverItsRateATokenIsToldWhenToComeBack) {
+  const auto stub = server().NewStub();
+  v1::EmbedRequest request;
+  request.set_model("tokens");
+  request.add_sequences()->add_token_ids(1);
+  const auto ask = [&](grpc::ClientContext& context) {
+    context.AddMetadata("authorization", std::string("Bearer ") + kSlow);
+    v1::EmbedResponse response;
+    const auto reader = stub->Embed(&context, request);
+    while (reader->Read(&response)) {
+    }
+    return reader->Finish();
+  };
+  grpc::ClientContext first;
+  EXPECT_TRUE(ask(first).ok());
+  grpc::ClientContext second;
+  const grpc::Status status = ask(second);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("requests_per_second"));
+  const auto& trailers = second.GetServerTrailingMetadata();
+  const auto pushback = trailers.find("grpc-retry-pushback-ms");
+  ASSERT_NE(pushback, trailers.end());
+  const int delay = std::stoi(std::string(pushback->second.data(), pushback->second.size()));
+  EXPECT_GT(delay, 0);
+  EXPECT_LE(delay, 2000);
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  google::rpc::RetryInfo info;
+  ASSERT_EQ(details.details_size(), 1);
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  EXPECT_EQ(info.retry_delay().seconds() * 1000 + info.retry_delay().nanos() / 1000000, delay);
+  EXPECT_EQ(Refused("rate"), 1);
+}
+
+TEST_F(RpcAccess, AWithdrawnTokenEndsWithinSecondsOnOpenStreamsToo) {
+  EmbeddingClient client = ClientOf(kAll);
+  const auto stream = client.OpenStream();
+  Ended first;
+  ASSERT_TRUE(stream->Send(call_, first.stream_callback()).ok());
+  ASSERT_TRUE(first.status().ok());
+  WriteAll(file_, R"({"tokens": [{"name": "new", "token": "0123456789abcdef"}]})");
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (client.Embed(call_).ok() && std::chrono::steady_clock::now() < limit) {
+  }
+  EXPECT_THAT(client.Embed(call_), IsStatus(StatusCode::kUnauthenticated, "not known"));
+  Ended second;
+  ASSERT_TRUE(stream->Send(call_, second.stream_callback()).ok());
+  EXPECT_EQ(second.status().code(), StatusCode::kUnauthenticated);
+  EXPECT_TRUE(ClientOf("0123456789abcdef").Embed(call_).ok());
+}
+
+TEST_F(RpcAccess, NoSecretIsInTheMetrics) {
+  EXPECT_TRUE(ClientOf(kAll).Embed(call_).ok());
+  EXPECT_FALSE(ClientOf("a secret that is wrong").Embed(call_).ok());
+  const Scraped scraped = server().Scrape();
+  for (const auto& [series, value] : scraped.samples) {
+    EXPECT_THAT(series, testing::Not(testing::AnyOf(testing::HasSubstr("the token of"),
+                                                    testing::HasSubstr("secret"))));
+  }
+}
+
+TEST(RpcInflight, WhatIsOverTheBoundsIsRefusedUntilSomethingEnds) {
+  for (const Protocol protocol : {Protocol::kLinserve, Protocol::kOip}) {
+    TestServer server({.grpc = {.inflight = {.max_requests_per_caller = 1}}});
+    server.tokens().Block();
+    ClientOptions options = server.client_options();
+    options.protocol = protocol;
+    EmbeddingClient client(options);
+    const EmbedCall call = CallOf("tokens", {Tokens("a", {1})});
+    Ended first;
+    client.EmbedAsync(call, first.callback());
+    ASSERT_TRUE(server.tokens().WaitForStarted(1));
+    EXPECT_GT(server.Scrape()["linserve_inflight_bytes"], 0);
+    EXPECT_THAT(client.Embed(call),
+                IsStatus(StatusCode::kResourceExhausted, "max_concurrent_requests_per_caller = 1"));
+    server.tokens().Release();
+    EXPECT_TRUE(first.status().ok());
+    EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
+    EXPECT_TRUE(client.Embed(call).ok());
+  }
+}
+
+TEST(RpcInflight, ResultsCountFromTheBeginningAndUntilTheyAreRead) {
+  // 320 kB of results of 16 kB of ids.
+  v1::EmbedRequest large;
+  large.set_model("tokens");
+  large.add_sequences()->mutable_token_ids()->Resize(static_cast<int>(kTestLongest), 1);
+  TestServer server({.grpc = {.inflight = {.max_bytes = 400000}}});
+  const auto stub = server.NewStub();
+  const auto ask = [&] {
+    grpc::ClientContext context;
+    v1::EmbedResponse response;
+    const auto reader = stub->Embed(&context, large);
+    while (reader->Read(&response)) {
+    }
+    return reader->Finish();
+  };
+  server.tokens().Block();
+  Ended held;
+  EmbeddingClient client(server.client_options());
+  client.EmbedAsync(CallOf("tokens", {Tokens("a", std::vector<int64_t>(5000, 1))}),
+                    held.callback());
+  ASSERT_TRUE(server.tokens().WaitForStarted(1));
+  EXPECT_EQ(ask().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  server.tokens().Release();
+  EXPECT_TRUE(held.status().ok());
+  EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
+  EXPECT_TRUE(ask().ok());
+}
+
+}  // namespace
+}  // namespace linserve
