@@ -14,13 +14,9 @@ absl::Status Full(const char* limit, int64_t value, int64_t in_flight, int64_t a
 
 }  // namespace
 
-Inflight::Reservation::Reservation(Inflight& owner, std::string caller, int64_t bytes)
-    : owner_(&owner), caller_(std::move(caller)), bytes_(bytes) {}
-
-Inflight::Reservation::Reservation(Reservation&& other) noexcept
-    : owner_(std::exchange(other.owner_, nullptr)),
-      caller_(std::move(other.caller_)),
-      bytes_(other.bytes_) {}
+Inflight::Reservation::Reservation(std::shared_ptr<Inflight> owner, std::string caller,
+                                   int64_t bytes)
+    : owner_(std::move(owner)), caller_(std::move(caller)), bytes_(bytes) {}
 
 Inflight::Reservation& Inflight::Reservation::operator=(Reservation&& other) noexcept {
   std::swap(owner_, other.owner_);
@@ -46,7 +42,7 @@ absl::StatusOr<Inflight::Reservation> Inflight::Reserve(const std::string& calle
     use->bytes += bytes;
   }
   Publish();
-  return Reservation(*this, caller, bytes);
+  return Reservation(shared_from_this(), caller, bytes);
 }
 
 absl::Status Inflight::Admit(const Use& of_caller, int64_t bytes) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,8 +21,9 @@ struct InflightLimits {
   int64_t max_bytes_per_caller = int64_t{1} << 32;
 };
 
-// The requests in flight, and the bytes that they and their results need. Thread-safe.
-class Inflight {
+// The requests in flight, and the bytes that they and their results need. Thread-safe. Shared: a
+// request may outlive its server.
+class Inflight : public std::enable_shared_from_this<Inflight> {
  public:
   // `metrics` must outlive it.
   Inflight(const InflightLimits& limits, Metrics& metrics) : limits_(limits), metrics_(metrics) {}
@@ -30,20 +32,20 @@ class Inflight {
   class Reservation {
    public:
     Reservation() = default;
-    Reservation(Reservation&& other) noexcept;
+    Reservation(Reservation&& other) noexcept = default;
     Reservation& operator=(Reservation&& other) noexcept;
     ~Reservation();
 
    private:
     friend class Inflight;
-    Reservation(Inflight& owner, std::string caller, int64_t bytes);
+    Reservation(std::shared_ptr<Inflight> owner, std::string caller, int64_t bytes);
 
-    Inflight* owner_ = nullptr;  // null: it holds none
+    std::shared_ptr<Inflight> owner_;  // null: it holds none
     std::string caller_;
     int64_t bytes_ = 0;
   };
 
-  // RESOURCE_EXHAUSTED names the limit that it met. Must outlive what it gives.
+  // RESOURCE_EXHAUSTED names the limit that it met.
   absl::StatusOr<Reservation> Reserve(const std::string& caller, int64_t bytes);
 
  private:

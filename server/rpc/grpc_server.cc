@@ -89,7 +89,7 @@ struct GrpcServer::Impl {
                  options.max_requests_per_stream, options.chunk_bytes},
                 options.version,
                 std::move(access),
-                std::make_unique<Inflight>(options.inflight, metrics)},
+                std::make_shared<Inflight>(options.inflight, metrics)},
         embedding(context),
         inference(context) {}
 

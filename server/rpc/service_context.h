@@ -29,7 +29,7 @@ struct ServiceContext {
   RpcLimits limits;
   std::string version;  // of the server
   std::unique_ptr<Access> access;
-  std::unique_ptr<Inflight> inflight;
+  std::shared_ptr<Inflight> inflight;
   StreamRegistry streams{};
   LoadReporter load{repository};
   // By which callers may load and unload; null: they may not.

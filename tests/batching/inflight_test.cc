@@ -27,32 +27,44 @@ TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
       {{.max_bytes_per_caller = 19}, "exceed max_inflight_bytes_per_caller = 19"},
       {{.max_bytes_per_caller = 19}, "try again later"}};
   for (const auto& [limits, message] : cases) {
-    Inflight inflight(limits, metrics_);
-    const auto a = inflight.Reserve("a", 10);
-    const auto b = inflight.Reserve("b", 10);
+    const auto inflight = std::make_shared<Inflight>(limits, metrics_);
+    const auto a = inflight->Reserve("a", 10);
+    const auto b = inflight->Reserve("b", 10);
     ASSERT_TRUE(a.ok() && b.ok());
-    EXPECT_THAT(inflight.Reserve("a", 10), IsStatus(kExhausted, message));
+    EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhausted, message));
   }
   EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_refused_total{reason="inflight"})"], 5);
 }
 
 TEST_F(InflightTest, SaysWhatWillNeverFit) {
-  Inflight inflight({.max_bytes = 5}, metrics_);
-  EXPECT_THAT(inflight.Reserve("a", 10), IsStatus(kExhausted, "send less at once"));
+  const auto inflight = std::make_shared<Inflight>(InflightLimits{.max_bytes = 5}, metrics_);
+  EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhausted, "send less at once"));
 }
 
 TEST_F(InflightTest, APlaceIsFreeWhenItsHolderEnds) {
-  Inflight inflight({.max_requests_per_caller = 1}, metrics_);
-  std::optional<Inflight::Reservation> held = *inflight.Reserve("a", 10);
+  const auto inflight =
+      std::make_shared<Inflight>(InflightLimits{.max_requests_per_caller = 1}, metrics_);
+  std::optional<Inflight::Reservation> held = *inflight->Reserve("a", 10);
   EXPECT_EQ(Bytes(), 10);
-  EXPECT_FALSE(inflight.Reserve("a", 10).ok());
-  EXPECT_TRUE(inflight.Reserve("b", 10).ok());
+  EXPECT_FALSE(inflight->Reserve("a", 10).ok());
+  EXPECT_TRUE(inflight->Reserve("b", 10).ok());
   Inflight::Reservation moved = *std::move(held);
   held.reset();
-  EXPECT_FALSE(inflight.Reserve("a", 10).ok());
+  EXPECT_FALSE(inflight->Reserve("a", 10).ok());
   moved = {};
   EXPECT_EQ(Bytes(), 0);
-  EXPECT_TRUE(inflight.Reserve("a", 10).ok());
+  EXPECT_TRUE(inflight->Reserve("a", 10).ok());
+}
+
+TEST_F(InflightTest, APlaceMayOutliveTheBounds) {
+  std::optional<Inflight::Reservation> held;
+  {
+    const auto inflight = std::make_shared<Inflight>(InflightLimits{}, metrics_);
+    held = *inflight->Reserve("a", 10);
+  }
+  EXPECT_EQ(Bytes(), 10);
+  held.reset();
+  EXPECT_EQ(Bytes(), 0);
 }
 
 }  // namespace
