@@ -69,7 +69,8 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
   if (request.empty() || absl::IsUnavailable(admission.status)) return admission;
   const Pending& last = request.back();
   const auto slack = last.deadline - clock_.Now();
-  if (const auto wait = WaitBefore(last); wait.count() > 0 && wait > slack) {
+  // The batch under way is waited for, too, and then its own.
+  if (const auto wait = WaitBefore(last); wait.count() > 0 && wait + 2 * BatchTime(last) > slack) {
     return {absl::ResourceExhaustedError("the deadline is in " + Milliseconds(slack) + ", but " +
                                          Milliseconds(wait) +
                                          " or more of work wait before this; try again later, or "
@@ -145,7 +146,7 @@ std::chrono::nanoseconds RequestQueue::TimeFor(int64_t tokens) const {
 std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const {
   if (pending.deadline == TimePoint::max()) return {};
   const auto slack = pending.deadline - clock_.Now();
-  if (TimeFor(totals_.tokens) <= slack) return {};
+  if (TimeFor(totals_.tokens) + 2 * BatchTime(pending) <= slack) return {};
   const TimePoint due = DueTime(pending);
   int64_t tokens = 0;
   for (const auto& [others, other] : queue_) {
@@ -161,7 +162,8 @@ std::chrono::nanoseconds RequestQueue::BatchTime(const Pending& pending) const {
   const int64_t full = std::min(policy_.max_tokens, policy_.max_sequences * totals_.tokens /
                                                         std::max<int64_t>(totals_.sequences, 1));
   if (!workers_.time_for || totals_.tokens <= full) return {};
-  return workers_.time_for(std::max(full, pending.tokens));
+  // Half of the batches take longer than the estimate; few take so much longer.
+  return workers_.time_for(std::max(full, pending.tokens)) * 5 / 4;
 }
 
 bool RequestQueue::IsHopeless(const Pending& pending) const {
@@ -189,8 +191,10 @@ void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
       pending.delivery.Complete(
           absl::CancelledError("the caller left while the sequence was queued"));
     } else {
-      pending.delivery.Complete(absl::DeadlineExceededError(
-          "the deadline would pass before the sequence, which was queued, could be computed"));
+      pending.delivery.Complete(
+          RetryAfter(absl::ResourceExhaustedError("the deadline would pass before the sequence, "
+                                                  "which was queued, could be computed"),
+                     RetryDelay()));
     }
   }
 }

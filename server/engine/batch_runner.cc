@@ -193,6 +193,7 @@ void BatchRunner::DeliverResults(ClosedBatch& closed, std::vector<TensorMap> out
     result.tokens = pending.tokens;
     result.timing = timing;
     result.timing.queue = closed.closed - pending.enqueued;
+    if (pending.delivery.Abandoned()) metrics_.Wasted(pending.tokens);
     pending.delivery.Complete(std::move(result));
   }
 }

@@ -64,6 +64,14 @@ ModelConfig Parse(const std::string& text) {
 
 }  // namespace
 
+absl::StatusOr<ModelConfig> ParseModelConfig(const std::string& text) {
+  try {
+    return Parse(text);
+  } catch (const std::exception& error) {  // ConfigError, or the JSON parser's
+    return absl::InvalidArgumentError(error.what());
+  }
+}
+
 absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
   const std::string path = directory + "/config.json";
   std::ifstream file(path);
@@ -74,11 +82,9 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
   }
   std::ostringstream text;
   text << file.rdbuf();
-  try {
-    return Parse(text.str());
-  } catch (const std::exception& error) {  // ConfigError, or the JSON parser's
-    return absl::InvalidArgumentError(path + ": " + error.what());
-  }
+  auto config = ParseModelConfig(text.str());
+  if (config.ok()) return config;
+  return absl::InvalidArgumentError(path + ": " + std::string(config.status().message()));
 }
 
 }  // namespace linserve

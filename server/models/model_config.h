@@ -16,6 +16,9 @@ struct ModelConfig {
   std::map<std::string, std::string> aliases;  // a name absent from the file: the one that holds it
 };
 
+// INVALID_ARGUMENT says what is wrong with the text of a config.json.
+absl::StatusOr<ModelConfig> ParseModelConfig(const std::string& text);
+
 // Reads DIRECTORY/config.json. NOT_FOUND says what a model directory must hold; INVALID_ARGUMENT
 // names the file, the key and what was expected.
 absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory);

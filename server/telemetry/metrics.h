@@ -50,6 +50,7 @@ class ModelMetrics {
   void Rejected(RejectReason reason);      // once a request
   void Abandoned(AbandonStage stage);      // once a sequence
   void Displaced();                        // once a sequence
+  void Wasted(int64_t tokens);             // of a sequence that was computed for nobody
   // Once a sequence that was accepted; `code` is a gRPC status code, 0 to 16.
   void Delivered(int code);
 

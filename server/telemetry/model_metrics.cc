@@ -59,6 +59,9 @@ struct ModelMetrics::Handles {
       make.Counters("linserve_abandoned_total",
                     "Sequences that nobody waited for any more, by where they were dropped.",
                     "stage", kAbandonStages);
+  prometheus::Counter& wasted =
+      make.Counter("linserve_wasted_tokens_total",
+                   "Tokens of sequences for which nobody waited any more when they were computed.");
   prometheus::Counter& displaced =
       make.Counter("linserve_displaced_total",
                    "Sequences that left a full queue for others that were due before them.");
@@ -153,6 +156,10 @@ void ModelMetrics::SetReplicasLost(int64_t count) {
 }
 
 void ModelMetrics::Abandoned(AbandonStage stage) { At(handles_->abandoned, stage).Increment(); }
+
+void ModelMetrics::Wasted(int64_t tokens) {
+  handles_->wasted.Increment(static_cast<double>(tokens));
+}
 
 void ModelMetrics::Displaced() { handles_->displaced.Increment(); }
 

@@ -1,0 +1,48 @@
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "fuzz/fuzz_server.h"
+#include "rpc/embed_request.h"
+#include "rpc/wire.h"
+
+namespace linserve {
+namespace {
+
+// A call whose caller reads all at once.
+struct Call {
+  explicit Call(RpcMetrics& metrics)
+      : outbox(
+            {[this](const grpc::ByteBuffer*) { outbox.Written(true); }, [](const grpc::Status&) {}},
+            metrics) {}
+
+  Outbox outbox;
+};
+
+void Ask(v1::EmbedRequest request) {
+  ServiceContext& server = FuzzServer();
+  RpcMetrics& metrics = server.metrics.ForRpc("Embed");
+  const auto call = std::make_shared<Call>(metrics);
+  const auto ended = std::make_shared<std::promise<void>>();
+  const CallSide side{call, &call->outbox, &metrics, nullptr, [ended] { ended->set_value(); }};
+  {
+    const auto state = std::make_shared<EmbedRequestState>(
+        side, RequestContext{"id", TimePoint::max(), FuzzCaller()});
+    const absl::Status status = state->Submit(server, std::move(request));
+    if (!status.ok()) state->Refused(status);
+  }
+  ended->get_future().wait();
+}
+
+}  // namespace
+}  // namespace linserve
+
+// Whatever the bytes are, the request comes to its end.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const grpc::Slice slice(data, size);
+  grpc::ByteBuffer bytes(&slice, 1);
+  linserve::v1::EmbedRequest request;
+  if (linserve::Parse(bytes, request).ok()) linserve::Ask(std::move(request));
+  return 0;
+}

@@ -1,0 +1,54 @@
+#include "fuzz/fuzz_server.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "rpc/test_model.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+void Serve(ModelRepository& repository, Metrics& metrics, const std::string& name,
+           const ModelFactory& factory) {
+  EngineOptions options;
+  options.warmup = false;
+  auto engine = Engine::Start(options, factory, metrics.ForModel(name, 1));
+  if (!engine.ok()) std::abort();
+  auto model = std::make_unique<ServedModel>();
+  model->name = name;
+  model->version = 1;
+  model->engine = *std::move(engine);
+  repository.Publish(std::move(model));
+}
+
+ServiceContext* Start() {
+  LogOptions quiet;
+  quiet.level = LogLevel::kError;
+  ConfigureLog(quiet);
+  auto& metrics = *new Metrics({});
+  auto& repository = *new ModelRepository(metrics);
+  Serve(repository, metrics, "tokens", TokenModel(std::make_shared<ModelControl>()));
+  Serve(repository, metrics, "floats", FloatModel(std::make_shared<ModelControl>()));
+  auto access = Access::Open("", metrics);
+  if (!access.ok()) std::abort();
+  return new ServiceContext{
+      repository,         metrics,
+      RpcLimits{},        "fuzz",
+      *std::move(access), std::make_shared<Inflight>(InflightLimits{}, metrics)};
+}
+
+}  // namespace
+
+ServiceContext& FuzzServer() {
+  static ServiceContext* const server = Start();
+  return *server;
+}
+
+std::shared_ptr<const Caller> FuzzCaller() {
+  static const auto caller = std::make_shared<const Caller>("fuzz");
+  return caller;
+}
+
+}  // namespace linserve

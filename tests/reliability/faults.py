@@ -1,0 +1,245 @@
+"""Promise 4: what breaks, and the server that goes on."""
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import grpc
+
+from harness import (BIN, SLOW, Figure, Server, Settings, channel_of, embed, embed_call, embed_request, init_model, load,
+                     wait_for)
+
+
+def killed_server():
+    """kill -9 of the server: a fresh one on the same port serves, and a client with retries goes on."""
+    server = Server()
+    port = server.grpc.rsplit(":", 1)[1]
+    clients = load(server.grpc, "--concurrency", "4", "--duration", "2")
+    time.sleep(1)
+    server.process.kill()
+    server.process.wait()
+    clients.communicate()
+    fresh = Server(grpc_port=port)
+    figures = [fresh.serves_figure("kill -9, a fresh server on the same port")]
+    fresh.stop()
+    return figures
+
+
+def killed_clients():
+    """kill -9 of clients in the midst of all kinds of calls."""
+    server = Server(SLOW, ("--threads", "1"))
+    for _ in range(3 if Settings.quick else 20):
+        clients = [load(server.grpc, "--concurrency", "16", "--duration", "60", "--protocol", protocol)
+                   for protocol in ("linserve", "oip")]
+        wait_for(lambda: server.total("linserve_in_flight_requests") >= 24, "load")
+        for client in clients:
+            client.kill()
+            client.communicate()
+    figures = [server.books_figure(), server.serves_figure("kill -9 of its clients")]
+    server.stop()
+    return figures
+
+
+def broken_checkpoint():
+    """A checkpoint is replaced by a broken one: the old model goes on, whatever is broken about it."""
+    server = Server()
+    weights = server.repository / "m/model.safetensors"
+    whole = weights.read_bytes()
+    breaks = {"cut short": whole[:len(whole) // 2], "empty": b"", "of other bytes": os.urandom(4096),
+              "of a wrong header": whole[:8] + b"x" + whole[9:]}
+    kept = 0
+    for content in breaks.values():
+        before = server.total("linserve_model_loads_total", 'result="failed"')
+        with open(f"{weights}.new", "wb") as file:
+            file.write(content)
+        os.rename(f"{weights}.new", weights)
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: server.total("linserve_model_loads_total", 'result="failed"') > before, "the failed load")
+        kept += server.serves()
+    with open(f"{weights}.new", "wb") as file:
+        file.write(whole)
+    os.rename(f"{weights}.new", weights)
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: server.total("linserve_model_loads_total", 'result="ok"') >= 2, "the mended one")
+    figures = [Figure("the old model serves beside a broken successor", f"{kept} of {len(breaks)}: {', '.join(breaks)}",
+                      "all", kept == len(breaks)),
+               server.serves_figure("a mended checkpoint")]
+    server.stop()
+    return figures
+
+
+def full_disk():
+    """The log's disk is full."""
+    server = Server(log="/dev/full", options=("--log-level", "debug", "--grpc-address", "127.0.0.1:18701",
+                                              "--http-address", "127.0.0.1:18702"))
+    server.grpc, server.http = "127.0.0.1:18701", "127.0.0.1:18702"
+
+    def ready():
+        try:
+            return server.get("/readyz")
+        except OSError:
+            return None
+    wait_for(ready, "the server to be ready")
+    answers = sum(1 for _ in range(100) if embed(server.grpc, [[1, 2]]))
+    figures = [Figure("requests answered with nowhere to log to", f"{answers} of 100", "all", answers == 100)]
+    figures.append(Figure("and it still drains", f"exit code {server.stop()}", "0", server.process.returncode == 0))
+    return figures
+
+
+def too_large_for_memory():
+    """A sequence that needs more than the memory bound is refused; all others are served."""
+    server = Server(options=("--max-inflight-bytes", "100000"))
+    code = None
+    try:
+        embed(server.grpc, [[1] * 64] * 2000)
+    except grpc.RpcError as error:
+        code = error.code().name
+    figures = [Figure("a request over max_inflight_bytes", str(code), "RESOURCE_EXHAUSTED", code == "RESOURCE_EXHAUSTED"),
+               server.serves_figure("it")]
+    server.stop()
+    return figures
+
+
+def stalled_readers():
+    """Callers who ask for much and read nothing."""
+    server = Server()
+    channels = [channel_of(server.grpc) for _ in range(8)]
+    # 8 x 500 sequences of 64 rows of 256 logits: 260 MB of results.
+    calls = [embed_call(channel, [[1] * 64] * 500) for channel in channels]
+    wait_for(lambda: server.total("linserve_results_total") >= 8 * 500, "all to be computed")
+    serves = all(server.serves() for _ in range(20))
+    held = server.total("linserve_inflight_bytes")
+    for call in calls:
+        call.cancel()
+    for channel in channels:
+        channel.close()
+    books = server.books_figure()
+    released = server.total("linserve_inflight_bytes")
+    figures = [Figure("others are served beside 8 stalled readers", f"yes, {held / 1e6:.0f} MB held for those" if serves
+                      else "no", "yes", serves),
+               Figure("what they held is given back", f"{released:.0f} bytes in flight", "0", released == 0), books]
+    server.stop()
+    return figures
+
+
+def idle_connections():
+    """1,000 connections are opened and left idle."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    server = Server()
+    before = server.descriptors(), server.threads()
+    sockets = []
+    for _ in range(1000):
+        connection = socket.create_connection(("127.0.0.1", int(server.grpc.rsplit(":", 1)[1])))
+        sockets.append(connection)
+    serves = server.serves()
+    beside = server.threads()
+    for connection in sockets:
+        connection.close()
+    wait_for(lambda: server.descriptors() <= before[0] + 8, "the descriptors to be given back")
+    figures = [Figure("served beside 1,000 idle connections", "yes" if serves else "no", "yes", serves),
+               Figure("threads beside them", f"{beside}, before {before[1]}", "no thread each", beside < before[1] + 32),
+               server.serves_figure("they left")]
+    server.stop()
+    return figures
+
+
+def no_descriptors_left():
+    """More connections than the server may have descriptors (CVE-2023-4785: accept exhaustion)."""
+    server = Server(prefix=("bash", "-c", 'ulimit -n 128; exec "$@"', "limited"))
+    sockets = []
+    for _ in range(300):
+        connection = socket.socket()
+        connection.setblocking(False)
+        connection.connect_ex(("127.0.0.1", int(server.grpc.rsplit(":", 1)[1])))
+        sockets.append(connection)
+    time.sleep(1)
+    alive = server.process.poll() is None
+    for connection in sockets:
+        connection.close()
+    recovered = False
+    try:
+        recovered = wait_for(server.serves, "an answer", 60)
+    except TimeoutError:
+        pass
+    figures = [Figure("300 connections where 128 descriptors are allowed", "alive" if alive else "dead", "alive", alive),
+               Figure("and once they are gone, the server answers", "yes" if recovered else "no", "yes", recovered)]
+    server.stop()
+    return figures
+
+
+def half_open_streams():
+    """Streams that are opened, sent half a request, and left."""
+    server = Server()
+    channels = [channel_of(server.grpc) for _ in range(20)]
+    streams = []
+    for channel in channels:
+        for _ in range(10):
+            held = threading.Event()
+
+            def requests(event=held):
+                yield embed_request([[1, 2]], request_id="a")
+                event.wait(60)
+            streams.append((held, channel.stream_stream("/linserve.v1.EmbeddingService/EmbedStream")(requests())))
+    opened = wait_for(lambda: server.total("linserve_open_streams") == 200, "200 streams")
+    serves = server.serves()
+    for channel in channels:
+        channel.close()
+    for held, _ in streams:
+        held.set()
+    wait_for(lambda: server.total("linserve_open_streams") == 0, "the streams to end")
+    figures = [Figure("served beside 200 half-open streams", "yes" if serves and opened else "no", "yes", serves),
+               server.books_figure()]
+    server.stop()
+    return figures
+
+
+def drain_under_load():
+    """Promise 3: SIGTERM under load: what was accepted is answered, and the exit code is 0."""
+    server = Server(SLOW, ("--threads", "1"))
+    port = int(server.grpc.rsplit(":", 1)[1])
+    results, codes = [], []
+
+    def caller():
+        with channel_of(f"127.0.0.1:{port}") as channel:
+            while True:
+                try:
+                    results.append(len(list(embed_call(channel, [[1] * 128], pooling=2))))
+                except grpc.RpcError as error:
+                    codes.append(error.code().name)
+                    return
+    threads = [threading.Thread(target=caller) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: len(results) > 20, "answers")
+    started = time.monotonic()
+    code = server.stop()
+    seconds = time.monotonic() - started
+    for thread in threads:
+        thread.join()
+    return [Figure("a drain under load", f"exit code {code} after {seconds:.1f} s", "0 within drain_timeout, 30 s",
+                   code == 0 and seconds < 30),
+            Figure("what callers were told then", ", ".join(sorted(set(codes))), "UNAVAILABLE", set(codes) == {"UNAVAILABLE"})]
+
+
+def untrainable_shapes():
+    """Promise 9: a model that cannot run at its maximum says so at the start."""
+    server = Server()
+    large = {**SMALL_BUT_LONG}
+    init_model(server.repository / "long", large)
+    done = subprocess.run(["bash", "-c", 'ulimit -v 6000000; exec "$@"', "limited", BIN / "linserve", "serve",
+                           "--model-repository", server.repository, "--grpc-address", "127.0.0.1:0", "--http-address",
+                           "127.0.0.1:0"], capture_output=True, text=True, timeout=300, check=False)
+    said = [line for line in done.stderr.splitlines() if "memory" in line or "warm" in line]
+    shutil.rmtree(server.repository / "long")
+    server.stop()
+    return [Figure("a model that does not fit the memory at its longest", (said or ["nothing"])[-1][:120],
+                   "said at the start, exit code 1", done.returncode == 1 and bool(said))]
+
+
+SMALL_BUT_LONG = {"num_tokens": 60000, "dim": 64, "seq_len": 60000, "depth": 1, "k": 8, "heads": 2}

@@ -1,0 +1,190 @@
+"""Promise 5: a network-level fuzz of the open ports, and the known flaws of HTTP/2 servers."""
+
+import random
+import socket
+import struct
+import threading
+import time
+
+from harness import Figure, Server, Settings, embed_request, wait_for
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def headers_block(path):
+    def literal(name, value):
+        return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+    return (literal(b":method", b"POST") + literal(b":scheme", b"http") + literal(b":path", path) +
+            literal(b":authority", b"x") + literal(b"te", b"trailers") + literal(b"content-type", b"application/grpc"))
+
+
+EMBED = headers_block(b"/linserve.v1.EmbeddingService/Embed")
+
+
+def recorded_call(stream=1):
+    """One good call of Embed, as frames."""
+    message = embed_request([[1, 2, 3]])
+    return (frame(1, 4, stream, EMBED) + frame(0, 1, stream, b"\0" + struct.pack(">I", len(message)) + message))
+
+
+def connect(address):
+    connection = socket.create_connection(("127.0.0.1", int(address.rsplit(":", 1)[1])), timeout=5)
+    connection.settimeout(0.05)
+    return connection
+
+
+def send(connection, data):
+    """What the server takes; false once it has hung up."""
+    try:
+        connection.sendall(data)
+        try:
+            return connection.recv(65536) != b""
+        except TimeoutError:
+            return True
+    except OSError:
+        return False
+
+
+def random_bytes(choose):
+    return bytes(choose.randrange(256) for _ in range(choose.randrange(1, 2000)))
+
+
+def random_frames(choose):
+    return PREFACE + frame(4, 0, 0) + b"".join(
+        frame(choose.randrange(12), choose.randrange(256), choose.choice([0, 1, 3, 2**31 - 1]),
+              random_bytes(choose)[:choose.randrange(300)]) for _ in range(choose.randrange(1, 30)))
+
+
+def flipped_call(choose):
+    data = bytearray(PREFACE + frame(4, 0, 0) + recorded_call())
+    for _ in range(choose.randrange(1, 8)):
+        data[choose.randrange(len(data))] ^= 1 << choose.randrange(8)
+    return bytes(data)
+
+
+def flipped_http(choose):
+    body = b'{"inputs":[{"name":"x","datatype":"INT64","shape":[1,2],"data":[[1,2]]}]}'
+    data = bytearray(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    for _ in range(choose.randrange(1, 8)):
+        data[choose.randrange(len(data))] ^= 1 << choose.randrange(8)
+    return bytes(data)
+
+
+def network_fuzz():
+    """Random bytes, random frames, bit flips in recorded calls, on both ports."""
+    rounds = 150 if Settings.quick else 5000
+    server = Server()
+    choose = random.Random(7)
+    attempts = 0
+
+    def throw(count):
+        nonlocal attempts
+        for _ in range(count):
+            for address, makers in ((server.grpc, (random_bytes, random_frames, flipped_call)),
+                                    (server.http, (random_bytes, flipped_http))):
+                with connect(address) as connection:
+                    send(connection, choose.choice(makers)(choose))
+                attempts += 1
+    throw(rounds // 3)
+    before = server.memory()
+    throw(rounds - rounds // 3)
+    figures = [Figure("malformed connections", f"{attempts}, the server {'is' if server.process.poll() is None else 'IS NOT'} alive",
+                      "alive", server.process.poll() is None),
+               Figure("memory over the last two thirds of them", f"{(server.memory() - before) / 2**20:+.1f} MiB",
+                      "16 MiB at most", server.memory() - before < 16 * 2**20),
+               server.books_figure(), server.serves_figure("them")]
+    server.stop()
+    return figures
+
+
+def slow_headers():
+    """Connections that send a byte now and then, and never a request."""
+    server = Server()
+    before = server.threads()
+    slow = [connect(address) for address in (server.grpc, server.http) for _ in range(100)]
+    for _ in range(10):
+        for i, connection in enumerate(slow):
+            try:
+                connection.send((PREFACE if i < 100 else b"GET / HTTP/1.1\r\nX: ")[:1])
+            except OSError:
+                pass
+        time.sleep(0.1)
+    serves = server.serves() and "ok" in server.get("/livez")
+    for connection in slow:
+        connection.close()
+    gone = wait_for(lambda: server.threads() <= before + 8, "the threads to end")
+    figures = [Figure("served on both ports beside 200 slow connections", "yes" if serves else "no", "yes", serves),
+               Figure("their threads end", "yes" if gone else "no", "yes", bool(gone))]
+    server.stop()
+    return figures
+
+
+def rapid_reset():
+    """CVE-2023-44487: calls that are reset as soon as they are made, as fast as one can."""
+    server = Server()
+    seconds = 2 if Settings.quick else 10
+    stop = time.monotonic() + seconds
+    sent = [0]
+
+    def attack():
+        while time.monotonic() < stop:
+            with connect(server.grpc) as connection:
+                connection.settimeout(1)
+                try:
+                    connection.sendall(PREFACE + frame(4, 0, 0))
+                    for first in range(1, 100001, 200):
+                        if time.monotonic() > stop:
+                            break
+                        connection.sendall(b"".join(frame(1, 4, stream, EMBED) + frame(3, 0, stream, b"\0\0\0\x08")
+                                                    for stream in range(first, first + 200, 2)))
+                        sent[0] += 100
+                except OSError:
+                    pass
+    attacker = threading.Thread(target=attack)
+    before = server.memory()
+    attacker.start()
+    times = []
+    while time.monotonic() < stop - 0.5:
+        begin = time.monotonic()
+        if not server.serves():
+            break
+        times.append(time.monotonic() - begin)
+        time.sleep(0.05)
+    attacker.join()
+    books = server.books_figure()
+    grown = (server.memory() - before) / 2**20
+    figures = [Figure("other callers during a rapid reset", f"{len(times)} answered, slowest {1000 * max(times, default=0):.0f} ms, beside "
+                      f"{sent[0] / seconds:.0f} resets/s", "answered within 5 s", bool(times) and max(times) < 5),
+               Figure("memory after it", f"{grown:+.1f} MiB", "64 MiB at most", grown < 64), books]
+    server.stop()
+    return figures
+
+
+def endless_headers():
+    """CVE-2023-33953: headers without an end, and a table of headers that is resized again and again."""
+    server = Server()
+    before = server.memory()
+    refused = 0
+    for kind in ("continuation", "table"):
+        with connect(server.grpc) as connection:
+            connection.settimeout(5)
+            try:
+                connection.sendall(PREFACE + frame(4, 0, 0))
+                if kind == "continuation":
+                    connection.sendall(frame(1, 0, 1, EMBED))
+                    for _ in range(4000):
+                        connection.sendall(frame(9, 0, 1, (b"\x00\x01a\x7f" + b"\x81\x7f" + b"b" * 384)[:390] * 40))
+                else:
+                    for stream in range(1, 20001, 2):
+                        connection.sendall(frame(1, 5, stream, b"\x3f\xe1\x1f\x20" * 100 + EMBED))
+            except OSError:
+                refused += 1
+    grown = (server.memory() - before) / 2**20
+    figures = [Figure("memory after headers without an end", f"{grown:+.1f} MiB, {refused} of 2 connections were ended",
+                      "64 MiB at most", grown < 64), server.serves_figure("them")]
+    server.stop()
+    return figures
