@@ -63,8 +63,11 @@ void Config::Bind(OptionTable& table) {
   table.Number("max_connection_age_seconds", max_connection_age_seconds, 0, 86400,
                "Callers are then told to connect anew, so that they spread over the servers behind "
                "one name; open calls go on; 0: never");
+  table.Number("drain_delay_seconds", drain_delay_seconds, 0, 600,
+               "How long to go on serving after SIGTERM while readiness says no, so that proxies "
+               "and load balancers have seen it before a call is refused");
   table.Number("drain_timeout_seconds", drain_timeout_seconds, 0, 3600,
-               "How long accepted requests may take after SIGTERM");
+               "How long accepted requests may take after that");
   table.Text("version_policy", version_policy,
              "Which versions are served: all, latest, latest(N) or 1,3; for single models with "
              "their names: \"latest; ranker=all; embed=1,3\"");

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -323,6 +324,11 @@ absl::Status RunServer(const Config& config) {
 
   const int signal = signals.WaitForEnd();
   phase = Phase::kDraining;
+  (*grpc)->SetServing(false);
+  if (config.drain_delay_seconds > 0) {
+    Log(LogLevel::kInfo, "not ready, and serving on", {{"seconds", config.drain_delay_seconds}});
+    std::this_thread::sleep_for(Seconds(config.drain_delay_seconds));
+  }
   Drain(config, repository, **grpc, signal);
   return absl::OkStatus();
 }

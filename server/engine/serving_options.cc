@@ -55,7 +55,8 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Integer("cache_bytes", cache_bytes, 0, kMany,
                 "Of results that are kept, so that identical sequences are computed once; 0: none");
   table.Flag("warmup", warmup,
-             "Run the shortest and the longest sequence before the model is ready");
+             "Run the shortest and the longest sequence before the model is ready, and one as long "
+             "as a batch");
   table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
 }
 

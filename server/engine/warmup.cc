@@ -1,6 +1,8 @@
 #include "engine/warmup.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace linserve {
@@ -48,14 +50,18 @@ absl::Status RunOnce(Model& model, const Padder& padder, const Item& item) {
 
 absl::Status WarmUp(Model& model, const Padder& padder, int64_t max_tokens) {
   const Signature& signature = model.info().signature;
-  int64_t longest = 1;
+  int64_t longest = 0;
   for (const LengthLimit& limit : signature.limits) longest = std::max(longest, limit.longest);
-  for (int64_t length : {int64_t{1}, std::min(longest, max_tokens)}) {
+  if (longest == 0) longest = max_tokens;
+  for (int64_t length : std::set<int64_t>{1, std::min(longest, max_tokens), longest}) {
     absl::Status status = RunOnce(model, padder, ZeroItem(signature, length));
     if (!status.ok()) {
-      return absl::Status(status.code(), "warm-up with a sequence of length " +
-                                             std::to_string(length) +
-                                             " failed: " + std::string(status.message()));
+      return absl::Status(status.code(),
+                          "warm-up with a sequence of length " + std::to_string(length) +
+                              " failed: " + std::string(status.message()) +
+                              (length == longest ? "; the model takes no longer ones, and should "
+                                                   "not be served if it cannot compute these"
+                                                 : ""));
     }
   }
   return absl::OkStatus();

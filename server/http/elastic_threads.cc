@@ -1,44 +1,52 @@
 #include "http/elastic_threads.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace linserve {
+namespace {
+
+// A thread with nothing to do for so long ends.
+constexpr std::chrono::seconds kIdle(10);
+
+}  // namespace
 
 void ElasticThreads::enqueue(std::function<void()> task) {
   MutexLock lock(mutex_);
   tasks_.push_back(std::move(task));
-  if (tasks_.size() > idle_ && threads_.size() < most_) {
-    threads_.emplace_back([this] { Work(); });
+  if (idle_ >= tasks_.size() || threads_ == most_) {
+    changed_.NotifyOne();
+    return;
   }
-  changed_.NotifyOne();
+  ++threads_;
+  // Detached: shutdown() waits for it, and it touches nothing after it has said that it ends.
+  std::thread([this] { Work(); }).detach();
 }
 
 void ElasticThreads::shutdown() {
-  std::vector<std::thread> threads;
-  {
-    MutexLock lock(mutex_);
-    ended_ = true;
-    threads.swap(threads_);
-  }
+  MutexLock lock(mutex_);
+  ended_ = true;
   changed_.NotifyAll();
-  for (std::thread& thread : threads) thread.join();
+  while (threads_ > 0) none_left_.Wait(lock);
 }
 
 void ElasticThreads::Work() {
   MutexLock lock(mutex_);
   while (true) {
-    while (tasks_.empty()) {
-      if (ended_) return;
-      ++idle_;
-      changed_.Wait(lock);
-      --idle_;
-    }
-    const std::function<void()> task = std::move(tasks_.front());
+    bool in_time = true;
+    ++idle_;
+    const auto limit = std::chrono::steady_clock::now() + kIdle;
+    while (tasks_.empty() && !ended_ && in_time) in_time = changed_.WaitUntil(lock, limit);
+    --idle_;
+    if (tasks_.empty()) break;
+    const auto task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.Unlock();
     task();
     lock.Lock();
   }
+  if (--threads_ == 0) none_left_.NotifyAll();
 }
 
 }  // namespace linserve

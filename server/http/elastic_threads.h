@@ -5,15 +5,13 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <thread>
-#include <vector>
 
 #include "core/mutex.h"
 
 namespace linserve {
 
 // As many threads as there are connections, up to a bound: httplib keeps one with a connection for
-// as long as that is open, and a probe must not wait for those of others.
+// as long as that is open, and a probe must not wait for those of others. Idle ones end.
 class ElasticThreads : public httplib::TaskQueue {
  public:
   explicit ElasticThreads(size_t most) : most_(most) {}
@@ -28,8 +26,9 @@ class ElasticThreads : public httplib::TaskQueue {
   const size_t most_;
   Mutex mutex_;
   CondVar changed_;
+  CondVar none_left_;
   std::deque<std::function<void()>> tasks_ LINSERVE_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_ LINSERVE_GUARDED_BY(mutex_);
+  size_t threads_ LINSERVE_GUARDED_BY(mutex_) = 0;
   size_t idle_ LINSERVE_GUARDED_BY(mutex_) = 0;
   bool ended_ LINSERVE_GUARDED_BY(mutex_) = false;
 };

@@ -40,7 +40,7 @@ TEST_F(EngineTest, StartsWhenAllReplicasAreLoadedAndWarm) {
   EXPECT_EQ(Metric("batches_total", R"(reason="idle",)"), 0);
 }
 
-TEST_F(EngineTest, WarmsUpWithTheShortestAndTheLongestSequence) {
+TEST_F(EngineTest, WarmsUpWithTheShortestTheLongestAndAFullBatch) {
   std::vector<int64_t> lengths;
   control_->fault = [&](const Batch& batch) {
     lengths.push_back(batch.axes.at('n').lengths[0]);
@@ -51,7 +51,7 @@ TEST_F(EngineTest, WarmsUpWithTheShortestAndTheLongestSequence) {
     options_.policy.max_tokens = max_tokens;
     Start();
   }
-  EXPECT_THAT(lengths, ElementsAre(1, 64, 1, 40));
+  EXPECT_THAT(lengths, ElementsAre(1, 64, 1, 40, 64));
 }
 
 TEST_F(EngineTest, RunsAReplicaOnOneThreadFromLoadToDestruction) {

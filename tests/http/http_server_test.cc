@@ -4,10 +4,14 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "access/test_certificates.h"
+#include "core/test_files.h"
 
 namespace linserve {
 namespace {
@@ -187,6 +191,108 @@ TEST_F(HttpServerTest, FreesItsPortWhenItStopsThoughAClientKeepsItsConnection) {
   const auto next = HttpServer::Start({.port = port}, handlers_);
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_TRUE(Get(**next, "/livez"));
+}
+
+// Certificates of an authority of its own.
+class HttpTls : public HttpServerTest {
+ protected:
+  HttpTls() {
+    const auto server = authority_.Sign("server");
+    WriteAll(files_.certificate, server.certificate);
+    WriteAll(files_.private_key, server.private_key);
+    WriteAll(files_.client_ca, authority_.pem());
+    const auto client = authority_.Sign("client");
+    WriteAll(directory_.File("client.crt"), client.certificate);
+    WriteAll(directory_.File("client.key"), client.private_key);
+  }
+
+  std::unique_ptr<HttpServer> StartTls(const TlsFiles& files) {
+    auto server = HttpServer::Start({.port = 0, .tls = files}, handlers_);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+
+  httplib::Result GetTls(const HttpServer& server, const std::string& path,
+                         bool with_certificate = false) const {
+    httplib::SSLClient client("127.0.0.1", server.port(),
+                              with_certificate ? directory_.File("client.crt") : "",
+                              with_certificate ? directory_.File("client.key") : "");
+    client.set_ca_cert_path(files_.client_ca.c_str());
+    client.enable_server_certificate_verification(true);
+    return client.Get(path);
+  }
+
+  TempDir directory_;
+  const TestAuthority authority_;
+  const TlsFiles files_{directory_.File("tls.crt"), directory_.File("tls.key"),
+                        directory_.File("ca.crt")};
+};
+
+TEST_F(HttpTls, ServesThoseWhoSpeakIt) {
+  const auto server = StartTls({files_.certificate, files_.private_key, ""});
+  const auto answer = GetTls(*server, "/metrics");
+  ASSERT_TRUE(answer) << httplib::to_string(answer.error());
+  EXPECT_EQ(answer->body, "linserve_up 1\n");
+  EXPECT_FALSE(Get(*server, "/metrics"));
+}
+
+TEST_F(HttpTls, MutualIsForThoseWithACertificateButForHealth) {
+  const auto server = StartTls(files_);
+  for (const char* path : {"/livez", "/readyz", "/v2/health/live", "/v2/health/ready"}) {
+    const auto answer = GetTls(*server, path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 200) << path;
+  }
+  for (const char* path : {"/metrics", "/", "/nothing"}) {
+    const auto answer = GetTls(*server, path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 401) << path;
+    EXPECT_THAT(answer->body, HasSubstr("client certificate"));
+  }
+  const auto answer = GetTls(*server, "/metrics", true);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+}
+
+TEST_F(HttpTls, ANewCertificateIsServedWithoutARestart) {
+  const auto server = StartTls({files_.certificate, files_.private_key, ""});
+  ASSERT_TRUE(GetTls(*server, "/livez"));
+  const TestAuthority next;
+  const auto renewed = next.Sign("server");
+  WriteAll(files_.certificate, renewed.certificate);
+  WriteAll(files_.private_key, renewed.private_key);
+  WriteAll(files_.client_ca, next.pem());  // of the client here
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!GetTls(*server, "/livez")) ASSERT_LT(std::chrono::steady_clock::now(), limit);
+}
+
+TEST_F(HttpServerTest, PagesAreForThoseWhoMaySeeThem) {
+  handlers_.authorize = [](const HttpRequest& request) {
+    if (request.Header("authorization").empty()) return absl::UnauthenticatedError("who?");
+    return absl::PermissionDeniedError("not you");
+  };
+  const auto server = Start();
+  for (const char* path : {"/metrics", "/"}) {
+    const auto answer = Get(*server, path);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 401);
+    EXPECT_EQ(answer->get_header_value("WWW-Authenticate"), "Bearer");
+    httplib::Client client("127.0.0.1", server->port());
+    const auto known = client.Get(path, {{"Authorization", "Bearer x"}});
+    ASSERT_TRUE(known);
+    EXPECT_EQ(known->status, 403);
+    EXPECT_EQ(known->body, "not you\n");
+  }
+  EXPECT_EQ(Get(*server, "/livez")->status, 200);
+}
+
+TEST_F(HttpServerTest, PagesMayBeElsewhere) {
+  handlers_.metrics = nullptr;
+  handlers_.status_json = nullptr;
+  const auto server = Start();
+  EXPECT_EQ(Get(*server, "/metrics")->status, 404);
+  EXPECT_EQ(Get(*server, "/")->status, 404);
+  EXPECT_EQ(Get(*server, "/readyz")->status, 200);
 }
 
 }  // namespace

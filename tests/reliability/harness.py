@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -54,7 +55,7 @@ def init_model(directory, params=None, seed=1):
 class Server:
     """`linserve serve`, ready. Its log goes to a file, which cannot stall it."""
 
-    def __init__(self, params=None, options=(), repository=None, grpc_port=0, log=None, prefix=()):
+    def __init__(self, params=None, options=(), repository=None, grpc_port=0, http_port=0, log=None, prefix=()):
         self.directory = tempfile.TemporaryDirectory()
         self.repository = Path(repository or self.directory.name) / ("" if repository else "models")
         if repository is None:
@@ -65,7 +66,7 @@ class Server:
         with open(self.log_path, "wb") as log_file:
             self.process = subprocess.Popen(
                 [*prefix, BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address",
-                 f"127.0.0.1:{grpc_port}", "--http-address", "127.0.0.1:0", *options], stderr=log_file)
+                 f"127.0.0.1:{grpc_port}", "--http-address", f"127.0.0.1:{http_port}", *options], stderr=log_file)
         CHILDREN.append(self.process)
         if log is None:
             self.wait_until_ready()
@@ -199,6 +200,12 @@ def embed_call(channel, sequences, timeout=60, **options):
 def embed(address, sequences, timeout=60):
     with channel_of(address) as channel:
         return list(embed_call(channel, sequences, timeout))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def say(text):

@@ -9,7 +9,7 @@ import time
 
 import grpc
 
-from harness import Figure, Server, Settings, say, wait_for
+from harness import CHILDREN, Figure, Server, Settings, embed_call, free_port, say, wait_for
 
 CONFIGURATION = """
 global
@@ -37,12 +37,6 @@ POLICY = """{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5, "
   "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}"""
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Proxy:
     """HAProxy before servers on fixed ports."""
 
@@ -58,6 +52,7 @@ class Proxy:
 
     def start(self):
         self.process = subprocess.Popen(["haproxy", "-f", self.configuration], stderr=subprocess.DEVNULL)
+        CHILDREN.append(self.process)
 
     def close(self):
         self.process.kill()
@@ -69,7 +64,6 @@ class Callers:
     """Calls without a pause through one address, with gRPC's own retries."""
 
     def __init__(self, address, count):
-        from harness import embed_call
         self.done, self.failures, self.stopping = 0, [], False
         self.lock = threading.Lock()
 
@@ -100,7 +94,8 @@ def replacement():
         say("no haproxy here: left out")
         return []
     rounds = 2 if Settings.quick else 10
-    servers = [Server(), Server()]
+    options = ("--drain-delay-seconds", "1")  # ten times the proxy's interval
+    servers = [Server(options=options), Server(options=options)]
     ports = [(server.grpc.rsplit(":", 1)[1], server.http.rsplit(":", 1)[1]) for server in servers]
     proxy = Proxy(servers)
     wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", proxy.port)) == 0, "the proxy")
@@ -111,7 +106,7 @@ def replacement():
         wait_for(lambda: callers.done > before + 100 or callers.failures, "calls to go through")
         which = turn % 2
         codes.append(servers[which].stop())
-        servers[which] = Server(grpc_port=ports[which][0], options=("--http-address", f"127.0.0.1:{ports[which][1]}"))
+        servers[which] = Server(grpc_port=ports[which][0], http_port=ports[which][1], options=options)
         time.sleep(0.5)  # for the proxy to see it
     # And the proxy itself, by kill -9: then a call may be lost, but nothing is stuck.
     callers.stop()
