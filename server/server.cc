@@ -1,14 +1,16 @@
 #include "server.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,12 +19,11 @@
 #include "core/pooling.h"
 #include "engine/model_manager.h"
 #include "engine/repository.h"
-#include "http/http_server.h"
 #include "models/devices.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
-#include "rest/rest_routes.h"
 #include "rpc/grpc_server.h"
+#include "serve_http.h"
 #include "signals.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
@@ -41,8 +42,6 @@ LogOptions LogOptionsOf(const Config& config) {
   if (config.log_level == "error") options.level = LogLevel::kError;
   return options;
 }
-
-enum class Phase : uint8_t { kLoading, kReady, kDraining };
 
 absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& directory,
                                                         const Config& config,
@@ -78,106 +77,6 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   model->default_pooling = PoolingFromName(serving->pooling).value_or(Pooling::kNone);
   model->engine = *std::move(engine);
   return model;
-}
-
-std::string StatusJson(const ModelRepository& repository) {
-  nlohmann::json models = nlohmann::json::array();
-  for (const VersionStatus& version : repository.Index()) {
-    nlohmann::json& model = models.emplace_back(nlohmann::json{
-        {"name", version.name}, {"version", version.version}, {"state", Name(version.state)}});
-    if (!version.reason.empty()) model["reason"] = version.reason;
-    const auto served = repository.Find(version.name, version.version);
-    if (!served.ok()) continue;
-    model["architecture"] = (*served)->engine->info().architecture;
-    model["parameters"] = (*served)->engine->info().parameters;
-  }
-  return nlohmann::json{{"version", kVersion}, {"commit", kCommit}, {"models", models}}.dump(
-      2, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-absl::Status Readiness(Phase phase) {
-  switch (phase) {
-    case Phase::kLoading:
-      return absl::UnavailableError("loading");
-    case Phase::kReady:
-      return absl::OkStatus();
-    case Phase::kDraining:
-      return absl::UnavailableError("draining");
-  }
-  return absl::OkStatus();
-}
-
-// Whether a model's devices are lost for good, so that this process should be replaced.
-bool AnyStuck(const ModelRepository& repository) {
-  const auto served = repository.List();
-  return std::any_of(served.begin(), served.end(),
-                     [](const auto& model) { return model->engine->stuck(); });
-}
-
-// The parts of an address. In plain text it should not be reached from elsewhere.
-absl::Status ReadAddress(const char* option, const std::string& address, const TlsFiles& tls,
-                         std::string& host, int& port) {
-  absl::Status status = SplitAddress(option, address, host, port);
-  if (!status.ok() || tls.enabled() || host == "localhost" || host == "::1" ||
-      host.starts_with("127.")) {
-    return status;
-  }
-  Log(LogLevel::kWarning, "plain text is served beyond this machine",
-      {{"option", std::string(option)},
-       {"address", address},
-       {"advice",
-        "set tls_certificate and tls_private_key, or keep it to a network that you "
-        "trust"}});
-  return status;
-}
-
-// /metrics and the status page, with health, on a port of their own or with all else.
-void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
-              HttpHandlers& handlers) {
-  handlers.metrics = [&] { return metrics.Scrape(); };
-  handlers.status_json = [&] { return StatusJson(repository); };
-  handlers.authorize = [&](const HttpRequest& request) {
-    const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
-    return caller.ok() ? (*caller)->May(Right::kMetrics) : caller.status();
-  };
-}
-
-struct HttpServers {
-  std::unique_ptr<HttpServer> all;
-  std::unique_ptr<HttpServer> pages;  // null: they are with the rest
-};
-
-absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metrics,
-                                      const ModelRepository& repository, ServiceContext& context,
-                                      const std::atomic<Phase>& phase) {
-  HttpOptions options;
-  options.tls = config.tls;
-  absl::Status status =
-      ReadAddress("http_address", config.http_address, config.tls, options.host, options.port);
-  if (!status.ok()) return status;
-  options.max_body_bytes = static_cast<size_t>(config.max_message_bytes);
-  HttpHandlers health;
-  health.live = [&] { return !AnyStuck(repository); };
-  health.ready = [&] { return Readiness(phase); };
-  HttpHandlers handlers = health;
-  handlers.routes = RestRoutes(context);
-  HttpServers servers;
-  if (!config.metrics_address.empty()) {
-    HttpOptions apart = options;
-    status =
-        ReadAddress("metrics_address", config.metrics_address, config.tls, apart.host, apart.port);
-    if (!status.ok()) return status;
-    AddPages(metrics, repository, context, health);
-    auto pages = HttpServer::Start(apart, std::move(health));
-    if (!pages.ok()) return pages.status();
-    servers.pages = *std::move(pages);
-  } else {
-    AddPages(metrics, repository, context, handlers);
-  }
-  auto all = HttpServer::Start(options, std::move(handlers));
-  if (!all.ok()) return all.status();
-  servers.all = *std::move(all);
-  return servers;
 }
 
 absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
@@ -276,12 +175,25 @@ void Reload(ModelManager& manager) {
   });
 }
 
+// As many connections as the system allows: gRPC does not recover from having had too few
+// descriptors.
+void AllowAllDescriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    Log(LogLevel::kWarning, "the limit of open files stays as it is",
+        {{"error", std::string(std::strerror(errno))}});
+  }
+}
+
 }  // namespace
 
 absl::Status RunServer(const Config& config) {
   const auto start = std::chrono::steady_clock::now();
   Signals signals;
   ConfigureLog(LogOptionsOf(config));
+  AllowAllDescriptors();
   auto options = ManagerOptionsOf(config);
   if (!options.ok()) return options.status();
   if (auto found = ScanRepository(config.model_repository); !found.ok()) return found.status();
@@ -308,7 +220,7 @@ absl::Status RunServer(const Config& config) {
         return LoadServed(directory, config, *devices, metrics, tell);
       },
       [&](const std::string& model, bool ready) { (*grpc)->SetModelServing(model, ready); });
-  auto http = StartHttp(config, metrics, repository, (*grpc)->context(), phase);
+  auto http = StartHttp(config, metrics, repository, **grpc, phase);
   if (!http.ok()) return http.status();
   if (absl::Status status = LoadAll(manager, repository); !status.ok()) return status;
   if (config.allow_model_control) (*grpc)->AllowModelControl(manager);

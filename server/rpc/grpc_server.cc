@@ -16,6 +16,7 @@
 #include "rpc/embedding_service.h"
 #include "rpc/idle_tick.h"
 #include "rpc/inference_service.h"
+#include "rpc/listener_check.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -101,6 +102,7 @@ struct GrpcServer::Impl {
   int port = 0;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<IdleTick> tick;
+  std::unique_ptr<ListenerCheck> listener;
 };
 
 GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -147,12 +149,15 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
                                   "shorter than 108 bytes; choose another with --grpc-unix-socket");
   }
   impl->tick = std::make_unique<IdleTick>(*impl->server);
+  impl->listener = std::make_unique<ListenerCheck>(options.host, impl->port);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
   server->SetServing(false);
   return server;
 }
 
 int GrpcServer::port() const { return impl_->port; }
+
+bool GrpcServer::Accepts() { return impl_->listener->Accepts(); }
 
 ServiceContext& GrpcServer::context() { return impl_->context; }
 

@@ -47,6 +47,9 @@ class GrpcServer {
 
   int port() const;
 
+  // Whether it still takes connections: if not, only a new process will.
+  bool Accepts();
+
   // What its services share, for another way to reach them.
   ServiceContext& context();
 

@@ -1,0 +1,111 @@
+#include "serve_http.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rest/rest_routes.h"
+#include "telemetry/log.h"
+#include "version.h"
+
+namespace linserve {
+namespace {
+
+std::string StatusJson(const ModelRepository& repository) {
+  nlohmann::json models = nlohmann::json::array();
+  for (const VersionStatus& version : repository.Index()) {
+    nlohmann::json& model = models.emplace_back(nlohmann::json{
+        {"name", version.name}, {"version", version.version}, {"state", Name(version.state)}});
+    if (!version.reason.empty()) model["reason"] = version.reason;
+    const auto served = repository.Find(version.name, version.version);
+    if (!served.ok()) continue;
+    model["architecture"] = (*served)->engine->info().architecture;
+    model["parameters"] = (*served)->engine->info().parameters;
+  }
+  return nlohmann::json{{"version", kVersion}, {"commit", kCommit}, {"models", models}}.dump(
+      2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+absl::Status Readiness(Phase phase) {
+  switch (phase) {
+    case Phase::kLoading:
+      return absl::UnavailableError("loading");
+    case Phase::kReady:
+      return absl::OkStatus();
+    case Phase::kDraining:
+      return absl::UnavailableError("draining");
+  }
+  return absl::OkStatus();
+}
+
+// Whether a model's devices are lost for good, so that this process should be replaced.
+bool AnyStuck(const ModelRepository& repository) {
+  const auto served = repository.List();
+  return std::any_of(served.begin(), served.end(),
+                     [](const auto& model) { return model->engine->stuck(); });
+}
+
+// /metrics and the status page, with health, on a port of their own or with all else.
+void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
+              HttpHandlers& handlers) {
+  handlers.metrics = [&] { return metrics.Scrape(); };
+  handlers.status_json = [&] { return StatusJson(repository); };
+  handlers.authorize = [&](const HttpRequest& request) {
+    const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
+    return caller.ok() ? (*caller)->May(Right::kMetrics) : caller.status();
+  };
+}
+
+}  // namespace
+
+absl::Status ReadAddress(const char* option, const std::string& address, const TlsFiles& tls,
+                         std::string& host, int& port) {
+  absl::Status status = SplitAddress(option, address, host, port);
+  if (!status.ok() || tls.enabled() || host == "localhost" || host == "::1" ||
+      host.starts_with("127.")) {
+    return status;
+  }
+  Log(LogLevel::kWarning, "plain text is served beyond this machine",
+      {{"option", std::string(option)},
+       {"address", address},
+       {"advice",
+        "set tls_certificate and tls_private_key, or keep it to a network that you "
+        "trust"}});
+  return status;
+}
+
+absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metrics,
+                                      const ModelRepository& repository, GrpcServer& grpc,
+                                      const std::atomic<Phase>& phase) {
+  ServiceContext& context = grpc.context();
+  HttpOptions options;
+  options.tls = config.tls;
+  absl::Status status =
+      ReadAddress("http_address", config.http_address, config.tls, options.host, options.port);
+  if (!status.ok()) return status;
+  options.max_body_bytes = static_cast<size_t>(config.max_message_bytes);
+  HttpHandlers health;
+  health.live = [&] { return !AnyStuck(repository) && grpc.Accepts(); };
+  health.ready = [&] { return Readiness(phase); };
+  HttpHandlers handlers = health;
+  handlers.routes = RestRoutes(context);
+  HttpServers servers;
+  if (!config.metrics_address.empty()) {
+    HttpOptions apart = options;
+    status =
+        ReadAddress("metrics_address", config.metrics_address, config.tls, apart.host, apart.port);
+    if (!status.ok()) return status;
+    AddPages(metrics, repository, context, health);
+    auto pages = HttpServer::Start(apart, std::move(health));
+    if (!pages.ok()) return pages.status();
+    servers.pages = *std::move(pages);
+  } else {
+    AddPages(metrics, repository, context, handlers);
+  }
+  auto all = HttpServer::Start(options, std::move(handlers));
+  if (!all.ok()) return all.status();
+  servers.all = *std::move(all);
+  return servers;
+}
+
+}  // namespace linserve

@@ -1,0 +1,95 @@
+#include <gmock/gmock.h>
+
+#include "access/test_certificates.h"
+#include "program/programs.h"
+
+namespace linserve {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class SecureTest : public testing::Test {
+ protected:
+  SecureTest() {
+    InitModel(directory_.File("models/m"));
+    WriteAll(tokens_, R"({"tokens": [{"name": "app", "token": "the token of the app"},
+                          {"name": "prometheus", "token": "the token of metrics",
+                           "may": ["metrics"]}]})");
+    WriteAll(app_, "the token of the app\n");
+  }
+
+  Arguments WithTls() const {
+    const TestAuthority authority;
+    const auto server = authority.Sign("server");
+    WriteAll(directory_.File("tls.crt"), server.certificate);
+    WriteAll(directory_.File("tls.key"), server.private_key);
+    WriteAll(directory_.File("ca.crt"), authority.pem());
+    return {"--tls-certificate", directory_.File("tls.crt"), "--tls-private-key",
+            directory_.File("tls.key")};
+  }
+
+  TempDir directory_;
+  const std::string tokens_ = directory_.File("tokens.json");
+  const std::string app_ = directory_.File("token.txt");
+};
+
+TEST_F(SecureTest, ATokenIsAskedForOnBothPortsAndNeverLogged) {
+  RunningServer server(directory_.File("models"),
+                       {"--tokens-file", tokens_, "--log-level", "debug"});
+  ASSERT_TRUE(server.ready());
+  const Arguments embed = {"embed", "--target", server.target(), "--token-offset", "0"};
+  const Outcome without = RunClient(embed, "1 2 3\n");
+  EXPECT_EQ(without.code, 1);
+  EXPECT_THAT(without.err, HasSubstr("UNAUTHENTICATED: there is no token"));
+  Arguments with_token = embed;
+  with_token.insert(with_token.end(), {"--token-file", app_});
+  const Outcome with = RunClient(with_token, "1 2 3\n");
+  EXPECT_EQ(with.code, 0) << with.err;
+  EXPECT_THAT(server.Get("/metrics", 401), HasSubstr("authorization: Bearer"));
+  EXPECT_EQ(server.Get("/livez"), "ok\n");
+  EXPECT_EQ(server.Stop(), 0);
+  const std::string log = server.process().err();
+  EXPECT_THAT(log, HasSubstr(R"("caller":"app")"));
+  EXPECT_THAT(log, Not(HasSubstr("the token of")));
+}
+
+TEST_F(SecureTest, TlsIsSpokenByBothPrograms) {
+  RunningServer server(directory_.File("models"), WithTls());
+  ASSERT_TRUE(server.ready());
+  const Arguments models = {"models", "--target", server.target(), "--timeout", "5"};
+  EXPECT_EQ(RunClient(models).code, 1);
+  Arguments trusting = models;
+  trusting.insert(trusting.end(), {"--tls-ca", directory_.File("ca.crt")});
+  const Outcome listed = RunClient(trusting);
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("m"));
+  EXPECT_EQ(server.Stop(), 0);
+}
+
+TEST_F(SecureTest, ABrokenFileStopsTheStartWithItsName) {
+  WriteAll(tokens_, "{}");
+  const Arguments serve = {"serve",          "--model-repository", directory_.File("models"),
+                           "--grpc-address", "127.0.0.1:0",        "--http-address",
+                           "127.0.0.1:0"};
+  Arguments arguments = serve;
+  arguments.insert(arguments.end(), {"--tokens-file", tokens_});
+  const Outcome tokens = RunLinserve(arguments);
+  EXPECT_EQ(tokens.code, 1);
+  EXPECT_THAT(tokens.err, HasSubstr(tokens_ + ": expected JSON of the form"));
+  arguments = serve;
+  arguments.insert(arguments.end(), {"--tls-certificate", app_, "--tls-private-key", app_});
+  const Outcome tls = RunLinserve(arguments);
+  EXPECT_EQ(tls.code, 1);
+  EXPECT_THAT(tls.err, HasSubstr("tls_certificate " + app_ + " cannot be used"));
+}
+
+TEST_F(SecureTest, PlainTextBeyondThisMachineIsAWarning) {
+  RunningServer server(directory_.File("models"), {"--metrics-address", "0.0.0.0:0"});
+  ASSERT_TRUE(server.ready());
+  EXPECT_EQ(server.Stop(), 0);
+  EXPECT_THAT(server.process().err(), HasSubstr("plain text is served beyond this machine"));
+}
+
+}  // namespace
+}  // namespace linserve
