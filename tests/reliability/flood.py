@@ -189,3 +189,88 @@ def endless_headers():
                       f"{grown:+.1f} MiB, {refused} of 2 connections were ended", "128 MiB at most", grown < 128), server.serves_figure("them")]
     server.stop()
     return figures
+
+
+class UnfinishedCalls:
+    """One connection with calls of large messages, which are sent as fast as flow control lets them."""
+
+    def __init__(self, address, streams, announced=100 << 20):
+        self.socket = connect(address)
+        self.connection_window = 65535
+        self.windows = {stream: 65535 for stream in range(1, 2 * streams, 2)}
+        self.received = b""
+        self.socket.settimeout(5)
+        self.socket.sendall(PREFACE + frame(4, 0, 0))
+        for stream in self.windows:
+            self.socket.sendall(frame(1, 4, stream, EMBED))
+            self.send(stream, b"\0" + struct.pack(">I", announced))
+
+    def send(self, stream, data):
+        self.socket.sendall(frame(0, 0, stream, data))
+        self.windows[stream] -= len(data)
+        self.connection_window -= len(data)
+
+    def answer(self, kind, flags, stream, payload):
+        """What the server has sent: windows grow, settings and pings are acknowledged."""
+        if kind == 8 and stream == 0:
+            self.connection_window += struct.unpack(">I", payload)[0]
+        elif kind == 8 and stream in self.windows:
+            self.windows[stream] += struct.unpack(">I", payload)[0]
+        elif kind == 3:
+            self.windows.pop(stream, None)
+        elif kind == 4 and not flags & 1:
+            for at in range(0, len(payload), 6):
+                name, value = struct.unpack(">HI", payload[at:at + 6])
+                if name == 4:
+                    self.windows = {one: window + value - 65535 for one, window in self.windows.items()}
+            self.socket.sendall(frame(4, 1, 0))
+        elif kind == 6 and not flags & 1:
+            self.socket.sendall(frame(6, 1, 0, payload))
+
+    def read(self):
+        self.socket.settimeout(0.01)
+        try:
+            self.received += self.socket.recv(65536)
+        except TimeoutError:
+            pass
+        self.socket.settimeout(5)
+        while len(self.received) >= 9 + int.from_bytes(self.received[:3], "big"):
+            size = int.from_bytes(self.received[:3], "big")
+            self.answer(self.received[3], self.received[4], int.from_bytes(self.received[5:9], "big") & (2**31 - 1),
+                        self.received[9:9 + size])
+            self.received = self.received[9 + size:]
+
+    def push(self):
+        """Sends what the windows allow; how many bytes that were."""
+        sent = 0
+        for stream in list(self.windows):
+            while min(self.windows.get(stream, 0), self.connection_window) >= 16384 and sent < 1 << 20:
+                self.send(stream, bytes(16384))
+                sent += 16384
+        self.read()
+        return sent
+
+
+def unfinished_messages():
+    """Large messages on many streams, of which the end never comes: nobody knows yet who sends them."""
+    server = Server()
+    before = most = server.memory()
+    calls = [UnfinishedCalls(server.grpc, 40) for _ in range(8)]
+    sent = 0
+    stop = time.monotonic() + (4 if Settings.quick else 30)
+    while time.monotonic() < stop:
+        for call in calls:
+            try:
+                sent += call.push()
+            except OSError:
+                pass
+        most = max(most, server.memory())
+    serves = server.serves()
+    for call in calls:
+        call.socket.close()
+    figures = [Figure("memory for messages without an end (8 connections of 40 calls)",
+                      f"{(most - before) / 2**20:+.0f} MiB, {sent / 2**20:.0f} MiB were taken", "2 GiB at most",
+                      most - before < 2**31),
+               Figure("served beside them", "yes" if serves else "no", "yes", serves), server.serves_figure("they left")]
+    server.stop()
+    return figures
