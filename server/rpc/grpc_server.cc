@@ -4,6 +4,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <sys/socket.h>
@@ -124,6 +125,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
       (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
   grpc::ServerBuilder builder;
   Configure(builder, options);
+  // Of messages that are not whole yet, which Inflight does not know.
+  grpc::ResourceQuota incomplete("linserve");
+  incomplete.Resize(static_cast<size_t>(options.inflight.max_bytes));
+  builder.SetResourceQuota(incomplete);
   builder.AddListeningPort(address, CredentialsOf(options.tls), &impl->port);
   int unix_port = 1;
   if (!options.unix_socket.empty()) {
