@@ -25,7 +25,7 @@ class TokenTable {
   //              "requests_per_second": 100, "bytes_per_second": 1e6}]}   // default: no bounds
   // INVALID_ARGUMENT names the token and the key, never a secret. Budgets of tokens that `before`
   // has with equal rates go on.
-  static absl::StatusOr<TokenTable> Parse(const std::string& json,
+  static absl::StatusOr<TokenTable> Parse(const std::string& text,
                                           const TokenTable* before = nullptr);
 
   // Null if there is no such token. In a time that says nothing about those that there are.

@@ -15,8 +15,8 @@ void SpeedEstimate::Observe(int64_t tokens, std::chrono::nanoseconds time) {
 }
 
 std::chrono::nanoseconds SpeedEstimate::TimeFor(int64_t tokens) const {
-  const double time = nanoseconds_per_token_.load(std::memory_order_relaxed) *
-                      static_cast<double>(tokens);
+  const double time =
+      nanoseconds_per_token_.load(std::memory_order_relaxed) * static_cast<double>(tokens);
   return std::chrono::nanoseconds(static_cast<int64_t>(time));
 }
 

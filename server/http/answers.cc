@@ -1,0 +1,128 @@
+#include "http/answers.h"
+
+#include <algorithm>
+#include <cctype>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+constexpr char kText[] = "text/plain; charset=utf-8";
+
+std::string EscapeHtml(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '&') {
+      escaped += "&amp;";
+    } else if (c == '<') {
+      escaped += "&lt;";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string IndexPage(const std::string& status_json) {
+  return R"(<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>linserve</title></head>
+<body>
+<h1>linserve</h1>
+<ul>
+<li><a href="/metrics">/metrics</a>: Prometheus metrics</li>
+<li><a href="/livez">/livez</a>: whether the process works</li>
+<li><a href="/readyz">/readyz</a>: whether it takes requests</li>
+</ul>
+<pre>
+)" + EscapeHtml(status_json) +
+         "\n</pre>\n</body>\n</html>\n";
+}
+
+void AnswerText(httplib::Response& response, int status, const std::string& text) {
+  response.status = status;
+  response.set_content(text + "\n", kText);
+}
+
+void AnswerError(httplib::Response& response, int status, const std::string& text) {
+  response.status = status;
+  response.set_content(R"({"error":")" + text + R"("})", "application/json");
+}
+
+void AnswerHealth(httplib::Response& response, const absl::Status& health) {
+  if (health.ok()) return AnswerText(response, 200, "ok");
+  AnswerText(response, 503, std::string(health.message()));
+}
+
+void AnswerBusy(httplib::Response& response) {
+  response.set_header("Retry-After", "1");
+  response.set_header("Connection", "close");
+  AnswerError(response, 503, "too many requests at once over HTTP; try again, or use gRPC");
+}
+
+bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
+              std::string& body, httplib::Response& response) {
+  if (request.is_multipart_form_data()) {
+    response.status = 415;
+    response.set_header("Connection", "close");
+    return false;
+  }
+  if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
+    return true;
+  bool too_long = false;
+  // httplib itself looks at no length but the one that is announced.
+  const bool whole = read([&](const char* data, size_t size) {
+    too_long = size > most - body.size();
+    if (!too_long) body.append(data, size);
+    return !too_long;
+  });
+  if (too_long) {
+    response.status = 413;
+    response.set_header("Connection", "close");
+  }
+  return whole && !too_long;
+}
+
+HttpRequest Converted(const httplib::Request& request, std::string body) {
+  HttpRequest converted{
+      .captures = {}, .headers = {}, .body = std::move(body), .peer = request.remote_addr};
+  for (size_t i = 1; i < request.matches.size(); ++i) {
+    converted.captures.push_back(request.matches[i].str());
+  }
+  for (const auto& [name, value] : request.headers) {
+    std::string lower = name;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    converted.headers[lower] = value;
+  }
+  return converted;
+}
+
+void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
+                 httplib::Response& response) {
+  const HttpReply reply = route.handler(Converted(request, std::move(body)));
+  response.status = reply.status;
+  for (const auto& [name, value] : reply.headers) response.set_header(name, value);
+  response.set_content(reply.body, reply.content_type);
+}
+
+void AnswerException(const httplib::Request& request, httplib::Response& response,
+                     std::exception_ptr exception) {
+  std::string what = "not a std::exception";
+  try {
+    std::rethrow_exception(std::move(exception));
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+  }
+  Log(LogLevel::kError, "http handler failed", {{"path", request.path}, {"error", what}});
+  AnswerText(response, 500, "internal error: see the server's log");
+}
+
+}  // namespace linserve

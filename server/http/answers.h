@@ -1,0 +1,41 @@
+#pragma once
+
+#include <httplib.h>
+
+#include <cstddef>
+#include <exception>
+#include <string>
+
+#include "absl/status/status.h"
+#include "http/http_message.h"
+
+// For the .cc files of this folder: from httplib's requests to ours, and back.
+
+namespace linserve {
+
+// The page at "/".
+std::string IndexPage(const std::string& status_json);
+
+void AnswerText(httplib::Response& response, int status, const std::string& text);
+
+// `text` needs no escape in JSON.
+void AnswerError(httplib::Response& response, int status, const std::string& text);
+
+void AnswerHealth(httplib::Response& response, const absl::Status& health);
+void AnswerBusy(httplib::Response& response);
+
+// Read by ourselves: httplib would wait for a body where there is none (`curl -X POST`), and take
+// no more than 8 KiB of one that calls itself a form (`curl -d`). False: the answer is httplib's.
+bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
+              std::string& body, httplib::Response& response);
+
+HttpRequest Converted(const httplib::Request& request, std::string body);
+
+void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
+                 httplib::Response& response);
+
+// Not httplib's default, which tells the caller what() in a header.
+void AnswerException(const httplib::Request& request, httplib::Response& response,
+                     std::exception_ptr exception);
+
+}  // namespace linserve
