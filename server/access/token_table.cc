@@ -177,10 +177,12 @@ absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& text, const Toke
       return absl::InvalidArgumentError("two tokens have the name " + Quoted(read->name));
     }
     auto budget = std::make_shared<Budget>(read->rates);
-    for (const Entry& old : before == nullptr ? std::vector<Entry>() : before->entries_) {
-      const bool same =
-          old.caller->name() == read->name && old.caller->budget()->rates() == read->rates;
-      if (same) budget = old.caller->budget();
+    if (before != nullptr) {
+      for (const Entry& old : before->entries_) {
+        const bool same =
+            old.caller->name() == read->name && old.caller->budget()->rates() == read->rates;
+        if (same) budget = old.caller->budget();
+      }
     }
     tokens.entries_.push_back(
         {read->hash, std::make_shared<const Caller>(read->name, read->rights, read->models,

@@ -2,14 +2,13 @@
 
 #include <utility>
 
+#include "batching/limit_met.h"
+
 namespace linserve {
 namespace {
 
 absl::Status Full(const char* limit, int64_t value, int64_t in_flight, int64_t asked) {
-  const std::string advice = asked > value ? "send less at once" : "try again later";
-  return absl::ResourceExhaustedError(std::to_string(in_flight) + " in flight and " +
-                                      std::to_string(asked) + " asked for exceed " + limit + " = " +
-                                      std::to_string(value) + "; " + advice);
+  return LimitMet(std::to_string(in_flight) + " in flight", asked, limit, value);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "batching/limit_met.h"
 #include "batching/request_queue.h"
 #include "core/retry_delay.h"
 
@@ -9,10 +10,8 @@ namespace linserve {
 namespace {
 
 absl::Status Full(const char* limit, int64_t value, int64_t waiting, int64_t added) {
-  const char* advice = added > value ? "send less at once" : "try again later";
-  return absl::ResourceExhaustedError(
-      "the queue is full: " + std::to_string(waiting) + " waiting and " + std::to_string(added) +
-      " asked for exceed " + limit + " = " + std::to_string(value) + "; " + advice);
+  return LimitMet("the queue is full: " + std::to_string(waiting) + " waiting", added, limit,
+                  value);
 }
 
 std::string Milliseconds(std::chrono::nanoseconds time) {

@@ -3,6 +3,7 @@
 #include <httplib.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
@@ -25,6 +26,10 @@ constexpr int kMostRouteRequests = 896;
 constexpr size_t kMaxRequestsPerConnection = 10000;
 constexpr time_t kIdleSeconds = 1;
 constexpr time_t kIoSeconds = 5;
+
+// For anybody, whatever else is guarded.
+constexpr std::array kLive = {"/livez", "/v2/health/live"};
+constexpr std::array kReady = {"/readyz", "/v2/health/ready"};
 
 // One of the requests to routes that may be under way at once.
 class Admission {
@@ -49,8 +54,9 @@ void SetLimits(httplib::Server& server, size_t max_body_bytes) {
 }
 
 bool IsHealth(const std::string& path) {
-  return path == "/livez" || path == "/readyz" || path == "/v2/health/live" ||
-         path == "/v2/health/ready";
+  const auto is_path = [&](const char* health) { return path == health; };
+  return std::any_of(kLive.begin(), kLive.end(), is_path) ||
+         std::any_of(kReady.begin(), kReady.end(), is_path);
 }
 
 // With an authority, who shows no certificate may ask for health, and for nothing else.
@@ -114,13 +120,13 @@ void HttpServer::Impl::AddPage(const char* path, const char* type,
 void HttpServer::Impl::AddHealth() {
   using httplib::Request;
   using httplib::Response;
-  for (const char* path : {"/livez", "/v2/health/live"}) {
+  for (const char* path : kLive) {
     server->Get(path, [this](const Request&, Response& response) {
       AnswerHealth(response, handlers.live() ? absl::OkStatus()
                                              : absl::UnavailableError("the server is stuck"));
     });
   }
-  for (const char* path : {"/readyz", "/v2/health/ready"}) {
+  for (const char* path : kReady) {
     server->Get(path, [this](const Request&, Response& response) {
       AnswerHealth(response, handlers.ready());
     });

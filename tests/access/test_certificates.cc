@@ -7,6 +7,8 @@
 
 #include <atomic>
 
+#include "core/test_files.h"
+
 namespace linserve {
 namespace {
 
@@ -65,6 +67,13 @@ TestAuthority::Signed TestAuthority::Sign(const std::string& name) const {
   BIO* memory = BIO_new(BIO_s_mem());
   PEM_write_bio_PrivateKey(memory, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   return {PemOf(certificate.get()), TextOf(memory)};
+}
+
+void WriteTlsFiles(const TestAuthority& authority, const TlsFiles& files) {
+  const auto server = authority.Sign("server");
+  WriteAll(files.certificate, server.certificate);
+  WriteAll(files.private_key, server.private_key);
+  WriteAll(files.client_ca, authority.pem());
 }
 
 }  // namespace linserve

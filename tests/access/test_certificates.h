@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "access/tls.h"
+
 namespace linserve {
 
 // An authority of the test's own, which signs certificates for "localhost" and 127.0.0.1.
@@ -28,5 +30,8 @@ class TestAuthority {
   Key key_;
   Certificate certificate_;
 };
+
+// A certificate for "server" that the authority has signed, and the authority's own.
+void WriteTlsFiles(const TestAuthority& authority, const TlsFiles& files);
 
 }  // namespace linserve

@@ -12,12 +12,7 @@ using absl::StatusCode;
 
 class TlsFilesTest : public testing::Test {
  protected:
-  TlsFilesTest() {
-    const auto server = authority_.Sign("server");
-    WriteAll(files_.certificate, server.certificate);
-    WriteAll(files_.private_key, server.private_key);
-    WriteAll(files_.client_ca, authority_.pem());
-  }
+  TlsFilesTest() { WriteTlsFiles(authority_, files_); }
 
   TempDir directory_;
   TestAuthority authority_;

@@ -197,10 +197,7 @@ TEST_F(HttpServerTest, FreesItsPortWhenItStopsThoughAClientKeepsItsConnection) {
 class HttpTls : public HttpServerTest {
  protected:
   HttpTls() {
-    const auto server = authority_.Sign("server");
-    WriteAll(files_.certificate, server.certificate);
-    WriteAll(files_.private_key, server.private_key);
-    WriteAll(files_.client_ca, authority_.pem());
+    WriteTlsFiles(authority_, files_);
     const auto client = authority_.Sign("client");
     WriteAll(directory_.File("client.crt"), client.certificate);
     WriteAll(directory_.File("client.key"), client.private_key);
@@ -258,10 +255,7 @@ TEST_F(HttpTls, ANewCertificateIsServedWithoutARestart) {
   const auto server = StartTls({files_.certificate, files_.private_key, ""});
   ASSERT_TRUE(GetTls(*server, "/livez"));
   const TestAuthority next;
-  const auto renewed = next.Sign("server");
-  WriteAll(files_.certificate, renewed.certificate);
-  WriteAll(files_.private_key, renewed.private_key);
-  WriteAll(files_.client_ca, next.pem());  // of the client here
+  WriteTlsFiles(next, files_);
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!GetTls(*server, "/livez")) ASSERT_LT(std::chrono::steady_clock::now(), limit);
 }

@@ -20,13 +20,10 @@ class SecureTest : public testing::Test {
   }
 
   Arguments WithTls() const {
-    const TestAuthority authority;
-    const auto server = authority.Sign("server");
-    WriteAll(directory_.File("tls.crt"), server.certificate);
-    WriteAll(directory_.File("tls.key"), server.private_key);
-    WriteAll(directory_.File("ca.crt"), authority.pem());
-    return {"--tls-certificate", directory_.File("tls.crt"), "--tls-private-key",
-            directory_.File("tls.key")};
+    const TlsFiles files{directory_.File("tls.crt"), directory_.File("tls.key"),
+                         directory_.File("ca.crt")};
+    WriteTlsFiles(TestAuthority(), files);
+    return {"--tls-certificate", files.certificate, "--tls-private-key", files.private_key};
   }
 
   TempDir directory_;

@@ -16,7 +16,6 @@ from pathlib import Path
 import grpc
 
 BIN = Path(os.environ["LINSERVE_BIN"])
-PROTO = Path(__file__).resolve().parent.parent.parent / "proto"
 # Some 10 ms a request on one core: so slow that the callers are never the limit.
 SLOW = {"num_tokens": 256, "dim": 256, "seq_len": 512, "depth": 6, "k": 64, "heads": 4}
 SMALL = {"num_tokens": 256, "dim": 16, "seq_len": 64, "depth": 1, "k": 8, "heads": 2}
@@ -55,12 +54,11 @@ def init_model(directory, params=None, seed=1):
 class Server:
     """`linserve serve`, ready. Its log goes to a file, which cannot stall it."""
 
-    def __init__(self, params=None, options=(), repository=None, grpc_port=0, http_port=0, log=None, prefix=()):
+    def __init__(self, params=None, options=(), grpc_port=0, http_port=0, log=None, prefix=()):
         self.directory = tempfile.TemporaryDirectory()
-        self.repository = Path(repository or self.directory.name) / ("" if repository else "models")
-        if repository is None:
-            self.repository.mkdir()
-            init_model(self.repository / "m", params)
+        self.repository = Path(self.directory.name) / "models"
+        self.repository.mkdir()
+        init_model(self.repository / "m", params)
         self.log_path = Path(log or f"{self.directory.name}/log")
         self.token = None  # with which it is asked over HTTP
         with open(self.log_path, "wb") as log_file:
@@ -131,7 +129,8 @@ class Server:
             return False
 
     def serves_figure(self, after):
-        return Figure(f"after {after}, the server answers", "yes" if self.serves() else "no", "yes", self.serves())
+        serves = self.serves()
+        return Figure(f"after {after}, the server answers", "yes" if serves else "no", "yes", serves)
 
     def stop(self, sent=signal.SIGTERM):
         """The exit code after a signal."""

@@ -13,14 +13,7 @@ using absl::StatusCode;
 
 class RpcTls : public testing::Test {
  protected:
-  RpcTls() { WriteCertificate(authority_); }
-
-  void WriteCertificate(const TestAuthority& authority) {
-    const auto signed_by_it = authority.Sign("server");
-    WriteAll(files_.certificate, signed_by_it.certificate);
-    WriteAll(files_.private_key, signed_by_it.private_key);
-    WriteAll(files_.client_ca, authority.pem());
-  }
+  RpcTls() { WriteTlsFiles(authority_, files_); }
 
   static ClientOptions OptionsOf(const TestServer& server, const std::string& authority) {
     ClientOptions options = server.client_options();
@@ -65,7 +58,7 @@ TEST_F(RpcTls, ANewCertificateIsServedWithoutARestart) {
   EmbeddingClient open(OptionsOf(server, authority_.pem()));
   EXPECT_TRUE(open.Embed(call_).ok());
   const TestAuthority next;
-  WriteCertificate(next);
+  WriteTlsFiles(next, files_);
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   ClientOptions options = OptionsOf(server, next.pem());
   while (!EmbeddingClient(options).Embed(call_).ok()) {
