@@ -2,7 +2,6 @@
 
 #include <strings.h>
 
-#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -11,8 +10,6 @@
 
 namespace linserve {
 namespace {
-
-constexpr std::chrono::seconds kBetweenLooks(1);
 
 absl::StatusOr<TokenTable> ReadTokens(const std::string& path, const TokenTable* before) {
   std::ifstream file(path);
@@ -34,14 +31,13 @@ absl::Status Unauthenticated(const char* what) {
 }  // namespace
 
 Access::Access(std::string path, Metrics& metrics, Clock& clock)
-    : path_(std::move(path)), metrics_(metrics), clock_(clock) {}
+    : path_(std::move(path)), metrics_(metrics), watch_({path_}, clock) {}
 
 absl::StatusOr<std::unique_ptr<Access>> Access::Open(const std::string& path, Metrics& metrics,
                                                      Clock& clock) {
   std::unique_ptr<Access> access(new Access(path, metrics, clock));
   if (path.empty()) return access;
   MutexLock lock(access->mutex_);
-  access->seen_ = StateOf(path);
   auto tokens = ReadTokens(path, nullptr);
   if (!tokens.ok()) return tokens.status();
   access->tokens_ = std::make_shared<const TokenTable>(*std::move(tokens));
@@ -49,11 +45,7 @@ absl::StatusOr<std::unique_ptr<Access>> Access::Open(const std::string& path, Me
 }
 
 void Access::ReloadIfChanged() {
-  if (clock_.Now() < next_look_) return;
-  next_look_ = clock_.Now() + kBetweenLooks;
-  const FileState state = StateOf(path_);
-  if (state == seen_) return;
-  seen_ = state;
+  if (!watch_.Changed()) return;
   auto tokens = ReadTokens(path_, tokens_.get());
   if (!tokens.ok()) {
     // The tokens that were good go on: a slip of the editor must not lock everybody out.

@@ -35,11 +35,9 @@ class Access {
 
   const std::string path_;
   Metrics& metrics_;
-  Clock& clock_;
 
   Mutex mutex_;
-  TimePoint next_look_ LINSERVE_GUARDED_BY(mutex_) = TimePoint::min();
-  FileState seen_ LINSERVE_GUARDED_BY(mutex_);
+  FileWatch watch_ LINSERVE_GUARDED_BY(mutex_);
   std::shared_ptr<const TokenTable> tokens_ LINSERVE_GUARDED_BY(mutex_);
 };
 

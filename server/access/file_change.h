@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "batching/clock.h"
 
 namespace linserve {
 
@@ -17,5 +20,23 @@ struct FileState {
 };
 
 FileState StateOf(const std::string& path);
+
+// Files that are read again when one of them has changed, at which is looked once a second at most.
+// As they are when this is made, they are not changed.
+class FileWatch {
+ public:
+  FileWatch(std::vector<std::string> paths, Clock& clock);
+
+  // True once for each change.
+  bool Changed();
+
+ private:
+  std::vector<FileState> States() const;
+
+  std::vector<std::string> paths_;
+  Clock* clock_;
+  TimePoint next_look_;
+  std::vector<FileState> seen_;
+};
 
 }  // namespace linserve

@@ -3,7 +3,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#include <chrono>
 #include <utility>
 
 #include "telemetry/log.h"
@@ -12,8 +11,6 @@ namespace linserve {
 namespace {
 
 using Context = std::shared_ptr<SSL_CTX>;
-
-constexpr std::chrono::seconds kBetweenLooks(1);
 
 absl::Status Unusable(const std::string& what, const std::string& path) {
   const unsigned long error = ERR_peek_last_error();
@@ -65,9 +62,9 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
 
 absl::StatusOr<std::unique_ptr<ReloadingTls>> ReloadingTls::Open(const TlsFiles& files,
                                                                  Clock& clock) {
+  std::unique_ptr<ReloadingTls> tls(new ReloadingTls(files, clock));
   auto context = Load(files);
   if (!context.ok()) return context.status();
-  std::unique_ptr<ReloadingTls> tls(new ReloadingTls(files, clock));
   MutexLock lock(tls->mutex_);
   tls->context_ = *std::move(context);
   return tls;
@@ -91,22 +88,13 @@ void ReloadingTls::Use(SSL& connection) {
   Context context;
   {
     MutexLock lock(mutex_);
-    if (clock_.Now() >= next_look_) {
-      next_look_ = clock_.Now() + kBetweenLooks;
-      const FileState certificate = StateOf(files_.certificate);
-      const FileState key = StateOf(files_.private_key);
-      const FileState authority = StateOf(files_.client_ca);
-      if (certificate != certificate_ || key != private_key_ || authority != client_ca_) {
-        certificate_ = certificate;
-        private_key_ = key;
-        client_ca_ = authority;
-        auto loaded = Load(files_);
-        if (loaded.ok()) {
-          context_ = *std::move(loaded);
-        } else {
-          Log(LogLevel::kError, "the certificate of before goes on",
-              {{"because", std::string(loaded.status().message())}});
-        }
+    if (watch_.Changed()) {
+      auto loaded = Load(files_);
+      if (loaded.ok()) {
+        context_ = *std::move(loaded);
+      } else {
+        Log(LogLevel::kError, "the certificate of before goes on",
+            {{"because", std::string(loaded.status().message())}});
       }
     }
     context = context_;

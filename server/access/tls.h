@@ -47,15 +47,12 @@ class ReloadingTls {
  private:
   using Context = std::shared_ptr<ssl_ctx_st>;
 
-  ReloadingTls(TlsFiles files, Clock& clock) : files_(std::move(files)), clock_(clock) {}
+  ReloadingTls(const TlsFiles& files, Clock& clock)
+      : files_(files), watch_({files.certificate, files.private_key, files.client_ca}, clock) {}
 
   const TlsFiles files_;
-  Clock& clock_;
   Mutex mutex_;
-  TimePoint next_look_ LINSERVE_GUARDED_BY(mutex_) = TimePoint::min();
-  FileState certificate_ LINSERVE_GUARDED_BY(mutex_);
-  FileState private_key_ LINSERVE_GUARDED_BY(mutex_);
-  FileState client_ca_ LINSERVE_GUARDED_BY(mutex_);
+  FileWatch watch_ LINSERVE_GUARDED_BY(mutex_);
   Context context_ LINSERVE_GUARDED_BY(mutex_);
 };
 

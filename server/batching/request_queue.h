@@ -123,7 +123,8 @@ class RequestQueue {
   };
 
   static Totals TotalsOf(const std::vector<Pending>& sequences);
-  Admission Admit(const Totals& added, const Totals& waiting) const LINSERVE_REQUIRES(mutex_);
+  Admission Admit(const Totals& added) const LINSERVE_REQUIRES(mutex_);
+  bool Fits(const Totals& added, const Totals& waiting) const;
   Admission MakeRoom(const std::vector<Pending>& request, std::vector<Pending>& departed,
                      std::vector<Pending>& displaced) LINSERVE_REQUIRES(mutex_);
   bool Displace(TimePoint due, const Totals& added, std::vector<Pending>& displaced)

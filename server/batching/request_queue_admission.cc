@@ -36,7 +36,15 @@ RequestQueue::Totals RequestQueue::TotalsOf(const std::vector<Pending>& sequence
   return totals;
 }
 
-RequestQueue::Admission RequestQueue::Admit(const Totals& added, const Totals& waiting) const {
+bool RequestQueue::Fits(const Totals& added, const Totals& waiting) const {
+  return waiting.sequences + added.sequences <= limits_.max_sequences &&
+         waiting.tokens + added.tokens <= limits_.max_tokens &&
+         waiting.bytes + added.bytes <= limits_.max_bytes;
+}
+
+// OK where Fits() says so, and else the limit that is met.
+RequestQueue::Admission RequestQueue::Admit(const Totals& added) const {
+  const Totals& waiting = totals_;
   if (closed_) {
     return {absl::UnavailableError("the server is draining; try another one"),
             RejectReason::kDraining};
@@ -60,10 +68,10 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
                                                std::vector<Pending>& departed,
                                                std::vector<Pending>& displaced) {
   const Totals added = TotalsOf(request);
-  Admission admission = Admit(added, totals_);
+  Admission admission = Admit(added);
   if (absl::IsResourceExhausted(admission.status)) {
     RemoveDeparted(queue_.size(), departed);
-    admission = Admit(added, totals_);
+    admission = Admit(added);
   }
   if (request.empty() || absl::IsUnavailable(admission.status)) return admission;
   const Pending& last = request.back();
@@ -87,7 +95,7 @@ bool RequestQueue::Displace(TimePoint due, const Totals& added, std::vector<Pend
   std::vector<Queue::iterator> victims;
   Totals left = totals_;
   auto entry = queue_.end();
-  while (!Admit(added, left).status.ok()) {
+  while (!Fits(added, left)) {
     if (entry == queue_.begin()) return false;
     --entry;
     if (entry->first <= due) return false;
