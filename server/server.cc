@@ -19,10 +19,12 @@
 #include "core/pooling.h"
 #include "engine/model_manager.h"
 #include "engine/repository.h"
+#include "idle_memory.h"
 #include "models/devices.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
 #include "rpc/grpc_server.h"
+#include "rpc/service_context.h"
 #include "serve_http.h"
 #include "signals.h"
 #include "telemetry/log.h"
@@ -224,6 +226,7 @@ absl::Status RunServer(const Config& config) {
   if (!http.ok()) return http.status();
   if (absl::Status status = LoadAll(manager, repository); !status.ok()) return status;
   if (config.allow_model_control) (*grpc)->AllowModelControl(manager);
+  const IdleMemory idle_memory((*grpc)->context().inflight);
   (*grpc)->SetServing(true);
   phase = Phase::kReady;
   signals.Ready([&manager] { Reload(manager); });

@@ -40,8 +40,19 @@ absl::StatusOr<Inflight::Reservation> Inflight::Reserve(const std::string& calle
     use->requests += 1;
     use->bytes += bytes;
   }
+  ++requests_ever_;
   Publish();
   return Reservation(shared_from_this(), caller, bytes);
+}
+
+int64_t Inflight::requests() const {
+  MutexLock lock(mutex_);
+  return total_.requests;
+}
+
+int64_t Inflight::requests_ever() const {
+  MutexLock lock(mutex_);
+  return requests_ever_;
 }
 
 absl::Status Inflight::Admit(const Use& of_caller, int64_t bytes) const {

@@ -48,6 +48,9 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   // RESOURCE_EXHAUSTED names the limit that it met.
   absl::StatusOr<Reservation> Reserve(const std::string& caller, int64_t bytes);
 
+  int64_t requests() const;       // at this moment
+  int64_t requests_ever() const;  // that were given a place
+
  private:
   struct Use {
     int64_t requests = 0;
@@ -63,6 +66,7 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
 
   mutable Mutex mutex_;
   Use total_ LINSERVE_GUARDED_BY(mutex_);
+  int64_t requests_ever_ LINSERVE_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Use> callers_ LINSERVE_GUARDED_BY(mutex_);  // who have any in flight
 };
 

@@ -15,13 +15,6 @@ namespace {
 // Rows through one layer between two looks at who still waits.
 constexpr int64_t kStepBudget = 1;
 
-// Nobody waits for the batch any more.
-bool AllDeparted(const ClosedBatch& closed, TimePoint now) {
-  return std::all_of(closed.sequences.begin(), closed.sequences.end(), [&](const Pending& pending) {
-    return pending.deadline <= now || pending.delivery.Abandoned();
-  });
-}
-
 // Another server can do what this device cannot any more.
 absl::Status Unavailable(const absl::Status& status) {
   return absl::UnavailableError(status.message());
@@ -81,6 +74,7 @@ absl::Status BatchRunner::TryLaunch(Running& running) {
     items.push_back(&pending.item);
     running.tokens += pending.tokens;
   }
+  running.departed.assign(items.size(), false);
   Progress& progress = running.progress;
   Batch batch = padder_.Pad(items, model_.allocator());
   progress.rows = batch.rows;
@@ -104,17 +98,33 @@ absl::Status BatchRunner::Advance(Running& running) {
     const TimePoint now = clock_.Now();
     running.progress.forward += now - start;
     if (*done) return absl::OkStatus();
-    if (AllDeparted(running.closed, now)) {
-      return absl::CancelledError("all callers of the batch left while it was computed");
+    if (AllDeparted(running, now)) {
+      return absl::CancelledError("all callers of the batch have left");
     }
     LetOvertake(now - start, running.progress);
   }
 }
 
+// Nobody waits for the batch any more. Of a unit, all are computed together.
+bool BatchRunner::AllDeparted(Running& running, TimePoint now) {
+  bool all = true;
+  for (size_t i = 0; i < running.departed.size(); ++i) {
+    const Pending& pending = running.closed.sequences[i];
+    if (running.departed[i]) continue;
+    if (pending.deadline > now && !pending.delivery.Abandoned()) {
+      all = false;
+      continue;
+    }
+    running.departed[i] = true;
+    if (!running.forward->Forget(i)) metrics_.Wasted(pending.tokens);
+  }
+  return all;
+}
+
 void BatchRunner::Complete(Running& running, const absl::Status& launched) {
   auto outputs = launched.ok() ? TakeResults(running) : launched;
   running.forward.reset();
-  if (outputs.ok()) return DeliverResults(running.closed, *std::move(outputs), running.progress);
+  if (outputs.ok()) return DeliverResults(running, *std::move(outputs));
   const bool divisible = running.closed.sequences.size() > 1 && !running.closed.sequences[0].unit;
   if (!divisible || absl::IsCancelled(outputs.status()) || model_.lost()) {
     return DeliverFailure(running.closed,
@@ -177,8 +187,9 @@ void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress
   progress.overtaken += clock_.Now() - start;
 }
 
-void BatchRunner::DeliverResults(ClosedBatch& closed, std::vector<TensorMap> outputs,
-                                 const Progress& progress) {
+void BatchRunner::DeliverResults(Running& running, std::vector<TensorMap> outputs) {
+  ClosedBatch& closed = running.closed;
+  const Progress& progress = running.progress;
   const Timing timing{.batch = progress.started - closed.closed,
                       .compute = clock_.Now() - progress.started,
                       .copy_in = progress.copy_in,
@@ -188,6 +199,10 @@ void BatchRunner::DeliverResults(ClosedBatch& closed, std::vector<TensorMap> out
   metrics_.statistics().Executed(timing);
   for (size_t i = 0; i < closed.sequences.size(); ++i) {
     Pending& pending = closed.sequences[i];
+    if (running.departed[i]) {
+      DeliverDeparted(pending, clock_.Now());
+      continue;
+    }
     ItemResult result;
     result.outputs = std::move(outputs[i]);
     result.tokens = pending.tokens;
@@ -199,20 +214,24 @@ void BatchRunner::DeliverResults(ClosedBatch& closed, std::vector<TensorMap> out
 }
 
 void BatchRunner::DeliverFailure(ClosedBatch& closed, const absl::Status& status) {
-  const bool abandoned = absl::IsCancelled(status);
   const TimePoint now = clock_.Now();
   for (Pending& pending : closed.sequences) {
-    if (abandoned) {
-      metrics_.Abandoned(AbandonStage::kBatch);
-    } else {
-      Log(LogLevel::kError, "forward pass failed",
-          {{"request_id", pending.origin->request_id}, {"error", std::string(status.message())}});
+    if (absl::IsCancelled(status)) {
+      DeliverDeparted(pending, now);
+      continue;
     }
-    const bool late = abandoned && pending.deadline <= now;
-    pending.delivery.Complete(
-        late ? absl::DeadlineExceededError("the deadline passed while the sequence was computed")
-             : status);
+    Log(LogLevel::kError, "forward pass failed",
+        {{"request_id", pending.origin->request_id}, {"error", std::string(status.message())}});
+    pending.delivery.Complete(status);
   }
+}
+
+void BatchRunner::DeliverDeparted(Pending& pending, TimePoint now) {
+  metrics_.Abandoned(AbandonStage::kBatch);
+  pending.delivery.Complete(
+      pending.deadline <= now
+          ? absl::DeadlineExceededError("the deadline passed while the sequence was computed")
+          : absl::CancelledError("the caller left while the sequence was computed"));
 }
 
 }  // namespace linserve

@@ -62,18 +62,20 @@ class BatchRunner {
     Progress progress{};
     int64_t tokens = 0;
     std::unique_ptr<Forward> forward{};
+    std::vector<bool> departed{};  // sequences whose callers left while they were computed
   };
 
   absl::Status Launch(Running& running);
   absl::Status TryLaunch(Running& running);
   absl::Status Advance(Running& running);
+  bool AllDeparted(Running& running, TimePoint now);
   void LetOvertake(std::chrono::nanoseconds share, Progress& progress);
   void Complete(Running& running, const absl::Status& launched);
   absl::StatusOr<std::vector<TensorMap>> TakeResults(Running& running);
   void RunHalves(ClosedBatch closed);
-  void DeliverResults(ClosedBatch& closed, std::vector<TensorMap> outputs,
-                      const Progress& progress);
+  void DeliverResults(Running& running, std::vector<TensorMap> outputs);
   void DeliverFailure(ClosedBatch& closed, const absl::Status& status);
+  void DeliverDeparted(Pending& pending, TimePoint now);
 
   Model& model_;
   const Padder& padder_;

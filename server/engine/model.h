@@ -33,6 +33,10 @@ class Forward {
   // RESOURCE_EXHAUSTED if the device has no memory left; UNAVAILABLE if it is lost.
   virtual absl::StatusOr<bool> Advance(int64_t budget) = 0;
 
+  // Nobody waits for this sequence of the batch any more. True if what is left to compute for it is
+  // left out; its result is then empty.
+  virtual bool Forget(size_t /*sequence*/) { return false; }
+
   // The outputs of each sequence, cropped to its own lengths, pooled and converted as its options
   // ask. REQUIRES: Advance() returned true. Call once.
   virtual absl::StatusOr<std::vector<TensorMap>> TakeResults() = 0;

@@ -136,6 +136,15 @@ class TorchForward : public Forward {
     });
   }
 
+  // Sequences that are computed together are left out together.
+  bool Forget(size_t sequence) override {
+    for (Part& part : parts_) {
+      if (sequence < part.options.size()) return part.Forget();
+      sequence -= part.options.size();
+    }
+    return false;
+  }
+
   absl::StatusOr<std::vector<TensorMap>> TakeResults() override {
     return Guarded(placement_, [&] {
       if (!finished_) return Collect();
@@ -149,7 +158,9 @@ class TorchForward : public Forward {
     std::vector<std::vector<TensorMap>> of_parts(parts_.size());
     SideBySide(parts_.size(), [&](size_t i) {
       Part& part = parts_[i];
-      of_parts[i] = ResultsOf(*part.pass, signature_, placement_, part.axes, part.options);
+      of_parts[i] = part.pass == nullptr
+                        ? std::vector<TensorMap>(part.options.size())
+                        : ResultsOf(*part.pass, signature_, placement_, part.axes, part.options);
     });
     std::vector<TensorMap> results;
     for (std::vector<TensorMap>& part : of_parts) {
@@ -163,11 +174,18 @@ class TorchForward : public Forward {
   struct Part {
     std::map<char, AxisLayout> axes;
     std::vector<OutputOptions> options;
-    std::shared_ptr<Pass> pass;
+    std::shared_ptr<Pass> pass;  // null once all of its sequences are forgotten
     bool done = false;
+    size_t forgotten = 0;
 
     // Computes the next layer; false once there is none left.
     bool Step() { return !done && !(done = !pass->Step()); }
+
+    bool Forget() {
+      if (++forgotten < options.size() || done) return false;
+      pass.reset();
+      return done = true;
+    }
   };
 
   const Signature& signature_;

@@ -18,6 +18,7 @@
 #include "rpc/idle_tick.h"
 #include "rpc/inference_service.h"
 #include "rpc/listener_check.h"
+#include "rpc/reset_guard.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -104,6 +105,7 @@ struct GrpcServer::Impl {
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<IdleTick> tick;
   std::unique_ptr<ListenerCheck> listener;
+  std::unique_ptr<ResetGuard> resets;
 };
 
 GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -155,6 +157,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   }
   impl->tick = std::make_unique<IdleTick>(*impl->server);
   impl->listener = std::make_unique<ListenerCheck>(options.host, impl->port);
+  impl->resets = std::make_unique<ResetGuard>(options.max_streams_per_connection, metrics);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
   server->SetServing(false);
   return server;
@@ -188,6 +191,7 @@ void GrpcServer::Drain() {
 
 void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
   impl_->tick.reset();
+  impl_->resets.reset();
   impl_->server->Shutdown(deadline);
   impl_->server->Wait();
 }

@@ -25,6 +25,11 @@ struct Metrics::Impl {
       Instruments(registry, {})
           .Counters("linserve_refused_total",
                     "Requests that were refused before any model saw them.", "reason", kRefusals);
+  prometheus::Counter& reset_floods =
+      Instruments(registry, {})
+          .Counter("linserve_reset_floods_total",
+                   "Connections that were ended because their caller reset calls faster than they "
+                   "can be dropped.");
   prometheus::Gauge& inflight_bytes = Instruments(registry, {})
                                           .Gauge("linserve_inflight_bytes",
                                                  "Of requests, and of the results that they are to "
@@ -61,6 +66,8 @@ RpcMetrics& Metrics::ForRpc(const std::string& rpc) {
 }
 
 void Metrics::Refused(Refusal reason) { At(impl_->refused, reason).Increment(); }
+
+void Metrics::ResetFlood() { impl_->reset_floods.Increment(); }
 
 void Metrics::SetInflightBytes(int64_t bytes) {
   impl_->inflight_bytes.Set(static_cast<double>(bytes));

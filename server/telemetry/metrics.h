@@ -117,6 +117,7 @@ class Metrics {
   RpcMetrics& ForRpc(const std::string& rpc);
 
   void Refused(Refusal reason);
+  void ResetFlood();  // once a connection that was ended for it
   // Of requests, and of the results that they are to have, from arrival to the last answer.
   void SetInflightBytes(int64_t bytes);
 

@@ -178,7 +178,13 @@ TEST_F(EngineDeparture, OfADeadlineEndsAForwardPassToo) {
   EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 4);
 }
 
-TEST_F(EngineDeparture, OfSomeLetsTheOthersHaveTheirResults) {
+class EngineDepartureOfSome : public EngineTest, public testing::WithParamInterface<bool> {};
+
+// Whether the model can leave out what is left to compute for them, or cannot.
+INSTANTIATE_TEST_SUITE_P(Models, EngineDepartureOfSome, testing::Bool());
+
+TEST_P(EngineDepartureOfSome, LetsTheOthersHaveTheirResults) {
+  control_->forgets = GetParam();
   const auto left = std::make_shared<RecordingSink>();
   control_->steps = 5;
   control_->fault = [&](const Batch& batch) {
@@ -191,8 +197,10 @@ TEST_F(EngineDeparture, OfSomeLetsTheOthersHaveTheirResults) {
   EXPECT_TRUE(Submit(sink_, {2}).ok());
   control_->LetGo();
   EXPECT_EQ(Rows(sink_->Await(0)), FakeResult(2));
-  left->AwaitDeliveries(1);
+  EXPECT_THAT(left->Await(0), IsStatus(absl::StatusCode::kCancelled, "while the sequence was"));
   EXPECT_EQ(control_->steps_done(), 10);
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 1);
+  EXPECT_EQ(Metric("wasted_tokens_total"), GetParam() ? 0 : 1);
 }
 
 TEST_F(EngineDeparture, WhileQueuedKeepsASequenceFromTheModel) {

@@ -78,6 +78,11 @@ class FakeForward : public Forward {
     return ++steps_ >= control_->steps;
   }
 
+  bool Forget(size_t sequence) override {
+    if (control_->forgets) forgotten_.insert(sequence);
+    return control_->forgets;
+  }
+
   absl::StatusOr<std::vector<TensorMap>> TakeResults() override {
     control_->Taken();
     const AxisLayout& layout = batch_.axes.at('n');
@@ -86,6 +91,7 @@ class FakeForward : public Forward {
     auto* out = reinterpret_cast<float*>(bytes);
     std::vector<TensorMap> results(batch_.size());
     for (size_t i = 0; i < results.size(); ++i) {
+      if (forgotten_.contains(i)) continue;
       for (int64_t row = 0; row < layout.lengths[i]; ++row) {
         for (int64_t column = 0; column < 2; ++column) {
           const int64_t at = 2 * (layout.starts[i] + row) + column;
@@ -103,6 +109,7 @@ class FakeForward : public Forward {
   Batch batch_;
   Fault fault_;
   int steps_ = 0;
+  std::set<size_t> forgotten_;
 };
 
 class FakeModel : public Model {

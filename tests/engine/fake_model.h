@@ -33,6 +33,7 @@ class FakeModelControl {
   int steps = 1;  // of a forward pass
   bool request_is_unit = false;
   bool asynchronous = false;
+  bool forgets = true;  // sequences that it is told to forget
   // Why a replica cannot be made; OK while it can.
   std::function<absl::Status()> load = [] { return absl::OkStatus(); };
   std::function<Fault(const Batch& batch)> fault = [](const Batch&) { return Fault::kNone; };

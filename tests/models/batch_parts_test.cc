@@ -79,6 +79,29 @@ TEST_P(SideBySideTest, ASequenceComesOutAsIfItWereAloneOnOneThread) {
   }
 }
 
+TEST_P(SideBySideTest, ForgottenSequencesAreLeftOutAndTheOthersAreAsBefore) {
+  auto model = Load(Init(GetParam().architecture, GetParam().params), {.threads = 3});
+  const auto lengths = LengthDistribution::Parse("uniform:30,40");
+  std::vector<Item> items;
+  for (int i = 0; i < 60; ++i) {
+    items.push_back(RandomItem(model->info().signature, *lengths, random_));
+  }
+  const auto whole = Compute(*model, items);
+  std::vector<const Item*> pointers;
+  for (const Item& item : items) pointers.push_back(&item);
+  const Padder padder(model->info().signature, Padding::kPacked);
+  auto forward = model->Start(padder.Pad(pointers));
+  ASSERT_TRUE(forward.ok()) << forward.status();
+  size_t left_out = 0;
+  for (size_t i = 0; i < 30; ++i) left_out += (*forward)->Forget(i) ? 1 : 0;
+  while (!*(*forward)->Advance(1)) continue;
+  const auto results = (*forward)->TakeResults();
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_GT(left_out, 0u);
+  EXPECT_TRUE(results->front().empty());
+  for (size_t i = 30; i < 60; ++i) ASSERT_LT(LargestDifference((*results)[i], whole[i]), kTolerance);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, SideBySideTest,
     testing::Values(

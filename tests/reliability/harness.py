@@ -32,9 +32,19 @@ class Figure:
 
 class Settings:
     quick = False
+    sanitized = False
+
+    @classmethod
+    def judges_memory(cls):
+        return not cls.sanitized
+
+    @classmethod
+    def judges_speed(cls):
+        return not cls.quick and not cls.sanitized
 
 
 CHILDREN = []  # processes, which end with the scenario at the latest
+SERVERS = []  # those of them that are servers
 
 
 def end_children():
@@ -43,6 +53,13 @@ def end_children():
             child.kill()
             child.wait()
     CHILDREN.clear()
+    SERVERS.clear()
+
+
+def server_logs():
+    """The ends of the logs of this scenario's servers."""
+    logs = [server.log()[-3000:] for server in SERVERS if server.log_path.exists()]
+    return "\n".join(["the servers' logs:", *logs])
 
 
 def init_model(directory, params=None, seed=1):
@@ -66,6 +83,7 @@ class Server:
                 [*prefix, BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address",
                  f"127.0.0.1:{grpc_port}", "--http-address", f"127.0.0.1:{http_port}", *options], stderr=log_file)
         CHILDREN.append(self.process)
+        SERVERS.append(self)
         if log is None:
             self.wait_until_ready()
 
@@ -137,6 +155,8 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(sent)
         code = self.process.wait(120)
+        if Settings.sanitized and code > 0:
+            raise RuntimeError(f"the server ended with {code}: {self.log()[-1000:]}")
         self.directory.cleanup()
         return code
 

@@ -24,6 +24,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which of {', '.join(SCENARIOS)}, or a scenario of one (default: all)")
     parser.add_argument("--quick", action="store_true", help="shorter; figures of speed are printed, not judged")
+    parser.add_argument("--sanitized", action="store_true",
+                        help="the programs carry sanitizers: memory and speed are printed, not judged")
     parser.add_argument("--report", help="also write the report to this file, as Markdown")
     options = parser.parse_args()
     for name in options.names:
@@ -38,7 +40,7 @@ def run(name):
     import overload
     import replacement
     import soak
-    from harness import Figure, end_children, say
+    from harness import Figure, end_children, say, server_logs
     figures = []
     for function in SCENARIOS.get(name, [name]):
         start = time.monotonic()
@@ -47,6 +49,7 @@ def run(name):
             figures += getattr(module, function)()
         except Exception as error:  # a scenario that ends is a promise that is not kept
             figures.append(Figure(function.replace("_", " "), f"{type(error).__name__}: {error}"[:200], "an end", False))
+            say(server_logs())
         end_children()
         say(f"{function}: {time.monotonic() - start:.0f} s")
     return figures
@@ -61,6 +64,7 @@ def main():
         return 77
     from harness import Settings
     Settings.quick = options.quick
+    Settings.sanitized = options.sanitized
     lines = ["# Reliability: promised and measured", ""]
     kept = True
     for name in options.names or SCENARIOS:

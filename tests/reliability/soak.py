@@ -74,7 +74,7 @@ def soak():
     figures = [
         Figure(f"memory after {minutes:.0f} minutes against that after {minutes / 6:.1f}",
                f"{early / 2**20:.1f} to {late / 2**20:.1f} MiB, {growth:+.2%}; {server.total('linserve_results_total'):.0f} sequences",
-               "2 % more at most", growth <= 0.02 or Settings.quick),
+               "2 % more at most", growth <= 0.02 or not Settings.judges_speed()),
         Figure("descriptors", f"{early_descriptors} and {late_descriptors}", "constant", late_descriptors <= early_descriptors + 4),
         Figure("threads", f"{early_threads} and {late_threads}", "constant", late_threads <= early_threads + 4),
         server.books_figure(), server.serves_figure("the soak"),

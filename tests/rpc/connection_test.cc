@@ -44,6 +44,15 @@ class RawConnection {
     return true;
   }
 
+  // Without waiting.
+  bool HungUp() {
+    char bytes[4096];
+    ssize_t size = 0;
+    while ((size = ::recv(socket_, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+    }
+    return size == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+  }
+
   void WaitForTheServerToHangUp() {
     char bytes[4096];
     while (::recv(socket_, bytes, sizeof(bytes), 0) > 0) {
@@ -60,21 +69,21 @@ std::string Preface() {
   return std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + std::string("\0\0\0\4\0\0\0\0\0", 9);
 }
 
-std::string Frame(char type, char flags, const std::string& payload) {
+std::string Frame(char type, char flags, const std::string& payload, int stream = 1) {
   const std::string header = {'\0',
                               static_cast<char>(payload.size() >> 8),
                               static_cast<char>(payload.size()),
                               type,
                               flags,
-                              0,
-                              0,
-                              0,
-                              1};
+                              static_cast<char>(stream >> 24),
+                              static_cast<char>(stream >> 16),
+                              static_cast<char>(stream >> 8),
+                              static_cast<char>(stream)};
   return header + payload;
 }
 
-// A call with one message, by the bytes of RFC 9113 and 7541.
-std::string Call(const std::string& method, const std::string& message) {
+// By the bytes of RFC 7541.
+std::string Headers(const std::string& method) {
   std::string headers;
   const auto add = [&](const std::string& name, const std::string& value) {
     headers += {'\0', static_cast<char>(name.size())};
@@ -88,8 +97,13 @@ std::string Call(const std::string& method, const std::string& message) {
   add(":authority", "localhost");
   add("te", "trailers");
   add("content-type", "application/grpc");
+  return headers;
+}
+
+// A call with one message, by the bytes of RFC 9113.
+std::string Call(const std::string& method, const std::string& message) {
   const std::string prefix = {0, 0, 0, 0, static_cast<char>(message.size())};
-  return Preface() + Frame(1, 4, headers) + Frame(0, 1, prefix + message);
+  return Preface() + Frame(1, 4, Headers(method)) + Frame(0, 1, prefix + message);
 }
 
 // gRPC's own clients read these trailers and do not hand them on.
@@ -110,6 +124,26 @@ TEST(Connection, TrailersOfEveryKindOfCallTellTheLoad) {
     connection.Send(Call("/" + method, message));
     EXPECT_TRUE(connection.WaitFor("endpoint-load-metrics-bin")) << method;
   }
+}
+
+// CVE-2023-44487: the bound on streams is of no use against calls that are reset at once.
+TEST(Connection, ThatResetsCallsFasterThanTheyAreDroppedIsHungUpOn) {
+  TestServer server({.grpc = {.max_streams_per_connection = 1}});
+  for (const std::string method : {"/linserve.v1.EmbeddingService/Embed", "/no.such/Method"}) {
+    const std::string headers = Headers(method);
+    RawConnection flood(server.grpc().port());
+    flood.Send(Preface());
+    int stream = 1;
+    while (!flood.HungUp()) {
+      std::string calls;
+      for (int i = 0; i < 100; ++i, stream += 2) {
+        calls += Frame(1, 4, headers, stream) + Frame(3, 0, std::string("\0\0\0\10", 4), stream);
+      }
+      flood.Send(calls);
+    }
+  }
+  EXPECT_TRUE(Serves(server));
+  EXPECT_GE(server.Scrape()["linserve_reset_floods_total"], 2);
 }
 
 TEST(Connection, GarbageIsHungUpOn) {

@@ -1,0 +1,139 @@
+#include "rpc/channelz.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/escaping.h"
+
+namespace linserve {
+namespace {
+
+using Json = nlohmann::json;
+
+Json Owned(char* text) {
+  const std::unique_ptr<char, void (*)(void*)> owner(text, gpr_free);
+  return text == nullptr ? Json() : Json::parse(text, nullptr, false);
+}
+
+// JSON of 64-bit numbers has them as strings, and none for a zero.
+int64_t Number(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return 0;
+  const auto& text = found->get_ref<const std::string&>();
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// The identifiers of a listing that comes in pages; `page` is the one that begins with an
+// identifier.
+template <typename Page>
+std::vector<int64_t> Listed(const char* entries, const char* identifier, Page page) {
+  std::vector<int64_t> listed;
+  while (true) {
+    const Json answer = page(listed.empty() ? 0 : listed.back() + 1);
+    const auto found = answer.find(entries);
+    if (found == answer.end() || found->empty()) return listed;
+    for (const Json& entry : *found) {
+      const auto reference = entry.find("ref");
+      listed.push_back(Number(reference == entry.end() ? entry : *reference, identifier));
+    }
+    if (answer.value("end", false)) return listed;
+  }
+}
+
+std::vector<int64_t> Connections() {
+  std::vector<int64_t> all;
+  for (const int64_t server : Listed("server", "serverId", [](int64_t first) {
+         return Owned(grpc_channelz_get_servers(first));
+       })) {
+    const auto sockets = Listed("socketRef", "socketId", [server](int64_t first) {
+      return Owned(grpc_channelz_get_server_sockets(server, first, 0));
+    });
+    all.insert(all.end(), sockets.begin(), sockets.end());
+  }
+  return all;
+}
+
+int64_t OpenCalls(const Json& socket) {
+  const auto data = socket.find("data");
+  if (data == socket.end()) return 0;
+  return Number(*data, "streamsStarted") - Number(*data, "streamsSucceeded") -
+         Number(*data, "streamsFailed");
+}
+
+// None for a Unix socket.
+std::optional<Peer> PeerOf(const Json& socket) {
+  const Json::json_pointer path("/remote/tcpip_address");
+  if (!socket.contains(path)) return std::nullopt;
+  const Json& address = socket[path];
+  Peer peer{.address = {}, .port = address.value("port", 0)};
+  if (!absl::Base64Unescape(address.value("ip_address", ""), &peer.address)) return std::nullopt;
+  return peer;
+}
+
+std::string Bytes(const void* begin, size_t count) {
+  return {static_cast<const char*>(begin), count};
+}
+
+std::optional<Peer> PeerOf(int connection) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  if (::getpeername(connection, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
+    return std::nullopt;
+  }
+  if (storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    return Peer{Bytes(&v4.sin_addr, 4), ntohs(v4.sin_port)};
+  }
+  if (storage.ss_family != AF_INET6) return std::nullopt;
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  // A listener for both families sees IPv4 addresses so; gRPC names them by their last four bytes.
+  const int skipped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) ? 12 : 0;
+  return Peer{Bytes(v6.sin6_addr.s6_addr + skipped, 16 - skipped), ntohs(v6.sin6_port)};
+}
+
+}  // namespace
+
+std::string Peer::ToString() const {
+  const bool v6 = address.size() == 16;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(v6 ? AF_INET6 : AF_INET, address.data(), text.data(), text.size());
+  return (v6 ? "[" + std::string(text.data()) + "]" : text.data()) + ":" + std::to_string(port);
+}
+
+std::vector<Peer> PeersWithMoreCallsThan(int64_t calls) {
+  std::vector<Peer> peers;
+  for (const int64_t connection : Connections()) {
+    const Json answer = Owned(grpc_channelz_get_socket(connection));
+    const auto socket = answer.find("socket");
+    if (socket == answer.end() || OpenCalls(*socket) <= calls) continue;
+    if (auto peer = PeerOf(*socket)) peers.push_back(*std::move(peer));
+  }
+  return peers;
+}
+
+int HangUp(const Peer& peer) {
+  int ended = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    // A copy of the descriptor goes on naming the connection, whatever gRPC does with its own.
+    const int copy = ::fcntl(std::stoi(entry.path().filename()), F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) continue;
+    if (PeerOf(copy) == peer && ::shutdown(copy, SHUT_RDWR) == 0) ++ended;
+    ::close(copy);
+  }
+  return ended;
+}
+
+}  // namespace linserve
