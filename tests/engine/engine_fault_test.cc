@@ -144,7 +144,7 @@ TEST_F(EngineDeparture, BetweenTwoStepsEndsAForwardPassThatNobodyWaitsFor) {
   Occupy();
   occupant_->Abandon();
   control_->LetGo();
-  EXPECT_THAT(occupant_->Await(0), IsStatus(absl::StatusCode::kCancelled, "callers"));
+  EXPECT_THAT(occupant_->Await(0), IsStatus(absl::StatusCode::kCancelled, "the caller left"));
   EXPECT_EQ(control_->steps_done(), 1);
   EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 1);
 }
@@ -172,7 +172,7 @@ TEST_F(EngineDeparture, OfADeadlineEndsAForwardPassToo) {
     EXPECT_THAT(hasty->Await(i),
                 IsStatus(absl::StatusCode::kDeadlineExceeded, "while the sequence was computed"));
   }
-  EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kCancelled, "callers"));
+  EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kCancelled, "the caller left"));
   EXPECT_EQ(steps, 1);
   EXPECT_EQ(control_->steps_done(), 2);
   EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 4);
