@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -23,9 +24,13 @@ std::string TextOf(const std::string& path) {
   throw CLI::ValidationError("cannot read " + path + ", or it is empty");
 }
 
-std::string WithoutLineEnd(std::string text) {
+// As it can stand in a header. gRPC ends a process that sends another.
+std::string TokenOf(std::string text, const std::string& source) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
-  return text;
+  const auto printable = [](char c) { return c > ' ' && c <= '~'; };
+  if (std::all_of(text.begin(), text.end(), printable)) return text;
+  throw CLI::ValidationError("the token in " + source +
+                             " is not one line of printable ASCII without spaces");
 }
 
 }  // namespace
@@ -74,8 +79,8 @@ ClientOptions GlobalOptions::ToClientOptions() const {
       .private_key = TextOf(tls_key),
       .server_name = tls_server_name};
   const char* token = std::getenv("LINSERVE_TOKEN");  // NOLINT(concurrency-mt-unsafe): at start
-  options.token =
-      WithoutLineEnd(token_file.empty() && token != nullptr ? token : TextOf(token_file));
+  options.token = token_file.empty() && token != nullptr ? TokenOf(token, "LINSERVE_TOKEN")
+                                                         : TokenOf(TextOf(token_file), token_file);
   return options;
 }
 

@@ -24,7 +24,7 @@
 namespace linserve {
 namespace {
 
-struct Arguments {
+struct BenchArguments {
   std::string model;
   std::string input;  // empty: random sequences
   std::string lengths = "lognormal:96,0.8,8,512";
@@ -60,7 +60,7 @@ struct Report {
   }
 };
 
-absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
+absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const BenchArguments& arguments,
                                                     ModelMetrics& metrics) {
   auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
   if (!serving.ok()) return serving.status();
@@ -75,7 +75,7 @@ absl::StatusOr<Round> RunRound(Engine& engine, const std::vector<Item>& items, i
   return Round{took.count(), tokens};
 }
 
-absl::StatusOr<std::vector<Item>> RandomItems(const Arguments& arguments,
+absl::StatusOr<std::vector<Item>> RandomItems(const BenchArguments& arguments,
                                               const Signature& signature) {
   const auto lengths = LengthDistribution::Parse(arguments.lengths);
   if (!lengths.ok()) return lengths.status();
@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<Item>> ReadItems(const std::string& path, const Signa
   return SplitBatch(signature, *batch);
 }
 
-absl::StatusOr<Report> Measure(const Arguments& arguments) {
+absl::StatusOr<Report> Measure(const BenchArguments& arguments) {
   Metrics metrics({});
   auto engine = StartEngine(arguments, metrics.ForModel("bench", 1));
   if (!engine.ok()) return engine.status();
@@ -144,7 +144,7 @@ void Print(const Report& report, bool json) {
       report.rounds.size(), tokens_per_s, sequences_per_s);
 }
 
-int Bench(const Arguments& arguments) {
+int Bench(const BenchArguments& arguments) {
   const auto report = Measure(arguments);
   if (!report.ok()) return Fail(std::string(report.status().message()));
   Print(*report, arguments.json);
@@ -154,7 +154,7 @@ int Bench(const Arguments& arguments) {
 }  // namespace
 
 void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand(
       "bench", "Measure the engine on random sequences, without a server and its network");
   command->footer(

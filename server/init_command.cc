@@ -9,7 +9,7 @@
 namespace linserve {
 namespace {
 
-struct Arguments {
+struct InitArguments {
   std::string architecture;
   std::string params;
   std::string wrapper = "null";
@@ -17,7 +17,7 @@ struct Arguments {
   uint64_t seed = 0;
 };
 
-int Init(const Arguments& arguments) {
+int Init(const InitArguments& arguments) {
   absl::Status status = InitModel(arguments.architecture, arguments.params, arguments.seed,
                                   arguments.output, arguments.wrapper);
   if (!status.ok()) return Fail(std::string(status.message()));
@@ -29,7 +29,7 @@ int Init(const Arguments& arguments) {
 }  // namespace
 
 void AddInitCommand(CLI::App& app, ChosenCommand& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InitArguments>();
   CLI::App* command = app.add_subcommand(
       "init", "Write a model directory with seeded random weights, to measure before training");
   std::string known = "Architectures:\n";

@@ -13,7 +13,7 @@
 namespace linserve {
 namespace {
 
-struct Arguments {
+struct InspectArguments {
   std::string model;
   bool all = false;
   bool json = false;
@@ -148,7 +148,7 @@ nlohmann::json ToJson(const ModelReport& report) {
 // Sequences as long as people usually have them, if the model takes them.
 int64_t VerifiedLength(const ModelReport& report) { return std::min<int64_t>(report.length, 512); }
 
-int Inspect(const Arguments& arguments) {
+int Inspect(const InspectArguments& arguments) {
   // What the server would refuse at its start is said here, too.
   const auto serving = ServingOptionsFor(arguments.model, ServingOptions());
   if (!serving.ok()) return Fail(std::string(serving.status().message()));
@@ -175,7 +175,7 @@ int Inspect(const Arguments& arguments) {
 }  // namespace
 
 void AddInspectCommand(CLI::App& app, ChosenCommand& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand(
       "inspect", "Show a model's size, cost, inputs and outputs, and whether its tensors fit");
   command->add_option("--model", arguments->model, "A model directory")->required();

@@ -19,7 +19,7 @@
 namespace linserve {
 namespace {
 
-struct Arguments {
+struct RunArguments {
   std::string model;
   std::string input;
   std::string output;
@@ -32,7 +32,7 @@ struct Arguments {
   OptionFlags flags;
 };
 
-absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
+absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const RunArguments& arguments,
                                                     ModelMetrics& metrics) {
   auto serving = ServingOptionsFor(arguments.model, arguments.serving, arguments.flags);
   if (!serving.ok()) return serving.status();
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const Arguments& arguments,
 
 // Shows how far the outputs are from those of the same names in another file. OK if all are within
 // the tolerance.
-absl::Status CompareWith(const Arguments& arguments, const TensorMap& outputs) {
+absl::Status CompareWith(const RunArguments& arguments, const TensorMap& outputs) {
   auto expected = ReadSafetensors(arguments.compare);
   if (!expected.ok()) return expected.status();
   size_t compared = 0;
@@ -66,7 +66,7 @@ absl::Status CompareWith(const Arguments& arguments, const TensorMap& outputs) {
   return absl::OutOfRangeError("a difference is larger than the tolerance");
 }
 
-absl::Status RunOffline(const Arguments& arguments) {
+absl::Status RunOffline(const RunArguments& arguments) {
   auto file = ReadSafetensors(arguments.input);
   if (!file.ok()) return file.status();
   Metrics metrics({});
@@ -105,7 +105,7 @@ absl::Status RunOffline(const Arguments& arguments) {
   return arguments.compare.empty() ? absl::OkStatus() : CompareWith(arguments, outputs);
 }
 
-int Run(const Arguments& arguments) {
+int Run(const RunArguments& arguments) {
   if (arguments.output.empty() && arguments.compare.empty()) {
     return Fail(
         "nothing to do with the outputs: give --output FILE to keep them or --compare FILE");
@@ -117,7 +117,7 @@ int Run(const Arguments& arguments) {
 }  // namespace
 
 void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand(
       "run", "Compute a file of sequences with the server's engine, without a server");
   command->footer(

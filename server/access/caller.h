@@ -66,6 +66,7 @@ class Caller {
   // PERMISSION_DENIED says what the caller may not.
   absl::Status May(Right right) const;
   absl::Status MayUse(const std::string& model) const;
+  bool SeesAll() const { return models_.empty(); }
   bool Sees(const std::string& model) const { return models_.empty() || models_.contains(model); }
 
   absl::Status Spend(int64_t bytes, TimePoint now) const;

@@ -74,6 +74,10 @@ ReloadingTls::~ReloadingTls() = default;
 
 void ReloadingTls::Install(SSL_CTX& server) {
   SSL_CTX_set_min_proto_version(&server, TLS1_2_VERSION);
+  // A session that is resumed was verified by the authority of its time, not by today's.
+  SSL_CTX_set_session_cache_mode(&server, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_options(&server, SSL_OP_NO_TICKET);
+  SSL_CTX_set_num_tickets(&server, 0);
   if (files_.mutual()) Verify(server);
   SSL_CTX_set_cert_cb(
       &server,

@@ -16,9 +16,9 @@ void FairTurns::Reserve(const std::string& caller, TimePoint until, TimePoint no
   forget_at_ = std::max<size_t>(1024, 2 * until_.size());
 }
 
-void FairTurns::GiveBack(const std::string& caller, TimePoint turn) {
+void FairTurns::GiveBack(const std::string& caller, std::chrono::nanoseconds time) {
   const auto found = until_.find(caller);
-  if (found != until_.end()) found->second = std::min(found->second, turn);
+  if (found != until_.end()) found->second -= time;
 }
 
 }  // namespace linserve

@@ -21,8 +21,8 @@ class FairTurns {
   // The caller's sequences up to now are computed by this time.
   void Reserve(const std::string& caller, TimePoint until, TimePoint now);
 
-  // The caller's sequences from this turn on are not computed after all.
-  void GiveBack(const std::string& caller, TimePoint turn);
+  // Sequences of the caller that would take this time are not computed after all.
+  void GiveBack(const std::string& caller, std::chrono::nanoseconds time);
 
  private:
   std::map<std::string, TimePoint> until_;

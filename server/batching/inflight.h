@@ -36,29 +36,42 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
     Reservation& operator=(Reservation&& other) noexcept;
     ~Reservation();
 
+    // So many bytes more. RESOURCE_EXHAUSTED leaves it as it is. REQUIRES: it holds a place.
+    absl::Status Grow(int64_t bytes);
+
    private:
     friend class Inflight;
-    Reservation(std::shared_ptr<Inflight> owner, std::string caller, int64_t bytes);
+    Reservation(std::shared_ptr<Inflight> owner, std::string caller, int64_t requests,
+                int64_t bytes);
 
     std::shared_ptr<Inflight> owner_;  // null: it holds none
     std::string caller_;
+    int64_t requests_ = 0;
     int64_t bytes_ = 0;
   };
 
   // RESOURCE_EXHAUSTED names the limit that it met.
   absl::StatusOr<Reservation> Reserve(const std::string& caller, int64_t bytes);
 
+  // For what is not a request yet: no bytes at first, see Grow().
+  Reservation ReserveBytes(const std::string& caller);
+
   int64_t requests() const;       // at this moment
   int64_t requests_ever() const;  // that were given a place
 
  private:
   struct Use {
+    int64_t reservations = 0;
     int64_t requests = 0;
     int64_t bytes = 0;
   };
 
-  void Release(const std::string& caller, int64_t bytes);
-  absl::Status Admit(const Use& of_caller, int64_t bytes) const LINSERVE_REQUIRES(mutex_);
+  Reservation Take(const std::string& caller, int64_t requests, int64_t bytes)
+      LINSERVE_REQUIRES(mutex_);
+  void Release(const std::string& caller, int64_t requests, int64_t bytes);
+  absl::Status Grow(const std::string& caller, int64_t bytes);
+  absl::Status CheckRequests(const Use& of_caller) const LINSERVE_REQUIRES(mutex_);
+  absl::Status CheckBytes(const Use& of_caller, int64_t bytes) const LINSERVE_REQUIRES(mutex_);
   void Publish() const LINSERVE_REQUIRES(mutex_);
 
   const InflightLimits limits_;
@@ -67,7 +80,7 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   mutable Mutex mutex_;
   Use total_ LINSERVE_GUARDED_BY(mutex_);
   int64_t requests_ever_ LINSERVE_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, Use> callers_ LINSERVE_GUARDED_BY(mutex_);  // who have any in flight
+  std::map<std::string, Use> callers_ LINSERVE_GUARDED_BY(mutex_);  // with reservations
 };
 
 }  // namespace linserve

@@ -166,7 +166,7 @@ ClosedBatch RequestQueue::Take(const Decision& decision) {
     at = index + 1;
   }
   batch.reason = decision.reason;
-  batch.closed = clock_.Now();
+  batch.closed = last_batch_ = clock_.Now();
   // What is left may be another batch, for another worker.
   if (!queue_.empty()) changed_.NotifyOne();
   return batch;

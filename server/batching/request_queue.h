@@ -142,6 +142,7 @@ class RequestQueue {
   std::optional<ClosedBatch> PopAtOnce(int64_t most_rows);
   ClosedBatch Take(const Decision& decision) LINSERVE_REQUIRES(mutex_);
   void Unlink(Queue::iterator entry, std::vector<Pending>& target) LINSERVE_REQUIRES(mutex_);
+  void GiveUp(Queue::iterator entry, std::vector<Pending>& target) LINSERVE_REQUIRES(mutex_);
   void PublishTotals() LINSERVE_REQUIRES(mutex_);
   void AnswerDeparted(std::vector<Pending>& departed);
   void AnswerDisplaced(std::vector<Pending>& displaced);
@@ -157,6 +158,8 @@ class RequestQueue {
   Queue queue_ LINSERVE_GUARDED_BY(mutex_);
   Totals totals_ LINSERVE_GUARDED_BY(mutex_);
   FairTurns turns_ LINSERVE_GUARDED_BY(mutex_);
+  TimePoint next_search_ LINSERVE_GUARDED_BY(mutex_){};  // for those who have departed
+  TimePoint last_batch_ LINSERVE_GUARDED_BY(mutex_){};   // taken
   bool closed_ LINSERVE_GUARDED_BY(mutex_) = false;
 };
 

@@ -9,6 +9,9 @@
 namespace linserve {
 namespace {
 
+constexpr std::chrono::milliseconds kBetweenSearches(100);
+constexpr std::chrono::seconds kEstimateHolds(1);
+
 absl::Status Full(const char* limit, int64_t value, int64_t waiting, int64_t added) {
   return LimitMet("the queue is full: " + std::to_string(waiting) + " waiting", added, limit,
                   value);
@@ -69,9 +72,11 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
                                                std::vector<Pending>& displaced) {
   const Totals added = TotalsOf(request);
   Admission admission = Admit(added);
-  if (absl::IsResourceExhausted(admission.status)) {
+  if (absl::IsResourceExhausted(admission.status) && clock_.Now() >= next_search_) {
     RemoveDeparted(queue_.size(), departed);
     admission = Admit(added);
+    // A queue that is full of those who wait is not searched for every one that it refuses.
+    next_search_ = clock_.Now() + kBetweenSearches;
   }
   if (request.empty() || absl::IsUnavailable(admission.status)) return admission;
   const Pending& last = request.back();
@@ -107,10 +112,15 @@ bool RequestQueue::Displace(TimePoint due, const Totals& added, std::vector<Pend
     victims.push_back(entry);
   }
   for (const Queue::iterator victim : victims) {
-    turns_.GiveBack(victim->second.origin->caller, victim->second.turn);
-    Unlink(victim, displaced);
+    GiveUp(victim, displaced);
   }
   return true;
+}
+
+// A sequence that is not to be computed.
+void RequestQueue::GiveUp(Queue::iterator entry, std::vector<Pending>& target) {
+  turns_.GiveBack(entry->second.origin->caller, TimeFor(entry->second.tokens));
+  Unlink(entry, target);
 }
 
 // As if the request were admitted.
@@ -163,14 +173,16 @@ std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const 
   return TimeFor(tokens);
 }
 
-// Of the batch that the sequence will be in. Zero while all that waits is one batch: where nothing
-// is lost by it, even a hopeless sequence is computed, and the estimate mended by it.
+// Of the batch that the sequence will be in. Zero where none was begun for a while: then even a
+// hopeless sequence is computed, and the estimate mended by it.
 std::chrono::nanoseconds RequestQueue::BatchTime(const Pending& pending) const {
+  if (!workers_.time_for || clock_.Now() - last_batch_ > kEstimateHolds) return {};
   const int64_t full = std::min(policy_.max_tokens, policy_.max_sequences * totals_.tokens /
                                                         std::max<int64_t>(totals_.sequences, 1));
-  if (!workers_.time_for || totals_.tokens <= full) return {};
-  // Half of the batches take longer than the estimate; few take so much longer.
-  return workers_.time_for(std::max(full, pending.tokens)) * 5 / 4;
+  // Half of the batches take longer than the estimate; few take a quarter longer. Where others wait
+  // to have the worker instead, it is theirs unless there is time enough.
+  if (totals_.tokens > full) return workers_.time_for(std::max(full, pending.tokens)) * 5 / 4;
+  return workers_.time_for(std::max(totals_.tokens, pending.tokens));
 }
 
 bool RequestQueue::IsHopeless(const Pending& pending) const {
@@ -183,7 +195,7 @@ void RequestQueue::RemoveDeparted(size_t most, std::vector<Pending>& departed) {
   auto entry = queue_.begin();
   for (size_t i = 0; i < most && entry != queue_.end(); ++i) {
     const auto next = std::next(entry);
-    if (IsHopeless(entry->second)) Unlink(entry, departed);
+    if (IsHopeless(entry->second)) GiveUp(entry, departed);
     entry = next;
   }
 }

@@ -116,7 +116,11 @@ bool BatchRunner::AllDeparted(Running& running, TimePoint now) {
       continue;
     }
     running.departed[i] = true;
-    if (!running.forward->Forget(i)) metrics_.Wasted(pending.tokens);
+    if (running.forward->Forget(i)) {
+      running.tokens -= pending.tokens;  // which the speed is measured by
+    } else {
+      metrics_.Wasted(pending.tokens);
+    }
   }
   return all;
 }
@@ -132,7 +136,7 @@ void BatchRunner::Complete(Running& running, const absl::Status& launched) {
   }
   metrics_.BatchSplit(absl::IsResourceExhausted(outputs.status()) ? SplitReason::kMemory
                                                                   : SplitReason::kFault);
-  RunHalves(std::move(running.closed));
+  RunHalves(running);
 }
 
 absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running) {
@@ -161,15 +165,26 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running
 }
 
 // One after the other: the second may need the memory of the first.
-void BatchRunner::RunHalves(ClosedBatch closed) {
+void BatchRunner::RunHalves(Running& running) {
+  ClosedBatch closed{
+      .sequences = {}, .reason = running.closed.reason, .closed = running.closed.closed};
+  for (size_t i = 0; i < running.closed.sequences.size(); ++i) {
+    Pending& pending = running.closed.sequences[i];
+    if (i < running.departed.size() && running.departed[i]) {
+      DeliverDeparted(pending, clock_.Now());
+    } else {
+      closed.sequences.push_back(std::move(pending));
+    }
+  }
   const auto middle = closed.sequences.begin() + static_cast<int64_t>(closed.sequences.size() / 2);
   ClosedBatch second{.sequences = {}, .reason = closed.reason, .closed = closed.closed};
   std::move(middle, closed.sequences.end(), std::back_inserter(second.sequences));
   closed.sequences.erase(middle, closed.sequences.end());
   for (ClosedBatch* half : {&closed, &second}) {
-    Running running{std::move(*half)};
-    const absl::Status launched = Launch(running);
-    Complete(running, launched);
+    if (half->sequences.empty()) continue;
+    Running again{std::move(*half)};
+    const absl::Status launched = Launch(again);
+    Complete(again, launched);
   }
 }
 

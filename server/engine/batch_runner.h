@@ -72,7 +72,7 @@ class BatchRunner {
   void LetOvertake(std::chrono::nanoseconds share, Progress& progress);
   void Complete(Running& running, const absl::Status& launched);
   absl::StatusOr<std::vector<TensorMap>> TakeResults(Running& running);
-  void RunHalves(ClosedBatch closed);
+  void RunHalves(Running& running);
   void DeliverResults(Running& running, std::vector<TensorMap> outputs);
   void DeliverFailure(ClosedBatch& closed, const absl::Status& status);
   void DeliverDeparted(Pending& pending, TimePoint now);

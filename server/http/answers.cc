@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -67,7 +68,13 @@ void AnswerBusy(httplib::Response& response) {
 }
 
 bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
-              std::string& body, httplib::Response& response) {
+              const HttpGate& gate, std::string& body, httplib::Response& response) {
+  std::optional<HttpReply> refusal = gate ? gate(0) : std::nullopt;
+  if (refusal) {
+    AnswerReply(*refusal, response);
+    response.set_header("Connection", "close");  // what it sends is not read
+    return false;
+  }
   if (request.is_multipart_form_data()) {
     response.status = 415;
     response.set_header("Connection", "close");
@@ -79,14 +86,15 @@ bool ReadBody(const httplib::Request& request, const httplib::ContentReader& rea
   // httplib itself looks at no length but the one that is announced.
   const bool whole = read([&](const char* data, size_t size) {
     too_long = size > most - body.size();
-    if (!too_long) body.append(data, size);
-    return !too_long;
+    if (!too_long && gate) refusal = gate(size);
+    if (too_long || refusal) return false;
+    body.append(data, size);
+    return true;
   });
-  if (too_long) {
-    response.status = 413;
-    response.set_header("Connection", "close");
-  }
-  return whole && !too_long;
+  if (too_long) response.status = 413;
+  if (refusal) AnswerReply(*refusal, response);
+  if (too_long || refusal) response.set_header("Connection", "close");
+  return whole && !too_long && !refusal;
 }
 
 HttpRequest Converted(const httplib::Request& request, std::string body) {
@@ -104,12 +112,15 @@ HttpRequest Converted(const httplib::Request& request, std::string body) {
   return converted;
 }
 
-void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
-                 httplib::Response& response) {
-  const HttpReply reply = route.handler(Converted(request, std::move(body)));
+void AnswerReply(const HttpReply& reply, httplib::Response& response) {
   response.status = reply.status;
   for (const auto& [name, value] : reply.headers) response.set_header(name, value);
   response.set_content(reply.body, reply.content_type);
+}
+
+void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
+                 httplib::Response& response) {
+  AnswerReply(route.handler(Converted(request, std::move(body))), response);
 }
 
 void AnswerException(const httplib::Request& request, httplib::Response& response,

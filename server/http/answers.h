@@ -25,11 +25,14 @@ void AnswerHealth(httplib::Response& response, const absl::Status& health);
 void AnswerBusy(httplib::Response& response);
 
 // Read by ourselves: httplib would wait for a body where there is none (`curl -X POST`), and take
-// no more than 8 KiB of one that calls itself a form (`curl -d`). False: the answer is httplib's.
+// no more than 8 KiB of one that calls itself a form (`curl -d`). False: the response is complete,
+// or httplib completes it.
 bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
-              std::string& body, httplib::Response& response);
+              const HttpGate& gate, std::string& body, httplib::Response& response);
 
 HttpRequest Converted(const httplib::Request& request, std::string body);
+
+void AnswerReply(const HttpReply& reply, httplib::Response& response);
 
 void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
                  httplib::Response& response);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +31,10 @@ struct HttpReply {
   std::vector<std::pair<std::string, std::string>> headers{};
 };
 
+// Lets a request's body be read: asked with 0 before it, and then with the size of each piece
+// before that is kept. A reply refuses the request. It lives until the request is answered.
+using HttpGate = std::function<std::optional<HttpReply>(size_t bytes)>;
+
 // Called from several threads at once; may block.
 using HttpHandler = std::function<HttpReply(const HttpRequest&)>;
 
@@ -36,6 +42,7 @@ struct HttpRoute {
   std::string method;   // "GET" or "POST"
   std::string pattern;  // of the whole path, a regular expression
   HttpHandler handler;
+  std::function<HttpGate(const HttpRequest& without_body)> gate{};  // none: any body is read
 };
 
 }  // namespace linserve

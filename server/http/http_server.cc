@@ -149,8 +149,9 @@ void HttpServer::Impl::AddRoutes() {
                                                  const httplib::ContentReader& read) {
         const Admission admission(route_requests);
         if (!admission.ok()) return AnswerBusy(response);
+        const HttpGate gate = route.gate ? route.gate(Converted(request, "")) : nullptr;
         std::string body;
-        if (ReadBody(request, read, max_body_bytes, body, response))
+        if (ReadBody(request, read, max_body_bytes, gate, body, response))
           AnswerRoute(route, request, std::move(body), response);
       });
     } else {
@@ -163,8 +164,7 @@ void HttpServer::Impl::AddRoutes() {
   }
   server->set_error_handler([](const Request&, Response& response) {
     if (!response.body.empty()) return;
-    AnswerError(response, response.status,
-                response.status == 404 ? "no such page: / lists them" : "bad request");
+    AnswerError(response, response.status, response.status == 404 ? "no such page" : "bad request");
   });
   server->set_exception_handler(AnswerException);
 }

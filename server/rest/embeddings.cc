@@ -125,7 +125,7 @@ absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc,
   Pooling pooling = Pooling::kMean;
   std::string name;
   {
-    const auto model = FindModel(call.service.repository, model_name, "");
+    const auto model = FindModel(call.service, *call.caller, model_name, "");
     if (!model.ok()) return model.status();
     auto found = TokenInput(**model);
     if (!found.ok()) return found.status();

@@ -26,7 +26,7 @@ using nlohmann::ordered_json;
 // MODEL, and perhaps its version.
 constexpr const char* kModel = "/v2/models/([^/]+)(?:/versions/([^/]+))?";
 
-HttpReply JsonReply(const ordered_json& json) { return {.body = ToText(json)}; }
+HttpReply JsonReply(const ordered_json& message) { return {.body = ToText(message)}; }
 
 // The answer to a query about the model of the path.
 template <typename Request, typename Response>
@@ -61,10 +61,8 @@ HttpReply ModelConfig(const RestCall& call) {
 
 HttpReply ModelReady(const RestCall& call) {
   const auto model =
-      FindModel(call.service.repository, call.http.captures.at(0), call.http.captures.at(1));
+      FindModel(call.service, *call.caller, call.http.captures.at(0), call.http.captures.at(1));
   if (!model.ok()) return ErrorReply(model.status());
-  const absl::Status status = CheckModel(call.service, *call.caller, (*model)->name);
-  if (!status.ok()) return ErrorReply(status);
   if (call.service.draining) return ErrorReply(absl::UnavailableError("the server is draining"));
   return JsonReply({{"name", (*model)->name}, {"ready", true}});
 }
@@ -126,6 +124,21 @@ HttpReply Infer(const RestCall& call) {
   return WriteInferResponse(*answer, *asked);
 }
 
+// Of a caller who may call, while there is room for what the body becomes.
+HttpGate GateOf(const ServiceContext& context, const HttpRequest& request) {
+  // Numbers take some 25 times their text while JSON is parsed; binary data is copied once.
+  const int64_t factor = request.headers.contains("inference-header-content-length") ? 2 : 25;
+  const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
+  if (!caller.ok()) return [refusal = ErrorReply(caller.status())](size_t) { return refusal; };
+  const auto held =
+      std::make_shared<Inflight::Reservation>(context.inflight->ReserveBytes((*caller)->name()));
+  return [held, factor](size_t bytes) -> std::optional<HttpReply> {
+    const absl::Status status = held->Grow(static_cast<int64_t>(bytes) * factor);
+    if (status.ok()) return std::nullopt;
+    return ErrorReply(status);
+  };
+}
+
 }  // namespace
 
 std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
@@ -134,11 +147,13 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   const auto add = [&](const std::string& method, const std::string& pattern,
                        std::function<HttpReply(const RestCall&)> answer) {
     routes.push_back(
-        {method, pattern, [&context, answer = std::move(answer)](const HttpRequest& request) {
+        {method, pattern,
+         [&context, answer = std::move(answer)](const HttpRequest& request) {
            const auto caller =
                context.access->Authenticate(request.Header("authorization"), request.peer);
            return caller.ok() ? answer({context, request, *caller}) : ErrorReply(caller.status());
-         }});
+         },
+         [&context](const HttpRequest& request) { return GateOf(context, request); }});
   };
   add("GET", "/v2/?", ServerMetadata);
   add("GET", "/v2/models/stats", AllStatistics);

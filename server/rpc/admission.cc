@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/quote.h"
 #include "core/result_bytes.h"
 #include "core/retry_delay.h"
 
@@ -29,6 +30,25 @@ absl::Status CheckModel(const ServiceContext& service, const Caller& caller,
   return status;
 }
 
+absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
+                                                             const Caller& caller,
+                                                             const std::string& name,
+                                                             int64_t version) {
+  if (!name.empty()) {
+    if (absl::Status status = CheckModel(service, caller, name); !status.ok()) return status;
+  }
+  auto model = service.repository.Find(name, version);
+  if (!model.ok()) {
+    if (caller.SeesAll() || absl::IsUnavailable(model.status())) return model;
+    return absl::Status(
+        model.status().code(),
+        name.empty() ? "name the model" : "no model " + Quoted(name) + " of this version");
+  }
+  absl::Status status = CheckModel(service, caller, (*model)->name);
+  if (!status.ok()) return status;
+  return model;
+}
+
 absl::StatusOr<Inflight::Reservation> Admit(const ServiceContext& service, const Caller& caller,
                                             const ServedModel& model, int64_t request_bytes,
                                             const std::vector<absl::StatusOr<Item>>& items) {
@@ -36,7 +56,6 @@ absl::StatusOr<Inflight::Reservation> Admit(const ServiceContext& service, const
     service.metrics.Refused(Refusal::kForbidden);
     return status;
   }
-  if (absl::Status status = CheckModel(service, caller, model.name); !status.ok()) return status;
   if (absl::Status status = caller.Spend(request_bytes, std::chrono::steady_clock::now());
       !status.ok()) {
     service.metrics.Refused(Refusal::kRate);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,7 +14,14 @@
 
 namespace linserve {
 
-// What a request must pass before an engine sees it: the caller's rights and rates, and the bounds
+// The model that the caller asks for. Whoever may use some only is told nothing of the others:
+// PERMISSION_DENIED for these, whether there are such or not.
+absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
+                                                             const Caller& caller,
+                                                             const std::string& name,
+                                                             int64_t version);
+
+// What a request must pass before an engine sees it: the caller's right and rates, and the bounds
 // on what is in flight. The reservation is for as long as the request is, its answer included.
 absl::StatusOr<Inflight::Reservation> Admit(const ServiceContext& service, const Caller& caller,
                                             const ServedModel& model, int64_t request_bytes,

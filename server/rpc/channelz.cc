@@ -9,7 +9,7 @@
 
 #include <array>
 #include <charconv>
-#include <filesystem>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -53,7 +53,7 @@ std::vector<int64_t> Listed(const char* entries, const char* identifier, Page pa
   }
 }
 
-std::vector<int64_t> Connections() {
+std::vector<int64_t> SocketsOfServers() {
   std::vector<int64_t> all;
   for (const int64_t server : Listed("server", "serverId", [](int64_t first) {
          return Owned(grpc_channelz_get_servers(first));
@@ -115,8 +115,8 @@ std::string Peer::ToString() const {
 
 std::vector<Peer> PeersWithMoreCallsThan(int64_t calls) {
   std::vector<Peer> peers;
-  for (const int64_t connection : Connections()) {
-    const Json answer = Owned(grpc_channelz_get_socket(connection));
+  for (const int64_t identifier : SocketsOfServers()) {
+    const Json answer = Owned(grpc_channelz_get_socket(identifier));
     const auto socket = answer.find("socket");
     if (socket == answer.end() || OpenCalls(*socket) <= calls) continue;
     if (auto peer = PeerOf(*socket)) peers.push_back(*std::move(peer));
@@ -124,15 +124,29 @@ std::vector<Peer> PeersWithMoreCallsThan(int64_t calls) {
   return peers;
 }
 
-int HangUp(const Peer& peer) {
+Connections::Connections()
+    : descriptors_(::opendir("/proc/self/fd")),
+      nothing_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
+      copy_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+
+Connections::~Connections() {
+  if (descriptors_ != nullptr) ::closedir(descriptors_);
+  ::close(nothing_);
+  ::close(copy_);
+}
+
+int Connections::HangUp(const Peer& peer) {
+  if (descriptors_ == nullptr) return 0;
   int ended = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    // A copy of the descriptor goes on naming the connection, whatever gRPC does with its own.
-    const int copy = ::fcntl(std::stoi(entry.path().filename()), F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) continue;
-    if (PeerOf(copy) == peer && ::shutdown(copy, SHUT_RDWR) == 0) ++ended;
-    ::close(copy);
+  ::rewinddir(descriptors_);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this directory
+  while (const dirent* entry = ::readdir(descriptors_)) {
+    // A copy goes on naming the connection, whatever gRPC does with its descriptor meanwhile.
+    const int descriptor = std::atoi(entry->d_name);
+    if (descriptor == copy_ || ::dup3(descriptor, copy_, O_CLOEXEC) < 0) continue;
+    if (PeerOf(copy_) == peer && ::shutdown(copy_, SHUT_RDWR) == 0) ++ended;
   }
+  ::dup3(nothing_, copy_, O_CLOEXEC);
   return ended;
 }
 

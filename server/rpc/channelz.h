@@ -1,5 +1,7 @@
 #pragma once
 
+#include <dirent.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,7 +21,21 @@ struct Peer {
 // is not done yet, be they reset by now.
 std::vector<Peer> PeersWithMoreCallsThan(int64_t calls);
 
-// Ends this process's connections with a peer, which gRPC takes for a peer that hung up. How many.
-int HangUp(const Peer& peer);
+// Ends connections of this process. It needs no descriptor beyond those that it holds.
+class Connections {
+ public:
+  Connections();
+  ~Connections();
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+
+  // How many there were with this peer; gRPC takes it for one that hung up.
+  int HangUp(const Peer& peer);
+
+ private:
+  DIR* descriptors_;
+  int nothing_;
+  int copy_;  // of the descriptor that is looked at
+};
 
 }  // namespace linserve

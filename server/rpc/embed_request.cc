@@ -37,7 +37,7 @@ EmbedRequestState::~EmbedRequestState() {
     status_ = absl::CancelledError("the caller left");
   }
   side_.metrics->Finished(static_cast<int>(status_.code()), now - start_);
-  Log(status_.ok() ? LogLevel::kDebug : LogLevel::kInfo, "request finished",
+  Log(status_.ok() ? LogLevel::kDebug : InfoAtMostSoOften(), "request finished",
       {{"request_id", context_.id},
        {"caller", context_.caller == nullptr ? "" : context_.caller->name()},
        {"model", model_name_},
@@ -52,7 +52,7 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& service, v1::EmbedR
     return absl::InvalidArgumentError("request_id is longer than " +
                                       std::to_string(kLongestRequestId) + " bytes");
   }
-  auto model = service.repository.Find(message.model(), message.version());
+  auto model = FindModel(service, *context_.caller, message.model(), message.version());
   if (!model.ok()) return model.status();
   Engine& engine = *(*model)->engine;
   model_name_ = (*model)->name;

@@ -36,11 +36,9 @@ grpc::ServerUnaryReactor* EmbeddingService::GetModel(grpc::CallbackServerContext
                                                      v1::Model* response) {
   return AnswerCaller(
       context, *context_.access, context_.metrics.ForRpc("GetModel"), [&](const Caller& caller) {
-        const auto model = context_.repository.Find(request->model(), request->version());
-        if (!model.ok()) return model.status();
-        absl::Status status = CheckModel(context_, caller, (*model)->name);
-        if (status.ok()) ToMessage(**model, context_.draining, *response);
-        return status;
+        const auto model = FindModel(context_, caller, request->model(), request->version());
+        if (model.ok()) ToMessage(**model, context_.draining, *response);
+        return model.status();
       });
 }
 

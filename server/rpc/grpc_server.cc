@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "rpc/embedding_service.h"
@@ -26,8 +27,11 @@ namespace {
 
 // gRPC's own lines in the form of ours.
 void LogFromGrpc(gpr_log_func_args* line) {
-  const LogLevel level =
-      line->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug;
+  // Any scanner of ports makes handshakes fail, and so does our own ListenerCheck under TLS.
+  const bool of_interest =
+      line->severity == GPR_LOG_SEVERITY_ERROR &&
+      std::string_view(line->message).find("andshake failed") == std::string_view::npos;
+  const LogLevel level = of_interest ? LogLevel::kWarning : LogLevel::kDebug;
   Log(level, "grpc", {{"message", std::string(line->message)}});
 }
 

@@ -9,17 +9,6 @@
 namespace linserve {
 namespace {
 
-absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& context,
-                                                             const Caller& caller,
-                                                             const std::string& name,
-                                                             const std::string& version) {
-  auto model = linserve::FindModel(context.repository, name, version);
-  if (!model.ok()) return model;
-  if (absl::Status status = CheckModel(context, caller, (*model)->name); !status.ok())
-    return status;
-  return model;
-}
-
 absl::Status CheckModelControl(const ServiceContext& context, const Caller& caller,
                                const std::string& model) {
   if (context.draining) {

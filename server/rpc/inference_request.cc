@@ -119,12 +119,13 @@ absl::StatusOr<int64_t> VersionOf(const std::string& text) {
   return version;
 }
 
-absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ModelRepository& repository,
+absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
+                                                             const Caller& caller,
                                                              const std::string& name,
                                                              const std::string& version) {
   const auto number = VersionOf(version);
   if (!number.ok()) return number.status();
-  auto model = repository.Find(name, *number);
+  auto model = FindModel(service, caller, name, *number);
   if (model.ok() || !absl::IsNotFound(model.status())) return model;
   return absl::NotFoundError("Request for unknown model: " + Quoted(name) +
                              (version.empty() ? "" : " version " + version) +
@@ -145,7 +146,7 @@ InferRequestState::InferRequestState(CallSide call, RequestContext context)
 InferRequestState::~InferRequestState() {
   const MutexLock lock(mutex_);
   call_.metrics.Finished(static_cast<int>(status_.code()), Age());
-  Log(status_.ok() ? LogLevel::kDebug : LogLevel::kInfo, "request finished",
+  Log(status_.ok() ? LogLevel::kDebug : InfoAtMostSoOften(), "request finished",
       {{"request_id", context_.id},
        {"caller", context_.caller == nullptr ? "" : context_.caller->name()},
        {"model", answer_.model_name},
@@ -163,7 +164,8 @@ void InferRequestState::Refused(const absl::Status& status) {
 absl::Status InferRequestState::Submit(const ServiceContext& service,
                                        inference::ModelInferRequest message) {
   max_bytes_ = service.limits.max_message_bytes;
-  const auto model = FindModel(service.repository, message.model_name(), message.model_version());
+  const auto model =
+      FindModel(service, *context_.caller, message.model_name(), message.model_version());
   if (!model.ok()) return model.status();
   Engine& engine = *(*model)->engine;
   statistics_ = &engine.metrics().statistics();

@@ -27,7 +27,8 @@ namespace linserve {
 absl::StatusOr<int64_t> VersionOf(const std::string& text);
 
 // The model that a request of the Open Inference Protocol is for. NOT_FOUND in Triton's words.
-absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ModelRepository& repository,
+absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
+                                                             const Caller& caller,
                                                              const std::string& name,
                                                              const std::string& version);
 

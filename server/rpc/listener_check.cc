@@ -12,6 +12,7 @@ namespace linserve {
 namespace {
 
 constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::seconds kHolds(1);
 constexpr int kWaitMs = 500;
 
 // What an HTTP/2 connection begins with, and empty settings; anything will do for TLS.
@@ -33,13 +34,19 @@ bool Answers(int connection, const addrinfo& address) {
 }  // namespace
 
 ListenerCheck::ListenerCheck(const std::string& host, int port, Clock& clock)
-    : host_(Reachable(host)), port_(port), clock_(clock), last_good_(clock.Now()) {}
+    : host_(Reachable(host)), port_(port), clock_(clock) {}
 
 bool ListenerCheck::Accepts() {
   MutexLock lock(mutex_);
   const TimePoint now = clock_.Now();
-  if (Try()) last_good_ = now;
-  return now - last_good_ < kPatience;
+  if (good_ && now - *good_ < kHolds) return true;
+  if (Try()) {
+    good_ = now;
+    failing_.reset();
+    return true;
+  }
+  if (!failing_) failing_ = now;
+  return now - *failing_ < kPatience;
 }
 
 bool ListenerCheck::Try() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "batching/clock.h"
@@ -15,8 +16,8 @@ class ListenerCheck {
   // On the machine itself; a wildcard host is asked by its loopback address.
   ListenerCheck(const std::string& host, int port, Clock& clock = SteadyClock());
 
-  // Connects, and waits a moment for any byte or for the end. False once that has failed for ten
-  // seconds: a machine that is only slow is not given up.
+  // Connects, and waits a moment for any byte or for the end; a good answer holds for a second.
+  // False once that has failed for ten seconds: a machine that is only slow is not given up.
   bool Accepts();
 
  private:
@@ -26,7 +27,8 @@ class ListenerCheck {
   const int port_;
   Clock& clock_;
   Mutex mutex_;
-  TimePoint last_good_ LINSERVE_GUARDED_BY(mutex_);
+  std::optional<TimePoint> good_ LINSERVE_GUARDED_BY(mutex_);     // the last time
+  std::optional<TimePoint> failing_ LINSERVE_GUARDED_BY(mutex_);  // since when
 };
 
 }  // namespace linserve

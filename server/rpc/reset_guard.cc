@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <string>
 
-#include "rpc/channelz.h"
 #include "telemetry/log.h"
 
 namespace linserve {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::milliseconds kPeriod(100);
+constexpr std::chrono::milliseconds kPause(100);
 
 }  // namespace
 
@@ -31,18 +30,26 @@ void ResetGuard::Run() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     lock.Unlock();
-    const auto begin = Clock::now();
+    const auto begin = std::chrono::steady_clock::now();
+    Look();
+    // With thousands of connections a look takes milliseconds: a twentieth of a core at most.
+    const auto end = std::chrono::steady_clock::now();
+    const auto pause = std::max<std::chrono::nanoseconds>(kPause, 20 * (end - begin));
+    lock.Lock();
+    if (!stopping_) stop_.WaitUntil(lock, end + pause);
+  }
+}
+
+void ResetGuard::Look() {
+  try {
     for (const Peer& peer : PeersWithMoreCallsThan(max_calls_)) {
-      if (HangUp(peer) == 0) continue;  // it has left by itself
+      if (connections_.HangUp(peer) == 0) continue;  // it has left by itself
       metrics_.ResetFlood();
       Log(LogLevel::kWarning, "a caller reset calls faster than they can be dropped; hung up",
           {{"peer", peer.ToString()}});
     }
-    // With thousands of connections a look takes milliseconds: a twentieth of a core at most.
-    const auto end = Clock::now();
-    const auto pause = std::max<Clock::duration>(kPeriod, 20 * (end - begin));
-    lock.Lock();
-    if (!stopping_) stop_.WaitUntil(lock, end + pause);
+  } catch (const std::exception& error) {  // no memory is left, say: the next look may have some
+    Log(LogLevel::kWarning, "connections not looked at", {{"error", std::string(error.what())}});
   }
 }
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/mutex.h"
+#include "rpc/channelz.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -20,9 +21,11 @@ class ResetGuard {
 
  private:
   void Run();
+  void Look();
 
   const int64_t max_calls_;
   Metrics& metrics_;
+  Connections connections_;
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ LINSERVE_GUARDED_BY(mutex_) = false;

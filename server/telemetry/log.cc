@@ -3,6 +3,8 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 
 #include "telemetry/log_format.h"
@@ -50,6 +52,17 @@ void Log(LogLevel level, std::string_view event, std::initializer_list<LogField>
   if (!log.logger.should_log(spdlog_level)) return;
   const auto format = log.format == LogFormat::kJson ? FormatJson : FormatHuman;
   log.logger.log(spdlog_level, format(std::chrono::system_clock::now(), level, event, fields));
+}
+
+LogLevel InfoAtMostSoOften() {
+  constexpr int kMost = 50;
+  static std::atomic<int64_t> second = 0;
+  static std::atomic<int> lines = 0;
+  const int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
+                          std::chrono::steady_clock::now().time_since_epoch())
+                          .count();
+  if (second.exchange(now) != now) lines = 0;
+  return ++lines <= kMost ? LogLevel::kInfo : LogLevel::kDebug;
 }
 
 }  // namespace linserve

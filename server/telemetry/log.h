@@ -30,4 +30,8 @@ void ConfigureLog(const LogOptions& options);
 // `time level event key=value ...` for people.
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields = {});
 
+// For an event that callers can cause at will: kInfo for the first fifty in a second, then kDebug.
+// The metrics count all of them.
+LogLevel InfoAtMostSoOften();
+
 }  // namespace linserve

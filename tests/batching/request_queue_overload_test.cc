@@ -132,10 +132,34 @@ TEST_F(RequestQueueOverload, WhatCannotBeComputedInTimeIsNotBegun) {
   }
 }
 
-TEST_F(RequestQueueOverload, WhereNothingElseWaitsEvenTheHopelessIsComputed) {
+TEST_F(RequestQueueOverload, WhereNoBatchWasBegunForAWhileEvenTheHopelessIsComputed) {
   RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kWorker);
+  clock_.Advance(2s);
   EXPECT_TRUE(PushOf(queue, "", 0, Priority::kNormal, clock_.Now() + 1ms).ok());
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
+  EXPECT_TRUE(PushOf(queue, "", 1, Priority::kNormal, clock_.Now() + 1ms).ok());
+  EXPECT_FALSE(queue.PopDue().has_value());
+  EXPECT_THAT(sink_->Of(1), ElementsAre(IsStatus(kExhausted, "would pass before")));
+  EXPECT_TRUE(PushOf(queue, "", 2, Priority::kNormal, clock_.Now() + 11ms).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("2"));
+  clock_.Advance(2s);
+  EXPECT_TRUE(PushOf(queue, "", 3, Priority::kNormal, clock_.Now() + 1ms).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("3"));
+}
+
+TEST_F(RequestQueueOverload, WorkThatIsDroppedTakesNoTurn) {
+  RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kWorker);
+  clock_.Advance(2s);
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_TRUE(PushOf(queue, "a", i, Priority::kNormal, clock_.Now() + 100ms).ok());
+  }
+  clock_.Advance(100ms);
+  EXPECT_TRUE(PushOf(queue, "b", 20).ok());
+  EXPECT_TRUE(PushOf(queue, "b", 21).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("20", "21"));  // and the nine are gone
+  EXPECT_TRUE(PushOf(queue, "b", 22).ok());
+  EXPECT_TRUE(PushOf(queue, "a", 9).ok());
+  EXPECT_THAT(Names(queue.PopDue()), ElementsAre("9", "22"));
 }
 
 TEST_F(RequestQueueOverload, OfAnUnknownSpeedTheTurnsAreAsTheyCame) {

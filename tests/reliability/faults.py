@@ -151,6 +151,8 @@ def idle_connections():
 
 def no_descriptors_left():
     """More connections than the server may have descriptors (CVE-2023-4785: accept exhaustion)."""
+    if Settings.sanitized:
+        return []  # sanitizers end a process in which they cannot open files
     server = Server(prefix=("bash", "-c", 'ulimit -n 128; exec "$@"', "limited"))
     sockets = []
     for _ in range(300):

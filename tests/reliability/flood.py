@@ -169,6 +169,37 @@ def rapid_reset():
     return figures
 
 
+def reset_without_descriptors():
+    """A rapid reset while other connections hold all of the descriptors that the server may have."""
+    if Settings.sanitized:
+        return []  # sanitizers end a process in which they cannot open files
+    server = Server(prefix=("bash", "-c", 'ulimit -n 128; exec "$@"', "limited"))
+    with connect(server.grpc) as flood:
+        flood.sendall(PREFACE + frame(4, 0, 0))
+        idle = []
+        for _ in range(200):
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", int(server.grpc.rsplit(":", 1)[1])))
+            idle.append(connection)
+        flood.settimeout(5)
+        hung_up = False
+        for first in range(1, 100001, 200):
+            try:
+                flood.sendall(b"".join(frame(1, 4, stream, EMBED) + frame(3, 0, stream, b"\0\0\0\x08")
+                                       for stream in range(first, first + 200, 2)))
+            except OSError:
+                hung_up = True
+                break
+        for connection in idle:
+            connection.close()
+    alive = server.process.poll() is None
+    figures = [Figure("a rapid reset beside which no descriptor is left", f"{'hung up on' if hung_up else 'went on'}, the server "
+                      f"{'is' if alive else 'IS NOT'} alive", "hung up on, alive", hung_up and alive)]
+    server.stop()
+    return figures
+
+
 def endless_headers():
     """CVE-2023-33953: headers without an end, and a table of headers that is resized again and again."""
     server = Server()

@@ -68,6 +68,22 @@ class RestTest : public ::testing::Test {
   std::unique_ptr<HttpServer> http_;
 };
 
+class RestInflight : public RestTest {
+ protected:
+  RestInflight()
+      : RestTest({.grpc = {.inflight = {.max_bytes = 1'000'000,
+                                        .max_requests_per_caller = 1,
+                                        .max_bytes_per_caller = 1'000'000}}}) {}
+};
+
+TEST_F(RestInflight, ABodyIsReadOnlyWhereThereIsRoomForWhatItBecomes) {
+  EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200);
+  const Reply refused = Post(kInfer, std::string(100'000, ' '));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.body, HasSubstr("max_inflight_bytes = 1000000"));
+  EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200);
+}
+
 TEST_F(RestTest, InfersInJson) {
   json request = ThreeTokens();
   request["id"] = "7";

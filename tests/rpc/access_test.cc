@@ -99,7 +99,12 @@ TEST_F(RpcAccess, ATokenSeesAndUsesItsModelsOnly) {
   for (const ModelDescription& model : *models) EXPECT_EQ(model.name, "tokens");
   EXPECT_THAT(client.GetModel("floats"),
               IsStatus(StatusCode::kPermissionDenied, "may not use model"));
-  EXPECT_EQ(Refused("forbidden"), 3);
+  // What it may not see answers as what there is not, and no error tells of it.
+  EXPECT_THAT(client.GetModel("nobody"),
+              IsStatus(StatusCode::kPermissionDenied, "may not use model"));
+  EXPECT_EQ(client.GetModel("tokens", 9).status().message(), "no model 'tokens' of this version");
+  EXPECT_EQ(client.Embed(CallOf("", {Tokens("a", {1})})).status().message(), "name the model");
+  EXPECT_EQ(Refused("forbidden"), 4);
 }
 
 TEST_F(RpcAccess, ATokenDoesWhatItMayOnly) {
