@@ -27,10 +27,10 @@ std::string TextOf(const std::string& path) {
 // As it can stand in a header. gRPC ends a process that sends another.
 std::string TokenOf(std::string text, const std::string& source) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
-  const auto printable = [](char c) { return c > ' ' && c <= '~'; };
+  const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
   if (std::all_of(text.begin(), text.end(), printable)) return text;
   throw CLI::ValidationError("the token in " + source +
-                             " is not one line of printable ASCII without spaces");
+                             " is not one line of printable ASCII");
 }
 
 }  // namespace

@@ -3,10 +3,24 @@
 #include <algorithm>
 
 namespace linserve {
+namespace {
+
+constexpr std::chrono::seconds kMostBehind(10);
+
+}  // namespace
 
 TimePoint FairTurns::Next(const std::string& caller, TimePoint now) const {
+  // Not further behind the clock: else priorities would not age where turns stand still.
+  const TimePoint turn = begun_ ? std::clamp(*begun_, now - kMostBehind, now) : now;
   const auto found = until_.find(caller);
-  return found == until_.end() ? now : std::max(now, found->second);
+  return found == until_.end() ? turn : std::max(turn, found->second);
+}
+
+void FairTurns::Begin(TimePoint turn) { begun_ = begun_ ? std::max(*begun_, turn) : turn; }
+
+void FairTurns::AllBegun() {
+  begun_.reset();
+  until_.clear();
 }
 
 void FairTurns::Reserve(const std::string& caller, TimePoint until, TimePoint now) {

@@ -165,6 +165,11 @@ ClosedBatch RequestQueue::Take(const Decision& decision) {
     entry = next;
     at = index + 1;
   }
+  if (queue_.empty()) {
+    turns_.AllBegun();
+  } else if (!batch.sequences.empty()) {
+    turns_.Begin(batch.sequences[0].turn);
+  }
   batch.reason = decision.reason;
   batch.closed = last_batch_ = clock_.Now();
   // What is left may be another batch, for another worker.

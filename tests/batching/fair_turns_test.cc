@@ -32,6 +32,20 @@ TEST(FairTurns, WorkThatIsNotDoneIsGivenBack) {
   EXPECT_EQ(turns.Next("a", kStart), kStart + 3s);
 }
 
+TEST(FairTurns, TheTimeGoesByWhatIsComputed) {
+  FairTurns turns;
+  turns.Reserve("busy", kStart + 60s, kStart);
+  turns.Begin(kStart + 2s);
+  // The workers are slower than was thought: who comes now does not wait for what should be done.
+  EXPECT_EQ(turns.Next("new", kStart + 5s), kStart + 2s);
+  EXPECT_EQ(turns.Next("new", kStart + 1s), kStart + 1s);
+  EXPECT_EQ(turns.Next("new", kStart + 1h), kStart + 1h - 10s);
+  EXPECT_EQ(turns.Next("busy", kStart + 5s), kStart + 60s);
+  turns.AllBegun();
+  EXPECT_EQ(turns.Next("new", kStart + 5s), kStart + 5s);
+  EXPECT_EQ(turns.Next("busy", kStart + 5s), kStart + 5s);
+}
+
 TEST(FairTurns, WhoHasNothingWaitingIsForgotten) {
   FairTurns turns;
   turns.Reserve("busy", kStart + 10h, kStart);

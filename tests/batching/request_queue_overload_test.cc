@@ -148,16 +148,16 @@ TEST_F(RequestQueueOverload, WhereNoBatchWasBegunForAWhileEvenTheHopelessIsCompu
 }
 
 TEST_F(RequestQueueOverload, WorkThatIsDroppedTakesNoTurn) {
-  RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kWorker);
-  clock_.Advance(2s);
+  RequestQueue queue({}, {.max_tokens = 20}, clock_, model_, kWorker);
+  const auto left = std::make_shared<RecordingSink>();
   for (size_t i = 0; i < 9; ++i) {
-    EXPECT_TRUE(PushOf(queue, "a", i, Priority::kNormal, clock_.Now() + 100ms).ok());
+    std::vector<Pending> request;
+    request.push_back(One(left, i, TimePoint::max(), "a"));
+    EXPECT_TRUE(queue.Push(request).ok());
   }
-  clock_.Advance(100ms);
-  EXPECT_TRUE(PushOf(queue, "b", 20).ok());
-  EXPECT_TRUE(PushOf(queue, "b", 21).ok());
-  EXPECT_THAT(Names(queue.Pop()), ElementsAre("20", "21"));  // and the nine are gone
-  EXPECT_TRUE(PushOf(queue, "b", 22).ok());
+  for (size_t i = 20; i < 24; ++i) EXPECT_TRUE(PushOf(queue, "b", i).ok());
+  left->Abandon();
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("20", "21"));
   EXPECT_TRUE(PushOf(queue, "a", 9).ok());
   EXPECT_THAT(Names(queue.PopDue()), ElementsAre("9", "22"));
 }
