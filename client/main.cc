@@ -29,8 +29,7 @@ std::string TokenOf(std::string text, const std::string& source) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
   if (std::all_of(text.begin(), text.end(), printable)) return text;
-  throw CLI::ValidationError("the token in " + source +
-                             " is not one line of printable ASCII");
+  throw CLI::ValidationError("the token in " + source + " is not one line of printable ASCII");
 }
 
 }  // namespace
