@@ -9,10 +9,10 @@
 
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "absl/strings/escaping.h"
 
@@ -142,8 +142,10 @@ int Connections::HangUp(const Peer& peer) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this directory
   while (const dirent* entry = ::readdir(descriptors_)) {
     // A copy goes on naming the connection, whatever gRPC does with its descriptor meanwhile.
-    const int descriptor = std::atoi(entry->d_name);
-    if (descriptor == copy_ || ::dup3(descriptor, copy_, O_CLOEXEC) < 0) continue;
+    const std::string_view name(entry->d_name);
+    int descriptor = -1;  // as it stays for "." and ".."
+    std::from_chars(name.data(), name.data() + name.size(), descriptor);
+    if (descriptor < 0 || descriptor == copy_ || ::dup3(descriptor, copy_, O_CLOEXEC) < 0) continue;
     if (PeerOf(copy_) == peer && ::shutdown(copy_, SHUT_RDWR) == 0) ++ended;
   }
   ::dup3(nothing_, copy_, O_CLOEXEC);
