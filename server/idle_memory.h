@@ -1,10 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <thread>
 
 #include "batching/inflight.h"
-#include "core/mutex.h"
+#include "core/periodic.h"
 
 namespace linserve {
 
@@ -13,16 +13,14 @@ namespace linserve {
 class IdleMemory {
  public:
   explicit IdleMemory(std::shared_ptr<const Inflight> inflight);
-  ~IdleMemory();
 
  private:
-  void Run();
+  void Look();
 
   const std::shared_ptr<const Inflight> inflight_;
-  Mutex mutex_;
-  CondVar stop_;
-  bool stopping_ LINSERVE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  int64_t seen_ = 0;     // requests ever
+  int64_t periods_ = 0;  // without any
+  Periodic periodic_;
 };
 
 }  // namespace linserve

@@ -16,7 +16,6 @@ static_assert(std::endian::native == std::endian::little, "arrays are little-end
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kAlignment = 64;  // of the data, as NumPy writes it
-constexpr size_t kMostAxes = 64;   // NumPy's own limit
 
 absl::Status Malformed(const std::string& fault, const std::string& expected) {
   return absl::InvalidArgumentError(fault + ", expected " + expected);
@@ -106,10 +105,10 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
     const absl::StatusOr<Tensor> widened = Convert(tensor, DType::kF32);
     return widened.ok() ? WriteNpy(path, *widened) : widened.status();
   }
-  if (tensor.shape().size() > kMostAxes) {
+  if (tensor.shape().size() > kMostNpyAxes) {
     return Malformed(".npy file " + Quoted(path) + ": the tensor has " +
                          std::to_string(tensor.shape().size()) + " axes",
-                     "at most " + std::to_string(kMostAxes));
+                     "at most " + std::to_string(kMostNpyAxes));
   }
   const std::string header = FileHeader(tensor);
   const std::string_view data(reinterpret_cast<const char*>(tensor.bytes()), tensor.byte_size());

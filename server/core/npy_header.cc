@@ -10,8 +10,6 @@
 namespace linserve {
 namespace {
 
-constexpr size_t kMostAxes = 64;  // NumPy's own limit
-
 struct Descr {
   std::string_view text;
   DType dtype;
@@ -100,7 +98,7 @@ class HeaderReader {
       const char* begin = text_.data() + at_;
       const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), size);
       if (!separated || error != std::errc() || size < 0) return Unexpected("a size of the shape");
-      if (header_.shape.size() == kMostAxes) return Unexpected("at most 64 axes");
+      if (header_.shape.size() == kMostNpyAxes) return Unexpected("at most 64 axes");
       header_.shape.push_back(size);
       at_ += static_cast<size_t>(end - begin);
       separated = Take(',');

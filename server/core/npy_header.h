@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -7,6 +8,8 @@
 #include "core/tensor.h"
 
 namespace linserve {
+
+constexpr size_t kMostNpyAxes = 64;  // NumPy's own limit
 
 // What the header of an .npy file says.
 struct NpyHeader {

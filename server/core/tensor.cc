@@ -132,11 +132,11 @@ std::optional<int64_t> CheckedByteSize(DType dtype, const Shape& shape) {
 }
 
 std::string ToString(const Shape& shape) {
-  constexpr size_t kMostAxes = 16;
+  constexpr size_t kShown = 16;
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) {
     if (i > 0) text += ", ";
-    if (i == kMostAxes) return text + "... of " + std::to_string(shape.size()) + " axes]";
+    if (i == kShown) return text + "... of " + std::to_string(shape.size()) + " axes]";
     text += std::to_string(shape[i]);
   }
   return text + "]";

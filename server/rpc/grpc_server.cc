@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "rpc/embedding_service.h"
@@ -85,6 +87,21 @@ bool IsListenedTo(const std::string& path) {
   return listened;
 }
 
+// Whoever was answered last calls again now, and is told UNAVAILABLE; a call that comes while gRPC
+// ends its connections would be told CANCELLED, with which nobody tries another server.
+void AwaitQuiet(const Inflight& inflight, std::chrono::system_clock::time_point deadline) {
+  constexpr std::chrono::milliseconds kQuiet(200);
+  constexpr std::chrono::seconds kLongest(1);  // for callers that never cease
+  const auto end = std::min(deadline, std::chrono::system_clock::now() + kLongest);
+  int64_t seen = -1;
+  for (int64_t ever = inflight.requests_ever();
+       ever != seen && std::chrono::system_clock::now() + kQuiet < end;
+       ever = inflight.requests_ever()) {
+    seen = ever;
+    std::this_thread::sleep_for(kQuiet);
+  }
+}
+
 }  // namespace
 
 struct GrpcServer::Impl {
@@ -110,6 +127,7 @@ struct GrpcServer::Impl {
   std::unique_ptr<IdleTick> tick;
   std::unique_ptr<ListenerCheck> listener;
   std::unique_ptr<ResetGuard> resets;
+  bool drained_under_load = false;
 };
 
 GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -190,10 +208,12 @@ void GrpcServer::SetModelServing(const std::string& model, bool serving) {
 void GrpcServer::Drain() {
   impl_->health().SetServingStatus(false);
   impl_->context.draining = true;
+  impl_->drained_under_load = impl_->context.inflight->requests() > 0;
   impl_->context.streams.DrainAll();
 }
 
 void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
+  if (impl_->drained_under_load) AwaitQuiet(*impl_->context.inflight, deadline);
   impl_->tick.reset();
   impl_->resets.reset();
   impl_->server->Shutdown(deadline);

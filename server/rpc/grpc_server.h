@@ -63,7 +63,8 @@ class GrpcServer {
   // Ends streams as they fall idle; health turns to NOT_SERVING. The engines refuse new requests.
   void Drain();
 
-  // Waits for open calls until `deadline`, then cancels them.
+  // Waits for open calls until `deadline`, then cancels them. If there were requests when the drain
+  // began, refuses new ones for a moment more, so that their callers are told UNAVAILABLE.
   void Shutdown(std::chrono::system_clock::time_point deadline);
 
  private:

@@ -29,26 +29,10 @@ void CheckHealth(grpc::GenericStub& stub) {
 }  // namespace
 
 IdleTick::IdleTick(grpc::Server& server)
-    : thread_([this, channel = server.InProcessChannel({})] { Run(channel); }) {}
-
-IdleTick::~IdleTick() {
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.NotifyAll();
-  thread_.join();
-}
-
-void IdleTick::Run(const std::shared_ptr<grpc::Channel>& channel) {
-  grpc::GenericStub stub(channel);
-  MutexLock lock(mutex_);
-  while (!stopping_) {
-    lock.Unlock();
-    CheckHealth(stub);
-    lock.Lock();
-    if (!stopping_) stop_.WaitUntil(lock, std::chrono::steady_clock::now() + kPeriod);
-  }
-}
+    : periodic_([channel = server.InProcessChannel({})] {
+        grpc::GenericStub stub(channel);
+        CheckHealth(stub);
+        return kPeriod;
+      }) {}
 
 }  // namespace linserve

@@ -2,10 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <memory>
-#include <thread>
-
-#include "core/mutex.h"
+#include "core/periodic.h"
 
 namespace linserve {
 
@@ -14,15 +11,9 @@ namespace linserve {
 class IdleTick {
  public:
   explicit IdleTick(grpc::Server& server);
-  ~IdleTick();
 
  private:
-  void Run(const std::shared_ptr<grpc::Channel>& channel);
-
-  Mutex mutex_;
-  CondVar stop_;
-  bool stopping_ LINSERVE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Periodic periodic_;
 };
 
 }  // namespace linserve

@@ -15,32 +15,17 @@ constexpr std::chrono::milliseconds kPause(100);
 }  // namespace
 
 ResetGuard::ResetGuard(int64_t max_streams, Metrics& metrics)
-    : max_calls_(4 * max_streams), metrics_(metrics), thread_([this] { Run(); }) {}
+    : max_calls_(4 * max_streams), metrics_(metrics), periodic_([this] { return Look(); }) {}
 
-ResetGuard::~ResetGuard() {
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.NotifyAll();
-  thread_.join();
+std::chrono::nanoseconds ResetGuard::Look() {
+  const auto begin = std::chrono::steady_clock::now();
+  HangUpOnFloods();
+  // With thousands of connections a look takes milliseconds: a twentieth of a core at most.
+  return std::max<std::chrono::nanoseconds>(kPause,
+                                            20 * (std::chrono::steady_clock::now() - begin));
 }
 
-void ResetGuard::Run() {
-  MutexLock lock(mutex_);
-  while (!stopping_) {
-    lock.Unlock();
-    const auto begin = std::chrono::steady_clock::now();
-    Look();
-    // With thousands of connections a look takes milliseconds: a twentieth of a core at most.
-    const auto end = std::chrono::steady_clock::now();
-    const auto pause = std::max<std::chrono::nanoseconds>(kPause, 20 * (end - begin));
-    lock.Lock();
-    if (!stopping_) stop_.WaitUntil(lock, end + pause);
-  }
-}
-
-void ResetGuard::Look() {
+void ResetGuard::HangUpOnFloods() {
   try {
     for (const Peer& peer : PeersWithMoreCallsThan(max_calls_)) {
       if (connections_.HangUp(peer) == 0) continue;  // it has left by itself

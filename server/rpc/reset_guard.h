@@ -1,9 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <thread>
 
-#include "core/mutex.h"
+#include "core/periodic.h"
 #include "rpc/channelz.h"
 #include "telemetry/metrics.h"
 
@@ -17,19 +17,16 @@ class ResetGuard {
   // For all servers of this process. A connection may have four times `max_streams` calls that are
   // not done with. `metrics` must outlive the guard.
   ResetGuard(int64_t max_streams, Metrics& metrics);
-  ~ResetGuard();
 
  private:
-  void Run();
-  void Look();
+  // Returns the pause until the next one.
+  std::chrono::nanoseconds Look();
+  void HangUpOnFloods();
 
   const int64_t max_calls_;
   Metrics& metrics_;
   Connections connections_;
-  Mutex mutex_;
-  CondVar stop_;
-  bool stopping_ LINSERVE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Periodic periodic_;
 };
 
 }  // namespace linserve

@@ -11,8 +11,8 @@ import urllib.error
 
 import grpc
 
-from harness import (BIN, SLOW, SMALL, Figure, Server, Settings, channel_of, embed, embed_call, embed_request, free_port, init_model, load,
-                     wait_for)
+from harness import (BIN, SLOW, SMALL, Figure, Server, Settings, channel_of, crowd, embed, embed_call, embed_request,
+                     free_port, init_model, load, server_of_few_descriptors, wait_for)
 
 
 def killed_server():
@@ -153,13 +153,8 @@ def no_descriptors_left():
     """More connections than the server may have descriptors (CVE-2023-4785: accept exhaustion)."""
     if Settings.sanitized:
         return []  # sanitizers end a process in which they cannot open files
-    server = Server(prefix=("bash", "-c", 'ulimit -n 128; exec "$@"', "limited"))
-    sockets = []
-    for _ in range(300):
-        connection = socket.socket()
-        connection.setblocking(False)
-        connection.connect_ex(("127.0.0.1", int(server.grpc.rsplit(":", 1)[1])))
-        sockets.append(connection)
+    server = server_of_few_descriptors()
+    sockets = crowd(server, 300)
     time.sleep(1)
     alive = server.process.poll() is None
     for connection in sockets:

@@ -161,6 +161,20 @@ class Server:
         return code
 
 
+def server_of_few_descriptors():
+    return Server(prefix=("bash", "-c", 'ulimit -n 128; exec "$@"', "limited"))
+
+
+def crowd(server, count):
+    """So many connections that say nothing; the server need not accept them all."""
+    host, port = server.grpc.rsplit(":", 1)
+    sockets = [socket.socket() for _ in range(count)]
+    for connection in sockets:
+        connection.setblocking(False)
+        connection.connect_ex((host, int(port)))
+    return sockets
+
+
 def wait_for(condition, what, seconds=120):
     limit = time.monotonic() + seconds
     while True:

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "core/mutex.h"
+
+namespace linserve {
+
+// Runs a task again and again, on a thread of its own, until it is destroyed; that waits for a run
+// that has begun, and for no pause.
+class Periodic {
+ public:
+  // Runs the task, and returns the pause until it runs again.
+  using Task = std::function<std::chrono::nanoseconds()>;
+
+  explicit Periodic(Task task);
+  ~Periodic();
+  Periodic(const Periodic&) = delete;
+  Periodic& operator=(const Periodic&) = delete;
+
+ private:
+  void Run();
+
+  const Task task_;
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ LINSERVE_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace linserve
