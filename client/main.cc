@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/commands.h"
+#include "core/loopback.h"
 #include "core/pooling.h"
 
 namespace linserve {
@@ -80,6 +81,11 @@ ClientOptions GlobalOptions::ToClientOptions() const {
   const char* token = std::getenv("LINSERVE_TOKEN");  // NOLINT(concurrency-mt-unsafe): at start
   options.token = token_file.empty() && token != nullptr ? TokenOf(token, "LINSERVE_TOKEN")
                                                          : TokenOf(TextOf(token_file), token_file);
+  if (!options.token.empty() && !options.tls.enabled && !IsLoopbackTarget(target)) {
+    std::fprintf(stderr,
+                 "linserve-client: warning: the token is sent to %s in plain text; use --tls\n",
+                 target.c_str());
+  }
   return options;
 }
 

@@ -38,6 +38,8 @@ absl::Status ReadFile(const std::string& path, OptionTable& table) {
 void Config::Bind(OptionTable& table) {
   table.Text("model_repository", model_repository,
              "Directory of model directories, NAME/VERSION/... or NAME/...");
+  table.Flag("follow_links", follow_links,
+             "Serve models whose files lie elsewhere, too, where links in the repository lead to");
   table.Text("grpc_address", grpc_address, "HOST:PORT of the gRPC services; port 0: any free one");
   table.Text("grpc_unix_socket", grpc_unix_socket,
              "Path of a Unix socket for callers on this machine, beside the address; empty: none");

@@ -21,6 +21,7 @@ inline constexpr const char* kDeviceHelp =
 // defaults, the configuration file, LINSERVE_* variables and flags.
 struct Config {
   std::string model_repository = "models";
+  bool follow_links = false;
   std::string grpc_address = "127.0.0.1:8500";
   std::string grpc_unix_socket;
   std::string http_address = "127.0.0.1:8080";

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/loopback.h"
 #include "rest/rest_routes.h"
 #include "telemetry/log.h"
 #include "version.h"
@@ -61,10 +62,7 @@ void AddPages(const Metrics& metrics, const ModelRepository& repository, Service
 absl::Status ReadAddress(const char* option, const std::string& address, const TlsFiles& tls,
                          std::string& host, int& port) {
   absl::Status status = SplitAddress(option, address, host, port);
-  if (!status.ok() || tls.enabled() || host == "localhost" || host == "::1" ||
-      host.starts_with("127.")) {
-    return status;
-  }
+  if (!status.ok() || tls.enabled() || IsLoopback(host)) return status;
   Log(LogLevel::kWarning, "plain text is served beyond this machine",
       {{"option", std::string(option)},
        {"address", address},

@@ -127,6 +127,7 @@ absl::StatusOr<ManagerOptions> ManagerOptionsOf(const Config& config) {
   if (!versions.ok()) return versions.status();
   ManagerOptions options;
   options.root = config.model_repository;
+  options.links = config.follow_links ? Links::kAnywhere : Links::kInside;
   options.versions = *std::move(versions);
   options.poll =
       std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(config.repository_poll_seconds));
@@ -198,7 +199,9 @@ absl::Status RunServer(const Config& config) {
   AllowAllDescriptors();
   auto options = ManagerOptionsOf(config);
   if (!options.ok()) return options.status();
-  if (auto found = ScanRepository(config.model_repository); !found.ok()) return found.status();
+  if (auto found = ScanRepository(options->root, options->links); !found.ok()) {
+    return found.status();
+  }
 
   Metrics metrics({kVersion, kCommit, TorchVersion()});
   const auto devices = PrepareDevices(config, metrics);

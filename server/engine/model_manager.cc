@@ -69,7 +69,7 @@ void ModelManager::Work() {
 }
 
 absl::Status ModelManager::RefreshAll() {
-  const auto found = ScanRepository(options_.root);
+  const auto found = ScanRepository(options_.root, options_.links);
   if (!found.ok()) {
     // Perhaps a volume that is away for a moment: no reason to withdraw what is served.
     Log(LogLevel::kWarning, "model repository not read",
@@ -84,7 +84,7 @@ absl::Status ModelManager::RefreshAll() {
 }
 
 absl::Status ModelManager::LoadAgain(const std::string& model) {
-  const auto found = ScanRepository(options_.root);
+  const auto found = ScanRepository(options_.root, options_.links);
   if (!found.ok()) return found.status();
   std::vector<ModelDirectory> of_model;
   for (const ModelDirectory& directory : *found) {

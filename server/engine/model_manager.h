@@ -26,6 +26,7 @@ struct ManagerOptions {
   VersionPolicy versions{};
   std::chrono::nanoseconds poll{0};  // how often to look for changed files; 0: never
   int64_t max_model_bytes = 0;       // of all weights together, old and new; 0: no bound
+  Links links = Links::kInside;
 };
 
 // Keeps what is served in step with a directory of models: loads, replaces and withdraws versions,

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -15,6 +16,8 @@ namespace linserve {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::array kModelFiles = {"config.json", "model.safetensors"};
 
 // No overload that throws: what cannot be looked at, a link to itself say, is no model.
 bool IsModel(const fs::path& path) {
@@ -68,9 +71,38 @@ void ScanModel(const fs::path& path, std::vector<ModelDirectory>& found) {
   }
 }
 
+bool IsBelow(const fs::path& root, const fs::path& path) {
+  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+}
+
+// Whether a link leads the loader out of the repository. A file that cannot be found is its matter.
+bool LeadsOut(const fs::path& root, const ModelDirectory& model) {
+  for (const char* name : kModelFiles) {
+    const fs::path file = fs::path(model.path) / name;
+    std::error_code missing;
+    const fs::path real = fs::canonical(file, missing);
+    if (missing || IsBelow(root, real)) continue;
+    Log(LogLevel::kWarning, "model skipped: a link leads out of the model repository",
+        {{"model", model.name},
+         {"file", file.string()},
+         {"leads_to", real.string()},
+         {"advice", "copy or mount it there, or serve with --follow-links"}});
+    return true;
+  }
+  return false;
+}
+
+absl::Status NoModel(const std::string& root, bool skipped) {
+  return absl::NotFoundError(
+      "no model in " + root + ": expected " + root + "/NAME/config.json or " + root +
+      "/NAME/VERSION/config.json" +
+      (skipped ? "; links led out of it, which --follow-links permits"
+               : "; `linserve init --help` tells how to make one"));
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root) {
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root, Links links) {
   std::error_code error;
   if (!fs::is_directory(root, error)) {
     return absl::NotFoundError("the model repository " + root +
@@ -89,11 +121,13 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
           {{"directory", entry.string()}});
     }
   }
-  if (found.empty()) {
-    return absl::NotFoundError(
-        "no model in " + root + ": expected " + root + "/NAME/config.json or " + root +
-        "/NAME/VERSION/config.json; `linserve init --help` tells how to make one");
+  size_t skipped = 0;
+  if (links == Links::kInside) {
+    const fs::path real = fs::canonical(root, error);
+    skipped = std::erase_if(
+        found, [&real](const ModelDirectory& model) { return LeadsOut(real, model); });
   }
+  if (found.empty()) return NoModel(root, skipped > 0);
   std::sort(found.begin(), found.end(), [](const ModelDirectory& a, const ModelDirectory& b) {
     return std::tie(a.name, a.version) < std::tie(b.name, b.version);
   });
@@ -102,7 +136,7 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
 
 std::string FingerprintOf(const ModelDirectory& directory) {
   std::string fingerprint;
-  for (const char* file : {"config.json", "model.safetensors"}) {
+  for (const char* file : kModelFiles) {
     // stat() and not std::filesystem: a file that replaces another may have its time, but not its
     // inode.
     struct stat found = {};

@@ -16,9 +16,13 @@ struct ModelDirectory {
   std::string path;
 };
 
-// The model directories below `root`, by name and version. NOT_FOUND says what was looked for if
-// there is none.
-absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root);
+// Where the files of a model may lie: below the repository, or wherever links lead.
+enum class Links : uint8_t { kInside, kAnywhere };
+
+// The model directories below `root`, by name and version, without those whose files lie elsewhere
+// than they may. NOT_FOUND says what was looked for if there is none.
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root,
+                                                           Links links = Links::kInside);
 
 // What tells whether the files of a model directory are still those that were loaded: their sizes
 // and times. Other than that of any directory if it cannot be read.

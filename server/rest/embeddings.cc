@@ -185,6 +185,7 @@ absl::StatusOr<std::string> TextOf(const json& body, const char* name) {
 }  // namespace
 
 HttpReply OpenAiEmbeddings(const RestCall& call) {
+  if (const absl::Status admitted = Admit(call); !admitted.ok()) return OpenAiError(admitted);
   const auto parsed = ParseObject(call.http.body);
   if (!parsed.ok()) return OpenAiError(parsed.status());
   const json& body = *parsed;
@@ -231,6 +232,7 @@ HttpReply OpenAiModels(const RestCall& call) {
 }
 
 HttpReply TeiEmbed(const RestCall& call) {
+  if (const absl::Status admitted = Admit(call); !admitted.ok()) return TeiError(admitted);
   const auto parsed = ParseObject(call.http.body);
   if (!parsed.ok()) return TeiError(parsed.status());
   const json& body = *parsed;

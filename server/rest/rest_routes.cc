@@ -112,6 +112,7 @@ HttpReply Command(const RestCall& call) {
 }
 
 HttpReply Infer(const RestCall& call) {
+  if (const absl::Status admitted = Admit(call); !admitted.ok()) return ErrorReply(admitted);
   auto asked = ReadInferRequest(call.http);
   if (!asked.ok()) return ErrorReply(asked.status());
   asked->message.set_model_name(call.http.captures.at(0));

@@ -4,10 +4,15 @@
 #include <memory>
 #include <utility>
 
+#include "rpc/admission.h"
 #include "rpc/call_context.h"
 #include "rpc/inference_request.h"
 
 namespace linserve {
+
+absl::Status Admit(const RestCall& call) {
+  return AdmitCaller(call.service, *call.caller, static_cast<int64_t>(call.http.body.size()));
+}
 
 absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string& rpc,
                                          inference::ModelInferRequest request) {

@@ -10,7 +10,10 @@
 
 namespace linserve {
 
-// ModelInfer of a caller that waits for its answer. `rpc` names it in the metrics.
+// Whether the caller may infer, and its rates permit a body of this size: asked before it is parsed.
+absl::Status Admit(const RestCall& call);
+
+// ModelInfer of a caller that was admitted and waits for its answer. `rpc` names it in the metrics.
 absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string& rpc,
                                          inference::ModelInferRequest request);
 

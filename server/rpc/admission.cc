@@ -49,18 +49,20 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
   return model;
 }
 
-absl::StatusOr<Inflight::Reservation> Admit(const ServiceContext& service, const Caller& caller,
-                                            const ServedModel& model, int64_t request_bytes,
-                                            const std::vector<absl::StatusOr<Item>>& items) {
+absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
+                         int64_t request_bytes) {
   if (absl::Status status = caller.May(Right::kInfer); !status.ok()) {
     service.metrics.Refused(Refusal::kForbidden);
     return status;
   }
-  if (absl::Status status = caller.Spend(request_bytes, std::chrono::steady_clock::now());
-      !status.ok()) {
-    service.metrics.Refused(Refusal::kRate);
-    return status;
-  }
+  absl::Status status = caller.Spend(request_bytes, std::chrono::steady_clock::now());
+  if (!status.ok()) service.metrics.Refused(Refusal::kRate);
+  return status;
+}
+
+absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
+                                              const ServedModel& model, int64_t request_bytes,
+                                              const std::vector<absl::StatusOr<Item>>& items) {
   const int64_t bytes = request_bytes + ResultsOf(model.engine->info().signature, items);
   auto place = service.inflight->Reserve(caller.name(), bytes);
   if (place.ok()) return place;

@@ -21,11 +21,15 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
                                                              const std::string& name,
                                                              int64_t version);
 
-// What a request must pass before an engine sees it: the caller's right and rates, and the bounds
-// on what is in flight. The reservation is for as long as the request is, its answer included.
-absl::StatusOr<Inflight::Reservation> Admit(const ServiceContext& service, const Caller& caller,
-                                            const ServedModel& model, int64_t request_bytes,
-                                            const std::vector<absl::StatusOr<Item>>& items);
+// What a request of so many bytes must pass before anybody decodes it: the caller's right and rates.
+absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
+                         int64_t request_bytes);
+
+// What it must pass before an engine sees it: the bounds on what is in flight. The reservation is
+// for as long as the request is, its answer included.
+absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
+                                              const ServedModel& model, int64_t request_bytes,
+                                              const std::vector<absl::StatusOr<Item>>& items);
 
 // The caller may use models of this name, to compute. For questions about a model, too.
 absl::Status CheckModel(const ServiceContext& service, const Caller& caller,

@@ -83,7 +83,7 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& service, v1::EmbedR
     request.items.push_back(ToItem(sequence, *options, owner));
   }
   unanswered_ = request.items.size();
-  auto place = Admit(service, *context_.caller, **model, bytes, request.items);
+  auto place = Reserve(service, *context_.caller, **model, bytes, request.items);
   if (!place.ok()) return place.status();
   place_ = *std::move(place);
   return engine.Submit(request);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "rpc/admission.h"
 #include "rpc/call_context.h"
 #include "rpc/convert.h"
 #include "rpc/wire.h"
@@ -34,17 +35,19 @@ EmbedServerCall::EmbedServerCall(ServiceContext& service, grpc::CallbackServerCo
 
 void EmbedServerCall::Begin(grpc::ByteBuffer& bytes) {
   metrics_.Message(Direction::kReceived, bytes.Length());
+  const auto caller = CallerOf(*context_, *service_.access);
+  absl::Status status = caller.status();
+  if (status.ok()) {
+    status = AdmitCaller(service_, **caller, static_cast<int64_t>(bytes.Length()));
+  }
   v1::EmbedRequest request;
-  const absl::Status parsed = Parse(bytes, request);
+  if (status.ok()) status = Parse(bytes, request);
   const CallSide side{shared_from_this(), &outbox_, &metrics_, nullptr,
                       [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
-  auto caller = CallerOf(*context_, *service_.access);
   const auto state = std::make_shared<EmbedRequestState>(
       side, RequestContext{RequestIdOf(*context_, request.request_id()), DeadlineOf(*context_),
                            caller.value_or(nullptr)});
   outbox_.Expect(static_cast<size_t>(request.sequences_size()));
-  absl::Status status = caller.status();
-  status.Update(parsed);
   if (status.ok()) status = state->Submit(service_, std::move(request));
   if (status.ok()) return;
   AddRetryDelay(*context_, status);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/quote.h"
+#include "rpc/admission.h"
 #include "rpc/call_context.h"
 #include "rpc/embed_request.h"
 #include "rpc/wire.h"
@@ -11,10 +12,11 @@
 namespace linserve {
 
 absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
-  v1::EmbedRequest request;
-  if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
+  const auto size = static_cast<int64_t>(bytes.Length());
+  v1::EmbedRequest request;
+  if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const std::string id = request.request_id();
   bool duplicate = false;
   {
@@ -31,10 +33,12 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
                       [this] { RequestFinished(); }};
   const auto state =
       std::make_shared<EmbedRequestState>(side, RequestContext{id, DeadlineOf(*context_), *caller});
-  const absl::Status status =
-      duplicate ? absl::InvalidArgumentError("request_id " + Quoted(id) +
-                                             " is in flight on this stream already")
-                : state->Submit(service_, std::move(request));
+  absl::Status status = AdmitCaller(service_, **caller, size);
+  if (duplicate) {
+    status.Update(absl::InvalidArgumentError("request_id " + Quoted(id) +
+                                             " is in flight on this stream already"));
+  }
+  if (status.ok()) status = state->Submit(service_, std::move(request));
   if (!status.ok()) {
     state->Refused(status);
     outbox_.Push(ResultChunker::RequestFailed(id, status, state));

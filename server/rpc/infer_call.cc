@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "rpc/admission.h"
 #include "rpc/call_context.h"
 #include "rpc/convert.h"
 #include "rpc/inference_request.h"
@@ -19,22 +20,24 @@ InferCall* InferCall::Start(ServiceContext& service, grpc::CallbackServerContext
 
 void InferCall::Begin(grpc::ByteBuffer& bytes) {
   metrics_.Message(Direction::kReceived, bytes.Length());
+  const auto caller = CallerOf(*context_, *service_.access);
+  absl::Status status = caller.status();
+  if (status.ok()) {
+    status = AdmitCaller(service_, **caller, static_cast<int64_t>(bytes.Length()));
+  }
   inference::ModelInferRequest request;
-  const absl::Status parsed = Parse(bytes, request);
+  if (status.ok()) status = Parse(bytes, request);
   const std::string id = request.id();
   const auto self = shared_from_this();
   const auto done = [self, id](const absl::StatusOr<InferAnswer>& answer) {
     if (answer.ok()) *self->response_ = answer->Part(0).Take();
     self->Answer(answer.status(), id);
   };
-  auto caller = CallerOf(*context_, *service_.access);
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics_, false, done,
                                   [self] { return self->cancelled_.load(); }},
       RequestContext{RequestIdOf(*context_, id.substr(0, kLongestRequestId)), DeadlineOf(*context_),
                      caller.value_or(nullptr)});
-  absl::Status status = caller.status();
-  status.Update(parsed);
   if (status.ok()) status = state->Submit(service_, std::move(request));
   if (status.ok()) return;
   state->Refused(status);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "rpc/admission.h"
 #include "rpc/call_context.h"
 #include "rpc/convert.h"
 #include "rpc/inference_request.h"
@@ -58,10 +59,11 @@ InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerCo
       ends_with_error_(Says(*context, "triton_grpc_error")) {}
 
 absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
-  inference::ModelInferRequest request;
-  if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
+  const auto size = static_cast<int64_t>(bytes.Length());
+  inference::ModelInferRequest request;
+  if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const auto self = shared_from_this();
   const std::string id = request.id();
   const int64_t place = requests_++;
@@ -78,7 +80,8 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
       InferRequestState::CallSide{metrics_, true, answer,
                                   [this] { return failed_ || outbox_.cancelled(); }},
       RequestContext{id.substr(0, kLongestRequestId), DeadlineOf(*context_), *caller});
-  const absl::Status status = state->Submit(service_, std::move(request));
+  absl::Status status = AdmitCaller(service_, **caller, size);
+  if (status.ok()) status = state->Submit(service_, std::move(request));
   if (!status.ok()) {
     state->Refused(status);
     answer(status);

@@ -189,7 +189,7 @@ absl::Status InferRequestState::Submit(const ServiceContext& service,
   request.priority = options_.priority;
   request.sink = shared_from_this();
   for (Item& item : *items) request.items.emplace_back(std::move(item));
-  auto place = Admit(service, *context_.caller, **model, bytes, request.items);
+  auto place = Reserve(service, *context_.caller, **model, bytes, request.items);
   if (!place.ok()) return place.status();
   place_ = *std::move(place);
   {

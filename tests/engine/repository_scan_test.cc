@@ -21,8 +21,8 @@ class ScanTest : public testing::Test {
   std::string root() const { return dir_.File("repository"); }
 
   // "NAME VERSION PATH" of each, the path below the root.
-  std::vector<std::string> Scan() const {
-    const auto found = ScanRepository(root());
+  std::vector<std::string> Scan(Links links = Links::kInside) const {
+    const auto found = ScanRepository(root(), links);
     std::vector<std::string> lines;
     if (!found.ok()) return {found.status().ToString()};
     for (const ModelDirectory& model : *found) {
@@ -54,11 +54,31 @@ TEST_F(ScanTest, TakesADirectoryWithAConfigForOneModelWhateverIsInIt) {
   EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
 }
 
-TEST_F(ScanTest, FollowsLinks) {
+TEST_F(ScanTest, FollowsLinksWithinTheRepository) {
+  MakeModel("repository/.data/a");
+  fs::create_directory_symlink(root() + "/.data/a", root() + "/a");
+  MakeModel("repository/b");
+  fs::create_symlink("../a/config.json", root() + "/b/model.safetensors");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a", "b 1 b"));
+}
+
+TEST_F(ScanTest, FollowsLinksOutOfTheRepositoryOnlyIfItIsAskedTo) {
+  MakeModel("elsewhere");
+  MakeModel("repository-of-another");
+  MakeModel("repository/a");
+  fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/b");
+  MakeModel("repository/c");
+  fs::create_symlink("../../elsewhere/config.json", root() + "/c/model.safetensors");
+  fs::create_directory_symlink(dir_.File("repository-of-another"), root() + "/d");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
+  EXPECT_THAT(Scan(Links::kAnywhere), ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d"));
+}
+
+TEST_F(ScanTest, SaysWhatPermitsLinksIfNothingElseIsThere) {
   MakeModel("elsewhere");
   fs::create_directories(root());
   fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/a");
-  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
+  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFound, "which --follow-links permits"));
 }
 
 TEST_F(ScanTest, PassesOverWhatIsNoModel) {

@@ -157,6 +157,16 @@ TEST_F(RpcAccess, OverItsRateATokenIsToldWhenToComeBack) {
   EXPECT_EQ(Refused("rate"), 1);
 }
 
+TEST_F(RpcAccess, WhatCannotBeDecodedSpendsOfTheRateToo) {
+  const auto ask = [&] {
+    return RawCall(server(), "/linserve.v1.EmbeddingService/Embed", "\xff\xff\xff", kSlow)
+        .Finish()
+        .error_code();
+  };
+  EXPECT_EQ(ask(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ask(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
 TEST_F(RpcAccess, AWithdrawnTokenEndsWithinSecondsOnOpenStreamsToo) {
   EmbeddingClient client = ClientOf(kAll);
   const auto stream = client.OpenStream();

@@ -15,10 +15,11 @@ namespace linserve {
 // the packages do not install. Cancelled at its end if it still goes on.
 class RawCall {
  public:
-  // Sends `message` and half-closes.
-  RawCall(const TestServer& server, const std::string& method, const std::string& message)
+  // Sends `message` and half-closes. Without a token it sends none.
+  RawCall(const TestServer& server, const std::string& method, const std::string& message,
+          const std::string& token = "")
       : stub_(grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials())),
-        call_(stub_.PrepareCall(&context_, method, &queue_)) {
+        call_(stub_.PrepareCall(WithToken(token), method, &queue_)) {
     call_->StartCall(nullptr);
     EXPECT_TRUE(Ended());
     const grpc::Slice slice(message);
@@ -54,14 +55,19 @@ class RawCall {
   }
 
  private:
+  grpc::ClientContext* WithToken(const std::string& token) {
+    if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
+    return &context_;
+  }
+
   bool Ended() {
     void* tag = nullptr;
     bool ok = false;
     return queue_.Next(&tag, &ok) && ok;
   }
 
-  grpc::GenericStub stub_;
   grpc::ClientContext context_;
+  grpc::GenericStub stub_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
   bool finished_ = false;
