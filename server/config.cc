@@ -83,6 +83,11 @@ void Config::Bind(OptionTable& table) {
   table.Choice("log_format", log_format, {"human", "json"}, "One line an event, either way");
   table.Choice("log_level", log_level, {"debug", "info", "warning", "error"},
                "debug logs every request");
+  table.Text("trace", trace,
+             "File for a trace in Chrome's format (Perfetto shows it): every request, sequence and "
+             "batch; empty: none");
+  table.Integer("trace_max_bytes", trace_max_bytes, 0, int64_t{1} << 50,
+                "What it may grow to; then the trace ends, and serving goes on");
   serving.Bind(table);
 }
 

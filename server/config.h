@@ -48,6 +48,8 @@ struct Config {
   int64_t max_model_bytes = 0;
   std::string log_format = "human";
   std::string log_level = "info";
+  std::string trace{};
+  int64_t trace_max_bytes = 256 << 20;
   ServingOptions serving;
 
   void Bind(OptionTable& table);

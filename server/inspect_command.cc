@@ -6,6 +6,7 @@
 #include <string>
 
 #include "commands.h"
+#include "core/signature_json.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
 #include "verify.h"
@@ -74,50 +75,6 @@ void PrintText(const ModelReport& report, bool all) {
   std::printf("checkpoint     %s%s\n",
               report.difference.empty() ? "fits the configuration" : "DOES NOT FIT:",
               report.difference.c_str());
-}
-
-nlohmann::json AxesToJson(const std::vector<Axis>& axes) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Axis& axis : axes) {
-    if (axis.letter != '\0') {
-      list.push_back(std::string(1, axis.letter));
-    } else {
-      list.push_back(axis.size);
-    }
-  }
-  return list;
-}
-
-// Under the names that the proto's Model has for the same.
-nlohmann::json ToJson(const Signature& signature) {
-  nlohmann::json inputs = nlohmann::json::array();
-  for (const InputSpec& input : signature.inputs) {
-    inputs.push_back({{"name", input.name},
-                      {"kind", Name(input.kind)},
-                      {"axes", AxesToJson(input.axes)},
-                      {"optional", input.optional},
-                      {"vocabulary", input.vocabulary},
-                      {"broadcast", input.broadcast},
-                      {"batch_axis", Name(input.batch_axis)},
-                      {"folds", input.folds}});
-  }
-  nlohmann::json outputs = nlohmann::json::array();
-  for (const OutputSpec& output : signature.outputs) {
-    outputs.push_back({{"name", output.name},
-                       {"axes", AxesToJson(output.axes)},
-                       {"batch_axis", Name(output.batch_axis)}});
-  }
-  nlohmann::json limits = nlohmann::json::array();
-  for (const LengthLimit& limit : signature.limits) {
-    limits.push_back({{"axis", std::string(1, limit.letter)},
-                      {"longest", limit.longest},
-                      {"shortest", limit.shortest},
-                      {"unless_input", limit.unless_input}});
-  }
-  return {{"inputs", inputs},
-          {"outputs", outputs},
-          {"limits", limits},
-          {"request_is_unit", signature.request_is_unit}};
 }
 
 nlohmann::json ToJson(const Comparison& comparison) {

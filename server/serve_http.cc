@@ -1,31 +1,16 @@
 #include "serve_http.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/loopback.h"
+#include "core/signature_json.h"
 #include "rest/rest_routes.h"
 #include "telemetry/log.h"
 #include "version.h"
 
 namespace linserve {
 namespace {
-
-std::string StatusJson(const ModelRepository& repository) {
-  nlohmann::json models = nlohmann::json::array();
-  for (const VersionStatus& version : repository.Index()) {
-    nlohmann::json& model = models.emplace_back(nlohmann::json{
-        {"name", version.name}, {"version", version.version}, {"state", Name(version.state)}});
-    if (!version.reason.empty()) model["reason"] = version.reason;
-    const auto served = repository.Find(version.name, version.version);
-    if (!served.ok()) continue;
-    model["architecture"] = (*served)->engine->info().architecture;
-    model["parameters"] = (*served)->engine->info().parameters;
-  }
-  return nlohmann::json{{"version", kVersion}, {"commit", kCommit}, {"models", models}}.dump(
-      2, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 absl::Status Readiness(Phase phase) {
   switch (phase) {
@@ -39,18 +24,31 @@ absl::Status Readiness(Phase phase) {
   return absl::OkStatus();
 }
 
-// Whether a model's devices are lost for good, so that this process should be replaced.
-bool AnyStuck(const ModelRepository& repository) {
-  const auto served = repository.List();
-  return std::any_of(served.begin(), served.end(),
-                     [](const auto& model) { return model->engine->stuck(); });
+std::string StatusJson(const ModelRepository& repository, Phase phase) {
+  nlohmann::json models = nlohmann::json::array();
+  for (const VersionStatus& version : repository.Index()) {
+    nlohmann::json& model = models.emplace_back(nlohmann::json{
+        {"name", version.name}, {"version", version.version}, {"state", Name(version.state)}});
+    if (!version.reason.empty()) model["reason"] = version.reason;
+    const auto served = repository.Find(version.name, version.version);
+    if (!served.ok()) continue;
+    model["architecture"] = (*served)->engine->info().architecture;
+    model["parameters"] = (*served)->engine->info().parameters;
+    model.update(ToJson((*served)->engine->info().signature));
+  }
+  const absl::Status ready = Readiness(phase);
+  return nlohmann::json{{"version", kVersion},
+                        {"commit", kCommit},
+                        {"state", ready.ok() ? "ready" : std::string(ready.message())},
+                        {"models", models}}
+      .dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // /metrics and the status page, with health, on a port of their own or with all else.
 void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
-              HttpHandlers& handlers) {
+              const std::atomic<Phase>& phase, HttpHandlers& handlers) {
   handlers.metrics = [&] { return metrics.Scrape(); };
-  handlers.status_json = [&] { return StatusJson(repository); };
+  handlers.status_json = [&] { return StatusJson(repository, phase); };
   handlers.authorize = [&](const HttpRequest& request) {
     const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
     return caller.ok() ? (*caller)->May(Right::kMetrics) : caller.status();
@@ -83,22 +81,23 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   if (!status.ok()) return status;
   options.max_body_bytes = static_cast<size_t>(config.max_message_bytes);
   HttpHandlers health;
-  health.live = [&] { return !AnyStuck(repository) && grpc.Accepts(); };
+  health.live = [&] { return !repository.stuck() && grpc.Accepts(); };
   health.ready = [&] { return Readiness(phase); };
   HttpHandlers handlers = health;
   handlers.routes = RestRoutes(context);
   HttpServers servers;
   if (!config.metrics_address.empty()) {
     HttpOptions apart = options;
+    apart.flag = "--metrics-address";
     status =
         ReadAddress("metrics_address", config.metrics_address, config.tls, apart.host, apart.port);
     if (!status.ok()) return status;
-    AddPages(metrics, repository, context, health);
+    AddPages(metrics, repository, context, phase, health);
     auto pages = HttpServer::Start(apart, std::move(health));
     if (!pages.ok()) return pages.status();
     servers.pages = *std::move(pages);
   } else {
-    AddPages(metrics, repository, context, handlers);
+    AddPages(metrics, repository, context, phase, handlers);
   }
   auto all = HttpServer::Start(options, std::move(handlers));
   if (!all.ok()) return all.status();

@@ -16,10 +16,11 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "core/periodic.h"
 #include "core/pooling.h"
 #include "engine/model_manager.h"
 #include "engine/repository.h"
-#include "idle_memory.h"
+#include "memory_trim.h"
 #include "models/devices.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
@@ -29,6 +30,7 @@
 #include "signals.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
+#include "telemetry/trace.h"
 #include "version.h"
 
 namespace linserve {
@@ -55,6 +57,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   const ReplicaPlan plan = serving->Replicas(devices.accelerators());
   const LoadOptions load = LoadOptionsFor(*serving, plan);
   EngineOptions options = serving->ForEngine(plan);
+  options.name = directory.name + "/" + std::to_string(directory.version);
   options.on_ready_change = std::move(on_ready_change);
   auto engine = Engine::Start(options, ReplicasOf(directory.path, load, devices.devices),
                               metrics.ForModel(directory.name, directory.version));
@@ -197,6 +200,9 @@ absl::Status RunServer(const Config& config) {
   Signals signals;
   ConfigureLog(LogOptionsOf(config));
   AllowAllDescriptors();
+  if (!config.trace.empty()) {
+    if (auto opened = OpenTrace(config.trace, config.trace_max_bytes); !opened.ok()) return opened;
+  }
   auto options = ManagerOptionsOf(config);
   if (!options.ok()) return options.status();
   if (auto found = ScanRepository(options->root, options->links); !found.ok()) {
@@ -229,7 +235,11 @@ absl::Status RunServer(const Config& config) {
   if (!http.ok()) return http.status();
   if (absl::Status status = LoadAll(manager, repository); !status.ok()) return status;
   if (config.allow_model_control) (*grpc)->AllowModelControl(manager);
-  const IdleMemory idle_memory((*grpc)->context().inflight);
+  const MemoryTrim memory_trim((*grpc)->context().inflight);
+  const Periodic liveness([&repository, &server = **grpc] {
+    server.SetLive(!repository.stuck());
+    return std::chrono::seconds(1);
+  });
   (*grpc)->SetServing(true);
   phase = Phase::kReady;
   signals.Ready([&manager] { Reload(manager); });
@@ -248,6 +258,7 @@ absl::Status RunServer(const Config& config) {
     std::this_thread::sleep_for(Seconds(config.drain_delay_seconds));
   }
   Drain(config, repository, **grpc, signal);
+  CloseTrace();
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/batch_trace.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -205,13 +206,15 @@ void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress
 void BatchRunner::DeliverResults(Running& running, std::vector<TensorMap> outputs) {
   ClosedBatch& closed = running.closed;
   const Progress& progress = running.progress;
+  const TimePoint ended = clock_.Now();
   const Timing timing{.batch = progress.started - closed.closed,
-                      .compute = clock_.Now() - progress.started,
+                      .compute = ended - progress.started,
                       .copy_in = progress.copy_in,
                       .copy_out = progress.copy_out,
                       .batch_sequences = static_cast<int64_t>(closed.sequences.size()),
                       .batch_tokens = progress.rows};
   metrics_.statistics().Executed(timing);
+  TraceBatch(closed, timing, ended);
   for (size_t i = 0; i < closed.sequences.size(); ++i) {
     Pending& pending = closed.sequences[i];
     if (running.departed[i]) {

@@ -9,6 +9,7 @@
 #include "engine/batch_runner.h"
 #include "engine/warmup.h"
 #include "telemetry/log.h"
+#include "telemetry/trace.h"
 
 namespace linserve {
 namespace {
@@ -254,6 +255,7 @@ size_t Engine::Drain(TimePoint deadline) {
 }
 
 void Engine::Work(const ModelFactory& factory, int64_t replica, Startup& startup) {
+  NameTraceThread(options_.name + " replica " + std::to_string(replica));
   {
     auto model = TryLoad(factory, replica);
     startup.Report(model.ok() ? absl::StatusOr<ModelInfo>((*model)->info()) : model.status());
@@ -354,7 +356,7 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory,
   if (options_.warmup) {
     const Padder padder(info.signature, options_.padding, options_.buckets);
     absl::Status status = (*model)->Prepare();
-    if (status.ok()) status = WarmUp(**model, padder, options_.policy.max_tokens);
+    if (status.ok()) status = WarmUp(**model, padder, options_.policy);
     if (!status.ok()) return status;
   }
   metrics_.SetLoaded(loaded - start, clock_.Now() - loaded, info.device, info.bytes);

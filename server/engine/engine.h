@@ -23,6 +23,7 @@
 namespace linserve {
 
 struct EngineOptions {
+  std::string name{};  // of its threads, in traces
   Padding padding = Padding::kPacked;
   std::vector<int64_t> buckets;  // of Padding::kBucket; empty: powers of two and their halves
   BatchPolicy policy;

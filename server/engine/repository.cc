@@ -122,6 +122,12 @@ std::vector<VersionStatus> ModelRepository::Index() const {
   return index;
 }
 
+bool ModelRepository::stuck() const {
+  const auto served = List();
+  return std::any_of(served.begin(), served.end(),
+                     [](const auto& model) { return model->engine->stuck(); });
+}
+
 size_t ModelRepository::Drain(TimePoint deadline) {
   {
     // All at once: while one is waited for, the others must not go on to accept.

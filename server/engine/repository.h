@@ -64,6 +64,9 @@ class ModelRepository {
   // All that are served, by name and version.
   std::vector<std::shared_ptr<const ServedModel>> List() const;
 
+  // Whether a model's devices are lost for good, so that this process should be replaced.
+  bool stuck() const;
+
   // All that are known, likewise.
   std::vector<VersionStatus> Index() const;
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace linserve {
 namespace {
@@ -36,8 +37,11 @@ Item ZeroItem(const Signature& signature, int64_t length) {
   return item;
 }
 
-absl::Status RunOnce(Model& model, const Padder& padder, const Item& item) {
-  auto forward = model.Start(padder.Pad({&item}));
+// One batch of `count` sequences of this length.
+absl::Status RunOnce(Model& model, const Padder& padder, int64_t count, int64_t length) {
+  const Item item = ZeroItem(model.info().signature, length);
+  const std::vector<const Item*> items(static_cast<size_t>(count), &item);
+  auto forward = model.Start(padder.Pad(items));
   if (!forward.ok()) return forward.status();
   while (true) {
     auto done = (*forward)->Advance(1);
@@ -48,20 +52,24 @@ absl::Status RunOnce(Model& model, const Padder& padder, const Item& item) {
 
 }  // namespace
 
-absl::Status WarmUp(Model& model, const Padder& padder, int64_t max_tokens) {
+absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& policy) {
   const Signature& signature = model.info().signature;
   int64_t longest = 0;
   for (const LengthLimit& limit : signature.limits) longest = std::max(longest, limit.longest);
-  if (longest == 0) longest = max_tokens;
-  for (int64_t length : std::set<int64_t>{1, std::min(longest, max_tokens), longest}) {
-    absl::Status status = RunOnce(model, padder, ZeroItem(signature, length));
+  if (longest == 0) longest = policy.max_tokens;
+  const int64_t batched = std::min(longest, policy.max_tokens);
+  const std::set<std::pair<int64_t, int64_t>> batches = {
+      {1, 1}, {1, longest}, {std::min(policy.max_sequences, policy.max_tokens / batched), batched}};
+  for (const auto& [count, length] : batches) {
+    absl::Status status = RunOnce(model, padder, count, length);
     if (!status.ok()) {
-      return absl::Status(status.code(),
-                          "warm-up with a sequence of length " + std::to_string(length) +
-                              " failed: " + std::string(status.message()) +
-                              (length == longest ? "; the model takes no longer ones, and should "
-                                                   "not be served if it cannot compute these"
-                                                 : ""));
+      return absl::Status(
+          status.code(),
+          "warm-up with " + (count == 1 ? "a sequence" : std::to_string(count) + " sequences") +
+              " of length " + std::to_string(length) + " failed: " + std::string(status.message()) +
+              (length == longest ? "; the model takes no longer ones, and should "
+                                   "not be served if it cannot compute these"
+                                 : ""));
     }
   }
   return absl::OkStatus();

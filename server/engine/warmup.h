@@ -1,14 +1,15 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "batching/decide.h"
 #include "batching/padder.h"
 #include "engine/model.h"
 
 namespace linserve {
 
-// Runs the shortest sequence, one that fills a batch of `max_tokens` rows, and the longest one that
+// Runs the shortest sequence, the fullest batch of the longest ones, and the longest sequence that
 // the model takes: lazy initialisation and first allocations happen before the first request, and a
 // model that cannot compute what it declares says so now.
-absl::Status WarmUp(Model& model, const Padder& padder, int64_t max_tokens);
+absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& policy);
 
 }  // namespace linserve

@@ -14,37 +14,7 @@ namespace {
 
 constexpr char kText[] = "text/plain; charset=utf-8";
 
-std::string EscapeHtml(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
 }  // namespace
-
-std::string IndexPage(const std::string& status_json) {
-  return R"(<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>linserve</title></head>
-<body>
-<h1>linserve</h1>
-<ul>
-<li><a href="/metrics">/metrics</a>: Prometheus metrics</li>
-<li><a href="/livez">/livez</a>: whether the process works</li>
-<li><a href="/readyz">/readyz</a>: whether it takes requests</li>
-</ul>
-<pre>
-)" + EscapeHtml(status_json) +
-         "\n</pre>\n</body>\n</html>\n";
-}
 
 void AnswerText(httplib::Response& response, int status, const std::string& text) {
   response.status = status;

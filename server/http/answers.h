@@ -13,9 +13,6 @@
 
 namespace linserve {
 
-// The page at "/".
-std::string IndexPage(const std::string& status_json);
-
 void AnswerText(httplib::Response& response, int status, const std::string& text);
 
 // `text` needs no escape in JSON.

@@ -15,6 +15,7 @@
 
 #include "http/answers.h"
 #include "http/elastic_threads.h"
+#include "http/status_page.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -30,6 +31,12 @@ constexpr time_t kIoSeconds = 5;
 // For anybody, whatever else is guarded.
 constexpr std::array kLive = {"/livez", "/v2/health/live"};
 constexpr std::array kReady = {"/readyz", "/v2/health/ready"};
+
+// The status page is one file and asks only us.
+constexpr const char* kPagePolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'";
 
 // One of the requests to routes that may be under way at once.
 class Admission {
@@ -75,8 +82,8 @@ absl::Status CannotListen(const HttpOptions& options, int error) {
   const bool known = error == EADDRINUSE || error == EADDRNOTAVAIL || error == EACCES;
   return absl::UnavailableError(
       "cannot listen for HTTP on " + options.host + ":" + std::to_string(options.port) +
-      (known ? std::string(": ") + std::strerror(error) : "") +
-      "; choose another address with --http-address HOST:PORT (port 0: any free one)");
+      (known ? std::string(": ") + std::strerror(error) : "") + "; choose another address with " +
+      options.flag + " HOST:PORT (port 0: any free one)");
 }
 
 }  // namespace
@@ -88,7 +95,9 @@ struct HttpServer::Impl {
   void AddRoutes();
   void AddHealth();
   // A page that `authorize` guards.
-  void AddPage(const char* path, const char* type, const std::function<std::string()>& text);
+  void AnswerPage(const httplib::Request& request, httplib::Response& response, const char* type,
+                  const std::function<std::string()>& text) const;
+  void AddStatus();
   // Listens; the port, or -1 with the reason in errno.
   int Bind(const HttpOptions& options);
   void Serve();
@@ -104,17 +113,30 @@ struct HttpServer::Impl {
   std::thread thread;
 };
 
-void HttpServer::Impl::AddPage(const char* path, const char* type,
-                               const std::function<std::string()>& text) {
-  server->Get(
-      path, [this, type, text](const httplib::Request& request, httplib::Response& response) {
-        const absl::Status status =
-            handlers.authorize ? handlers.authorize(Converted(request, "")) : absl::OkStatus();
-        if (status.ok()) return response.set_content(text(), type);
-        const bool unknown = absl::IsUnauthenticated(status);
-        if (unknown) response.set_header("WWW-Authenticate", "Bearer");
-        AnswerText(response, unknown ? 401 : 403, std::string(status.message()));
-      });
+void HttpServer::Impl::AnswerPage(const httplib::Request& request, httplib::Response& response,
+                                  const char* type,
+                                  const std::function<std::string()>& text) const {
+  const absl::Status status =
+      handlers.authorize ? handlers.authorize(Converted(request, "")) : absl::OkStatus();
+  if (status.ok()) return response.set_content(text(), type);
+  const bool unknown = absl::IsUnauthenticated(status);
+  if (unknown) response.set_header("WWW-Authenticate", "Bearer");
+  AnswerText(response, unknown ? 401 : 403, std::string(status.message()));
+}
+
+void HttpServer::Impl::AddStatus() {
+  server->Get("/", [this](const httplib::Request& request, httplib::Response& response) {
+    response.set_header("Vary", "Accept");
+    if (request.get_header_value("Accept").find("text/html") == std::string::npos) {
+      return AnswerPage(request, response, "application/json", handlers.status_json);
+    }
+    // It holds nothing yet: what it shows, it asks for by itself, with its reader's token.
+    response.set_header("Cache-Control", "no-store");
+    response.set_header("Content-Security-Policy", kPagePolicy);
+    response.set_header("Referrer-Policy", "no-referrer");
+    response.set_header("X-Content-Type-Options", "nosniff");
+    response.set_content(kStatusPage.data(), kStatusPage.size(), "text/html; charset=utf-8");
+  });
 }
 
 void HttpServer::Impl::AddHealth() {
@@ -138,10 +160,12 @@ void HttpServer::Impl::AddRoutes() {
   using httplib::Response;
   AddHealth();
   if (handlers.metrics) {
-    AddPage("/metrics", "text/plain; version=0.0.4; charset=utf-8", handlers.metrics);
+    server->Get("/metrics", [this](const Request& request, Response& response) {
+      AnswerPage(request, response, "text/plain; version=0.0.4; charset=utf-8", handlers.metrics);
+    });
   }
   if (handlers.status_json) {
-    AddPage("/", "text/html; charset=utf-8", [this] { return IndexPage(handlers.status_json()); });
+    AddStatus();
   }
   for (const HttpRoute& route : handlers.routes) {
     if (route.method == "POST") {

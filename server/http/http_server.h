@@ -17,6 +17,7 @@ struct HttpOptions {
   int port = 8080;  // 0: any free
   size_t max_body_bytes = 64 << 10;
   TlsFiles tls{};  // none: plain text. With an authority, all but health is for its callers only
+  std::string flag = "--http-address";  // by which the address can be changed
 };
 
 // Where the pages come from. They are called from several threads at once, and should be quick: a
@@ -36,7 +37,7 @@ struct HttpHandlers {
 //   /metrics
 //   /livez  /v2/health/live      200, or 503 if the process should be restarted
 //   /readyz /v2/health/ready     200, or 503 with the reason as text
-//   /                            links, and the status as JSON
+//   /                            the status: a page for browsers, JSON for others
 // A connection occupies one of 1,024 threads while it is open; one that is silent loses it after a
 // second between requests, five within one.
 class HttpServer {

@@ -25,7 +25,8 @@ absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string
   };
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics, false, done, [] { return false; }},
-      RequestContext{id.substr(0, kLongestRequestId), TimePoint::max(), call.caller});
+      RequestContext{RequestIdOr(id), TimePoint::max(), call.caller,
+                     TraceIdOf(call.http.Header("traceparent"))});
   const absl::Status status = state->Submit(call.service, std::move(request));
   if (!status.ok()) {
     state->Refused(status);

@@ -10,7 +10,8 @@
 
 namespace linserve {
 
-// Whether the caller may infer, and its rates permit a body of this size: asked before it is parsed.
+// Whether the caller may infer, and its rates permit a body of this size: asked before it is
+// parsed.
 absl::Status Admit(const RestCall& call);
 
 // ModelInfer of a caller that was admitted and waits for its answer. `rpc` names it in the metrics.

@@ -21,7 +21,8 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
                                                              const std::string& name,
                                                              int64_t version);
 
-// What a request of so many bytes must pass before anybody decodes it: the caller's right and rates.
+// What a request of so many bytes must pass before anybody decodes it: the caller's right and
+// rates.
 absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
                          int64_t request_bytes);
 

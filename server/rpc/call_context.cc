@@ -6,6 +6,9 @@
 #include <random>
 
 #include "core/retry_delay.h"
+#include "core/seconds.h"
+#include "telemetry/log.h"
+#include "telemetry/trace.h"
 
 namespace linserve {
 namespace {
@@ -37,6 +40,52 @@ std::string RequestIdOf(const grpc::ServerContextBase& context, const std::strin
                       found->second.size() <= kLongestRequestId;
   if (usable) return {found->second.data(), found->second.size()};
   return given.empty() ? NewRequestId() : given;
+}
+
+std::string RequestIdOr(const std::string& given) {
+  return given.empty() ? NewRequestId() : given.substr(0, kLongestRequestId);
+}
+
+std::string TraceIdOf(std::string_view traceparent) {
+  // VERSION-TRACE-SPAN-FLAGS, of 2, 32, 16 and 2 lower-case hexadecimal digits; later versions may
+  // have more.
+  constexpr size_t kBegin = 3;
+  constexpr size_t kDigits = 32;
+  constexpr size_t kLength = 55;
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (traceparent.size() < kLength || traceparent.starts_with("ff")) return "";
+  for (size_t i = 0; i < kLength; ++i) {
+    const bool dash = i == 2 || i == 35 || i == 52;
+    if (dash ? traceparent[i] != '-' : !is_digit(traceparent[i])) return "";
+  }
+  const std::string_view id = traceparent.substr(kBegin, kDigits);
+  return id.find_first_not_of('0') == id.npos ? "" : std::string(id);
+}
+
+std::string TraceIdOf(const grpc::ServerContextBase& context) {
+  const auto found = context.client_metadata().find("traceparent");
+  if (found == context.client_metadata().end()) return "";
+  return TraceIdOf(std::string_view(found->second.data(), found->second.size()));
+}
+
+void RequestEnded(const RequestContext& context, const std::string& rpc, const std::string& model,
+                  size_t sequences, const absl::Status& status) {
+  const TimePoint now = std::chrono::steady_clock::now();
+  const LogField id{"request_id", context.id};
+  const LogField caller{"caller", context.caller == nullptr ? "" : context.caller->name()};
+  const LogField of_model{"model", model};
+  const LogField count{"sequences", static_cast<int64_t>(sequences)};
+  const LogField code{"code", std::string(absl::StatusCodeToString(status.code()))};
+  const LogField seconds{"seconds", Seconds(now - context.begin)};
+  const LogField trace{"trace_id", context.trace_id};
+  const LogLevel level = status.ok() ? LogLevel::kDebug : InfoAtMostSoOften();
+  if (context.trace_id.empty()) {
+    Log(level, "request finished", {id, caller, of_model, count, code, seconds});
+  } else {
+    Log(level, "request finished", {id, caller, of_model, count, code, seconds, trace});
+  }
+  if (!Tracing()) return;
+  TraceSpan(NewTraceLane(), rpc, context.begin, now, {id, trace, caller, of_model, count, code});
 }
 
 absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContextBase& context,

@@ -5,7 +5,7 @@
 
 #include "rpc/admission.h"
 #include "rpc/convert.h"
-#include "telemetry/log.h"
+#include "telemetry/trace.h"
 
 namespace linserve {
 namespace {
@@ -22,9 +22,7 @@ absl::Status CheckCount(int64_t count, const RpcLimits& limits) {
 }  // namespace
 
 EmbedRequestState::EmbedRequestState(CallSide side, RequestContext context)
-    : side_(std::move(side)),
-      context_(std::move(context)),
-      start_(std::chrono::steady_clock::now()) {
+    : side_(std::move(side)), context_(std::move(context)) {
   chunks_.request_id = context_.id;
   side_.metrics->Started();
 }
@@ -36,14 +34,8 @@ EmbedRequestState::~EmbedRequestState() {
   } else if (status_.ok() && side_.outbox->cancelled()) {
     status_ = absl::CancelledError("the caller left");
   }
-  side_.metrics->Finished(static_cast<int>(status_.code()), now - start_);
-  Log(status_.ok() ? LogLevel::kDebug : InfoAtMostSoOften(), "request finished",
-      {{"request_id", context_.id},
-       {"caller", context_.caller == nullptr ? "" : context_.caller->name()},
-       {"model", model_name_},
-       {"sequences", static_cast<int64_t>(sequence_ids_.size())},
-       {"code", std::string(absl::StatusCodeToString(status_.code()))},
-       {"seconds", std::chrono::duration<double>(now - start_).count()}});
+  side_.metrics->Finished(static_cast<int>(status_.code()), now - context_.begin);
+  RequestEnded(context_, "Embed", model_name_, sequence_ids_.size(), status_);
   side_.finished();
 }
 
@@ -96,7 +88,7 @@ void EmbedRequestState::Refused(const absl::Status& status) {
 }
 
 std::chrono::nanoseconds EmbedRequestState::Age() const {
-  return std::chrono::steady_clock::now() - start_;
+  return std::chrono::steady_clock::now() - context_.begin;
 }
 
 void EmbedRequestState::CountForStatistics(const absl::StatusOr<ItemResult>& last) {
@@ -110,8 +102,12 @@ void EmbedRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result)
   const bool computed = result.ok();
   if (computed) ++computed_;
   // What the answer keeps alive, whose end is the answer's: dropped if the caller has left by then.
-  const std::shared_ptr<void> answer(nullptr, [self = shared_from_this(), computed](void*) {
+  const TimePoint now = std::chrono::steady_clock::now();
+  const std::shared_ptr<void> answer(nullptr, [self = shared_from_this(), computed, now](void*) {
     if (computed && self->Abandoned()) self->model_metrics_->Abandoned(AbandonStage::kStream);
+    if (!Tracing()) return;
+    TraceSpan(NewTraceLane(), "stream", now, std::chrono::steady_clock::now(),
+              {{"request_id", self->context_.id}});
   });
   if (--unanswered_ == 0) {
     CountForStatistics(result);

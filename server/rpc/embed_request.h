@@ -56,7 +56,6 @@ class EmbedRequestState : public ResultSink,
   ChunkOptions chunks_;
   RequestContext context_;
   Inflight::Reservation place_;
-  TimePoint start_;
   absl::Status status_;
   // Of the model, which the request must not own: the engine owns the request until it is answered,
   // and the worker that answers last would have to end itself.

@@ -46,7 +46,7 @@ void EmbedServerCall::Begin(grpc::ByteBuffer& bytes) {
                       [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
       side, RequestContext{RequestIdOf(*context_, request.request_id()), DeadlineOf(*context_),
-                           caller.value_or(nullptr)});
+                           caller.value_or(nullptr), TraceIdOf(*context_)});
   outbox_.Expect(static_cast<size_t>(request.sequences_size()));
   if (status.ok()) status = state->Submit(service_, std::move(request));
   if (status.ok()) return;

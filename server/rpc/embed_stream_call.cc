@@ -31,8 +31,8 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
                         if (!duplicate) ids_.erase(id);
                       },
                       [this] { RequestFinished(); }};
-  const auto state =
-      std::make_shared<EmbedRequestState>(side, RequestContext{id, DeadlineOf(*context_), *caller});
+  const auto state = std::make_shared<EmbedRequestState>(
+      side, RequestContext{id, DeadlineOf(*context_), *caller, TraceIdOf(*context_)});
   absl::Status status = AdmitCaller(service_, **caller, size);
   if (duplicate) {
     status.Update(absl::InvalidArgumentError("request_id " + Quoted(id) +

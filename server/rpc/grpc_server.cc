@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string_view>
 #include <thread>
@@ -127,6 +128,7 @@ struct GrpcServer::Impl {
   std::unique_ptr<IdleTick> tick;
   std::unique_ptr<ListenerCheck> listener;
   std::unique_ptr<ResetGuard> resets;
+  std::atomic<bool> live{true};
   bool drained_under_load = false;
 };
 
@@ -182,6 +184,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   impl->resets = std::make_unique<ResetGuard>(options.max_streams_per_connection, metrics);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
   server->SetServing(false);
+  server->SetLive(true);
   return server;
 }
 
@@ -205,8 +208,14 @@ void GrpcServer::SetModelServing(const std::string& model, bool serving) {
   impl_->health().SetServingStatus("linserve/" + model, serving);
 }
 
+void GrpcServer::SetLive(bool live) {
+  impl_->live = live;
+  impl_->health().SetServingStatus("live", live);
+}
+
 void GrpcServer::Drain() {
   impl_->health().SetServingStatus(false);
+  SetLive(impl_->live);  // who drains need not be killed
   impl_->context.draining = true;
   impl_->drained_under_load = impl_->context.inflight->requests() > 0;
   impl_->context.streams.DrainAll();

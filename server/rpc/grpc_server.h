@@ -33,8 +33,8 @@ struct GrpcOptions {
 struct ServiceContext;
 
 // The gRPC side of a server: linserve.v1.EmbeddingService, inference.GRPCInferenceService,
-// grpc.health.v1.Health (for "", the services' names and linserve/MODEL) and reflection. Starts
-// NOT_SERVING.
+// grpc.health.v1.Health (for "", the services' names, linserve/MODEL and live) and reflection.
+// Starts NOT_SERVING, but live.
 class GrpcServer {
  public:
   // `repository` and `metrics` must outlive the server. UNAVAILABLE if the address is taken.
@@ -59,6 +59,9 @@ class GrpcServer {
   // What health checks say of the whole server, and of one model.
   void SetServing(bool serving);
   void SetModelServing(const std::string& model, bool serving);
+
+  // What they say of "live": whether this process need not be replaced.
+  void SetLive(bool live);
 
   // Ends streams as they fall idle; health turns to NOT_SERVING. The engines refuse new requests.
   void Drain();

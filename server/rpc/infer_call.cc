@@ -37,7 +37,7 @@ void InferCall::Begin(grpc::ByteBuffer& bytes) {
       InferRequestState::CallSide{metrics_, false, done,
                                   [self] { return self->cancelled_.load(); }},
       RequestContext{RequestIdOf(*context_, id.substr(0, kLongestRequestId)), DeadlineOf(*context_),
-                     caller.value_or(nullptr)});
+                     caller.value_or(nullptr), TraceIdOf(*context_)});
   if (status.ok()) status = state->Submit(service_, std::move(request));
   if (status.ok()) return;
   state->Refused(status);

@@ -79,7 +79,7 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics_, true, answer,
                                   [this] { return failed_ || outbox_.cancelled(); }},
-      RequestContext{id.substr(0, kLongestRequestId), DeadlineOf(*context_), *caller});
+      RequestContext{RequestIdOr(id), DeadlineOf(*context_), *caller, TraceIdOf(*context_)});
   absl::Status status = AdmitCaller(service_, **caller, size);
   if (status.ok()) status = state->Submit(service_, std::move(request));
   if (!status.ok()) {

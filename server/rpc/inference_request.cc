@@ -146,13 +146,7 @@ InferRequestState::InferRequestState(CallSide call, RequestContext context)
 InferRequestState::~InferRequestState() {
   const MutexLock lock(mutex_);
   call_.metrics.Finished(static_cast<int>(status_.code()), Age());
-  Log(status_.ok() ? LogLevel::kDebug : InfoAtMostSoOften(), "request finished",
-      {{"request_id", context_.id},
-       {"caller", context_.caller == nullptr ? "" : context_.caller->name()},
-       {"model", answer_.model_name},
-       {"sequences", static_cast<int64_t>(sequences_)},
-       {"code", std::string(absl::StatusCodeToString(status_.code()))},
-       {"seconds", std::chrono::duration<double>(Age()).count()}});
+  RequestEnded(context_, "ModelInfer", answer_.model_name, sequences_, status_);
 }
 
 void InferRequestState::Refused(const absl::Status& status) {
@@ -214,7 +208,8 @@ absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
     answer_.outputs.push_back(name);
     if (options_.output.dtype == DType::kI8) answer_.outputs.push_back(ScaleOf(name));
   }
-  if (options_.timeout) context_.deadline = std::min(context_.deadline, start_ + *options_.timeout);
+  if (options_.timeout)
+    context_.deadline = std::min(context_.deadline, context_.begin + *options_.timeout);
   auto tensors = ToTensors(*message, model.name, message);
   if (!tensors.ok()) return tensors.status();
   absl::Status status = CheckInputs(*signature_, *tensors, model.name);

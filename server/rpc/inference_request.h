@@ -67,11 +67,10 @@ class InferRequestState : public ResultSink,
       const ServedModel& model, const std::shared_ptr<const inference::ModelInferRequest>& message);
   absl::Status CheckChunks(size_t sequences) const;
   absl::StatusOr<InferAnswer> AnswerWith(const std::vector<TensorMap>& outputs) const;
-  std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - start_; }
+  std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - context_.begin; }
 
   const CallSide call_;
   RequestContext context_;
-  const TimePoint start_ = std::chrono::steady_clock::now();
 
   // Set by Submit(), before the engine has the sequences.
   Inflight::Reservation place_;

@@ -34,24 +34,31 @@ TEST_F(EngineTest, StartsWhenAllReplicasAreLoadedAndWarm) {
   options_.warmup = true;
   Start();
   EXPECT_EQ(control_->alive(), 3);
-  // The shortest and the longest sequence.
-  EXPECT_THAT(control_->batch_sizes(), SizeIs(6));
+  // The shortest sequence, the longest, and a full batch of those.
+  EXPECT_THAT(control_->batch_sizes(), SizeIs(9));
   EXPECT_EQ(engine_->info().architecture, "fake.Model");
   EXPECT_EQ(Metric("batches_total", R"(reason="idle",)"), 0);
 }
 
 TEST_F(EngineTest, WarmsUpWithTheShortestTheLongestAndAFullBatch) {
-  std::vector<int64_t> lengths;
+  std::vector<std::vector<int64_t>> batches;
   control_->fault = [&](const Batch& batch) {
-    lengths.push_back(batch.axes.at('n').lengths[0]);
+    batches.push_back(batch.axes.at('n').lengths);
     return Fault::kNone;
   };
   options_.warmup = true;
-  for (const int64_t max_tokens : {100, 40}) {
+  const auto lengths_at = [&](int64_t max_tokens, int64_t max_sequences) {
     options_.policy.max_tokens = max_tokens;
+    options_.policy.max_sequences = max_sequences;
+    batches.clear();
     Start();
-  }
-  EXPECT_THAT(lengths, ElementsAre(1, 64, 1, 40, 64));
+    return batches;
+  };
+  using Lengths = std::vector<int64_t>;
+  EXPECT_THAT(lengths_at(200, 8), ElementsAre(Lengths{1}, Lengths{64}, Lengths{64, 64, 64}));
+  EXPECT_THAT(lengths_at(200, 2), ElementsAre(Lengths{1}, Lengths{64}, Lengths{64, 64}));
+  EXPECT_THAT(lengths_at(100, 8), ElementsAre(Lengths{1}, Lengths{64}));
+  EXPECT_THAT(lengths_at(40, 8), ElementsAre(Lengths{1}, Lengths{40}, Lengths{64}));
 }
 
 TEST_F(EngineTest, RunsAReplicaOnOneThreadFromLoadToDestruction) {

@@ -33,6 +33,12 @@ class HttpServerTest : public ::testing::Test {
     return httplib::Client("127.0.0.1", server.port()).Get(path);
   }
 
+  // The same, as a browser asks for the status.
+  static httplib::Result GetPage(const HttpServer& server) {
+    return httplib::Client("127.0.0.1", server.port())
+        .Get("/", {{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}});
+  }
+
   HttpHandlers handlers_{.metrics = [] { return std::string("linserve_up 1\n"); },
                          .live = [] { return true; },
                          .ready = [] { return absl::OkStatus(); },
@@ -82,16 +88,22 @@ TEST_F(HttpServerTest, AsksToBeRestartedWhenItIsNotAlive) {
   }
 }
 
-TEST_F(HttpServerTest, ShowsTheStatusWithLinksAndNoMarkupOfItsOwn) {
-  handlers_.status_json = [] { return std::string(R"({"model": "<script>&"})"); };
+TEST_F(HttpServerTest, GivesItsStatusAsJsonAndToBrowsersAsAPage) {
+  const std::string status = R"({"model": "<script>&"})";
+  handlers_.status_json = [&] { return status; };
   const auto server = Start();
-  const auto answer = Get(*server, "/");
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 200);
-  EXPECT_EQ(answer->get_header_value("Content-Type"), "text/html; charset=utf-8");
-  EXPECT_THAT(answer->body,
-              AllOf(HasSubstr(R"({"model": "&lt;script>&amp;"})"), Not(HasSubstr("<script>")),
-                    HasSubstr(R"(href="/metrics")"), HasSubstr(R"(href="/readyz")")));
+  const auto json = Get(*server, "/");
+  ASSERT_TRUE(json);
+  EXPECT_EQ(json->status, 200);
+  EXPECT_EQ(json->get_header_value("Content-Type"), "application/json");
+  EXPECT_EQ(json->body, status);
+  const auto page = GetPage(*server);
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 200);
+  EXPECT_EQ(page->get_header_value("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_THAT(page->get_header_value("Content-Security-Policy"), HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page->body,
+              AllOf(HasSubstr("<title>"), HasSubstr("</html>"), Not(HasSubstr(status))));
 }
 
 TEST_F(HttpServerTest, AnswersAnUnknownPageWithAnErrorInJson) {
@@ -278,6 +290,7 @@ TEST_F(HttpServerTest, PagesAreForThoseWhoMaySeeThem) {
     EXPECT_EQ(known->body, "not you\n");
   }
   EXPECT_EQ(Get(*server, "/livez")->status, 200);
+  EXPECT_EQ(GetPage(*server)->status, 200);  // it asks for a token by itself
 }
 
 TEST_F(HttpServerTest, PagesMayBeElsewhere) {

@@ -2,7 +2,9 @@
 #include <signal.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "core/npy.h"
@@ -153,6 +155,33 @@ TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
     EXPECT_TRUE(json.contains("time") && json.contains("level") && json.contains("event")) << line;
   }
   EXPECT_EQ(server.process().out(), "");
+}
+
+TEST_F(ServeTest, TracesRequestsSequencesAndBatches) {
+  const std::string trace = directory_.File("trace.json");
+  RunningServer server(repository(), {"--trace", trace});
+  const Outcome outcome =
+      RunClient({"embed", "--target", server.target(), "--token-offset", "0"}, "one\nlonger\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(server.Stop(), 0);
+  std::map<std::string, int> spans;  // how many of each name
+  std::set<std::string> requests;
+  std::set<std::string> batched;
+  for (const auto& event : nlohmann::json::parse(ReadAll(trace))) {
+    const std::string phase = event.value("ph", "");
+    if (phase != "X" && phase != "b") continue;
+    ++spans[event["name"]];
+    const auto& arguments = event["args"];
+    if (arguments.contains("request_id")) requests.insert(arguments["request_id"]);
+    if (arguments.contains("requests")) batched.insert(arguments["requests"]);
+  }
+  EXPECT_EQ(spans["Embed"], 1);
+  EXPECT_EQ(spans["sequence"], 2);
+  EXPECT_EQ(spans["stream"], 2);
+  EXPECT_GE(spans["batch"], 1);
+  EXPECT_EQ(spans["forward"], spans["batch"]);
+  EXPECT_EQ(requests.size(), 1U);
+  EXPECT_EQ(batched, requests);
 }
 
 TEST_F(ServeTest, SigtermDrainsAndExitsWithSuccess) {

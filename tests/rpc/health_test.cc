@@ -34,6 +34,16 @@ TEST(Health, TellsOfTheServerTheServiceAndEachModel) {
   EXPECT_EQ(*client.Health("linserve/tokens"), HealthState::kNotServing);
 }
 
+TEST(Health, OfLiveIsWhetherTheProcessNeedNotBeReplaced) {
+  TestServer server;
+  EmbeddingClient client(server.client_options());
+  EXPECT_EQ(*client.Health("live"), HealthState::kServing);
+  server.grpc().Drain();
+  EXPECT_EQ(*client.Health("live"), HealthState::kServing);
+  server.grpc().SetLive(false);
+  EXPECT_EQ(*client.Health("live"), HealthState::kNotServing);
+}
+
 // The numbers of grpc.health.v1's ServingStatus, whose generated code the package does not install.
 constexpr int kServing = 1;
 constexpr int kNotServing = 2;

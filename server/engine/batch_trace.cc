@@ -1,0 +1,51 @@
+#include "engine/batch_trace.h"
+
+#include <string>
+
+#include "telemetry/trace.h"
+
+namespace linserve {
+namespace {
+
+// Of which requests a batch is made, for as many as one reads.
+std::string Requests(const ClosedBatch& closed) {
+  constexpr size_t kMost = 32;
+  std::string ids;
+  size_t count = 0;
+  const RequestOrigin* last = nullptr;
+  for (const Pending& pending : closed.sequences) {
+    if (pending.origin.get() == last) continue;
+    if (++count > kMost) return ids + " ...";
+    last = pending.origin.get();
+    ids += (ids.empty() ? "" : " ") + last->request_id;
+  }
+  return ids;
+}
+
+}  // namespace
+
+void TraceBatch(const ClosedBatch& closed, const Timing& timing, TimePoint ended) {
+  if (!Tracing()) return;
+  const TimePoint started = ended - timing.compute;
+  const TimePoint copied_in = started + timing.copy_in;
+  const TimePoint computed = ended - timing.copy_out;
+  TraceSpan(kTraceThread, "batch", closed.closed, ended,
+            {{"sequences", timing.batch_sequences},
+             {"rows", timing.batch_tokens},
+             {"closed_by", std::string(Name(closed.reason))},
+             {"requests", Requests(closed)}});
+  TraceSpan(kTraceThread, "form", closed.closed, started);
+  TraceSpan(kTraceThread, "copy in", started, copied_in);
+  TraceSpan(kTraceThread, "forward", copied_in, computed);
+  TraceSpan(kTraceThread, "copy out", computed, ended);
+  for (const Pending& pending : closed.sequences) {
+    const uint64_t lane = NewTraceLane();
+    TraceSpan(lane, "sequence", pending.enqueued, ended,
+              {{"request_id", pending.origin->request_id}, {"tokens", pending.tokens}});
+    TraceSpan(lane, "queue", pending.enqueued, closed.closed);
+    TraceSpan(lane, "form", closed.closed, started);
+    TraceSpan(lane, "compute", started, ended);
+  }
+}
+
+}  // namespace linserve

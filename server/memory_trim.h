@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "batching/inflight.h"
+#include "core/periodic.h"
+
+namespace linserve {
+
+// Gives the memory that is free back to the system: once requests have come and none is left, and
+// else once a minute. From batch to batch it is kept (see KeepFreedPages() in main.cc), and its
+// fragments would add up over days.
+class MemoryTrim {
+ public:
+  explicit MemoryTrim(std::shared_ptr<const Inflight> inflight);
+
+ private:
+  void Look();
+
+  const std::shared_ptr<const Inflight> inflight_;
+  int64_t seen_ = 0;     // requests ever
+  int64_t idle_ = 0;     // seconds without any
+  int64_t seconds_ = 0;  // since the last time
+  Periodic periodic_;
+};
+
+}  // namespace linserve

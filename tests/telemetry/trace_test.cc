@@ -1,0 +1,104 @@
+#include "telemetry/trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "core/test_files.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+using std::chrono::microseconds;
+using testing::ElementsAre;
+
+class TraceTest : public testing::Test {
+ protected:
+  void Open(int64_t max_bytes = 1 << 20) {
+    ASSERT_TRUE(OpenTrace(path_, max_bytes).ok());
+    begin_ = std::chrono::steady_clock::now();
+  }
+
+  // The events of a phase, once the file is complete.
+  std::vector<json> Closed(const std::string& phase) const {
+    CloseTrace();
+    std::vector<json> events;
+    for (const json& event : json::parse(ReadAll(path_))) {
+      if (event.value("ph", "") == phase) events.push_back(event);
+    }
+    return events;
+  }
+
+  TempDir dir_;
+  const std::string path_ = dir_.File("trace.json");
+  TraceTime begin_;
+};
+
+TEST_F(TraceTest, HasSpansOfThreadsWithTheirTimes) {
+  Open();
+  NameTraceThread("worker");
+  TraceSpan(kTraceThread, "batch", begin_ + microseconds(5), begin_ + microseconds(25),
+            {{"rows", int64_t{3}}, {"why", std::string("\"full\"\xff")}});
+  std::thread([this] { TraceSpan(kTraceThread, "other", begin_, begin_); }).join();
+  const auto spans = Closed("X");
+  ASSERT_EQ(spans.size(), 2U);
+  EXPECT_EQ(spans[0]["name"], "batch");
+  EXPECT_NEAR(spans[0]["dur"], 20, 0.001);
+  EXPECT_EQ(spans[0]["args"]["rows"], 3);
+  EXPECT_EQ(spans[0]["args"]["why"], "\"full\"\ufffd");
+  EXPECT_NE(spans[0]["tid"], spans[1]["tid"]);
+}
+
+TEST_F(TraceTest, NamesTheProcessAndItsThreads) {
+  Open();
+  NameTraceThread("worker");
+  std::vector<std::string> names;
+  for (const json& event : Closed("M")) names.push_back(event["args"]["name"]);
+  EXPECT_THAT(names, ElementsAre("linserve", "worker"));
+}
+
+TEST_F(TraceTest, HasLanesWhoseSpansBeginAndEnd) {
+  Open();
+  const uint64_t one = NewTraceLane();
+  const uint64_t two = NewTraceLane();
+  EXPECT_NE(one, two);
+  TraceSpan(one, "queue", begin_, begin_ + microseconds(7), {{"tokens", int64_t{2}}});
+  TraceSpan(two, "queue", begin_, begin_ + microseconds(9));
+  const auto ends = Closed("e");
+  const auto begins = Closed("b");
+  ASSERT_EQ(begins.size(), 2U);
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(begins[0]["id"], one);
+  EXPECT_EQ(begins[0]["args"]["tokens"], 2);
+  EXPECT_EQ(ends[1]["id"], two);
+  EXPECT_NEAR(ends[1]["ts"].get<double>() - begins[1]["ts"].get<double>(), 9, 0.001);
+}
+
+TEST_F(TraceTest, EndsAtItsBound) {
+  Open(1000);
+  for (int i = 0; i < 100; ++i) TraceSpan(kTraceThread, "batch", begin_, begin_);
+  EXPECT_FALSE(Tracing());
+  EXPECT_LE(ReadAll(path_).size(), 1100U);
+  EXPECT_THAT(Closed("X"), testing::SizeIs(testing::Gt(3)));
+}
+
+TEST_F(TraceTest, IsOffUnlessItIsOpened) {
+  EXPECT_FALSE(Tracing());
+  TraceSpan(kTraceThread, "batch", begin_, begin_);
+  Open();
+  EXPECT_TRUE(Tracing());
+  EXPECT_THAT(Closed("X"), testing::IsEmpty());
+  EXPECT_FALSE(Tracing());
+}
+
+TEST_F(TraceTest, ThatCannotBeWrittenIsAnError) {
+  EXPECT_THAT(OpenTrace(dir_.File("no/such/trace.json"), 1000),
+              IsStatus(absl::StatusCode::kUnavailable, "No such file"));
+}
+
+}  // namespace
+}  // namespace linserve
