@@ -1,0 +1,86 @@
+"""When each alert of deploy/monitoring/rules.yaml must fire: series of a healthy server, and what is changed."""
+
+TARGET = 'namespace="linserve", job="linserve", instance="a:1"'
+MODEL = TARGET + ', model="m", version="1"'
+HEALTHY = {
+    f"up{{{TARGET}}}": "1",
+    f"linserve_build_info{{{TARGET}}}": "1",
+    # Started when the clock of promtool did.
+    f"process_start_time_seconds{{{TARGET}}}": "0",
+    f"process_resident_memory_bytes{{{TARGET}}}": "1000000000",
+    f"process_open_fds{{{TARGET}}}": "100",
+    f"process_max_fds{{{TARGET}}}": "1000",
+    f'linserve_requests_total{{{TARGET}, rpc="Embed", code="OK"}}': "+600",
+    f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+1",
+    f'linserve_results_total{{{MODEL}, code="OK"}}': "+600",
+    f'linserve_results_total{{{MODEL}, code="INTERNAL"}}': "+1",
+    f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="0.756"}}': "+597",
+    f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="1.93"}}': "+600",
+    f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="+Inf"}}': "+600",
+    f"linserve_queue_delay_estimate_seconds{{{MODEL}}}": "0.3",
+    f"linserve_tokens_total{{{MODEL}}}": "+1000",
+    f'linserve_padded_tokens_total{{{MODEL}, mode="bucket"}}': "+300",
+    f'linserve_rejected_total{{{MODEL}, reason="queue"}}': "+10",
+    f'linserve_rejected_total{{{MODEL}, reason="invalid"}}': "+300",
+    f'linserve_model_state{{{MODEL}, state="READY"}}': "1",
+    f'linserve_model_state{{{MODEL}, state="LOADING"}}': "0",
+    f'linserve_model_state{{{MODEL}, state="UNAVAILABLE"}}': "0",
+    f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "0",
+    f"linserve_replicas_lost{{{MODEL}}}": "0",
+    f'linserve_device_fallback{{{TARGET}, reason="no_plugin"}}': "0",
+    f"linserve_reset_floods_total{{{TARGET}}}": "0",
+}
+
+# The alert, what is changed, and after how many minutes it fires. A value "+N" grows by N a minute, "A then B"
+# changes after half of the time, None takes the series away.
+CASES = [
+    ("LinserveAbsent", {f"linserve_build_info{{{TARGET}}}": None}, 10),
+    ("LinserveDown", {f"up{{{TARGET}}}": "0"}, 10),
+    ("LinserveRestarts", {f"process_start_time_seconds{{{TARGET}}}": "+60"}, 20),
+    ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+10"}, 20),
+    ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="UNAVAILABLE"}}': "+10"}, 20),
+    ("LinserveResultErrors", {f'linserve_results_total{{{MODEL}, code="INTERNAL"}}': "+10"}, 20),
+    ("LinserveSlow",
+     {f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="0.756"}}': "+590"}, 30),
+    ("LinserveQueueDelay", {f"linserve_queue_delay_estimate_seconds{{{MODEL}}}": "0.5"}, 10),
+    ("LinserveOverload", {f'linserve_rejected_total{{{MODEL}, reason="queue"}}': "+40"}, 20),
+    ("LinservePaddingWaste", {f'linserve_padded_tokens_total{{{MODEL}, mode="bucket"}}': "+800"}, 45),
+    ("LinserveModelNotReady", {f'linserve_model_state{{{MODEL}, state="LOADING"}}': "1"}, 20),
+    ("LinserveModelNotReady", {f'linserve_model_state{{{MODEL}, state="UNAVAILABLE"}}': "1"}, 20),
+    ("LinserveModelLoadFailed", {f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "0 then 1"}, 20),
+    ("LinserveReplicasLost", {f"linserve_replicas_lost{{{MODEL}}}": "1"}, 10),
+    ("LinserveOnCpu", {f'linserve_device_fallback{{{TARGET}, reason="no_plugin"}}': "1"}, 10),
+    # 60 times 2 MB an hour.
+    ("LinserveMemoryGrows", {f"process_resident_memory_bytes{{{TARGET}}}": "+2000000"}, 9 * 60),
+    ("LinserveDescriptors", {f"process_open_fds{{{TARGET}}}": "900"}, 10),
+    ("LinserveResetFlood", {f"linserve_reset_floods_total{{{TARGET}}}": "0 then 1"}, 20),
+]
+
+
+def values(text, minutes):
+    if text.startswith("+"):
+        return f"0{text}x{minutes}"
+    if " then " in text:
+        before, after = text.split(" then ")
+        half = minutes // 2
+        return f"{before}x{half} {after}x{minutes - half}"
+    return f"{text}x{minutes}"
+
+
+def unit_test(name, changes, minutes, firing):
+    """For `promtool test rules`: that exactly these alerts fire."""
+    series = {**HEALTHY, **changes}
+    return {"name": name, "interval": "1m",
+            "input_series": [{"series": key, "values": values(text, minutes)}
+                             for key, text in series.items() if text is not None],
+            "promql_expr_test": [{"expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+                                  "eval_time": f"{minutes}m",
+                                  "exp_samples": [{"labels": f'{{alertname="{alert}"}}', "value": 1}
+                                                  for alert in firing]}]}
+
+
+def unit_tests(rule_file):
+    """One where all is well, and one of each case."""
+    return {"rule_files": [rule_file], "evaluation_interval": "1m",
+            "tests": [unit_test("healthy", {}, 9 * 60, []),
+                      *(unit_test(alert, changes, minutes, [alert]) for alert, changes, minutes in CASES)]}

@@ -1,0 +1,261 @@
+"""The manifests of deploy/kubernetes: that they are valid, hang together, and fit the server."""
+
+import functools
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+from pathlib import Path
+
+import jsonschema
+import kubernetes_validate
+import yaml
+from manifests import (DEPLOY, KUBERNETES, compose, environment, lay_files, named, of_kind, pod_labels, pod_spec,
+                       probes, render_all, strings)
+from metric_names import exposed, mentioned, of_gpus
+from served import BIN, Server
+
+# The oldest that has all that is used, and the newest whose schemas are known.
+VERSIONS = ("1.30", "1.37")
+SCHEMAS = {json.loads(path.read_text(encoding="utf-8"))["title"]: json.loads(path.read_text(encoding="utf-8"))
+           for path in (Path(__file__).parent / "schemas").glob("*.json")}
+# What a user brings along.
+CLAIM = "linserve-models"
+
+
+def type_of(document):
+    return f"{document['apiVersion']} {document['kind']}"
+
+
+def each(needed_kind=None):
+    """A test of every rendered target, or of those that have a document of the kind."""
+    def of_each(test):
+        @functools.wraps(test)
+        def run(self):
+            for target, documents in self.rendered.items():
+                if needed_kind is None or of_kind(documents, needed_kind):
+                    with self.subTest(target):
+                        test(self, documents)
+        return run
+    return of_each
+
+
+def port_of(address):
+    return int(address.rsplit(":", 1)[1])
+
+
+def get(address, path):
+    return urllib.request.urlopen(f"http://{address}{path}", timeout=10).read().decode()
+
+
+class KubernetesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.rendered = render_all()
+        cls.configs = {}
+        cls.server = Server("--metrics-address", "127.0.0.1:0")
+        cls.addClassCleanup(cls.server.close)
+        cls.metrics = "127.0.0.1:" + re.search(r" metrics_port=(\d+)", "".join(cls.server.log))[1]
+        # Some metrics are there from the first request on.
+        subprocess.run([BIN / "linserve-client", "--target", cls.server.grpc, "load", "--requests", "1",
+                        "--warmup", "0"], check=True, capture_output=True, timeout=60)
+        cls.known_metrics = exposed(get(cls.metrics, "/metrics")) | of_gpus()
+
+    def config(self, documents):
+        """What results for the server from its arguments, variables and files."""
+        if id(documents) not in self.configs:
+            self.configs[id(documents)] = self.print_config(documents)
+        return self.configs[id(documents)]
+
+    def print_config(self, documents):
+        spec = pod_spec(documents)
+        container = spec["containers"][0]
+        with tempfile.TemporaryDirectory() as root:
+            lay_files(documents, spec, container, root)
+            arguments = [argument.replace("/etc/", f"{root}/etc/") for argument in container["args"]]
+            # It refuses what it does not know, but for variables.
+            done = subprocess.run([BIN / "linserve", *arguments, "--print-config"], capture_output=True, text=True,
+                                  timeout=30, env={"PATH": os.environ["PATH"], **environment(container)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def addresses(self, documents):
+        """Of the running server, by the port that the pod has there."""
+        config = self.config(documents)
+        found = {port_of(config["grpc_address"]): self.server.grpc, port_of(config["http_address"]): self.server.http}
+        if config["metrics_address"]:
+            found[port_of(config["metrics_address"])] = self.metrics
+        return found
+
+    @each()
+    def test_validates(self, documents):
+        for document in documents:
+            if type_of(document) in SCHEMAS:
+                jsonschema.Draft202012Validator(SCHEMAS[type_of(document)]).validate(document)
+                continue
+            for version in VERSIONS:
+                kubernetes_validate.validate(document, version, strict=True)
+
+    def test_containers_of_kserve_validate(self):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "any"},
+               "spec": pod_spec(self.rendered["overlays/kserve"])}
+        for version in VERSIONS:
+            kubernetes_validate.validate(pod, version, strict=True)
+
+    @each()
+    def test_is_all_in_one_namespace(self, documents):
+        for document in documents:
+            if document["kind"] == "Namespace":
+                self.assertEqual(document["metadata"]["name"], "linserve")
+            else:
+                self.assertEqual(document["metadata"].get("namespace"), "linserve", type_of(document))
+
+    @each("Deployment")
+    def test_what_is_referred_to_is_there(self, documents):
+        spec = pod_spec(documents)
+        self.assertTrue(named(documents, "ServiceAccount", spec["serviceAccountName"]))
+        volumes = {volume["name"]: volume for volume in spec["volumes"]}
+        for volume in volumes.values():
+            if "configMap" in volume:
+                self.assertTrue(named(documents, "ConfigMap", volume["configMap"]["name"]))
+            if "persistentVolumeClaim" in volume:
+                self.assertEqual(volume["persistentVolumeClaim"]["claimName"], CLAIM)
+        for container in [*spec["containers"], *spec.get("initContainers", ())]:
+            for mount in container["volumeMounts"]:
+                self.assertIn(mount["name"], volumes)
+        for scaler in of_kind(documents, "HorizontalPodAutoscaler", "ScaledObject"):
+            self.assertTrue(named(documents, "Deployment", scaler["spec"]["scaleTargetRef"]["name"]))
+
+    @each("Deployment")
+    def test_selectors_choose_the_pods(self, documents):
+        labels = pod_labels(documents).items()
+        deployment, = of_kind(documents, "Deployment")
+        selectors = [service["spec"]["selector"] for service in of_kind(documents, "Service")]
+        selectors += [document["spec"]["selector"]["matchLabels"]
+                      for document in [deployment, *of_kind(documents, "PodDisruptionBudget")]]
+        selectors += [policy["spec"]["podSelector"]["matchLabels"]
+                      for policy in of_kind(documents, "NetworkPolicy")]
+        selectors += [spread["labelSelector"]["matchLabels"]
+                      for spread in pod_spec(documents)["topologySpreadConstraints"]]
+        self.assertEqual(len(selectors), 7)
+        for selector in selectors:
+            # An empty one chooses every pod of the namespace.
+            self.assertTrue(selector and selector.items() <= labels, selector)
+
+    @each()
+    def test_the_server_knows_every_option(self, documents):
+        config = self.config(documents)
+        for name in environment(pod_spec(documents)["containers"][0]):
+            if name.startswith("LINSERVE_"):
+                self.assertIn(name.removeprefix("LINSERVE_").lower(), config)
+        self.assertGreater(config["threads"], 0)
+
+    def test_a_changed_configuration_rolls_the_pods(self):
+        def names(documents):
+            volume = pod_spec(documents)["volumes"][0]
+            self.assertTrue(named(documents, "ConfigMap", volume["configMap"]["name"]))
+            return volume["configMap"]["name"]
+        changed = compose([KUBERNETES / "base"], configMapGenerator=[
+            {"name": "linserve-config", "behavior": "merge", "literals": ["linserve.json={}"]}])
+        self.assertNotEqual(names(changed), names(self.rendered["base"]))
+
+    @each()
+    def test_ports_are_the_servers(self, documents):
+        addresses = self.addresses(documents)
+        ports = {port["name"]: port["containerPort"] for port in pod_spec(documents)["containers"][0]["ports"]}
+        self.assertEqual(sorted(ports.values()), sorted(addresses))
+        for service in of_kind(documents, "Service"):
+            for port in service["spec"]["ports"]:
+                self.assertEqual(ports[port["targetPort"]], port["port"])
+        for policy in of_kind(documents, "NetworkPolicy"):
+            admitted = {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+            self.assertEqual(admitted, set(ports))
+
+    @each()
+    def test_probes_are_answered(self, documents):
+        addresses = self.addresses(documents)
+        for name, probe in probes(pod_spec(documents)["containers"][0]).items():
+            target = addresses[probe["grpc"]["port"]]
+            service = probe["grpc"].get("service", "")
+            done = subprocess.run([BIN / "linserve-client", "--target", target, "health", "--service", service],
+                                  capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.stdout.strip(), "SERVING", f"{name}: service '{service}'")
+            # What turns to NOT_SERVING while requests drain would have the pod killed.
+            self.assertEqual(service, "live" if name == "livenessProbe" else "")
+
+    @each("ServiceMonitor")
+    def test_metrics_are_scraped_where_they_are(self, documents):
+        addresses = self.addresses(documents)
+        monitor, = of_kind(documents, "ServiceMonitor")
+        wanted = monitor["spec"]["selector"]["matchLabels"].items()
+        service, = [service for service in of_kind(documents, "Service")
+                    if wanted <= service["metadata"]["labels"].items()]
+        self.assertEqual(service["metadata"]["labels"][monitor["spec"]["jobLabel"]], "linserve")
+        ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
+        for endpoint in monitor["spec"]["endpoints"]:
+            self.assertIn("linserve_build_info", get(addresses[ports[endpoint["port"]]], endpoint["path"]))
+
+    def test_kserve_scrapes_where_metrics_are(self):
+        runtime, = of_kind(self.rendered["overlays/kserve"], "ServingRuntime")
+        annotations = runtime["spec"]["annotations"]
+        # There they are on the port of HTTP.
+        self.assertEqual(int(annotations["prometheus.kserve.io/port"]),
+                         port_of(self.config(self.rendered["overlays/kserve"])["http_address"]))
+        self.assertIn("linserve_build_info", get(self.metrics, annotations["prometheus.kserve.io/path"]))
+
+    @each()
+    def test_metrics_are_the_servers(self, documents):
+        for document in documents:
+            for text in strings(document):
+                self.assertEqual(mentioned(text) - self.known_metrics, set(), type_of(document))
+
+    @each("HorizontalPodAutoscaler")
+    def test_the_adapter_gives_what_the_autoscaler_asks_for(self, documents):
+        adapter = yaml.safe_load((DEPLOY / "monitoring/prometheus-adapter.yaml").read_text(encoding="utf-8"))
+        series = [rule["seriesQuery"].split("{")[0] for rule in adapter["rules"]["custom"]]
+        scaler, = of_kind(documents, "HorizontalPodAutoscaler")
+        for metric in scaler["spec"]["metrics"]:
+            self.assertIn(metric["pods"]["metric"]["name"], series)
+
+    @each("Deployment")
+    def test_whoever_scales_sets_the_number_of_pods(self, documents):
+        deployment, = of_kind(documents, "Deployment")
+        scaled = bool(of_kind(documents, "HorizontalPodAutoscaler", "ScaledObject"))
+        self.assertNotEqual("replicas" in deployment["spec"], scaled)
+
+    @each()
+    def test_there_is_time_to_drain_and_to_start(self, documents):
+        spec = pod_spec(documents)
+        config = self.config(documents)
+        container = spec["containers"][0]
+        drain = (container["lifecycle"]["preStop"]["sleep"]["seconds"] + config["drain_delay_seconds"] +
+                 config["drain_timeout_seconds"])
+        # The server waits 2 s for its last writes.
+        self.assertGreaterEqual(spec["terminationGracePeriodSeconds"], drain + 5)
+        self.assertLess(config["max_connection_age_seconds"], 3600)
+        startup = container["startupProbe"]
+        for deployment in of_kind(documents, "Deployment"):
+            self.assertGreater(deployment["spec"]["progressDeadlineSeconds"],
+                               startup["periodSeconds"] * startup["failureThreshold"])
+
+    @each()
+    def test_pods_are_restricted(self, documents):
+        spec = pod_spec(documents)
+        self.assertIs(spec["automountServiceAccountToken"], False)
+        self.assertIs(spec["enableServiceLinks"], False)
+        for container in [*spec["containers"], *spec.get("initContainers", ())]:
+            security = {**spec.get("securityContext", {}), **container["securityContext"]}
+            self.assertIs(security["runAsNonRoot"], True)
+            self.assertIs(security["readOnlyRootFilesystem"], True)
+            self.assertIs(security["allowPrivilegeEscalation"], False)
+            self.assertEqual(security["capabilities"], {"drop": ["ALL"]})
+            self.assertEqual(security["seccompProfile"], {"type": "RuntimeDefault"})
+            self.assertLessEqual({"cpu", "memory"}, set(container["resources"]["requests"]))
+            self.assertIn("memory", container["resources"]["limits"])
+
+
+if __name__ == "__main__":
+    unittest.main()
