@@ -93,11 +93,10 @@ bool LeadsOut(const fs::path& root, const ModelDirectory& model) {
 }
 
 absl::Status NoModel(const std::string& root, bool skipped) {
-  return absl::NotFoundError(
-      "no model in " + root + ": expected " + root + "/NAME/config.json or " + root +
-      "/NAME/VERSION/config.json" +
-      (skipped ? "; links led out of it, which --follow-links permits"
-               : "; `linserve init --help` tells how to make one"));
+  return absl::NotFoundError("no model in " + root + ": expected " + root +
+                             "/NAME/config.json or " + root + "/NAME/VERSION/config.json" +
+                             (skipped ? "; links led out of it, which --follow-links permits"
+                                      : "; `linserve init --help` tells how to make one"));
 }
 
 }  // namespace
@@ -124,8 +123,8 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
   size_t skipped = 0;
   if (links == Links::kInside) {
     const fs::path real = fs::canonical(root, error);
-    skipped = std::erase_if(
-        found, [&real](const ModelDirectory& model) { return LeadsOut(real, model); });
+    skipped = std::erase_if(found,
+                            [&real](const ModelDirectory& model) { return LeadsOut(real, model); });
   }
   if (found.empty()) return NoModel(root, skipped > 0);
   std::sort(found.begin(), found.end(), [](const ModelDirectory& a, const ModelDirectory& b) {
