@@ -20,15 +20,15 @@ def init_model(directory, seed=3):
 
 
 class Server:
-    """`linserve serve` with the model "m" on free ports, ready; ended by SIGTERM."""
+    """`linserve serve` with the model "m", on free ports unless told otherwise, ready; ended by SIGTERM."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, http_port=0):
         self.directory = tempfile.TemporaryDirectory()
         self.repository = Path(self.directory.name)
         init_model(self.repository / "m")
         self.process = subprocess.Popen(
             [BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address", "127.0.0.1:0",
-             "--http-address", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True)
+             "--http-address", f"127.0.0.1:{http_port}", *options], stderr=subprocess.PIPE, text=True)
         self.log = []
         ports = None
         while ports is None:
@@ -40,11 +40,14 @@ class Server:
         self.grpc = f"127.0.0.1:{ports[1]}"
         self.http = f"127.0.0.1:{ports[2]}"
         # Else it would block once the pipe is full.
-        threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True).start()
+        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True)
+        self.reader.start()
 
     def close(self):
         """The exit code after SIGTERM."""
         self.process.terminate()
         code = self.process.wait(60)
+        self.reader.join()
+        self.process.stderr.close()
         self.directory.cleanup()
         return code
