@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "service_config.h"
+
 namespace linserve {
 namespace {
 
@@ -59,6 +61,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
                    static_cast<int>(options.backoff.initial.count()));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    static_cast<int>(options.backoff.max.count()));
+  if (options.balance) arguments.SetServiceConfigJSON(kServiceConfig);
   if (!options.tls.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls.server_name);
   }

@@ -15,6 +15,7 @@ struct GlobalOptions {
   double timeout_s = 30;
   std::string protocol = "linserve";
   int64_t vocabulary = ClientOptions().vocabulary;
+  bool balance = false;
   bool tls = false;
   std::string tls_ca;  // paths
   std::string tls_certificate;

@@ -36,9 +36,13 @@ std::string TokenOf(std::string text, const std::string& source) {
 }  // namespace
 
 void GlobalOptions::AddTo(CLI::App& app) {
-  app.add_option("--target", target, "The server: HOST:PORT, dns:///NAME:PORT, unix:PATH")
+  app.add_option("--target", target,
+                 "The server: HOST:PORT, dns:///NAME:PORT, unix:PATH, ipv4:ADDRESS:PORT,...")
       ->envname("LINSERVE_GRPC_ADDRESS")
       ->capture_default_str();
+  app.add_flag("--balance", balance,
+               "Spread calls over all addresses of the target that say they serve, and try those "
+               "again that a server refuses while it drains");
   app.add_option("--timeout", timeout_s, "Seconds for one call, its retries included")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
@@ -69,6 +73,7 @@ void GlobalOptions::AddTo(CLI::App& app) {
 ClientOptions GlobalOptions::ToClientOptions() const {
   ClientOptions options;
   options.target = target;
+  options.balance = balance;
   options.timeout = std::chrono::milliseconds(std::llround(timeout_s * 1000));
   options.protocol = protocol == "oip" ? Protocol::kOip : Protocol::kLinserve;
   options.vocabulary = vocabulary;

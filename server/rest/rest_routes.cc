@@ -143,6 +143,9 @@ HttpGate GateOf(const ServiceContext& context, const HttpRequest& request) {
 }  // namespace
 
 std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
+  for (const char* rpc : {"/v2/models/infer", "/v1/embeddings", "/embed"}) {
+    context.metrics.ForRpc(rpc);  // so that its series are there before its first call
+  }
   const std::string model = kModel;
   std::vector<HttpRoute> routes;
   const auto add = [&](const std::string& method, const std::string& pattern,

@@ -145,6 +145,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   if (absl::Status status = CheckTlsFiles(options.tls); !status.ok()) return status;
   auto access = Access::Open(options.tokens_file, metrics);
   if (!access.ok()) return access.status();
+  for (const char* rpc : {"Embed", "EmbedStream", "ModelInfer", "ModelStreamInfer"}) {
+    metrics.ForRpc(rpc);  // so that its series are there before its first call
+  }
   auto impl = std::make_unique<Impl>(repository, metrics, options, *std::move(access));
   const bool v6 = options.host.find(':') != std::string::npos;
   const std::string address =
