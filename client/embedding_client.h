@@ -28,8 +28,9 @@ struct ClientOptions {
   // Anything that gRPC resolves: "host:port", "dns:///name:port", "unix:/path", and several
   // addresses at once, "ipv4:10.0.0.1:8500,10.0.0.2:8500".
   std::string target = "127.0.0.1:8500";
-  // Calls go in turn to all of the target's addresses whose health says SERVING, and are tried again
-  // by gRPC, as deploy/service_config.json says; else all go to the first that can be reached.
+  // Calls go in turn to all of the target's addresses whose health says SERVING, and are tried
+  // again by gRPC, as deploy/service_config.json says; else all go to the first that can be
+  // reached.
   bool balance = false;
   Protocol protocol = Protocol::kLinserve;
   // Of a model of which no more is known than the Open Inference Protocol tells.
