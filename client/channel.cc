@@ -61,7 +61,12 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
                    static_cast<int>(options.backoff.initial.count()));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    static_cast<int>(options.backoff.max.count()));
-  if (options.balance) arguments.SetServiceConfigJSON(kServiceConfig);
+  if (options.balance) {
+    arguments.SetServiceConfigJSON(kServiceConfig);
+    // gRPC tries no request again that is larger; its own default is 256 KiB.
+    constexpr int kMostRetried = 64 << 20;
+    arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMostRetried);
+  }
   if (!options.tls.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls.server_name);
   }

@@ -93,9 +93,11 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
   };
   if (!status.ok()) return note(request_errors, status);
   ok.Add(results);
+  bool whole = true;
   for (const SequenceResult& result : results) {
     if (!result.status.ok()) {
       note(sequence_errors, result.status);
+      whole = false;
       continue;
     }
     queue_ns += static_cast<double>(result.timing.queue.count());
@@ -103,6 +105,7 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
     compute_ns += static_cast<double>(result.timing.compute.count());
     batch_sequences += static_cast<double>(result.timing.batch_sequences);
   }
+  if (whole) ++whole_requests;
 }
 
 double LoadReport::client_cpu_share() const {

@@ -28,6 +28,7 @@ struct LoadReport {
   Answered within;
   // Requests that were to be sent within it, whenever their answers came; all below is of these.
   uint64_t requests = 0;
+  uint64_t whole_requests = 0;  // all of whose sequences were answered
   Answered ok;
   Histogram latency;   // of OK requests, from when they should have been sent
   Histogram service;   // of OK requests, from when they were sent

@@ -8,7 +8,7 @@
 
 namespace linserve {
 
-// Gives the memory that is free back to the system: once requests have come and none is left, and
+// Gives the memory that is free back to the system: when no request has come for two seconds, and
 // else once a minute. From batch to batch it is kept (see KeepFreedPages() in main.cc), and its
 // fragments would add up over days.
 class MemoryTrim {

@@ -55,7 +55,9 @@ absl::Status Budget::Spend(int64_t bytes, TimePoint now) {
 }
 
 Caller::Caller(std::string name)
-    : Caller(std::move(name), {.infer = true, .metrics = true, .control = true}, {}, nullptr) {}
+    : Caller(std::move(name),
+             {.infer = true, .metrics = true, .control = true, .best_priority = Priority::kHigh},
+             {}, nullptr) {}
 
 Caller::Caller(std::string name, Rights rights, std::set<std::string> models,
                std::shared_ptr<Budget> budget)

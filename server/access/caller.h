@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "batching/clock.h"
 #include "core/mutex.h"
+#include "core/priority.h"
 
 namespace linserve {
 
@@ -21,6 +23,7 @@ struct Rights {
   bool infer = true;
   bool metrics = false;
   bool control = false;
+  Priority best_priority = Priority::kNormal;  // that its requests may have
 };
 
 // What a caller may spend a second; 0: as much as it likes. A second's worth may be spent at once.
@@ -66,8 +69,13 @@ class Caller {
   // PERMISSION_DENIED says what the caller may not.
   absl::Status May(Right right) const;
   absl::Status MayUse(const std::string& model) const;
-  bool SeesAll() const { return models_.empty(); }
-  bool Sees(const std::string& model) const { return models_.empty() || models_.contains(model); }
+  // What it may neither use nor load, it is told nothing of.
+  bool SeesAll() const { return models_.empty() && (rights_.infer || rights_.control); }
+  bool Sees(const std::string& model) const {
+    return (rights_.infer || rights_.control) && (models_.empty() || models_.contains(model));
+  }
+  // What a request that asks for a priority gets.
+  Priority Allowed(Priority asked) const { return std::max(asked, rights_.best_priority); }
 
   absl::Status Spend(int64_t bytes, TimePoint now) const;
 

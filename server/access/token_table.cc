@@ -47,8 +47,14 @@ class EntryReader {
   absl::Status CheckKeys() const {
     if (!entry_.is_object()) return Fault("expected an object");
     for (const auto& [key, value] : entry_.items()) {
-      const std::set<std::string> known = {
-          "name", "token", "sha256", "may", "models", "requests_per_second", "bytes_per_second"};
+      const std::set<std::string> known = {"name",
+                                           "token",
+                                           "sha256",
+                                           "may",
+                                           "models",
+                                           "requests_per_second",
+                                           "bytes_per_second",
+                                           "best_priority"};
       if (!known.contains(key)) return Fault("there is no key " + Quoted(key));
     }
     return absl::OkStatus();
@@ -86,8 +92,12 @@ class EntryReader {
   absl::StatusOr<Rights> May() const {
     auto names = Texts("may");
     if (!names.ok()) return names.status();
-    if (!entry_.contains("may")) return Rights{};
-    Rights rights{.infer = false};
+    auto best = BestPriority();
+    if (!best.ok()) return best.status();
+    Rights rights;
+    rights.best_priority = *best;
+    if (!entry_.contains("may")) return rights;
+    rights.infer = false;
     for (const std::string& name : *names) {
       const auto found = kRights.find(name);
       if (found == kRights.end()) {
@@ -108,6 +118,14 @@ class EntryReader {
     if (!good) return Fault(Quoted(key) + " must be a list of texts, and not empty");
     for (const json& text : *found) texts.insert(text.get<std::string>());
     return texts;
+  }
+
+  absl::StatusOr<Priority> BestPriority() const {
+    const auto found = entry_.find("best_priority");
+    if (found == entry_.end()) return Priority::kNormal;
+    const bool good = found->is_number_integer() && *found >= 1 && *found <= 3;
+    if (!good) return Fault("\"best_priority\" must be 1, 2 or 3");
+    return PriorityFromLevel(found->get<uint64_t>());
   }
 
   absl::StatusOr<double> Rate(const char* key) const {

@@ -123,6 +123,7 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
   size_t skipped = 0;
   if (links == Links::kInside) {
     const fs::path real = fs::canonical(root, error);
+    if (error) return absl::NotFoundError("cannot read " + root + ": " + error.message());
     skipped = std::erase_if(found,
                             [&real](const ModelDirectory& model) { return LeadsOut(real, model); });
   }

@@ -1,6 +1,7 @@
 #include "engine/warmup.h"
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -50,6 +51,14 @@ absl::Status RunOnce(Model& model, const Padder& padder, int64_t count, int64_t 
   }
 }
 
+absl::Status TryOnce(Model& model, const Padder& padder, int64_t count, int64_t length) {
+  try {
+    return RunOnce(model, padder, count, length);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("not enough memory");
+  }
+}
+
 }  // namespace
 
 absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& policy) {
@@ -60,16 +69,22 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   const int64_t batched = std::min(longest, policy.max_tokens);
   const std::set<std::pair<int64_t, int64_t>> batches = {
       {1, 1}, {1, longest}, {std::min(policy.max_sequences, policy.max_tokens / batched), batched}};
-  for (const auto& [count, length] : batches) {
-    absl::Status status = RunOnce(model, padder, count, length);
+  for (const auto& [most, length] : batches) {
+    int64_t count = most;
+    absl::Status status = TryOnce(model, padder, count, length);
+    // As a batch that does not fit is computed in halves later.
+    while (absl::IsResourceExhausted(status) && count > 1) {
+      count /= 2;
+      status = TryOnce(model, padder, count, length);
+    }
     if (!status.ok()) {
       return absl::Status(
           status.code(),
           "warm-up with " + (count == 1 ? "a sequence" : std::to_string(count) + " sequences") +
               " of length " + std::to_string(length) + " failed: " + std::string(status.message()) +
-              (length == longest ? "; the model takes no longer ones, and should "
-                                   "not be served if it cannot compute these"
-                                 : ""));
+              (length == longest && count == 1 ? "; the model takes no longer ones, and should "
+                                                 "not be served if it cannot compute these"
+                                               : ""));
     }
   }
   return absl::OkStatus();

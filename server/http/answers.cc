@@ -37,12 +37,20 @@ void AnswerBusy(httplib::Response& response) {
   AnswerError(response, 503, "too many requests at once over HTTP; try again, or use gRPC");
 }
 
+namespace {
+
+bool HasBody(const httplib::Request& request) {
+  return request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
+}
+
+}  // namespace
+
 bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
               const HttpGate& gate, std::string& body, httplib::Response& response) {
   std::optional<HttpReply> refusal = gate ? gate(0) : std::nullopt;
   if (refusal) {
+    Overlook(request, read, response);
     AnswerReply(*refusal, response);
-    response.set_header("Connection", "close");  // what it sends is not read
     return false;
   }
   if (request.is_multipart_form_data()) {
@@ -50,21 +58,29 @@ bool ReadBody(const httplib::Request& request, const httplib::ContentReader& rea
     response.set_header("Connection", "close");
     return false;
   }
-  if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
-    return true;
+  if (!HasBody(request)) return true;
   bool too_long = false;
   // httplib itself looks at no length but the one that is announced.
   const bool whole = read([&](const char* data, size_t size) {
+    if (too_long || refusal) return true;
     too_long = size > most - body.size();
     if (!too_long && gate) refusal = gate(size);
-    if (too_long || refusal) return false;
-    body.append(data, size);
+    if (too_long || refusal) {
+      std::string().swap(body);
+    } else {
+      body.append(data, size);
+    }
     return true;
   });
   if (too_long) response.status = 413;
   if (refusal) AnswerReply(*refusal, response);
-  if (too_long || refusal) response.set_header("Connection", "close");
   return whole && !too_long && !refusal;
+}
+
+void Overlook(const httplib::Request& request, const httplib::ContentReader& read,
+              httplib::Response& response) {
+  if (request.is_multipart_form_data()) return response.set_header("Connection", "close");
+  if (HasBody(request)) read([](const char*, size_t) { return true; });
 }
 
 HttpRequest Converted(const httplib::Request& request, std::string body) {

@@ -27,6 +27,10 @@ void AnswerBusy(httplib::Response& response);
 bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
               const HttpGate& gate, std::string& body, httplib::Response& response);
 
+// Reads a body and keeps nothing of it: httplib would take what is left of it for a next request.
+void Overlook(const httplib::Request& request, const httplib::ContentReader& read,
+              httplib::Response& response);
+
 HttpRequest Converted(const httplib::Request& request, std::string body);
 
 void AnswerReply(const HttpReply& reply, httplib::Response& response);

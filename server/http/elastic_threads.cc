@@ -1,6 +1,7 @@
 #include "http/elastic_threads.h"
 
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -19,9 +20,13 @@ void ElasticThreads::enqueue(std::function<void()> task) {
     changed_.NotifyOne();
     return;
   }
-  ++threads_;
-  // Detached: shutdown() waits for it, and it touches nothing after it has said that it ends.
-  std::thread([this] { Work(); }).detach();
+  try {
+    // Detached: shutdown() waits for it, and it touches nothing after it has said that it ends.
+    std::thread([this] { Work(); }).detach();
+    ++threads_;
+  } catch (const std::system_error&) {
+    changed_.NotifyOne();  // the system has no thread left: who is there comes to it
+  }
 }
 
 void ElasticThreads::shutdown() {

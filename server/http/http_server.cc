@@ -7,13 +7,16 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <latch>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "http/answers.h"
+#include "http/connections.h"
 #include "http/elastic_threads.h"
 #include "http/status_page.h"
 #include "telemetry/log.h"
@@ -77,6 +80,21 @@ httplib::Server::HandlerResponse RequireCertificate(const httplib::Request& requ
   return httplib::Server::HandlerResponse::Handled;
 }
 
+// What is asked before any of the rest is read.
+httplib::Server::HandlerResponse BeforeRouting(const httplib::Request& request,
+                                               httplib::Response& response, bool mutual) {
+  // httplib repeats an answer for each range, thousands of times. A server may overlook them.
+  const_cast<httplib::Request&>(request).ranges.clear();
+  if (mutual &&
+      RequireCertificate(request, response) == httplib::Server::HandlerResponse::Handled) {
+    return httplib::Server::HandlerResponse::Handled;
+  }
+  if (request.method != "PRI") return httplib::Server::HandlerResponse::Unhandled;
+  response.set_header("Connection", "close");
+  AnswerError(response, 405, "HTTP/2 is spoken on the gRPC port");
+  return httplib::Server::HandlerResponse::Handled;
+}
+
 absl::Status CannotListen(const HttpOptions& options, int error) {
   // Only what bind() sets: after a failed look-up of the host, errno says nothing about it.
   const bool known = error == EADDRINUSE || error == EADDRNOTAVAIL || error == EACCES;
@@ -111,6 +129,7 @@ struct HttpServer::Impl {
   socket_t socket = INVALID_SOCKET;
   std::latch running{1};
   std::thread thread;
+  std::future<void> ended;  // of the thread
 };
 
 void HttpServer::Impl::AnswerPage(const httplib::Request& request, httplib::Response& response,
@@ -186,6 +205,21 @@ void HttpServer::Impl::AddRoutes() {
       });
     }
   }
+  // httplib would keep a body that nothing asks for.
+  server->Post(".*",
+               [](const Request& request, Response& response, const httplib::ContentReader& read) {
+                 Overlook(request, read, response);
+                 AnswerError(response, 404, "no such page");
+               });
+  const auto refuse = [](const Request& request, Response& response,
+                         const httplib::ContentReader& read) {
+    Overlook(request, read, response);
+    response.set_header("Allow", "GET, HEAD, POST");
+    AnswerError(response, 405, "expected GET, HEAD or POST");
+  };
+  server->Put(".*", refuse);
+  server->Patch(".*", refuse);
+  server->Delete(".*", refuse);
   server->set_error_handler([](const Request&, Response& response) {
     if (!response.body.empty()) return;
     AnswerError(response, response.status, response.status == 404 ? "no such page" : "bad request");
@@ -205,7 +239,6 @@ absl::Status HttpServer::Impl::MakeServer(const TlsFiles& files) {
     tls->Install(context);
     return true;
   });
-  if (files.mutual()) server->set_pre_routing_handler(RequireCertificate);
   return absl::OkStatus();
 }
 
@@ -231,7 +264,9 @@ void HttpServer::Impl::Serve() {
     running.count_down();
     return new ElasticThreads(kMostThreads);
   };
-  thread = std::thread([this] { server->listen_after_bind(); });
+  std::packaged_task<void()> serve([this] { server->listen_after_bind(); });
+  ended = serve.get_future();
+  thread = std::thread(std::move(serve));
   running.wait();
 }
 
@@ -240,6 +275,12 @@ HttpServer::HttpServer(HttpHandlers handlers)
 
 HttpServer::~HttpServer() {
   if (impl_->server) impl_->server->stop();
+  // What is answered still has to be written.
+  constexpr std::chrono::seconds kLastWrites(2);
+  while (impl_->ended.valid() &&
+         impl_->ended.wait_for(kLastWrites) == std::future_status::timeout) {
+    HangUp(impl_->port);  // on who sends a byte now and then
+  }
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 
@@ -254,6 +295,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
   if (absl::Status status = impl.MakeServer(options.tls); !status.ok()) return status;
   impl.max_body_bytes = options.max_body_bytes;
   SetLimits(*impl.server, options.max_body_bytes);
+  impl.server->set_pre_routing_handler(
+      [mutual = options.tls.mutual()](const httplib::Request& request,
+                                      httplib::Response& response) {
+        return BeforeRouting(request, response, mutual);
+      });
   impl.AddRoutes();
   impl.port = impl.Bind(options);
   if (impl.port < 0) return CannotListen(options, errno);

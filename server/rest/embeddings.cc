@@ -24,7 +24,8 @@ using Sequences = std::vector<std::vector<int64_t>>;
 absl::StatusOr<std::vector<int64_t>> ReadIds(const json& given) {
   std::vector<int64_t> ids;
   for (const json& id : given) {
-    if (!id.is_number_integer()) {
+    const bool too_large = id.is_number_unsigned() && !std::in_range<int64_t>(id.get<uint64_t>());
+    if (!id.is_number_integer() || too_large) {
       return absl::InvalidArgumentError("expected token ids, found " + ToText(id).substr(0, 64) +
                                         (id.is_string() ? "; this model has no tokenizer" : ""));
     }

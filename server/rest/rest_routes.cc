@@ -1,7 +1,11 @@
 #include "rest/rest_routes.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -125,19 +129,34 @@ HttpReply Infer(const RestCall& call) {
   return WriteInferResponse(*answer, *asked);
 }
 
-// Of a caller who may call, while there is room for what the body becomes.
-HttpGate GateOf(const ServiceContext& context, const HttpRequest& request) {
-  // Numbers take some 25 times their text while JSON is parsed; binary data is copied once.
-  const int64_t factor = request.headers.contains("inference-header-content-length") ? 2 : 25;
+// How much of a body is JSON; the rest is binary data.
+int64_t JsonBytes(const HttpRequest& request, bool binary) {
+  const std::string header = request.Header("inference-header-content-length");
+  int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), bytes);
+  const bool read = binary && !header.empty() && error == std::errc() && bytes >= 0;
+  return read ? bytes : std::numeric_limits<int64_t>::max();
+}
+
+// Of a caller who may call, while there is room for what the body becomes. `binary`: it may hold
+// binary data.
+HttpGate GateOf(const ServiceContext& context, const HttpRequest& request, bool binary) {
   const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
   if (!caller.ok()) return [refusal = ErrorReply(caller.status())](size_t) { return refusal; };
   const auto held =
       std::make_shared<Inflight::Reservation>(context.inflight->ReserveBytes((*caller)->name()));
-  return [held, factor](size_t bytes) -> std::optional<HttpReply> {
-    const absl::Status status = held->Grow(static_cast<int64_t>(bytes) * factor);
-    if (status.ok()) return std::nullopt;
-    return ErrorReply(status);
-  };
+  return
+      [held, json = JsonBytes(request, binary)](size_t piece) mutable -> std::optional<HttpReply> {
+        // Numbers take some 25 times their text while JSON is parsed; binary data is copied once.
+        constexpr int64_t kParsed = 25;
+        constexpr int64_t kCopied = 2;
+        const auto bytes = static_cast<int64_t>(piece);
+        const int64_t text = std::min(json, bytes);
+        json -= text;
+        const absl::Status status = held->Grow(kParsed * text + kCopied * (bytes - text));
+        if (status.ok()) return std::nullopt;
+        return ErrorReply(status);
+      };
 }
 
 }  // namespace
@@ -149,7 +168,7 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   const std::string model = kModel;
   std::vector<HttpRoute> routes;
   const auto add = [&](const std::string& method, const std::string& pattern,
-                       std::function<HttpReply(const RestCall&)> answer) {
+                       std::function<HttpReply(const RestCall&)> answer, bool binary = false) {
     routes.push_back(
         {method, pattern,
          [&context, answer = std::move(answer)](const HttpRequest& request) {
@@ -157,7 +176,9 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
                context.access->Authenticate(request.Header("authorization"), request.peer);
            return caller.ok() ? answer({context, request, *caller}) : ErrorReply(caller.status());
          },
-         [&context](const HttpRequest& request) { return GateOf(context, request); }});
+         [&context, binary](const HttpRequest& request) {
+           return GateOf(context, request, binary);
+         }});
   };
   add("GET", "/v2/?", ServerMetadata);
   add("GET", "/v2/models/stats", AllStatistics);
@@ -165,7 +186,7 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   add("GET", model + "/config", ModelConfig);
   add("GET", model + "/ready", ModelReady);
   add("GET", model + "/stats", StatisticsOf);
-  add("POST", model + "/infer", Infer);
+  add("POST", model + "/infer", Infer, true);
   add("POST", "/v2/repository/index", RepositoryIndex);
   add("POST", "/v2/repository/models/([^/]+)/load", Command<inference::RepositoryModelLoadRequest>);
   add("POST", "/v2/repository/models/([^/]+)/unload",

@@ -68,7 +68,7 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& service, v1::EmbedR
   request.id = context_.id;
   request.caller = context_.caller->name();
   request.deadline = context_.deadline;
-  request.priority = PriorityFromLevel(owner->priority());
+  request.priority = context_.caller->Allowed(PriorityFromLevel(owner->priority()));
   request.sink = shared_from_this();
   for (const v1::Sequence& sequence : owner->sequences()) {
     sequence_ids_.push_back(sequence.id());

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -42,6 +42,12 @@ void LogFromGrpc(gpr_log_func_args* line) {
 void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
+  // gRPC 1.51 unpacks a message before it looks at its size: a few megabytes become gigabytes. So
+  // none is unpacked, and callers are told that they are not to be packed.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  for (const grpc_compression_algorithm packed : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    builder.SetCompressionAlgorithmSupportStatus(packed, false);
+  }
   // With reuseport a second server would share the port silently.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
@@ -128,8 +134,9 @@ struct GrpcServer::Impl {
   std::unique_ptr<IdleTick> tick;
   std::unique_ptr<ListenerCheck> listener;
   std::unique_ptr<ResetGuard> resets;
-  std::atomic<bool> live{true};
   bool drained_under_load = false;
+  Mutex models_mutex;
+  std::set<std::string> models LINSERVE_GUARDED_BY(models_mutex);  // that health tells of
 };
 
 GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -157,6 +164,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   // Of messages that are not whole yet, which Inflight does not know.
   grpc::ResourceQuota incomplete("linserve");
   incomplete.Resize(static_cast<size_t>(options.inflight.max_bytes));
+  // Of reflection, gRPC's one service that takes a thread for each call.
+  constexpr int kMostThreads = 32;
+  incomplete.SetMaxThreads(kMostThreads);
   builder.SetResourceQuota(incomplete);
   builder.AddListeningPort(address, CredentialsOf(options.tls), &impl->port);
   int unix_port = 1;
@@ -208,18 +218,22 @@ void GrpcServer::SetServing(bool serving) {
 }
 
 void GrpcServer::SetModelServing(const std::string& model, bool serving) {
-  impl_->health().SetServingStatus("linserve/" + model, serving);
+  MutexLock lock(impl_->models_mutex);
+  impl_->models.insert(model);
+  impl_->health().SetServingStatus("linserve/" + model, serving && !impl_->context.draining);
 }
 
-void GrpcServer::SetLive(bool live) {
-  impl_->live = live;
-  impl_->health().SetServingStatus("live", live);
-}
+void GrpcServer::SetLive(bool live) { impl_->health().SetServingStatus("live", live); }
 
 void GrpcServer::Drain() {
-  impl_->health().SetServingStatus(false);
-  SetLive(impl_->live);  // who drains need not be killed
-  impl_->context.draining = true;
+  SetServing(false);
+  {
+    MutexLock lock(impl_->models_mutex);
+    impl_->context.draining = true;
+    for (const std::string& model : impl_->models) {
+      impl_->health().SetServingStatus("linserve/" + model, false);
+    }
+  }
   impl_->drained_under_load = impl_->context.inflight->requests() > 0;
   impl_->context.streams.DrainAll();
 }

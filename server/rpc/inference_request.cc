@@ -180,7 +180,7 @@ absl::Status InferRequestState::Submit(const ServiceContext& service,
   request.id = context_.id;
   request.caller = context_.caller->name();
   request.deadline = context_.deadline;
-  request.priority = options_.priority;
+  request.priority = context_.caller->Allowed(options_.priority);
   request.sink = shared_from_this();
   for (Item& item : *items) request.items.emplace_back(std::move(item));
   auto place = Reserve(service, *context_.caller, **model, bytes, request.items);

@@ -45,9 +45,33 @@ TEST(TokenTable, MayDoWhatTheFileSays) {
   const Caller& caller = *tokens->Find(kToken);
   EXPECT_FALSE(caller.May(Right::kInfer).ok());
   EXPECT_TRUE(caller.May(Right::kMetrics).ok());
-  EXPECT_TRUE(caller.MayUse("m").ok());
-  EXPECT_THAT(caller.MayUse("n"), IsStatus(StatusCode::kPermissionDenied, "may not use model"));
-  EXPECT_FALSE(caller.Sees("n"));
+  EXPECT_FALSE(caller.Sees("m"));  // of which it may do nothing
+}
+
+TEST(TokenTable, TellsOfTheModelsThatACallerMayUseOrLoad) {
+  for (const char* may : {"infer", "control"}) {
+    const auto tokens = TokenTable::Parse(
+        FileOf(R"({"name": "a", "token": "0123456789abcdef", "models": ["m"], "may": [")" +
+               std::string(may) + R"("]})"));
+    ASSERT_TRUE(tokens.ok());
+    const Caller& caller = *tokens->Find(kToken);
+    EXPECT_TRUE(caller.MayUse("m").ok());
+    EXPECT_THAT(caller.MayUse("n"), IsStatus(StatusCode::kPermissionDenied, "may not use model"));
+    EXPECT_FALSE(caller.Sees("n"));
+  }
+}
+
+TEST(TokenTable, GivesNoRequestABetterPriorityThanTheFileSays) {
+  const auto tokens = TokenTable::Parse(FileOf(R"({"name": "a", "token": "0123456789abcdef"})"));
+  ASSERT_TRUE(tokens.ok());
+  EXPECT_EQ(tokens->Find(kToken)->Allowed(Priority::kHigh), Priority::kNormal);
+  EXPECT_EQ(tokens->Find(kToken)->Allowed(Priority::kLow), Priority::kLow);
+  const auto best = TokenTable::Parse(
+      FileOf(R"({"name": "a", "token": "0123456789abcdef", "best_priority": 1})"));
+  ASSERT_TRUE(best.ok());
+  EXPECT_EQ(best->Find(kToken)->Allowed(Priority::kHigh), Priority::kHigh);
+  EXPECT_EQ(best->Find(kToken)->Allowed(Priority::kNormal), Priority::kNormal);
+  EXPECT_EQ(Caller("127.0.0.1").Allowed(Priority::kHigh), Priority::kHigh);  // without tokens
 }
 
 TEST(TokenTable, SaysWhatIsWrongAndNoSecret) {
@@ -67,6 +91,7 @@ TEST(TokenTable, SaysWhatIsWrongAndNoSecret) {
       {FileOf(R"({"name": "a", "token": "0123456789abcdef", "may": ["fly"]})"), "expected infer"},
       {FileOf(R"({"name": "a", "token": "0123456789abcdef", "may": []})"), "not empty"},
       {FileOf(R"({"name": "a", "token": "0123456789abcdef", "models": "m"})"), "a list of texts"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "best_priority": 0})"), "1, 2 or 3"},
       {FileOf(R"({"name": "a", "token": "0123456789abcdef", "requests_per_second": 0})"),
        "greater than 0"},
       {FileOf(R"({"name": "a", "token": "0123456789abcdef", "model": ["m"]})"), "no key"},

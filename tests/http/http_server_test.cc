@@ -39,6 +39,20 @@ class HttpServerTest : public ::testing::Test {
         .Get("/", {{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}});
   }
 
+  static int Connected(const HttpServer& server) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(server.port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int connection = socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return connection;
+  }
+
+  static void SendText(int connection, const std::string& text) {
+    send(connection, text.data(), text.size(), MSG_NOSIGNAL);
+  }
+
   HttpHandlers handlers_{.metrics = [] { return std::string("linserve_up 1\n"); },
                          .live = [] { return true; },
                          .ready = [] { return absl::OkStatus(); },
@@ -115,12 +129,46 @@ TEST_F(HttpServerTest, AnswersAnUnknownPageWithAnErrorInJson) {
   EXPECT_EQ(answer->get_header_value("Content-Type"), "application/json");
 }
 
-TEST_F(HttpServerTest, RefusesALargeBody) {
+TEST_F(HttpServerTest, KeepsNothingOfABodyThatNothingAsksFor) {
   const auto server = Start();
-  const auto answer = httplib::Client("127.0.0.1", server->port())
-                          .Post("/metrics", std::string(100'000, 'x'), "text/plain");
+  httplib::Client client("127.0.0.1", server->port());
+  client.set_keep_alive(true);
+  const std::string body(10'000, 'x');
+  for (const char* path : {"/metrics", "/nothing"}) {
+    EXPECT_EQ(client.Post(path, body, "text/plain")->status, 404) << path;
+  }
+  EXPECT_EQ(client.Put("/livez", body, "text/plain")->status, 405);
+  EXPECT_EQ(client.Delete("/", body, "text/plain")->status, 405);
+  EXPECT_EQ(client.Post("/nothing", std::string(1'000'000, 'x'), "text/plain")->status, 404);
+  EXPECT_EQ(client.Get("/livez")->status, 200);
+}
+
+TEST_F(HttpServerTest, OverlooksRanges) {
+  const auto server = Start();
+  std::string ranges = "bytes=0-0";
+  for (int i = 0; i < 500; ++i) ranges += ",0-0";
+  const auto answer =
+      httplib::Client("127.0.0.1", server->port()).Get("/livez", {{"Range", ranges}});
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 413);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->body, "ok\n");
+}
+
+TEST_F(HttpServerTest, EndsThoughSomebodyGoesOnSending) {
+  auto server = Start();
+  const int connection = Connected(*server);
+  SendText(connection, "GET /livez HT");
+  std::atomic<bool> ended{false};
+  std::thread drip([&] {
+    while (!ended) {
+      SendText(connection, "x");
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  server.reset();
+  ended = true;
+  drip.join();
+  close(connection);
 }
 
 TEST_F(HttpServerTest, KeepsAFaultOfAPageFromTheCallerAndGoesOn) {

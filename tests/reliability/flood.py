@@ -205,6 +205,30 @@ def reset_without_descriptors():
     return figures
 
 
+def threads():
+    """Calls of gRPC's reflection, each of which takes a thread."""
+    if Settings.sanitized:
+        return []  # sanitizers need threads of their own
+    server = Server()
+    before = server.threads()
+    path = headers_block(b"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+    connections = [connect(server.grpc) for _ in range(10)]
+    for connection in connections:
+        connection.sendall(PREFACE + frame(4, 0, 0) + b"".join(frame(1, 4, stream, path) for stream in range(1, 200, 2)))
+    most = before
+    for _ in range(20):
+        most = max(most, server.threads())
+        time.sleep(0.05)
+    serves = server.serves()
+    for connection in connections:
+        connection.close()
+    figures = [Figure("threads beside 1,000 silent calls of reflection", f"{before} before, {most} then", "64 more at most",
+                      most < before + 64),
+               Figure("served beside them", "yes" if serves else "no", "yes", serves)]
+    server.stop()
+    return figures
+
+
 def endless_headers():
     """CVE-2023-33953: headers without an end, and a table of headers that is resized again and again."""
     server = Server()

@@ -252,5 +252,24 @@ TEST(Connection, EndsAtItsAgeWithoutLosingACall) {
   }
 }
 
+TEST(Connection, PackedMessagesAreRefusedUnread) {
+  TestServer server;
+  const auto stub = server.NewStub();
+  v1::EmbedRequest request;
+  request.set_model("tokens");
+  request.add_sequences()->add_token_ids(1);
+  request.set_request_id(std::string(100'000, 'a'));  // worth packing
+  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    const auto reader = stub->Embed(&context, request);
+    v1::EmbedResponse response;
+    EXPECT_FALSE(reader->Read(&response));
+    const grpc::Status status = reader->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_THAT(status.error_message(), testing::HasSubstr("disabled"));
+  }
+}
+
 }  // namespace
 }  // namespace linserve

@@ -1,0 +1,115 @@
+#include "client/load_sweep.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "client/table.h"
+
+namespace linserve {
+namespace {
+
+std::string Number(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+double PerSecond(uint64_t amount, const LoadReport& report) {
+  return report.seconds > 0 ? static_cast<double>(amount) / report.seconds : 0;
+}
+
+double Power(const LoadReport& report) {
+  const double latency = report.latency.mean();
+  return latency > 0 ? PerSecond(report.within.requests, report) / latency : 0;
+}
+
+bool MeetsAll(const LoadReport& report, const std::vector<Objective>& objectives) {
+  return std::all_of(objectives.begin(), objectives.end(),
+                     [&](const Objective& objective) { return objective.Met(report); });
+}
+
+std::string Load(const SweepStep& step) {
+  return Number(step.load, step.load < 10 && step.report.open_loop ? 2 : 0);
+}
+
+std::string MilliSeconds(const LoadReport& report, double quantile) {
+  return Number(static_cast<double>(report.latency.Quantile(quantile)) / 1e6, 2);
+}
+
+}  // namespace
+
+size_t KneeOf(const std::vector<SweepStep>& steps) {
+  const auto knee = std::max_element(
+      steps.begin(), steps.end(),
+      [](const SweepStep& a, const SweepStep& b) { return Power(a.report) < Power(b.report); });
+  return static_cast<size_t>(knee - steps.begin());
+}
+
+const SweepStep* BestOf(const std::vector<SweepStep>& steps,
+                        const std::vector<Objective>& objectives) {
+  const auto missed = std::find_if(steps.begin(), steps.end(), [&](const SweepStep& step) {
+    return !MeetsAll(step.report, objectives);
+  });
+  return missed == steps.begin() ? nullptr : &*std::prev(missed);
+}
+
+std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
+  const bool open = steps[0].report.open_loop;
+  const std::string unit = open ? "/s" : " in flight";
+  Table table({{open ? "offered/s" : "in flight", Align::kRight},
+               {"requests/s", Align::kRight},
+               {"tokens/s", Align::kRight},
+               {"p50 ms", Align::kRight},
+               {"p90 ms", Align::kRight},
+               {"p99 ms", Align::kRight},
+               {"batch", Align::kRight},
+               {"failed", Align::kRight},
+               {"", Align::kLeft}});
+  const size_t knee = KneeOf(steps);
+  std::string warnings;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const LoadReport& report = steps[i].report;
+    const auto sequences = static_cast<double>(std::max<uint64_t>(1, report.ok.sequences));
+    table.Add({Load(steps[i]), Number(PerSecond(report.within.requests, report), 1),
+               Number(PerSecond(report.within.tokens, report), 0), MilliSeconds(report, 0.5),
+               MilliSeconds(report, 0.9), MilliSeconds(report, 0.99),
+               Number(report.batch_sequences / sequences, 1),
+               std::to_string(report.requests - report.whole_requests),
+               std::string(i == knee ? "knee" : "") +
+                   (MeetsAll(report, objectives) ? "" : " misses an objective")});
+    for (const std::string& warning : report.Warnings()) {
+      warnings += "warning at " + Load(steps[i]) + ": " + warning + '\n';
+    }
+  }
+  std::string text = table.ToText() + '\n';
+  text += "knee: " + Load(steps[knee]) + unit + ", the most throughput for its latency\n";
+  if (!objectives.empty()) {
+    const SweepStep* best = BestOf(steps, objectives);
+    text += best == nullptr ? "no load met every objective\n"
+                            : "objectives are met up to " + Load(*best) + unit + '\n';
+  }
+  return text + warnings;
+}
+
+std::string ToJson(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SweepStep& step : steps) {
+    nlohmann::json report = nlohmann::json::parse(ToJson(step.report));
+    report["load"] = step.load;
+    report["meets_objectives"] = MeetsAll(step.report, objectives);
+    list.push_back(std::move(report));
+  }
+  nlohmann::json texts = nlohmann::json::array();
+  for (const Objective& objective : objectives) texts.push_back(objective.text);
+  const SweepStep* best = BestOf(steps, objectives);
+  const nlohmann::json json = {
+      {"steps", list},
+      {"knee", steps[KneeOf(steps)].load},
+      {"objectives", texts},
+      {"best", best == nullptr ? nlohmann::json() : nlohmann::json(best->load)}};
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace linserve

@@ -1,0 +1,75 @@
+#include "client/objective.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "core/quote.h"
+
+namespace linserve {
+namespace {
+
+constexpr const char* kErrors = "errors";
+
+const std::map<std::string, double>& Quantiles() {
+  static const std::map<std::string, double> quantiles = {
+      {"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
+  return quantiles;
+}
+
+}  // namespace
+
+absl::StatusOr<Objective> Objective::Parse(const std::string& text) {
+  static const std::map<std::string, double> times = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+  const absl::Status unclear = absl::InvalidArgumentError(
+      "objective " + Quoted(text) +
+      ": expected mean, p50, p90, p95, p99, p99.9 or max and a time (p99=20ms, with us, ms or s), "
+      "or a share of errors (errors=0.1%)");
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) return unclear;
+  Objective objective{.text = text, .measure = text.substr(0, equals)};
+  const std::string value = text.substr(equals + 1);
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  const std::string unit = end;
+  if (end == value.c_str() || !(number >= 0 && number < 1e9)) return unclear;
+  if (objective.measure == kErrors) {
+    if (unit != "%") return unclear;
+    objective.most = number / 100;
+    return objective;
+  }
+  const bool known = objective.measure == "mean" || objective.measure == "max" ||
+                     Quantiles().contains(objective.measure);
+  if (!known || !times.contains(unit)) return unclear;
+  objective.most = number * times.at(unit);
+  return objective;
+}
+
+double Objective::Measured(const LoadReport& report) const {
+  if (measure == kErrors) {
+    return report.requests == 0 ? 1
+                                : static_cast<double>(report.requests - report.whole_requests) /
+                                      static_cast<double>(report.requests);
+  }
+  if (measure == "mean") return report.latency.mean();
+  if (measure == "max") return static_cast<double>(report.latency.max());
+  return static_cast<double>(report.latency.Quantile(Quantiles().at(measure)));
+}
+
+bool Objective::Met(const LoadReport& report) const {
+  return report.requests > 0 && (measure == kErrors || report.ok.requests > 0) &&
+         Measured(report) <= most;
+}
+
+std::string Objective::Verdict(const LoadReport& report) const {
+  const double measured = Measured(report);
+  char value[64];
+  if (measure == kErrors) {
+    std::snprintf(value, sizeof(value), "%.3g %%", 100 * measured);
+  } else {
+    std::snprintf(value, sizeof(value), "%.2f ms", measured / 1e6);
+  }
+  return text + ": " + (Met(report) ? "met, " : "missed, ") + value;
+}
+
+}  // namespace linserve
