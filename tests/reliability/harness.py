@@ -186,9 +186,10 @@ def wait_for(condition, what, seconds=120):
         time.sleep(0.01)
 
 
-def load(server_address, *options, token=""):
+def load(target, *options, token="", balance=False):
     """A running `linserve-client load`; its report is report_of()'s."""
-    child = subprocess.Popen([BIN / "linserve-client", "--target", server_address, "load", "--json", "-", *options],
+    child = subprocess.Popen([BIN / "linserve-client", "--target", target, *(["--balance"] if balance else []),
+                              "load", "--json", "-", *options],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                              env={**os.environ, "LINSERVE_TOKEN": token})
     CHILDREN.append(child)
