@@ -1,9 +1,13 @@
 """Promise 10: several servers are one that is larger and does not end."""
 
+import atexit
+import functools
 import signal
+import tempfile
 import time
+from pathlib import Path
 
-from harness import SLOW, Figure, Server, Settings, load, report_of, say, wait_for
+from harness import SLOW, Figure, Server, Settings, init_model, load, report_of, wait_for
 from proxy import SERVICE_CONFIG, Callers, Proxy, no_proxy
 from quota import Quotas
 
@@ -11,15 +15,32 @@ COUNT = 3
 OPTIONS = ("--threads", "1", "--dtype", "f32")
 # Longer than a proxy takes to see it, or a client that watches health.
 DRAINING = (*OPTIONS, "--drain-delay-seconds", "1")
-TOKENS = 128  # some 5 ms: whenever a server is killed, calls are in it
+# Some 2 ms a request: quick to start, and whenever one is killed, calls are in it.
+MIDDLE = {**SLOW, "dim": 128, "depth": 4}
+TOKENS = 128
 
 
 def port_of(address):
     return address.rsplit(":", 1)[1]
 
 
-def start(options=OPTIONS, count=COUNT):
-    return [Server(SLOW, options) for _ in range(count)]
+@functools.cache
+def repository(slow):
+    """Of all servers of a model; it outlives each of them."""
+    directory = tempfile.TemporaryDirectory()
+    atexit.register(directory.cleanup)
+    init_model(Path(directory.name) / "m", SLOW if slow else MIDDLE)
+    return Path(directory.name)
+
+
+def start(options=OPTIONS, count=COUNT, slow=False):
+    return [Server(options=options, repository=repository(slow)) for _ in range(count)]
+
+
+def again(server, options):
+    """A fresh one where it was."""
+    return Server(options=options, grpc_port=port_of(server.grpc), http_port=port_of(server.http),
+                  repository=server.repository)
 
 
 def all_of(servers):
@@ -51,7 +72,7 @@ def stop_all(servers):
 def spread(way, target, balance):
     """An open loop, in which no server has it in its hands how often it is asked."""
     servers = start()
-    client = load(target(servers), "--rate", "60", "--requests", "300" if Settings.quick else "3000", "--warmup", "0",
+    client = load(target(servers), "--rate", "60", "--requests", "150" if Settings.quick else "3000", "--warmup", "0",
                   "--lengths", "uniform:16,256", balance=balance)
     report = report_of(client)
     figures = [Figure(f"calls by {way}", f"{report['ok_requests']} of {report['requests']} OK", "all",
@@ -79,7 +100,8 @@ class Crowd:
     def __init__(self, way, servers):
         self.proxied = way == "HAProxy"
         if self.proxied:
-            self.callers = Callers(Proxy(servers).address, 12, tokens=TOKENS)
+            self.proxy = Proxy(servers)
+            self.callers = Callers(self.proxy.address, 12, tokens=TOKENS)
             return
         self.callers = Callers(all_of(servers), 6, SERVICE_CONFIG, tokens=TOKENS)
         self.load = load(all_of(servers), "--concurrency", "6", "--duration", "3600", "--warmup", "0", "--lengths",
@@ -88,7 +110,9 @@ class Crowd:
     def figure(self, what, more):
         self.callers.stop()
         done, failures = self.callers.done, list(self.callers.failures)
-        if not self.proxied:
+        if self.proxied:
+            self.proxy.close()
+        else:
             self.load.send_signal(signal.SIGTERM)  # it reports what has been answered by then
             report = report_of(self.load)
             done += report["ok_requests"]
@@ -106,11 +130,6 @@ def wait_for_calls(crowd, server):
 
 def ways():
     return ["the client"] if no_proxy() else ["HAProxy", "the client"]
-
-
-def again(server, options):
-    """A fresh one where it was."""
-    return Server(SLOW, options, grpc_port=port_of(server.grpc), http_port=port_of(server.http))
 
 
 def killed_replica():
@@ -158,7 +177,7 @@ def replicas_throughput():
     with Quotas(COUNT, 0.3) as quotas:
         if not quotas.groups:
             return [Figure("throughput of 1, 2 and 3 servers", f"left out, {quotas.reason}", "nothing here", True)]
-        servers = start()
+        servers = start(slow=True)
         for which, server in enumerate(servers):
             quotas.add(which, server.process)
         rates = {count: [] for count in range(1, COUNT + 1)}
@@ -173,38 +192,43 @@ def replicas_throughput():
                        middle[count] >= 0.9 * count * middle[1] or not Settings.judges_speed()) for count in rates]
 
 
-def sampled(client, server):
-    """The estimates of the wait for as long as the client runs, ten a second."""
+def forward_seconds(server):
+    return server.total("linserve_compute_duration_seconds_sum")
+
+
+def measured(client, server):
+    """The client's report, the mean of the server's estimates of the wait meanwhile, and its share of time computing."""
     found = []
+    started, before = time.monotonic(), forward_seconds(server)
     while client.poll() is None:
         found.append(server.total("linserve_queue_delay_estimate_seconds"))
-        time.sleep(0.1)
-    return found
+        time.sleep(0.2)
+    busy = (forward_seconds(server) - before) / (time.monotonic() - started)
+    return report_of(client), sum(found) / len(found), busy
 
 
 def latency_load_curve():
     """What callers wait for, and what the autoscaler sees, from a fifth of the capacity to more than all of it."""
     seconds = 2 if Settings.quick else 40
-    lengths = ("--lengths", "lognormal:96,0.8,8,512")
     figures = []
-    with Quotas(1, 0.5) as quotas:
-        server = Server(SLOW, OPTIONS)
+    with Quotas(2, 0.5) as quotas:
+        server, = start(count=1, slow=True)
+
+        def run(*options):
+            client = load(server.grpc, *options, "--duration", str(seconds), "--lengths", "lognormal:96,0.8,8,512")
+            if quotas.groups:
+                quotas.add(1, client)  # lest callers wait for the processor that something else has
+            return measured(client, server)
         if quotas.groups:
             quotas.add(0, server.process)
-        capacity = report_of(load(server.grpc, "--concurrency", "32", "--duration", str(seconds), *lengths))["requests_per_second"]
-        of = "half a processor" if quotas.groups else "one thread"
-        say(f"capacity of {of}: {capacity:.1f} requests/s")
+        of = "half a processor" if quotas.groups else "a processor"
+        capacity = run("--concurrency", "32")[0]["requests_per_second"]
         for percent in (20, 60, 100) if Settings.quick else (20, 40, 60, 70, 80, 90, 100, 120):
-            # A caller with a deadline: past the capacity, the queue comes to that and not beyond.
-            client = load(server.grpc, "--rate", str(capacity * percent / 100), "--duration", str(seconds), "--warmup", "3",
-                          "--deadline-ms", "4000", *lengths)
-            estimates = sampled(client, server)
-            report = report_of(client)
-            busy = report["server_ms"]
+            report, estimate, busy = run("--rate", str(capacity * percent / 100), "--warmup", "3", "--deadline-ms", "4000")
+            latency = report["latency_ms"]
             figures.append(Figure(
-                f"{percent} % of the capacity of {of}, {capacity:.1f} requests/s",
-                f"{report['requests_per_second']:.1f}/s, p50 {report['latency_ms']['p50']:.0f} ms, p99 "
-                f"{report['latency_ms']['p99']:.0f} ms, estimate {sum(estimates) / len(estimates):.3f} s, compute "
-                f"{busy['compute']:.0f} ms, {report['requests'] - report['ok_requests']} refused",
+                f"a server of {of} at {percent} % of its {capacity:.1f} requests/s",
+                f"{report['requests_per_second']:.1f}/s, p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms, estimate "
+                f"{estimate:.3f} s, computing {busy:.0%}, {report['requests'] - report['ok_requests']} of {report['requests']} refused",
                 "all answered up to 80 %", percent > 80 or report["ok_requests"] == report["requests"]))
-        return figures
+    return figures
