@@ -71,11 +71,12 @@ def init_model(directory, params=None, seed=1):
 class Server:
     """`linserve serve`, ready. Its log goes to a file, which cannot stall it."""
 
-    def __init__(self, params=None, options=(), grpc_port=0, http_port=0, log=None, prefix=()):
+    def __init__(self, params=None, options=(), grpc_port=0, http_port=0, log=None, prefix=(), repository=None):
         self.directory = tempfile.TemporaryDirectory()
-        self.repository = Path(self.directory.name) / "models"
-        self.repository.mkdir()
-        init_model(self.repository / "m", params)
+        self.repository = repository or Path(self.directory.name) / "models"
+        if repository is None:
+            self.repository.mkdir()
+            init_model(self.repository / "m", params)
         self.log_path = Path(log or f"{self.directory.name}/log")
         self.token = None  # with which it is asked over HTTP
         with open(self.log_path, "wb") as log_file:
@@ -186,9 +187,10 @@ def wait_for(condition, what, seconds=120):
         time.sleep(0.01)
 
 
-def load(server_address, *options, token=""):
+def load(target, *options, token="", balance=False):
     """A running `linserve-client load`; its report is report_of()'s."""
-    child = subprocess.Popen([BIN / "linserve-client", "--target", server_address, "load", "--json", "-", *options],
+    child = subprocess.Popen([BIN / "linserve-client", "--target", target, *(["--balance"] if balance else []),
+                              "load", "--json", "-", *options],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                              env={**os.environ, "LINSERVE_TOKEN": token})
     CHILDREN.append(child)

@@ -13,6 +13,8 @@ SCENARIOS = {
     "leaving": ["leaving_callers"],
     "drain": ["drain_under_load"],
     "replacement": ["replacement"],
+    "scale_out": ["spread_by_proxy", "spread_by_client", "killed_replica", "rolling_replacement", "replicas_throughput",
+                  "latency_load_curve"],
     "faults": ["killed_server", "killed_clients", "broken_checkpoint", "full_disk", "too_large_for_memory",
                "stalled_readers", "idle_connections", "no_descriptors_left", "half_open_streams", "too_long_for_the_machine"],
     "flood": ["network_fuzz", "slow_headers", "rapid_reset", "reset_without_descriptors", "threads", "endless_headers",
@@ -40,12 +42,13 @@ def run(name):
     import flood
     import overload
     import replacement
+    import scale_out
     import soak
     from harness import Figure, end_children, say, server_logs
     figures = []
     for function in SCENARIOS.get(name, [name]):
         start = time.monotonic()
-        module = next(m for m in (faults, flood, overload, replacement, soak) if hasattr(m, function))
+        module = next(m for m in (faults, flood, overload, replacement, scale_out, soak) if hasattr(m, function))
         try:
             figures += getattr(module, function)()
         except Exception as error:  # a scenario that ends is a promise that is not kept
