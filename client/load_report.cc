@@ -1,7 +1,6 @@
 #include "client/load_report.h"
 
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -23,12 +22,6 @@ double Over(double amount, double count) { return count > 0 ? amount / count : 0
 // Of what came within the measurement, a second.
 double Rate(uint64_t amount, const LoadReport& report) {
   return Over(static_cast<double>(amount), report.seconds);
-}
-
-std::string Number(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
 }
 
 void AddRow(const std::string& name, const Histogram& histogram, Table& table) {

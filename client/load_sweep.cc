@@ -1,7 +1,6 @@
 #include "client/load_sweep.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,12 +8,6 @@
 
 namespace linserve {
 namespace {
-
-std::string Number(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
-}
 
 double PerSecond(uint64_t amount, const LoadReport& report) {
   return report.seconds > 0 ? static_cast<double>(amount) / report.seconds : 0;

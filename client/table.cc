@@ -1,6 +1,7 @@
 #include "client/table.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace linserve {
@@ -38,6 +39,12 @@ std::string Table::ToText() const {
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + '\n';
   }
+  return text;
+}
+
+std::string Number(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
   return text;
 }
 

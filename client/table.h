@@ -28,4 +28,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// With so many digits after the point.
+std::string Number(double value, int digits);
+
 }  // namespace linserve

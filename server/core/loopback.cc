@@ -22,7 +22,8 @@ bool IsLoopbackTarget(const std::string& target) {
   }
   rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of('/')));
   const size_t colon = rest.rfind(':');
-  const bool has_port = colon != std::string_view::npos && rest.find(']', colon) == rest.npos;
+  const bool has_port =
+      colon != std::string_view::npos && rest.find(']', colon) == std::string_view::npos;
   return IsLoopback(std::string(has_port ? rest.substr(0, colon) : rest));
 }
 

@@ -59,7 +59,7 @@ std::string TraceIdOf(std::string_view traceparent) {
     if (dash ? traceparent[i] != '-' : !is_digit(traceparent[i])) return "";
   }
   const std::string_view id = traceparent.substr(kBegin, kDigits);
-  return id.find_first_not_of('0') == id.npos ? "" : std::string(id);
+  return id.find_first_not_of('0') == std::string_view::npos ? "" : std::string(id);
 }
 
 std::string TraceIdOf(const grpc::ServerContextBase& context) {
