@@ -8,11 +8,11 @@ FROM ${BASE} AS dependencies
 WORKDIR /linserve
 # Nothing but these lists decides what is installed: changed sources leave the layer as it is.
 COPY deploy/install deploy/packages.txt deploy/requirements-cpu.txt deploy/
-RUN deploy/install && rm -rf /var/lib/apt/lists/* /root/.cache
+RUN deploy/install && rm -rf /var/lib/apt/lists/* ~/.cache
 
 FROM dependencies AS dependencies-cuda
 COPY deploy/requirements-cuda.txt deploy/requirements-nvcc.txt deploy/
-RUN deploy/install --cuda && rm -rf /var/lib/apt/lists/* /root/.cache
+RUN deploy/install --cuda && rm -rf /var/lib/apt/lists/* ~/.cache
 
 FROM dependencies AS build
 COPY . .

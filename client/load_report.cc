@@ -1,6 +1,5 @@
 #include "client/load_report.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,20 +8,12 @@
 namespace linserve {
 namespace {
 
-constexpr std::array<std::pair<const char*, double>, 5> kQuantiles = {
-    {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}};
-
 constexpr uint64_t kMaxSendLagNs = 1'000'000;
 constexpr double kMaxCpuShare = 0.8;
 
 double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
 
 double Over(double amount, double count) { return count > 0 ? amount / count : 0; }
-
-// Of what came within the measurement, a second.
-double Rate(uint64_t amount, const LoadReport& report) {
-  return Over(static_cast<double>(amount), report.seconds);
-}
 
 void AddRow(const std::string& name, const Histogram& histogram, Table& table) {
   std::vector<std::string> cells = {name, Number(Milliseconds(histogram.mean()), 3)};
@@ -101,6 +92,10 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
   if (whole) ++whole_requests;
 }
 
+double LoadReport::Rate(uint64_t amount) const {
+  return Over(static_cast<double>(amount), seconds);
+}
+
 double LoadReport::client_cpu_share() const {
   return Over(client_cpu_seconds, client_seconds * client_cpus);
 }
@@ -138,9 +133,9 @@ std::string ToText(const LoadReport& report) {
   if (report.interrupted) text += "interrupted; this is what was measured until then\n";
   text += Number(report.seconds, 2) + " s, " + std::to_string(report.ok.requests) + " of " +
           std::to_string(report.requests) + " requests OK\n";
-  text += Number(Rate(report.within.sequences, report), 1) + " sequences/s, " +
-          Number(Rate(report.within.tokens, report), 0) + " tokens/s, " +
-          Number(Rate(report.within.requests, report), 1) + " requests/s\n\n";
+  text += Number(report.Rate(report.within.sequences), 1) + " sequences/s, " +
+          Number(report.Rate(report.within.tokens), 0) + " tokens/s, " +
+          Number(report.Rate(report.within.requests), 1) + " requests/s\n\n";
   text += LatencyTable(report) + '\n';
   text += "server, mean of a sequence: queue " +
           Number(Milliseconds(Over(report.queue_ns, sequences)), 3) + " ms, batch " +
@@ -154,9 +149,9 @@ std::string ToText(const LoadReport& report) {
   return text;
 }
 
-std::string ToJson(const LoadReport& report) {
+nlohmann::json JsonOf(const LoadReport& report) {
   const auto sequences = static_cast<double>(report.ok.sequences);
-  const nlohmann::json json = {
+  return {
       {"mode", report.open_loop ? "open" : "closed"},
       {"interrupted", report.interrupted},
       {"seconds", report.seconds},
@@ -168,9 +163,9 @@ std::string ToJson(const LoadReport& report) {
        {{"requests", report.within.requests},
         {"sequences", report.within.sequences},
         {"tokens", report.within.tokens}}},
-      {"sequences_per_second", Rate(report.within.sequences, report)},
-      {"tokens_per_second", Rate(report.within.tokens, report)},
-      {"requests_per_second", Rate(report.within.requests, report)},
+      {"sequences_per_second", report.Rate(report.within.sequences)},
+      {"tokens_per_second", report.Rate(report.within.tokens)},
+      {"requests_per_second", report.Rate(report.within.requests)},
       {"latency_ms", HistogramJson(report.latency)},
       {"service_ms", HistogramJson(report.service)},
       {"send_lag_ms", HistogramJson(report.send_lag)},
@@ -186,7 +181,10 @@ std::string ToJson(const LoadReport& report) {
       {"client_cpu_share", report.client_cpu_share()},
       {"warnings", report.Warnings()},
   };
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string ToJson(const LoadReport& report) {
+  return JsonOf(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace linserve

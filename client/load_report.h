@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/calls.h"
@@ -19,6 +22,10 @@ struct Answered {
 
   void Add(const std::vector<SequenceResult>& results);
 };
+
+// The quantiles that are told of a time, by their names.
+inline constexpr std::array<std::pair<const char*, double>, 5> kQuantiles = {
+    {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}};
 
 // What a load has measured. Times are in nanoseconds.
 struct LoadReport {
@@ -49,6 +56,9 @@ struct LoadReport {
 
   void Record(const absl::Status& status, const std::vector<SequenceResult>& results);
 
+  // Of what came within the measurement, a second.
+  double Rate(uint64_t amount) const;
+
   // The share of this machine's processors that the client used.
   double client_cpu_share() const;
 
@@ -60,6 +70,7 @@ struct LoadReport {
 std::string ToText(const LoadReport& report);
 
 // The same as one JSON object, with times in milliseconds.
+nlohmann::json JsonOf(const LoadReport& report);
 std::string ToJson(const LoadReport& report);
 
 }  // namespace linserve

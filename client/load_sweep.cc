@@ -9,13 +9,9 @@
 namespace linserve {
 namespace {
 
-double PerSecond(uint64_t amount, const LoadReport& report) {
-  return report.seconds > 0 ? static_cast<double>(amount) / report.seconds : 0;
-}
-
 double Power(const LoadReport& report) {
   const double latency = report.latency.mean();
-  return latency > 0 ? PerSecond(report.within.requests, report) / latency : 0;
+  return latency > 0 ? report.Rate(report.within.requests) / latency : 0;
 }
 
 bool MeetsAll(const LoadReport& report, const std::vector<Objective>& objectives) {
@@ -65,8 +61,8 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
   for (size_t i = 0; i < steps.size(); ++i) {
     const LoadReport& report = steps[i].report;
     const auto sequences = static_cast<double>(std::max<uint64_t>(1, report.ok.sequences));
-    table.Add({Load(steps[i]), Number(PerSecond(report.within.requests, report), 1),
-               Number(PerSecond(report.within.tokens, report), 0), MilliSeconds(report, 0.5),
+    table.Add({Load(steps[i]), Number(report.Rate(report.within.requests), 1),
+               Number(report.Rate(report.within.tokens), 0), MilliSeconds(report, 0.5),
                MilliSeconds(report, 0.9), MilliSeconds(report, 0.99),
                Number(report.batch_sequences / sequences, 1),
                std::to_string(report.requests - report.whole_requests),
@@ -89,7 +85,7 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
 std::string ToJson(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
   nlohmann::json list = nlohmann::json::array();
   for (const SweepStep& step : steps) {
-    nlohmann::json report = nlohmann::json::parse(ToJson(step.report));
+    nlohmann::json report = JsonOf(step.report);
     report["load"] = step.load;
     report["meets_objectives"] = MeetsAll(step.report, objectives);
     list.push_back(std::move(report));

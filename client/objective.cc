@@ -1,5 +1,6 @@
 #include "client/objective.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -11,10 +12,11 @@ namespace {
 
 constexpr const char* kErrors = "errors";
 
-const std::map<std::string, double>& Quantiles() {
-  static const std::map<std::string, double> quantiles = {
-      {"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
-  return quantiles;
+// nullptr if there is none of this name.
+const double* QuantileOf(const std::string& name) {
+  const auto found = std::find_if(kQuantiles.begin(), kQuantiles.end(),
+                                  [&](const auto& quantile) { return name == quantile.first; });
+  return found == kQuantiles.end() ? nullptr : &found->second;
 }
 
 }  // namespace
@@ -39,7 +41,7 @@ absl::StatusOr<Objective> Objective::Parse(const std::string& text) {
     return objective;
   }
   const bool known = objective.measure == "mean" || objective.measure == "max" ||
-                     Quantiles().contains(objective.measure);
+                     QuantileOf(objective.measure) != nullptr;
   if (!known || !times.contains(unit)) return unclear;
   objective.most = number * times.at(unit);
   return objective;
@@ -53,7 +55,7 @@ double Objective::Measured(const LoadReport& report) const {
   }
   if (measure == "mean") return report.latency.mean();
   if (measure == "max") return static_cast<double>(report.latency.max());
-  return static_cast<double>(report.latency.Quantile(Quantiles().at(measure)));
+  return static_cast<double>(report.latency.Quantile(*QuantileOf(measure)));
 }
 
 bool Objective::Met(const LoadReport& report) const {

@@ -14,6 +14,10 @@ namespace {
 
 constexpr char kText[] = "text/plain; charset=utf-8";
 
+bool HasBody(const httplib::Request& request) {
+  return request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
+}
+
 }  // namespace
 
 void AnswerText(httplib::Response& response, int status, const std::string& text) {
@@ -36,14 +40,6 @@ void AnswerBusy(httplib::Response& response) {
   response.set_header("Connection", "close");
   AnswerError(response, 503, "too many requests at once over HTTP; try again, or use gRPC");
 }
-
-namespace {
-
-bool HasBody(const httplib::Request& request) {
-  return request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
-}
-
-}  // namespace
 
 bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
               const HttpGate& gate, std::string& body, httplib::Response& response) {

@@ -1,6 +1,5 @@
 #include "rpc/channelz.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
@@ -74,47 +73,19 @@ int64_t OpenCalls(const Json& socket) {
 }
 
 // None for a Unix socket.
-std::optional<Peer> PeerOf(const Json& socket) {
+std::optional<Endpoint> PeerOf(const Json& socket) {
   const Json::json_pointer path("/remote/tcpip_address");
   if (!socket.contains(path)) return std::nullopt;
   const Json& address = socket[path];
-  Peer peer{.address = {}, .port = address.value("port", 0)};
+  Endpoint peer{.address = {}, .port = address.value("port", 0)};
   if (!absl::Base64Unescape(address.value("ip_address", ""), &peer.address)) return std::nullopt;
   return peer;
 }
 
-std::string Bytes(const void* begin, size_t count) {
-  return {static_cast<const char*>(begin), count};
-}
-
-std::optional<Peer> PeerOf(int connection) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof(storage);
-  if (::getpeername(connection, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
-    return std::nullopt;
-  }
-  if (storage.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
-    return Peer{Bytes(&v4.sin_addr, 4), ntohs(v4.sin_port)};
-  }
-  if (storage.ss_family != AF_INET6) return std::nullopt;
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
-  // A listener for both families sees IPv4 addresses so; gRPC names them by their last four bytes.
-  const int skipped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) ? 12 : 0;
-  return Peer{Bytes(v6.sin6_addr.s6_addr + skipped, 16 - skipped), ntohs(v6.sin6_port)};
-}
-
 }  // namespace
 
-std::string Peer::ToString() const {
-  const bool v6 = address.size() == 16;
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(v6 ? AF_INET6 : AF_INET, address.data(), text.data(), text.size());
-  return (v6 ? "[" + std::string(text.data()) + "]" : text.data()) + ":" + std::to_string(port);
-}
-
-std::vector<Peer> PeersWithMoreCallsThan(int64_t calls) {
-  std::vector<Peer> peers;
+std::vector<Endpoint> PeersWithMoreCallsThan(int64_t calls) {
+  std::vector<Endpoint> peers;
   for (const int64_t identifier : SocketsOfServers()) {
     const Json answer = Owned(grpc_channelz_get_socket(identifier));
     const auto socket = answer.find("socket");
@@ -135,7 +106,7 @@ Connections::~Connections() {
   ::close(copy_);
 }
 
-int Connections::HangUp(const Peer& peer) {
+int Connections::HangUp(const Endpoint& peer) {
   if (descriptors_ == nullptr) return 0;
   int ended = 0;
   ::rewinddir(descriptors_);

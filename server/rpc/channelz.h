@@ -3,23 +3,15 @@
 #include <dirent.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
+
+#include "core/endpoint.h"
 
 namespace linserve {
 
-// The other end of a TCP connection.
-struct Peer {
-  std::string address;  // 4 or 16 bytes, as in a packet
-  int port = 0;
-
-  bool operator==(const Peer&) const = default;
-  std::string ToString() const;  // "127.0.0.1:40000", "[::1]:40000"
-};
-
 // The peers of this process's gRPC servers that have begun more than `calls` calls with which gRPC
 // is not done yet, be they reset by now.
-std::vector<Peer> PeersWithMoreCallsThan(int64_t calls);
+std::vector<Endpoint> PeersWithMoreCallsThan(int64_t calls);
 
 // Ends connections of this process. It needs no descriptor beyond those that it holds.
 class Connections {
@@ -30,7 +22,7 @@ class Connections {
   Connections& operator=(const Connections&) = delete;
 
   // How many there were with this peer; gRPC takes it for one that hung up.
-  int HangUp(const Peer& peer);
+  int HangUp(const Endpoint& peer);
 
  private:
   DIR* descriptors_;

@@ -27,7 +27,7 @@ std::chrono::nanoseconds ResetGuard::Look() {
 
 void ResetGuard::HangUpOnFloods() {
   try {
-    for (const Peer& peer : PeersWithMoreCallsThan(max_calls_)) {
+    for (const Endpoint& peer : PeersWithMoreCallsThan(max_calls_)) {
       if (connections_.HangUp(peer) == 0) continue;  // it has left by itself
       metrics_.ResetFlood();
       Log(LogLevel::kWarning, "a caller reset calls faster than they can be dropped; hung up",

@@ -57,9 +57,7 @@ std::string FormatHuman(LogTime time, LogLevel level, std::string_view event,
 std::string FormatJson(LogTime time, LogLevel level, std::string_view event,
                        std::initializer_list<LogField> fields) {
   Json json = {{"time", Timestamp(time)}, {"level", Name(level)}, {"event", event}};
-  for (const LogField& field : fields) {
-    std::visit([&](const auto& value) { json[std::string(field.key)] = value; }, field.value);
-  }
+  SetFields(json, fields);
   return Dump(json, /*ensure_ascii=*/false);
 }
 

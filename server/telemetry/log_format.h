@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "telemetry/log.h"
 
@@ -17,5 +18,13 @@ std::string FormatHuman(LogTime time, LogLevel level, std::string_view event,
                         std::initializer_list<LogField> fields);
 std::string FormatJson(LogTime time, LogLevel level, std::string_view event,
                        std::initializer_list<LogField> fields);
+
+// Sets each field in an object of nlohmann's.
+template <typename Json>
+void SetFields(Json& object, std::initializer_list<LogField> fields) {
+  for (const LogField& field : fields) {
+    std::visit([&](const auto& value) { object[std::string(field.key)] = value; }, field.value);
+  }
+}
 
 }  // namespace linserve

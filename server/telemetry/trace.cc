@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <variant>
 
 #include "core/mutex.h"
+#include "telemetry/log_format.h"
 
 namespace linserve {
 namespace {
@@ -86,9 +86,7 @@ json Event(const char* phase, std::string_view name) {
 
 json Arguments(std::initializer_list<LogField> fields) {
   json arguments = json::object();
-  for (const LogField& field : fields) {
-    std::visit([&](const auto& value) { arguments[std::string(field.key)] = value; }, field.value);
-  }
+  SetFields(arguments, fields);
   return arguments;
 }
 
