@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/priority.h"
 #include "core/signature.h"
 #include "core/tensor.h"
+#include "core/truncation.h"
 
 namespace linserve {
 
@@ -22,6 +24,7 @@ enum class Protocol : uint8_t { kLinserve, kOip };
 struct NamedSequence {
   std::string id;
   TensorMap inputs;
+  std::optional<std::string> text{};  // in place of the input `x`, for models with a tokenizer
 };
 
 // One request of one or many sequences.
@@ -32,7 +35,8 @@ struct EmbedCall {
   uint32_t rows_per_chunk = 0;  // 0: the server's choice
   Priority priority = Priority::kNormal;
   std::vector<NamedSequence> sequences{};
-  std::string request_id{};  // EmbedStream: empty lets the stream choose one
+  std::string request_id{};                   // EmbedStream: empty lets the stream choose one
+  Truncation truncation = Truncation::kNone;  // of texts
 };
 
 // What became of one sequence. `outputs` is empty unless `status` is OK.
@@ -59,6 +63,7 @@ struct ModelDescription {
   int64_t parameters = 0;
   std::string dtype;
   std::string padding;
+  bool text = false;  // it has a tokenizer
 };
 
 enum class HealthState : uint8_t { kUnknown, kServing, kNotServing, kServiceUnknown };

@@ -104,9 +104,7 @@ class FailureLog {
 EmbeddedLine ToLine(const InputSequence& input, const JobResult& job) {
   EmbeddedLine line{input.text, job.result.status, job.result.tokens, job.latency, {}};
   if (!job.result.status.ok() || job.result.outputs.empty()) return line;
-  const Tensor& tensor = job.result.outputs.begin()->second;
-  line.vector.resize(static_cast<size_t>(tensor.elements()));
-  ConvertToFloat(tensor.dtype(), tensor.bytes(), tensor.elements(), line.vector.data());
+  line.vector = ToFloats(job.result.outputs.begin()->second);
   return line;
 }
 
@@ -114,13 +112,15 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
              const InputSequences& sequences) {
   auto destination = OpenDestination(arguments);
   if (!destination.ok()) return Fail(destination.status());
-  const EmbedJobOptions job{.model = arguments.choice.model,
-                            .version = arguments.choice.version,
-                            .options = arguments.choice.ToOutputOptions(),
-                            .priority = PriorityFromLevel(arguments.choice.priority),
-                            .batch = arguments.batch,
-                            .in_flight = arguments.in_flight,
-                            .one_request = arguments.input.signature.request_is_unit};
+  const EmbedJobOptions job{
+      .model = arguments.choice.model,
+      .version = arguments.choice.version,
+      .options = arguments.choice.ToOutputOptions(),
+      .priority = PriorityFromLevel(arguments.choice.priority),
+      .truncation = arguments.input.truncate ? Truncation::kRight : Truncation::kNone,
+      .batch = arguments.batch,
+      .in_flight = arguments.in_flight,
+      .one_request = arguments.input.signature.request_is_unit};
   std::vector<EmbeddedLine> lines;
   FailureLog failures;
   absl::Status written;
@@ -153,6 +153,7 @@ int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
   if (!model.ok()) return Fail(model.status());
   arguments.input.limits = InputLimits::Of(model->signature);
   arguments.input.signature = model->signature;
+  arguments.input.texts = model->text;
   const auto sequences = ReadInputs(arguments.file, arguments.Format(), arguments.input);
   if (!sequences.ok()) return Fail(sequences.status());
   if (sequences->empty()) return Fail(absl::InvalidArgumentError("there is nothing to embed"));
@@ -164,16 +165,18 @@ void AddInputOptions(CLI::App& embed, EmbedArguments& arguments) {
       ->capture_default_str();
   embed
       .add_option("--format", arguments.format,
-                  "text: each line's UTF-8 bytes are token ids; ids: each line is [id, ...] or "
+                  "text: each line is a text, whose bytes are token ids where the model has no "
+                  "tokenizer; ids: each line is [id, ...] or "
                   "{\"id\": ..., \"x\": [id, ...]}; npy: one sequence, or many along a leading "
                   "axis; safetensors: each tensor a sequence; auto: by the file's extension "
                   "(.jsonl is ids), else text")
       ->check(CLI::IsMember({"auto", "text", "ids", "npy", "safetensors"}))
       ->capture_default_str();
   embed.add_option("--token-offset", arguments.input.token_offset,
-                   "text: added to every byte, for models with special tokens below the bytes");
+                   "text without a tokenizer: added to every byte, for models with special tokens "
+                   "below the bytes");
   embed.add_flag("--truncate", arguments.input.truncate,
-                 "text, ids: cut lines that are longer than the model takes");
+                 "text, ids: cut the end of lines that are longer than the model takes");
   embed.add_flag("--batched", arguments.input.batched,
                  "safetensors: tensors named input.<argument>, each of a whole batch as the Python "
                  "package has it, and input.lengths if they are padded");

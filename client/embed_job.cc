@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kOverheadBytes = 256;
 
 size_t WireSize(const InputSequence& sequence) {
-  size_t bytes = sequence.id.size() + kOverheadBytes;
+  size_t bytes = sequence.id.size() + sequence.text.size() + kOverheadBytes;
   for (const auto& [name, tensor] : sequence.inputs) bytes += tensor.byte_size();
   return bytes;
 }
@@ -73,13 +73,15 @@ class Job {
     EmbedCall call{.model = options_.model,
                    .version = options_.version,
                    .options = options_.options,
-                   .priority = options_.priority};
+                   .priority = options_.priority,
+                   .truncation = options_.truncation};
     std::vector<size_t> indices;
     for (size_t i = group.first; i < group.second; ++i) {
       const InputSequence& sequence = sequences_[i];
       if (sequence.status.ok()) {
         indices.push_back(i);
         call.sequences.push_back({sequence.id, sequence.inputs});
+        if (sequence.inputs.empty()) call.sequences.back().text = sequence.text;
       } else {
         Fail(i, sequence.status);
       }

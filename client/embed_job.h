@@ -19,9 +19,10 @@ struct EmbedJobOptions {
   int64_t version = 0;
   OutputOptions options;
   Priority priority = Priority::kNormal;
-  size_t batch = 64;                     // sequences of one request at most
-  size_t batch_bytes = 3 * 1024 * 1024;  // of one request, unless one sequence is larger
-  size_t in_flight = 4;                  // requests
+  Truncation truncation = Truncation::kNone;  // of texts
+  size_t batch = 64;                          // sequences of one request at most
+  size_t batch_bytes = 3 * 1024 * 1024;       // of one request, unless one sequence is larger
+  size_t in_flight = 4;                       // requests
   // All in one request, whatever the above say: for models that mix the sequences of a call
   // (Signature::request_is_unit).
   bool one_request = false;

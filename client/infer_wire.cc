@@ -27,6 +27,9 @@ constexpr std::array<std::pair<DType, std::string_view>, 10> kDatatypes = {{
     {DType::kBool, "BOOL"},
 }};
 
+// Besides the outputs of the model, linserve has this one: the lengths of the sequences.
+constexpr const char* kTokens = "tokens";
+
 std::string Datatype(DType dtype) {
   for (const auto& [type, name] : kDatatypes) {
     if (type == dtype) return std::string(name);
@@ -50,10 +53,15 @@ void AddInput(const std::string& name, const Tensor& tensor,
   message.add_raw_input_contents(reinterpret_cast<const char*>(tensor.bytes()), tensor.byte_size());
 }
 
-// Along the first axis of the first input.
+// Of a text, which only the server knows, 0.
 std::vector<int64_t> LengthsOf(const EmbedCall& call) {
   std::vector<int64_t> lengths;
   for (const NamedSequence& sequence : call.sequences) {
+    if (sequence.inputs.empty()) {
+      lengths.push_back(0);
+      continue;
+    }
+    // Along the first axis of the first input.
     const Shape& shape = sequence.inputs.begin()->second.shape();
     lengths.push_back(shape.empty() ? 1 : shape[0]);
   }
@@ -85,6 +93,30 @@ void AddOptions(const EmbedCall& call, inference::ModelInferRequest& message) {
   for (const std::string& name : options.outputs) message.add_outputs()->set_name(name);
 }
 
+// As BYTES of shape [batch]. Asks for the lengths of the texts, too.
+absl::Status AddTexts(const EmbedCall& call, inference::ModelInferRequest& message) {
+  auto& input = *message.add_inputs();
+  input.set_name("text");
+  input.set_datatype("BYTES");
+  input.add_shape(std::ssize(call.sequences));
+  std::string& raw = *message.add_raw_input_contents();
+  for (const NamedSequence& sequence : call.sequences) {
+    if (!sequence.text) {
+      return absl::UnimplementedError("--protocol oip has no batches of both texts and token ids");
+    }
+    const auto length = static_cast<uint32_t>(sequence.text->size());
+    raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    raw += *sequence.text;
+  }
+  message.add_outputs()->set_name(kTokens);
+  auto& parameters = *message.mutable_parameters();
+  if (call.truncation != Truncation::kNone) {
+    parameters["truncation"].set_string_param(call.truncation == Truncation::kLeft ? "left"
+                                                                                   : "right");
+  }
+  return absl::OkStatus();
+}
+
 // An output of the whole batch.
 absl::StatusOr<Tensor> ToTensor(const inference::ModelInferResponse::InferOutputTensor& output,
                                 const std::string& raw, size_t batch) {
@@ -103,6 +135,19 @@ absl::StatusOr<Tensor> ToTensor(const inference::ModelInferResponse::InferOutput
   return Tensor(*dtype, shape, owner->data(), owner);
 }
 
+// Those that the server tells, if it does.
+absl::Status ReadLengths(const inference::ModelInferResponse& response,
+                         std::vector<int64_t>& lengths) {
+  for (int i = 0; i < response.outputs_size(); ++i) {
+    if (response.outputs(i).name() != kTokens) continue;
+    const auto tokens =
+        ToTensor(response.outputs(i), response.raw_output_contents(i), lengths.size());
+    if (!tokens.ok()) return tokens.status();
+    ConvertToInt64(tokens->dtype(), tokens->bytes(), tokens->elements(), lengths.data());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<inference::ModelInferRequest> EncodeInferRequest(const EmbedCall& call) {
@@ -112,6 +157,11 @@ absl::StatusOr<inference::ModelInferRequest> EncodeInferRequest(const EmbedCall&
   message.set_id(call.request_id);
   AddOptions(call, message);
   if (call.sequences.empty()) return message;
+  if (call.sequences[0].text) {
+    absl::Status status = AddTexts(call, message);
+    if (!status.ok()) return status;
+    return message;
+  }
   for (const auto& [name, first] : call.sequences[0].inputs) {
     std::vector<const Tensor*> parts;
     for (const NamedSequence& sequence : call.sequences) {
@@ -136,7 +186,8 @@ absl::StatusOr<std::vector<SequenceResult>> DecodeInferResponse(
   if (response.outputs_size() != response.raw_output_contents_size()) {
     return absl::InternalError("the server sent no raw bytes for some output");
   }
-  const std::vector<int64_t> lengths = LengthsOf(call);
+  std::vector<int64_t> lengths = LengthsOf(call);
+  if (absl::Status status = ReadLengths(response, lengths); !status.ok()) return status;
   std::vector<SequenceResult> results(call.sequences.size());
   for (size_t i = 0; i < results.size(); ++i) {
     results[i].index = i;
@@ -146,6 +197,7 @@ absl::StatusOr<std::vector<SequenceResult>> DecodeInferResponse(
   int64_t longest = 0;
   for (const int64_t length : lengths) longest = std::max(longest, length);
   for (int i = 0; i < response.outputs_size(); ++i) {
+    if (response.outputs(i).name() == kTokens) continue;
     auto batch = ToTensor(response.outputs(i), response.raw_output_contents(i), results.size());
     if (!batch.ok()) return batch.status();
     const Shape each(batch->shape().begin() + 1, batch->shape().end());
@@ -169,6 +221,7 @@ ModelDescription DecodeMetadata(const inference::ModelMetadataResponse& metadata
                                 int64_t vocabulary) {
   ModelDescription model;
   model.name = metadata.name();
+  model.text = metadata.properties().contains("text_input");
   const auto axes_of = [](const auto& shape) {
     std::vector<Axis> axes;
     for (int i = 1; i < shape.size(); ++i) {

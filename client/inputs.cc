@@ -12,22 +12,10 @@
 namespace linserve {
 namespace {
 
-absl::StatusOr<std::string> ReadAll(const std::string& path) {
-  std::ifstream file;
-  if (path != "-") {
-    file.open(path, std::ios::binary);
-    if (!file) return absl::NotFoundError("cannot open " + path);
-  }
-  std::istream& stream = path == "-" ? std::cin : file;
-  std::string content(std::istreambuf_iterator<char>(stream), {});
-  if (stream.bad()) return absl::DataLossError("cannot read " + path);
-  return content;
-}
-
 absl::StatusOr<InputSequences> ReadArray(const std::string& path, const InputOptions& options) {
   absl::StatusOr<Tensor> array;
   if (path == "-") {
-    auto content = ReadAll(path);
+    auto content = ReadWhole(path);
     if (!content.ok()) return content.status();
     auto owner = std::make_shared<const std::string>(*std::move(content));
     const auto* bytes = reinterpret_cast<const std::byte*>(owner->data());
@@ -42,7 +30,7 @@ absl::StatusOr<InputSequences> ReadArray(const std::string& path, const InputOpt
 absl::StatusOr<InputSequences> ReadTensors(const std::string& path, const InputOptions& options) {
   absl::StatusOr<SafetensorsFile> file;
   if (path == "-") {
-    auto content = ReadAll(path);
+    auto content = ReadWhole(path);
     if (!content.ok()) return content.status();
     auto owner = std::make_shared<const std::string>(*std::move(content));
     const auto* bytes = reinterpret_cast<const std::byte*>(owner->data());
@@ -71,11 +59,23 @@ InputFormat InputFormatOfPath(const std::string& path) {
   return InputFormat::kText;
 }
 
+absl::StatusOr<std::string> ReadWhole(const std::string& path) {
+  std::ifstream file;
+  if (path != "-") {
+    file.open(path, std::ios::binary);
+    if (!file) return absl::NotFoundError("cannot open " + path);
+  }
+  std::istream& stream = path == "-" ? std::cin : file;
+  std::string content(std::istreambuf_iterator<char>(stream), {});
+  if (stream.bad()) return absl::DataLossError("cannot read " + path);
+  return content;
+}
+
 absl::StatusOr<InputSequences> ReadInputs(const std::string& path, InputFormat format,
                                           const InputOptions& options) {
   if (format == InputFormat::kNpy) return ReadArray(path, options);
   if (format == InputFormat::kSafetensors) return ReadTensors(path, options);
-  const auto content = ReadAll(path);
+  const auto content = ReadWhole(path);
   if (!content.ok()) return content.status();
   return format == InputFormat::kText ? ParseTextLines(*content, options)
                                       : ParseIdLines(*content, options);

@@ -32,7 +32,8 @@ struct InputLimits {
 struct InputOptions {
   InputLimits limits;
   int64_t token_offset = 0;  // text: added to every byte
-  bool truncate = false;     // text, ids: cut what is too long
+  bool truncate = false;     // bytes, ids: cut what is too long
+  bool texts = false;        // text: for a model with a tokenizer
   bool batched = false;      // safetensors: `input.<argument>` of a whole batch
   Signature signature{};     // of the model: how such a batch is laid out
 };
@@ -43,12 +44,13 @@ struct InputSequence {
   std::string id;
   absl::Status status;
   TensorMap inputs;
-  std::string text;  // of a line of text
+  std::string text;  // of a line of text; without inputs, it is what is sent
 };
 
 using InputSequences = std::vector<InputSequence>;
 
-// Each line that is not empty is a sequence of its bytes; its id is its number in the file, from 1.
+// Each line that is not empty is a sequence: its text or, where the model has no tokenizer, its
+// bytes as token ids. Its id is its number in the file, from 1.
 InputSequences ParseTextLines(std::string_view content, const InputOptions& options);
 
 // Each line that is not empty is [id, ...] or {"id": ..., "x": [id, ...]}; without "id", its id is
@@ -64,6 +66,9 @@ absl::StatusOr<InputSequences> SplitArray(const Tensor& array, const InputLimits
 // there, tells the true lengths.
 absl::StatusOr<InputSequences> SplitTensors(const TensorMap& tensors, const InputOptions& options,
                                             const std::string& name);
+
+// The bytes of a file, or of standard input for "-".
+absl::StatusOr<std::string> ReadWhole(const std::string& path);
 
 // All sequences of a file, or of standard input for "-".
 absl::StatusOr<InputSequences> ReadInputs(const std::string& path, InputFormat format,

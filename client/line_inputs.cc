@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/inputs.h"
+#include "core/utf8.h"
 
 namespace linserve {
 namespace {
@@ -114,12 +115,16 @@ void ParseIdLine(std::string_view line, size_t number, const InputOptions& optio
 InputSequences ParseTextLines(std::string_view content, const InputOptions& options) {
   InputSequences sequences;
   ForEachLine(content, [&](size_t number, std::string_view line) {
-    std::vector<int64_t> ids;
-    ids.reserve(line.size());
-    for (char byte : line) ids.push_back(static_cast<uint8_t>(byte) + options.token_offset);
     InputSequence& sequence = sequences.emplace_back();
     sequence.id = std::to_string(number);
     sequence.text = line;
+    if (options.texts) {
+      if (!IsUtf8(line)) sequence.status = LineError(number, "not UTF-8");
+      return;
+    }
+    std::vector<int64_t> ids;
+    ids.reserve(line.size());
+    for (char byte : line) ids.push_back(static_cast<uint8_t>(byte) + options.token_offset);
     SetTokens(std::move(ids), number, options, sequence);
   });
   return sequences;

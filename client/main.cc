@@ -155,6 +155,7 @@ int Main(int argc, char** argv) {
   globals.AddTo(app);
   Command command;
   AddEmbedCommand(app, globals, command);
+  AddSearchCommand(app, globals, command);
   AddCompareCommand(app, globals, command);
   AddLoadCommand(app, globals, command);
   AddModelsCommand(app, globals, command);

@@ -10,10 +10,10 @@ namespace {
 using nlohmann::json;
 
 // "x token [n] < 256, mask mask [n] optional"
-std::string InputsText(const Signature& signature) {
-  std::string text;
-  for (const InputSpec& input : signature.inputs) {
-    if (!text.empty()) text += ", ";
+std::string InputsText(const ModelDescription& model) {
+  std::string text = model.text ? "text or " : "";
+  for (const InputSpec& input : model.signature.inputs) {
+    if (&input != &model.signature.inputs[0]) text += ", ";
     text += input.name + " " + std::string(Name(input.kind)) + " " + ToString(input.axes);
     if (input.kind == InputKind::kToken) text += " < " + std::to_string(input.vocabulary);
     if (input.optional) text += " optional";
@@ -92,9 +92,8 @@ std::string ModelsTable(const std::vector<ModelDescription>& models) {
                {"limits", Align::kLeft}});
   for (const ModelDescription& model : models) {
     table.Add({model.name, std::to_string(model.version), model.state, model.architecture,
-               std::to_string(model.parameters), model.dtype, model.padding,
-               InputsText(model.signature), OutputsText(model.signature),
-               LimitsText(model.signature)});
+               std::to_string(model.parameters), model.dtype, model.padding, InputsText(model),
+               OutputsText(model.signature), LimitsText(model.signature)});
   }
   return table.ToText();
 }

@@ -52,6 +52,17 @@ size_t CharacterSize(const std::string& text, size_t at) {
 
 }  // namespace
 
+std::vector<float> ToFloats(const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  ConvertToFloat(tensor.dtype(), tensor.bytes(), tensor.elements(), values.data());
+  return values;
+}
+
+double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  const double norms = Norm(a) * Norm(b);
+  return norms > 0 ? Dot(a, b) / norms : 0;
+}
+
 std::vector<std::optional<Neighbour>> NearestByCosine(
     const std::vector<std::vector<float>>& vectors) {
   std::vector<double> norms;

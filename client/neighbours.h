@@ -16,6 +16,12 @@ struct Neighbour {
   double cosine = 0;
 };
 
+// The elements of a tensor of any type.
+std::vector<float> ToFloats(const Tensor& tensor);
+
+// Of two vectors of one length; 0 if one of them is all zeros.
+double Cosine(const std::vector<float>& a, const std::vector<float>& b);
+
 // For each vector the other one of the largest cosine; nullopt for one that has no other of its
 // length. A vector of zeros, and an empty one, is nobody's neighbour.
 std::vector<std::optional<Neighbour>> NearestByCosine(

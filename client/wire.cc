@@ -16,6 +16,8 @@ static_assert(static_cast<int>(DType::kBool) + 1 == v1::DATA_TYPE_BOOL);
 static_assert(static_cast<int>(DType::kF64) + 1 == v1::DATA_TYPE_F64);
 static_assert(static_cast<int>(Pooling::kNone) + 1 == v1::POOLING_NONE);
 static_assert(static_cast<int>(Pooling::kMax) + 1 == v1::POOLING_MAX);
+static_assert(static_cast<int>(Truncation::kLeft) == v1::TRUNCATION_LEFT);
+static_assert(static_cast<int>(Truncation::kRight) == v1::TRUNCATION_RIGHT);
 
 v1::DataType EncodeDType(DType dtype) {
   return static_cast<v1::DataType>(static_cast<int>(dtype) + 1);
@@ -42,6 +44,7 @@ bool EncodeTokenIds(const Tensor& x, v1::Sequence* wire) {
 
 void EncodeSequence(const NamedSequence& sequence, v1::Sequence* wire) {
   wire->set_id(sequence.id);
+  if (sequence.text) wire->set_text(*sequence.text);
   for (const auto& [name, tensor] : sequence.inputs) {
     if (name != "x") {
       EncodeTensor(tensor, &(*wire->mutable_inputs())[name]);
@@ -57,6 +60,7 @@ void EncodeOptions(const EmbedCall& call, v1::EmbedOptions* wire) {
   wire->set_normalize(call.options.normalize);
   wire->set_dtype(EncodeDType(call.options.dtype));
   wire->set_rows_per_chunk(call.rows_per_chunk);
+  wire->set_truncation(static_cast<v1::Truncation>(static_cast<int>(call.truncation)));
 }
 
 // The bytes that a tensor of these axes has; nullopt if negative or beyond counting.
@@ -187,6 +191,7 @@ ModelDescription DecodeModel(const v1::Model& model) {
   description.parameters = model.parameters();
   description.dtype = model.dtype();
   description.padding = model.padding();
+  description.text = model.text();
   return description;
 }
 

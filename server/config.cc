@@ -58,6 +58,8 @@ void Config::Bind(OptionTable& table) {
                 "The largest gRPC message, either way");
   table.Integer("max_sequences_per_request", max_sequences_per_request, 1, 1 << 20,
                 "More in one request are refused with INVALID_ARGUMENT");
+  table.Integer("max_text_bytes", max_text_bytes, 1, 64 << 20,
+                "The longest text, before it becomes tokens");
   table.Integer("max_requests_per_stream", max_requests_per_stream, 1, 1 << 20,
                 "Requests in flight on one EmbedStream; past it, reading pauses");
   table.Integer("chunk_bytes", chunk_bytes, 1024, 64 << 20,

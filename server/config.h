@@ -37,6 +37,7 @@ struct Config {
   int64_t max_device_bytes = 0;
   int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
+  int64_t max_text_bytes = 1 << 20;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
   double max_connection_age_seconds = 0;

@@ -31,6 +31,7 @@
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "telemetry/trace.h"
+#include "text/tokenizer.h"
 #include "version.h"
 
 namespace linserve {
@@ -45,6 +46,25 @@ LogOptions LogOptionsOf(const Config& config) {
   if (config.log_level == "warning") options.level = LogLevel::kWarning;
   if (config.log_level == "error") options.level = LogLevel::kError;
   return options;
+}
+
+// The model's, if it has one; null otherwise.
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
+                                                               const Signature& signature) {
+  const std::string path = directory + "/tokenizer.model";
+  auto tokenizer = Tokenizer::Load(path);
+  if (absl::IsNotFound(tokenizer.status())) return nullptr;
+  if (!tokenizer.ok()) return tokenizer.status();
+  const InputSpec* input = signature.FindInput(kTextBecomes);
+  if (input == nullptr || input->kind != InputKind::kToken) {
+    return absl::InvalidArgumentError(path + ": the model's input 'x' takes no token ids");
+  }
+  if ((*tokenizer)->vocabulary() > input->vocabulary) {
+    return absl::InvalidArgumentError(path + " has " + std::to_string((*tokenizer)->vocabulary()) +
+                                      " pieces, but the model's vocabulary is " +
+                                      std::to_string(input->vocabulary));
+  }
+  return tokenizer;
 }
 
 absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& directory,
@@ -63,6 +83,8 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
                               metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
   const ModelInfo& info = (*engine)->info();
+  auto tokenizer = LoadTokenizer(directory.path, info.signature);
+  if (!tokenizer.ok()) return tokenizer.status();
   Log(LogLevel::kInfo, "model ready",
       {{"model", directory.name},
        {"version", directory.version},
@@ -71,6 +93,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
        {"device", absl::StrJoin(devices.devices, ",")},
        {"dtype", std::string(Name(info.dtype))},
        {"padding", serving->padding},
+       {"text", *tokenizer != nullptr},
        {"replicas", options.replicas},
        {"threads", load.threads},
        {"replicas_because", plan.reason},
@@ -80,6 +103,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   model->name = directory.name;
   model->version = directory.version;
   model->default_pooling = PoolingFromName(serving->pooling).value_or(Pooling::kNone);
+  model->tokenizer = *std::move(tokenizer);
   model->engine = *std::move(engine);
   return model;
 }
@@ -96,6 +120,7 @@ absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
       Seconds(config.max_connection_age_seconds));
   options.max_message_bytes = config.max_message_bytes;
   options.max_sequences_per_request = config.max_sequences_per_request;
+  options.max_text_bytes = config.max_text_bytes;
   options.max_requests_per_stream = config.max_requests_per_stream;
   options.chunk_bytes = config.chunk_bytes;
   options.version = kVersion;

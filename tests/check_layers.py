@@ -25,8 +25,8 @@ ALLOWED = {
     "cuda": {"core", "attention"},
     "http": {"core", "telemetry", "batching", "access"},
     "text": {"core", "telemetry"},
-    "rpc": {"core", "telemetry", "batching", "engine", "access"},
-    "rest": {"core", "telemetry", "batching", "engine", "access", "rpc", "http"},
+    "rpc": {"core", "telemetry", "batching", "engine", "access", "text"},
+    "rest": {"core", "telemetry", "batching", "engine", "access", "text", "rpc", "http"},
     "client": {"core"},
 }
 ALLOWED["main"] = set(ALLOWED) - {"client", "cuda"}

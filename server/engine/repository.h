@@ -17,11 +17,14 @@
 
 namespace linserve {
 
+class Tokenizer;
+
 // One version of a model that answers requests.
 struct ServedModel {
   std::string name;
   int64_t version = 1;
   Pooling default_pooling = Pooling::kNone;
+  std::shared_ptr<const Tokenizer> tokenizer;  // of its input `x`; null: it takes no text
   std::unique_ptr<Engine> engine;
 };
 

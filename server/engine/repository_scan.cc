@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kModelFiles = {"config.json", "model.safetensors"};
+constexpr std::array kModelFiles = {"config.json", "model.safetensors", "tokenizer.model"};
 
 // No overload that throws: what cannot be looked at, a link to itself say, is no model.
 bool IsModel(const fs::path& path) {

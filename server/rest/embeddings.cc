@@ -1,7 +1,7 @@
 #include "rest/embeddings.h"
 
-#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,140 +12,58 @@
 #include "rest/float_json.h"
 #include "rest/http_errors.h"
 #include "rest/parse_json.h"
+#include "rest/sequence_input.h"
 #include "rest/waiting_infer.h"
 #include "rpc/inference_request.h"
+#include "rpc/inference_texts.h"
 
 namespace linserve {
 namespace {
 
 using nlohmann::json;
-using Sequences = std::vector<std::vector<int64_t>>;
-
-absl::StatusOr<std::vector<int64_t>> ReadIds(const json& given) {
-  std::vector<int64_t> ids;
-  for (const json& id : given) {
-    const bool too_large = id.is_number_unsigned() && !std::in_range<int64_t>(id.get<uint64_t>());
-    if (!id.is_number_integer() || too_large) {
-      return absl::InvalidArgumentError("expected token ids, found " + ToText(id).substr(0, 64) +
-                                        (id.is_string() ? "; this model has no tokenizer" : ""));
-    }
-    ids.push_back(id);
-  }
-  return ids;
-}
-
-// [1, 2] or [[1, 2], [3]].
-absl::StatusOr<Sequences> ReadSequences(const json& body, const char* name) {
-  const auto found = body.find(name);
-  if (found == body.end()) {
-    return absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
-  }
-  if (found->is_string()) {
-    return absl::InvalidArgumentError(
-        Quoted(name) + " is a text, expected token ids; this model has no tokenizer");
-  }
-  if (!found->is_array() || found->empty()) {
-    return absl::InvalidArgumentError(Quoted(name) +
-                                      ": expected token ids, or a list of such lists");
-  }
-  Sequences sequences;
-  if (!found->front().is_array()) {
-    auto ids = ReadIds(*found);
-    if (!ids.ok()) return ids.status();
-    sequences.push_back(*std::move(ids));
-    return sequences;
-  }
-  for (const json& one : *found) {
-    if (one.empty()) return absl::InvalidArgumentError(Quoted(name) + " holds an empty sequence");
-    if (!one.is_array()) return absl::InvalidArgumentError(Quoted(name) + " mixes ids and lists");
-    auto ids = ReadIds(one);
-    if (!ids.ok()) return ids.status();
-    sequences.push_back(*std::move(ids));
-  }
-  return sequences;
-}
-
-absl::StatusOr<std::string> TokenInput(const ServedModel& model) {
-  const std::string* name = nullptr;
-  for (const InputSpec& input : model.engine->info().signature.inputs) {
-    if (input.optional) continue;
-    if (name != nullptr || input.kind != InputKind::kToken) {
-      return absl::InvalidArgumentError("model " + Quoted(model.name) +
-                                        " does not take one sequence of token ids; use "
-                                        "/v2/models/" +
-                                        model.name + "/infer");
-    }
-    name = &input.name;
-  }
-  return *name;
-}
-
-void AddInput(const std::string& name, const std::vector<int64_t>& shape,
-              const std::vector<int64_t>& values, inference::ModelInferRequest& message) {
-  auto& input = *message.add_inputs();
-  input.set_name(name);
-  input.set_datatype("INT64");
-  input.mutable_shape()->Assign(shape.begin(), shape.end());
-  message.add_raw_input_contents(reinterpret_cast<const char*>(values.data()),
-                                 values.size() * sizeof(int64_t));
-}
-
-// The ragged sequences as one padded batch, of `most` bytes.
-absl::StatusOr<inference::ModelInferRequest> BatchOf(const std::string& input,
-                                                     const Sequences& sequences, int64_t most) {
-  std::vector<int64_t> lengths;
-  for (const auto& ids : sequences) lengths.push_back(static_cast<int64_t>(ids.size()));
-  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
-  const auto per_sequence = static_cast<int64_t>(sizeof(int64_t) * sequences.size());
-  if (longest > most / per_sequence) {
-    return absl::InvalidArgumentError(
-        std::to_string(sequences.size()) + " sequences of up to " + std::to_string(longest) +
-        " token ids are too much for one request; send long and short ones apart");
-  }
-  std::vector<int64_t> padded(sequences.size() * static_cast<size_t>(longest));
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    std::copy(sequences[i].begin(), sequences[i].end(),
-              padded.begin() + static_cast<std::ptrdiff_t>(i) * longest);
-  }
-  const auto batch = static_cast<int64_t>(sequences.size());
-  inference::ModelInferRequest message;
-  AddInput(input, {batch, longest}, padded, message);
-  AddInput("lengths", {batch}, lengths, message);
-  return message;
-}
-
 struct Vectors {
   std::string model;
+  int64_t tokens = 0;              // of all sequences
   std::vector<std::string> bytes;  // of each one's floats
 };
 
-absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc,
-                              const std::string& model_name, const Sequences& sequences,
-                              bool normalize) {
-  std::string input;
+// What the two APIs ask for in different words.
+struct Asked {
+  std::string model;
+  SequenceInput sequences;
+  bool normalize = true;
+  std::string truncation = "none";
+};
+
+absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc, const Asked& asked) {
   Pooling pooling = Pooling::kMean;
-  std::string name;
+  inference::ModelInferRequest message;
   {
-    const auto model = FindModel(call.service, *call.caller, model_name, "");
+    const auto model = FindModel(call.service, *call.caller, asked.model, "");
     if (!model.ok()) return model.status();
-    auto found = TokenInput(**model);
-    if (!found.ok()) return found.status();
-    input = *found;
-    name = (*model)->name;
+    const absl::Status status =
+        AddBatch(**model, asked.sequences, call.service.limits.max_message_bytes, message);
+    if (!status.ok()) return status;
+    message.set_model_name((*model)->name);
     if ((*model)->default_pooling != Pooling::kNone) pooling = (*model)->default_pooling;
   }
-  auto message = BatchOf(input, sequences, call.service.limits.max_message_bytes);
-  if (!message.ok()) return message.status();
-  message->set_model_name(name);
-  auto& parameters = *message->mutable_parameters();
+  message.add_outputs()->set_name(kTokensOutput);
+  auto& parameters = *message.mutable_parameters();
   parameters["pooling"].set_string_param(std::string(Name(pooling)));
-  parameters["normalize"].set_bool_param(normalize);
-  const auto answer = InferAndWait(call, rpc, *std::move(message));
+  parameters["normalize"].set_bool_param(asked.normalize);
+  parameters["truncation"].set_string_param(asked.truncation);
+  const auto answer = InferAndWait(call, rpc, std::move(message));
   if (!answer.ok()) return answer.status();
-  const Tensor all = answer->Outputs(0)[0].second;
-  Vectors vectors{.model = name, .bytes = {}};
-  const size_t each = all.byte_size() / sequences.size();
-  for (size_t i = 0; i < sequences.size(); ++i) {
+  const auto outputs = answer->Outputs(0);
+  const Tensor& all = outputs[0].second;
+  const Tensor& tokens = outputs[1].second;
+  Vectors vectors{.model = answer->model_name,
+                  .tokens = std::accumulate(tokens.data<int64_t>(),
+                                            tokens.data<int64_t>() + tokens.elements(), int64_t{0}),
+                  .bytes = {}};
+  const auto count = static_cast<size_t>(tokens.elements());
+  const size_t each = all.byte_size() / count;
+  for (size_t i = 0; i < count; ++i) {
     vectors.bytes.emplace_back(reinterpret_cast<const char*>(all.bytes()) + i * each, each);
   }
   return vectors;
@@ -183,6 +101,20 @@ absl::StatusOr<std::string> TextOf(const json& body, const char* name) {
   return found->get<std::string>();
 }
 
+// "truncate" says whether, "truncation_direction" on which side.
+absl::StatusOr<std::string> TeiTruncation(const json& body) {
+  const json truncate = body.value("truncate", json(false));
+  const json side = body.value("truncation_direction", json("Right"));
+  if (!truncate.is_null() && !truncate.is_boolean()) {
+    return absl::InvalidArgumentError("'truncate': expected a bool");
+  }
+  if (side != "Left" && side != "Right") {
+    return absl::InvalidArgumentError("'truncation_direction': expected \"Left\" or \"Right\"");
+  }
+  if (truncate != true) return "none";
+  return side == "Left" ? "left" : "right";
+}
+
 }  // namespace
 
 HttpReply OpenAiEmbeddings(const RestCall& call) {
@@ -190,7 +122,7 @@ HttpReply OpenAiEmbeddings(const RestCall& call) {
   const auto parsed = ParseObject(call.http.body);
   if (!parsed.ok()) return OpenAiError(parsed.status());
   const json& body = *parsed;
-  const auto sequences = ReadSequences(body, "input");
+  auto sequences = ReadSequences(body, "input");
   if (!sequences.ok()) return OpenAiError(sequences.status());
   const auto model = TextOf(body, "model");
   if (!model.ok()) return OpenAiError(model.status());
@@ -204,13 +136,13 @@ HttpReply OpenAiEmbeddings(const RestCall& call) {
     return OpenAiError(absl::InvalidArgumentError(
         "'dimensions': this model's vectors cannot be shortened; leave it out"));
   }
-  const auto vectors = Embed(call, "/v1/embeddings", *model, *sequences, true);
+  const auto vectors =
+      Embed(call, "/v1/embeddings", {.model = *model, .sequences = *std::move(sequences)});
   if (!vectors.ok()) return OpenAiError(vectors.status());
-  int64_t tokens = 0;
-  for (const auto& ids : *sequences) tokens += static_cast<int64_t>(ids.size());
-  FloatJson answer = {{"object", "list"},
-                      {"model", vectors->model},
-                      {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}};
+  FloatJson answer = {
+      {"object", "list"},
+      {"model", vectors->model},
+      {"usage", {{"prompt_tokens", vectors->tokens}, {"total_tokens", vectors->tokens}}}};
   FloatJson& data = answer["data"] = FloatJson::array();
   for (const std::string& bytes : vectors->bytes) {
     const size_t index = data.size();
@@ -237,7 +169,7 @@ HttpReply TeiEmbed(const RestCall& call) {
   const auto parsed = ParseObject(call.http.body);
   if (!parsed.ok()) return TeiError(parsed.status());
   const json& body = *parsed;
-  const auto sequences = ReadSequences(body, "inputs");
+  auto sequences = ReadSequences(body, "inputs");
   if (!sequences.ok()) return TeiError(sequences.status());
   const auto model = TextOf(body, "model");
   if (!model.ok()) return TeiError(model.status());
@@ -245,7 +177,13 @@ HttpReply TeiEmbed(const RestCall& call) {
   if (!normalize.is_boolean()) {
     return TeiError(absl::InvalidArgumentError("'normalize': expected a bool"));
   }
-  const auto vectors = Embed(call, "/embed", *model, *sequences, normalize);
+  const auto truncation = TeiTruncation(body);
+  if (!truncation.ok()) return TeiError(truncation.status());
+  const auto vectors = Embed(call, "/embed",
+                             {.model = *model,
+                              .sequences = *std::move(sequences),
+                              .normalize = normalize,
+                              .truncation = *truncation});
   if (!vectors.ok()) return TeiError(vectors.status());
   FloatJson answer = FloatJson::array();
   for (const std::string& bytes : vectors->bytes) answer.push_back(Floats(bytes));

@@ -5,8 +5,8 @@
 
 namespace linserve {
 
-// One vector for each sequence of token ids, as embedding APIs have it: pooled as the model is
-// served (by the mean if it is not), and normalized.
+// One vector for each text or sequence of token ids, as embedding APIs have it: pooled as the model
+// is served (by the mean if it is not), and normalized.
 
 // POST /v1/embeddings and GET /v1/models, as OpenAI's.
 HttpReply OpenAiEmbeddings(const RestCall& call);

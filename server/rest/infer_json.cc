@@ -14,6 +14,7 @@
 #include "rest/float_json.h"
 #include "rest/parse_json.h"
 #include "rpc/inference_tensors.h"
+#include "rpc/inference_texts.h"
 
 namespace linserve {
 namespace {
@@ -119,6 +120,19 @@ absl::Status Flatten(const json& data, const std::string& where, std::string& ra
   return absl::OkStatus();
 }
 
+absl::Status FlattenTexts(const json& data, const std::string& where, std::string& raw) {
+  if (data.is_string()) {
+    AppendText(data.get_ref<const std::string&>(), raw);
+    return absl::OkStatus();
+  }
+  if (!data.is_array()) return Wrong(where + ": " + ToText(data).substr(0, 64) + " is no text");
+  for (const json& part : data) {
+    absl::Status status = FlattenTexts(part, where, raw);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Flatten(const std::string& datatype, const json& data, const std::string& where,
                      std::string& raw) {
   if (datatype == "BOOL") return Flatten<bool>(data, where, raw);
@@ -132,6 +146,7 @@ absl::Status Flatten(const std::string& datatype, const json& data, const std::s
   if (datatype == "UINT64") return Flatten<uint64_t>(data, where, raw);
   if (datatype == "FP32") return Flatten<float>(data, where, raw);
   if (datatype == "FP64") return Flatten<double>(data, where, raw);
+  if (datatype == "BYTES") return FlattenTexts(data, where, raw);
   return Wrong(where +
                ": elements of this datatype cannot stand in JSON; send them as binary data");
 }
@@ -204,6 +219,7 @@ FloatJson Elements(const Tensor& tensor) {
 std::optional<FloatJson> Elements(const Tensor& tensor) {
   if (tensor.dtype() == DType::kF32) return Elements<float>(tensor);
   if (tensor.dtype() == DType::kI8) return Elements<int8_t>(tensor);
+  if (tensor.dtype() == DType::kI64) return Elements<int64_t>(tensor);
   return std::nullopt;
 }
 

@@ -27,11 +27,7 @@ absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string
       InferRequestState::CallSide{metrics, false, done, [] { return false; }},
       RequestContext{RequestIdOr(id), TimePoint::max(), call.caller,
                      TraceIdOf(call.http.Header("traceparent"))});
-  const absl::Status status = state->Submit(call.service, std::move(request));
-  if (!status.ok()) {
-    state->Refused(status);
-    return status;
-  }
+  state->Submit(call.service, std::move(request));
   return answered->get_future().get();
 }
 

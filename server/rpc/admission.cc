@@ -61,12 +61,17 @@ absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
 }
 
 absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
-                                              const ServedModel& model, int64_t request_bytes,
-                                              const std::vector<absl::StatusOr<Item>>& items) {
-  const int64_t bytes = request_bytes + ResultsOf(model.engine->info().signature, items);
-  auto place = service.inflight->Reserve(caller.name(), bytes);
+                                              const ServedModel& model, int64_t request_bytes) {
+  auto place = service.inflight->Reserve(caller.name(), request_bytes);
   if (place.ok()) return place;
   return RetryAfter(place.status(), model.engine->RetryDelay());
+}
+
+absl::Status ReserveResults(const ServedModel& model,
+                            const std::vector<absl::StatusOr<Item>>& items,
+                            Inflight::Reservation& reservation) {
+  absl::Status status = reservation.Grow(ResultsOf(model.engine->info().signature, items));
+  return status.ok() ? status : RetryAfter(status, model.engine->RetryDelay());
 }
 
 }  // namespace linserve

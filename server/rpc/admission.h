@@ -26,11 +26,15 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
 absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
                          int64_t request_bytes);
 
-// What it must pass before an engine sees it: the bounds on what is in flight. The reservation is
-// for as long as the request is, its answer included.
+// What it must pass before any more is done for it: the bounds on what is in flight. The
+// reservation is for as long as the request is, its answer included.
 absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
-                                              const ServedModel& model, int64_t request_bytes,
-                                              const std::vector<absl::StatusOr<Item>>& items);
+                                              const ServedModel& model, int64_t request_bytes);
+
+// And before an engine sees its sequences: the same bounds, with their results.
+absl::Status ReserveResults(const ServedModel& model,
+                            const std::vector<absl::StatusOr<Item>>& items,
+                            Inflight::Reservation& reservation);
 
 // The caller may use models of this name, to compute. For questions about a model, too.
 absl::Status CheckModel(const ServiceContext& service, const Caller& caller,

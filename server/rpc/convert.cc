@@ -114,10 +114,10 @@ absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& op
     item.inputs[name] = *std::move(converted);
   }
   const int forms = (item.inputs.contains("x") ? 1 : 0) + (message.has_x() ? 1 : 0) +
-                    (message.token_ids_size() > 0 ? 1 : 0);
+                    (message.token_ids_size() > 0 ? 1 : 0) + (message.has_text() ? 1 : 0);
   if (forms > 1) {
     return absl::InvalidArgumentError(
-        "input 'x' is given more than once: use one of inputs['x'], x and token_ids");
+        "input 'x' is given more than once: use one of inputs['x'], x, token_ids and text");
   }
   if (message.token_ids_size() > 0) item.inputs["x"] = TokenIds(message);
   if (message.has_x()) {
@@ -126,6 +126,21 @@ absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& op
     item.inputs["x"] = *std::move(converted);
   }
   return item;
+}
+
+absl::StatusOr<Truncation> ToTruncation(v1::Truncation message) {
+  switch (message) {
+    case v1::TRUNCATION_UNSPECIFIED:
+      return Truncation::kNone;
+    case v1::TRUNCATION_LEFT:
+      return Truncation::kLeft;
+    case v1::TRUNCATION_RIGHT:
+      return Truncation::kRight;
+    default:
+      return absl::InvalidArgumentError("options.truncation is " +
+                                        std::to_string(static_cast<int>(message)) +
+                                        ", which is none of linserve.v1.Truncation's");
+  }
 }
 
 absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback) {
@@ -183,6 +198,7 @@ void ToMessage(const ServedModel& model, bool draining, v1::Model& message) {
   message.set_dtype(std::string(Name(info.dtype)));
   message.set_padding(std::string(Name(model.engine->options().padding)));
   message.set_pooling(std::string(Name(model.default_pooling)));
+  message.set_text(model.tokenizer != nullptr);
   FillSignature(info.signature, message);
 }
 

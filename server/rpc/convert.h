@@ -10,6 +10,7 @@
 #include "engine/repository.h"
 #include "linserve/v1/embedding.pb.h"
 #include "rpc/wire.h"
+#include "text/tokenizer.h"
 
 namespace linserve {
 
@@ -22,9 +23,11 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& field,
                                 const std::shared_ptr<const void>& owner);
 
-// One sequence of a request that `owner` keeps alive.
+// One sequence of a request that `owner` keeps alive; without the input that its text becomes.
 absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& options,
                             const std::shared_ptr<const void>& owner);
+
+absl::StatusOr<Truncation> ToTruncation(v1::Truncation message);
 
 // `fallback` is the model's pooling, for requests that ask for none in particular.
 absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback);

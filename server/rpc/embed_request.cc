@@ -5,6 +5,7 @@
 
 #include "rpc/admission.h"
 #include "rpc/convert.h"
+#include "rpc/tokenization.h"
 #include "telemetry/trace.h"
 
 namespace linserve {
@@ -39,19 +40,25 @@ EmbedRequestState::~EmbedRequestState() {
   side_.finished();
 }
 
-absl::Status EmbedRequestState::Submit(const ServiceContext& service, v1::EmbedRequest message) {
+void EmbedRequestState::Submit(ServiceContext& service, v1::EmbedRequest message) {
+  const absl::Status status = Begin(service, std::move(message));
+  if (!status.ok()) Refuse(status);
+}
+
+absl::Status EmbedRequestState::Begin(ServiceContext& service, v1::EmbedRequest message) {
   if (message.request_id().size() > kLongestRequestId) {
     return absl::InvalidArgumentError("request_id is longer than " +
                                       std::to_string(kLongestRequestId) + " bytes");
   }
   auto model = FindModel(service, *context_.caller, message.model(), message.version());
   if (!model.ok()) return model.status();
-  Engine& engine = *(*model)->engine;
   model_name_ = (*model)->name;
-  model_metrics_ = &engine.metrics();
+  model_metrics_ = &(*model)->engine->metrics();
   absl::Status status = CheckCount(message.sequences_size(), service.limits);
   auto options = ToOptions(message.options(), (*model)->default_pooling);
   if (status.ok()) status = options.status();
+  const auto truncation = ToTruncation(message.options().truncation());
+  if (status.ok()) status = truncation.status();
   if (!status.ok()) {
     model_metrics_->Rejected(RejectReason::kInvalid);
     return status;
@@ -60,9 +67,12 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& service, v1::EmbedR
   chunks_.chunk_bytes = service.limits.chunk_bytes;
   // Half of a message is room for the ids and names beside the rows.
   chunks_.max_bytes = service.limits.max_message_bytes / 2;
+  auto place =
+      Reserve(service, *context_.caller, **model, static_cast<int64_t>(message.ByteSizeLong()));
+  if (!place.ok()) return place.status();
+  place_ = *std::move(place);
 
-  const auto bytes = static_cast<int64_t>(message.ByteSizeLong());
-  // Tensors view the message's bytes, so it lives as long as any of them.
+  // Tensors and texts view the message's bytes, so it lives as long as any of them.
   const auto owner = std::make_shared<const v1::EmbedRequest>(std::move(message));
   Request request;
   request.id = context_.id;
@@ -70,21 +80,37 @@ absl::Status EmbedRequestState::Submit(const ServiceContext& service, v1::EmbedR
   request.deadline = context_.deadline;
   request.priority = context_.caller->Allowed(PriorityFromLevel(owner->priority()));
   request.sink = shared_from_this();
+  Tokenization texts{.model = *model,
+                     .owner = owner,
+                     .truncation = *truncation,
+                     .max_text_bytes = service.limits.max_text_bytes,
+                     .abandoned = [self = shared_from_this()] { return self->Abandoned(); }};
   for (const v1::Sequence& sequence : owner->sequences()) {
+    if (sequence.has_text()) texts.texts.push_back({texts.items.size(), sequence.text()});
     sequence_ids_.push_back(sequence.id());
-    request.items.push_back(ToItem(sequence, *options, owner));
+    texts.items.push_back(ToItem(sequence, *options, owner));
   }
-  unanswered_ = request.items.size();
-  auto place = Reserve(service, *context_.caller, **model, bytes, request.items);
-  if (!place.ok()) return place.status();
-  place_ = *std::move(place);
-  return engine.Submit(request);
+  unanswered_ = texts.items.size();
+  texts.done = [self = shared_from_this(), request = std::move(request),
+                served = *model](std::vector<absl::StatusOr<Item>> items) mutable {
+    request.items = std::move(items);
+    const absl::Status taken = self->Enqueue(*served, std::move(request));
+    if (!taken.ok()) self->Refuse(taken);
+  };
+  Tokenize(service.tokenizers, std::move(texts));
+  return absl::OkStatus();
 }
 
-void EmbedRequestState::Refused(const absl::Status& status) {
+absl::Status EmbedRequestState::Enqueue(const ServedModel& model, Request request) {
+  absl::Status status = ReserveResults(model, request.items, place_);
+  return status.ok() ? model.engine->Submit(request) : status;
+}
+
+void EmbedRequestState::Refuse(const absl::Status& status) {
   status_ = status;
   if (model_metrics_ != nullptr) model_metrics_->statistics().Failed(Age());
   if (side_.answered) side_.answered();
+  side_.refuse(status, shared_from_this());
 }
 
 std::chrono::nanoseconds EmbedRequestState::Age() const {

@@ -25,6 +25,8 @@ struct CallSide {
   std::shared_ptr<void> call;
   Outbox* outbox = nullptr;
   RpcMetrics* metrics = nullptr;
+  // Answers a request that failed as a whole; what the answer keeps alive is the request.
+  std::function<void(const absl::Status&, std::shared_ptr<void>)> refuse;
   // Before the last answer of the request is handed over; optional.
   std::function<void()> answered;
   std::function<void()> finished;  // once the last answer of the request is written or dropped
@@ -38,17 +40,20 @@ class EmbedRequestState : public ResultSink,
   EmbedRequestState(CallSide side, RequestContext context);
   ~EmbedRequestState() override;
 
-  // Finds the model, converts the sequences and hands them to the engine. An error is the
-  // request's own; faults of single sequences are delivered as their results.
-  absl::Status Submit(const ServiceContext& service, v1::EmbedRequest message);
+  // Finds the model, converts the sequences and hands them to the engine: texts make that go on
+  // after the return. A fault of the request refuses it; those of single sequences are delivered as
+  // their results.
+  void Submit(ServiceContext& service, v1::EmbedRequest message);
 
-  // The request failed as a whole with this status, which the caller is about to answer.
-  void Refused(const absl::Status& status);
+  // The request failed as a whole.
+  void Refuse(const absl::Status& status);
 
   void Deliver(size_t index, absl::StatusOr<ItemResult> result) override;
   bool Abandoned() const override { return side_.outbox->cancelled(); }
 
  private:
+  absl::Status Begin(ServiceContext& service, v1::EmbedRequest message);
+  absl::Status Enqueue(const ServedModel& model, Request request);
   std::chrono::nanoseconds Age() const;  // since its arrival
   void CountForStatistics(const absl::StatusOr<ItemResult>& last);
 

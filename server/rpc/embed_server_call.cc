@@ -42,17 +42,22 @@ void EmbedServerCall::Begin(grpc::ByteBuffer& bytes) {
   }
   v1::EmbedRequest request;
   if (status.ok()) status = Parse(bytes, request);
-  const CallSide side{shared_from_this(), &outbox_, &metrics_, nullptr,
-                      [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
+  const CallSide side{.call = shared_from_this(),
+                      .outbox = &outbox_,
+                      .metrics = &metrics_,
+                      .refuse =
+                          [this](const absl::Status& fault, const std::shared_ptr<void>&) {
+                            AddRetryDelay(*context_, fault);
+                            outbox_.FinishWhenEmpty(ToGrpcStatus(fault));
+                          },
+                      .answered = nullptr,
+                      .finished = [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
       side, RequestContext{RequestIdOf(*context_, request.request_id()), DeadlineOf(*context_),
                            caller.value_or(nullptr), TraceIdOf(*context_)});
   outbox_.Expect(static_cast<size_t>(request.sequences_size()));
-  if (status.ok()) status = state->Submit(service_, std::move(request));
-  if (status.ok()) return;
-  AddRetryDelay(*context_, status);
-  state->Refused(status);
-  outbox_.FinishWhenEmpty(ToGrpcStatus(status));
+  if (!status.ok()) return state->Refuse(status);
+  state->Submit(service_, std::move(request));
 }
 
 void EmbedServerCall::OnWriteDone(bool ok) { outbox_.Written(ok); }

@@ -25,12 +25,20 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   }
   // Captures no reference to the call: the state's own keeps it alive until this has run.
   // The id is free before the caller can have read the last answer, and use it again.
-  const CallSide side{shared_from_this(), &outbox_, &metrics_,
-                      [this, id, duplicate] {
-                        MutexLock lock(ids_mutex_);
-                        if (!duplicate) ids_.erase(id);
-                      },
-                      [this] { RequestFinished(); }};
+  const CallSide side{
+      .call = shared_from_this(),
+      .outbox = &outbox_,
+      .metrics = &metrics_,
+      .refuse =
+          [this, id](const absl::Status& fault, std::shared_ptr<void> keep_alive) {
+            outbox_.Push(ResultChunker::RequestFailed(id, fault, std::move(keep_alive)));
+          },
+      .answered =
+          [this, id, duplicate] {
+            MutexLock lock(ids_mutex_);
+            if (!duplicate) ids_.erase(id);
+          },
+      .finished = [this] { RequestFinished(); }};
   const auto state = std::make_shared<EmbedRequestState>(
       side, RequestContext{id, DeadlineOf(*context_), *caller, TraceIdOf(*context_)});
   absl::Status status = AdmitCaller(service_, **caller, size);
@@ -38,10 +46,10 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
     status.Update(absl::InvalidArgumentError("request_id " + Quoted(id) +
                                              " is in flight on this stream already"));
   }
-  if (status.ok()) status = state->Submit(service_, std::move(request));
-  if (!status.ok()) {
-    state->Refused(status);
-    outbox_.Push(ResultChunker::RequestFailed(id, status, state));
+  if (status.ok()) {
+    state->Submit(service_, std::move(request));
+  } else {
+    state->Refuse(status);
   }
   return absl::OkStatus();
 }

@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/processors.h"
 #include "rpc/embedding_service.h"
 #include "rpc/idle_tick.h"
 #include "rpc/inference_service.h"
@@ -109,6 +110,9 @@ void AwaitQuiet(const Inflight& inflight, std::chrono::system_clock::time_point 
   }
 }
 
+// Texts are read a hundred times as fast as they are embedded.
+int64_t TokenizerThreads() { return std::clamp<int64_t>(Processors() / 8, 1, 8); }
+
 }  // namespace
 
 struct GrpcServer::Impl {
@@ -117,10 +121,11 @@ struct GrpcServer::Impl {
       : context{repository,
                 metrics,
                 {options.max_message_bytes, options.max_sequences_per_request,
-                 options.max_requests_per_stream, options.chunk_bytes},
+                 options.max_requests_per_stream, options.chunk_bytes, options.max_text_bytes},
                 options.version,
                 std::move(access),
-                std::make_shared<Inflight>(options.inflight, metrics)},
+                std::make_shared<Inflight>(options.inflight, metrics),
+                Turns(TokenizerThreads())},
         embedding(context),
         inference(context) {}
 

@@ -21,6 +21,7 @@ struct GrpcOptions {
   std::chrono::milliseconds max_connection_age{0};  // give or take a tenth; 0: without an end
   int64_t max_message_bytes = 128 << 20;
   int64_t max_sequences_per_request = 16384;
+  int64_t max_text_bytes = 1 << 20;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
   std::string version{};      // of the server, as its metadata says it

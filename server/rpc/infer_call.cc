@@ -38,10 +38,8 @@ void InferCall::Begin(grpc::ByteBuffer& bytes) {
                                   [self] { return self->cancelled_.load(); }},
       RequestContext{RequestIdOf(*context_, id.substr(0, kLongestRequestId)), DeadlineOf(*context_),
                      caller.value_or(nullptr), TraceIdOf(*context_)});
-  if (status.ok()) status = state->Submit(service_, std::move(request));
-  if (status.ok()) return;
-  state->Refused(status);
-  Answer(status, id);
+  if (!status.ok()) return state->Refuse(status);
+  state->Submit(service_, std::move(request));
 }
 
 void InferCall::Answer(const absl::Status& status, const std::string& id) {

@@ -81,10 +81,10 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
                                   [this] { return failed_ || outbox_.cancelled(); }},
       RequestContext{RequestIdOr(id), DeadlineOf(*context_), *caller, TraceIdOf(*context_)});
   absl::Status status = AdmitCaller(service_, **caller, size);
-  if (status.ok()) status = state->Submit(service_, std::move(request));
-  if (!status.ok()) {
-    state->Refused(status);
-    answer(status);
+  if (status.ok()) {
+    state->Submit(service_, std::move(request));
+  } else {
+    state->Refuse(status);
   }
   return absl::OkStatus();
 }

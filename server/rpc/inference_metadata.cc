@@ -8,6 +8,7 @@
 
 #include "core/pooling.h"
 #include "rpc/inference_tensors.h"
+#include "rpc/inference_texts.h"
 
 namespace linserve {
 namespace {
@@ -98,6 +99,7 @@ void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& me
   properties["parameters"] = std::to_string(info.parameters);
   properties["dtype"] = std::string(Name(info.dtype));
   properties["pooling"] = std::string(Name(model.default_pooling));
+  if (model.tokenizer != nullptr) properties["text_input"] = kTextInput;
 }
 
 void FillConfig(const ServedModel& model, inference::ModelConfig& message) {

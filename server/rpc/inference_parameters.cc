@@ -86,6 +86,19 @@ absl::Status ReadChunkRows(const Parameters& parameters, InferOptions& options) 
   return absl::OkStatus();
 }
 
+absl::Status ReadTruncation(const Parameters& parameters, InferOptions& options) {
+  const InferParameter* parameter = Find(parameters, "truncation");
+  if (parameter == nullptr || parameter->string_param() == "none") return absl::OkStatus();
+  if (parameter->string_param() == "left") {
+    options.truncation = Truncation::kLeft;
+  } else if (parameter->string_param() == "right") {
+    options.truncation = Truncation::kRight;
+  } else {
+    return Wrong("truncation", "'none', 'left' or 'right'");
+  }
+  return absl::OkStatus();
+}
+
 // A correlation id of 0, or an empty one, means that there is no sequence.
 absl::Status RefuseSessions(const Parameters& parameters) {
   const InferParameter* id = Find(parameters, "sequence_id");
@@ -124,7 +137,8 @@ absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest
        {RefuseSessions(parameters), ReadPooling(parameters, options.output),
         ReadNormalize(parameters, options.output), ReadDType(parameters, options.output),
         ReadTimeout(parameters, options), ReadPriority(parameters, options),
-        ReadChunkRows(parameters, options), ReadOutputs(message, options.output)}) {
+        ReadChunkRows(parameters, options), ReadTruncation(parameters, options),
+        ReadOutputs(message, options.output)}) {
     if (!status.ok()) return status;
   }
   if (options.output.dtype == DType::kI8) DropScales(options.output.outputs);

@@ -13,6 +13,7 @@
 #include "rpc/admission.h"
 #include "rpc/inference_parameters.h"
 #include "rpc/inference_tensors.h"
+#include "rpc/inference_texts.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -149,80 +150,140 @@ InferRequestState::~InferRequestState() {
   RequestEnded(context_, "ModelInfer", answer_.model_name, sequences_, status_);
 }
 
-void InferRequestState::Refused(const absl::Status& status) {
+void InferRequestState::Refuse(const absl::Status& status) {
   if (statistics_ != nullptr) statistics_->Failed(Age());
-  const MutexLock lock(mutex_);
-  status_ = status;
+  {
+    const MutexLock lock(mutex_);
+    status_ = status;
+  }
+  call_.done(status);
 }
 
-absl::Status InferRequestState::Submit(const ServiceContext& service,
-                                       inference::ModelInferRequest message) {
+void InferRequestState::Submit(ServiceContext& service, inference::ModelInferRequest message) {
+  const absl::Status status = Begin(service, std::move(message));
+  if (!status.ok()) Refuse(status);
+}
+
+absl::Status InferRequestState::Begin(ServiceContext& service,
+                                      inference::ModelInferRequest message) {
   max_bytes_ = service.limits.max_message_bytes;
   const auto model =
       FindModel(service, *context_.caller, message.model_name(), message.model_version());
   if (!model.ok()) return model.status();
-  Engine& engine = *(*model)->engine;
-  statistics_ = &engine.metrics().statistics();
-  const auto bytes = static_cast<int64_t>(message.ByteSizeLong());
-  auto items = Prepare(**model, std::make_shared<inference::ModelInferRequest>(std::move(message)));
-  if (items.ok() && std::cmp_greater(items->size(), service.limits.max_sequences_per_request)) {
-    items = absl::InvalidArgumentError("inference request batch-size must be <= " +
-                                       std::to_string(service.limits.max_sequences_per_request) +
-                                       " for " + Quoted(answer_.model_name));
-  }
-  absl::Status status = items.status();
-  if (status.ok()) status = CheckChunks(items->size());
+  ModelMetrics& metrics = (*model)->engine->metrics();
+  statistics_ = &metrics.statistics();
+  absl::Status status = ReadOptions(**model, message);
   if (!status.ok()) {
-    engine.metrics().Rejected(RejectReason::kInvalid);
+    metrics.Rejected(RejectReason::kInvalid);
     return status;
   }
+  auto place =
+      Reserve(service, *context_.caller, **model, static_cast<int64_t>(message.ByteSizeLong()));
+  if (!place.ok()) return place.status();
+  place_ = *std::move(place);
+  const auto owner = std::make_shared<const inference::ModelInferRequest>(std::move(message));
+  Tokenization texts{.model = *model,
+                     .owner = owner,
+                     .truncation = options_.truncation,
+                     .max_text_bytes = service.limits.max_text_bytes,
+                     .abandoned = [self = shared_from_this()] { return self->Abandoned(); }};
+  if (HasTexts(*owner)) {
+    status = ReadTexts(owner, texts);
+  } else {
+    auto items = Items((*model)->name, owner);
+    status = items.status();
+    if (items.ok()) texts.items.assign(items->begin(), items->end());
+  }
+  if (status.ok()) status = CheckCount(texts.items.size(), service.limits);
+  if (status.ok()) status = CheckChunks(texts.items.size());
+  if (!status.ok()) {
+    metrics.Rejected(RejectReason::kInvalid);
+    return status;
+  }
+  texts.done = [self = shared_from_this(),
+                served = *model](std::vector<absl::StatusOr<Item>> done) {
+    const absl::Status taken = self->Enqueue(*served, std::move(done));
+    if (!taken.ok()) self->Refuse(taken);
+  };
+  Tokenize(service.tokenizers, std::move(texts));
+  return absl::OkStatus();
+}
+
+absl::Status InferRequestState::Enqueue(const ServedModel& model,
+                                        std::vector<absl::StatusOr<Item>> items) {
+  absl::Status status = ReserveResults(model, items, place_);
+  if (!status.ok()) return status;
   Request request;
   request.id = context_.id;
   request.caller = context_.caller->name();
   request.deadline = context_.deadline;
   request.priority = context_.caller->Allowed(options_.priority);
   request.sink = shared_from_this();
-  for (Item& item : *items) request.items.emplace_back(std::move(item));
-  auto place = Reserve(service, *context_.caller, **model, bytes, request.items);
-  if (!place.ok()) return place.status();
-  place_ = *std::move(place);
+  request.items = std::move(items);
   {
     const MutexLock lock(mutex_);
     unanswered_ = request.items.size();
     outputs_.resize(request.items.size());
+    tokens_.resize(request.items.size());
     sequences_ = request.items.size();
   }
-  return engine.Submit(request);
+  return model.engine->Submit(request);
 }
 
-absl::StatusOr<std::vector<Item>> InferRequestState::Prepare(
-    const ServedModel& model, const std::shared_ptr<const inference::ModelInferRequest>& message) {
-  answer_.id = message->id();
+absl::Status InferRequestState::ReadOptions(const ServedModel& model,
+                                            const inference::ModelInferRequest& message) {
+  answer_.id = message.id();
   answer_.model_name = model.name;
   answer_.model_version = std::to_string(model.version);
   signature_ = &model.engine->info().signature;
-  auto options = ReadInferOptions(*message, model.default_pooling);
+  auto options = ReadInferOptions(message, model.default_pooling);
   if (!options.ok()) return options.status();
   options_ = *options;
-  for (const std::string& name : options_.output.outputs) {
+  std::vector<std::string>& outputs = options_.output.outputs;
+  const bool tokens = std::erase(outputs, kTokensOutput) > 0;  // which is of our own making
+  if (tokens && outputs.empty()) outputs.push_back(signature_->outputs[0].name);
+  for (const std::string& name : outputs) {
     answer_.outputs.push_back(name);
     if (options_.output.dtype == DType::kI8) answer_.outputs.push_back(ScaleOf(name));
   }
+  if (tokens) answer_.outputs.emplace_back(kTokensOutput);
   if (options_.timeout)
     context_.deadline = std::min(context_.deadline, context_.begin + *options_.timeout);
-  auto tensors = ToTensors(*message, model.name, message);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Item>> InferRequestState::Items(const std::string& model,
+                                                           const Message& message) {
+  auto tensors = ToTensors(*message, model, message);
   if (!tensors.ok()) return tensors.status();
-  absl::Status status = CheckInputs(*signature_, *tensors, model.name);
-  if (status.ok()) status = CheckDatatypes(*signature_, *tensors, model.name);
+  absl::Status status = CheckInputs(*signature_, *tensors, model);
+  if (status.ok()) status = CheckDatatypes(*signature_, *tensors, model);
   if (!status.ok()) return status;
   const auto batch = PackageBatch::From(*signature_, AsFile(*tensors));
   if (!batch.ok()) return batch.status();
   padded_ = batch->PaddedLengths(*signature_);
   auto items = SplitBatch(*signature_, *batch);
   if (!items.ok()) return items;
-  if (items->empty()) return absl::InvalidArgumentError("the request holds no sequences");
   for (Item& item : *items) item.options = options_.output;
   return items;
+}
+
+absl::Status InferRequestState::ReadTexts(const Message& message, Tokenization& texts) const {
+  const auto given = TextsOf(*message, answer_.model_name);
+  if (!given.ok()) return given.status();
+  for (const std::string_view text : *given) {
+    texts.texts.push_back({texts.items.size(), text});
+    texts.items.emplace_back(Item{{}, options_.output});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferRequestState::CheckCount(size_t sequences, const RpcLimits& limits) const {
+  if (sequences == 0) return absl::InvalidArgumentError("the request holds no sequences");
+  if (std::cmp_less_equal(sequences, limits.max_sequences_per_request)) return absl::OkStatus();
+  return absl::InvalidArgumentError("inference request batch-size must be <= " +
+                                    std::to_string(limits.max_sequences_per_request) + " for " +
+                                    Quoted(answer_.model_name));
 }
 
 absl::Status InferRequestState::CheckChunks(size_t sequences) const {
@@ -238,21 +299,24 @@ absl::Status InferRequestState::CheckChunks(size_t sequences) const {
 
 void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
   std::vector<TensorMap> outputs;
+  std::vector<int64_t> tokens;
   absl::Status fault = result.status();
   {
     const MutexLock lock(mutex_);
     if (answered_) return;
     if (result.ok()) {
       outputs_[index] = std::move(result->outputs);
+      tokens_[index] = result->tokens;
       if (--unanswered_ > 0) return;
       outputs = std::move(outputs_);
+      tokens = std::move(tokens_);
     } else if (sequences_ > 1) {
       fault = WithPrefix(fault, "sequence " + std::to_string(index) + " of the batch: ");
     }
     answered_ = true;
   }
   absl::StatusOr<InferAnswer> answer =
-      fault.ok() ? AnswerWith(outputs) : absl::StatusOr<InferAnswer>(fault);
+      fault.ok() ? AnswerWith(outputs, tokens) : absl::StatusOr<InferAnswer>(fault);
   if (answer.ok()) {
     statistics_->Succeeded(result->timing, outputs.size(), Age());
   } else {
@@ -270,7 +334,7 @@ bool InferRequestState::Abandoned() const {
 }
 
 absl::StatusOr<InferAnswer> InferRequestState::AnswerWith(
-    const std::vector<TensorMap>& outputs) const {
+    const std::vector<TensorMap>& outputs, const std::vector<int64_t>& tokens) const {
   InferAnswer answer = answer_;
   if (options_.chunk_rows > 0) {
     for (const TensorMap& chunk : Chunks(outputs[0], options_.chunk_rows)) {
@@ -281,7 +345,10 @@ absl::StatusOr<InferAnswer> InferRequestState::AnswerWith(
   } else {
     answer.parts = {JoinBatch(*signature_, outputs, padded_)};
   }
-  for (const TensorMap& part : answer.parts) {
+  const bool with_tokens = std::find(answer.outputs.begin(), answer.outputs.end(), kTokensOutput) !=
+                           answer.outputs.end();
+  for (TensorMap& part : answer.parts) {
+    if (with_tokens) part[kTokensOutput] = Tensor::FromInts({std::ssize(tokens)}, tokens);
     size_t bytes = 0;
     for (const auto& [name, tensor] : part) bytes += tensor.byte_size();
     if (std::cmp_less_equal(bytes, max_bytes_)) continue;

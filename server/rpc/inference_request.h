@@ -18,6 +18,7 @@
 #include "rpc/infer_answer.h"
 #include "rpc/inference_parameters.h"
 #include "rpc/service_context.h"
+#include "rpc/tokenization.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -45,7 +46,7 @@ class InferRequestState : public ResultSink,
   struct CallSide {
     RpcMetrics& metrics;
     bool chunks = false;  // can send an answer in parts
-    // Called exactly once, on any thread, unless Submit() fails.
+    // Called exactly once, on any thread.
     std::function<void(absl::StatusOr<InferAnswer>)> done;
     std::function<bool()> abandoned;  // whether the caller has left
   };
@@ -53,20 +54,27 @@ class InferRequestState : public ResultSink,
   InferRequestState(CallSide call, RequestContext context);
   ~InferRequestState() override;
 
-  // Takes the message over. With an error, the caller refuses the request.
-  absl::Status Submit(const ServiceContext& service, inference::ModelInferRequest message);
+  // Takes the message over, to be answered.
+  void Submit(ServiceContext& service, inference::ModelInferRequest message);
 
-  // The request failed before it was begun; the caller is about to answer.
-  void Refused(const absl::Status& status);
+  // Answers that the request failed before an engine had it.
+  void Refuse(const absl::Status& status);
 
   void Deliver(size_t index, absl::StatusOr<ItemResult> result) override;
   bool Abandoned() const override;
 
  private:
-  absl::StatusOr<std::vector<Item>> Prepare(
-      const ServedModel& model, const std::shared_ptr<const inference::ModelInferRequest>& message);
+  using Message = std::shared_ptr<const inference::ModelInferRequest>;
+
+  absl::Status Begin(ServiceContext& service, inference::ModelInferRequest message);
+  absl::Status ReadOptions(const ServedModel& model, const inference::ModelInferRequest& message);
+  absl::StatusOr<std::vector<Item>> Items(const std::string& model, const Message& message);
+  absl::Status ReadTexts(const Message& message, Tokenization& texts) const;
+  absl::Status CheckCount(size_t sequences, const RpcLimits& limits) const;
   absl::Status CheckChunks(size_t sequences) const;
-  absl::StatusOr<InferAnswer> AnswerWith(const std::vector<TensorMap>& outputs) const;
+  absl::Status Enqueue(const ServedModel& model, std::vector<absl::StatusOr<Item>> items);
+  absl::StatusOr<InferAnswer> AnswerWith(const std::vector<TensorMap>& outputs,
+                                         const std::vector<int64_t>& tokens) const;
   std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - context_.begin; }
 
   const CallSide call_;
@@ -83,6 +91,7 @@ class InferRequestState : public ResultSink,
 
   mutable Mutex mutex_;
   std::vector<TensorMap> outputs_ LINSERVE_GUARDED_BY(mutex_);  // of each sequence
+  std::vector<int64_t> tokens_ LINSERVE_GUARDED_BY(mutex_);     // likewise
   size_t sequences_ LINSERVE_GUARDED_BY(mutex_) = 0;
   size_t unanswered_ LINSERVE_GUARDED_BY(mutex_) = 0;
   bool answered_ LINSERVE_GUARDED_BY(mutex_) = false;

@@ -12,6 +12,7 @@
 #include "rpc/load_reporter.h"
 #include "rpc/stream_registry.h"
 #include "telemetry/metrics.h"
+#include "text/turns.h"
 
 namespace linserve {
 
@@ -20,6 +21,7 @@ struct RpcLimits {
   int64_t max_sequences_per_request = 16384;
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
+  int64_t max_text_bytes = 1 << 20;
 };
 
 // What every call of the services shares.
@@ -30,6 +32,7 @@ struct ServiceContext {
   std::string version;  // of the server
   std::unique_ptr<Access> access;
   std::shared_ptr<Inflight> inflight;
+  Turns tokenizers;  // on whose threads texts become token ids
   StreamRegistry streams{};
   LoadReporter load{repository};
   // By which callers may load and unload; null: they may not.

@@ -36,7 +36,8 @@ ServiceContext* Start() {
   return new ServiceContext{
       repository,         metrics,
       RpcLimits{},        "fuzz",
-      *std::move(access), std::make_shared<Inflight>(InflightLimits{}, metrics)};
+      *std::move(access), std::make_shared<Inflight>(InflightLimits{}, metrics),
+      Turns(1)};
 }
 
 }  // namespace

@@ -291,5 +291,43 @@ TEST_F(RestTest, EmbedsAsTextEmbeddingsInferenceDoes) {
   EXPECT_EQ(Post("/embed", R"({"inputs": [7], "model": "tokens", "normalize": 1})").status, 400);
 }
 
+class RestTextTest : public RestTest {
+ protected:
+  RestTextTest() : RestTest({.text = true}) {}
+};
+
+TEST_F(RestTextTest, EveryApiTakesTexts) {
+  const Reply one = Post("/v1/embeddings", R"({"model": "tokens", "input": "the server answers"})");
+  EXPECT_EQ(one.parsed["usage"]["prompt_tokens"], 10) << one.body;
+  const Reply two =
+      Post("/v1/embeddings", R"({"model": "tokens", "input": ["the server answers", "a"]})");
+  EXPECT_EQ(two.parsed["data"].size(), 2U);
+  EXPECT_EQ(two.parsed["data"][0]["embedding"], one.parsed["data"][0]["embedding"]);
+  const Reply tei = Post("/embed", R"({"model": "tokens", "inputs": "the server answers"})");
+  EXPECT_EQ(tei.parsed[0], one.parsed["data"][0]["embedding"]);
+  const Reply oip = Post(kInfer, R"({"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1],
+      "data": ["the server answers"]}], "outputs": [{"name": "tokens"}],
+      "parameters": {"pooling": "mean", "normalize": true}})");
+  EXPECT_EQ(oip.parsed["outputs"][0]["data"], one.parsed["data"][0]["embedding"]) << oip.body;
+  EXPECT_EQ(oip.parsed["outputs"][1]["data"], json({10}));
+}
+
+TEST_F(RestTextTest, TextsAreCutWhereTheCallerAsksForIt) {
+  std::string text;
+  for (int64_t i = 0; i <= kTestLongest; ++i) text += "server ";
+  const json body = {{"model", "tokens"}, {"inputs", text}};
+  EXPECT_EQ(Post("/embed", body.dump()).parsed["error_type"], "validation");
+  json cut = body;
+  cut["truncate"] = true;
+  const Reply right = Post("/embed", cut.dump());
+  EXPECT_EQ(right.status, 200) << right.body;
+  cut["truncation_direction"] = "Left";
+  const Reply left = Post("/embed", cut.dump());
+  EXPECT_EQ(left.status, 200) << left.body;
+  EXPECT_NE(left.body, right.body);
+  cut["truncation_direction"] = "middle";
+  EXPECT_EQ(Post("/embed", cut.dump()).status, 400);
+}
+
 }  // namespace
 }  // namespace linserve

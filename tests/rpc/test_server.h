@@ -25,6 +25,7 @@ struct TestServerOptions {
   Padding padding = Padding::kPacked;
   Pooling default_pooling = Pooling::kNone;
   bool model_control = false;
+  bool text = false;  // "tokens" has a tokenizer, tests/data/text
 };
 
 // A real server on a free port with real engines over the test models: "tokens" in versions 1 and

