@@ -34,11 +34,14 @@ std::optional<Endpoint> EndOf(int connection, Lookup lookup) {
 
 }  // namespace
 
-std::string Endpoint::ToString() const {
-  const bool v6 = address.size() == 16;
+std::string Endpoint::Machine() const {
   std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(v6 ? AF_INET6 : AF_INET, address.data(), text.data(), text.size());
-  return (v6 ? "[" + std::string(text.data()) + "]" : text.data()) + ":" + std::to_string(port);
+  ::inet_ntop(address.size() == 16 ? AF_INET6 : AF_INET, address.data(), text.data(), text.size());
+  return text.data();
+}
+
+std::string Endpoint::ToString() const {
+  return (address.size() == 16 ? "[" + Machine() + "]" : Machine()) + ":" + std::to_string(port);
 }
 
 std::optional<Endpoint> PeerOf(int connection) { return EndOf(connection, ::getpeername); }

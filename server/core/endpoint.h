@@ -11,6 +11,7 @@ struct Endpoint {
   int port = 0;
 
   bool operator==(const Endpoint&) const = default;
+  std::string Machine() const;   // "127.0.0.1", "::1"
   std::string ToString() const;  // "127.0.0.1:40000", "[::1]:40000"
 };
 

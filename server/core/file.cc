@@ -11,29 +11,11 @@
 #include <cstring>
 #include <utility>
 
+#include "core/descriptor.h"
 #include "core/quote.h"
 
 namespace linserve {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { Close(); }
-
-  int get() const { return value_; }
-
-  // False if the system lost bytes that it had accepted before.
-  bool Close() {
-    const int value = std::exchange(value_, -1);
-    return value < 0 || ::close(value) == 0;
-  }
-
- private:
-  int value_;
-};
 
 absl::Status SystemError(const std::string& what, const std::string& path) {
   return absl::ErrnoToStatus(errno, "cannot " + what + " " + Quoted(path));

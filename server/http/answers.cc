@@ -14,6 +14,9 @@ namespace {
 
 constexpr char kText[] = "text/plain; charset=utf-8";
 
+// Of a body that is not wanted. Packed, it may go on for long.
+constexpr size_t kMostOverlooked = 1 << 20;
+
 bool HasBody(const httplib::Request& request) {
   return request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
 }
@@ -56,18 +59,22 @@ bool ReadBody(const httplib::Request& request, const httplib::ContentReader& rea
   }
   if (!HasBody(request)) return true;
   bool too_long = false;
+  size_t overlooked = 0;
   // httplib itself looks at no length but the one that is announced.
   const bool whole = read([&](const char* data, size_t size) {
-    if (too_long || refusal) return true;
-    too_long = size > most - body.size();
-    if (!too_long && gate) refusal = gate(size);
-    if (too_long || refusal) {
-      std::string().swap(body);
-    } else {
-      body.append(data, size);
+    if (!too_long && !refusal) {
+      too_long = size > most - body.size();
+      if (!too_long && gate) refusal = gate(size);
     }
-    return true;
+    if (!too_long && !refusal) {
+      body.append(data, size);
+      return true;
+    }
+    std::string().swap(body);
+    overlooked += size;
+    return overlooked <= kMostOverlooked;
   });
+  if (!whole) response.set_header("Connection", "close");
   if (too_long) response.status = 413;
   if (refusal) AnswerReply(*refusal, response);
   return whole && !too_long && !refusal;
@@ -75,13 +82,21 @@ bool ReadBody(const httplib::Request& request, const httplib::ContentReader& rea
 
 void Overlook(const httplib::Request& request, const httplib::ContentReader& read,
               httplib::Response& response) {
-  if (request.is_multipart_form_data()) return response.set_header("Connection", "close");
-  if (HasBody(request)) read([](const char*, size_t) { return true; });
+  size_t overlooked = 0;
+  const auto overlook = [&](const char*, size_t size) {
+    overlooked += size;
+    return overlooked <= kMostOverlooked;
+  };
+  const bool whole = !request.is_multipart_form_data() && (!HasBody(request) || read(overlook));
+  if (!whole) response.set_header("Connection", "close");
 }
 
 HttpRequest Converted(const httplib::Request& request, std::string body) {
-  HttpRequest converted{
-      .captures = {}, .headers = {}, .body = std::move(body), .peer = request.remote_addr};
+  HttpRequest converted{.captures = {},
+                        .headers = {},
+                        .body = std::move(body),
+                        .peer = request.remote_addr,
+                        .abandoned = [progress = request.progress] { return !progress(0, 0); }};
   for (size_t i = 1; i < request.matches.size(); ++i) {
     converted.captures.push_back(request.matches[i].str());
   }

@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kIdle(10);
 
 }  // namespace
 
-void ElasticThreads::enqueue(std::function<void()> task) {
+void ElasticThreads::Run(std::function<void()> task) {
   MutexLock lock(mutex_);
   tasks_.push_back(std::move(task));
   if (idle_ >= tasks_.size() || threads_ == most_) {
@@ -21,7 +21,7 @@ void ElasticThreads::enqueue(std::function<void()> task) {
     return;
   }
   try {
-    // Detached: shutdown() waits for it, and it touches nothing after it has said that it ends.
+    // Detached: End() waits for it, and it touches nothing after it has said that it ends.
     std::thread([this] { Work(); }).detach();
     ++threads_;
   } catch (const std::system_error&) {
@@ -29,11 +29,14 @@ void ElasticThreads::enqueue(std::function<void()> task) {
   }
 }
 
-void ElasticThreads::shutdown() {
+bool ElasticThreads::End(TimePoint deadline) {
   MutexLock lock(mutex_);
   ended_ = true;
   changed_.NotifyAll();
-  while (threads_ > 0) none_left_.Wait(lock);
+  while (threads_ > 0) {
+    if (!none_left_.WaitUntil(lock, deadline)) return threads_ == 0;
+  }
+  return true;
 }
 
 void ElasticThreads::Work() {

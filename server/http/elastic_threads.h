@@ -1,24 +1,28 @@
 #pragma once
 
-#include <httplib.h>
-
 #include <cstddef>
 #include <deque>
 #include <functional>
 
+#include "batching/clock.h"
 #include "core/mutex.h"
 
 namespace linserve {
 
-// As many threads as there are connections, up to a bound: httplib keeps one with a connection for
-// as long as that is open, and a probe must not wait for those of others. Idle ones end.
-class ElasticThreads : public httplib::TaskQueue {
+// As many threads as there are tasks, up to a bound: a task lasts as long as its connection is
+// open, and a probe must not wait for those of others. Idle threads end.
+class ElasticThreads {
  public:
   explicit ElasticThreads(size_t most) : most_(most) {}
+  ~ElasticThreads() { End(TimePoint::max()); }
+  ElasticThreads(const ElasticThreads&) = delete;
+  ElasticThreads& operator=(const ElasticThreads&) = delete;
 
-  void enqueue(std::function<void()> task) override;
-  // Ends what waits, and the threads.
-  void shutdown() override;
+  // REQUIRES: End() was not called.
+  void Run(std::function<void()> task);
+
+  // Waits for the end of all tasks, those that wait for a thread included; false at the deadline.
+  bool End(TimePoint deadline);
 
  private:
   void Work();

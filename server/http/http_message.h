@@ -16,6 +16,8 @@ struct HttpRequest {
   std::map<std::string, std::string> headers;  // by their names in lower case
   std::string body;
   std::string peer{};  // the caller's address, without a port
+  // Whether the caller has hung up. Thread-safe, also once the request is answered.
+  std::function<bool()> abandoned = [] { return false; };
 
   // "" if there is none.
   std::string Header(const std::string& lower_case_name) const {

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "access/tls.h"
+#include "http/http_limits.h"
 #include "http/http_message.h"
 
 namespace linserve {
@@ -17,6 +18,7 @@ struct HttpOptions {
   int port = 8080;  // 0: any free
   size_t max_body_bytes = 64 << 10;
   TlsFiles tls{};  // none: plain text. With an authority, all but health is for its callers only
+  HttpLimits limits{};
   std::string flag = "--http-address";  // by which the address can be changed
 };
 
@@ -38,14 +40,15 @@ struct HttpHandlers {
 //   /livez  /v2/health/live      200, or 503 if the process should be restarted
 //   /readyz /v2/health/ready     200, or 503 with the reason as text
 //   /                            the status: a page for browsers, JSON for others
-// A connection occupies one of 1,024 threads while it is open; one that is silent loses it after a
-// second between requests, five within one.
+// A connection occupies one of 1,024 threads while it is open. One that is silent or slow is ended:
+// see HttpLimits.
 class HttpServer {
  public:
   // Listens when it returns. UNAVAILABLE if the address cannot be had, a port in use included.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options,
                                                            HttpHandlers handlers);
-  // Stops listening, and waits for the requests under way and a second at most for idle callers.
+  // Stops listening, and waits for the requests under way; after two seconds it hangs up on who is
+  // left, which ends their requests.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -54,7 +57,7 @@ class HttpServer {
 
  private:
   struct Impl;
-  explicit HttpServer(HttpHandlers handlers);
+  explicit HttpServer(std::unique_ptr<Impl> impl);
 
   std::unique_ptr<Impl> impl_;
 };

@@ -25,6 +25,8 @@ int HttpCode(absl::StatusCode code) {
       return 404;
     case absl::StatusCode::kResourceExhausted:
       return 429;
+    case absl::StatusCode::kCancelled:
+      return 499;  // as nginx has it in its logs: the caller has left
     case absl::StatusCode::kUnimplemented:
       return 501;
     case absl::StatusCode::kUnavailable:

@@ -24,7 +24,7 @@ absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string
     answered->set_value(std::move(answer));
   };
   const auto state = std::make_shared<InferRequestState>(
-      InferRequestState::CallSide{metrics, false, done, [] { return false; }},
+      InferRequestState::CallSide{metrics, false, done, call.http.abandoned},
       RequestContext{RequestIdOr(id), TimePoint::max(), call.caller,
                      TraceIdOf(call.http.Header("traceparent"))});
   state->Submit(call.service, std::move(request));

@@ -1,17 +1,10 @@
-#include "http/http_server.h"
-
-#include <gmock/gmock.h>
-#include <httplib.h>
-
 #include <atomic>
-#include <chrono>
 #include <latch>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "access/test_certificates.h"
-#include "core/test_files.h"
+#include "http/http_fixture.h"
 
 namespace linserve {
 namespace {
@@ -19,45 +12,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class HttpServerTest : public ::testing::Test {
- protected:
-  std::unique_ptr<HttpServer> Start() {
-    auto server = HttpServer::Start({.port = 0}, handlers_);
-    EXPECT_TRUE(server.ok()) << server.status();
-    return *std::move(server);
-  }
-
-  // The answer to one request on a connection of its own.
-  static httplib::Result Get(const HttpServer& server, const std::string& path) {
-    return httplib::Client("127.0.0.1", server.port()).Get(path);
-  }
-
-  // The same, as a browser asks for the status.
-  static httplib::Result GetPage(const HttpServer& server) {
-    return httplib::Client("127.0.0.1", server.port())
-        .Get("/", {{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}});
-  }
-
-  static int Connected(const HttpServer& server) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(server.port()));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int connection = socket(AF_INET, SOCK_STREAM, 0);
-    EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    return connection;
-  }
-
-  static void SendText(int connection, const std::string& text) {
-    send(connection, text.data(), text.size(), MSG_NOSIGNAL);
-  }
-
-  HttpHandlers handlers_{.metrics = [] { return std::string("linserve_up 1\n"); },
-                         .live = [] { return true; },
-                         .ready = [] { return absl::OkStatus(); },
-                         .status_json = [] { return std::string("{}"); }};
-};
 
 TEST_F(HttpServerTest, ServesMetricsInThePrometheusTextFormat) {
   const auto server = Start();
@@ -143,34 +97,6 @@ TEST_F(HttpServerTest, KeepsNothingOfABodyThatNothingAsksFor) {
   EXPECT_EQ(client.Get("/livez")->status, 200);
 }
 
-TEST_F(HttpServerTest, OverlooksRanges) {
-  const auto server = Start();
-  std::string ranges = "bytes=0-0";
-  for (int i = 0; i < 500; ++i) ranges += ",0-0";
-  const auto answer =
-      httplib::Client("127.0.0.1", server->port()).Get("/livez", {{"Range", ranges}});
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 200);
-  EXPECT_EQ(answer->body, "ok\n");
-}
-
-TEST_F(HttpServerTest, EndsThoughSomebodyGoesOnSending) {
-  auto server = Start();
-  const int connection = Connected(*server);
-  SendText(connection, "GET /livez HT");
-  std::atomic<bool> ended{false};
-  std::thread drip([&] {
-    while (!ended) {
-      SendText(connection, "x");
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-  });
-  server.reset();
-  ended = true;
-  drip.join();
-  close(connection);
-}
-
 TEST_F(HttpServerTest, KeepsAFaultOfAPageFromTheCallerAndGoesOn) {
   handlers_.metrics = []() -> std::string { throw std::runtime_error("secret"); };
   const auto server = Start();
@@ -251,73 +177,6 @@ TEST_F(HttpServerTest, FreesItsPortWhenItStopsThoughAClientKeepsItsConnection) {
   const auto next = HttpServer::Start({.port = port}, handlers_);
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_TRUE(Get(**next, "/livez"));
-}
-
-// Certificates of an authority of its own.
-class HttpTls : public HttpServerTest {
- protected:
-  HttpTls() {
-    WriteTlsFiles(authority_, files_);
-    const auto client = authority_.Sign("client");
-    WriteAll(directory_.File("client.crt"), client.certificate);
-    WriteAll(directory_.File("client.key"), client.private_key);
-  }
-
-  std::unique_ptr<HttpServer> StartTls(const TlsFiles& files) {
-    auto server = HttpServer::Start({.port = 0, .tls = files}, handlers_);
-    EXPECT_TRUE(server.ok()) << server.status();
-    return *std::move(server);
-  }
-
-  httplib::Result GetTls(const HttpServer& server, const std::string& path,
-                         bool with_certificate = false) const {
-    httplib::SSLClient client("127.0.0.1", server.port(),
-                              with_certificate ? directory_.File("client.crt") : "",
-                              with_certificate ? directory_.File("client.key") : "");
-    client.set_ca_cert_path(files_.client_ca.c_str());
-    client.enable_server_certificate_verification(true);
-    return client.Get(path);
-  }
-
-  TempDir directory_;
-  const TestAuthority authority_;
-  const TlsFiles files_{directory_.File("tls.crt"), directory_.File("tls.key"),
-                        directory_.File("ca.crt")};
-};
-
-TEST_F(HttpTls, ServesThoseWhoSpeakIt) {
-  const auto server = StartTls({files_.certificate, files_.private_key, ""});
-  const auto answer = GetTls(*server, "/metrics");
-  ASSERT_TRUE(answer) << httplib::to_string(answer.error());
-  EXPECT_EQ(answer->body, "linserve_up 1\n");
-  EXPECT_FALSE(Get(*server, "/metrics"));
-}
-
-TEST_F(HttpTls, MutualIsForThoseWithACertificateButForHealth) {
-  const auto server = StartTls(files_);
-  for (const char* path : {"/livez", "/readyz", "/v2/health/live", "/v2/health/ready"}) {
-    const auto answer = GetTls(*server, path);
-    ASSERT_TRUE(answer) << path;
-    EXPECT_EQ(answer->status, 200) << path;
-  }
-  for (const char* path : {"/metrics", "/", "/nothing"}) {
-    const auto answer = GetTls(*server, path);
-    ASSERT_TRUE(answer) << path;
-    EXPECT_EQ(answer->status, 401) << path;
-    EXPECT_THAT(answer->body, HasSubstr("client certificate"));
-  }
-  const auto answer = GetTls(*server, "/metrics", true);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 200);
-}
-
-TEST_F(HttpTls, ANewCertificateIsServedWithoutARestart) {
-  const auto server = StartTls({files_.certificate, files_.private_key, ""});
-  ASSERT_TRUE(GetTls(*server, "/livez"));
-  const TestAuthority next;
-  WriteTlsFiles(next, files_);
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!GetTls(*server, "/livez")) ASSERT_LT(std::chrono::steady_clock::now(), limit);
 }
 
 TEST_F(HttpServerTest, PagesAreForThoseWhoMaySeeThem) {

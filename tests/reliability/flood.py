@@ -256,6 +256,32 @@ def endless_headers():
     return figures
 
 
+def endless_lines():
+    """Requests over HTTP of which a line never ends: the first, a header, the one before a chunk."""
+    server = Server()
+    before, most, sent, slowest = server.memory(), 0, 0, 0
+    for begin in (b"GET /", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"):
+        with connect(server.http) as connection:
+            connection.settimeout(5)
+            start = time.monotonic()
+            try:
+                connection.sendall(begin)
+                while time.monotonic() < start + 10:
+                    connection.sendall(b"1" * 65536)
+                    sent += 65536
+                    most = max(most, server.memory())
+            except OSError:
+                pass
+            slowest = max(slowest, time.monotonic() - start)
+    grown = (most - before) / 2**20
+    figures = [Figure(f"memory during three lines without an end ({sent / 2**20:.0f} MiB)", f"{grown:+.1f} MiB", "16 MiB at most",
+                      grown < 16 or not Settings.judges_memory()),
+               Figure("they are hung up on", f"after {slowest:.1f} s", "5 s at most", slowest < 5),
+               server.serves_figure("them")]
+    server.stop()
+    return figures
+
+
 class UnfinishedCalls:
     """One connection with calls of large messages, which are sent as fast as flow control lets them."""
 

@@ -18,7 +18,7 @@ SCENARIOS = {
     "faults": ["killed_server", "killed_clients", "broken_checkpoint", "full_disk", "too_large_for_memory",
                "stalled_readers", "idle_connections", "no_descriptors_left", "half_open_streams", "too_long_for_the_machine"],
     "flood": ["network_fuzz", "slow_headers", "rapid_reset", "reset_without_descriptors", "threads", "endless_headers",
-              "unfinished_messages"],
+              "endless_lines", "unfinished_messages"],
     "soak": ["soak"],
 }
 

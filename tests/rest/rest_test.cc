@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "http/http_server.h"
+#include "http/raw_connection.h"
 #include "rest/rest_routes.h"
 #include "rpc/test_server.h"
 
@@ -62,6 +63,12 @@ class RestTest : public ::testing::Test {
   static json ThreeTokens() {
     return {{"inputs",
              {{{"name", "x"}, {"datatype", "INT64"}, {"shape", {1, 3}}, {"data", {5, 6, 7}}}}}};
+  }
+
+  static void SendThreeTokens(RawConnection& caller) {
+    const std::string body = ThreeTokens().dump();
+    caller.Send("POST " + std::string(kInfer) +
+                " HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
   }
 
   TestServer server_;
@@ -203,6 +210,19 @@ TEST_F(RestTest, ErrorsBecomeHttpCodes) {
   EXPECT_EQ(Get("/v2/models").status, 404);
 }
 
+TEST_F(RestTest, ACallerWhoLeavesEndsThePass) {
+  server_.tokens().ComputeWithoutEnd();
+  RawConnection caller(http_->port());
+  SendThreeTokens(caller);
+  ASSERT_TRUE(server_.tokens().WaitForStarted(1));
+  caller.Close();
+  EXPECT_TRUE(server_.WaitFor(Abandoned("batch"), 1));
+  EXPECT_TRUE(server_.WaitFor(InFlight("/v2/models/infer"), 0));
+  EXPECT_EQ(server_.Scrape()[R"(linserve_requests_total{code="CANCELLED",rpc="/v2/models/infer"})"],
+            1);
+  EXPECT_EQ(server_.tokens().computed(), 0);
+}
+
 class RestOverloadTest : public RestTest {
  protected:
   RestOverloadTest() : RestTest({.limits = {.max_sequences = 1}}) {}
@@ -220,6 +240,26 @@ TEST_F(RestOverloadTest, ARefusalSaysWhenToComeBack) {
   server_.tokens().Release();
   first.join();
   second.join();
+}
+
+TEST_F(RestOverloadTest, ACallerWhoHasLeftMakesRoom) {
+  server_.tokens().Block();
+  std::thread first([&] { EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200); });
+  ASSERT_TRUE(server_.tokens().WaitForStarted(1));
+  RawConnection caller(http_->port());
+  SendThreeTokens(caller);
+  EXPECT_TRUE(server_.WaitFor(OfTokens("linserve_queue_sequences"), 1));
+  caller.Close();
+  std::thread third([&] {
+    int status = 429;  // until the server has seen it
+    while (status == 429) status = Post(kInfer, ThreeTokens().dump()).status;
+    EXPECT_EQ(status, 200);
+  });
+  EXPECT_TRUE(server_.WaitFor(Abandoned("queue"), 1));
+  server_.tokens().Release();
+  first.join();
+  third.join();
+  EXPECT_EQ(server_.tokens().computed(), 2);
 }
 
 TEST_F(RestTest, DescribesTheServerAndItsModels) {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace linserve {
+
+// Owns a file descriptor; a negative one is none.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { Close(); }
+
+  int get() const { return value_; }
+
+  // False if the system lost bytes that it had accepted before.
+  bool Close() {
+    const int value = std::exchange(value_, -1);
+    return value < 0 || ::close(value) == 0;
+  }
+
+ private:
+  int value_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,95 @@
+#include "http/connection.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+
+namespace linserve {
+namespace {
+
+// False at the deadline.
+bool WaitFor(int descriptor, short events, TimePoint deadline) {
+  using std::chrono::milliseconds;
+  while (true) {
+    const auto left =
+        std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    if (left <= 0) return false;
+    pollfd waiting{descriptor, events, 0};
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left, INT_MAX)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+int AtMostInt(size_t size) { return static_cast<int>(std::min<size_t>(size, INT_MAX)); }
+
+}  // namespace
+
+Connection::Connection(int descriptor) : descriptor_(descriptor), tls_(nullptr, SSL_free) {}
+
+Connection::~Connection() = default;
+
+bool Connection::Secure(SSL_CTX& context, TimePoint deadline) {
+  tls_.reset(SSL_new(&context));
+  if (!tls_ || SSL_set_fd(tls_.get(), descriptor()) != 1) return false;
+  // Each write may end early, so that what goes slowly is seen to go.
+  SSL_set_mode(tls_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE);
+  return Repeat(deadline, [&] { return OfTls(SSL_accept(tls_.get())); }) > 0;
+}
+
+ssize_t Connection::Read(char* to, size_t most, TimePoint deadline) {
+  return Repeat(deadline, [&] {
+    return tls_ ? OfTls(SSL_read(tls_.get(), to, AtMostInt(most)))
+                : OfSocket(::recv(descriptor(), to, most, 0), POLLIN);
+  });
+}
+
+ssize_t Connection::Write(const char* from, size_t size, TimePoint deadline) {
+  return Repeat(deadline, [&] {
+    return tls_ ? OfTls(SSL_write(tls_.get(), from, AtMostInt(size)))
+                : OfSocket(::send(descriptor(), from, size, MSG_NOSIGNAL), POLLOUT);
+  });
+}
+
+void Connection::End(TimePoint deadline) {
+  if (tls_) SSL_shutdown(tls_.get());
+  ERR_clear_error();
+  ::shutdown(descriptor(), SHUT_WR);
+  std::array<char, 4096> overlooked{};
+  const auto overlook = [&] {
+    return OfSocket(::recv(descriptor(), overlooked.data(), overlooked.size(), 0), POLLIN);
+  };
+  while (std::chrono::steady_clock::now() < deadline && Repeat(deadline, overlook) > 0) {
+  }
+}
+
+Connection::Attempt Connection::OfSocket(ssize_t result, short wanted) {
+  const bool again = result < 0 && (errno == EAGAIN || errno == EINTR);
+  return {result, again ? wanted : short{0}};
+}
+
+Connection::Attempt Connection::OfTls(int result) const {
+  if (result > 0) return {result, 0};
+  const int error = SSL_get_error(tls_.get(), result);
+  ERR_clear_error();  // of this thread, for the next one that looks
+  if (error == SSL_ERROR_WANT_READ) return {-1, POLLIN};
+  if (error == SSL_ERROR_WANT_WRITE) return {-1, POLLOUT};
+  return {error == SSL_ERROR_ZERO_RETURN ? 0 : -1, 0};
+}
+
+ssize_t Connection::Repeat(TimePoint deadline, const std::function<Attempt()>& attempt) const {
+  while (true) {
+    const auto [result, wanted] = attempt();
+    if (wanted == 0) return result;
+    if (!WaitFor(descriptor(), wanted, deadline)) return -1;
+  }
+}
+
+}  // namespace linserve

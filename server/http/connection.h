@@ -1,0 +1,59 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "batching/clock.h"
+#include "core/descriptor.h"
+
+// OpenSSL's own, so that its headers stay in the .cc files.
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace linserve {
+
+// A connection that was accepted, in plain text or under TLS, for one thread at a time. Nothing
+// waits beyond a deadline.
+class Connection {
+ public:
+  // Takes over a descriptor that does not block.
+  explicit Connection(int descriptor);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Speaks TLS from now on; false if the other side does not.
+  bool Secure(ssl_ctx_st& context, TimePoint deadline);
+
+  // As read() and write(): how many bytes, 0 at the end of what comes, -1 on a failure, here also
+  // at the deadline.
+  ssize_t Read(char* to, size_t most, TimePoint deadline);
+  ssize_t Write(const char* from, size_t size, TimePoint deadline);
+
+  // Says that nothing follows, and overlooks what comes until the other side ends, too: closed with
+  // something unread, a connection is reset, and the last answer perhaps lost.
+  void End(TimePoint deadline);
+
+  int descriptor() const { return descriptor_.get(); }
+  const ssl_st* tls() const { return tls_.get(); }  // null: plain text
+
+ private:
+  // What came of an attempt: as Read(), or what it has to wait for, POLLIN or POLLOUT.
+  struct Attempt {
+    ssize_t result;
+    short wanted;
+  };
+
+  static Attempt OfSocket(ssize_t result, short wanted);
+  Attempt OfTls(int result) const;
+  // Attempts until there is a result.
+  ssize_t Repeat(TimePoint deadline, const std::function<Attempt()>& attempt) const;
+
+  Descriptor descriptor_;
+  std::unique_ptr<ssl_st, void (*)(ssl_st*)> tls_;
+};
+
+}  // namespace linserve

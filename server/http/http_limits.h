@@ -1,0 +1,16 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace linserve {
+
+// How long a caller may take. What it may send is in request_head.h.
+struct HttpLimits {
+  std::chrono::milliseconds idle{1000};        // between requests, and after the last answer
+  std::chrono::milliseconds patience{10'000};  // for the handshake, and for the head of a request
+  std::chrono::milliseconds stall{5000};       // while nothing of a body comes, of an answer goes
+  int64_t bytes_per_second = 16 << 10;         // of a body or an answer, once `patience` is over
+};
+
+}  // namespace linserve

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <httplib.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "http/http_server.h"
+
+namespace linserve {
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<HttpServer> Start(const HttpLimits& limits = {}) {
+    auto server = HttpServer::Start({.port = 0, .limits = limits}, handlers_);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+
+  // The answer to one request on a connection of its own.
+  static httplib::Result Get(const HttpServer& server, const std::string& path) {
+    return httplib::Client("127.0.0.1", server.port()).Get(path);
+  }
+
+  // The same, as a browser asks for the status.
+  static httplib::Result GetPage(const HttpServer& server) {
+    return httplib::Client("127.0.0.1", server.port())
+        .Get("/", {{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}});
+  }
+
+  // POST /wait: answers when its caller has left, or after a minute, and says which in `noticed_`.
+  HttpRoute WaitUntilAbandoned() {
+    return {"POST", "/wait", [this](const HttpRequest& request) {
+              begun_.set_value();
+              const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+              while (!request.abandoned() && std::chrono::steady_clock::now() < limit) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              }
+              noticed_.set_value(request.abandoned());
+              return HttpReply{};
+            }};
+  }
+
+  std::promise<void> begun_;
+  std::promise<bool> noticed_;
+  HttpHandlers handlers_{.metrics = [] { return std::string("linserve_up 1\n"); },
+                         .live = [] { return true; },
+                         .ready = [] { return absl::OkStatus(); },
+                         .status_json = [] { return std::string("{}"); }};
+};
+
+}  // namespace linserve

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <string>
+
+#include "core/descriptor.h"
+
+namespace linserve {
+
+// A connection to a port of this machine on which a caller misbehaves.
+class RawConnection {
+ public:
+  explicit RawConnection(int port) : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval minute{60, 0};
+    ::setsockopt(descriptor_.get(), SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute));
+    const auto* any = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(::connect(descriptor_.get(), any, sizeof(address)), 0);
+  }
+
+  // False once the server has hung up.
+  bool Send(const std::string& text) {
+    return ::send(descriptor_.get(), text.data(), text.size(), MSG_NOSIGNAL) >= 0;
+  }
+
+  // All that the server sends until it hangs up.
+  std::string ReadAll() {
+    std::string text;
+    std::array<char, 4096> piece{};
+    while (true) {
+      const ssize_t size = ::recv(descriptor_.get(), piece.data(), piece.size(), 0);
+      EXPECT_FALSE(size < 0 && errno == EAGAIN) << "the server does not hang up";
+      if (size <= 0) return text;
+      text.append(piece.data(), static_cast<size_t>(size));
+    }
+  }
+
+  // Sends no more, as one who has asked all that it wants to.
+  void HalfClose() { ::shutdown(descriptor_.get(), SHUT_WR); }
+
+  void Close() { descriptor_.Close(); }
+
+ private:
+  Descriptor descriptor_;
+};
+
+}  // namespace linserve
