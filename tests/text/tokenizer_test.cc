@@ -57,7 +57,7 @@ TEST(Tokenizer, RefusesWhatIsNotUtf8) {
 TEST(Tokenizer, SaysWhichFileIsNone) {
   EXPECT_TRUE(absl::IsNotFound(Tokenizer::Load(kData + "nothing.model").status()));
   const TempDir directory;
-  for (const std::string content :
+  for (const std::string& content :
        {std::string(), std::string("no model"), std::string(999, 'x')}) {
     const std::string path = directory.File("tokenizer.model");
     WriteAll(path, content);
