@@ -25,13 +25,14 @@ void Ask(v1::EmbedRequest request) {
   RpcMetrics& metrics = server.metrics.ForRpc("Embed");
   const auto call = std::make_shared<Call>(metrics);
   const auto ended = std::make_shared<std::promise<void>>();
-  const CallSide side{call, &call->outbox, &metrics, nullptr, [ended] { ended->set_value(); }};
-  {
-    const auto state = std::make_shared<EmbedRequestState>(
-        side, RequestContext{"id", TimePoint::max(), FuzzCaller()});
-    const absl::Status status = state->Submit(server, std::move(request));
-    if (!status.ok()) state->Refused(status);
-  }
+  const CallSide side{.call = call,
+                      .outbox = &call->outbox,
+                      .metrics = &metrics,
+                      .refuse = [](const absl::Status&, const std::shared_ptr<void>&) {},
+                      .answered = nullptr,
+                      .finished = [ended] { ended->set_value(); }};
+  std::make_shared<EmbedRequestState>(side, RequestContext{"id", TimePoint::max(), FuzzCaller()})
+      ->Submit(server, std::move(request));
   ended->get_future().wait();
 }
 

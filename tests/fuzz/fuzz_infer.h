@@ -20,15 +20,11 @@ inline absl::StatusOr<InferAnswer> FuzzInfer(inference::ModelInferRequest reques
     }
     answered->set_value(std::move(answer));
   };
-  const auto state = std::make_shared<InferRequestState>(
+  std::make_shared<InferRequestState>(
       InferRequestState::CallSide{server.metrics.ForRpc("ModelInfer"), true, done,
                                   [] { return false; }},
-      RequestContext{"id", TimePoint::max(), FuzzCaller()});
-  const absl::Status status = state->Submit(server, std::move(request));
-  if (!status.ok()) {
-    state->Refused(status);
-    return status;
-  }
+      RequestContext{"id", TimePoint::max(), FuzzCaller()})
+      ->Submit(server, std::move(request));
   return answered->get_future().get();
 }
 

@@ -6,6 +6,7 @@
 
 #include "rpc/test_model.h"
 #include "telemetry/log.h"
+#include "text/tokenizer.h"
 
 namespace linserve {
 namespace {
@@ -19,6 +20,8 @@ void Serve(ModelRepository& repository, Metrics& metrics, const std::string& nam
   auto model = std::make_unique<ServedModel>();
   model->name = name;
   model->version = 1;
+  if (name == "tokens")
+    model->tokenizer = *Tokenizer::Load(LINSERVE_TEST_DATA "/text/tokenizer.model");
   model->engine = *std::move(engine);
   repository.Publish(std::move(model));
 }
@@ -33,11 +36,13 @@ ServiceContext* Start() {
   Serve(repository, metrics, "floats", FloatModel(std::make_shared<ModelControl>()));
   auto access = Access::Open("", metrics);
   if (!access.ok()) std::abort();
-  return new ServiceContext{
-      repository,         metrics,
-      RpcLimits{},        "fuzz",
-      *std::move(access), std::make_shared<Inflight>(InflightLimits{}, metrics),
-      Turns(1)};
+  return new ServiceContext{repository,
+                            metrics,
+                            RpcLimits{},
+                            "fuzz",
+                            *std::move(access),
+                            std::make_shared<Inflight>(InflightLimits{}, metrics),
+                            Turns(1)};
 }
 
 }  // namespace

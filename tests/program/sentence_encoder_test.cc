@@ -1,0 +1,113 @@
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "client/neighbours.h"
+#include "core/npy.h"
+#include "core/safetensors.h"
+#include "program/programs.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+const std::string kFixture = LINSERVE_TEST_DATA "/sentence_encoder/";
+
+std::vector<std::string> LinesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+// The model that comes with the source, served.
+class SentenceEncoderTest : public ::testing::Test {
+ protected:
+  std::vector<SequenceResult> Embed(const std::vector<std::string>& texts) {
+    EmbedCall call{.options = {.outputs = {}, .pooling = Pooling::kMean, .normalize = true}};
+    for (const std::string& text : texts) call.sequences.push_back({"", {}, text});
+    auto results = EmbeddingClient(server_.client_options()).Embed(call);
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? *std::move(results) : std::vector<SequenceResult>(texts.size());
+  }
+
+  std::vector<float> VectorOf(const SequenceResult& result) {
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    return result.status.ok() ? ToFloats(result.outputs.at("y")) : std::vector<float>(1);
+  }
+
+  RunningServer server_{LINSERVE_BUNDLED_MODELS};
+};
+
+// As deploy/models/train/fixture.py wrote them, with PyTorch and the Python package of the
+// tokenizer.
+TEST_F(SentenceEncoderTest, GivesTheVectorsAndTokenCountsOfPython) {
+  const auto results = Embed(LinesOf(kFixture + "texts.txt"));
+  const auto ids = LinesOf(kFixture + "ids.jsonl");
+  const auto file = ReadSafetensors(kFixture + "embeddings.safetensors");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const Tensor& expected = file->tensors.at("embeddings");
+  ASSERT_EQ(results.size(), ids.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].tokens, std::ssize(json::parse(ids[i]))) << i;
+    const auto row = static_cast<int64_t>(i);
+    EXPECT_THAT(VectorOf(results[i]), testing::Pointwise(testing::FloatNear(1e-5F),
+                                                         ToFloats(expected.Rows(row, row + 1))))
+        << i;
+  }
+}
+
+TEST_F(SentenceEncoderTest, PlacesLikeWithLike) {
+  for (const std::string& line : LinesOf(kFixture + "triples.jsonl")) {
+    const json triple = json::parse(line);
+    const auto results = Embed({triple["sentence"], triple["near"], triple["far"]});
+    const auto sentence = VectorOf(results[0]);
+    EXPECT_GT(Cosine(sentence, VectorOf(results[1])), Cosine(sentence, VectorOf(results[2])) + 0.2)
+        << line;
+  }
+}
+
+TEST_F(SentenceEncoderTest, TheClientFindsThePassageThatIsMeant) {
+  const Outcome found = RunClient(
+      {"search", "--target", server_.target(), "--index", "-", "how do I get more free space?",
+       "--top", "1"},
+      "The shepherd keeps his sheep in the mountains, where they graze all summer long.\n\n"
+      "Delete files that you no longer need when the disk\nis full.\n\n"
+      "The train leaves at nine in the morning and arrives in Paris shortly before noon.\n");
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("how do I get more free space?\n"));
+  EXPECT_THAT(found.out,
+              HasSubstr("3  Delete files that you no longer need when the disk is full."));
+}
+
+TEST_F(SentenceEncoderTest, TheClientEmbedsLinesOfTextAndTellsTheFaultyOnes) {
+  const Outcome embedded = RunClient({"embed", "--target", server_.target(), "--normalize"},
+                                     "How do I change my password?\ncaf\xe9\nA second line.\n");
+  EXPECT_EQ(embedded.code, 1);
+  EXPECT_THAT(embedded.err, HasSubstr("line 2: not UTF-8"));
+  std::istringstream lines(embedded.out);
+  size_t good = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const json result = json::parse(line);
+    if (result.contains("y")) ++good;
+  }
+  EXPECT_EQ(good, 2U) << embedded.out;
+}
+
+TEST_F(SentenceEncoderTest, AModelWhoseTokenizerDoesNotFitIsNotServed) {
+  const TempDir directory;
+  InitModel(directory.File("models/bytes"));
+  std::filesystem::copy(LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model",
+                        directory.File("models/bytes/tokenizer.model"));
+  const Outcome refused =
+      RunLinserve({"serve", "--model-repository", directory.File("models"), "--grpc-address",
+                   "127.0.0.1:0", "--http-address", "127.0.0.1:0"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("has 8000 pieces, but the model's vocabulary is 256"));
+}
+
+}  // namespace
+}  // namespace linserve
