@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "core/content.h"
@@ -192,7 +193,10 @@ absl::Status InferRequestState::Begin(ServiceContext& service,
   } else {
     auto items = Items((*model)->name, owner);
     status = items.status();
-    if (items.ok()) texts.items.assign(items->begin(), items->end());
+    if (items.ok()) {
+      texts.items.assign(std::make_move_iterator(items->begin()),
+                         std::make_move_iterator(items->end()));
+    }
   }
   if (status.ok()) status = CheckCount(texts.items.size(), service.limits);
   if (status.ok()) status = CheckChunks(texts.items.size());
