@@ -54,7 +54,8 @@ struct ModelChoice {
   std::vector<std::string> outputs;
 
   void AddTo(CLI::App& app);
-  // Without those that name the model.
+  // Those that name the model alone, and those that do not.
+  void AddModelOptions(CLI::App& app);
   void AddResultOptions(CLI::App& app);
   OutputOptions ToOutputOptions() const;
 };

@@ -99,9 +99,13 @@ int Fail(const absl::Status& status) {
   return EXIT_FAILURE;
 }
 
-void ModelChoice::AddTo(CLI::App& app) {
+void ModelChoice::AddModelOptions(CLI::App& app) {
   app.add_option("--model", model, "Name of the model; needed if the server has several");
   app.add_option("--version", version, "Version of the model (default: the latest)");
+}
+
+void ModelChoice::AddTo(CLI::App& app) {
+  AddModelOptions(app);
   AddResultOptions(app);
   app.add_option("--priority", priority, "Of those that wait, 1 go first and 3 last")
       ->check(CLI::Range(1, 3))

@@ -20,8 +20,7 @@ namespace {
 struct SearchArguments {
   std::string index;
   std::vector<std::string> queries;
-  std::string model;
-  int64_t version = 0;
+  ModelChoice choice;
   size_t top = 5;
   size_t longest = 600;
 };
@@ -36,8 +35,8 @@ absl::StatusOr<Vectors> EmbedTexts(EmbeddingClient& client, const SearchArgument
     sequences.push_back({std::to_string(sequences.size()), absl::OkStatus(), {}, text});
   }
   const EmbedJobOptions job{
-      .model = arguments.model,
-      .version = arguments.version,
+      .model = arguments.choice.model,
+      .version = arguments.choice.version,
       .options = {.outputs = {}, .pooling = Pooling::kMean, .normalize = true},
       .truncation = Truncation::kRight};
   Vectors vectors(texts.size());
@@ -75,7 +74,7 @@ std::string NearestTable(const std::vector<float>& query, const std::vector<Pass
 
 int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
   EmbeddingClient client(globals.ToClientOptions());
-  const auto model = client.GetModel(arguments.model, arguments.version);
+  const auto model = client.GetModel(arguments.choice.model, arguments.choice.version);
   if (!model.ok()) return Fail(model.status());
   if (!model->text) {
     return Fail(absl::InvalidArgumentError(
@@ -119,9 +118,7 @@ void AddSearchCommand(CLI::App& app, const GlobalOptions& globals, Command& comm
       ->required();
   search->add_option("QUERY", arguments->queries, "What to look for; each is answered apart")
       ->required();
-  search->add_option("--model", arguments->model, "Its name; the only one, if the server has one");
-  search->add_option("--version", arguments->version, "Of the model; 0: the latest")
-      ->capture_default_str();
+  arguments->choice.AddModelOptions(*search);
   search->add_option("--top", arguments->top, "How many passages to print")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

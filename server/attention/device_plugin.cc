@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/mutex.h"
+#include "core/own_libraries.h"
 
 namespace linserve {
 namespace {
@@ -21,11 +22,6 @@ class OpenPlugins {
   mutable Mutex mutex_;
   std::map<std::string, const DevicePlugin*> plugins_ LINSERVE_GUARDED_BY(mutex_);
 };
-
-std::string LoaderError() {
-  const char* error = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc's is a thread's own
-  return error != nullptr ? error : "unknown error";
-}
 
 absl::StatusOr<const DevicePlugin*> Load(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -4,12 +4,12 @@
 #include <c10/util/Exception.h>
 
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_split.h"
 #include "attention/device_plugin.h"
+#include "core/own_libraries.h"
 #include "core/quote.h"
 
 namespace linserve {
@@ -126,10 +126,8 @@ absl::Status LimitMemory(const std::string& device, int64_t bytes) {
 }
 
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice) {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return absl::InternalError("cannot find the program's own path: " + error.message());
-  return PlanDevices(choice, program.parent_path().parent_path() / "lib");
+  const auto libraries = LibraryDirectory();
+  return libraries.ok() ? PlanDevices(choice, *libraries) : libraries.status();
 }
 
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins) {

@@ -2,8 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <string>
+
+#include "core/own_libraries.h"
 
 // The library's allocations come to AddressSanitizer as malloc(), its deallocations as delete: each
 // goes through libstdc++, which finds only the latter replaced.
@@ -17,28 +18,20 @@ extern "C" const char* __asan_default_options() { return "alloc_dealloc_mismatch
 namespace linserve {
 namespace {
 
-std::string LastLoaderError() {
-  const char* error = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc's is a thread's own
-  return error != nullptr ? error : "unknown error";
-}
-
 absl::StatusOr<const PieceFunctions*> Open() {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string path =
-      (program.parent_path().parent_path() / "lib/liblinserve_sentencepiece.so").string();
+  const auto libraries = LibraryDirectory();
+  if (!libraries.ok()) return libraries.status();
+  const std::string path = *libraries + "/liblinserve_sentencepiece.so";
   // RTLD_DEEPBIND keeps the library to its own symbols. dlmopen() is dlopen() here, but for the
   // sanitizers, which refuse the flag: they fear memory that one side takes and the other frees, of
   // which there is none.
   void* library = dlmopen(LM_ID_BASE, path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   if (library == nullptr) {
-    return absl::FailedPreconditionError("cannot open the library of tokenizers: " +
-                                         LastLoaderError());
+    return absl::FailedPreconditionError("cannot open the library of tokenizers: " + LoaderError());
   }
   const auto entry = reinterpret_cast<PieceFunctionsEntry>(dlsym(library, kPieceFunctionsEntry));
   if (entry == nullptr) {
-    return absl::FailedPreconditionError(path +
-                                         " is not a library of linserve: " + LastLoaderError());
+    return absl::FailedPreconditionError(path + " is not a library of linserve: " + LoaderError());
   }
   return entry();
 }
