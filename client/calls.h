@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "core/item.h"
 #include "core/priority.h"
+#include "core/session_state.h"
 #include "core/signature.h"
 #include "core/tensor.h"
 #include "core/truncation.h"
@@ -24,7 +25,17 @@ enum class Protocol : uint8_t { kLinserve, kOip };
 struct NamedSequence {
   std::string id;
   TensorMap inputs;
-  std::optional<std::string> text{};  // in place of the input `x`, for models with a tokenizer
+  std::optional<std::string> text{};      // in place of the input `x`, for models with a tokenizer
+  std::optional<SessionChunk> session{};  // which the sequence is the next chunk of
+};
+
+// How far a sequence is: on its way to the server, computed, on its way back.
+struct EmbedProgress {
+  size_t index = 0;       // its place in EmbedCall::sequences
+  int64_t rows = 0;       // that it has
+  int64_t rows_sent = 0;  // all of them, unless it is sent in parts
+  std::optional<ItemProgress> computed{};
+  int64_t rows_received = 0;  // of the result
 };
 
 // One request of one or many sequences.
@@ -37,9 +48,15 @@ struct EmbedCall {
   std::vector<NamedSequence> sequences{};
   std::string request_id{};                   // EmbedStream: empty lets the stream choose one
   Truncation truncation = Truncation::kNone;  // of texts
+  // Embed() sends the one sequence of a call in parts of about so many bytes if its `x`, whose rows
+  // lie along its first axis, is larger: so that no message is. 0: it is sent as a whole.
+  size_t part_bytes = 0;
+  // Of sequences that take long: called by Embed(), on several threads but one at a time.
+  std::function<void(const EmbedProgress&)> on_progress{};
 };
 
-// What became of one sequence. `outputs` is empty unless `status` is OK.
+// What became of one sequence. `outputs` is empty unless `status` is OK. A chunk that its session
+// cannot take has a ResumePosition().
 struct SequenceResult {
   size_t index = 0;  // its place in EmbedCall::sequences
   std::string id;
@@ -47,11 +64,41 @@ struct SequenceResult {
   TensorMap outputs;
   int64_t tokens = 0;  // the sequence's true length
   Timing timing;
+  int64_t position = 0;   // of a chunk: rows that its session has read
+  std::string session{};  // the saved session, if that was asked for
 };
 
 // The end of one request: its status as a whole and, if that is OK, a result for each of its
 // sequences in the order of EmbedCall::sequences.
 using EmbedCallback = std::function<void(absl::Status, std::vector<SequenceResult>)>;
+
+// A prompt, and how it is to go on.
+struct GenerateCall {
+  std::string model;                  // empty: the only model that the server has
+  int64_t version = 0;                // 0: the latest
+  std::optional<std::string> text{};  // the prompt, where the model has a tokenizer
+  std::vector<int64_t> token_ids{};   // the prompt otherwise
+  TensorMap inputs{};                 // whatever else the model takes: an encoder's x, a context
+  int64_t max_tokens = 0;             // 0: as many as the model takes
+  double temperature = 0;             // 0: always the likeliest token
+  int64_t top_k = 0;                  // 0: all
+  double top_p = 1;
+  uint64_t seed = 0;
+  std::vector<int64_t> stop_tokens{};
+  Priority priority = Priority::kNormal;
+};
+
+// The tokens that came together, and what they add to the text.
+struct GeneratedTokens {
+  std::vector<int64_t> ids;
+  std::string text;
+};
+
+struct GenerationEnd {
+  std::string reason;  // "stop", "max_tokens", "length"
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+};
 
 // A model as the server describes it.
 struct ModelDescription {
@@ -63,7 +110,10 @@ struct ModelDescription {
   int64_t parameters = 0;
   std::string dtype;
   std::string padding;
-  bool text = false;  // it has a tokenizer
+  bool text = false;          // it has a tokenizer
+  int64_t session_bytes = 0;  // of a session's state; 0: it has no sessions
+  std::string no_sessions{};  // why not
+  bool generates = false;     // it takes Generate()
 };
 
 enum class HealthState : uint8_t { kUnknown, kServing, kNotServing, kServiceUnknown };

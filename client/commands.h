@@ -34,6 +34,7 @@ using Command = std::function<int()>;
 // Each adds its subcommand to `app`; parsing the command line that names it sets `command`.
 // `globals` and `command` must outlive `app`.
 void AddEmbedCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
+void AddGenerateCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
 void AddSearchCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
 void AddCompareCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
 void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& command);

@@ -10,6 +10,7 @@
 #include "client/neighbours.h"
 #include "client/outputs.h"
 #include "client/progress.h"
+#include "client/session_job.h"
 
 namespace linserve {
 namespace {
@@ -21,12 +22,16 @@ struct EmbedArguments {
   std::string file = "-";
   std::string format = "auto";
   InputOptions input;
+  std::string truncate = std::string(Name(Truncation::kNone));
   ModelChoice choice;
   std::string output;
   std::string output_format = "auto";
   size_t batch = EmbedJobOptions().batch;
   size_t in_flight = EmbedJobOptions().in_flight;
   bool neighbours = false;
+  int64_t chunk_rows = 0;  // 0: sequences are sent as a whole
+  std::string restore;
+  std::string save;
 
   InputFormat Format() const {
     const auto named = InputFormatFromName(format);
@@ -49,6 +54,15 @@ absl::Status CheckArguments(const EmbedArguments& arguments) {
   }
   if (arguments.neighbours && arguments.choice.outputs.size() > 1) {
     return absl::InvalidArgumentError("--neighbours compares one output: give one --output-name");
+  }
+  const bool chunks = arguments.chunk_rows > 0;
+  if (!chunks && !(arguments.restore + arguments.save).empty()) {
+    return absl::InvalidArgumentError("--restore and --save are of sessions: give --chunk-rows");
+  }
+  if (chunks && arguments.choice.pooling != "none" && arguments.choice.pooling != "last") {
+    return absl::InvalidArgumentError(
+        "--chunk-rows gives the rows of each chunk: choose --pooling "
+        "none, or last for the last row alone");
   }
   if (arguments.ResultFormat() != OutputFormat::kJsonLines && arguments.output.empty()) {
     return absl::InvalidArgumentError("--output-format " + arguments.output_format +
@@ -101,6 +115,12 @@ class FailureLog {
   size_t count_ = 0;
 };
 
+// Whether a sequence's `x` can be cut into rows.
+bool HasRows(const Signature& signature) {
+  const InputSpec* x = signature.FindInput("x");
+  return x != nullptr && !x->axes.empty() && x->axes[0].letter != '\0';
+}
+
 EmbeddedLine ToLine(const InputSequence& input, const JobResult& job) {
   EmbeddedLine line{input.text, job.result.status, job.result.tokens, job.latency, {}};
   if (!job.result.status.ok() || job.result.outputs.empty()) return line;
@@ -108,25 +128,72 @@ EmbeddedLine ToLine(const InputSequence& input, const JobResult& job) {
   return line;
 }
 
+absl::Status WriteWhole(const std::string& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  file.close();
+  return file ? absl::OkStatus() : absl::UnknownError("cannot write " + path);
+}
+
+absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& arguments,
+                             const InputSequences& sequences, ProgressLine& progress,
+                             const std::function<void(const JobResult&)>& on_result) {
+  SessionJobOptions job{.model = arguments.choice.model,
+                        .version = arguments.choice.version,
+                        .options = arguments.choice.ToOutputOptions(),
+                        .priority = PriorityFromLevel(arguments.choice.priority),
+                        .chunk_rows = arguments.chunk_rows,
+                        .state = {},
+                        .save = !arguments.save.empty()};
+  if (sequences.size() > 1 && !(arguments.restore + arguments.save).empty()) {
+    return absl::InvalidArgumentError("--restore and --save are of one sequence; there are " +
+                                      std::to_string(sequences.size()));
+  }
+  if (!arguments.restore.empty()) {
+    auto state = ReadWhole(arguments.restore);
+    if (!state.ok()) return state.status();
+    job.state = *std::move(state);
+  }
+  const int64_t rows = TotalRows(sequences);
+  absl::Status saved;
+  RunSessionJob(
+      client, job, sequences,
+      [&](int64_t done) {
+        if (!progress.Due()) return;
+        progress.Draw(
+            ProgressText(static_cast<size_t>(done), static_cast<size_t>(rows), progress.seconds()));
+      },
+      [&](const JobResult& answer) {
+        if (job.save && answer.result.status.ok()) {
+          saved = WriteWhole(arguments.save, answer.result.session);
+        }
+        on_result(answer);
+      });
+  return saved;
+}
+
 int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
              const InputSequences& sequences) {
   auto destination = OpenDestination(arguments);
   if (!destination.ok()) return Fail(destination.status());
-  const EmbedJobOptions job{
-      .model = arguments.choice.model,
-      .version = arguments.choice.version,
-      .options = arguments.choice.ToOutputOptions(),
-      .priority = PriorityFromLevel(arguments.choice.priority),
-      .truncation = arguments.input.truncate ? Truncation::kRight : Truncation::kNone,
-      .batch = arguments.batch,
-      .in_flight = arguments.in_flight,
-      .one_request = arguments.input.signature.request_is_unit};
+  ProgressLine progress;
+  EmbedJobOptions job{.model = arguments.choice.model,
+                      .version = arguments.choice.version,
+                      .options = arguments.choice.ToOutputOptions(),
+                      .priority = PriorityFromLevel(arguments.choice.priority),
+                      .truncation = arguments.input.truncation,
+                      .batch = arguments.batch,
+                      .in_flight = arguments.in_flight,
+                      .one_request = arguments.input.signature.request_is_unit};
+  job.on_progress = [&](const EmbedProgress& far) {
+    if (progress.Due()) progress.Draw(ProgressText(far, progress.seconds()));
+  };
+  if (!HasRows(arguments.input.signature)) job.part_bytes = 0;
   std::vector<EmbeddedLine> lines;
   FailureLog failures;
   absl::Status written;
-  ProgressLine progress;
   size_t done = 0;
-  RunEmbedJob(client, job, sequences, [&](const JobResult& answer) {
+  const auto take = [&](const JobResult& answer) {
     ++done;
     if (!answer.result.status.ok()) failures.Add(answer.result, progress);
     if (arguments.neighbours) {
@@ -134,9 +201,18 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
     } else if (written.ok()) {
       written = destination->writer->Write(answer.result);
     }
-    if (progress.Due()) progress.Draw(ProgressText(done, sequences.size(), progress.seconds()));
-  });
+    if (arguments.chunk_rows == 0 && progress.Due()) {
+      progress.Draw(ProgressText(done, sequences.size(), progress.seconds()));
+    }
+  };
+  absl::Status sent;
+  if (arguments.chunk_rows > 0) {
+    sent = EmbedAsSessions(client, arguments, sequences, progress, take);
+  } else {
+    RunEmbedJob(client, job, sequences, take);
+  }
   progress.Erase();
+  if (!sent.ok()) return Fail(sent);
   if (arguments.neighbours) {
     std::fputs(NeighbourTable(lines).c_str(), stdout);
   } else if (written.ok()) {
@@ -154,6 +230,7 @@ int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
   arguments.input.limits = InputLimits::Of(model->signature);
   arguments.input.signature = model->signature;
   arguments.input.texts = model->text;
+  arguments.input.truncation = TruncationFromName(arguments.truncate).value_or(Truncation::kNone);
   const auto sequences = ReadInputs(arguments.file, arguments.Format(), arguments.input);
   if (!sequences.ok()) return Fail(sequences.status());
   if (sequences->empty()) return Fail(absl::InvalidArgumentError("there is nothing to embed"));
@@ -175,8 +252,12 @@ void AddInputOptions(CLI::App& embed, EmbedArguments& arguments) {
   embed.add_option("--token-offset", arguments.input.token_offset,
                    "text without a tokenizer: added to every byte, for models with special tokens "
                    "below the bytes");
-  embed.add_flag("--truncate", arguments.input.truncate,
-                 "text, ids: cut the end of lines that are longer than the model takes");
+  embed
+      .add_flag("--truncate{right}", arguments.truncate,
+                "text, ids: cut lines that are longer than the model takes, on the right; "
+                "--truncate=left keeps their ends")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(kTruncationNames.begin(), kTruncationNames.end())));
   embed.add_flag("--batched", arguments.input.batched,
                  "safetensors: tensors named input.<argument>, each of a whole batch as the Python "
                  "package has it, and input.lengths if they are padded");
@@ -201,6 +282,18 @@ void AddOutputOptions(CLI::App& embed, EmbedArguments& arguments) {
       ->capture_default_str();
 }
 
+void AddSessionOptions(CLI::App& embed, EmbedArguments& arguments) {
+  embed
+      .add_option("--chunk-rows", arguments.chunk_rows,
+                  "Send each sequence as a session, so many rows at a time: causal models read on "
+                  "where the chunk before ended")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  embed.add_option("--restore", arguments.restore,
+                   "--chunk-rows: the file of a saved session, which the sequence goes on from");
+  embed.add_option("--save", arguments.save,
+                   "--chunk-rows: where to save the session after the last row");
+}
+
 }  // namespace
 
 void AddEmbedCommand(CLI::App& app, const GlobalOptions& globals, Command& command) {
@@ -212,12 +305,14 @@ void AddEmbedCommand(CLI::App& app, const GlobalOptions& globals, Command& comma
       "  linserve-client embed tokens.jsonl --truncate --output vectors.npy\n"
       "  linserve-client embed features.npy --pooling none --output rows.safetensors\n"
       "  linserve-client embed sentences.txt --neighbours\n"
+      "  linserve-client embed long.npy --chunk-rows 4096 --pooling none --output rows.npy\n"
       "Results are in the order of the input. The exit code is 1 if a sequence failed: it is\n"
       "reported on standard error, and all others are written.");
   auto arguments = std::make_shared<EmbedArguments>();
   AddInputOptions(*embed, *arguments);
   arguments->choice.AddTo(*embed);
   AddOutputOptions(*embed, *arguments);
+  AddSessionOptions(*embed, *arguments);
   embed->callback([&globals, &command, arguments] {
     command = [&globals, arguments] { return RunEmbed(globals, *arguments); };
   });

@@ -6,6 +6,8 @@
 #include <optional>
 #include <thread>
 
+#include "client/embed_parts.h"
+
 namespace linserve {
 namespace {
 
@@ -74,7 +76,8 @@ class Job {
                    .version = options_.version,
                    .options = options_.options,
                    .priority = options_.priority,
-                   .truncation = options_.truncation};
+                   .truncation = options_.truncation,
+                   .part_bytes = options_.one_request ? 0 : options_.part_bytes};
     std::vector<size_t> indices;
     for (size_t i = group.first; i < group.second; ++i) {
       const InputSequence& sequence = sequences_[i];
@@ -85,6 +88,13 @@ class Job {
       } else {
         Fail(i, sequence.status);
       }
+    }
+    if (options_.on_progress && GoesInParts(call, {0})) {
+      call.on_progress = [&](EmbedProgress progress) {
+        progress.index = indices[progress.index];
+        std::lock_guard lock(progress_mutex_);
+        options_.on_progress(progress);
+      };
     }
     if (!indices.empty()) Send(call, indices);
   }
@@ -130,6 +140,7 @@ class Job {
   Reorderer results_;
   std::vector<Group> groups_;
   std::atomic<size_t> next_group_ = 0;
+  std::mutex progress_mutex_;
   std::mutex mutex_;
   absl::Status unavailable_;
 };

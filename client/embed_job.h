@@ -23,6 +23,11 @@ struct EmbedJobOptions {
   size_t batch = 64;                          // sequences of one request at most
   size_t batch_bytes = 3 * 1024 * 1024;       // of one request, unless one sequence is larger
   size_t in_flight = 4;                       // requests
+  // A sequence whose `x` is larger goes in parts of so many bytes, where its first axis is one of
+  // rows. 0: it goes as a whole.
+  size_t part_bytes = 2 * 1024 * 1024;
+  // Of those: EmbedCall's, counting the sequences of the job. One call at a time.
+  std::function<void(const EmbedProgress&)> on_progress{};
   // All in one request, whatever the above say: for models that mix the sequences of a call
   // (Signature::request_is_unit).
   bool one_request = false;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "client/channel.h"
+#include "client/embed_attempt.h"
 #include "client/embed_call_reactor.h"
 #include "client/grpc_embed_stream.h"
 #include "client/grpc_status.h"
@@ -25,57 +26,6 @@ using Deadline = std::chrono::system_clock::time_point;
 
 class EndedCall : public PendingCall {
   void Cancel() override {}
-};
-
-// The results of one Embed call over all of its attempts.
-class Collector {
- public:
-  Collector(size_t sequences, const std::function<void(SequenceResult)>& on_result)
-      : on_result_(on_result), pending_(sequences) {
-    for (size_t i = 0; i < sequences; ++i) pending_[i] = i;
-  }
-
-  const std::vector<size_t>& pending() const { return pending_; }
-
-  // Of the attempt that sent pending(). UNAVAILABLE waits for a better answer.
-  void Take(SequenceResult result) {
-    result.index = pending_[result.index];
-    if (absl::IsUnavailable(result.status)) {
-      unavailable_.push_back(std::move(result));
-    } else {
-      on_result_(std::move(result));
-    }
-  }
-
-  // Makes pending() what the ended attempt has left over.
-  absl::Status EndAttempt(const absl::Status& status, const ResultAssembler& assembler) {
-    std::vector<size_t> left;
-    for (size_t place : assembler.Unanswered()) left.push_back(pending_[place]);
-    unanswered_ = left.size();
-    for (const SequenceResult& result : unavailable_) left.push_back(result.index);
-    pending_ = std::move(left);
-    if (!status.ok()) return status;
-    if (unanswered_ > 0) {
-      return absl::InternalError("the call ended without a result for " +
-                                 std::to_string(unanswered_) + " sequences");
-    }
-    return unavailable_.empty() ? absl::OkStatus() : unavailable_.front().status;
-  }
-
-  void ForgetUnavailable() { unavailable_.clear(); }
-
-  // After the last attempt: no better answer comes. OK if every sequence has a result.
-  absl::Status End(const absl::Status& status) {
-    const bool answered = unanswered_ == 0 && !unavailable_.empty();
-    for (SequenceResult& result : unavailable_) on_result_(std::move(result));
-    return answered ? absl::OkStatus() : status;
-  }
-
- private:
-  const std::function<void(SequenceResult)>& on_result_;
-  std::vector<size_t> pending_;
-  std::vector<SequenceResult> unavailable_;
-  size_t unanswered_ = 0;
 };
 
 }  // namespace
@@ -111,29 +61,6 @@ struct EmbeddingClient::Impl {
         "cannot reach a server at " + options.target + " (" + std::string(status.message()) +
         "); start one with `linserve serve --model-repository DIR`, or choose another with "
         "`--target HOST:PORT`");
-  }
-
-  absl::Status EmbedOnce(const EmbedCall& call, Deadline deadline, Collector& collector) {
-    const v1::EmbedRequest request = EncodeRequest(call, collector.pending());
-    grpc::ClientContext context;
-    context.set_deadline(deadline);
-    const auto reader = stub->Embed(&context, request);
-    ResultAssembler assembler(collector.pending().size());
-    v1::EmbedResponse response;
-    absl::Status broken;
-    while (broken.ok() && reader->Read(&response)) {
-      auto chunk = DecodeChunk(std::move(response));
-      if (!chunk.ok()) {
-        broken = chunk.status();
-        break;
-      }
-      auto result = assembler.Add(*std::move(chunk));
-      broken = result.status();
-      if (broken.ok() && *result) collector.Take(**std::move(result));
-    }
-    if (!broken.ok()) context.TryCancel();
-    const absl::Status status = ToAbsl(reader->Finish());
-    return collector.EndAttempt(broken.ok() ? status : broken, assembler);
   }
 
   absl::Status InferOnce(const EmbedCall& call, Deadline deadline,
@@ -194,10 +121,10 @@ absl::Status EmbeddingClient::Embed(const EmbedCall& call,
     for (SequenceResult& result : results) on_result(std::move(result));
     return status;
   }
-  Collector collector(call.sequences.size(), on_result);
+  ResultCollector collector(call.sequences.size(), on_result);
   const absl::Status status = impl_->WithRetries([&](Deadline deadline) {
     collector.ForgetUnavailable();
-    return impl_->EmbedOnce(call, deadline, collector);
+    return AttemptEmbed(*impl_->stub, call, deadline, impl_->options.timeout, collector);
   });
   return collector.End(status);
 }
@@ -231,6 +158,36 @@ std::shared_ptr<PendingCall> EmbeddingClient::EmbedAsync(const EmbedCall& call,
 }
 
 std::unique_ptr<EmbedStream> EmbeddingClient::OpenStream() { return OpenGrpcStream(*impl_->stub); }
+
+absl::StatusOr<GenerationEnd> EmbeddingClient::Generate(
+    const GenerateCall& call, const std::function<void(GeneratedTokens)>& on_tokens) {
+  const v1::GenerateRequest request = EncodeGenerateRequest(call);
+  GenerationEnd end;
+  bool begun = false;
+  absl::Status broken_off;
+  const absl::Status status = impl_->WithRetries([&](Deadline deadline) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    const auto reader = impl_->stub->Generate(&context, request);
+    v1::GenerateResponse response;
+    while (reader->Read(&response)) {
+      begun = true;
+      if (response.token_ids_size() > 0 || !response.text().empty()) {
+        on_tokens({{response.token_ids().begin(), response.token_ids().end()}, response.text()});
+      }
+      if (!response.last()) continue;
+      end = {response.finish_reason(), static_cast<int64_t>(response.prompt_tokens()),
+             static_cast<int64_t>(response.generated_tokens())};
+    }
+    absl::Status ended = ToAbsl(reader->Finish());
+    if (!begun || ended.ok()) return ended;
+    broken_off = std::move(ended);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  if (!broken_off.ok()) return broken_off;
+  return end;
+}
 
 absl::StatusOr<std::vector<ModelDescription>> EmbeddingClient::ListModels() {
   v1::ListModelsResponse response;

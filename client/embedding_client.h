@@ -35,7 +35,7 @@ struct ClientOptions {
   Protocol protocol = Protocol::kLinserve;
   // Of a model of which no more is known than the Open Inference Protocol tells.
   int64_t vocabulary = 256;
-  // Of one call, over all of its attempts.
+  // Of one call, over all of its attempts; of a sequence in parts, without a sign of life.
   std::chrono::milliseconds timeout{30000};
   // 1: never try again.
   int max_attempts = 4;
@@ -92,6 +92,11 @@ class EmbeddingClient {
 
   // A new stream on this client's connection, without a deadline.
   std::unique_ptr<EmbedStream> OpenStream();
+
+  // Hands over the tokens that follow the prompt as they come, on the calling thread. Tried again
+  // only while none has come.
+  absl::StatusOr<GenerationEnd> Generate(const GenerateCall& call,
+                                         const std::function<void(GeneratedTokens)>& on_tokens);
 
   absl::StatusOr<std::vector<ModelDescription>> ListModels();
   absl::StatusOr<ModelDescription> GetModel(const std::string& model, int64_t version = 0);

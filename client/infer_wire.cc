@@ -10,6 +10,7 @@
 #include "core/pooling.h"
 #include "core/row_scale.h"
 #include "core/stacking.h"
+#include "core/text_bytes.h"
 
 namespace linserve {
 namespace {
@@ -79,6 +80,14 @@ bool Agree(const EmbedCall& call) {
   });
 }
 
+template <typename Map>
+void AddSession(const SessionChunk& chunk, Map& parameters) {
+  parameters["sequence_id"].set_string_param(chunk.id);
+  parameters["sequence_start"].set_bool_param(chunk.start);
+  parameters["sequence_end"].set_bool_param(chunk.end);
+  if (chunk.position) parameters["sequence_position"].set_int64_param(*chunk.position);
+}
+
 void AddOptions(const EmbedCall& call, inference::ModelInferRequest& message) {
   const OutputOptions& options = call.options;
   auto& parameters = *message.mutable_parameters();
@@ -91,6 +100,9 @@ void AddOptions(const EmbedCall& call, inference::ModelInferRequest& message) {
     parameters["priority"].set_uint64_param(static_cast<uint64_t>(call.priority));
   }
   for (const std::string& name : options.outputs) message.add_outputs()->set_name(name);
+  if (call.sequences.size() == 1 && call.sequences[0].session) {
+    AddSession(*call.sequences[0].session, parameters);
+  }
 }
 
 // As BYTES of shape [batch]. Asks for the lengths of the texts, too.
@@ -104,15 +116,12 @@ absl::Status AddTexts(const EmbedCall& call, inference::ModelInferRequest& messa
     if (!sequence.text) {
       return absl::UnimplementedError("--protocol oip has no batches of both texts and token ids");
     }
-    const auto length = static_cast<uint32_t>(sequence.text->size());
-    raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
-    raw += *sequence.text;
+    AppendText(*sequence.text, raw);
   }
   message.add_outputs()->set_name(kTokens);
   auto& parameters = *message.mutable_parameters();
   if (call.truncation != Truncation::kNone) {
-    parameters["truncation"].set_string_param(call.truncation == Truncation::kLeft ? "left"
-                                                                                   : "right");
+    parameters["truncation"].set_string_param(std::string(Name(call.truncation)));
   }
   return absl::OkStatus();
 }
@@ -193,6 +202,10 @@ absl::StatusOr<std::vector<SequenceResult>> DecodeInferResponse(
     results[i].index = i;
     results[i].id = call.sequences[i].id;
     results[i].tokens = lengths[i];
+  }
+  const auto position = response.parameters().find("sequence_position");
+  if (position != response.parameters().end()) {
+    results[0].position = position->second.int64_param();
   }
   int64_t longest = 0;
   for (const int64_t length : lengths) longest = std::max(longest, length);

@@ -31,11 +31,11 @@ struct InputLimits {
 
 struct InputOptions {
   InputLimits limits;
-  int64_t token_offset = 0;  // text: added to every byte
-  bool truncate = false;     // bytes, ids: cut what is too long
-  bool texts = false;        // text: for a model with a tokenizer
-  bool batched = false;      // safetensors: `input.<argument>` of a whole batch
-  Signature signature{};     // of the model: how such a batch is laid out
+  int64_t token_offset = 0;                   // text: added to every byte
+  Truncation truncation = Truncation::kNone;  // of what is too long
+  bool texts = false;                         // text: for a model with a tokenizer
+  bool batched = false;                       // safetensors: `input.<argument>` of a whole batch
+  Signature signature{};                      // of the model: how such a batch is laid out
 };
 
 // One sequence of a file. A part of the file that cannot be one still takes its place, with the

@@ -50,12 +50,12 @@ std::string ErrorLines(const LoadReport& report) {
 }
 
 nlohmann::json HistogramJson(const Histogram& histogram) {
-  nlohmann::json json = {{"mean", Milliseconds(histogram.mean())},
-                         {"max", Milliseconds(static_cast<double>(histogram.max()))}};
+  nlohmann::json times = {{"mean", Milliseconds(histogram.mean())},
+                          {"max", Milliseconds(static_cast<double>(histogram.max()))}};
   for (const auto& [label, fraction] : kQuantiles) {
-    json[label] = Milliseconds(static_cast<double>(histogram.Quantile(fraction)));
+    times[label] = Milliseconds(static_cast<double>(histogram.Quantile(fraction)));
   }
-  return json;
+  return times;
 }
 
 }  // namespace

@@ -93,12 +93,12 @@ std::string ToJson(const std::vector<SweepStep>& steps, const std::vector<Object
   nlohmann::json texts = nlohmann::json::array();
   for (const Objective& objective : objectives) texts.push_back(objective.text);
   const SweepStep* best = BestOf(steps, objectives);
-  const nlohmann::json json = {
+  const nlohmann::json sweep = {
       {"steps", list},
       {"knee", steps[KneeOf(steps)].load},
       {"objectives", texts},
       {"best", best == nullptr ? nlohmann::json() : nlohmann::json(best->load)}};
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return sweep.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace linserve

@@ -43,7 +43,10 @@ void GlobalOptions::AddTo(CLI::App& app) {
   app.add_flag("--balance", balance,
                "Spread calls over all addresses of the target that say they serve, and try those "
                "again that a server refuses while it drains");
-  app.add_option("--timeout", timeout_s, "Seconds for one call, its retries included")
+  app.add_option(
+         "--timeout", timeout_s,
+         "Seconds for one call, its retries included; for a sequence that is sent in parts, "
+         "seconds without any progress")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   app.add_option("--protocol", protocol,
@@ -159,6 +162,7 @@ int Main(int argc, char** argv) {
   globals.AddTo(app);
   Command command;
   AddEmbedCommand(app, globals, command);
+  AddGenerateCommand(app, globals, command);
   AddSearchCommand(app, globals, command);
   AddCompareCommand(app, globals, command);
   AddLoadCommand(app, globals, command);

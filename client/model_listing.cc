@@ -1,5 +1,6 @@
 #include "client/model_listing.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "client/table.h"
@@ -30,16 +31,19 @@ std::string OutputsText(const Signature& signature) {
   return text;
 }
 
-// "n <= 512, m <= 64 without context"
+// "n <= 512, m <= 64 without context"; two parts of a model may have one limit, which is told once.
 std::string LimitsText(const Signature& signature) {
-  std::string text;
+  std::vector<std::string> texts;
   for (const LengthLimit& limit : signature.limits) {
-    if (!text.empty()) text += ", ";
     const bool exact = limit.shortest == limit.longest;
-    text += std::string(1, limit.letter) + (exact ? " = " : " <= ") + std::to_string(limit.longest);
+    std::string text =
+        std::string(1, limit.letter) + (exact ? " = " : " <= ") + std::to_string(limit.longest);
     if (!limit.unless_input.empty()) text += " without " + limit.unless_input;
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
   }
-  return text;
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
 }
 
 json AxesJson(const std::vector<Axis>& axes) {
@@ -108,7 +112,10 @@ std::string ModelsJson(const std::vector<ModelDescription>& models) {
                   {"state", model.state},
                   {"parameters", model.parameters},
                   {"dtype", model.dtype},
-                  {"padding", model.padding}});
+                  {"padding", model.padding},
+                  {"text", model.text},
+                  {"session_bytes", model.session_bytes},
+                  {"generates", model.generates}});
     array.push_back(std::move(entry));
   }
   return array.dump(2, ' ', false, json::error_handler_t::replace);

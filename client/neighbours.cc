@@ -58,9 +58,24 @@ std::vector<float> ToFloats(const Tensor& tensor) {
   return values;
 }
 
-double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
-  const double norms = Norm(a) * Norm(b);
-  return norms > 0 ? Dot(a, b) / norms : 0;
+std::vector<float> Unit(std::vector<float> vector) {
+  const double norm = Norm(vector);
+  if (!(norm > 0)) return vector;
+  for (float& value : vector) value = static_cast<float>(value / norm);
+  return vector;
+}
+
+std::vector<Neighbour> Nearest(const std::vector<float>& query,
+                               const std::vector<std::vector<float>>& vectors, size_t count) {
+  std::vector<Neighbour> found;
+  found.reserve(vectors.size());
+  for (size_t i = 0; i < vectors.size(); ++i) found.push_back({i, Dot(query, vectors[i])});
+  count = std::min(count, found.size());
+  const auto end = found.begin() + static_cast<std::ptrdiff_t>(count);
+  std::partial_sort(found.begin(), end, found.end(),
+                    [](const Neighbour& a, const Neighbour& b) { return a.cosine > b.cosine; });
+  found.resize(count);
+  return found;
 }
 
 std::vector<std::optional<Neighbour>> NearestByCosine(

@@ -19,8 +19,13 @@ struct Neighbour {
 // The elements of a tensor of any type.
 std::vector<float> ToFloats(const Tensor& tensor);
 
-// Of two vectors of one length; 0 if one of them is all zeros.
-double Cosine(const std::vector<float>& a, const std::vector<float>& b);
+// The vector over its length; one of zeros stays as it is.
+std::vector<float> Unit(std::vector<float> vector);
+
+// The `count` vectors, or all if they are fewer, of the largest cosine with `query`, the largest
+// first. All are Unit()'s, and of one dimension.
+std::vector<Neighbour> Nearest(const std::vector<float>& query,
+                               const std::vector<std::vector<float>>& vectors, size_t count);
 
 // For each vector the other one of the largest cosine; nullopt for one that has no other of its
 // length. A vector of zeros, and an empty one, is nobody's neighbour.

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace linserve {
@@ -17,6 +18,24 @@ std::string ProgressText(size_t done, size_t total, double seconds, size_t width
   return "[" + bar + "] " + std::to_string(done) + "/" + std::to_string(total) + "  " + rate;
 }
 
+std::string ProgressText(const EmbedProgress& progress, double seconds) {
+  const auto text = [&](const char* what, int64_t done) {
+    return std::string(what) + " " +
+           ProgressText(static_cast<size_t>(done), static_cast<size_t>(progress.rows), seconds);
+  };
+  if (progress.rows_received > 0) return text("receiving", progress.rows_received);
+  if (!progress.computed) return text("sending", progress.rows_sent);
+  const ItemProgress& computed = *progress.computed;
+  const int64_t layers = std::max<int64_t>(computed.layers, 1);
+  const double done = (static_cast<double>(computed.layers_done) +
+                       static_cast<double>(computed.rows_done) /
+                           static_cast<double>(std::max<int64_t>(computed.rows, 1))) /
+                      static_cast<double>(layers);
+  return text("computing", static_cast<int64_t>(done * static_cast<double>(progress.rows))) +
+         "  layer " + std::to_string(std::min(computed.layers_done + 1, layers)) + " of " +
+         std::to_string(layers);
+}
+
 ProgressLine::ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() { Erase(); }
@@ -25,10 +44,14 @@ double ProgressLine::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-bool ProgressLine::Due() const { return shown_ && Clock::now() >= next_; }
+bool ProgressLine::Due() const {
+  const std::lock_guard lock(mutex_);
+  return shown_ && Clock::now() >= next_;
+}
 
 void ProgressLine::Draw(const std::string& text) {
   if (!shown_) return;
+  const std::lock_guard lock(mutex_);
   next_ = Clock::now() + std::chrono::milliseconds(100);
   std::fprintf(stderr, "\r\033[K%s", text.c_str());
   std::fflush(stderr);
@@ -36,6 +59,7 @@ void ProgressLine::Draw(const std::string& text) {
 
 void ProgressLine::Erase() {
   if (!shown_) return;
+  const std::lock_guard lock(mutex_);
   std::fputs("\r\033[K", stderr);
   std::fflush(stderr);
 }

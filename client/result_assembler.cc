@@ -1,10 +1,10 @@
 #include "client/result_assembler.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/row_scale.h"
+#include "core/stacking.h"
 
 namespace linserve {
 namespace {
@@ -12,19 +12,6 @@ namespace {
 absl::Status Misunderstood(size_t index, const std::string& what) {
   return absl::InternalError("the server's answer for sequence " + std::to_string(index) +
                              " makes no sense: " + what);
-}
-
-// One tensor of all the pieces' rows; a single piece is passed on without a copy.
-Tensor Concatenate(const std::vector<Tensor>& pieces, int64_t total_rows) {
-  if (pieces.size() == 1) return pieces.front();
-  Shape shape = pieces.front().shape();
-  shape[0] = total_rows;
-  auto [joined, target] = Tensor::AllocateUnfilled(pieces.front().dtype(), std::move(shape));
-  for (const Tensor& piece : pieces) {
-    if (piece.byte_size() > 0) std::memcpy(target, piece.bytes(), piece.byte_size());
-    target += piece.byte_size();
-  }
-  return joined;
 }
 
 bool SameRowType(const Tensor& a, const Tensor& b) {
@@ -41,11 +28,13 @@ absl::StatusOr<std::optional<SequenceResult>> ResultAssembler::Add(ResultChunk c
     return Misunderstood(chunk.index,
                          "the request has only " + std::to_string(partial_.size()) + " sequences");
   }
+  if (chunk.progress) return std::optional<SequenceResult>();
   PartialResult& partial = partial_[chunk.index];
   if (partial.answered) return Misunderstood(chunk.index, "more follows after its last message");
   if (chunk.status.ok() && !chunk.output.empty()) {
     if (auto status = AddRows(chunk, partial.outputs[chunk.output]); !status.ok()) return status;
   }
+  partial.session += chunk.session;
   if (!chunk.last && chunk.status.ok()) return std::optional<SequenceResult>();
 
   SequenceResult result;
@@ -54,6 +43,8 @@ absl::StatusOr<std::optional<SequenceResult>> ResultAssembler::Add(ResultChunk c
   result.status = std::move(chunk.status);
   result.tokens = chunk.tokens;
   result.timing = chunk.timing;
+  result.position = chunk.position;
+  result.session = std::move(partial.session);
   if (result.status.ok()) {
     auto outputs = Join(chunk.index, partial.outputs);
     if (!outputs.ok()) return outputs.status();
@@ -104,7 +95,7 @@ absl::StatusOr<TensorMap> ResultAssembler::Join(
                                       " of " + std::to_string(output.total_rows) +
                                       " rows of output '" + name + "'");
     }
-    joined[name] = Concatenate(output.pieces, output.total_rows);
+    joined[name] = Concatenate(output.pieces);
   }
   if (auto status = Dequantize(joined); !status.ok()) {
     return Misunderstood(index, std::string(status.message()));

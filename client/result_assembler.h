@@ -26,6 +26,9 @@ struct ResultChunk {
   bool last = false;
   int64_t tokens = 0;
   Timing timing;
+  int64_t position = 0;                    // with the last message of a chunk of a session
+  std::string session{};                   // a part of the saved session
+  std::optional<ItemProgress> progress{};  // and nothing else
 };
 
 // Puts the results of one request together from their chunks, which arrive in any order of the
@@ -50,6 +53,7 @@ class ResultAssembler {
   struct PartialResult {
     bool answered = false;
     std::map<std::string, PartialOutput> outputs;
+    std::string session;
   };
 
   static absl::Status AddRows(const ResultChunk& chunk, PartialOutput& output);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -27,7 +26,19 @@ struct SearchArguments {
 
 using Vectors = std::vector<std::vector<float>>;
 
-// One vector a text; empty for one that failed, which is told.
+// Before anything is asked of a server: what is wrong with the text is told at once.
+absl::StatusOr<std::vector<Passage>> ReadPassages(const SearchArguments& arguments) {
+  const auto content = ReadWhole(arguments.index);
+  if (!content.ok()) return content.status();
+  if (!IsUtf8(*content)) {
+    return absl::InvalidArgumentError(arguments.index + " is not a text in UTF-8");
+  }
+  auto passages = CutIntoPassages(*content, arguments.longest);
+  if (passages.empty()) return absl::InvalidArgumentError("there is nothing to search in");
+  return passages;
+}
+
+// One vector of length one a text.
 absl::StatusOr<Vectors> EmbedTexts(EmbeddingClient& client, const SearchArguments& arguments,
                                    const std::vector<std::string>& texts) {
   InputSequences sequences;
@@ -47,7 +58,7 @@ absl::StatusOr<Vectors> EmbedTexts(EmbeddingClient& client, const SearchArgument
     ++done;
     if (progress.Due()) progress.Draw(ProgressText(done, texts.size(), progress.seconds()));
     if (!answer.result.status.ok()) return fault.Update(answer.result.status);
-    vectors[answer.result.index] = ToFloats(answer.result.outputs.begin()->second);
+    vectors[answer.result.index] = Unit(ToFloats(answer.result.outputs.begin()->second));
   });
   progress.Erase();
   if (!fault.ok()) return fault;
@@ -56,23 +67,19 @@ absl::StatusOr<Vectors> EmbedTexts(EmbeddingClient& client, const SearchArgument
 
 std::string NearestTable(const std::vector<float>& query, const std::vector<Passage>& passages,
                          const Vectors& vectors, size_t top) {
-  std::vector<Neighbour> found;
-  for (size_t i = 0; i < vectors.size(); ++i) found.push_back({i, Cosine(query, vectors[i])});
-  const size_t count = std::min(top, found.size());
-  const auto nearer = [](const Neighbour& a, const Neighbour& b) { return a.cosine > b.cosine; };
-  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count), found.end(),
-                    nearer);
   Table table({{"score", Align::kRight}, {"line", Align::kRight}, {"passage", Align::kLeft}});
-  for (size_t i = 0; i < count; ++i) {
-    const Passage& passage = passages[found[i].index];
+  for (const Neighbour& found : Nearest(query, vectors, top)) {
+    const Passage& passage = passages[found.index];
     char score[16];
-    std::snprintf(score, sizeof(score), "%.3f", found[i].cosine);
+    std::snprintf(score, sizeof(score), "%.3f", found.cosine);
     table.Add({score, std::to_string(passage.line), Excerpt(passage.text, 100)});
   }
   return table.ToText();
 }
 
 int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
+  const auto passages = ReadPassages(arguments);
+  if (!passages.ok()) return Fail(passages.status());
   EmbeddingClient client(globals.ToClientOptions());
   const auto model = client.GetModel(arguments.choice.model, arguments.choice.version);
   if (!model.ok()) return Fail(model.status());
@@ -81,15 +88,8 @@ int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
         "model " + model->name +
         " takes no text, for it has no tokenizer.model; search needs one that does"));
   }
-  const auto content = ReadWhole(arguments.index);
-  if (!content.ok()) return Fail(content.status());
-  if (!IsUtf8(*content)) {
-    return Fail(absl::InvalidArgumentError(arguments.index + " is not a text in UTF-8"));
-  }
-  const auto passages = CutIntoPassages(*content, arguments.longest);
-  if (passages.empty()) return Fail(absl::InvalidArgumentError("there is nothing to search in"));
   std::vector<std::string> texts = arguments.queries;
-  for (const Passage& passage : passages) texts.push_back(passage.text);
+  for (const Passage& passage : *passages) texts.push_back(passage.text);
   auto vectors = EmbedTexts(client, arguments, texts);
   if (!vectors.ok()) return Fail(vectors.status());
   const auto first = vectors->begin() + static_cast<std::ptrdiff_t>(arguments.queries.size());
@@ -97,7 +97,7 @@ int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
   const Vectors of_passages(first, vectors->end());
   for (size_t i = 0; i < of_queries.size(); ++i) {
     std::printf("%s%s\n%s", i > 0 ? "\n" : "", arguments.queries[i].c_str(),
-                NearestTable(of_queries[i], passages, of_passages, arguments.top).c_str());
+                NearestTable(of_queries[i], *passages, of_passages, arguments.top).c_str());
   }
   return EXIT_SUCCESS;
 }

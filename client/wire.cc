@@ -42,9 +42,19 @@ bool EncodeTokenIds(const Tensor& x, v1::Sequence* wire) {
   return true;
 }
 
+void EncodeSession(const SessionChunk& chunk, v1::SessionChunk* wire) {
+  wire->set_id(chunk.id);
+  wire->set_start(chunk.start);
+  wire->set_end(chunk.end);
+  wire->set_save(chunk.save);
+  if (chunk.position) wire->set_position(static_cast<uint64_t>(*chunk.position));
+  wire->set_state(chunk.state);
+}
+
 void EncodeSequence(const NamedSequence& sequence, v1::Sequence* wire) {
   wire->set_id(sequence.id);
   if (sequence.text) wire->set_text(*sequence.text);
+  if (sequence.session) EncodeSession(*sequence.session, wire->mutable_session());
   for (const auto& [name, tensor] : sequence.inputs) {
     if (name != "x") {
       EncodeTensor(tensor, &(*wire->mutable_inputs())[name]);
@@ -61,6 +71,7 @@ void EncodeOptions(const EmbedCall& call, v1::EmbedOptions* wire) {
   wire->set_dtype(EncodeDType(call.options.dtype));
   wire->set_rows_per_chunk(call.rows_per_chunk);
   wire->set_truncation(static_cast<v1::Truncation>(static_cast<int>(call.truncation)));
+  wire->set_progress(call.on_progress != nullptr);
 }
 
 // The bytes that a tensor of these axes has; nullopt if negative or beyond counting.
@@ -160,12 +171,44 @@ v1::EmbedRequest EncodeRequest(const EmbedCall& call) {
   return EncodeRequest(call, all);
 }
 
+v1::GenerateRequest EncodeGenerateRequest(const GenerateCall& call) {
+  v1::GenerateRequest request;
+  request.set_model(call.model);
+  request.set_version(call.version);
+  request.set_priority(static_cast<uint32_t>(call.priority));
+  if (call.text) request.set_text(*call.text);
+  for (const int64_t id : call.token_ids) request.add_token_ids(static_cast<uint32_t>(id));
+  for (const auto& [name, tensor] : call.inputs) {
+    EncodeTensor(tensor, &(*request.mutable_inputs())[name]);
+  }
+  v1::GenerateOptions& options = *request.mutable_options();
+  options.set_max_tokens(static_cast<uint32_t>(call.max_tokens));
+  options.set_temperature(static_cast<float>(call.temperature));
+  options.set_top_k(static_cast<uint32_t>(call.top_k));
+  options.set_top_p(static_cast<float>(call.top_p));
+  options.set_seed(call.seed);
+  for (const int64_t id : call.stop_tokens) options.add_stop_tokens(static_cast<uint32_t>(id));
+  return request;
+}
+
 absl::StatusOr<ResultChunk> DecodeChunk(v1::EmbedResponse&& response) {
   ResultChunk chunk;
   chunk.index = response.index();
   chunk.id = response.sequence_id();
   if (response.code() != 0) {
     chunk.status = absl::Status(static_cast<absl::StatusCode>(response.code()), response.message());
+  }
+  if (response.has_session()) {
+    chunk.position = static_cast<int64_t>(response.session().position());
+    if (!chunk.status.ok()) chunk.status = ResumeFrom(chunk.status, chunk.position);
+    chunk.session = std::move(*response.mutable_session()->mutable_state());
+  }
+  if (response.has_progress()) {
+    const v1::Progress& progress = response.progress();
+    chunk.progress = {.layers_done = progress.layers_done(),
+                      .layers = progress.layers(),
+                      .rows_done = static_cast<int64_t>(progress.rows_done()),
+                      .rows = static_cast<int64_t>(progress.rows())};
   }
   chunk.row_offset = static_cast<int64_t>(response.row_offset());
   chunk.total_rows = static_cast<int64_t>(response.total_rows());
@@ -192,6 +235,9 @@ ModelDescription DecodeModel(const v1::Model& model) {
   description.dtype = model.dtype();
   description.padding = model.padding();
   description.text = model.text();
+  description.session_bytes = model.session_bytes();
+  description.no_sessions = model.no_sessions();
+  description.generates = model.generates();
   return description;
 }
 

@@ -15,6 +15,8 @@ namespace linserve {
 v1::EmbedRequest EncodeRequest(const EmbedCall& call, const std::vector<size_t>& indices);
 v1::EmbedRequest EncodeRequest(const EmbedCall& call);
 
+v1::GenerateRequest EncodeGenerateRequest(const GenerateCall& call);
+
 // Takes the rows' bytes out of `response` without copying them. INTERNAL if dtype, shape and
 // number of bytes contradict each other.
 absl::StatusOr<ResultChunk> DecodeChunk(v1::EmbedResponse&& response);

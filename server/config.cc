@@ -60,6 +60,8 @@ void Config::Bind(OptionTable& table) {
                 "More in one request are refused with INVALID_ARGUMENT");
   table.Integer("max_text_bytes", max_text_bytes, 1, 64 << 20,
                 "The longest text, before it becomes tokens");
+  table.Number("max_upload_pause_seconds", max_upload_pause_seconds, 0.1, 86400,
+               "EmbedStream: seconds between two parts of a sequence, after which it is given up");
   table.Integer("max_requests_per_stream", max_requests_per_stream, 1, 1 << 20,
                 "Requests in flight on one EmbedStream; past it, reading pauses");
   table.Integer("chunk_bytes", chunk_bytes, 1024, 64 << 20,

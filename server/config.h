@@ -41,6 +41,7 @@ struct Config {
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
   double max_connection_age_seconds = 0;
+  double max_upload_pause_seconds = 60;
   double drain_delay_seconds = 0;
   double drain_timeout_seconds = 30;
   std::string version_policy = "all";

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "core/signature_json.h"
+#include "model_tokenizer.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
 #include "verify.h"
@@ -58,6 +59,12 @@ void PrintText(const ModelReport& report, bool all) {
                 limit.shortest == limit.longest ? "=" : "<=", static_cast<long long>(limit.longest),
                 limit.unless_input.empty() ? "" : (" without " + limit.unless_input).c_str());
   }
+  if (report.info.no_sessions.empty()) {
+    std::printf("sessions       %lld bytes each\n",
+                static_cast<long long>(report.info.session_bytes));
+  } else {
+    std::printf("sessions       none: %s\n", report.info.no_sessions.c_str());
+  }
   for (const auto& [name, value] : report.facts) {
     std::printf("%-14s %s\n", name.c_str(), value.c_str());
   }
@@ -92,6 +99,8 @@ nlohmann::json ToJson(const ModelReport& report) {
   document.update({{"architecture", report.info.architecture},
                    {"parameters", report.info.parameters},
                    {"bytes", report.info.bytes},
+                   {"session_bytes", report.info.session_bytes},
+                   {"no_sessions", report.info.no_sessions},
                    {"flops_per_token", report.flops_per_token},
                    {"length", report.length},
                    {"tensors", tensors},
@@ -109,8 +118,14 @@ int Inspect(const InspectArguments& arguments) {
   // What the server would refuse at its start is said here, too.
   const auto serving = ServingOptionsFor(arguments.model, ServingOptions());
   if (!serving.ok()) return Fail(std::string(serving.status().message()));
+  const auto tokenizer = LoadTokenizer(arguments.model, *serving);
+  if (!tokenizer.ok()) return Fail(std::string(tokenizer.status().message()));
   auto report = InspectModel(arguments.model);
   if (!report.ok()) return Fail(std::string(report.status().message()));
+  if (*tokenizer != nullptr) {
+    const absl::Status fits = CheckTokenizer(arguments.model, **tokenizer, report->info.signature);
+    if (!fits.ok()) return Fail(std::string(fits.message()));
+  }
   std::optional<Comparison> bf16;
   if (arguments.verify && report->difference.empty()) {
     const auto compared =

@@ -21,6 +21,7 @@
 #include "engine/model_manager.h"
 #include "engine/repository.h"
 #include "memory_trim.h"
+#include "model_tokenizer.h"
 #include "models/devices.h"
 #include "models/model_loader.h"
 #include "option_flags.h"
@@ -31,7 +32,6 @@
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "telemetry/trace.h"
-#include "text/tokenizer.h"
 #include "version.h"
 
 namespace linserve {
@@ -48,25 +48,6 @@ LogOptions LogOptionsOf(const Config& config) {
   return options;
 }
 
-// The model's, if it has one; null otherwise.
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
-                                                               const Signature& signature) {
-  const std::string path = directory + "/tokenizer.model";
-  auto tokenizer = Tokenizer::Load(path);
-  if (absl::IsNotFound(tokenizer.status())) return nullptr;
-  if (!tokenizer.ok()) return tokenizer.status();
-  const InputSpec* input = signature.FindInput(kTextBecomes);
-  if (input == nullptr || input->kind != InputKind::kToken) {
-    return absl::InvalidArgumentError(path + ": the model's input 'x' takes no token ids");
-  }
-  if ((*tokenizer)->vocabulary() > input->vocabulary) {
-    return absl::InvalidArgumentError(path + " has " + std::to_string((*tokenizer)->vocabulary()) +
-                                      " pieces, but the model's vocabulary is " +
-                                      std::to_string(input->vocabulary));
-  }
-  return tokenizer;
-}
-
 absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& directory,
                                                         const Config& config,
                                                         const DevicePlan& devices, Metrics& metrics,
@@ -75,7 +56,14 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   auto serving = ServingOptionsFor(directory.path, config.serving);
   if (!serving.ok()) return serving.status();
   const ReplicaPlan plan = serving->Replicas(devices.accelerators());
-  const LoadOptions load = LoadOptionsFor(*serving, plan);
+  auto tokenizer = LoadTokenizer(directory.path, *serving);
+  if (!tokenizer.ok()) return tokenizer.status();
+  LoadOptions load = LoadOptionsFor(*serving, plan);
+  if (*tokenizer != nullptr) {
+    load.accept = [path = directory.path, own = *tokenizer](const Signature& signature) {
+      return CheckTokenizer(path, *own, signature);
+    };
+  }
   EngineOptions options = serving->ForEngine(plan);
   options.name = directory.name + "/" + std::to_string(directory.version);
   options.on_ready_change = std::move(on_ready_change);
@@ -83,8 +71,6 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
                               metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
   const ModelInfo& info = (*engine)->info();
-  auto tokenizer = LoadTokenizer(directory.path, info.signature);
-  if (!tokenizer.ok()) return tokenizer.status();
   Log(LogLevel::kInfo, "model ready",
       {{"model", directory.name},
        {"version", directory.version},
@@ -118,6 +104,8 @@ absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
   options.unix_socket = config.grpc_unix_socket;
   options.max_connection_age = std::chrono::duration_cast<std::chrono::milliseconds>(
       Seconds(config.max_connection_age_seconds));
+  options.max_upload_pause = std::chrono::duration_cast<std::chrono::milliseconds>(
+      Seconds(config.max_upload_pause_seconds));
   options.max_message_bytes = config.max_message_bytes;
   options.max_sequences_per_request = config.max_sequences_per_request;
   options.max_text_bytes = config.max_text_bytes;

@@ -31,6 +31,15 @@ at::Tensor Hidden(const at::Tensor& rows, const at::Tensor& mask, double value) 
   return mask.defined() ? rows.masked_fill(mask.logical_not(), value) : rows;
 }
 
+void AddProducts(const at::Tensor& sums, const at::Tensor& keys, const at::Tensor& values) {
+  const at::Tensor turned = keys.transpose(-2, -1);
+  if (keys.size(-2) == 1) {
+    sums.addcmul_(turned, values);
+  } else {
+    sums.add_(at::matmul(turned, values));
+  }
+}
+
 at::Tensor EmptyResult(const at::Tensor& query, const at::Tensor& value) {
   std::vector<int64_t> shape = query.sizes().vec();
   shape.back() = value.size(-1);

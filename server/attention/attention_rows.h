@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "attention/pieces.h"
+#include "attention/slices.h"
 
 namespace linserve {
 
@@ -22,8 +23,12 @@ void Store(const at::Tensor& target, const at::Tensor& result);
 template <typename Function>
 void ForPieces(const at::Tensor& tensor, const Function& function) {
   const int64_t rows = tensor.size(-2);
-  const int64_t piece = CountAtOnce(tensor.numel() / rows);
-  for (int64_t row = 0; row < rows; row += piece) function(row, std::min(piece, rows - row));
+  const int64_t piece = CountAtOnce(tensor.numel() / std::max<int64_t>(rows, 1));
+  for (int64_t row = 0; row < rows; row += piece) {
+    const int64_t count = std::min(piece, rows - row);
+    function(row, count);
+    RowsRead(count);
+  }
 }
 
 // Rows [row, row + count) along the axis before the last, in the type of the sums.
@@ -35,6 +40,10 @@ at::Tensor MaskRows(const at::Tensor& mask, int64_t row, int64_t count);
 // rows [..., count, width] with `value` where the column of the mask is false. An undefined mask
 // hides nothing.
 at::Tensor Hidden(const at::Tensor& rows, const at::Tensor& mask, double value);
+
+// sums [..., d, e] += keysᵀ · values for rows of keys [..., rows, d] and values [..., rows, e]. Of
+// one row that is no product worth a kernel's start.
+void AddProducts(const at::Tensor& sums, const at::Tensor& keys, const at::Tensor& values);
 
 // An uninitialised result of one row a query: [..., n, width of value], of the query's type.
 at::Tensor EmptyResult(const at::Tensor& query, const at::Tensor& value);

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "attention/aten.h"
+#include "attention/slices.h"
 
 namespace linserve {
 namespace {
@@ -96,6 +97,16 @@ void ForBlocks(int64_t rows, int64_t scratch_elements,
   });
 }
 
+void ForSlicedBlocks(
+    int64_t rows, int64_t scratch_elements,
+    const std::function<void(int64_t begin, int64_t count, float* scratch)>& function) {
+  ForSlices(rows, [&](int64_t first, int64_t some) {
+    ForBlocks(some, scratch_elements, [&](int64_t begin, int64_t count, float* scratch) {
+      function(first + begin, count, scratch);
+    });
+  });
+}
+
 void RowPieces::ForEach(int64_t rows, int64_t width, int64_t scratch_elements, const Fill& fill,
                         const Use& use) {
   constexpr int64_t kBlocksOfThread = 2;  // where several meet
@@ -112,6 +123,7 @@ void RowPieces::ForEach(int64_t rows, int64_t width, int64_t scratch_elements, c
       fill(first + begin, count, piece.Rows(begin), scratch);
     });
     use(first, some, piece);
+    RowsRead(some);
   }
 }
 

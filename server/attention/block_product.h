@@ -32,6 +32,11 @@ constexpr int64_t kBlockRows = 128;
 void ForBlocks(int64_t rows, int64_t scratch_elements,
                const std::function<void(int64_t begin, int64_t count, float* scratch)>& function);
 
+// The same of the rows of a layer, slice by slice (slices.h).
+void ForSlicedBlocks(
+    int64_t rows, int64_t scratch_elements,
+    const std::function<void(int64_t begin, int64_t count, float* scratch)>& function);
+
 // Rows that are computed piece by piece, since they never need to exist as a whole. A thread alone
 // takes one block at a time and finds it in its cache again; several meet after each piece.
 class RowPieces {

@@ -9,22 +9,39 @@
 #include "attention/block_product.h"
 
 namespace linserve {
-LengthWeights::LengthWeights(const at::Tensor& matrices, at::Tensor bias)
+LengthWeights::LengthWeights(const at::Tensor& matrices, at::Tensor bias, int64_t most_packed)
     : matrices_(matrices.size(0)),
       slots_(matrices.size(1)),
       length_(matrices.size(2)),
-      tiles_(at::empty({matrices.numel()}, at::kFloat)),
       bias_(std::move(bias)) {
+  if (matrices.numel() > most_packed) {
+    as_loaded_ = matrices;
+    return;
+  }
+  tiles_ = at::empty({matrices.numel()}, at::kFloat);
   for (int64_t matrix = 0; matrix < matrices_; ++matrix) {
     for (int64_t row = 0; row < length_; row += kBlockRows) {
       const int64_t count = std::min(kBlockRows, length_ - row);
-      at::from_blob(Tile(matrix, row).data, {slots_, count})
+      at::from_blob(Packed(matrix, row).data, {slots_, count})
           .copy_(matrices.select(0, matrix).narrow(1, row, count));
     }
   }
 }
 
-RowBlock LengthWeights::Tile(int64_t matrix, int64_t row) const {
+RowBlock LengthWeights::Tile(int64_t matrix, int64_t row, int64_t slot, int64_t count,
+                             float* scratch) const {
+  if (tiles_.defined()) return Packed(matrix, row).Rows(slot);
+  const int64_t rows = std::min(kBlockRows, length_ - row);
+  at::from_blob(scratch, {count, rows})
+      .copy_(as_loaded_.select(0, matrix).narrow(0, slot, count).narrow(1, row, rows));
+  return {scratch, rows};
+}
+
+int64_t LengthWeights::ScratchElements() const {
+  return tiles_.defined() ? 0 : kBlockRows * kBlockRows;
+}
+
+RowBlock LengthWeights::Packed(int64_t matrix, int64_t row) const {
   return {tiles_.mutable_data_ptr<float>() + (matrix * length_ + row) * slots_,
           std::min(kBlockRows, length_ - row)};
 }
@@ -92,13 +109,16 @@ void BlockSlots::Add(int64_t rows, int64_t width, int64_t scratch, const Fill& f
 void BlockSlots::AddPiece(const Sum& sum, int64_t first, int64_t rows,
                           const RowBlock& source) const {
   const RowBlock columns = source.Columns(sum.column);
-  ForBlocks(sizes_.slots, 0, [&](int64_t begin, int64_t count, float*) {
-    for (int64_t row = 0; row < rows; row += kBlockRows) {
-      BlockProduct(count, sum.sums.size(1), std::min(kBlockRows, rows - row),
-                   sum.projection.Tile(sum.matrix, first + row).Rows(begin), columns.Rows(row),
-                   BlockOf(sum.sums, begin), /*add=*/first + row > 0);
-    }
-  });
+  const LengthWeights& projection = sum.projection;
+  ForBlocks(sizes_.slots, projection.ScratchElements(),
+            [&](int64_t begin, int64_t count, float* scratch) {
+              for (int64_t row = 0; row < rows; row += kBlockRows) {
+                BlockProduct(count, sum.sums.size(1), std::min(kBlockRows, rows - row),
+                             projection.Tile(sum.matrix, first + row, begin, count, scratch),
+                             columns.Rows(row), BlockOf(sum.sums, begin),
+                             /*add=*/first + row > 0);
+              }
+            });
 }
 
 int64_t BlockSlots::ScratchElements() const { return kBlockRows * (sizes_.slots + 1); }

@@ -10,28 +10,37 @@
 
 namespace linserve {
 
-// E or F: how the rows of a sequence become slots, along its length. Laid out in tiles of columns
-// that lie in one piece, since whole rows of it may be pages apart.
+// E or F: how the rows of a sequence become slots, along its length. Read in tiles that lie in one
+// piece, since whole rows of it may be pages apart: laid out like that once, or, where it is too
+// large to be kept twice, copied tile by tile out of the mapped file each time.
 class LengthWeights {
  public:
   LengthWeights() = default;
   // matrices [heads, slots, length], one for each head or one for all of them; bias [heads, slots]
-  // or undefined. F32 on the CPU.
-  LengthWeights(const at::Tensor& matrices, at::Tensor bias);
+  // or undefined. F32 on the CPU. With more elements than `most_packed` they are kept as they are.
+  LengthWeights(const at::Tensor& matrices, at::Tensor bias,
+                int64_t most_packed = int64_t{4} << 20);
 
-  bool defined() const { return tiles_.defined(); }
-  bool is_same(const LengthWeights& other) const { return tiles_.is_same(other.tiles_); }
+  bool defined() const { return matrices_ > 0; }
+  bool is_same(const LengthWeights& other) const {
+    return tiles_.is_same(other.tiles_) && as_loaded_.is_same(other.as_loaded_);
+  }
   int64_t matrices() const { return matrices_; }
   const at::Tensor& bias() const { return bias_; }
 
-  // [slots, kBlockRows] or less of them: what meets rows from `row` on, a multiple of kBlockRows.
-  RowBlock Tile(int64_t matrix, int64_t row) const;
+  // [slots, kBlockRows] or less of them: what `count` slots from `slot` on take of the rows from
+  // `row` on, a multiple of kBlockRows. `scratch`: ScratchElements().
+  RowBlock Tile(int64_t matrix, int64_t row, int64_t slot, int64_t count, float* scratch) const;
+  int64_t ScratchElements() const;
 
  private:
+  RowBlock Packed(int64_t matrix, int64_t row) const;
+
   int64_t matrices_ = 0;
   int64_t slots_ = 0;
   int64_t length_ = 0;
   at::Tensor tiles_;
+  at::Tensor as_loaded_;  // [matrices, slots, length], in place of tiles
   at::Tensor bias_;
 };
 

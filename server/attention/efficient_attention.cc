@@ -10,8 +10,6 @@ namespace linserve {
 namespace {
 
 constexpr int64_t kChunk = 128;  // weighed key by key: few steps, and no more work than the state's
-constexpr double kLowest = std::numeric_limits<float>::lowest();
-
 // Within a chunk weights are relative to its largest key: those of the first rows must not vanish.
 constexpr double kLargestGrowth = 60;
 constexpr double kFloor = 1e-30;  // less than exp(-60): only of no keys at all
@@ -21,7 +19,7 @@ struct KeyRows {
   KeyRows(const at::Tensor& key, const at::Tensor& value, const at::Tensor& whole_mask, int64_t row,
           int64_t count)
       : mask(MaskRows(whole_mask, row, count)),
-        keys(Hidden(SumRows(key, row, count), mask, kLowest)),
+        keys(Hidden(SumRows(key, row, count), mask, kLowestKey)),
         values(SumRows(value, row, count)) {}
 
   at::Tensor mask, keys, values;
@@ -32,7 +30,7 @@ void Prepare(EfficientState& state, const at::Tensor& key, const at::Tensor& val
   std::vector<int64_t> shape = key.sizes().vec();
   const int64_t features = shape.back();
   shape[shape.size() - 2] = 1;
-  state.largest = at::full(shape, kLowest, key.options().dtype(SumType(key)));
+  state.largest = at::full(shape, kLowestKey, key.options().dtype(SumType(key)));
   state.weights = at::zeros_like(state.largest);
   shape[shape.size() - 2] = features;
   shape.back() = value.size(-1);
@@ -42,9 +40,9 @@ void Prepare(EfficientState& state, const at::Tensor& key, const at::Tensor& val
 // Makes the state's weights relative to `largest`, which is at least the state's own.
 void Rescale(EfficientState& state, const at::Tensor& largest) {
   const at::Tensor factor = (state.largest - largest).exp_();
-  state.weights = state.weights * factor;
-  state.values = state.values * factor.transpose(-2, -1);
-  state.largest = largest;
+  state.weights.mul_(factor);
+  state.values.mul_(factor.transpose(-2, -1));
+  state.largest.copy_(largest);
 }
 
 at::Tensor LargestWith(const EfficientState& state, const KeyRows& rows) {
@@ -56,8 +54,8 @@ at::Tensor Weights(const KeyRows& rows, const at::Tensor& largest) {
 }
 
 void Add(EfficientState& state, const at::Tensor& weights, const at::Tensor& values) {
-  state.weights = state.weights + weights.sum(-2, /*keepdim=*/true);
-  state.values = state.values + at::matmul(weights.transpose(-2, -1), values);
+  state.weights.add_(weights.sum(-2, /*keepdim=*/true));
+  AddProducts(state.values, weights, values);
 }
 
 // A few rows, each of which sees the state's keys and those of the rows up to its own.

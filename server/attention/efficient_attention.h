@@ -2,13 +2,19 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <limits>
+
 #include "attention/visible.h"
 
 namespace linserve {
 
-// All that a query needs to know of the keys before it, whatever their number. F32.
+// Less than any key, and what stands for the largest of none.
+inline constexpr double kLowestKey = std::numeric_limits<float>::lowest();
+
+// All that a query needs to know of the keys before it, whatever their number. F32. Of no keys it
+// is undefined, or kLowestKey and zeros. What is defined is updated in place.
 struct EfficientState {
-  at::Tensor largest;  // [..., 1, d]: of each feature over the keys; undefined: there are none
+  at::Tensor largest;  // [..., 1, d]: of each feature over the keys
   at::Tensor weights;  // [..., 1, d]: sum of w_j, where w_j = exp(key_j - largest)
   at::Tensor values;   // [..., d, e]: sum of w_jᵀ · value_j
 };

@@ -17,10 +17,13 @@ struct Sums {
 
 void Add(FeatureState& state, const at::Tensor& keys, const at::Tensor& values) {
   const at::Tensor turned = keys.transpose(-2, -1);
-  at::Tensor sum = at::matmul(turned, values);
-  at::Tensor weights = turned.sum(-1, /*keepdim=*/true);
-  state.values = state.values.defined() ? state.values + sum : std::move(sum);
-  state.weights = state.weights.defined() ? state.weights + weights : std::move(weights);
+  const at::Tensor weights = turned.sum(-1, /*keepdim=*/true);
+  if (!state.values.defined()) {
+    state = {at::matmul(turned, values), weights};
+    return;
+  }
+  AddProducts(state.values, keys, values);
+  state.weights.add_(weights);
 }
 
 Sums Read(const FeatureState& state, const at::Tensor& queries) {

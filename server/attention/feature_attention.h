@@ -16,9 +16,10 @@ struct FeatureForm {
   std::optional<double> floor;
 };
 
-// All that a query needs to know of the keys before it, whatever their number. F32.
+// All that a query needs to know of the keys before it, whatever their number. F32. Both undefined
+// or zero: there are none. What is defined is updated in place.
 struct FeatureState {
-  at::Tensor values;  // [..., features, e]: sum of features(key_j)ᵀ · value_j; undefined: of none
+  at::Tensor values;   // [..., features, e]: sum of features(key_j)ᵀ · value_j
   at::Tensor weights;  // [..., features, 1]: sum of features(key_j)
 };
 

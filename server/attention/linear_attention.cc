@@ -1,22 +1,13 @@
 #include "attention/linear_attention.h"
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "attention/aten.h"
-#include "attention/pieces.h"
+#include "attention/attention_rows.h"
 
 namespace linserve {
 namespace {
-
-// Calls `function(row, count)` for pieces of the rows of x [..., rows, width].
-void ForPieces(const at::Tensor& x, const std::function<void(int64_t, int64_t)>& function) {
-  const int64_t rows = x.size(-2);
-  const int64_t piece = CountAtOnce(x.numel() / std::max<int64_t>(rows, 1));
-  for (int64_t row = 0; row < rows; row += piece) function(row, std::min(piece, rows - row));
-}
 
 // Rows of x in F32, with `hidden_value` where the mask is false.
 at::Tensor Masked(const at::Tensor& x, const at::Tensor& mask, double hidden_value, int64_t row,
@@ -50,14 +41,20 @@ at::Tensor Context(const at::Tensor& keys, const at::Tensor& values, const at::T
 
 }  // namespace
 
-void LinearAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                     const at::Tensor& mask, const at::Tensor& out) {
-  const double scale = 1.0 / std::sqrt(static_cast<double>(queries.size(-1)));
-  const at::Tensor context = Context(keys, values, mask).mul_(scale);
+at::Tensor LinearContext(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& mask) {
+  return Context(keys, values, mask).mul_(1.0 / std::sqrt(static_cast<double>(keys.size(-1))));
+}
+
+void AttendToContext(const at::Tensor& queries, const at::Tensor& context, const at::Tensor& out) {
   ForPieces(queries, [&](int64_t row, int64_t count) {
     const at::Tensor query = at::softmax(queries.narrow(-2, row, count), -1, at::kFloat);
     out.narrow(-2, row, count).copy_(at::matmul(query, context));
   });
+}
+
+void LinearAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                     const at::Tensor& mask, const at::Tensor& out) {
+  AttendToContext(queries, LinearContext(keys, values, mask), out);
 }
 
 }  // namespace linserve

@@ -17,4 +17,9 @@ namespace linserve {
 void LinearAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                      const at::Tensor& mask, const at::Tensor& out);
 
+// The two halves of it: what queries need to know of the keys, dim_head^-1/2 · Σ_s κ_s v_sᵀ, F32
+// [..., dim_head, dim_head]; and what they make of that.
+at::Tensor LinearContext(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& mask);
+void AttendToContext(const at::Tensor& queries, const at::Tensor& context, const at::Tensor& out);
+
 }  // namespace linserve

@@ -8,9 +8,14 @@
 namespace linserve {
 
 at::Tensor Sinusoid(int64_t length, int64_t width, double base) {
-  const at::Tensor exponents = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);
+  return Sinusoid(at::arange(length, at::kLong), width, base);
+}
+
+at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base) {
+  const at::TensorOptions options = positions.options().dtype(at::kFloat);
+  const at::Tensor exponents = at::arange(0, width, 2, options) / static_cast<double>(width);
   const at::Tensor angles =
-      at::outer(at::arange(length, at::kFloat), at::pow(base, exponents).reciprocal());
+      at::outer(positions.to(at::kFloat), at::pow(base, exponents).reciprocal());
   return at::cat({angles.sin(), angles.cos()}, -1);
 }
 

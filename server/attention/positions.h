@@ -15,6 +15,8 @@ namespace linserve {
 // F32 [length, width]. REQUIRES: even width. Source: Vaswani et al. 2017 (arXiv:1706.03762), with
 // all sines before all cosines as in the packages.
 at::Tensor Sinusoid(int64_t length, int64_t width, double base);
+// The same rows of any positions, I64 [rows].
+at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base);
 
 // Row t of each sequence += table[t]. table [at least the longest, width].
 void AddPositions(at::Tensor& rows, const AxisLayout& layout, const at::Tensor& table);

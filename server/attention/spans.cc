@@ -37,6 +37,8 @@ AxisLayout ComputedLayout(const AxisLayout& layout, Padding padding) {
   return computed;
 }
 
+AxisLayout OneSequence(int64_t rows) { return {.starts = {0}, .lengths = {rows}, .rows = rows}; }
+
 std::vector<Span> Spans(const AxisLayout& layout) { return Spans(layout, layout).first; }
 
 SpanPairs Spans(const AxisLayout& first, const AxisLayout& second) {

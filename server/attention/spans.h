@@ -22,6 +22,9 @@ struct Span {
   int64_t stride = 0;  // rows from one to the next
 };
 
+// All of so many rows as one sequence.
+AxisLayout OneSequence(int64_t rows);
+
 // All sequences of the layout, in order. Whatever the padding mode is, attention that is computed
 // span by span sees true rows only, and so is exact.
 std::vector<Span> Spans(const AxisLayout& layout);

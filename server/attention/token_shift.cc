@@ -22,4 +22,15 @@ at::Tensor ShiftTokens(const at::Tensor& rows, const AxisLayout& layout, bool ca
   return shifted;
 }
 
+at::Tensor ContinueShift(const at::Tensor& rows, const AxisLayout& layout, const at::Tensor& last) {
+  at::Tensor shifted = ShiftTokens(rows, layout, /*causal=*/true);
+  const int64_t group = last.size(1);
+  for (const Span& span : Spans(layout)) {
+    const at::Tensor passed_on = last.narrow(0, span.first, span.count);
+    View(shifted, span).narrow(-1, 0, group).select(1, 0).copy_(passed_on);
+    passed_on.copy_(View(rows, span).narrow(-1, 0, group).select(1, span.length - 1));
+  }
+  return shifted;
+}
+
 }  // namespace linserve

@@ -14,4 +14,8 @@ namespace linserve {
 // (PreShiftTokens).
 at::Tensor ShiftTokens(const at::Tensor& rows, const AxisLayout& layout, bool causal);
 
+// The same, causal, of the next rows of sequences. `last` [sequences, floor(width/2)]: what the row
+// before them passes on, zeros before the first; then that of their own last row.
+at::Tensor ContinueShift(const at::Tensor& rows, const AxisLayout& layout, const at::Tensor& last);
+
 }  // namespace linserve

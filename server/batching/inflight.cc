@@ -99,10 +99,11 @@ absl::Status Inflight::CheckRequests(const Use& of_caller) const {
 }
 
 absl::Status Inflight::CheckBytes(const Use& of_caller, int64_t bytes) const {
-  if (total_.bytes + bytes > limits_.max_bytes) {
+  // Not by a sum, which could overflow.
+  if (bytes > limits_.max_bytes - total_.bytes) {
     return Reached("max_inflight_bytes", limits_.max_bytes, total_.bytes, bytes);
   }
-  if (of_caller.bytes + bytes > limits_.max_bytes_per_caller) {
+  if (bytes > limits_.max_bytes_per_caller - of_caller.bytes) {
     return Reached("max_inflight_bytes_per_caller", limits_.max_bytes_per_caller, of_caller.bytes,
                    bytes);
   }

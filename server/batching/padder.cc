@@ -89,7 +89,12 @@ Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
   const DType dtype = BatchDType(spec.kind);
   const size_t row_bytes = static_cast<size_t>(ElementCount(shape)) * ByteSize(dtype);
   shape.insert(shape.begin(), layout.rows);
-  auto [tensor, bytes] = allocate(dtype, std::move(shape));
+  const Tensor& first = items[0]->inputs.at(spec.name);
+  const bool is_batch = items.size() == 1 && layout.padded_length == 0 && first.dtype() == dtype &&
+                        first.elements() == ElementCount(shape);
+  if (is_batch && !allocate) return first.Reshaped(std::move(shape));
+  auto [tensor, bytes] = allocate ? allocate(dtype, std::move(shape))
+                                  : Tensor::AllocateUnfilled(dtype, std::move(shape));
   if (layout.padded_length > 0) std::memset(bytes, 0, tensor.byte_size());
   for (size_t i = 0; i < items.size(); ++i) {
     const Tensor& source = items[i]->inputs.at(spec.name);
@@ -109,11 +114,15 @@ Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
 Padder::Padder(Signature signature, Padding padding, std::vector<int64_t> buckets)
     : signature_(std::move(signature)), padding_(padding), buckets_(std::move(buckets)) {}
 
+Padding Padder::PaddingOf(const Item& item) const {
+  return item.session == nullptr ? padding_ : Padding::kPacked;
+}
+
 int64_t Padder::PaddedLength(const Item& item, char letter) const {
   const int64_t length = LengthOf(signature_, item, letter);
   if (RigidLetters(signature_, item).find(letter) != std::string::npos) return length;
   const int64_t longest = LongestFor(signature_, item, letter);
-  switch (padding_) {
+  switch (PaddingOf(item)) {
     case Padding::kPacked:
       return length;
     case Padding::kBucket: {
@@ -130,24 +139,28 @@ int64_t Padder::PaddedLength(const Item& item, char letter) const {
 }
 
 AxisLayout Padder::Layout(char letter, const std::vector<const Item*>& items) const {
+  const bool packed = PaddingOf(*items[0]) == Padding::kPacked;
   AxisLayout layout;
   for (const Item* item : items) layout.lengths.push_back(LengthOf(signature_, *item, letter));
-  if (padding_ != Padding::kPacked) {
+  if (!packed) {
     for (const Item* item : items) {
       layout.padded_length = std::max(layout.padded_length, PaddedLength(*item, letter));
     }
   }
   for (int64_t length : layout.lengths) {
     layout.starts.push_back(layout.rows);
-    layout.rows += padding_ == Padding::kPacked ? length : layout.padded_length;
+    layout.rows += packed ? length : layout.padded_length;
   }
   return layout;
 }
 
 Batch Padder::Pad(const std::vector<const Item*>& items, const TensorAllocator& allocate) const {
   Batch batch;
-  batch.padding = padding_;
-  for (const Item* item : items) batch.options.push_back(item->options);
+  batch.padding = PaddingOf(*items[0]);
+  for (const Item* item : items) {
+    batch.options.push_back(item->options);
+    if (item->session != nullptr) batch.sessions.push_back(item->session);
+  }
   for (char letter : LaidOutLetters(signature_, *items[0])) {
     batch.axes[letter] = Layout(letter, items);
   }
@@ -166,7 +179,7 @@ Batch Padder::Pad(const std::vector<const Item*>& items, const TensorAllocator& 
 
 std::string Padder::Key(const Item& item) const {
   std::string key = BatchKey(signature_, item);
-  if (padding_ == Padding::kPacked) return key;
+  if (PaddingOf(item) == Padding::kPacked) return key;
   for (char letter : LaidOutLetters(signature_, item)) {
     key += '/';
     key += std::to_string(PaddedLength(item, letter));

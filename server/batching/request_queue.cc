@@ -48,6 +48,18 @@ absl::Status RequestQueue::Push(std::vector<Pending>& request) {
   return admission.status;
 }
 
+void RequestQueue::PushNext(Pending next) {
+  std::vector<Pending> request;
+  request.push_back(std::move(next));
+  {
+    MutexLock lock(mutex_);
+    SetTurns(request);
+    Enqueue(request);
+    PublishTotals();
+  }
+  changed_.NotifyOne();
+}
+
 std::optional<ClosedBatch> RequestQueue::Pop() {
   while (true) {
     std::vector<Pending> departed;

@@ -84,6 +84,11 @@ class RequestQueue {
   // deadline leaves no time for what waits before it; UNAVAILABLE that the queue is closed.
   absl::Status Push(std::vector<Pending>& request);
 
+  // Takes one sequence more, beyond the limits if need be, and even while it is closed: it was
+  // accepted together with one before it, which a worker has just computed. REQUIRES: called by a
+  // worker before it pops again.
+  void PushNext(Pending next);
+
   // Blocks until a batch is due; nullopt once the queue is closed and empty.
   std::optional<ClosedBatch> Pop();
 

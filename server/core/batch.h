@@ -58,6 +58,8 @@ struct Batch {
   int64_t rows = 0;                    // that are computed, padding included; masks have none
   int64_t padding_rows = 0;            // of them, those that hold no sequence's data
   std::vector<OutputOptions> options;  // one a sequence
+  // Likewise, of chunks; empty: these are whole sequences.
+  std::vector<std::shared_ptr<SessionState>> sessions{};
 
   size_t size() const { return options.size(); }
 };

@@ -3,12 +3,14 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/session_state.h"
 #include "core/tensor.h"
 
 namespace linserve {
@@ -26,10 +28,34 @@ struct OutputOptions {
   bool operator==(const OutputOptions&) const = default;
 };
 
+struct ItemResult;
+
+// Goes on with a session by itself, on the worker that has computed its chunk.
+class Continuation {
+ public:
+  virtual ~Continuation() = default;
+
+  // Must not block. The inputs of the session's next chunk, which is computed with the same
+  // options; none: `result` is the caller's.
+  virtual std::optional<TensorMap> Next(const ItemResult& result) = 0;
+};
+
 // One sequence: one tensor per input name, without a batch axis.
 struct Item {
   TensorMap inputs;
   OutputOptions options;
+  std::shared_ptr<const SessionChunk> chunk{};  // of a session; null: a whole sequence
+  std::shared_ptr<SessionState> session{};      // that the engine finds for the chunk
+  std::shared_ptr<Continuation> then{};         // of the chunk; null: its result is the caller's
+  bool report_progress = false;                 // to the sink, where it takes long
+};
+
+// How far the forward pass is that a sequence is computed in.
+struct ItemProgress {
+  int64_t layers_done = 0;
+  int64_t layers = 0;
+  int64_t rows_done = 0;  // of the next layer
+  int64_t rows = 0;
 };
 
 // Where the time of a sequence went, and in what company it was computed.
@@ -46,7 +72,9 @@ struct Timing {
 struct ItemResult {
   TensorMap outputs;   // rows of the sequence's own length, or one pooled vector
   int64_t tokens = 0;  // the sequence's true length
-  Timing timing;
+  Timing timing{};
+  int64_t position = 0;   // of a chunk: rows that its session has read by now
+  std::string session{};  // of a chunk: the saved session, if that was asked for
 };
 
 // Where the results of one request go. Thread-safe.
@@ -56,6 +84,9 @@ class ResultSink {
 
   // Called exactly once for each sequence of the request, from any thread. Must not block.
   virtual void Deliver(size_t index, absl::StatusOr<ItemResult> result) = 0;
+
+  // Called for a sequence that asks for it, before its result. Must not block.
+  virtual void Report(size_t /*index*/, const ItemProgress& /*progress*/) {}
 
   // True once nobody waits for the results any more, so that they need not be computed.
   virtual bool Abandoned() const = 0;
@@ -85,6 +116,7 @@ class Delivery {
   void Release() { sink_.reset(); }
 
   bool Abandoned() const { return sink_->Abandoned(); }
+  void Report(const ItemProgress& progress) const { sink_->Report(index_, progress); }
 
  private:
   std::shared_ptr<ResultSink> sink_;

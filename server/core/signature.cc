@@ -156,6 +156,7 @@ std::string BatchKey(const Signature& signature, const Item& item) {
   for (char letter : RigidLetters(signature, item)) {
     key += letter + std::to_string(LengthOf(signature, item, letter));
   }
+  if (item.session != nullptr) key += "/session";
   return key;
 }
 

@@ -59,6 +59,7 @@ struct InputSpec {
   BatchAxis batch_axis = BatchAxis::kFirst;
   bool broadcast = false;  // a tensor without the first axis stands for all its entries
   bool folds = false;      // further axes may follow, which are read as one with the last
+  bool opens = false;      // a session's first chunk brings it, and no other
   std::string stand_in{};  // the input taken where this one is missing; must fit this one, too
 };
 
@@ -66,6 +67,7 @@ struct OutputSpec {
   std::string name;
   std::vector<Axis> axes;
   BatchAxis batch_axis = BatchAxis::kFirst;
+  bool logits = false;  // rows score, for each token of ChunkInput(), that it comes next
 };
 
 // The longest (and shortest) that a lettered axis may be. With `unless_input` the limit holds only
@@ -124,7 +126,7 @@ bool CountsAsRows(const Signature& signature, const Item& item, char letter);
 int64_t PackedRows(const Signature& signature, const Item& item);
 
 // Items whose keys are equal may share a batch: the same inputs present, the same outputs asked,
-// the same rigid lengths.
+// the same rigid lengths, all of them chunks of sessions or none.
 std::string BatchKey(const Signature& signature, const Item& item);
 
 }  // namespace linserve

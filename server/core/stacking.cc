@@ -68,6 +68,19 @@ Tensor Stack(const std::vector<const Tensor*>& parts, int64_t longest) {
   return tensor;
 }
 
+Tensor Concatenate(const std::vector<Tensor>& parts) {
+  if (parts.size() == 1) return parts[0];
+  Shape shape = parts[0].shape();
+  shape[0] = 0;
+  for (const Tensor& part : parts) shape[0] += part.shape()[0];
+  auto [joined, target] = Tensor::AllocateUnfilled(parts[0].dtype(), std::move(shape));
+  for (const Tensor& part : parts) {
+    if (part.byte_size() > 0) std::memcpy(target, part.bytes(), part.byte_size());
+    target += part.byte_size();
+  }
+  return joined;
+}
+
 Tensor Corner(const Tensor& tensor, const Shape& shape) {
   const Shape& whole = tensor.shape();
   if (shape.empty() || std::equal(shape.begin() + 1, shape.end(), whole.begin() + 1)) {

@@ -1,11 +1,20 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace linserve {
 
 // What becomes of a text with more tokens than the model takes: a fault, or its first (kLeft) or
 // last (kRight) tokens are dropped.
 enum class Truncation : uint8_t { kNone, kLeft, kRight };
+
+// The names of its values, in their order: on command lines, in requests.
+inline constexpr std::array<std::string_view, 3> kTruncationNames = {"none", "left", "right"};
+
+std::string_view Name(Truncation truncation);
+std::optional<Truncation> TruncationFromName(std::string_view name);
 
 }  // namespace linserve

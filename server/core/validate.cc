@@ -42,7 +42,9 @@ absl::Status CheckNames(const Signature& signature, const Item& item) {
     }
   }
   for (const InputSpec& spec : signature.inputs) {
-    if (!spec.optional && !item.inputs.contains(spec.name)) {
+    // Whether a chunk is the first one is known once its session is.
+    const bool optional = spec.optional || (spec.opens && item.chunk != nullptr);
+    if (!optional && !item.inputs.contains(spec.name)) {
       return Refuse(spec, "it is missing", "a tensor " + ToString(spec.axes));
     }
   }

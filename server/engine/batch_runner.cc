@@ -92,30 +92,53 @@ absl::Status BatchRunner::TryLaunch(Running& running) {
 }
 
 absl::Status BatchRunner::Advance(Running& running) {
+  Progress& progress = running.progress;
+  progress.turn = progress.reported = clock_.Now();
   while (true) {
-    const TimePoint start = clock_.Now();
-    auto done = running.forward->Advance(kStepBudget);
-    if (!done.ok()) return done.status();
-    const TimePoint now = clock_.Now();
-    running.progress.forward += now - start;
-    if (*done) return absl::OkStatus();
-    if (AllDeparted(running, now)) {
-      return absl::CancelledError("all callers of the batch have left");
+    auto done = running.forward->Advance(kStepBudget, [&](int64_t rows) {
+      progress.rows_of_layer = std::min(progress.rows, progress.rows_of_layer + rows);
+      return LookUp(running);
+    });
+    if (done.ok() && !*done) {
+      ++progress.layers;
+      progress.rows_of_layer = 0;
+      if (!LookUp(running)) done = absl::CancelledError("all callers of the batch have left");
     }
-    LetOvertake(now - start, running.progress);
+    const TimePoint now = clock_.Now();
+    ForgetDeparted(running, now);
+    if (!done.ok()) return done.status();
+    if (*done) {
+      progress.forward += now - progress.turn;
+      return absl::OkStatus();
+    }
   }
 }
 
-// Nobody waits for the batch any more. Of a unit, all are computed together.
-bool BatchRunner::AllDeparted(Running& running, TimePoint now) {
-  bool all = true;
+// Lets others have the thread. False if nobody waits for the batch any more.
+bool BatchRunner::LookUp(Running& running) {
+  const TimePoint now = clock_.Now();
+  const auto share = now - running.progress.turn;
+  running.progress.forward += share;
+  if (NobodyWaits(running, now)) return false;
+  Report(running, now);
+  LetOvertake(share, running.progress);
+  running.progress.turn = clock_.Now();
+  return true;
+}
+
+bool BatchRunner::NobodyWaits(const Running& running, TimePoint now) {
+  return std::all_of(running.closed.sequences.begin(), running.closed.sequences.end(),
+                     [&](const Pending& pending) {
+                       return pending.deadline <= now || pending.delivery.Abandoned();
+                     });
+}
+
+// What is left to compute for those who have left is left out, but of a unit, which is computed
+// together.
+void BatchRunner::ForgetDeparted(Running& running, TimePoint now) {
   for (size_t i = 0; i < running.departed.size(); ++i) {
     const Pending& pending = running.closed.sequences[i];
-    if (running.departed[i]) continue;
-    if (pending.deadline > now && !pending.delivery.Abandoned()) {
-      all = false;
-      continue;
-    }
+    if (running.departed[i] || (pending.deadline > now && !pending.delivery.Abandoned())) continue;
     running.departed[i] = true;
     if (running.forward->Forget(i)) {
       running.tokens -= pending.tokens;  // which the speed is measured by
@@ -123,7 +146,19 @@ bool BatchRunner::AllDeparted(Running& running, TimePoint now) {
       metrics_.Wasted(pending.tokens);
     }
   }
-  return all;
+}
+
+// Ten times a second at most.
+void BatchRunner::Report(Running& running, TimePoint now) {
+  constexpr std::chrono::milliseconds kEvery(100);
+  Progress& progress = running.progress;
+  if (now - progress.reported < kEvery) return;
+  progress.reported = now;
+  const ItemProgress far{progress.layers, model_.info().layers, progress.rows_of_layer,
+                         progress.rows};
+  for (const Pending& pending : running.closed.sequences) {
+    if (pending.item.report_progress) pending.delivery.Report(far);
+  }
 }
 
 void BatchRunner::Complete(Running& running, const absl::Status& launched) {
@@ -226,9 +261,25 @@ void BatchRunner::DeliverResults(Running& running, std::vector<TensorMap> output
     result.tokens = pending.tokens;
     result.timing = timing;
     result.timing.queue = closed.closed - pending.enqueued;
+    const absl::Status session = AddSession(pending.item, result);
     if (pending.delivery.Abandoned()) metrics_.Wasted(pending.tokens);
-    pending.delivery.Complete(std::move(result));
+    if (session.ok()) {
+      pending.delivery.Complete(std::move(result));
+    } else {
+      pending.delivery.Complete(session);
+    }
   }
+}
+
+// Where the session of the chunk stands now.
+absl::Status BatchRunner::AddSession(const Item& item, ItemResult& result) {
+  if (item.session == nullptr) return absl::OkStatus();
+  result.position = item.session->position();
+  if (!item.chunk->save) return absl::OkStatus();
+  auto saved = Guarded(1, [&] { return model_.Save(*item.session); });
+  if (!saved.ok()) return saved.status();
+  result.session = *std::move(saved);
+  return absl::OkStatus();
 }
 
 void BatchRunner::DeliverFailure(ClosedBatch& closed, const absl::Status& status) {

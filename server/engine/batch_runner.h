@@ -16,8 +16,8 @@
 
 namespace linserve {
 
-// Batches that may be computed between the steps of one of more than `long_rows` rows, for about
-// as long as its own steps take: so that short sequences are not held up by a long one, nor it by
+// Batches that may be computed between the slices of one of more than `long_rows` rows, for about
+// as long as its own slices take: so that short sequences are not held up by a long one, nor it by
 // them. `next` gives one if there is any.
 struct Overtaking {
   int64_t long_rows = 0;
@@ -55,6 +55,10 @@ class BatchRunner {
     std::chrono::nanoseconds copy_in{0};
     std::chrono::nanoseconds forward{0};
     std::chrono::nanoseconds copy_out{0};
+    TimePoint turn{};           // when the pass was last given the thread
+    TimePoint reported{};       // when its callers were last told how far it is
+    int64_t layers = 0;         // that are done
+    int64_t rows_of_layer = 0;  // that are through the next one
   };
 
   struct Running {
@@ -68,12 +72,16 @@ class BatchRunner {
   absl::Status Launch(Running& running);
   absl::Status TryLaunch(Running& running);
   absl::Status Advance(Running& running);
-  bool AllDeparted(Running& running, TimePoint now);
+  bool LookUp(Running& running);
+  static bool NobodyWaits(const Running& running, TimePoint now);
+  void ForgetDeparted(Running& running, TimePoint now);
+  void Report(Running& running, TimePoint now);
   void LetOvertake(std::chrono::nanoseconds share, Progress& progress);
   void Complete(Running& running, const absl::Status& launched);
   absl::StatusOr<std::vector<TensorMap>> TakeResults(Running& running);
   void RunHalves(Running& running);
   void DeliverResults(Running& running, std::vector<TensorMap> outputs);
+  absl::Status AddSession(const Item& item, ItemResult& result);
   void DeliverFailure(ClosedBatch& closed, const absl::Status& status);
   void DeliverDeparted(Pending& pending, TimePoint now);
 

@@ -47,6 +47,9 @@ class CountedResults : public ResultSink {
     metrics_.Delivered(result.status().raw_code());
     sink_->Deliver(index, std::move(result));
   }
+  void Report(size_t index, const ItemProgress& progress) override {
+    sink_->Report(index, progress);
+  }
   bool Abandoned() const override { return sink_->Abandoned(); }
 
  private:
@@ -127,12 +130,24 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& optio
     engine->info_ = *info;
     engine->padder_ =
         std::make_unique<Padder>(engine->info_.signature, options.padding, options.buckets);
+    engine->KeepSessions();
   } else {
     engine->queue_.Close();
   }
   startup->Release();
   if (!info.ok()) return info.status();
   return engine;
+}
+
+void Engine::KeepSessions() {
+  if (info_.sessions == nullptr) return;
+  sessions_ = std::make_shared<SessionTable>(
+      options_.sessions, info_.sessions, info_.signature,
+      [this](Pending chunk, bool next) { Compute(std::move(chunk), next); }, clock_, metrics_);
+  expiry_ = std::make_unique<Periodic>([this] {
+    sessions_->Expire();
+    return std::chrono::seconds(1);
+  });
 }
 
 Engine::~Engine() {
@@ -166,12 +181,23 @@ Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
   return pending;
 }
 
+// OK if the engine can compute the item.
+absl::Status Engine::Check(absl::StatusOr<Item>& item) const {
+  if (!item.ok()) return item.status();
+  FoldAxes(info_.signature, *item);
+  if (item->chunk != nullptr && sessions_ == nullptr) {
+    return absl::UnimplementedError(info_.architecture + " has no sessions: " + info_.no_sessions);
+  }
+  return Validate(info_.signature, *item);
+}
+
 absl::Status Engine::Submit(Request& request) {
   if (!ready()) {
     return absl::UnavailableError(
         "the model's device was lost, and it is being loaded again; try another server");
   }
   std::vector<Pending> accepted;
+  std::vector<Pending> chunks;
   std::vector<int64_t> lengths;
   std::vector<size_t> indices;  // of those
   std::vector<std::pair<size_t, absl::Status>> faulty;
@@ -180,14 +206,13 @@ absl::Status Engine::Submit(Request& request) {
       std::make_shared<const RequestOrigin>(RequestOrigin{request.id, request.caller});
   for (size_t i = 0; i < request.items.size(); ++i) {
     absl::StatusOr<Item>& item = request.items[i];
-    if (item.ok()) FoldAxes(info_.signature, *item);
-    absl::Status status = item.ok() ? Validate(info_.signature, *item) : item.status();
-    if (!status.ok()) {
+    if (absl::Status status = Check(item); !status.ok()) {
       faulty.emplace_back(i, std::move(status));
       continue;
     }
-    accepted.push_back(Prepare(request, *item, i, origin, counted));
-    lengths.push_back(accepted.back().tokens);
+    std::vector<Pending>& taken = item->chunk == nullptr ? accepted : chunks;
+    taken.push_back(Prepare(request, *item, i, origin, counted));
+    lengths.push_back(taken.back().tokens);
     indices.push_back(i);
   }
   absl::Status unit;
@@ -199,9 +224,11 @@ absl::Status Engine::Submit(Request& request) {
     for (size_t index : indices) faulty.emplace_back(index, unit);
   } else if (absl::Status status = Enqueue(accepted); !status.ok()) {
     for (Pending& pending : accepted) pending.delivery.Release();
+    for (Pending& pending : chunks) pending.delivery.Release();
     return status;
   } else {
     for (int64_t length : lengths) metrics_.Accepted(length);
+    for (Pending& chunk : chunks) sessions_->Take(std::move(chunk));
   }
   if (!faulty.empty()) metrics_.Rejected(RejectReason::kInvalid);
   for (auto& [index, status] : faulty) Delivery(request.sink, index).Complete(std::move(status));
@@ -236,6 +263,18 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
     delivery.Complete(std::move(result));
   }
   return absl::OkStatus();
+}
+
+// A chunk whose session has been found, which counts for how it is laid out.
+void Engine::Compute(Pending chunk, bool next) {
+  chunk.key = padder_->Key(chunk.item);
+  chunk.cost = padder_->Cost(chunk.item);
+  chunk.tokens = PackedRows(info_.signature, chunk.item);
+  if (next) return queue_.PushNext(std::move(chunk));
+  std::vector<Pending> alone;
+  alone.push_back(std::move(chunk));
+  const absl::Status status = queue_.Push(alone);
+  if (!status.ok()) alone[0].delivery.Complete(status);
 }
 
 void Engine::StopAccepting() {
@@ -317,6 +356,7 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::Rebuild(const ModelFactory& facto
 }
 
 void Engine::SetLost(int64_t change) {
+  if (change > 0 && sessions_ != nullptr) sessions_->DeviceLost();
   const bool before = ready();
   replicas_lost_ += change;
   metrics_.SetReplicasLost(replicas_lost_);

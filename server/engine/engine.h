@@ -14,9 +14,11 @@
 #include "batching/padder.h"
 #include "batching/request_queue.h"
 #include "core/mutex.h"
+#include "core/periodic.h"
 #include "engine/busy_time.h"
 #include "engine/model.h"
 #include "engine/result_cache.h"
+#include "engine/session_table.h"
 #include "engine/speed_estimate.h"
 #include "telemetry/metrics.h"
 
@@ -28,6 +30,7 @@ struct EngineOptions {
   std::vector<int64_t> buckets;  // of Padding::kBucket; empty: powers of two and their halves
   BatchPolicy policy;
   QueueLimits limits;
+  SessionLimits sessions;
   int64_t replicas = 1;     // each with a thread of its own
   int64_t cache_bytes = 0;  // of results, to compute identical sequences once; 0: none are kept
   bool warmup = true;       // run the shortest and the longest sequence before being ready
@@ -94,6 +97,7 @@ class Engine {
   class Startup;
 
   Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock);
+  void KeepSessions();
   void Work(const ModelFactory& factory, int64_t replica, Startup& startup);
   static constexpr int64_t kRebuildsUntilStuck = 3;
 
@@ -101,7 +105,9 @@ class Engine {
   absl::StatusOr<std::unique_ptr<Model>> Rebuild(const ModelFactory& factory, int64_t replica);
   void SetLost(int64_t change);
   bool WaitForClose(std::chrono::nanoseconds most);
+  absl::Status Check(absl::StatusOr<Item>& item) const;
   absl::Status Enqueue(std::vector<Pending>& accepted);
+  void Compute(Pending chunk, bool next);
   Pending Prepare(const Request& request, const Item& item, size_t index,
                   const std::shared_ptr<const RequestOrigin>& origin,
                   const std::shared_ptr<ResultSink>& sink) const;
@@ -117,7 +123,9 @@ class Engine {
   SpeedEstimate speed_;
   BusyTime busy_;
   RequestQueue queue_;
-  std::shared_ptr<ResultCache> cache_;  // null: there is none
+  std::shared_ptr<ResultCache> cache_;      // null: there is none
+  std::shared_ptr<SessionTable> sessions_;  // likewise
+  std::unique_ptr<Periodic> expiry_;        // of sessions
 
   Mutex mutex_;
   CondVar finished_;

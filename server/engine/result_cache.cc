@@ -52,10 +52,11 @@ class ResultCache::Flight : public ResultSink {
       : cache_(std::move(cache)), key_(std::move(key)) {}
 
   // False: it has landed.
-  bool Join(Delivery& delivery, TimePoint deadline) {
+  bool Join(Pending& pending) {
     MutexLock lock(mutex_);
     if (landed_) return false;
-    callers_.push_back({std::move(delivery), deadline});
+    callers_.push_back(
+        {std::move(pending.delivery), pending.deadline, pending.item.report_progress});
     return true;
   }
 
@@ -76,6 +77,13 @@ class ResultCache::Flight : public ResultSink {
     for (Caller& caller : callers) caller.delivery.Complete(result);
   }
 
+  void Report(size_t /*index*/, const ItemProgress& progress) override {
+    MutexLock lock(mutex_);
+    for (const Caller& caller : callers_) {
+      if (caller.wants_progress) caller.delivery.Report(progress);
+    }
+  }
+
   bool Abandoned() const override {
     const TimePoint now = cache_->clock_.Now();
     MutexLock lock(mutex_);
@@ -88,6 +96,7 @@ class ResultCache::Flight : public ResultSink {
   struct Caller {
     Delivery delivery;
     TimePoint deadline;
+    bool wants_progress;
   };
 
   const std::shared_ptr<ResultCache> cache_;
@@ -106,17 +115,17 @@ std::optional<ItemResult> ResultCache::Admit(std::optional<Pending>& pending) {
     return found->second->result;
   }
   std::weak_ptr<Flight>& slot = flights_[key];
-  if (const auto flight = slot.lock();
-      flight != nullptr && flight->Join(pending->delivery, pending->deadline)) {
+  if (const auto flight = slot.lock(); flight != nullptr && flight->Join(*pending)) {
     metrics_.CacheLookup(CacheOutcome::kJoined);
     pending.reset();
     return std::nullopt;
   }
   const auto flight = std::make_shared<Flight>(shared_from_this(), key);
-  flight->Join(pending->delivery, pending->deadline);
+  flight->Join(*pending);
   slot = flight;
   pending->delivery = Delivery(flight, 0);
   pending->deadline = TimePoint::max();  // each caller has its own
+  pending->item.report_progress = true;  // for those who ask, now or later
   pending->flight = flight;
   metrics_.CacheLookup(CacheOutcome::kMiss);
   return std::nullopt;

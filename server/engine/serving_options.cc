@@ -54,10 +54,19 @@ void ServingOptions::Bind(OptionTable& table) {
                 "Threads of one replica; 0: the processors over the replicas");
   table.Integer("cache_bytes", cache_bytes, 0, kMany,
                 "Of results that are kept, so that identical sequences are computed once; 0: none");
+  table.Integer("max_session_bytes", max_session_bytes, 0, kMany,
+                "Of the states of sessions; where there is no room for a new one, the one that was "
+                "not used for longest is evicted");
+  table.Number("session_idle_seconds", session_idle_seconds, 0.001, 1e9,
+               "How long a session is kept after its last chunk");
   table.Flag("warmup", warmup,
              "Run the shortest and the longest sequence before the model is ready, and one as long "
              "as a batch");
   table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
+  table.Flag("add_bos", add_bos,
+             "Begin the tokens of each text with the tokenizer's mark of a beginning, as models "
+             "expect that were trained so");
+  table.Flag("add_eos", add_eos, "End the tokens of each text with the tokenizer's mark of an end");
 }
 
 ReplicaPlan ServingOptions::Replicas(int64_t devices) const {
@@ -97,6 +106,9 @@ EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   options.limits.max_sequences = max_queue_sequences;
   options.limits.max_tokens = max_queue_tokens;
   options.limits.max_bytes = max_queue_bytes;
+  options.sessions.max_bytes = max_session_bytes;
+  options.sessions.max_idle = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(session_idle_seconds));
   options.replicas = plan.replicas;
   options.cache_bytes = cache_bytes;
   options.warmup = warmup;

@@ -33,8 +33,12 @@ struct ServingOptions {
   int64_t replicas = 0;
   int64_t threads = 0;
   int64_t cache_bytes = 0;
+  int64_t max_session_bytes = int64_t{1} << 30;
+  double session_idle_seconds = 600;
   bool warmup = true;
   bool allow_nonfinite = false;
+  bool add_bos = false;
+  bool add_eos = false;
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;

@@ -1,6 +1,8 @@
 #include "engine/warmup.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <new>
 #include <set>
 #include <string>
@@ -38,6 +40,21 @@ Item ZeroItem(const Signature& signature, int64_t length) {
   return item;
 }
 
+// Longer sequences are computed in the same pieces, only more of them; with a million rows that
+// would hold up the start for most of a minute. Several lengths of one input (of an image)
+// multiply.
+int64_t LongestToTry(const Signature& signature) {
+  constexpr double kMostRows = 65536;
+  int64_t letters = 1;
+  for (const InputSpec& input : signature.inputs) {
+    if (input.optional) continue;
+    letters = std::max<int64_t>(
+        letters, std::count_if(input.axes.begin(), input.axes.end(),
+                               [](const Axis& axis) { return axis.letter != '\0'; }));
+  }
+  return std::llround(std::pow(kMostRows, 1.0 / static_cast<double>(letters)));
+}
+
 // One batch of `count` sequences of this length.
 absl::Status RunOnce(Model& model, const Padder& padder, int64_t count, int64_t length) {
   const Item item = ZeroItem(model.info().signature, length);
@@ -66,6 +83,8 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   int64_t longest = 0;
   for (const LengthLimit& limit : signature.limits) longest = std::max(longest, limit.longest);
   if (longest == 0) longest = policy.max_tokens;
+  const int64_t limit = longest;
+  longest = std::min(longest, LongestToTry(signature));
   const int64_t batched = std::min(longest, policy.max_tokens);
   const std::set<std::pair<int64_t, int64_t>> batches = {
       {1, 1}, {1, longest}, {std::min(policy.max_sequences, policy.max_tokens / batched), batched}};
@@ -82,9 +101,9 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
           status.code(),
           "warm-up with " + (count == 1 ? "a sequence" : std::to_string(count) + " sequences") +
               " of length " + std::to_string(length) + " failed: " + std::string(status.message()) +
-              (length == longest && count == 1 ? "; the model takes no longer ones, and should "
-                                                 "not be served if it cannot compute these"
-                                               : ""));
+              (length == limit && count == 1 ? "; the model takes no longer ones, and should "
+                                               "not be served if it cannot compute these"
+                                             : ""));
     }
   }
   return absl::OkStatus();

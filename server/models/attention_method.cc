@@ -33,6 +33,24 @@ std::optional<FeatureForm> FormOf(AttentionMethod method) {
 
 RunningAttention::RunningAttention(AttentionMethod method) : form_(FormOf(method)) {}
 
+RunningAttention::RunningAttention(AttentionMethod method, const std::vector<at::Tensor>& state)
+    : form_(FormOf(method)) {
+  if (form_) {
+    features_ = {state[0], state[1]};
+  } else {
+    efficient_ = {state[0], state[1], state[2]};
+  }
+}
+
+std::vector<StateSlot> RunningAttention::StateOf(AttentionMethod method, int64_t heads,
+                                                 int64_t width, int64_t value_width) {
+  if (method == AttentionMethod::kEfficient) {
+    return {{{heads, 1, width}, kLowestKey}, {{heads, 1, width}}, {{heads, width, value_width}}};
+  }
+  const int64_t features = method == AttentionMethod::kTaylor ? width + 1 : width;
+  return {{{heads, features, value_width}}, {{heads, features, 1}}};
+}
+
 void RunningAttention::AddKeys(const at::Tensor& key, const at::Tensor& value,
                                const at::Tensor& mask) {
   if (form_) return linserve::AddKeys(key, value, mask, *form_, features_);

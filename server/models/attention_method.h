@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "attention/efficient_attention.h"
 #include "attention/feature_attention.h"
 #include "attention/visible.h"
+#include "models/session_plan.h"
 
 namespace linserve {
 
@@ -29,6 +31,13 @@ class RunningAttention {
  public:
   // REQUIRES: IsLinear(method).
   explicit RunningAttention(AttentionMethod method);
+  // Goes on from where `state`, one [sequences, ...] of each of StateOf(), was left, and updates it
+  // in place.
+  RunningAttention(AttentionMethod method, const std::vector<at::Tensor>& state);
+
+  // What is kept of the keys of `heads` heads.
+  static std::vector<StateSlot> StateOf(AttentionMethod method, int64_t heads, int64_t width,
+                                        int64_t value_width);
 
   // Not causal: takes all keys in, and only then queries. `mask` as in Visible.
   void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -49,10 +50,15 @@ class EncoderNetwork : public Network {
         std::move(x),
         {.name = "input_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
     signature.outputs = {{.name = "y", .axes = {length, width}}};
-    if (options_.linformer()) signature.limits.push_back({'n', options_.seq_len, ""});
-    if (options_.max_seq_len) signature.limits.push_back({'n', *options_.max_seq_len, ""});
+    std::optional<int64_t> longest = options_.max_seq_len;
+    if (options_.linformer()) {
+      longest = std::min(options_.seq_len, longest.value_or(options_.seq_len));
+    }
+    if (longest) signature.limits.push_back({'n', *longest, ""});
     return signature;
   }
+
+  int64_t Layers() const override { return options_.depth; }
 
   double Flops(int64_t length) const override {
     return static_cast<double>(options_.depth) * layers_.front().Flops(length);
@@ -72,19 +78,39 @@ class EncoderNetwork : public Network {
     return notes;
   }
 
+  SessionPlan Sessions() const override {
+    SessionPlan plan{{}, options_.SessionRefusal()};
+    if (!plan.refusal.empty()) return plan;
+    for (const EncoderLayer& layer : layers_) {
+      for (StateSlot& slot : layer.State()) plan.slots.push_back(std::move(slot));
+    }
+    return plan;
+  }
+
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:
   class EncoderPass;
 
   // The rows that the first layer reads: a tensor of its own.
-  at::Tensor Embed(const at::Tensor& x, const AxisLayout& layout, int64_t longest) const {
+  at::Tensor Embed(const at::Tensor& x, const EncoderContext& context) const {
     at::Tensor rows = options_.num_tokens ? at::embedding(token_emb_, x) : x.clone();
-    if (options_.positions == EncoderPositions::kLearned) AddPositions(rows, layout, pos_emb_);
+    if (options_.positions == EncoderPositions::kLearned) {
+      const at::Tensor table =
+          context.memory ? pos_emb_.index_select(0, context.memory->row_positions()) : pos_emb_;
+      AddPositions(rows, context.position_layout, table);
+    }
     if (options_.positions == EncoderPositions::kSinusoidal) {
-      AddPositions(rows, layout, Sinusoid(longest, options_.dim, kBase));
+      AddPositions(rows, context.position_layout, SinusoidOf(context, options_.dim));
     }
     return rows;
+  }
+
+  // What position_layout asks for.
+  static at::Tensor SinusoidOf(const EncoderContext& context, int64_t width) {
+    if (context.memory) return Sinusoid(context.memory->row_positions(), width, kBase);
+    const std::vector<int64_t>& lengths = context.position_layout.lengths;
+    return Sinusoid(*std::max_element(lengths.begin(), lengths.end()), width, kBase);
   }
 
   EncoderOptions options_;
@@ -118,13 +144,13 @@ class EncoderNetwork::EncoderPass : public Pass {
 std::unique_ptr<Pass> EncoderNetwork::Begin(TensorBatch batch) const {
   EncoderContext context;
   context.layout = ComputedLayout(batch.axes.at('n'), batch.padding);
-  const int64_t longest =
-      *std::max_element(context.layout.lengths.begin(), context.layout.lengths.end());
   context.mask = batch.Find("input_mask");
+  context.memory = batch.memory;
+  context.position_layout = batch.memory ? OneSequence(context.layout.rows) : context.layout;
   if (options_.positions == EncoderPositions::kRotary) {
-    context.rotation = Sinusoid(longest, options_.dim_head, kBase);
+    context.rotation = SinusoidOf(context, options_.dim_head);
   }
-  at::Tensor rows = Embed(batch["x"], context.layout, longest);
+  at::Tensor rows = Embed(batch["x"], context);
   return std::make_unique<EncoderPass>(*this, std::move(rows), std::move(context));
 }
 

@@ -70,6 +70,16 @@ EncoderOptions EncoderOptions::From(Params& params) {
   return options;
 }
 
+std::string EncoderOptions::SessionRefusal() const {
+  if (linformer()) return "attention \"linformer\" projects the whole input along its length";
+  if (!IsLinear(*method)) {
+    return "attention \"softmax\" needs every earlier key, so that what a session keeps would grow "
+           "with the sequence";
+  }
+  if (!causal) return "causal is false, and every row attends to those after it";
+  return "";
+}
+
 EncoderAttention::EncoderAttention(const EncoderOptions& options)
     : options_(options),
       to_q_(options.dim, options.inner(), /*biased=*/false),
@@ -94,11 +104,13 @@ at::Tensor EncoderAttention::operator()(const at::Tensor& rows,
   at::Tensor keys = to_k_(rows);
   at::Tensor values = to_v_(rows);
   if (context.rotation.defined()) {
-    Rotate(queries, context.layout, options_.heads, context.rotation);
-    Rotate(keys, context.layout, options_.heads, context.rotation);
+    Rotate(queries, context.position_layout, options_.heads, context.rotation);
+    Rotate(keys, context.position_layout, options_.heads, context.rotation);
   }
   if (options_.linformer()) {
     AttendToProjected(queries, keys, values, context);
+  } else if (context.memory != nullptr) {
+    Continue(queries, keys, values, context);
   } else {
     AttendToKeys(queries, keys, values, context);
   }

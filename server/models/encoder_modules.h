@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "models/attention_method.h"
 #include "models/layers.h"
 #include "models/params.h"
+#include "models/session_memory.h"
 
 namespace linserve {
 
@@ -33,13 +35,21 @@ struct EncoderOptions {
 
   bool linformer() const { return !method.has_value(); }
   int64_t inner() const { return heads * dim_head; }
+
+  // Why the network has no sessions; empty if it has.
+  std::string SessionRefusal() const;
 };
 
 // What all layers need to know of a batch.
 struct EncoderContext {
   AxisLayout layout;
-  at::Tensor mask;      // BOOL [rows], true = the key is visible; undefined: all
-  at::Tensor rotation;  // F32 [longest, dim_head]: sines, then cosines; undefined: none
+  at::Tensor mask;  // BOOL [rows], true = the key is visible; undefined: all
+  // F32 [longest of position_layout, dim_head]: sines, then cosines; undefined: none.
+  at::Tensor rotation;
+  // The rows that tables of positions are for: those of each sequence, or all, if the sequences
+  // have been read in part.
+  AxisLayout position_layout;
+  std::shared_ptr<SessionMemory> memory;  // null: these are whole sequences
 };
 
 // Self-attention by any of the methods, with q, k, v without bias.
@@ -50,6 +60,9 @@ class EncoderAttention {
   void Declare(const Scope& scope);
   at::Tensor operator()(const at::Tensor& rows, const EncoderContext& context) const;
   double Flops(int64_t length) const;
+
+  // What it keeps of a sequence. REQUIRES: causal, a linear method.
+  std::vector<StateSlot> State() const;
 
   // Whether the batch is better computed by AddInParts(): a linear method, and a sequence that does
   // not fit the caches.
@@ -77,6 +90,9 @@ class EncoderAttention {
   // Overwrites the queries with the result.
   void AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const EncoderContext& context) const;
+  // The same for the next rows of sequences whose earlier ones are in the context's memory.
+  void Continue(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                const EncoderContext& context) const;
   // The same by Linformer. Overwrites hidden keys and values, too.
   void AttendToProjected(at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
                          const EncoderContext& context) const;
@@ -94,6 +110,7 @@ class EncoderLayer {
   void Declare(const Scope& scope);
   void Apply(at::Tensor& rows, const EncoderContext& context) const;  // in place
   double Flops(int64_t length) const;
+  std::vector<StateSlot> State() const { return attn_.State(); }
 
  private:
   LayerNorm attn_norm_;

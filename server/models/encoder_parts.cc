@@ -14,7 +14,9 @@ constexpr int64_t kRowsOfPart = 1024;
 }  // namespace
 
 bool EncoderAttention::WorksInParts(const EncoderContext& context) const {
-  if (options_.linformer() || !IsLinear(*options_.method)) return false;
+  if (options_.linformer() || !IsLinear(*options_.method) || context.memory != nullptr) {
+    return false;
+  }
   const std::vector<int64_t>& lengths = context.layout.lengths;
   return *std::max_element(lengths.begin(), lengths.end()) > kRowsOfPart;
 }
@@ -38,8 +40,7 @@ at::Tensor EncoderAttention::Heads(const Linear& projection, const Part& part,
   at::Tensor rows = projection(part.normed);
   if (rotation.defined()) {
     const int64_t count = rows.size(0);
-    const AxisLayout alone{.starts = {0}, .lengths = {count}, .rows = count, .padded_length = 0};
-    Rotate(rows, alone, options_.heads, rotation.narrow(0, part.offset, count));
+    Rotate(rows, OneSequence(count), options_.heads, rotation.narrow(0, part.offset, count));
   }
   return rows.unflatten(-1, {options_.heads, options_.dim_head}).transpose(0, 1);
 }

@@ -164,6 +164,8 @@ class ImageNetwork : public Network {
     return {.facts = {{"a token", "is a pixel"}}, .warnings = {}};
   }
 
+  SessionPlan Sessions() const override { return SessionPlan::Refused("an image is no sequence"); }
+
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:

@@ -3,10 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "attention/block_linear_attention.h"
 #include "attention/spans.h"
 #include "models/layers.h"
+#include "models/session_memory.h"
+#include "models/session_plan.h"
 
 namespace linserve {
 
@@ -48,6 +51,20 @@ class LatAttention {
                    const at::Tensor& rotary, const BlockStep& then) const;
   bool WorksByBlocks() const;
 
+  // What is kept of a sequence that comes chunk by chunk. REQUIRES: causal, not axial.
+  std::vector<StateSlot> State() const;
+  // target += Forward() of the next rows x of sequences whose earlier ones are in `memory`;
+  // `rotary`: one row of the table for each of them, or undefined.
+  void AddNext(const at::Tensor& target, const at::Tensor& x, const AxisLayout& layout,
+               const at::Tensor& rotary, SessionMemory& memory) const;
+
+  // The same of rows that attend to a context, which comes with the first of them: then `source` is
+  // defined.
+  std::vector<StateSlot> ContextState() const;
+  void AddNextToContext(const at::Tensor& target, const at::Tensor& x, const AxisLayout& layout,
+                        const at::Tensor& source, const MaskedLayout& source_layout,
+                        SessionMemory& memory) const;
+
   // Of one sequence of `queries` rows and `keys` source rows.
   double Flops(int64_t queries, int64_t keys) const;
 
@@ -80,6 +97,8 @@ class LatAttention {
   void Attend(const Sequences& sequences) const;
   void AttendGlobally(const Sequences& heads) const;
   void AttendAxially(const Sequences& sequences) const;
+  void AttendNext(const Sequences& sequences, const std::vector<int64_t>& positions,
+                  const std::vector<at::Tensor>& state) const;
 
   int64_t inner() const { return options_.heads * options_.dim_head; }
 

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "attention/aten.h"
+#include "attention/slices.h"
 #include "models/lat_attention.h"
 
 // LatAttention in blocks of rows.
@@ -80,16 +81,16 @@ void LatAttention::AddGlobal(const BlockSequence& sequence, BlockLinearAttention
       });
   attention.Finish();
   const int64_t scratch_elements = block + 2 * kBlockRows * inner() + attention.ScratchElements();
-  ForBlocks(sequence.length, std::max(scratch_elements, sequence.then.scratch_elements),
-            [&](int64_t begin, int64_t count, float* scratch) {
-              const int64_t row = sequence.start + begin;
-              const RowBlock queries{scratch + block, inner()};
-              const RowBlock attended = queries.Rows(kBlockRows);
-              SetQueries(sequence, begin, count, queries, scratch);
-              attention.Attend(queries, count, attended, attended.Rows(kBlockRows).data);
-              to_out_.Add(BlockOf(sequence.target, row), attended, count);
-              if (sequence.then.apply) sequence.then.apply(row, count, scratch);
-            });
+  ForSlicedBlocks(sequence.length, std::max(scratch_elements, sequence.then.scratch_elements),
+                  [&](int64_t begin, int64_t count, float* scratch) {
+                    const int64_t row = sequence.start + begin;
+                    const RowBlock queries{scratch + block, inner()};
+                    const RowBlock attended = queries.Rows(kBlockRows);
+                    SetQueries(sequence, begin, count, queries, scratch);
+                    attention.Attend(queries, count, attended, attended.Rows(kBlockRows).data);
+                    to_out_.Add(BlockOf(sequence.target, row), attended, count);
+                    if (sequence.then.apply) sequence.then.apply(row, count, scratch);
+                  });
 }
 
 void LatAttention::AddCausal(const BlockSequence& sequence, BlockCausalAttention& attention,
@@ -109,6 +110,7 @@ void LatAttention::AddCausal(const BlockSequence& sequence, BlockCausalAttention
                     to_out_.Add(BlockOf(sequence.target, row), rows.Rows(begin), count);
                     if (sequence.then.apply) sequence.then.apply(row, count, scratch);
                   });
+        RowsDone(some);
       });
 }
 

@@ -36,6 +36,11 @@ Autopadder Autopadder::From(Params& params, const LatOptions& options, int64_t l
   return autopadder;
 }
 
+std::string Autopadder::SessionRefusal() const {
+  if (multiple <= 1 || !left) return "";
+  return "the Autopadder pads on the left, by as many rows as the whole length asks for";
+}
+
 void Autopadder::Describe(NetworkNotes& notes) const {
   if (multiple <= 1) return;
   notes.facts.emplace_back("autopadder", "each sequence to a multiple of " +

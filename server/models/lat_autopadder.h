@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 
 #include "models/lat_attention.h"
 #include "models/lat_options.h"
@@ -16,6 +17,12 @@ struct Autopadder {
   int64_t multiple = 1;  // at most 1: nothing is padded
   bool left = false;
   int64_t longest = 0;  // the network takes no more rows; 0: any number
+
+  // What it does to a sequence that comes chunk by chunk: nothing, since rows on the right change
+  // none of a causal network's.
+  static Autopadder OfChunks() { return {}; }
+  // Why it makes sessions impossible; empty if it does not.
+  std::string SessionRefusal() const;
 
   // Adds what `linserve inspect` shows of it.
   void Describe(NetworkNotes& notes) const;

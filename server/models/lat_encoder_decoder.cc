@@ -17,8 +17,13 @@ class EncoderDecoderPass : public Pass {
   EncoderDecoderPass(const LatLanguageModel& encoder, const LatLanguageModel& decoder,
                      const TensorBatch& batch)
       : decoder_model_(decoder), ids_(batch["y"]) {
-    source_ = {ComputedLayout(batch.axes.at('n'), batch.padding), batch.Find("x_mask")};
     target_ = {ComputedLayout(batch.axes.at('m'), batch.padding), batch.Find("y_mask")};
+    memory_ = batch.memory;
+    if (memory_ && !batch.Find("x").defined()) {
+      StartDecoder({});  // it knows its context
+      return;
+    }
+    source_ = {ComputedLayout(batch.axes.at('n'), batch.padding), batch.Find("x_mask")};
     LatSequences sequences;
     sequences.own = source_;
     encoder_.emplace(encoder, batch["x"], std::move(sequences));
@@ -26,7 +31,9 @@ class EncoderDecoderPass : public Pass {
 
   bool Step() override {
     if (!decoder_) {
-      if (!encoder_->Step()) StartDecoder();
+      if (encoder_->Step()) return true;
+      StartDecoder(encoder_->TakeEmbeddings());
+      encoder_.reset();
       return true;
     }
     if (decoder_->Step()) return true;
@@ -40,18 +47,19 @@ class EncoderDecoderPass : public Pass {
   }
 
  private:
-  void StartDecoder() {
+  void StartDecoder(const at::Tensor& context) {
     LatSequences sequences;
     sequences.own = target_;
-    sequences.context = encoder_->TakeEmbeddings();
+    sequences.context = context;
     sequences.context_layout = source_;
-    encoder_.reset();
+    sequences.memory = memory_;
     decoder_.emplace(decoder_model_, ids_, std::move(sequences));
   }
 
   const LatLanguageModel& decoder_model_;
   at::Tensor ids_;
   MaskedLayout source_, target_;
+  std::shared_ptr<SessionMemory> memory_;
   std::optional<LatLanguageModel::Run> encoder_, decoder_;
   at::Tensor embeddings_;
 };
@@ -74,12 +82,18 @@ class EncoderDecoderNetwork : public Network {
     const LatLanguageModelOptions& target = decoder_.options();
     Signature signature;
     signature.inputs = {
-        {.name = "x", .kind = InputKind::kToken, .axes = {n}, .vocabulary = source.num_tokens},
-        {.name = "x_mask", .kind = InputKind::kMask, .axes = {n}, .optional = true},
+        {.name = "x",
+         .kind = InputKind::kToken,
+         .axes = {n},
+         .vocabulary = source.num_tokens,
+         .opens = true},
+        {.name = "x_mask", .kind = InputKind::kMask, .axes = {n}, .optional = true, .opens = true},
         {.name = "y", .kind = InputKind::kToken, .axes = {m}, .vocabulary = target.num_tokens},
         {.name = "y_mask", .kind = InputKind::kMask, .axes = {m}, .optional = true}};
     signature.outputs = {{.name = "embeddings", .axes = {m, Axis::Fixed(target.emb_dim)}},
-                         {.name = "y", .axes = {m, Axis::Fixed(decoder_.output_width())}}};
+                         {.name = "y",
+                          .axes = {m, Axis::Fixed(decoder_.output_width())},
+                          .logits = !target.return_embeddings}};
     int64_t longest = source.LongestInput();
     if (const auto& context = target.stack.context_linformer_settings) {
       longest = std::min(longest, context->seq_len);
@@ -87,6 +101,8 @@ class EncoderDecoderNetwork : public Network {
     signature.limits = {{'n', longest, ""}, {'m', target.LongestInput(), ""}};
     return signature;
   }
+
+  int64_t Layers() const override { return encoder_.Layers() + decoder_.Layers(); }
 
   double Flops(int64_t length) const override {
     const int64_t targets = std::min(length, decoder_.options().LongestInput());
@@ -98,6 +114,12 @@ class EncoderDecoderNetwork : public Network {
     Add("encoder", encoder_, notes);
     Add("decoder", decoder_, notes);
     return notes;
+  }
+
+  SessionPlan Sessions() const override {
+    const std::string refusal = decoder_.options().stack.SessionRefusal();
+    if (!refusal.empty()) return SessionPlan::Refused("decoder: " + refusal);
+    return {decoder_.State(), {}};
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {

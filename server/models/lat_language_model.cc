@@ -80,12 +80,21 @@ at::Tensor LatLanguageModel::Output(const at::Tensor& embeddings) const {
   return options_.return_embeddings ? embeddings : out_(embeddings);
 }
 
-void LatLanguageModel::AddPositionsTo(at::Tensor& rows, const AxisLayout& layout) const {
-  if (options_.positions == Positions::kAxial) {
-    const int64_t width = options_.emb_dim;
-    AddAxialPositions(rows, layout, coarse_.view({-1, width}), fine_.view({-1, width}));
+void LatLanguageModel::AddPositionsTo(at::Tensor& rows, const LatSequences& sequences) const {
+  const int64_t width = options_.emb_dim;
+  const bool axial = options_.positions == Positions::kAxial;
+  if (sequences.memory && axial) {
+    const at::Tensor& positions = sequences.memory->row_positions();
+    const int64_t window = options_.stack.local_attn_window_size;
+    rows.add_(coarse_.view({-1, width}).index_select(0, positions.div(window, "floor")));
+    rows.add_(fine_.view({-1, width}).index_select(0, positions.remainder(window)));
+  } else if (sequences.memory) {
+    rows.add_(positions_.index_select(0, sequences.memory->row_positions()));
+  } else if (axial) {
+    AddAxialPositions(rows, sequences.own.layout, coarse_.view({-1, width}),
+                      fine_.view({-1, width}));
   } else {
-    AddPositions(rows, layout, positions_);
+    AddPositions(rows, sequences.own.layout, positions_);
   }
 }
 
@@ -93,8 +102,11 @@ LatStack::Run LatLanguageModel::Start(const at::Tensor& ids, LatSequences sequen
                                       const Autopadded& autopadded) const {
   sequences.own = autopadded.Pad(sequences.own.mask, ids.options());
   sequences.rotary = layer_rotary_;
+  if (sequences.memory && layer_rotary_.defined()) {
+    sequences.rotary = layer_rotary_.index_select(0, sequences.memory->row_positions());
+  }
   at::Tensor rows = at::embedding(token_emb_, autopadded.Pad(ids));
-  AddPositionsTo(rows, sequences.own.layout);
+  AddPositionsTo(rows, sequences);
   if (projects()) rows = project_in_(rows);
   return LatStack::Run(stack_, std::move(rows), std::move(sequences));
 }
@@ -102,7 +114,8 @@ LatStack::Run LatLanguageModel::Start(const at::Tensor& ids, LatSequences sequen
 LatLanguageModel::Run::Run(const LatLanguageModel& model, const at::Tensor& ids,
                            LatSequences sequences)
     : model_(model),
-      autopadded_(model.autopadder_, sequences.own.layout),
+      autopadded_(sequences.memory ? Autopadder::OfChunks() : model.autopadder_,
+                  sequences.own.layout),
       run_(model.Start(ids, std::move(sequences), autopadded_)) {}
 
 at::Tensor LatLanguageModel::Run::TakeEmbeddings() {

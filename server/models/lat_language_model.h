@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "models/lat_autopadder.h"
 #include "models/lat_options.h"
@@ -29,6 +30,11 @@ class LatLanguageModel {
   // What the package returns, of embeddings [rows, emb_dim].
   at::Tensor Output(const at::Tensor& embeddings) const;
 
+  int64_t Layers() const { return stack_.Layers(); }
+
+  // What it keeps of a sequence that comes chunk by chunk.
+  std::vector<StateSlot> State() const { return stack_.State(); }
+
   // One forward pass, a layer a step.
   class Run {
    public:
@@ -48,7 +54,7 @@ class LatLanguageModel {
  private:
   LatStack::Run Start(const at::Tensor& ids, LatSequences sequences,
                       const Autopadded& autopadded) const;
-  void AddPositionsTo(at::Tensor& rows, const AxisLayout& layout) const;
+  void AddPositionsTo(at::Tensor& rows, const LatSequences& sequences) const;
   bool projects() const { return options_.emb_dim != options_.stack.dim; }
 
   LatLanguageModelOptions options_;

@@ -59,6 +59,7 @@ LatLayer::FeedForwardOrMemory LatLayer::MakeFeedForward(const LatOptions& option
 
 LatLayer::LatLayer(const LatOptions& options, Kind kind, int64_t step)
     : kind_(kind),
+      dim_(options.dim),
       shifted_(options.shift_tokens && kind == Kind::kMain),
       causal_(options.causal),
       attention_norm_(options.dim),
@@ -86,6 +87,10 @@ bool LatLayer::WorksByBlocks() const {
 
 void LatLayer::Apply(at::Tensor& source, const LatSequences& sequences, at::Tensor& target) const {
   const auto* feed_forward = std::get_if<FeedForward>(&feed_forward_);
+  if (sequences.memory) {
+    AddNextAttention(source, sequences, target);
+    return AddFeedForward(target, sequences, source);
+  }
   if (!WorksByBlocks() || shifted_ || feed_forward == nullptr) {
     AddAttention(source, sequences, target, {});
     return AddFeedForward(target, sequences, source);
@@ -96,7 +101,7 @@ void LatLayer::Apply(at::Tensor& source, const LatSequences& sequences, at::Tens
 void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequences,
                             at::Tensor& target, const BlockStep& then) const {
   at::Tensor shifted;
-  if (shifted_) shifted = ShiftTokens(attention_norm_(source), sequences.own.layout, causal_);
+  if (shifted_) shifted = Shifted(attention_norm_(source), sequences);
   const NormedRows x = shifted_ ? NormedRows{shifted} : NormedRows{source, &attention_norm_};
   const bool context = kind_ == Kind::kContext;
   const NormedRows keys = context ? NormedRows{sequences.context} : x;
@@ -115,12 +120,44 @@ void LatLayer::AddAttention(const at::Tensor& source, const LatSequences& sequen
   target.add_(linear.Forward(rows, own, context ? sequences.context : rows, layout, rotary));
 }
 
+void LatLayer::AddNextAttention(const at::Tensor& source, const LatSequences& sequences,
+                                at::Tensor& target) const {
+  at::Tensor rows = attention_norm_(source);
+  if (shifted_) rows = Shifted(rows, sequences);
+  const auto& attention = std::get<LatAttention>(attention_);
+  const AxisLayout& layout = sequences.own.layout;
+  if (kind_ == Kind::kContext) {
+    attention.AddNextToContext(target, rows, layout, sequences.context, sequences.context_layout,
+                               *sequences.memory);
+  } else {
+    attention.AddNext(target, rows, layout, sequences.rotary, *sequences.memory);
+  }
+}
+
+at::Tensor LatLayer::Shifted(const at::Tensor& rows, const LatSequences& sequences) const {
+  const AxisLayout& layout = sequences.own.layout;
+  if (sequences.memory) return ContinueShift(rows, layout, sequences.memory->Next());
+  return ShiftTokens(rows, layout, causal_);
+}
+
+std::vector<StateSlot> LatLayer::State() const {
+  const auto& attention = std::get<LatAttention>(attention_);
+  if (kind_ == Kind::kContext) return attention.ContextState();
+  std::vector<StateSlot> state = attention.State();
+  if (!shifted_) return state;
+  // One for each of the two branches, around the attention's own.
+  const StateSlot passed_on{{dim_ / 2}};
+  state.insert(state.begin(), passed_on);
+  state.push_back(passed_on);
+  return state;
+}
+
 void LatLayer::AddFeedForward(const at::Tensor& source, const LatSequences& sequences,
                               at::Tensor& target) const {
   at::Tensor x = source;
   const LayerNorm* norm = &feed_forward_norm_;
   if (shifted_) {
-    x = ShiftTokens(feed_forward_norm_(source), sequences.own.layout, causal_);
+    x = Shifted(feed_forward_norm_(source), sequences);
     norm = nullptr;
   }
   if (const auto* feed_forward = std::get_if<FeedForward>(&feed_forward_)) {

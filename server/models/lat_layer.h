@@ -3,7 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <variant>
+#include <vector>
 
 #include "models/lat_attention.h"
 #include "models/lat_options.h"
@@ -19,6 +21,8 @@ struct LatSequences {
   at::Tensor context;  // [context rows, dim], of networks that receive one
   MaskedLayout context_layout;
   at::Tensor rotary;  // table of positions; undefined: none
+  // Of sequences that come chunk by chunk: then `rotary` has a row for each of the rows. Else null.
+  std::shared_ptr<SessionMemory> memory;
 };
 
 // One pair of pre-norm branches: attention and feed-forward.
@@ -36,6 +40,9 @@ class LatLayer {
   // same tensor.
   void Apply(at::Tensor& source, const LatSequences& sequences, at::Tensor& target) const;
 
+  // What it keeps of a sequence that comes chunk by chunk.
+  std::vector<StateSlot> State() const;
+
   // Of a sequence of `rows` rows and a context of `context_rows`.
   double Flops(int64_t rows, int64_t context_rows) const;
 
@@ -46,6 +53,10 @@ class LatLayer {
   // `then` follows on each block of the target's rows.
   void AddAttention(const at::Tensor& source, const LatSequences& sequences, at::Tensor& target,
                     const BlockStep& then) const;
+  // The same for the next rows of sequences.
+  void AddNextAttention(const at::Tensor& source, const LatSequences& sequences,
+                        at::Tensor& target) const;
+  at::Tensor Shifted(const at::Tensor& rows, const LatSequences& sequences) const;
   void AddFeedForward(const at::Tensor& source, const LatSequences& sequences,
                       at::Tensor& target) const;
   bool WorksByBlocks() const;
@@ -54,6 +65,7 @@ class LatLayer {
   static FeedForwardOrMemory MakeFeedForward(const LatOptions& options, Kind kind, int64_t step);
 
   Kind kind_;
+  int64_t dim_;
   bool shifted_;
   bool causal_;
   LayerNorm attention_norm_;

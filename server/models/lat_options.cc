@@ -124,6 +124,16 @@ LatOptions LatOptions::From(Params& params, const LatDefaults& defaults) {
   return options;
 }
 
+std::string LatOptions::SessionRefusal() const {
+  if (linformer_settings) return "linformer_settings: it projects the whole input along its length";
+  if (!causal) return "causal is false, and every row attends to those after it";
+  if (attend_axially) return "attend_axially: every column of the fold would need a state";
+  if (receives_context && context_linformer_settings) {
+    return "context_linformer_settings: what it projects of the context is not kept";
+  }
+  return "";
+}
+
 NetworkNotes LatOptions::Notes() const {
   NetworkNotes notes;
   const int64_t kinds = 1 + (attend_axially ? 1 : 0) + (receives_context ? 1 : 0);

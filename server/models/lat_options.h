@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "models/network.h"
@@ -52,6 +53,9 @@ struct LatOptions {
 
   // Throws ConfigError for arguments that the package cannot build.
   static LatOptions From(Params& params, const LatDefaults& defaults = {});
+
+  // Why there are no sessions; empty if there are.
+  std::string SessionRefusal() const;
 
   // Facts and warnings for `linserve inspect`.
   NetworkNotes Notes() const;

@@ -32,6 +32,14 @@ double LatStack::Flops(int64_t rows, int64_t context_rows) const {
   return flops;
 }
 
+std::vector<StateSlot> LatStack::State() const {
+  std::vector<StateSlot> state;
+  for (const LatLayer& layer : layers_) {
+    for (StateSlot& slot : layer.State()) state.push_back(std::move(slot));
+  }
+  return state;
+}
+
 LatStack::Run::Run(const LatStack& stack, at::Tensor rows, LatSequences sequences)
     : stack_(stack), sequences_(std::move(sequences)), stream_(std::move(rows)) {
   if (stack_.reversible_) second_stream_ = stream_.clone();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "models/lat_layer.h"
 #include "models/lat_options.h"
@@ -17,8 +18,14 @@ class LatStack {
 
   void Declare(const Scope& scope);
 
+  int64_t Layers() const { return std::ssize(layers_); }
+
   // Of a sequence of `rows` rows and a context of `context_rows`.
   double Flops(int64_t rows, int64_t context_rows) const;
+
+  // What it keeps of a sequence that comes chunk by chunk. REQUIRES: options without a
+  // SessionRefusal().
+  std::vector<StateSlot> State() const;
 
   // The stack applied to rows [rows, dim], a layer a step.
   class Run {

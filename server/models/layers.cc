@@ -6,6 +6,7 @@
 #include "attention/aten.h"
 #include "attention/block_math.h"
 #include "attention/block_product.h"
+#include "attention/slices.h"
 
 namespace linserve {
 namespace {
@@ -141,7 +142,7 @@ void FeedForward::AddTo(const at::Tensor& target, const at::Tensor& x,
   }
   const at::Tensor rows = AsRows(x, w1.inputs);
   const BlockStep step = Step(target, rows, norm);
-  ForBlocks(rows.size(0), step.scratch_elements, step.apply);
+  ForSlicedBlocks(rows.size(0), step.scratch_elements, step.apply);
 }
 
 BlockStep FeedForward::Step(const at::Tensor& target, const at::Tensor& x,
@@ -171,6 +172,7 @@ void AddByRows(const at::Tensor& target, const at::Tensor& source,
   for (int64_t row = 0; row < source.size(0); row += kRows) {
     const int64_t count = std::min(kRows, source.size(0) - row);
     target.narrow(0, row, count).add_(function(source.narrow(0, row, count)));
+    RowsDone(count);
   }
 }
 

@@ -14,12 +14,20 @@ namespace {
 LatSequences SequencesOf(const TensorBatch& batch, bool receives_context) {
   LatSequences sequences;
   sequences.own = {ComputedLayout(batch.axes.at('n'), batch.padding), batch.Find("input_mask")};
-  if (receives_context) {
+  // Of chunks only the first brings it.
+  if (receives_context && batch.Find("context").defined()) {
     sequences.context = batch["context"];
     sequences.context_layout = {ComputedLayout(batch.axes.at('m'), batch.padding),
                                 batch.Find("context_mask")};
   }
+  sequences.memory = batch.memory;
   return sequences;
+}
+
+SessionPlan PlanOf(const LatOptions& options, const Autopadder& autopadder) {
+  SessionPlan plan{{}, options.SessionRefusal()};
+  if (plan.refusal.empty()) plan.refusal = autopadder.SessionRefusal();
+  return plan;
 }
 
 // Inputs and limits beside x.
@@ -31,11 +39,12 @@ void AddInputs(const LatOptions& options, Signature& signature) {
   if (!options.receives_context) return;
   const Axis context_length = Axis::Ragged('m');
   signature.inputs.push_back(
-      {.name = "context", .axes = {context_length, Axis::Fixed(options.dim)}});
+      {.name = "context", .axes = {context_length, Axis::Fixed(options.dim)}, .opens = true});
   signature.inputs.push_back({.name = "context_mask",
                               .kind = InputKind::kMask,
                               .axes = {context_length},
-                              .optional = true});
+                              .optional = true,
+                              .opens = true});
   if (options.context_linformer_settings) {
     signature.limits.push_back({'m', options.context_linformer_settings->seq_len, ""});
   }
@@ -52,7 +61,7 @@ class StackPass : public Pass {
  public:
   StackPass(const LatStack& stack, const Autopadder& autopadder, const at::Tensor& x,
             LatSequences sequences)
-      : autopadded_(autopadder, sequences.own.layout),
+      : autopadded_(sequences.memory ? Autopadder::OfChunks() : autopadder, sequences.own.layout),
         run_(stack, Rows(x), Padded(x, std::move(sequences))) {}
 
   bool Step() override {
@@ -99,6 +108,8 @@ class StackNetwork : public Network {
     return signature;
   }
 
+  int64_t Layers() const override { return stack_.Layers(); }
+
   double Flops(int64_t length) const override {
     return stack_.Flops(length, options_.ContextRows(length));
   }
@@ -107,6 +118,12 @@ class StackNetwork : public Network {
     NetworkNotes notes = options_.Notes();
     autopadder_.Describe(notes);
     return notes;
+  }
+
+  SessionPlan Sessions() const override {
+    SessionPlan plan = PlanOf(options_, autopadder_);
+    if (plan.refusal.empty()) plan.slots = stack_.State();
+    return plan;
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
@@ -159,11 +176,15 @@ class LanguageModelNetwork : public Network {
                          .axes = {length},
                          .vocabulary = options_.num_tokens}};
     signature.outputs = {{.name = "embeddings", .axes = {length, Axis::Fixed(options_.emb_dim)}},
-                         {.name = "y", .axes = {length, Axis::Fixed(model_.output_width())}}};
+                         {.name = "y",
+                          .axes = {length, Axis::Fixed(model_.output_width())},
+                          .logits = !options_.return_embeddings}};
     signature.limits = {{'n', options_.LongestInput(), ""}};
     AddInputs(options_.stack, signature);
     return signature;
   }
+
+  int64_t Layers() const override { return model_.Layers(); }
 
   double Flops(int64_t length) const override {
     return model_.Flops(length, options_.stack.ContextRows(length));
@@ -173,6 +194,12 @@ class LanguageModelNetwork : public Network {
     NetworkNotes notes = options_.stack.Notes();
     autopadder_.Describe(notes);
     return notes;
+  }
+
+  SessionPlan Sessions() const override {
+    SessionPlan plan = PlanOf(options_.stack, autopadder_);
+    if (plan.refusal.empty()) plan.slots = model_.State();
+    return plan;
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {

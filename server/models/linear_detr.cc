@@ -77,6 +77,8 @@ class EncoderLayerNetwork : public Network {
   double Flops(int64_t length) const override { return layer_.Flops(length); }
   NetworkNotes Notes() const override { return NotesOf(options_); }
 
+  SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
+
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<LayerPass>([this, batch = std::move(batch)] {
       const AxisLayout layout = ComputedLayout(batch.axes.at('n'), batch.padding);
@@ -113,6 +115,8 @@ class DecoderLayerNetwork : public Network {
     return layer_.Flops(std::min(length, options_.num_queries), length);
   }
   NetworkNotes Notes() const override { return NotesOf(options_); }
+
+  SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<LayerPass>([this, batch = std::move(batch)] {
@@ -156,8 +160,11 @@ class TransformerNetwork : public Network {
 
   void Declare(const Scope& scope) override;
   Signature signature() const override;
+  int64_t Layers() const override { return std::ssize(encoder_) + std::ssize(decoder_); }
   double Flops(int64_t length) const override;
   NetworkNotes Notes() const override { return NotesOf(options_.layer); }
+  SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
+
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:

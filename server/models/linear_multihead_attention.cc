@@ -29,6 +29,8 @@ class AttentionNetwork : public Network {
     return notes;
   }
 
+  SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
+
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:

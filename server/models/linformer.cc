@@ -32,6 +32,8 @@ class AttentionNetwork : public Network {
 
   double Flops(int64_t length) const override { return attention_.Flops(length, length); }
 
+  SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
+
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:
@@ -120,10 +122,14 @@ class StackNetwork : public Network {
     return signature;
   }
 
+  int64_t Layers() const override { return options_.depth; }
+
   double Flops(int64_t length) const override { return stack_.Flops(length); }
 
   // Rows of a sequence meet in ProjectLength() alone.
   bool Recordable() const override { return true; }
+
+  SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     // The stack works in place, and the batch's rows belong to the caller.
@@ -167,12 +173,16 @@ class LanguageModelNetwork : public Network {
     return signature;
   }
 
+  int64_t Layers() const override { return options_.depth; }
+
   double Flops(int64_t length) const override {
     return stack_.Flops(length) +
            static_cast<double>(to_logits_.Flops()) * static_cast<double>(length);
   }
 
   bool Recordable() const override { return true; }
+
+  SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     AxisLayout layout = ComputedLayout(batch.axes.at('n'), batch.padding);

@@ -90,16 +90,16 @@ void LinformerSelfAttention::AddByBlocks(const at::Tensor& target, const NormedR
   const int64_t own_scratch = block + 2 * kBlockRows * inner + slots.ScratchElements();
   for (size_t i = 0; i < layout.starts.size(); ++i) {
     Project(source, source_layout.starts[i], source_layout.lengths[i], slots);
-    ForBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
-              [&](int64_t begin, int64_t count, float* scratch) {
-                const int64_t row = layout.starts[i] + begin;
-                const RowBlock queries{scratch + block, inner};
-                const RowBlock attended = queries.Rows(kBlockRows);
-                to_q_.Set(queries, x.Block(row, count, scratch), count);
-                slots.Attend(queries, begin, count, attended, attended.Rows(kBlockRows).data);
-                to_out_.Add(BlockOf(target, row), attended, count);
-                if (then.apply) then.apply(row, count, scratch);
-              });
+    ForSlicedBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
+                    [&](int64_t begin, int64_t count, float* scratch) {
+                      const int64_t row = layout.starts[i] + begin;
+                      const RowBlock queries{scratch + block, inner};
+                      const RowBlock attended = queries.Rows(kBlockRows);
+                      to_q_.Set(queries, x.Block(row, count, scratch), count);
+                      slots.Attend(queries, begin, count, attended, attended.Rows(kBlockRows).data);
+                      to_out_.Add(BlockOf(target, row), attended, count);
+                      if (then.apply) then.apply(row, count, scratch);
+                    });
   }
 }
 

@@ -21,6 +21,12 @@ NetworkNotes NotesOf(const PostNormStack& stack, const ConditionInputs& inputs) 
   return notes;
 }
 
+SessionPlan NoSessions() {
+  return SessionPlan::Refused(
+      "its attention needs the whole input, to project it along its length or, with "
+      "full_attention, as keys");
+}
+
 // ---- MHAttention
 
 class AttentionNetwork : public Network {
@@ -49,6 +55,8 @@ class AttentionNetwork : public Network {
   NetworkNotes Notes() const override {
     return {{{"projections", std::to_string(attention_.OwnMatrices()) + " distinct matrices"}}, {}};
   }
+
+  SessionPlan Sessions() const override { return NoSessions(); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<AttentionPass>(*this, std::move(batch));
@@ -115,8 +123,12 @@ class StackNetwork : public Network {
     return signature;
   }
 
+  int64_t Layers() const override { return stack_.Layers(); }
+
   double Flops(int64_t length) const override { return stack_.Flops(length); }
   NetworkNotes Notes() const override { return NotesOf(stack_, inputs_); }
+
+  SessionPlan Sessions() const override { return NoSessions(); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     // The stack works in place, and the batch's rows belong to the caller.
@@ -166,8 +178,12 @@ class LanguageModelNetwork : public Network {
     return signature;
   }
 
+  int64_t Layers() const override { return model_.stack().Layers(); }
+
   double Flops(int64_t length) const override { return model_.Flops(length); }
   NetworkNotes Notes() const override { return NotesOf(model_.stack(), inputs_); }
+
+  SessionPlan Sessions() const override { return NoSessions(); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<LanguageModelPass>(model_, batch["x"], inputs_.From(batch));

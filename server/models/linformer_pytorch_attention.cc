@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attention/aten.h"
+#include "attention/slices.h"
 #include "attention/slot_attention.h"
 
 namespace linserve::linformer_pytorch {
@@ -173,6 +174,7 @@ MultiHeadAttention::Slots MultiHeadAttention::ProjectRows(const AttentionInput& 
       add(Project(rows, to_k_, heads, hidden), *e_, sums.keys, run, heads);
       add(Project(rows, to_v_, heads, hidden), *f_, sums.values, run, heads);
     }
+    RowsRead(run.rows);
   }
   return sums;
 }
@@ -198,6 +200,7 @@ MultiHeadAttention::Slots MultiHeadAttention::ProjectLengthFirst(
       sums = Part(by_f, piece, 0, 1);
       f_->Add(part, piece.offset, 0, sums);
     }
+    RowsRead(run.rows);
   }
   const auto by_width = [&](const at::Tensor& sums, const at::Tensor& weight) {
     return SplitHeads(at::linear(sums.squeeze(1).to(weight.dtype()), weight), options_.heads);
@@ -231,6 +234,7 @@ void MultiHeadAttention::AttendToSlots(const AttentionInput& input, const LayerS
       }
     }
     sink(run.begin, Output(joined));
+    RowsDone(run.rows);
   }
 }
 

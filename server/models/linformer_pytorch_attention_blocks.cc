@@ -61,18 +61,19 @@ void MultiHeadAttention::AddByBlocks(const at::Tensor& target, const AttentionIn
   const AxisLayout& layout = input.query_layout;
   for (size_t i = 0; i < layout.starts.size(); ++i) {
     ProjectSource(input, i, slots);
-    ForBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
-              [&](int64_t begin, int64_t count, float* scratch) {
-                const int64_t row = layout.starts[i] + begin;
-                const RowBlock queries{scratch, inner};
-                const RowBlock attended = queries.Rows(kBlockRows);
-                float* rest = attended.Rows(kBlockRows).data;
-                packed_q_.Multiply(BlockOf(input.queries, row), count, queries, /*add=*/false);
-                Hide(input.hidden_queries, row, count, inner, queries);
-                slots.Attend(queries, begin, count, attended, rest);
-                AddOutput(BlockOf(target, row), attended, count, rest);
-                if (then.apply) then.apply(row, count, scratch);
-              });
+    ForSlicedBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
+                    [&](int64_t begin, int64_t count, float* scratch) {
+                      const int64_t row = layout.starts[i] + begin;
+                      const RowBlock queries{scratch, inner};
+                      const RowBlock attended = queries.Rows(kBlockRows);
+                      float* rest = attended.Rows(kBlockRows).data;
+                      packed_q_.Multiply(BlockOf(input.queries, row), count, queries,
+                                         /*add=*/false);
+                      Hide(input.hidden_queries, row, count, inner, queries);
+                      slots.Attend(queries, begin, count, attended, rest);
+                      AddOutput(BlockOf(target, row), attended, count, rest);
+                      if (then.apply) then.apply(row, count, scratch);
+                    });
   }
 }
 

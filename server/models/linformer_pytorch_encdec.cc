@@ -64,6 +64,8 @@ class EncDecNetwork : public Network {
     return signature;
   }
 
+  int64_t Layers() const override { return encoder_.stack().Layers() + decoder_.stack().Layers(); }
+
   double Flops(int64_t length) const override {
     return encoder_.Flops(length) + decoder_.Flops(length);
   }
@@ -80,6 +82,10 @@ class EncDecNetwork : public Network {
     }
     inputs_.AddTo(notes);
     return notes;
+  }
+
+  SessionPlan Sessions() const override {
+    return SessionPlan::Refused("its encoder reads the whole input before its decoder begins");
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {

@@ -4,6 +4,7 @@
 
 #include "attention/aten.h"
 #include "attention/block_product.h"
+#include "attention/slices.h"
 
 namespace linserve::linformer_pytorch {
 
@@ -111,6 +112,7 @@ void PostNormStack::FeedForwardRows(const Sublayer& sublayer, at::Tensor& rows) 
     at::Tensor result = (*sublayer.feed_forward)(source);
     result.add_(sublayer.resample ? (*sublayer.resample)(source) : source);
     target.narrow(0, row, count).copy_(sublayer.norm(result));
+    RowsDone(count);
   }
   rows = target;
 }

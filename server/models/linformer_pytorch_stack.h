@@ -31,6 +31,7 @@ class PostNormStack {
   void Declare(const Scope& scope);
   void Prepare();
   const StackOptions& options() const { return options_; }
+  int64_t Layers() const { return options_.depth; }
   double Flops(int64_t length) const;
   int64_t Matrices() const;  // E and F, distinct ones
   // What of the arguments has no effect.

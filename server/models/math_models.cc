@@ -128,6 +128,10 @@ class MathNetwork : public Network {
     return 4 * n * n * n + AttentionFlops(AttentionMethod::kSoftmax, sizes);
   }
 
+  SessionPlan Sessions() const override {
+    return SessionPlan::Refused("the widths of its heads come with each request");
+  }
+
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
     return std::make_unique<MathPass>(std::move(batch), options_);
   }

@@ -14,6 +14,7 @@
 #include "core/safetensors.h"
 #include "models/checkpoint.h"
 #include "models/config_error.h"
+#include "models/fingerprint.h"
 #include "models/model_config.h"
 #include "models/placement.h"
 #include "models/registry.h"
@@ -69,6 +70,10 @@ struct Built {
       if (parameter.kind == ParameterKind::kParameter) info.parameters += elements;
       info.bytes += elements * static_cast<int64_t>(ByteSize(DType::kF32));
     }
+    info.layers = network->Layers();
+    const SessionPlan sessions = network->Sessions();
+    info.no_sessions = sessions.refusal;
+    info.session_bytes = sessions.elements() * static_cast<int64_t>(ByteSize(DType::kF32));
     return info;
   }
 };
@@ -119,14 +124,18 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   const Placement::Entered entered(placement);
   auto config = ReadModelConfig(directory);
   if (!config.ok()) return config.status();
-  auto file = ReadSafetensors(WeightsPath(directory));
-  if (!file.ok()) return file.status();
   at::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : Processors()));
   // Products of denormal numbers, which softmaxes are full of, take fifteen times as long. The
   // replica's other threads are made by this one and do the same.
   at::Context::setFlushDenormal(true);
   ComputeExactly();
   Built built = Built::From(config->network);
+  ModelInfo info = built.Describe(config->network.architecture);
+  if (options.accept) {
+    if (absl::Status status = options.accept(info.signature); !status.ok()) return status;
+  }
+  auto file = ReadSafetensors(WeightsPath(directory));
+  if (!file.ok()) return file.status();
   const AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, file->tensors, config->aliases);
   if (!checkpoint.stripped_prefix.empty()) {
@@ -136,12 +145,12 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   for (const std::string& warning : built.network->Notes().warnings) {
     Log(LogLevel::kWarning, warning, {{"model", directory}});
   }
-  ModelInfo info = built.Describe(config->network.architecture);
   info.device = options.device;
   info.dtype = ComputeType(options.dtype, placement.device());
   info.bytes = info.bytes / static_cast<int64_t>(ByteSize(DType::kF32)) *
                static_cast<int64_t>(ByteSize(info.dtype));
   info.signature.allow_nonfinite = options.allow_nonfinite;
+  info.fingerprint = FingerprintOf(config->network, info.dtype, checkpoint.tensors);
   LoadParameters(built.parameters, checkpoint, ToScalarType(info.dtype), placement.device());
   built.parameters.Prepare();
   built.network->Prepare();

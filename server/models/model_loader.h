@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@ struct LoadOptions {
   std::string dtype = "f32";
   int64_t threads = 0;  // inside one product; 0: one a processor
   bool allow_nonfinite = false;
+  // Asked, if there, before the weights are read, which may take long; a refusal is the load's.
+  std::function<absl::Status(const Signature&)> accept{};
 };
 
 // Loads DIRECTORY/config.json and model.safetensors. Call it on the thread that will run the model:

@@ -11,6 +11,8 @@
 #include "core/batch.h"
 #include "core/signature.h"
 #include "models/parameters.h"
+#include "models/session_memory.h"
+#include "models/session_plan.h"
 
 namespace linserve {
 
@@ -21,6 +23,8 @@ struct TensorBatch {
   int64_t size = 0;  // sequences
   std::map<std::string, at::Tensor> inputs;
   std::map<char, AxisLayout> axes;
+  // Of the sequences, if the batch holds the next chunks of sessions; else null.
+  std::shared_ptr<SessionMemory> memory{};
 
   bool Has(const std::string& input) const { return inputs.contains(input); }
   const at::Tensor& operator[](const std::string& input) const { return inputs.at(input); }
@@ -72,7 +76,15 @@ class Network {
   // letter), or over an image of as many pixels; all outputs.
   virtual double Flops(int64_t length) const = 0;
 
+  // Steps of a pass.
+  virtual int64_t Layers() const { return 1; }
+
   virtual NetworkNotes Notes() const { return {}; }
+
+  // What a session keeps. A pass over a batch with memory reads and rewrites each slot of it once.
+  virtual SessionPlan Sessions() const {
+    return SessionPlan::Refused("its attention needs the whole input");
+  }
 
   // Whether a pass over padded sequences on a device gives right rows if it was recorded for other
   // lengths, since it takes the lengths from the layouts' tables wherever they matter.

@@ -33,6 +33,12 @@ NamedTensors Finish(const std::string& name, const at::Tensor& rows, const Outpu
   return {{name, steps.to(at::kChar)}, {ScaleOf(name), scale}};
 }
 
+// Whether rows like `first`, of which there are so many, exist already as they are asked for.
+bool IsFinished(const at::Tensor& first, int64_t rows, const OutputOptions& options) {
+  return first.storage().nbytes() >= first.nbytes() * static_cast<size_t>(rows) &&
+         !options.normalize && first.scalar_type() == ToScalarType(options.dtype);
+}
+
 // Sequences of a batch that want the same done to their rows.
 struct Group {
   OutputOptions options;
@@ -95,8 +101,8 @@ class Collector {
     }
   }
 
-  // A whole batch at once where it is small, else piece by piece into the sequences' own tensors:
-  // of logits only those pieces exist in the type of the computation.
+  // A whole batch at once where that takes little memory, else piece by piece into the sequences'
+  // own tensors: of logits only those pieces exist in the type of the computation.
   void CollectRows(const Group& group, const std::string& name, const Place& place,
                    std::vector<TensorMap>& results) {
     const auto count = static_cast<int64_t>(options_.size());
@@ -104,7 +110,8 @@ class Collector {
     const at::Tensor first = pass_.Output(name, 0, 1);
     const int64_t piece =
         std::max<int64_t>(1, kPieceElements / std::max<int64_t>(first.numel(), 1));
-    if (all <= piece) {
+    const bool at_once = all <= piece || IsFinished(first, all, group.options);
+    if (at_once) {
       for (const auto& [part, rows] : Finish(name, pass_.Output(name, 0, all), group.options)) {
         const at::Tensor host = placement_.ToHost(rows);
         for (size_t i : group.members) results[i][part] = FromAten(Cropped(host, place, i));

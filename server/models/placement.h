@@ -6,6 +6,7 @@
 #include <c10/core/Stream.h>
 #include <c10/core/StreamGuard.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -85,8 +86,9 @@ class Placement {
   };
 
   at::Device device_;
-  std::shared_ptr<const Streams> streams_;                      // null on the CPU
-  std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);  // the same to all copies
+  std::shared_ptr<const Streams> streams_;  // null on the CPU
+  std::shared_ptr<std::atomic<bool>> lost_ =
+      std::make_shared<std::atomic<bool>>(false);  // the same to all copies
 };
 
 }  // namespace linserve

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "core/pooling.h"
 #include "core/quote.h"
+#include "core/truncation.h"
 #include "rest/float_json.h"
 #include "rest/http_errors.h"
 #include "rest/parse_json.h"
@@ -32,7 +33,7 @@ struct Asked {
   std::string model;
   SequenceInput sequences;
   bool normalize = true;
-  std::string truncation = "none";
+  Truncation truncation = Truncation::kNone;
 };
 
 absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc, const Asked& asked) {
@@ -51,7 +52,7 @@ absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc, cons
   auto& parameters = *message.mutable_parameters();
   parameters["pooling"].set_string_param(std::string(Name(pooling)));
   parameters["normalize"].set_bool_param(asked.normalize);
-  parameters["truncation"].set_string_param(asked.truncation);
+  parameters["truncation"].set_string_param(std::string(Name(asked.truncation)));
   const auto answer = InferAndWait(call, rpc, std::move(message));
   if (!answer.ok()) return answer.status();
   const auto outputs = answer->Outputs(0);
@@ -102,7 +103,7 @@ absl::StatusOr<std::string> TextOf(const json& body, const char* name) {
 }
 
 // "truncate" says whether, "truncation_direction" on which side.
-absl::StatusOr<std::string> TeiTruncation(const json& body) {
+absl::StatusOr<Truncation> TeiTruncation(const json& body) {
   const json truncate = body.value("truncate", json(false));
   const json side = body.value("truncation_direction", json("Right"));
   if (!truncate.is_null() && !truncate.is_boolean()) {
@@ -111,8 +112,8 @@ absl::StatusOr<std::string> TeiTruncation(const json& body) {
   if (side != "Left" && side != "Right") {
     return absl::InvalidArgumentError("'truncation_direction': expected \"Left\" or \"Right\"");
   }
-  if (truncate != true) return "none";
-  return side == "Left" ? "left" : "right";
+  if (truncate != true) return Truncation::kNone;
+  return side == "Left" ? Truncation::kLeft : Truncation::kRight;
 }
 
 }  // namespace

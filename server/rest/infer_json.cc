@@ -11,10 +11,10 @@
 
 #include "core/quote.h"
 #include "core/tensor.h"
+#include "core/text_bytes.h"
 #include "rest/float_json.h"
 #include "rest/parse_json.h"
 #include "rpc/inference_tensors.h"
-#include "rpc/inference_texts.h"
 
 namespace linserve {
 namespace {
@@ -223,6 +223,12 @@ std::optional<FloatJson> Elements(const Tensor& tensor) {
   return std::nullopt;
 }
 
+FloatJson ParameterJson(const inference::InferParameter& parameter) {
+  if (parameter.has_bool_param()) return parameter.bool_param();
+  if (parameter.has_int64_param()) return parameter.int64_param();
+  return parameter.string_param();
+}
+
 }  // namespace
 
 absl::StatusOr<JsonInferRequest> ReadInferRequest(const HttpRequest& request) {
@@ -260,6 +266,9 @@ HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& 
                       {"model_version", answer.model_version},
                       {"outputs", FloatJson::array()}};
   if (!answer.id.empty()) header["id"] = answer.id;
+  for (const auto& [name, parameter] : answer.parameters) {
+    header["parameters"][name] = ParameterJson(parameter);
+  }
   std::string binary;
   bool any_binary = false;
   for (const auto& [name, tensor] : answer.Outputs(0)) {

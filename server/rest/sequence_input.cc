@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/quote.h"
+#include "core/text_bytes.h"
 #include "rest/parse_json.h"
 #include "rpc/inference_texts.h"
 

@@ -13,10 +13,12 @@ namespace {
 // Bounds the sum below, whatever a request says.
 constexpr int64_t kMost = int64_t{1} << 60;
 
-int64_t ResultsOf(const Signature& signature, const std::vector<absl::StatusOr<Item>>& items) {
+int64_t ResultsOf(const ModelInfo& info, const std::vector<absl::StatusOr<Item>>& items) {
   int64_t bytes = 0;
   for (const auto& item : items) {
-    if (item.ok()) bytes = std::min(kMost, bytes + ResultBytes(signature, *item));
+    if (!item.ok()) continue;
+    bytes = std::min(kMost, bytes + ResultBytes(info.signature, *item));
+    if (item->chunk != nullptr && item->chunk->save) bytes += info.session_bytes;
   }
   return bytes;
 }
@@ -70,7 +72,7 @@ absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, con
 absl::Status ReserveResults(const ServedModel& model,
                             const std::vector<absl::StatusOr<Item>>& items,
                             Inflight::Reservation& reservation) {
-  absl::Status status = reservation.Grow(ResultsOf(model.engine->info().signature, items));
+  absl::Status status = reservation.Grow(ResultsOf(model.engine->info(), items));
   return status.ok() ? status : RetryAfter(status, model.engine->RetryDelay());
 }
 

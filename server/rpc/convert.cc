@@ -1,5 +1,6 @@
 #include "rpc/convert.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "core/retry_delay.h"
 #include "core/row_scale.h"
 #include "core/tensor.h"
+#include "engine/generation.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -104,10 +106,31 @@ absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& fi
   return Tensor(*dtype, std::move(shape), message.data().data(), owner);
 }
 
+absl::StatusOr<std::shared_ptr<const SessionChunk>> ToChunk(const v1::SessionChunk& message) {
+  if (absl::Status status = CheckSessionId(message.id()); !status.ok()) return status;
+  auto chunk = std::make_shared<SessionChunk>();
+  chunk->id = message.id();
+  chunk->start = message.start();
+  chunk->end = message.end();
+  chunk->save = message.save();
+  if (message.has_position()) {
+    // What no session can have read is refused by its value, as any other.
+    chunk->position = static_cast<int64_t>(std::min<uint64_t>(message.position(), INT64_MAX));
+  }
+  chunk->state = message.state();
+  return chunk;
+}
+
 absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& options,
                             const std::shared_ptr<const void>& owner) {
   Item item;
   item.options = options;
+  if (message.has_session()) {
+    if (message.has_text()) return absl::InvalidArgumentError(kNoTextInSessions);
+    auto chunk = ToChunk(message.session());
+    if (!chunk.ok()) return chunk.status();
+    item.chunk = *std::move(chunk);
+  }
   for (const auto& [name, tensor] : message.inputs()) {
     auto converted = ToTensor(tensor, name, owner);
     if (!converted.ok()) return converted.status();
@@ -188,6 +211,13 @@ void ToMessage(const Timing& timing, v1::Timing& message) {
   message.set_batch_tokens(static_cast<uint64_t>(timing.batch_tokens));
 }
 
+void ToMessage(const ItemProgress& progress, v1::Progress& message) {
+  message.set_layers_done(static_cast<uint32_t>(progress.layers_done));
+  message.set_layers(static_cast<uint32_t>(progress.layers));
+  message.set_rows_done(static_cast<uint64_t>(progress.rows_done));
+  message.set_rows(static_cast<uint64_t>(progress.rows));
+}
+
 void ToMessage(const ServedModel& model, bool draining, v1::Model& message) {
   const ModelInfo& info = model.engine->info();
   message.set_name(model.name);
@@ -199,6 +229,9 @@ void ToMessage(const ServedModel& model, bool draining, v1::Model& message) {
   message.set_padding(std::string(Name(model.engine->options().padding)));
   message.set_pooling(std::string(Name(model.default_pooling)));
   message.set_text(model.tokenizer != nullptr);
+  message.set_session_bytes(info.session_bytes);
+  message.set_no_sessions(info.no_sessions);
+  message.set_generates(Generation::Check(info).ok());
   FillSignature(info.signature, message);
 }
 

@@ -36,6 +36,7 @@ absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling
 WireMessage ToWire(const Tensor& tensor);
 
 void ToMessage(const Timing& timing, v1::Timing& message);
+void ToMessage(const ItemProgress& progress, v1::Progress& message);
 void ToMessage(const ServedModel& model, bool draining, v1::Model& message);
 
 }  // namespace linserve

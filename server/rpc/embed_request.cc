@@ -5,6 +5,7 @@
 
 #include "rpc/admission.h"
 #include "rpc/convert.h"
+#include "rpc/message_answer.h"
 #include "rpc/tokenization.h"
 #include "telemetry/trace.h"
 
@@ -40,12 +41,13 @@ EmbedRequestState::~EmbedRequestState() {
   side_.finished();
 }
 
-void EmbedRequestState::Submit(ServiceContext& service, v1::EmbedRequest message) {
-  const absl::Status status = Begin(service, std::move(message));
+void EmbedRequestState::Submit(ServiceContext& service, v1::EmbedRequest message, Upload* upload) {
+  const absl::Status status = Begin(service, std::move(message), upload);
   if (!status.ok()) Refuse(status);
 }
 
-absl::Status EmbedRequestState::Begin(ServiceContext& service, v1::EmbedRequest message) {
+absl::Status EmbedRequestState::Begin(ServiceContext& service, v1::EmbedRequest message,
+                                      Upload* upload) {
   if (message.request_id().size() > kLongestRequestId) {
     return absl::InvalidArgumentError("request_id is longer than " +
                                       std::to_string(kLongestRequestId) + " bytes");
@@ -67,10 +69,14 @@ absl::Status EmbedRequestState::Begin(ServiceContext& service, v1::EmbedRequest 
   chunks_.chunk_bytes = service.limits.chunk_bytes;
   // Half of a message is room for the ids and names beside the rows.
   chunks_.max_bytes = service.limits.max_message_bytes / 2;
-  auto place =
-      Reserve(service, *context_.caller, **model, static_cast<int64_t>(message.ByteSizeLong()));
-  if (!place.ok()) return place.status();
-  place_ = *std::move(place);
+  if (upload != nullptr) {
+    place_ = upload->TakePlace();
+  } else {
+    auto place =
+        Reserve(service, *context_.caller, **model, static_cast<int64_t>(message.ByteSizeLong()));
+    if (!place.ok()) return place.status();
+    place_ = *std::move(place);
+  }
 
   // Tensors and texts view the message's bytes, so it lives as long as any of them.
   const auto owner = std::make_shared<const v1::EmbedRequest>(std::move(message));
@@ -88,7 +94,16 @@ absl::Status EmbedRequestState::Begin(ServiceContext& service, v1::EmbedRequest 
   for (const v1::Sequence& sequence : owner->sequences()) {
     if (sequence.has_text()) texts.texts.push_back({texts.items.size(), sequence.text()});
     sequence_ids_.push_back(sequence.id());
-    texts.items.push_back(ToItem(sequence, *options, owner));
+    absl::StatusOr<Item>& item = texts.items.emplace_back(ToItem(sequence, *options, owner));
+    if (!item.ok()) continue;
+    item->report_progress = owner->options().progress();
+    if (upload != nullptr) {
+      item->inputs["x"] = upload->TakeRows();
+    } else if (sequence.total_rows() > 0 || sequence.first_row() > 0) {
+      item = absl::InvalidArgumentError(
+          "total_rows or first_row is set: a sequence in parts is a request of its own, and "
+          "EmbedStream takes it");
+    }
   }
   unanswered_ = texts.items.size();
   texts.done = [self = shared_from_this(), request = std::move(request),
@@ -121,6 +136,19 @@ void EmbedRequestState::CountForStatistics(const absl::StatusOr<ItemResult>& las
   ModelStatistics& statistics = model_metrics_->statistics();
   if (computed_ == 0) return statistics.Failed(Age());
   statistics.Succeeded(last.ok() ? last->timing : Timing{}, computed_, Age());
+}
+
+// A slow reader has one such message to read at most.
+void EmbedRequestState::Report(size_t index, const ItemProgress& progress) {
+  if (progress_unsent_.exchange(true)) return;
+  v1::EmbedResponse message;
+  message.set_request_id(context_.id);
+  message.set_index(static_cast<uint32_t>(index));
+  message.set_sequence_id(sequence_ids_[index]);
+  ToMessage(progress, *message.mutable_progress());
+  const std::shared_ptr<void> sent(
+      nullptr, [self = shared_from_this()](void*) { self->progress_unsent_ = false; });
+  side_.outbox->PushNotice(std::make_unique<MessageAnswer>(message, sent));
 }
 
 void EmbedRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {

@@ -16,6 +16,7 @@
 #include "rpc/outbox.h"
 #include "rpc/result_chunker.h"
 #include "rpc/service_context.h"
+#include "rpc/upload.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -43,16 +44,18 @@ class EmbedRequestState : public ResultSink,
   // Finds the model, converts the sequences and hands them to the engine: texts make that go on
   // after the return. A fault of the request refuses it; those of single sequences are delivered as
   // their results.
-  void Submit(ServiceContext& service, v1::EmbedRequest message);
+  // `upload`: of a request whose sequence came in parts, which are complete.
+  void Submit(ServiceContext& service, v1::EmbedRequest message, Upload* upload = nullptr);
 
   // The request failed as a whole.
   void Refuse(const absl::Status& status);
 
   void Deliver(size_t index, absl::StatusOr<ItemResult> result) override;
+  void Report(size_t index, const ItemProgress& progress) override;
   bool Abandoned() const override { return side_.outbox->cancelled(); }
 
  private:
-  absl::Status Begin(ServiceContext& service, v1::EmbedRequest message);
+  absl::Status Begin(ServiceContext& service, v1::EmbedRequest message, Upload* upload);
   absl::Status Enqueue(const ServedModel& model, Request request);
   std::chrono::nanoseconds Age() const;  // since its arrival
   void CountForStatistics(const absl::StatusOr<ItemResult>& last);
@@ -70,6 +73,7 @@ class EmbedRequestState : public ResultSink,
   std::atomic<size_t> unanswered_ = 0;  // sequences
   std::atomic<size_t> computed_ = 0;
   std::atomic<bool> responded_ = false;
+  std::atomic<bool> progress_unsent_ = false;
 };
 
 }  // namespace linserve

@@ -1,12 +1,14 @@
 #include "rpc/embed_stream_call.h"
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/quote.h"
 #include "rpc/admission.h"
 #include "rpc/call_context.h"
-#include "rpc/embed_request.h"
 #include "rpc/wire.h"
 
 namespace linserve {
@@ -17,41 +19,199 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto size = static_cast<int64_t>(bytes.Length());
   v1::EmbedRequest request;
   if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
-  const std::string id = request.request_id();
-  bool duplicate = false;
-  {
-    MutexLock lock(ids_mutex_);
-    duplicate = !ids_.insert(id).second;
+  const RequestContext context{request.request_id(), DeadlineOf(*context_), *caller,
+                               TraceIdOf(*context_)};
+  if (IsLaterPart(request)) {
+    AddPart(context, request.sequences(0));
+    return absl::OkStatus();
   }
-  // Captures no reference to the call: the state's own keeps it alive until this has run.
-  // The id is free before the caller can have read the last answer, and use it again.
-  const CallSide side{
-      .call = shared_from_this(),
-      .outbox = &outbox_,
-      .metrics = &metrics_,
-      .refuse =
-          [this, id](const absl::Status& fault, std::shared_ptr<void> keep_alive) {
-            outbox_.Push(ResultChunker::RequestFailed(id, fault, std::move(keep_alive)));
-          },
-      .answered =
-          [this, id, duplicate] {
-            MutexLock lock(ids_mutex_);
-            if (!duplicate) ids_.erase(id);
-          },
-      .finished = [this] { RequestFinished(); }};
-  const auto state = std::make_shared<EmbedRequestState>(
-      side, RequestContext{id, DeadlineOf(*context_), *caller, TraceIdOf(*context_)});
-  absl::Status status = AdmitCaller(service_, **caller, size);
-  if (duplicate) {
-    status.Update(absl::InvalidArgumentError("request_id " + Quoted(id) +
-                                             " is in flight on this stream already"));
-  }
-  if (status.ok()) {
-    state->Submit(service_, std::move(request));
+  const bool part = IsPart(request);
+  // What the parts cost is spent with the first one.
+  absl::Status status = AdmitCaller(service_, **caller, part ? WholeSize(request, size) : size);
+  const absl::Status claimed = Claim(context.id);
+  status.Update(claimed);
+  if (!status.ok()) {
+    if (part) DropRest(context.id);
+    Refuse(context, claimed.ok(), status);
+  } else if (part) {
+    BeginUpload(context, std::move(request), size);
   } else {
-    state->Refuse(status);
+    NewState(context, /*claimed=*/true)->Submit(service_, std::move(request));
   }
   return absl::OkStatus();
+}
+
+// Parts that are missing will not come any more.
+void EmbedStreamCall::HandleEnd() {
+  Uploads left;
+  {
+    MutexLock lock(uploads_mutex_);
+    left.swap(uploads_);
+  }
+  if (ended() || context_->IsCancelled()) return;
+  for (const auto& [id, uploading] : left) {
+    if (uploading.upload == nullptr) continue;
+    RequestStarted();
+    Refuse(uploading.context, /*claimed=*/true, uploading.upload->Incomplete());
+  }
+}
+
+void EmbedStreamCall::LookUp() {
+  if (paused()) return;  // parts that have come may wait to be read
+  const TimePoint now = std::chrono::steady_clock::now();
+  const auto pause = service_.limits.max_upload_pause;
+  std::vector<Uploading> idle;
+  {
+    MutexLock lock(uploads_mutex_);
+    for (auto place = uploads_.begin(); place != uploads_.end(); ++place) {
+      if (place->second.upload == nullptr || now - place->second.last_part <= pause) continue;
+      idle.push_back(Take(place, /*more_comes=*/true));
+    }
+  }
+  for (const Uploading& uploading : idle) {
+    RequestStarted();
+    Refuse(uploading.context, /*claimed=*/true, uploading.upload->Paused(pause));
+  }
+}
+
+absl::Status EmbedStreamCall::Claim(const std::string& id) {
+  MutexLock lock(ids_mutex_);
+  if (ids_.insert(id).second) return absl::OkStatus();
+  return absl::InvalidArgumentError("request_id " + Quoted(id) +
+                                    " is in flight on this stream already");
+}
+
+// What answers a request. `claimed`: the id is its own.
+std::shared_ptr<EmbedRequestState> EmbedStreamCall::NewState(const RequestContext& context,
+                                                             bool claimed) {
+  // Captures no reference to the call: the state's own keeps it alive until this has run.
+  // The id is free before the caller can have read the last answer, and use it again.
+  const std::string& id = context.id;
+  CallSide side{.call = shared_from_this(),
+                .outbox = &outbox_,
+                .metrics = &metrics_,
+                .refuse =
+                    [this, id](const absl::Status& fault, std::shared_ptr<void> keep_alive) {
+                      outbox_.Push(ResultChunker::RequestFailed(id, fault, std::move(keep_alive)));
+                    },
+                .answered =
+                    [this, id, claimed] {
+                      MutexLock lock(ids_mutex_);
+                      if (claimed) ids_.erase(id);
+                    },
+                .finished = [this] { RequestFinished(); }};
+  return std::make_shared<EmbedRequestState>(std::move(side), context);
+}
+
+void EmbedStreamCall::Refuse(const RequestContext& context, bool claimed,
+                             const absl::Status& status) {
+  NewState(context, claimed)->Refuse(status);
+}
+
+// With the first part of a sequence, which came in a message of `bytes`.
+void EmbedStreamCall::BeginUpload(const RequestContext& context, v1::EmbedRequest request,
+                                  int64_t bytes) {
+  v1::Sequence& rest = *request.mutable_sequences(0);
+  v1::Sequence part;
+  part.set_total_rows(rest.total_rows());
+  part.mutable_token_ids()->Swap(rest.mutable_token_ids());
+  if (rest.has_x()) part.mutable_x()->Swap(rest.mutable_x());
+  rest.clear_x();
+  Uploading uploading{context, std::move(request), nullptr, std::chrono::steady_clock::now()};
+  absl::Status status = OpenUpload(uploading, bytes);
+  if (!status.ok()) {
+    if (!IsLast(part)) DropRest(context.id);
+    return Refuse(context, /*claimed=*/true, status);
+  }
+  {
+    MutexLock lock(uploads_mutex_);
+    uploads_[context.id] = std::move(uploading);
+  }
+  AddPart(context, part);
+}
+
+absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, int64_t bytes) {
+  int64_t open = 0;
+  {
+    MutexLock lock(uploads_mutex_);
+    open = std::count_if(uploads_.begin(), uploads_.end(),
+                         [](const auto& entry) { return entry.second.upload != nullptr; });
+  }
+  if (open >= service_.limits.max_requests_per_stream) {
+    return absl::ResourceExhaustedError(
+        "at most " + std::to_string(service_.limits.max_requests_per_stream) +
+        " sequences may come in parts at a time (max_requests_per_stream)");
+  }
+  const v1::EmbedRequest& request = uploading.request;
+  const v1::Sequence& sequence = request.sequences(0);
+  if (sequence.has_session() || sequence.has_text()) {
+    return absl::InvalidArgumentError(
+        "a sequence in parts is no text and no chunk of a session, which come as a whole");
+  }
+  const Caller& caller = *uploading.context.caller;
+  const auto model = FindModel(service_, caller, request.model(), request.version());
+  if (!model.ok()) return model.status();
+  auto upload = Upload::Begin((*model)->engine->info().signature, sequence.total_rows());
+  if (!upload.ok()) return upload.status();
+  auto place = Reserve(service_, caller, **model, bytes + (*upload)->bytes());
+  if (!place.ok()) return place.status();
+  if (absl::Status held = (*upload)->Hold(*std::move(place)); !held.ok()) return held;
+  uploading.upload = *std::move(upload);
+  return absl::OkStatus();
+}
+
+void EmbedStreamCall::AddPart(const RequestContext& context, const v1::Sequence& part) {
+  absl::Status status;
+  std::optional<Uploading> ended;
+  bool known = false;
+  {
+    MutexLock lock(uploads_mutex_);
+    known = Add(context.id, part, status, ended);
+  }
+  if (!known && IsLast(part) && Claim(context.id).ok()) {
+    return Refuse(context, /*claimed=*/true,
+                  absl::InvalidArgumentError(
+                      "no sequence has begun with this request_id: the first part of one has "
+                      "total_rows, and first_row 0"));
+  }
+  if (!ended) return RequestFinished();
+  if (!status.ok()) return Refuse(ended->context, /*claimed=*/true, status);
+  NewState(ended->context, /*claimed=*/true)
+      ->Submit(service_, std::move(ended->request), ended->upload.get());
+}
+
+bool EmbedStreamCall::Add(const std::string& id, const v1::Sequence& part, absl::Status& status,
+                          std::optional<Uploading>& ended) {
+  const auto place = uploads_.find(id);
+  if (place == uploads_.end()) return false;
+  Uploading& uploading = place->second;
+  if (uploading.upload == nullptr) {
+    if (IsLast(part)) uploads_.erase(place);
+    return true;
+  }
+  uploading.last_part = std::chrono::steady_clock::now();
+  status = uploading.upload->Add(part);
+  if (!status.ok() || uploading.upload->complete()) {
+    ended = Take(place, /*more_comes=*/!IsLast(part));
+  }
+  return true;
+}
+
+// Its end is known; what still comes of it is dropped.
+EmbedStreamCall::Uploading EmbedStreamCall::Take(Uploads::iterator place, bool more_comes) {
+  Uploading taken = std::move(place->second);
+  place->second = {};
+  if (!more_comes) uploads_.erase(place);
+  return taken;
+}
+
+// The parts after the first of a request that is refused.
+void EmbedStreamCall::DropRest(const std::string& id) {
+  MutexLock lock(uploads_mutex_);
+  if (std::ssize(uploads_) >= 2 * service_.limits.max_requests_per_stream) {
+    std::erase_if(uploads_, [](const auto& entry) { return entry.second.upload == nullptr; });
+  }
+  uploads_.try_emplace(id);
 }
 
 }  // namespace linserve

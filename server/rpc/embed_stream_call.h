@@ -2,11 +2,16 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "core/mutex.h"
+#include "rpc/embed_request.h"
 #include "rpc/stream_call.h"
+#include "rpc/upload.h"
 
 namespace linserve {
 
@@ -17,11 +22,40 @@ class EmbedStreamCall : public StreamCall {
   EmbedStreamCall(ServiceContext& service, grpc::CallbackServerContext* context)
       : StreamCall(service, context, "EmbedStream") {}
 
+  // Ends uploads that have paused for too long.
+  void LookUp() override;
+
  private:
+  // A request whose sequence comes in parts. Not in flight until it is whole.
+  struct Uploading {
+    RequestContext context;
+    v1::EmbedRequest request;        // without those rows
+    std::unique_ptr<Upload> upload;  // null: refused, and what still comes of it is dropped
+    TimePoint last_part{};
+  };
+  using Uploads = std::map<std::string, Uploading>;
+
   absl::Status Handle(grpc::ByteBuffer& bytes) override;
+  void HandleEnd() override;
+
+  absl::Status Claim(const std::string& id);
+  std::shared_ptr<EmbedRequestState> NewState(const RequestContext& context, bool claimed);
+  void Refuse(const RequestContext& context, bool claimed, const absl::Status& status);
+
+  void BeginUpload(const RequestContext& context, v1::EmbedRequest request, int64_t bytes);
+  absl::Status OpenUpload(Uploading& uploading, int64_t bytes);
+  void AddPart(const RequestContext& context, const v1::Sequence& part);
+  // False: nothing is known of it.
+  bool Add(const std::string& id, const v1::Sequence& part, absl::Status& status,
+           std::optional<Uploading>& ended) LINSERVE_REQUIRES(uploads_mutex_);
+  Uploading Take(Uploads::iterator place, bool more_comes) LINSERVE_REQUIRES(uploads_mutex_);
+  void DropRest(const std::string& id);
 
   Mutex ids_mutex_;
   std::set<std::string> ids_ LINSERVE_GUARDED_BY(ids_mutex_);  // of those with answers to come
+
+  Mutex uploads_mutex_;
+  Uploads uploads_ LINSERVE_GUARDED_BY(uploads_mutex_);
 };
 
 }  // namespace linserve

@@ -4,13 +4,20 @@
 #include "rpc/convert.h"
 #include "rpc/embed_server_call.h"
 #include "rpc/embed_stream_call.h"
+#include "rpc/generate_call.h"
 #include "rpc/unary.h"
 
 namespace linserve {
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* EmbeddingService::Embed(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  return EmbedServerCall::Start(context_, context, Taken(request));
+  return ServerStreamCall::Start(std::make_shared<EmbedServerCall>(context_, context),
+                                 Taken(request));
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* EmbeddingService::Generate(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  return ServerStreamCall::Start(std::make_shared<GenerateCall>(context_, context), Taken(request));
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbeddingService::EmbedStream(

@@ -8,8 +8,10 @@ namespace linserve {
 // Embeddings go as raw bytes, so that their rows need no copy.
 using EmbeddingServiceBase = v1::EmbeddingService::WithRawCallbackMethod_Embed<
     v1::EmbeddingService::WithRawCallbackMethod_EmbedStream<
-        v1::EmbeddingService::WithCallbackMethod_ListModels<
-            v1::EmbeddingService::WithCallbackMethod_GetModel<v1::EmbeddingService::Service>>>>;
+        v1::EmbeddingService::WithRawCallbackMethod_Generate<
+            v1::EmbeddingService::WithCallbackMethod_ListModels<
+                v1::EmbeddingService::WithCallbackMethod_GetModel<
+                    v1::EmbeddingService::Service>>>>>;
 
 // linserve.v1.EmbeddingService: hop 1 and hop 7. Only translates; nothing here blocks.
 class EmbeddingService : public EmbeddingServiceBase {
@@ -21,6 +23,8 @@ class EmbeddingService : public EmbeddingServiceBase {
                                                     const grpc::ByteBuffer* request) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbedStream(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Generate(grpc::CallbackServerContext* context,
+                                                       const grpc::ByteBuffer* request) override;
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
                                        const v1::ListModelsRequest* request,
                                        v1::ListModelsResponse* response) override;

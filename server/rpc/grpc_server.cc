@@ -121,7 +121,8 @@ struct GrpcServer::Impl {
       : context{repository,
                 metrics,
                 {options.max_message_bytes, options.max_sequences_per_request,
-                 options.max_requests_per_stream, options.chunk_bytes, options.max_text_bytes},
+                 options.max_requests_per_stream, options.chunk_bytes, options.max_text_bytes,
+                 options.max_upload_pause},
                 options.version,
                 std::move(access),
                 std::make_shared<Inflight>(options.inflight, metrics),
@@ -137,6 +138,7 @@ struct GrpcServer::Impl {
   int port = 0;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<IdleTick> tick;
+  std::unique_ptr<Periodic> look_up;
   std::unique_ptr<ListenerCheck> listener;
   std::unique_ptr<ResetGuard> resets;
   bool drained_under_load = false;
@@ -198,6 +200,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
                                   "shorter than 108 bytes; choose another with --grpc-unix-socket");
   }
   impl->tick = std::make_unique<IdleTick>(*impl->server);
+  impl->look_up = std::make_unique<Periodic>([&streams = impl->context.streams] {
+    streams.LookUpAll();
+    return std::chrono::seconds(1);
+  });
   impl->listener = std::make_unique<ListenerCheck>(options.host, impl->port);
   impl->resets = std::make_unique<ResetGuard>(options.max_streams_per_connection, metrics);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
@@ -246,6 +252,7 @@ void GrpcServer::Drain() {
 void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
   if (impl_->drained_under_load) AwaitQuiet(*impl_->context.inflight, deadline);
   impl_->tick.reset();
+  impl_->look_up.reset();
   impl_->resets.reset();
   impl_->server->Shutdown(deadline);
   impl_->server->Wait();

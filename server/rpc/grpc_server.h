@@ -23,6 +23,8 @@ struct GrpcOptions {
   int64_t max_sequences_per_request = 16384;
   int64_t max_text_bytes = 1 << 20;
   int64_t max_requests_per_stream = 256;
+  // Between two parts of a sequence.
+  std::chrono::milliseconds max_upload_pause{60000};
   int64_t chunk_bytes = 1 << 20;
   std::string version{};      // of the server, as its metadata says it
   TlsFiles tls{};             // of the address; none: plain text

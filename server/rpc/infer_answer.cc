@@ -15,6 +15,7 @@ WireMessage InferAnswer::Part(size_t part, inference::ModelInferResponse head) c
   head.set_model_name(model_name);
   head.set_model_version(model_version);
   head.set_id(id);
+  head.mutable_parameters()->insert(parameters.begin(), parameters.end());
   const auto tensors = Outputs(part);
   for (const auto& [name, tensor] : tensors) AddOutput(name, tensor, head);
   WireMessage wire;

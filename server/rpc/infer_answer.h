@@ -18,6 +18,8 @@ struct InferAnswer {
   std::string model_version;
   std::vector<std::string> outputs;  // in the order in which they are sent; empty: by name
   std::vector<TensorMap> parts;      // one a message, batch and all
+  // Of a session: the request's, and where it stands now.
+  google::protobuf::Map<std::string, inference::InferParameter> parameters;
 
   // Those of a part, in the order in which they are sent.
   std::vector<std::pair<std::string, Tensor>> Outputs(size_t part) const;

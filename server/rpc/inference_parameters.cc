@@ -1,6 +1,8 @@
 #include "rpc/inference_parameters.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/pooling.h"
 #include "core/quote.h"
@@ -13,7 +15,7 @@ namespace {
 using inference::InferParameter;
 using Parameters = google::protobuf::Map<std::string, InferParameter>;
 
-absl::Status Wrong(const std::string& name, const std::string& expected) {
+absl::Status WrongParameter(const std::string& name, const std::string& expected) {
   return absl::InvalidArgumentError("parameter " + Quoted(name) + ": expected " + expected);
 }
 
@@ -26,7 +28,7 @@ absl::Status ReadPooling(const Parameters& parameters, OutputOptions& options) {
   const InferParameter* parameter = Find(parameters, "pooling");
   if (parameter == nullptr) return absl::OkStatus();
   const auto pooling = PoolingFromName(parameter->string_param());
-  if (!pooling) return Wrong("pooling", "'none', 'mean', 'cls', 'last' or 'max'");
+  if (!pooling) return WrongParameter("pooling", "'none', 'mean', 'cls', 'last' or 'max'");
   options.pooling = *pooling;
   return absl::OkStatus();
 }
@@ -34,7 +36,7 @@ absl::Status ReadPooling(const Parameters& parameters, OutputOptions& options) {
 absl::Status ReadNormalize(const Parameters& parameters, OutputOptions& options) {
   const InferParameter* parameter = Find(parameters, "normalize");
   if (parameter == nullptr) return absl::OkStatus();
-  if (!parameter->has_bool_param()) return Wrong("normalize", "a bool");
+  if (!parameter->has_bool_param()) return WrongParameter("normalize", "a bool");
   options.normalize = parameter->bool_param();
   return absl::OkStatus();
 }
@@ -47,7 +49,7 @@ absl::Status ReadDType(const Parameters& parameters, OutputOptions& options) {
     options.dtype = dtype;
     return absl::OkStatus();
   }
-  return Wrong("dtype", "'FP32', 'FP16', 'BF16' or 'INT8'");
+  return WrongParameter("dtype", "'FP32', 'FP16', 'BF16' or 'INT8'");
 }
 
 // Clients send such numbers in either type.
@@ -62,7 +64,7 @@ absl::Status ReadTimeout(const Parameters& parameters, InferOptions& options) {
   if (parameter == nullptr) return absl::OkStatus();
   constexpr uint64_t kLongest = uint64_t{365} * 24 * 3600 * 1000000;  // beyond, there is none
   const auto microseconds = Count(*parameter);
-  if (!microseconds) return Wrong("timeout", "microseconds, 0 for none");
+  if (!microseconds) return WrongParameter("timeout", "microseconds, 0 for none");
   if (*microseconds > 0 && *microseconds < kLongest) {
     options.timeout = std::chrono::microseconds(*microseconds);
   }
@@ -73,7 +75,8 @@ absl::Status ReadPriority(const Parameters& parameters, InferOptions& options) {
   const InferParameter* parameter = Find(parameters, "priority");
   if (parameter == nullptr) return absl::OkStatus();
   const auto level = Count(*parameter);
-  if (!level) return Wrong("priority", "a number: 1 goes first, 3 and more last, 0 is the default");
+  if (!level)
+    return WrongParameter("priority", "a number: 1 goes first, 3 and more last, 0 is the default");
   options.priority = PriorityFromLevel(*level);
   return absl::OkStatus();
 }
@@ -81,33 +84,49 @@ absl::Status ReadPriority(const Parameters& parameters, InferOptions& options) {
 absl::Status ReadChunkRows(const Parameters& parameters, InferOptions& options) {
   const InferParameter* parameter = Find(parameters, "chunk_rows");
   if (parameter == nullptr) return absl::OkStatus();
-  if (parameter->int64_param() < 1) return Wrong("chunk_rows", "an integer of 1 or more");
+  if (parameter->int64_param() < 1) return WrongParameter("chunk_rows", "an integer of 1 or more");
   options.chunk_rows = parameter->int64_param();
   return absl::OkStatus();
 }
 
 absl::Status ReadTruncation(const Parameters& parameters, InferOptions& options) {
   const InferParameter* parameter = Find(parameters, "truncation");
-  if (parameter == nullptr || parameter->string_param() == "none") return absl::OkStatus();
-  if (parameter->string_param() == "left") {
-    options.truncation = Truncation::kLeft;
-  } else if (parameter->string_param() == "right") {
-    options.truncation = Truncation::kRight;
-  } else {
-    return Wrong("truncation", "'none', 'left' or 'right'");
-  }
+  if (parameter == nullptr) return absl::OkStatus();
+  const auto truncation = TruncationFromName(parameter->string_param());
+  if (!truncation) return WrongParameter("truncation", "'none', 'left' or 'right'");
+  options.truncation = *truncation;
   return absl::OkStatus();
 }
 
 // A correlation id of 0, or an empty one, means that there is no sequence.
-absl::Status RefuseSessions(const Parameters& parameters) {
+std::string SequenceId(const Parameters& parameters) {
   const InferParameter* id = Find(parameters, "sequence_id");
-  if (id == nullptr) return absl::OkStatus();
-  if (id->int64_param() == 0 && id->uint64_param() == 0 && id->string_param().empty()) {
-    return absl::OkStatus();
+  if (id == nullptr) return "";
+  if (!id->string_param().empty()) return id->string_param();
+  if (id->uint64_param() != 0) return std::to_string(id->uint64_param());
+  return id->int64_param() == 0 ? "" : std::to_string(id->int64_param());
+}
+
+bool IsTrue(const Parameters& parameters, const std::string& name) {
+  const InferParameter* parameter = Find(parameters, name);
+  return parameter != nullptr && parameter->bool_param();
+}
+
+absl::Status ReadSession(const Parameters& parameters, InferOptions& options) {
+  const std::string id = SequenceId(parameters);
+  if (id.empty()) return absl::OkStatus();
+  if (absl::Status status = CheckSessionId(id); !status.ok()) return status;
+  auto chunk = std::make_shared<SessionChunk>();
+  chunk->id = id;
+  chunk->start = IsTrue(parameters, "sequence_start");
+  chunk->end = IsTrue(parameters, "sequence_end");
+  if (const InferParameter* given = Find(parameters, kSequencePosition)) {
+    const auto position = Count(*given);
+    if (!position) return WrongParameter(kSequencePosition, "how many rows came before");
+    chunk->position = static_cast<int64_t>(std::min<uint64_t>(*position, INT64_MAX));
   }
-  return absl::UnimplementedError(
-      "parameter 'sequence_id': this server keeps no state between requests");
+  options.chunk = std::move(chunk);
+  return absl::OkStatus();
 }
 
 absl::Status ReadOutputs(const inference::ModelInferRequest& message, OutputOptions& options) {
@@ -134,7 +153,7 @@ absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest
   options.output.pooling = fallback;
   const Parameters& parameters = message.parameters();
   for (const absl::Status& status :
-       {RefuseSessions(parameters), ReadPooling(parameters, options.output),
+       {ReadSession(parameters, options), ReadPooling(parameters, options.output),
         ReadNormalize(parameters, options.output), ReadDType(parameters, options.output),
         ReadTimeout(parameters, options), ReadPriority(parameters, options),
         ReadChunkRows(parameters, options), ReadTruncation(parameters, options),

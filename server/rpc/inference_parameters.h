@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,9 @@
 
 namespace linserve {
 
+// Where a session stands: in a request before its chunk, in the answer after it.
+inline constexpr char kSequencePosition[] = "sequence_position";
+
 // What the parameters and requested outputs of a ModelInferRequest ask for.
 struct InferOptions {
   OutputOptions output;
@@ -19,13 +23,16 @@ struct InferOptions {
   Priority priority = Priority::kNormal;
   int64_t chunk_rows = 0;  // rows of an answer; 0: all of them in one
   Truncation truncation = Truncation::kNone;
+  std::shared_ptr<const SessionChunk> chunk{};  // of a session; null: none
 };
 
 // The parameters pooling ("none", "mean", "cls", "last", "max"), normalize (bool), dtype ("FP32",
 // "FP16", "BF16", "INT8"), priority (see PriorityFromLevel), timeout (microseconds), chunk_rows (1
-// or more) and truncation of texts ("none", "left", "right"); others are the caller's own and mean
-// nothing here. `fallback` is the model's pooling. INVALID_ARGUMENT, or UNIMPLEMENTED for what
-// Triton has and linserve has not: sequences with a state, classification, shared memory.
+// or more), truncation of texts ("none", "left", "right") and, of a session, sequence_id (a number
+// that is not 0, or a text), sequence_start, sequence_end (bool) and sequence_position (rows before
+// this chunk); others are the caller's own and mean nothing here. `fallback` is the model's
+// pooling. INVALID_ARGUMENT, or UNIMPLEMENTED for what Triton has and linserve has not:
+// classification, shared memory.
 absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest& message,
                                               Pooling fallback);
 

@@ -200,6 +200,7 @@ absl::Status InferRequestState::Begin(ServiceContext& service,
   }
   if (status.ok()) status = CheckCount(texts.items.size(), service.limits);
   if (status.ok()) status = CheckChunks(texts.items.size());
+  if (status.ok()) status = AddSession((*model)->engine->info(), *owner, texts.items);
   if (!status.ok()) {
     metrics.Rejected(RejectReason::kInvalid);
     return status;
@@ -301,6 +302,26 @@ absl::Status InferRequestState::CheckChunks(size_t sequences) const {
       "parameter 'chunk_rows': expected one sequence in the request and no pooling");
 }
 
+// The sequence is the next chunk of a session, if the request names one.
+absl::Status InferRequestState::AddSession(const ModelInfo& info,
+                                           const inference::ModelInferRequest& message,
+                                           std::vector<absl::StatusOr<Item>>& items) {
+  if (options_.chunk == nullptr) return absl::OkStatus();
+  // A model without sessions has more to say than this.
+  if (items.size() != 1 && info.sessions != nullptr) {
+    return absl::InvalidArgumentError(
+        "parameter 'sequence_id': expected one sequence in the request, got " +
+        std::to_string(items.size()));
+  }
+  if (HasTexts(message)) return absl::InvalidArgumentError(kNoTextInSessions);
+  for (auto& item : items) item->chunk = options_.chunk;
+  for (const char* name : {"sequence_id", "sequence_start", "sequence_end"}) {
+    const auto given = message.parameters().find(name);
+    if (given != message.parameters().end()) answer_.parameters[name] = given->second;
+  }
+  return absl::OkStatus();
+}
+
 void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
   std::vector<TensorMap> outputs;
   std::vector<int64_t> tokens;
@@ -318,6 +339,9 @@ void InferRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result)
       fault = WithPrefix(fault, "sequence " + std::to_string(index) + " of the batch: ");
     }
     answered_ = true;
+  }
+  if (fault.ok() && result->position > 0) {
+    answer_.parameters[kSequencePosition].set_int64_param(result->position);
   }
   absl::StatusOr<InferAnswer> answer =
       fault.ok() ? AnswerWith(outputs, tokens) : absl::StatusOr<InferAnswer>(fault);

@@ -72,6 +72,8 @@ class InferRequestState : public ResultSink,
   absl::Status ReadTexts(const Message& message, Tokenization& texts) const;
   absl::Status CheckCount(size_t sequences, const RpcLimits& limits) const;
   absl::Status CheckChunks(size_t sequences) const;
+  absl::Status AddSession(const ModelInfo& info, const inference::ModelInferRequest& message,
+                          std::vector<absl::StatusOr<Item>>& items);
   absl::Status Enqueue(const ServedModel& model, std::vector<absl::StatusOr<Item>> items);
   absl::StatusOr<InferAnswer> AnswerWith(const std::vector<TensorMap>& outputs,
                                          const std::vector<int64_t>& tokens) const;

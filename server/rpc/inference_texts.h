@@ -23,7 +23,4 @@ bool HasTexts(const inference::ModelInferRequest& message);
 absl::StatusOr<std::vector<std::string_view>> TextsOf(const inference::ModelInferRequest& message,
                                                       const std::string& model);
 
-// As such an input's raw contents have it.
-void AppendText(std::string_view text, std::string& raw);
-
 }  // namespace linserve

@@ -6,12 +6,18 @@ namespace linserve {
 
 Outbox::Outbox(Hooks hooks, RpcMetrics& metrics) : hooks_(std::move(hooks)), metrics_(metrics) {}
 
-void Outbox::Push(std::unique_ptr<Answer> answer) {
+void Outbox::Push(std::unique_ptr<Answer> answer) { Queue(std::move(answer), /*expected=*/true); }
+
+void Outbox::PushNotice(std::unique_ptr<Answer> notice) {
+  Queue(std::move(notice), /*expected=*/false);
+}
+
+void Outbox::Queue(std::unique_ptr<Answer> answer, bool expected) {
   {
     MutexLock lock(mutex_);
     if (cancelled_ || finished_) return;
     answers_.push_back(std::move(answer));
-    if (not_pushed_) --*not_pushed_;
+    if (expected && not_pushed_) --*not_pushed_;
   }
   Pump();
 }

@@ -34,6 +34,9 @@ class Outbox {
   // Queues an answer; dropped if the call is cancelled or finished.
   void Push(std::unique_ptr<Answer> answer);
 
+  // Queues a message before the answers to come, none of which it is.
+  void PushNotice(std::unique_ptr<Answer> notice);
+
   // The call has so many answers in all, pushed in any order: the last of them may end it.
   // REQUIRES: no more are pushed.
   void Expect(size_t answers);
@@ -52,6 +55,7 @@ class Outbox {
   void Closed();
 
  private:
+  void Queue(std::unique_ptr<Answer> answer, bool expected);
   void Pump();
   void WriteNext();
 

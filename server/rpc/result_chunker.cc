@@ -32,19 +32,46 @@ bool ResultChunker::Next(grpc::ByteBuffer& bytes) {
   message.set_request_failed(request_failed_);
   message.set_index(static_cast<uint32_t>(index_));
   message.set_sequence_id(sequence_id_);
-  WireMessage rows;
-  if (result_.ok()) {
-    rows = ToWire(NextRows(message));
-  } else {
-    message.set_code(static_cast<int32_t>(result_.status().code()));
-    message.set_message(std::string(result_.status().message()));
-    message.set_last(true);
-  }
   WireMessage wire;
-  wire.Add(message);
-  if (result_.ok()) wire.AddMessage(v1::EmbedResponse::kRowsFieldNumber, std::move(rows));
+  if (!result_.ok()) {
+    AddFault(message);
+    wire.Add(message);
+  } else if (!result_->outputs.empty()) {
+    WireMessage rows = ToWire(NextRows(message));
+    wire.Add(message);
+    wire.AddMessage(v1::EmbedResponse::kRowsFieldNumber, std::move(rows));
+  } else {
+    AddSaved(message);
+    wire.Add(message);
+  }
   bytes = std::move(wire).Take();
   return message.last();
+}
+
+void ResultChunker::AddFault(v1::EmbedResponse& message) const {
+  message.set_code(static_cast<int32_t>(result_.status().code()));
+  message.set_message(std::string(result_.status().message()));
+  message.set_last(true);
+  if (const auto position = ResumePosition(result_.status())) {
+    message.mutable_session()->set_position(static_cast<uint64_t>(*position));
+  }
+}
+
+// The next part of the saved session, which follows the rows.
+void ResultChunker::AddSaved(v1::EmbedResponse& message) {
+  message.set_tokens(static_cast<uint64_t>(result_->tokens));
+  const auto most = static_cast<size_t>(options_.chunk_bytes);
+  std::string part = result_->session.substr(saved_sent_, most);
+  saved_sent_ += part.size();
+  message.mutable_session()->set_state(std::move(part));
+  if (saved_sent_ == result_->session.size()) End(message);
+}
+
+void ResultChunker::End(v1::EmbedResponse& message) const {
+  message.set_last(true);
+  ToMessage(result_->timing, *message.mutable_timing());
+  if (result_->position == 0) return;
+  message.mutable_session()->set_position(static_cast<uint64_t>(result_->position));
 }
 
 Tensor ResultChunker::NextRows(v1::EmbedResponse& message) {
@@ -69,10 +96,7 @@ Tensor ResultChunker::NextRows(v1::EmbedResponse& message) {
     result_->outputs.erase(output);
     row_ = 0;
   }
-  if (result_->outputs.empty()) {
-    message.set_last(true);
-    ToMessage(result_->timing, *message.mutable_timing());
-  }
+  if (result_->outputs.empty() && result_->session.empty()) End(message);
   return part;
 }
 

@@ -37,6 +37,9 @@ class ResultChunker : public Answer {
  private:
   // Fills in what belongs to the next rows, and returns them.
   Tensor NextRows(v1::EmbedResponse& message);
+  void AddSaved(v1::EmbedResponse& message);
+  void AddFault(v1::EmbedResponse& message) const;
+  void End(v1::EmbedResponse& message) const;
 
   ChunkOptions options_;
   size_t index_;
@@ -44,7 +47,8 @@ class ResultChunker : public Answer {
   absl::StatusOr<ItemResult> result_;
   std::shared_ptr<void> keep_alive_;
   bool request_failed_ = false;
-  int64_t row_ = 0;  // the next one of the first output that is left
+  int64_t row_ = 0;        // the next one of the first output that is left
+  size_t saved_sent_ = 0;  // bytes of the saved session
 };
 
 }  // namespace linserve

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,6 +23,7 @@ struct RpcLimits {
   int64_t max_requests_per_stream = 256;
   int64_t chunk_bytes = 1 << 20;
   int64_t max_text_bytes = 1 << 20;
+  std::chrono::nanoseconds max_upload_pause = std::chrono::minutes(1);
 };
 
 // What every call of the services shares.

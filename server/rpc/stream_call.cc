@@ -71,11 +71,11 @@ void StreamCall::End(const grpc::Status& status) {
 
 void StreamCall::OnReadDone(bool ok) {
   const auto self = shared_from_this();
-  if (!ok) return ReadNoMore(absl::OkStatus());
-  {
-    MutexLock lock(mutex_);
-    ++in_flight_;
+  if (!ok) {
+    HandleEnd();
+    return ReadNoMore(absl::OkStatus());
   }
+  RequestStarted();
   metrics_.Message(Direction::kReceived, incoming_.Length());
   const absl::Status fault = Handle(incoming_);
   if (!fault.ok()) {
@@ -105,6 +105,11 @@ void StreamCall::ReadNoMore(const absl::Status& fault) {
   FinishIfIdle();
 }
 
+void StreamCall::RequestStarted() {
+  MutexLock lock(mutex_);
+  ++in_flight_;
+}
+
 void StreamCall::RequestFinished() {
   bool resume = false;
   {
@@ -115,6 +120,16 @@ void StreamCall::RequestFinished() {
   }
   if (resume) Read();
   FinishIfIdle();
+}
+
+bool StreamCall::ended() {
+  MutexLock lock(mutex_);
+  return ended_;
+}
+
+bool StreamCall::paused() {
+  MutexLock lock(mutex_);
+  return paused_;
 }
 
 void StreamCall::FinishIfIdle() {
@@ -138,6 +153,7 @@ void StreamCall::OnCancel() { outbox_.Cancel(); }
 void StreamCall::OnDone() {
   // Not in the destructor: a result on its way may keep the call for longer than the server lives.
   service_.streams.Remove(this);
+  HandleEnd();
   metrics_.StreamClosed();
   const std::shared_ptr<StreamCall> self = std::move(self_);
 }

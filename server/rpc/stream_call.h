@@ -32,7 +32,13 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   // Takes a request; calls RequestFinished() once its last answer is written or dropped. An error:
   // the bytes are none, and the stream ends with it once what came before is answered.
   virtual absl::Status Handle(grpc::ByteBuffer& request) = 0;
+  // The caller sends no more, or the call is over.
+  virtual void HandleEnd() {}
+  // Of a request besides the one that is handled.
+  void RequestStarted();
   void RequestFinished();
+  bool ended();   // nothing can be answered any more
+  bool paused();  // nothing is read, since so much is in flight
 
   ServiceContext& service_;
   grpc::CallbackServerContext* const context_;

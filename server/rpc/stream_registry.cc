@@ -1,6 +1,6 @@
 #include "rpc/stream_registry.h"
 
-#include <vector>
+#include <utility>
 
 namespace linserve {
 
@@ -15,14 +15,20 @@ void StreamRegistry::Remove(OpenStream* stream) {
 }
 
 void StreamRegistry::DrainAll() {
+  for (const auto& stream : Open()) stream->Drain();
+}
+
+void StreamRegistry::LookUpAll() {
+  for (const auto& stream : Open()) stream->LookUp();
+}
+
+std::vector<std::shared_ptr<OpenStream>> StreamRegistry::Open() {
   std::vector<std::shared_ptr<OpenStream>> streams;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [address, stream] : streams_) {
-      if (auto alive = stream.lock()) streams.push_back(std::move(alive));
-    }
+  MutexLock lock(mutex_);
+  for (const auto& [address, stream] : streams_) {
+    if (auto alive = stream.lock()) streams.push_back(std::move(alive));
   }
-  for (const auto& stream : streams) stream->Drain();
+  return streams;
 }
 
 }  // namespace linserve

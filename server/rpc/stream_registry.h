@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "core/mutex.h"
 
@@ -14,16 +15,22 @@ class OpenStream {
 
   // Ends the stream with UNAVAILABLE once what is in flight is answered.
   virtual void Drain() = 0;
+
+  // Called about once a second.
+  virtual void LookUp() {}
 };
 
-// The open streams of a server, so that a drain can end those that idle. Thread-safe.
+// The open streams of a server, so that those that idle can be ended. Thread-safe.
 class StreamRegistry {
  public:
   void Add(const std::shared_ptr<OpenStream>& stream);
   void Remove(OpenStream* stream);
   void DrainAll();
+  void LookUpAll();
 
  private:
+  std::vector<std::shared_ptr<OpenStream>> Open();
+
   Mutex mutex_;
   std::map<OpenStream*, std::weak_ptr<OpenStream>> streams_ LINSERVE_GUARDED_BY(mutex_);
 };

@@ -1,5 +1,6 @@
 #include "rpc/tokenization.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -28,8 +29,8 @@ absl::Status PutInto(Item& item, std::string_view text, const Tokenization& work
   if (ids->empty()) return absl::InvalidArgumentError("the text holds no tokens");
   const Signature& signature = model.engine->info().signature;
   const InputSpec& input = *signature.FindInput(kTextBecomes);
-  absl::Status status =
-      Truncate(work.truncation, LongestFor(signature, item, input.axes[0].letter), *ids);
+  absl::Status status = model.tokenizer->Truncate(
+      work.truncation, LongestFor(signature, item, input.axes[0].letter), *ids);
   if (!status.ok()) return status;
   const auto length = static_cast<int64_t>(ids->size());
   item.inputs[kTextBecomes] = Tensor::FromInts({length}, *ids);
@@ -45,7 +46,11 @@ bool Advance(Tokenization& work, size_t& next) {
     if (!item.ok()) continue;
     const absl::Status status = work.abandoned() ? absl::CancelledError("the caller left")
                                                  : PutInto(*item, input.text, work);
-    if (!status.ok()) item = status;
+    if (status.ok()) {
+      work.model->engine->metrics().TokenizeTime(std::chrono::steady_clock::now() - work.begin);
+    } else {
+      item = status;
+    }
     bytes += input.text.size();
   }
   if (next < work.texts.size()) return false;
@@ -57,6 +62,7 @@ bool Advance(Tokenization& work, size_t& next) {
 
 void Tokenize(Turns& threads, Tokenization work) {
   if (work.texts.empty()) return work.done(std::move(work.items));
+  work.begin = std::chrono::steady_clock::now();
   threads.Run([shared = std::make_shared<Tokenization>(std::move(work)),
                next = size_t{0}]() mutable { return Advance(*shared, next); });
 }

@@ -30,6 +30,7 @@ struct Tokenization {
   Truncation truncation = Truncation::kNone;
   int64_t max_text_bytes = 0;
   std::function<bool()> abandoned;  // whether the caller has left
+  TimePoint begin{};                // when it was handed to Tokenize()
   std::function<void(std::vector<absl::StatusOr<Item>>)> done{};
 };
 

@@ -13,11 +13,12 @@
 
 namespace linserve {
 
-enum class RejectReason : uint8_t { kQueue, kBytes, kInvalid, kDraining, kDeadline };
+enum class RejectReason : uint8_t { kQueue, kBytes, kInvalid, kDraining, kDeadline, kSessions };
 enum class AbandonStage : uint8_t { kQueue, kBatch, kStream };
 enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
 enum class ModelState : uint8_t { kLoading, kReady, kDraining, kUnavailable };
 enum class CacheOutcome : uint8_t { kHit, kJoined, kMiss };
+enum class SessionEnd : uint8_t { kEnded, kRestarted, kEvicted, kExpired, kLost };
 enum class SplitReason : uint8_t { kMemory, kFault };
 // Why a request was refused before any model saw it.
 enum class Refusal : uint8_t { kUnauthenticated, kForbidden, kRate, kInflight };
@@ -46,6 +47,8 @@ class ModelMetrics {
   // The wait of a request that arrives now: queued tokens over measured tokens per second.
   void SetQueueDelayEstimate(std::chrono::nanoseconds estimate);
 
+  // Once a text, from its arrival until it was tokens.
+  void TokenizeTime(std::chrono::nanoseconds time);
   void Accepted(int64_t sequence_length);  // once a sequence
   void Rejected(RejectReason reason);      // once a request
   void Abandoned(AbandonStage stage);      // once a sequence
@@ -56,6 +59,11 @@ class ModelMetrics {
 
   void CacheLookup(CacheOutcome outcome);  // once a sequence, where there is a cache
   void SetCacheBytes(int64_t bytes);
+
+  void SetSessions(int64_t count, int64_t bytes);  // that are kept
+  void SessionOpened(bool restored);
+  void SessionClosed(SessionEnd reason);
+  void Generated();  // once a token
 
   void BatchClosed(const Batch& batch, CloseReason reason);
   void BatchSplit(SplitReason reason);

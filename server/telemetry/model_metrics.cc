@@ -7,13 +7,16 @@ namespace linserve {
 namespace {
 
 // In the order of their enumerations.
-constexpr std::array<std::string_view, 5> kRejectReasons = {"queue", "bytes", "invalid", "draining",
-                                                            "deadline"};
+constexpr std::array<std::string_view, 6> kRejectReasons = {"queue",    "bytes",    "invalid",
+                                                            "draining", "deadline", "sessions"};
 constexpr std::array<std::string_view, 3> kAbandonStages = {"queue", "batch", "stream"};
 constexpr std::array<std::string_view, 2> kSplitReasons = {"memory", "fault"};
 constexpr std::array<std::string_view, 3> kPhases = {"copy_in", "forward", "copy_out"};
 constexpr std::array<std::string_view, 4> kStates = {"LOADING", "READY", "DRAINING", "UNAVAILABLE"};
 constexpr std::array<std::string_view, 3> kCacheOutcomes = {"hit", "joined", "miss"};
+constexpr std::array<std::string_view, 2> kSessionOrigins = {"start", "restore"};
+constexpr std::array<std::string_view, 5> kSessionEnds = {"ended", "restarted", "evicted",
+                                                          "expired", "lost"};
 constexpr std::array<std::string_view, 2> kLoadResults = {"ok", "failed"};
 
 template <typename... Enums>
@@ -53,7 +56,7 @@ struct ModelMetrics::Handles {
       make.Gauge("linserve_queue_delay_estimate_seconds",
                  "Wait of a request that arrives now: queued tokens over measured tokens/s.");
 
-  std::array<prometheus::Counter*, 5> rejected = make.Counters(
+  std::array<prometheus::Counter*, 6> rejected = make.Counters(
       "linserve_rejected_total", "Requests that were not admitted.", "reason", kRejectReasons);
   std::array<prometheus::Counter*, 3> abandoned =
       make.Counters("linserve_abandoned_total",
@@ -81,6 +84,22 @@ struct ModelMetrics::Handles {
   prometheus::Gauge& cache_bytes =
       make.Gauge("linserve_cache_bytes", "Bytes that the cache of results holds.");
 
+  prometheus::Gauge& sessions = make.Gauge("linserve_sessions", "Sessions that are kept.");
+  prometheus::Gauge& session_bytes =
+      make.Gauge("linserve_session_state_bytes", "Bytes of the states of all sessions.");
+  std::array<prometheus::Counter*, 2> sessions_opened =
+      make.Counters("linserve_sessions_opened_total",
+                    "Sessions that were begun, at their first row or from a saved state.", "from",
+                    kSessionOrigins);
+  std::array<prometheus::Counter*, 5> sessions_closed = make.Counters(
+      "linserve_sessions_closed_total",
+      "Sessions that are kept no longer: ended or started again by their callers, evicted for "
+      "others, expired, or lost with their device.",
+      "reason", kSessionEnds);
+
+  prometheus::Counter& generated_tokens =
+      make.Counter("linserve_generated_tokens_total", "Tokens that followed prompts.");
+
   prometheus::Counter& sequences =
       make.Counter("linserve_sequences_total", "Sequences in closed batches.");
   prometheus::Counter& tokens = make.Counter("linserve_tokens_total", "Real tokens in batches.");
@@ -100,6 +119,9 @@ struct ModelMetrics::Handles {
       make.Histogram("linserve_sequence_length", "Length of an accepted sequence.",
                      GeometricBuckets(1, 2, 1 << 20));
 
+  prometheus::Histogram& tokenize = make.Histogram(
+      "linserve_tokenize_seconds",
+      "From a text's arrival until it was tokens, waiting for its turn included.", TimeBuckets());
   prometheus::Histogram& queue_duration =
       make.Histogram("linserve_queue_duration_seconds",
                      "From a sequence's acceptance until its batch was closed.", TimeBuckets());
@@ -144,6 +166,10 @@ void ModelMetrics::SetQueueDelayEstimate(std::chrono::nanoseconds estimate) {
   handles_->queue_delay.Set(Seconds(estimate));
 }
 
+void ModelMetrics::TokenizeTime(std::chrono::nanoseconds time) {
+  handles_->tokenize.Observe(Seconds(time));
+}
+
 void ModelMetrics::Accepted(int64_t sequence_length) {
   handles_->sequence_length.Observe(static_cast<double>(sequence_length));
 }
@@ -164,6 +190,21 @@ void ModelMetrics::Wasted(int64_t tokens) {
 void ModelMetrics::Displaced() { handles_->displaced.Increment(); }
 
 void ModelMetrics::Delivered(int code) { OfCode(handles_->results, code).Increment(); }
+
+void ModelMetrics::SetSessions(int64_t count, int64_t bytes) {
+  handles_->sessions.Set(static_cast<double>(count));
+  handles_->session_bytes.Set(static_cast<double>(bytes));
+}
+
+void ModelMetrics::SessionOpened(bool restored) {
+  handles_->sessions_opened[restored ? 1 : 0]->Increment();
+}
+
+void ModelMetrics::SessionClosed(SessionEnd reason) {
+  At(handles_->sessions_closed, reason).Increment();
+}
+
+void ModelMetrics::Generated() { handles_->generated_tokens.Increment(); }
 
 void ModelMetrics::CacheLookup(CacheOutcome outcome) {
   At(handles_->cache_lookups, outcome).Increment();

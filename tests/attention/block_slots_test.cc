@@ -73,6 +73,21 @@ TEST(BlockSlots, IsLinformerAttentionForSequencesOfAnyLength) {
   }
 }
 
+TEST(BlockSlots, LargeProjectionsAreReadAsTheyAreLoaded) {
+  constexpr int64_t kNone = 0;
+  const at::Tensor as_linear = at::randn({1, 20, 600});
+  const at::Tensor as_parameter = at::randn({600, 20}).t().unsqueeze(0);
+  const at::Tensor rows = at::randn({577, 64}) / 10;
+  const at::Tensor queries = at::randn({40, 32});
+  const auto attend = [&](int64_t most_packed) {
+    BlockSlots slots({20, 4, 4, 8}, false);
+    slots.ProjectKeys(577, {as_linear, {}, most_packed}, {as_parameter, {}, most_packed}, 0,
+                      Copy(rows));
+    return Attend(slots, queries);
+  };
+  EXPECT_EQ(LargestDifference(attend(kNone), attend(1 << 20)), 0);
+}
+
 TEST(BlockSlots, OneHeadOfKeysServesAllQueriesAndItsValues) {
   BlockSlots slots({20, 4, /*kv_heads=*/1, 8}, /*shared=*/true);
   const Projection e{at::randn({1, 20, 50}), {}};

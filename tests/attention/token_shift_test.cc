@@ -27,5 +27,23 @@ TEST(ShiftTokens, TakesNothingFromNeighboursOrPadding) {
   EXPECT_EQ(LargestDifference(shifted[2], at::tensor({0, 5, 0})), 0);
 }
 
+TEST(ContinueShift, TakesTheRowBeforeTheFirstOneFromTheChunkBefore) {
+  // Two sequences of three rows each, and the next chunk of both: of one row and of two.
+  const at::Tensor rows = at::randn({6, 5});
+  const at::Tensor expected = ShiftTokens(rows, Packed({3, 3}), /*causal=*/true);
+  const at::Tensor last = at::zeros({2, 2});
+  const auto of = [](const at::Tensor& x, at::IntArrayRef places) {
+    return x.index_select(0, at::tensor(places, at::kLong));
+  };
+  const AxisLayout first = Packed({2, 1});
+  EXPECT_EQ(
+      LargestDifference(ContinueShift(of(rows, {0, 1, 3}), first, last), of(expected, {0, 1, 3})),
+      0);
+  const AxisLayout next = Packed({1, 2});
+  EXPECT_EQ(
+      LargestDifference(ContinueShift(of(rows, {2, 4, 5}), next, last), of(expected, {2, 4, 5})),
+      0);
+}
+
 }  // namespace
 }  // namespace linserve

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <optional>
 
 #include "core/test_files.h"
@@ -39,6 +40,15 @@ TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
 TEST_F(InflightTest, SaysWhatWillNeverFit) {
   const auto inflight = std::make_shared<Inflight>(InflightLimits{.max_bytes = 5}, metrics_);
   EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhausted, "send less at once"));
+}
+
+TEST_F(InflightTest, RefusesWhatNoSumCanHold) {
+  const auto inflight = std::make_shared<Inflight>(InflightLimits{}, metrics_);
+  const auto place = inflight->Reserve("a", 10);
+  ASSERT_TRUE(place.ok());
+  EXPECT_THAT(inflight->Reserve("a", std::numeric_limits<int64_t>::max()),
+              IsStatus(kExhausted, "max_inflight_bytes"));
+  EXPECT_EQ(Bytes(), 10);
 }
 
 TEST_F(InflightTest, APlaceIsFreeWhenItsHolderEnds) {

@@ -250,6 +250,30 @@ TEST_P(PadderProperty, CostIsWhatTheBatchComputes) {
   }
 }
 
+class ReadNothing : public SessionState {
+ public:
+  int64_t position() const override { return 0; }
+  int64_t bytes() const override { return 0; }
+};
+
+TEST(ChunksOfSessions, ArePackedWhateverThePaddingIs) {
+  for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed, Padding::kZeros}) {
+    const Padder padder(Simple(/*longest=*/20), padding);
+    Item a = Rows(2);
+    Item b = Rows(5);
+    a.session = std::make_shared<ReadNothing>();
+    b.session = std::make_shared<ReadNothing>();
+    EXPECT_EQ(padder.Key(a), padder.Key(b));
+    EXPECT_NE(padder.Key(a), padder.Key(Rows(2)));
+    EXPECT_EQ(padder.Cost(b), 5);
+    const Batch batch = padder.Pad({&a, &b});
+    EXPECT_EQ(batch.padding, Padding::kPacked);
+    EXPECT_EQ(batch.rows, 7);
+    EXPECT_EQ(batch.axes.at('n').rows, 7);
+    EXPECT_THAT(batch.sessions, ElementsAre(a.session, b.session));
+  }
+}
+
 std::string ModeName(const testing::TestParamInfo<PadderProperty::ParamType>& mode) {
   const auto& [padding, buckets, longest] = mode.param;
   return std::string(Name(padding)) + (buckets.empty() ? "" : "_custom") +

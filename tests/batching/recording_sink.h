@@ -22,6 +22,10 @@ class RecordingSink : public ResultSink {
     ++delivered_;
     changed_.NotifyAll();
   }
+  void Report(size_t index, const ItemProgress& progress) override {
+    MutexLock lock(mutex_);
+    reports_[index].push_back(progress);
+  }
   bool Abandoned() const override { return abandoned_; }
 
   // The caller leaves.
@@ -44,6 +48,12 @@ class RecordingSink : public ResultSink {
     return found == results_.end() ? std::vector<Result>() : found->second;
   }
 
+  std::vector<ItemProgress> ReportsOf(size_t index) const {
+    MutexLock lock(mutex_);
+    const auto found = reports_.find(index);
+    return found == reports_.end() ? std::vector<ItemProgress>() : found->second;
+  }
+
   // Waits for the result of a sequence.
   Result Await(size_t index) const {
     MutexLock lock(mutex_);
@@ -55,6 +65,7 @@ class RecordingSink : public ResultSink {
   mutable Mutex mutex_;
   mutable CondVar changed_;
   std::map<size_t, std::vector<Result>> results_ LINSERVE_GUARDED_BY(mutex_);
+  std::map<size_t, std::vector<ItemProgress>> reports_ LINSERVE_GUARDED_BY(mutex_);
   size_t delivered_ LINSERVE_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> abandoned_ = false;
 };

@@ -67,10 +67,12 @@ TEST(TextLines, ThatAreTooLongNameTheLineAndLeaveTheRestAlone) {
   EXPECT_TRUE(sequences[2].status.ok());
 }
 
-TEST(TextLines, ThatAreTooLongCanBeCut) {
+TEST(TextLines, ThatAreTooLongCanBeCutOnEitherSide) {
   InputOptions options = Limited(4, 256);
-  options.truncate = true;
+  options.truncation = Truncation::kRight;
   EXPECT_THAT(Ids(ParseTextLines("too long", options)[0]), ElementsAre('t', 'o', 'o', ' '));
+  options.truncation = Truncation::kLeft;
+  EXPECT_THAT(Ids(ParseTextLines("too long", options)[0]), ElementsAre('l', 'o', 'n', 'g'));
 }
 
 TEST(TextLines, OutsideTheVocabularyNameTheToken) {

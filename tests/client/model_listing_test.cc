@@ -37,6 +37,12 @@ TEST(ModelListing, ShowsWhatAModelTakesAndGives) {
   EXPECT_THAT(table, HasSubstr("n <= 512 without context"));
 }
 
+TEST(ModelListing, ShowsALimitOfTwoPartsOnce) {
+  ModelDescription model = Example();
+  model.signature.limits = {{'n', 512, ""}, {'n', 512, ""}, {'m', 512, ""}, {'n', 64, ""}};
+  EXPECT_THAT(ModelsTable({model}), HasSubstr("  n <= 512, m <= 512, n <= 64\n"));
+}
+
 TEST(ModelListing, IsJsonToo) {
   const auto models = nlohmann::json::parse(ModelsJson({Example()}));
   EXPECT_EQ(models[0]["name"], "m");

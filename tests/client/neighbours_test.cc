@@ -15,6 +15,20 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+TEST(Nearest, GivesTheLargestCosinesFirst) {
+  const auto nearest = Nearest(Unit({3, 4}), {Unit({-3, -4}), Unit({0, 7}), Unit({6, 8.1F})}, 2);
+  ASSERT_EQ(nearest.size(), 2U);
+  EXPECT_EQ(nearest[0].index, 2U);
+  EXPECT_EQ(nearest[1].index, 1U);
+  EXPECT_NEAR(nearest[1].cosine, 0.8, 1e-6);
+  EXPECT_EQ(Nearest({1, 0}, {{0, 0}}, 5).size(), 1U);
+}
+
+TEST(Unit, LeavesZerosAsTheyAre) {
+  EXPECT_THAT(Unit({0, 0}), ::testing::ElementsAre(0, 0));
+  EXPECT_THAT(Unit({0, -5}), ::testing::ElementsAre(0, -1));
+}
+
 TEST(NearestByCosine, FindsTheOtherVectorOfTheSmallestAngle) {
   const auto nearest = NearestByCosine({{1, 0}, {10, 1}, {0, 2}});
   ASSERT_TRUE(nearest[0] && nearest[1] && nearest[2]);

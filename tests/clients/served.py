@@ -2,30 +2,42 @@
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import threading
 from pathlib import Path
 
 BIN = Path(os.environ["LINSERVE_BIN"])
+TOKENIZER = Path(__file__).parents[1] / "data/text/tokenizer.model"
 SEQ_LEN = 64
 DIM = 16
 WORDS = 256
 PARAMS = f'{{"num_tokens": {WORDS}, "dim": {DIM}, "seq_len": {SEQ_LEN}, "depth": 1, "k": 8, "heads": 2}}'
 
 
-def init_model(directory, seed=3):
-    subprocess.run([BIN / "linserve", "init", "--architecture", "linformer.LinformerLM", "--seed", str(seed),
-                    "--params", PARAMS, "--output", directory], check=True, capture_output=True)
+CAUSAL_PARAMS = f'{{"num_tokens": {WORDS}, "dim": {DIM}, "max_seq_len": {SEQ_LEN}, "depth": 1, "heads": 2, "causal": true}}'
+
+
+def init_model(directory, seed=3, architecture="linformer.LinformerLM", params=PARAMS):
+    subprocess.run([BIN / "linserve", "init", "--architecture", architecture, "--seed", str(seed),
+                    "--params", params, "--output", directory], check=True, capture_output=True)
+
+
+def init_causal_model(directory):
+    init_model(directory, architecture="linear_attention_transformer.LinearAttentionTransformerLM",
+               params=CAUSAL_PARAMS)
 
 
 class Server:
     """`linserve serve` with the model "m", on free ports unless told otherwise, ready; ended by SIGTERM."""
 
-    def __init__(self, *options, http_port=0):
+    def __init__(self, *options, http_port=0, text=False):
         self.directory = tempfile.TemporaryDirectory()
         self.repository = Path(self.directory.name)
         init_model(self.repository / "m")
+        if text:
+            shutil.copy(TOKENIZER, self.repository / "m")
         self.process = subprocess.Popen(
             [BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address", "127.0.0.1:0",
              "--http-address", f"127.0.0.1:{http_port}", *options], stderr=subprocess.PIPE, text=True)

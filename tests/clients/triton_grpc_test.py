@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 import tritonclient.grpc as grpcclient
-from served import DIM, SEQ_LEN, WORDS, Server, init_model
+from served import DIM, SEQ_LEN, WORDS, Server, init_causal_model, init_model
 from tritonclient.utils import InferenceServerException
 
 
@@ -134,6 +134,23 @@ class TritonGrpcTest(unittest.TestCase):
                      lambda: self.client.infer("other", [tokens([[1]])]))
         self.refused("NOT_FOUND", "failed to load 'nobody'", lambda: self.client.load_model("nobody"))
 
+    def test_sends_sequences_with_a_state(self):
+        init_causal_model(self.server.repository / "causal")
+        self.client.load_model("causal")
+        ids = [[7, 3, 200, 41, 5, 9]]
+        whole = self.client.infer("causal", [tokens(ids)]).as_numpy("embeddings")
+        for sequence in (12, "a name"):
+            parts = []
+            for begin in (0, 2, 4):
+                result = self.client.infer("causal", [tokens([ids[0][begin:begin + 2]])], sequence_id=sequence,
+                                           sequence_start=begin == 0, sequence_end=begin == 4)
+                self.assertEqual(result.get_response().parameters["sequence_position"].int64_param, begin + 2)
+                parts.append(result.as_numpy("embeddings"))
+            np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, rtol=1e-5, atol=1e-5)
+        self.refused("FAILED_PRECONDITION", "session '12' has ended, after 6 rows",
+                     lambda: self.client.infer("causal", [tokens([[1]])], sequence_id=12))
+        self.client.unload_model("causal")
+
     def test_refuses_wrong_inputs(self):
         infer = self.client.infer
         self.refused("NOT_FOUND", "Request for unknown model: 'nobody'", lambda: infer("nobody", [tokens([[1]])]))
@@ -150,7 +167,7 @@ class TritonGrpcTest(unittest.TestCase):
         self.refused("UNIMPLEMENTED", "classification",
                      lambda: infer("m", [tokens([[1]])],
                                    outputs=[grpcclient.InferRequestedOutput("embeddings", class_count=3)]))
-        self.refused("UNIMPLEMENTED", "sequence_id", lambda: infer("m", [tokens([[1]])], sequence_id=5,
+        self.refused("UNIMPLEMENTED", "has no sessions", lambda: infer("m", [tokens([[1]])], sequence_id=5,
                                                                     sequence_start=True))
         self.refused("INVALID_ARGUMENT", "pooling", lambda: infer("m", [tokens([[1]])], parameters={"pooling": "sum"}))
         self.refused("UNIMPLEMENTED", "", lambda: self.client.get_system_shared_memory_status())

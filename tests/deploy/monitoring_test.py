@@ -5,8 +5,10 @@ import math
 import re
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 import yaml
@@ -71,6 +73,13 @@ def selectors(query):
     return re.findall(r"(?<![\w:])(?:linserve_\w+|process_\w+|up|\w+:\w+:\w+)(?:\{[^}]*\})?(?![\w:({])", query)
 
 
+def send_texts(http, ended):
+    """Beside the load, which is of token ids."""
+    body = json.dumps({"inputs": "the server answers"}).encode()
+    while not ended.wait(0.05):
+        urllib.request.urlopen(urllib.request.Request(f"http://{http}/embed", body)).close()
+
+
 class MonitoringTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -79,13 +88,18 @@ class MonitoringTest(unittest.TestCase):
         cls.rules = Path(directory.name) / "rules.yaml"
         cls.rules.write_text(plain_rules(), encoding="utf-8")
         # A cache that holds a part of the load's sequences, which come again and again.
-        server = Server("--padding", "bucket", "--cache-bytes", "1024")
+        server = Server("--padding", "bucket", "--cache-bytes", "1024", text=True)
         cls.addClassCleanup(server.close)
         load = subprocess.Popen(
             [BIN / "linserve-client", "--target", server.grpc, "load", "--duration", "600", "--rate", "100",
              "--lengths", "uniform:1,32"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         cls.addClassCleanup(load.wait, 60)
         cls.addClassCleanup(load.terminate)
+        ended = threading.Event()
+        texts = threading.Thread(target=send_texts, args=(server.http, ended))
+        texts.start()
+        cls.addClassCleanup(texts.join)
+        cls.addClassCleanup(ended.set)
         cls.prometheus = Prometheus(server.http, cls.rules, SCRAPE_INTERVAL)
         cls.addClassCleanup(cls.prometheus.close)
 

@@ -61,6 +61,18 @@ TEST_F(EngineTest, WarmsUpWithTheShortestTheLongestAndAFullBatch) {
   EXPECT_THAT(lengths_at(40, 8), ElementsAre(Lengths{1}, Lengths{40}, Lengths{64}));
 }
 
+TEST_F(EngineTest, WarmsUpWithPartOfWhatOnlyTakesLonger) {
+  control_->longest = 1'000'000;
+  int64_t longest = 0;
+  control_->fault = [&](const Batch& batch) {
+    longest = std::max(longest, batch.rows);
+    return Fault::kNone;
+  };
+  options_.warmup = true;
+  Start();
+  EXPECT_EQ(longest, 65536);
+}
+
 TEST_F(EngineTest, RunsAReplicaOnOneThreadFromLoadToDestruction) {
   options_.replicas = 2;
   options_.warmup = true;
@@ -135,6 +147,55 @@ TEST_F(EngineTest, LetsShortSequencesOvertakeOneThatIsLongerThanABatch) {
   EXPECT_THAT(control_->batch_sizes(), ElementsAre(1, 2, 1));
   EXPECT_EQ(Rows(first->Await(0)), FakeResult(40));
   EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
+}
+
+TEST_F(EngineTest, LetsShortSequencesOvertakeBetweenTheSlicesOfAStep) {
+  options_.policy.max_tokens = 8;
+  control_->slices = 4;
+  Start();
+  control_->Hold();
+  const auto first = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Submit(first, {40}).ok());
+  control_->AwaitHeld(1);
+  EXPECT_TRUE(Submit(sink_, {3, 2}).ok());
+  EXPECT_EQ(control_->steps_done(), 0);
+  control_->LetGo();
+  sink_->AwaitDeliveries(2);
+  EXPECT_TRUE(first->Await(0).ok());
+  EXPECT_THAT(control_->events(), ElementsAre("start", "start", "take", "take"));
+  EXPECT_EQ(Rows(first->Await(0)), FakeResult(40));
+}
+
+TEST_F(EngineTest, GivesALongStepUpWithinWhenItsCallerLeaves) {
+  control_->slices = 1000000;
+  Start();
+  control_->Hold();
+  EXPECT_TRUE(Submit(sink_, {40}).ok());
+  control_->AwaitHeld(1);
+  sink_->Abandon();
+  control_->LetGo();
+  EXPECT_TRUE(absl::IsCancelled(sink_->Await(0).status()));
+  EXPECT_LT(control_->steps_done(), 10);
+  EXPECT_EQ(Metric("abandoned_total", R"(stage="batch",)"), 1);
+}
+
+TEST_F(EngineTest, ReportsHowFarALongPassIsToThoseWhoAsk) {
+  control_->steps = 2;
+  control_->slices = 4;
+  control_->on_step = [&] { clock_.Advance(60ms); };
+  Start(clock_);
+  Request request = Of(sink_, {40, 40});
+  request.items[0]->report_progress = true;
+  ASSERT_TRUE(engine_->Submit(request).ok());
+  sink_->AwaitDeliveries(2);
+  std::vector<int64_t> rows;
+  for (const ItemProgress& progress : sink_->ReportsOf(0)) {
+    EXPECT_EQ(progress.rows, 80);
+    rows.push_back(80 * progress.layers_done + progress.rows_done);
+  }
+  // Every second slice, 100 ms at least after the one before.
+  EXPECT_THAT(rows, ElementsAre(40, 80, 120));
+  EXPECT_TRUE(sink_->ReportsOf(1).empty());
 }
 
 TEST_F(EngineTest, RefusesWhatDoesNotFitIntoTheQueueAndTakesNothingOfIt) {

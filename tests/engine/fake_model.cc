@@ -55,12 +55,40 @@ void FakeModelControl::Step() {
   while (hold_) changed_.Wait(lock);
   --held_;
   ++steps_done_;
+  on_step();
 }
 
 void FakeModelControl::OnThisThread() {
   MutexLock lock(mutex_);
   threads_.insert(std::this_thread::get_id());
 }
+
+namespace {
+
+class FakeSession : public SessionState {
+ public:
+  explicit FakeSession(int64_t position) : position_(position) {}
+
+  int64_t position() const override { return position_; }
+  int64_t bytes() const override { return kFakeSessionBytes; }
+  void Read(int64_t rows) { position_ += rows; }
+
+ private:
+  int64_t position_;
+};
+
+class FakeSessions : public SessionSource {
+ public:
+  absl::StatusOr<std::shared_ptr<SessionState>> New() const override {
+    return std::make_shared<FakeSession>(0);
+  }
+  absl::StatusOr<std::shared_ptr<SessionState>> Restore(std::string_view blob) const override {
+    if (!blob.starts_with("fake ")) return absl::InvalidArgumentError("no saved session");
+    return std::make_shared<FakeSession>(std::stoll(std::string(blob.substr(5))));
+  }
+};
+
+}  // namespace
 
 class FakeForward : public Forward {
  public:
@@ -70,7 +98,11 @@ class FakeForward : public Forward {
   }
   ~FakeForward() override { --control_->forwards_; }
 
-  absl::StatusOr<bool> Advance(int64_t) override {
+  absl::StatusOr<bool> Advance(int64_t, const Between& between) override {
+    for (int slice = 1; slice < control_->slices; ++slice) {
+      control_->Step();
+      if (!between(batch_.rows / control_->slices)) return absl::CancelledError("given up");
+    }
     control_->Step();
     if (fault_ == Fault::kStepFails) return absl::InternalError("the step failed");
     if (fault_ == Fault::kBadAlloc) throw std::bad_alloc();
@@ -92,15 +124,20 @@ class FakeForward : public Forward {
     std::vector<TensorMap> results(batch_.size());
     for (size_t i = 0; i < results.size(); ++i) {
       if (forgotten_.contains(i)) continue;
+      const int64_t before = batch_.sessions.empty() ? 0 : batch_.sessions[i]->position();
       for (int64_t row = 0; row < layout.lengths[i]; ++row) {
         for (int64_t column = 0; column < 2; ++column) {
           const int64_t at = 2 * (layout.starts[i] + row) + column;
-          out[at] = 2 * x.data<float>()[at] + static_cast<float>(row);
+          out[at] = 2 * x.data<float>()[at] + static_cast<float>(before + row);
         }
       }
       results[i]["y"] = Crop(layout, y, i);
     }
     if (fault_ == Fault::kTooFewResults) results.pop_back();
+    for (size_t i = 0; results.size() == batch_.size() && i < batch_.sessions.size(); ++i) {
+      if (forgotten_.contains(i)) continue;
+      static_cast<FakeSession&>(*batch_.sessions[i]).Read(layout.lengths[i]);
+    }
     return results;
   }
 
@@ -121,8 +158,14 @@ class FakeModel : public Model {
     const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(2)};
     info_.signature.inputs = {{"x", InputKind::kFloat, rows}};
     info_.signature.outputs = {{"y", rows}};
-    info_.signature.limits = {{'n', kFakeLongest, ""}};
+    info_.signature.limits = {{'n', control_->longest, ""}};
     info_.signature.request_is_unit = control_->request_is_unit;
+    info_.no_sessions = "it is told to have none";
+    if (control_->sessions) {
+      info_.no_sessions = "";
+      info_.session_bytes = kFakeSessionBytes;
+      info_.sessions = std::make_shared<FakeSessions>();
+    }
     ++control_->alive_;
     control_->OnThisThread();
   }
@@ -134,6 +177,11 @@ class FakeModel : public Model {
   const ModelInfo& info() const override { return info_; }
   bool asynchronous() const override { return control_->asynchronous; }
   bool lost() const override { return lost_; }
+
+  absl::StatusOr<std::string> Save(const SessionState& session) override {
+    control_->OnThisThread();
+    return "fake " + std::to_string(session.position());
+  }
 
   absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) override {
     control_->OnThisThread();

@@ -30,13 +30,18 @@ enum class Fault : uint8_t {
 class FakeModelControl {
  public:
   // To be set before the first replica is loaded.
-  int steps = 1;  // of a forward pass
+  int steps = 1;   // of a forward pass
+  int slices = 1;  // of a step
+  int64_t longest = kFakeLongest;
   bool request_is_unit = false;
   bool asynchronous = false;
-  bool forgets = true;  // sequences that it is told to forget
+  bool forgets = true;    // sequences that it is told to forget
+  bool sessions = false;  // has them
   // Why a replica cannot be made; OK while it can.
   std::function<absl::Status()> load = [] { return absl::OkStatus(); };
   std::function<Fault(const Batch& batch)> fault = [](const Batch&) { return Fault::kNone; };
+
+  std::function<void()> on_step = [] {};
 
   // Every forward pass stops in each of its steps until it is let go.
   void Hold();
@@ -73,8 +78,11 @@ class FakeModelControl {
   std::atomic<int> forwards_ = 0;
 };
 
+// The bytes of a session's state.
+constexpr int64_t kFakeSessionBytes = 1 << 20;
+
 // Takes x [n, 2], n <= kFakeLongest; gives y [n, 2], where y = 2 x + index of the row in its
-// sequence.
+// sequence. A session after n rows is saved as "fake n".
 ModelFactory FakeModelFactory(std::shared_ptr<FakeModelControl> control);
 
 // A sequence of `length` rows, all elements `value`, and the y that becomes of it.

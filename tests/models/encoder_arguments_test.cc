@@ -22,8 +22,11 @@ TEST_F(EncoderArgumentsTest, RefusesSequencesLongerThanItTakes) {
   for (const std::string& params :
        {std::string(R"({"attention": "linformer", "dim": 8, "depth": 1, "heads": 2,
                         "seq_len": 6, "k": 4})"),
-        std::string(R"({"dim": 8, "depth": 1, "heads": 2, "max_seq_len": 6})")}) {
+        std::string(R"({"dim": 8, "depth": 1, "heads": 2, "max_seq_len": 6})"),
+        std::string(R"({"attention": "linformer", "dim": 8, "depth": 1, "heads": 2,
+                        "seq_len": 9, "k": 4, "positions": "learned", "max_seq_len": 6})")}) {
     auto model = Load(Init(params));
+    EXPECT_EQ(model->info().signature.limits.size(), 1U) << params;
     EXPECT_TRUE(Validate(model->info().signature, Floats(6, 8)).ok());
     const absl::Status status = Validate(model->info().signature, Floats(7, 8));
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;

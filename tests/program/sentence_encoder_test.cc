@@ -1,5 +1,6 @@
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -67,8 +68,9 @@ TEST_F(SentenceEncoderTest, PlacesLikeWithLike) {
     const json triple = json::parse(line);
     const auto results = Embed({triple["sentence"], triple["near"], triple["far"]});
     const auto sentence = VectorOf(results[0]);
-    EXPECT_GT(Cosine(sentence, VectorOf(results[1])), Cosine(sentence, VectorOf(results[2])) + 0.2)
-        << line;
+    const auto nearest = Nearest(sentence, {VectorOf(results[1]), VectorOf(results[2])}, 2);
+    EXPECT_EQ(nearest[0].index, 0U) << line;
+    EXPECT_GT(nearest[0].cosine, nearest[1].cosine + 0.2) << line;
   }
 }
 
@@ -85,6 +87,23 @@ TEST_F(SentenceEncoderTest, TheClientFindsThePassageThatIsMeant) {
               HasSubstr("3  Delete files that you no longer need when the disk is full."));
 }
 
+TEST(SearchTest, TellsWhatIsWrongWithTheTextBeforeItAsksAServer) {
+  const TempDir directory;
+  const auto search = [](const std::string& index) {
+    // Where no server is.
+    return RunClient(
+        {"search", "--timeout", "1", "--target", "unix:/nowhere", "--index", index, "a query"},
+        " \n");
+  };
+  const std::string missing = directory.File("missing.txt");
+  EXPECT_THAT(search(missing).err, HasSubstr(missing));
+  EXPECT_THAT(search("-").err, HasSubstr("nothing to search in"));
+  WriteAll(missing, "caf\xe9");
+  EXPECT_THAT(search(missing).err, HasSubstr("not a text in UTF-8"));
+  WriteAll(missing, "some text");
+  EXPECT_THAT(search(missing).err, HasSubstr("UNAVAILABLE"));
+}
+
 TEST_F(SentenceEncoderTest, TheClientEmbedsLinesOfTextAndTellsTheFaultyOnes) {
   const Outcome embedded = RunClient({"embed", "--target", server_.target(), "--normalize"},
                                      "How do I change my password?\ncaf\xe9\nA second line.\n");
@@ -99,16 +118,78 @@ TEST_F(SentenceEncoderTest, TheClientEmbedsLinesOfTextAndTellsTheFaultyOnes) {
   EXPECT_EQ(good, 2U) << embedded.out;
 }
 
-TEST_F(SentenceEncoderTest, AModelWhoseTokenizerDoesNotFitIsNotServed) {
+TEST_F(SentenceEncoderTest, TheClientCutsLongLinesOnTheSideThatIsChosen) {
+  std::string line;
+  for (const char* word : {"sheep ", "computer "}) {
+    for (int i = 0; i < 600; ++i) line += word;
+  }
+  const auto embed = [&](const std::string& truncate) {
+    return RunClient({"embed", "--target", server_.target(), truncate}, line + "\n");
+  };
+  const auto vector = [&](const std::string& truncate) {
+    const Outcome embedded = embed(truncate);
+    EXPECT_EQ(embedded.code, 0) << embedded.err;
+    return json::parse(embedded.out, nullptr, /*allow_exceptions=*/false)
+        .value("embedding", json());
+  };
+  const json right = vector("--truncate");
+  EXPECT_EQ(vector("--truncate=right"), right);
+  EXPECT_NE(vector("--truncate=left"), right);
+  EXPECT_EQ(embed("--truncate=none").code, 1);
+  EXPECT_THAT(embed("--truncate=middle").err, HasSubstr("left"));
+}
+
+// What `serve` says of a model of 256 token ids with this tokenizer, and weights that cannot be
+// read.
+std::string RefusalOf(const std::function<void(const std::string& path)>& write_tokenizer) {
   const TempDir directory;
   InitModel(directory.File("models/bytes"));
-  std::filesystem::copy(LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model",
-                        directory.File("models/bytes/tokenizer.model"));
+  WriteAll(directory.File("models/bytes/model.safetensors"), "");
+  write_tokenizer(directory.File("models/bytes/tokenizer.model"));
   const Outcome refused =
       RunLinserve({"serve", "--model-repository", directory.File("models"), "--grpc-address",
                    "127.0.0.1:0", "--http-address", "127.0.0.1:0"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("has 8000 pieces, but the model's vocabulary is 256"));
+  return refused.err;
+}
+
+TEST(BrokenTokenizerTest, IsToldBeforeTheWeightsAreRead) {
+  EXPECT_THAT(RefusalOf([](const auto& path) {
+                std::filesystem::copy(LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model",
+                                      path);
+              }),
+              HasSubstr("has 8000 pieces, but the model's vocabulary is 256"));
+  EXPECT_THAT(RefusalOf([](const auto& path) { WriteAll(path, "none"); }),
+              HasSubstr("bytes/tokenizer.model is no SentencePiece model"));
+}
+
+TEST(BrokenTokenizerTest, IsToldByInspectToo) {
+  const TempDir directory;
+  const std::string model = directory.File("bytes");
+  InitModel(model);
+  std::filesystem::copy(LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model",
+                        model + "/tokenizer.model");
+  const Outcome large = RunLinserve({"inspect", "--model", model});
+  EXPECT_EQ(large.code, 1);
+  EXPECT_THAT(large.err, HasSubstr("has 8000 pieces, but the model's vocabulary is 256"));
+  WriteAll(model + "/tokenizer.model", "none");
+  EXPECT_THAT(RunLinserve({"inspect", "--model", model}).err, HasSubstr("no SentencePiece model"));
+}
+
+TEST(MarksTest, AreAddedToTheTextsOfAModelThatAsksForThem) {
+  const TempDir directory;
+  const std::string model = directory.File("models/bytes");
+  InitModel(model);
+  std::filesystem::copy(LINSERVE_TEST_DATA "/text/tokenizer.model", model + "/tokenizer.model");
+  json config = json::parse(std::ifstream(model + "/config.json"));
+  config["serving"] = {{"add_bos", true}, {"add_eos", true}};
+  WriteAll(model + "/config.json", config.dump());
+  RunningServer server(directory.File("models"));
+  const auto results =
+      EmbeddingClient(server.client_options())
+          .Embed({.model = "", .options = {}, .sequences = {{"text", {}, "the server answers"}}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->at(0).tokens, 12);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <future>
 #include <random>
 #include <string>
 #include <thread>
@@ -225,30 +226,43 @@ TEST(Connection, ToAUnixSocketThatCannotBeEndsTheStart) {
 }
 
 // The caller is told to connect anew, and no call is lost by it.
+// A call, and its end once that is asked for.
+std::future<grpc::Status> CallTokens(v1::EmbeddingService::Stub& stub) {
+  return std::async(std::launch::async, [&stub] {
+    v1::EmbedRequest request;
+    request.set_model("tokens");
+    request.add_sequences()->add_token_ids(1);
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);  // a connection may be too old before its first call
+    const auto reader = stub.Embed(&context, request);
+    v1::EmbedResponse response;
+    while (reader->Read(&response)) {
+    }
+    return reader->Finish();
+  });
+}
+
 TEST(Connection, EndsAtItsAgeWithoutLosingACall) {
   TestServer server({.grpc = {.max_connection_age = std::chrono::milliseconds(200)}});
   const auto channel = grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials());
   const auto stub = v1::EmbeddingService::NewStub(channel);
-  v1::EmbedRequest request;
-  request.set_model("tokens");
-  request.add_sequences()->add_token_ids(1);
   for (int i = 0; i < 3; ++i) {
     server.tokens().Block();
-    grpc::ClientContext context;
-    context.set_wait_for_ready(true);  // a connection may be too old before its first call
-    const auto reader = stub->Embed(&context, request);
-    ASSERT_TRUE(server.tokens().WaitForStarted(i + 1));
+    std::future<grpc::Status> call = CallTokens(*stub);
+    while (server.Scrape()[InFlight()] == 0) {
+      if (call.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout) continue;
+      // gRPC's client may choose the connection for a call, and hear then that it has ended.
+      ASSERT_EQ(call.get().error_code(), grpc::StatusCode::UNAVAILABLE);
+      call = CallTokens(*stub);
+    }
     const auto limit = std::chrono::system_clock::now() + std::chrono::minutes(1);
     while (channel->GetState(false) == GRPC_CHANNEL_READY) {
       ASSERT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY, limit));
     }
     server.tokens().Release();
-    v1::EmbedResponse response;
-    EXPECT_TRUE(reader->Read(&response));
-    while (reader->Read(&response)) {
-    }
-    const grpc::Status status = reader->Finish();
+    const grpc::Status status = call.get();
     EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_TRUE(server.WaitFor(InFlight(), 0));
   }
 }
 

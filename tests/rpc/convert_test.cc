@@ -79,6 +79,39 @@ TEST(Convert, TheThreeFormsOfXAreOneInput) {
   }
 }
 
+TEST(Convert, AChunkOfASessionIsTakenOver) {
+  v1::Sequence message;
+  message.add_token_ids(1);
+  EXPECT_EQ(ToItem(message, {}, nullptr)->chunk, nullptr);
+  message.mutable_session()->set_id("a");
+  message.mutable_session()->set_start(true);
+  message.mutable_session()->set_state("saved");
+  const auto item = ToItem(message, {}, nullptr);
+  ASSERT_TRUE(item.ok()) << item.status();
+  EXPECT_EQ(item->chunk->id, "a");
+  EXPECT_TRUE(item->chunk->start);
+  EXPECT_FALSE(item->chunk->end);
+  EXPECT_FALSE(item->chunk->save);
+  EXPECT_EQ(item->chunk->state, "saved");
+  EXPECT_FALSE(item->chunk->position.has_value());
+  // A position that no session can have is one that none has.
+  message.mutable_session()->set_position(UINT64_MAX);
+  EXPECT_EQ(ToItem(message, {}, nullptr)->chunk->position, INT64_MAX);
+}
+
+TEST(Convert, AChunkWithoutAUsableIdOrWithATextIsRefused) {
+  for (const std::string& id : {std::string(), std::string(257, 'a'), std::string("linserve:7")}) {
+    v1::Sequence message;
+    message.add_token_ids(1);
+    message.mutable_session()->set_id(id);
+    EXPECT_THAT(ToItem(message, {}, nullptr), IsInvalid("the id of a session")) << id;
+  }
+  v1::Sequence message;
+  message.mutable_session()->set_id("a");
+  message.set_text("hello");
+  EXPECT_THAT(ToItem(message, {}, nullptr), IsInvalid("takes token ids"));
+}
+
 TEST(Convert, FaultsOfAnInputNameIt) {
   v1::Sequence sequence;
   (*sequence.mutable_inputs())["mask"] = Wire(v1::DATA_TYPE_BOOL, {2}, "a");

@@ -152,7 +152,7 @@ const std::vector<Fault>& Faults() {
       {"session",
        [](auto& r) { (*r.mutable_parameters())["sequence_id"].set_int64_param(3); },
        StatusCode::UNIMPLEMENTED,
-       {"'sequence_id'"}},
+       {"has no sessions"}},
       {"classes",
        [](auto& r) {
          auto& output = *r.add_outputs();

@@ -130,5 +130,40 @@ TEST(ResultChunker, KeepsAliveWhatItWasGivenUntilItsEnd) {
   EXPECT_EQ(owner.use_count(), 1);
 }
 
+TEST(ResultChunker, ASessionTellsItsPositionAtTheEnd) {
+  ItemResult result = ResultOf({{"y", Counting({5, 3})}});
+  result.position = 12;
+  const auto messages = Messages({.request_id = "r", .rows_per_chunk = 3}, result);
+  ASSERT_EQ(messages.size(), 2U);
+  EXPECT_FALSE(messages[0].has_session());
+  EXPECT_EQ(messages[1].session().position(), 12U);
+  EXPECT_FALSE(Messages({}, ResultOf({{"y", Counting({5, 3})}}))[0].has_session());
+}
+
+TEST(ResultChunker, ASavedSessionFollowsTheRowsInParts) {
+  ItemResult result = ResultOf({{"y", Counting({1, 3})}});
+  result.position = 7;
+  result.session = "0123456789";
+  const auto messages = Messages({.request_id = "r", .chunk_bytes = 4}, result);
+  ASSERT_EQ(messages.size(), 4U);
+  EXPECT_TRUE(messages[0].has_rows());
+  std::string saved;
+  for (const auto& message : messages) {
+    EXPECT_EQ(message.request_id(), "r");
+    EXPECT_LE(message.session().state().size(), 4U);
+    saved += message.session().state();
+  }
+  EXPECT_EQ(saved, "0123456789");
+  EXPECT_EQ(messages[3].session().position(), 7U);
+  EXPECT_TRUE(messages[3].has_timing());
+}
+
+TEST(ResultChunker, ARefusedChunkTellsFromWhereToSend) {
+  const auto messages = Messages({}, ResumeFrom(absl::FailedPreconditionError("gone"), 40));
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(messages[0].session().position(), 40U);
+}
+
 }  // namespace
 }  // namespace linserve

@@ -117,7 +117,7 @@ class TestForward : public Forward {
     control_->Started();
   }
 
-  absl::StatusOr<bool> Advance(int64_t /*budget*/) override {
+  absl::StatusOr<bool> Advance(int64_t /*budget*/, const Between& /*between*/) override {
     return control_->Step(static_cast<int64_t>(batch_.size()));
   }
 

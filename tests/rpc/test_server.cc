@@ -6,8 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "text/tokenizer.h"
-
 namespace linserve {
 
 TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
@@ -56,7 +54,7 @@ std::unique_ptr<ServedModel> TestServer::Load(const std::string& name, int64_t v
   model->version = version;
   model->default_pooling = options_.default_pooling;
   if (options_.text && name == "tokens") {
-    model->tokenizer = *Tokenizer::Load(LINSERVE_TEST_DATA "/text/tokenizer.model");
+    model->tokenizer = *Tokenizer::Load(LINSERVE_TEST_DATA "/text/tokenizer.model", options_.marks);
   }
   model->engine = *std::move(started);
   return model;

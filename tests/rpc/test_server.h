@@ -15,6 +15,7 @@
 #include "rpc/grpc_server.h"
 #include "rpc/test_model.h"
 #include "telemetry/scraped.h"
+#include "text/tokenizer.h"
 
 namespace linserve {
 
@@ -26,6 +27,7 @@ struct TestServerOptions {
   Pooling default_pooling = Pooling::kNone;
   bool model_control = false;
   bool text = false;  // "tokens" has a tokenizer, tests/data/text
+  TokenizerOptions marks = {};
 };
 
 // A real server on a free port with real engines over the test models: "tokens" in versions 1 and

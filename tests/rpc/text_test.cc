@@ -29,6 +29,8 @@ std::string LongText() {
 
 class TextTest : public ::testing::Test {
  protected:
+  explicit TextTest(const TokenizerOptions& marks = {}) : server_({.text = true, .marks = marks}) {}
+
   std::vector<SequenceResult> Embed(const EmbedCall& call, Protocol protocol) {
     ClientOptions options = server_.client_options();
     options.protocol = protocol;
@@ -37,7 +39,7 @@ class TextTest : public ::testing::Test {
     return results.ok() ? *std::move(results) : std::vector<SequenceResult>(9);
   }
 
-  TestServer server_{{.text = true}};
+  TestServer server_;
 };
 
 TEST_F(TextTest, ATextIsItsTokenIdsByEitherProtocol) {
@@ -55,6 +57,14 @@ TEST_F(TextTest, TextsAndTokenIdsGoTogetherInOneRequest) {
   const auto results =
       Embed(CallOf("tokens", {Tokens("ids", kIds), Text("text", kText)}), Protocol::kLinserve);
   EXPECT_EQ(Values(results[0].outputs.at("y")), Values(results[1].outputs.at("y")));
+}
+
+TEST_F(TextTest, TheTimeOfEachTextIsMeasured) {
+  Embed(CallOf("tokens", {Text("a", kText), Tokens("b", kIds), Text("c", kOther), Text("d", "")}),
+        Protocol::kLinserve);
+  const Scraped scraped = server_.Scrape();
+  EXPECT_EQ(scraped[R"(linserve_tokenize_seconds_count{model="tokens",version="2"})"], 2);
+  EXPECT_GT(scraped[R"(linserve_tokenize_seconds_sum{model="tokens",version="2"})"], 0);
 }
 
 TEST_F(TextTest, AFaultOfOneTextIsItsOwnResult) {
@@ -121,6 +131,29 @@ TEST_F(TextTest, AStreamOfManyTextsIsAnsweredInFull) {
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(right, kRequests);
   EXPECT_TRUE(server_.WaitFor("linserve_inflight_bytes", 0));
+}
+
+class MarkedTextTest : public TextTest {
+ protected:
+  MarkedTextTest() : TextTest({.add_bos = true, .add_eos = true}) {}
+};
+
+TEST_F(MarkedTextTest, MarksAreTokensAndStayWhereATextIsCut) {
+  std::vector<int64_t> marked = kIds;
+  marked.insert(marked.begin(), 1);
+  marked.push_back(2);
+  EmbedCall call = CallOf("tokens", {Text("a", kText), Text("b", LongText()), Text("c", "")});
+  for (const Truncation truncation : {Truncation::kLeft, Truncation::kRight}) {
+    call.truncation = truncation;
+    const auto results = Embed(call, Protocol::kLinserve);
+    EXPECT_EQ(results[0].tokens, 12);
+    EXPECT_EQ(Values(results[0].outputs.at("y")), ExpectedRows(marked));
+    EXPECT_EQ(results[1].tokens, kTestLongest);
+    const auto rows = Values(results[1].outputs.at("y"));
+    EXPECT_EQ(rows[0], 1);
+    EXPECT_EQ(rows[rows.size() - 4], 2);
+    EXPECT_THAT(results[2].status.message(), HasSubstr("holds no tokens"));
+  }
 }
 
 class InferTextTest : public InferTest {

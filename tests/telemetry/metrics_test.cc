@@ -100,12 +100,14 @@ TEST_F(MetricsTest, CountsRefusalsAndAbandonedSequencesByTheirCause) {
   EXPECT_EQ(scraped[R"(linserve_abandoned_total{model="m",stage="batch",version="3"})"], 1);
 }
 
-TEST_F(MetricsTest, MeasuresEachStageOfABatchInSeconds) {
+TEST_F(MetricsTest, MeasuresEachStageOfASequenceInSeconds) {
+  model_.TokenizeTime(250us);
   model_.QueueTime(1ms);
   model_.BatchFormTime(500us);
   model_.ComputeTime(ComputePhase::kForward, 2s);
 
   const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_tokenize_seconds_sum{model="m",version="3"})"], 0.00025);
   EXPECT_EQ(scraped[R"(linserve_queue_duration_seconds_sum{model="m",version="3"})"], 0.001);
   EXPECT_EQ(scraped[R"(linserve_batch_form_duration_seconds_sum{model="m",version="3"})"], 0.0005);
   const std::string compute = "linserve_compute_duration_seconds_";

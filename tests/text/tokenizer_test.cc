@@ -14,8 +14,10 @@
 namespace linserve {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Ids = std::vector<int64_t>;
 
 const std::string kData = LINSERVE_TEST_DATA "/text/";
@@ -67,17 +69,63 @@ TEST(Tokenizer, SaysWhichFileIsNone) {
   }
 }
 
+// The marks of tests/data/text/tokenizer.model.
+constexpr int64_t kBos = 1;
+constexpr int64_t kEos = 2;
+
+std::shared_ptr<const Tokenizer> Marking(bool bos, bool eos) {
+  return *Tokenizer::Load(kData + "tokenizer.model", {.add_bos = bos, .add_eos = eos});
+}
+
+TEST(Tokenizer, PutsTheMarksAroundATextThatAreAskedFor) {
+  const std::string text = "the server answers";
+  Ids expected = *Marking(false, false)->Encode(text);
+  expected.insert(expected.begin(), kBos);
+  EXPECT_EQ(*Marking(true, false)->Encode(text), expected);
+  expected.push_back(kEos);
+  EXPECT_EQ(*Marking(true, true)->Encode(text), expected);
+  expected.erase(expected.begin());
+  EXPECT_EQ(*Marking(false, true)->Encode(text), expected);
+  EXPECT_THAT(*Marking(true, true)->Encode(""), IsEmpty());
+}
+
+TEST(Tokenizer, SaysWhichMarkAModelHasNot) {
+  const std::string path = LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model";
+  const auto no_beginning = Tokenizer::Load(path, {.add_bos = true}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(no_beginning));
+  EXPECT_THAT(no_beginning.message(), AllOf(HasSubstr(path), HasSubstr("add_bos")));
+  const auto no_end = Tokenizer::Load(path, {.add_eos = true}).status();
+  EXPECT_THAT(no_end.message(), HasSubstr("add_eos"));
+}
+
 TEST(Truncate, DropsTokensOnTheChosenSideOrRefuses) {
-  Ids ids = {1, 2, 3, 4};
-  EXPECT_TRUE(Truncate(Truncation::kNone, 0, ids).ok());
-  EXPECT_TRUE(Truncate(Truncation::kNone, 4, ids).ok());
-  const absl::Status refused = Truncate(Truncation::kNone, 3, ids);
+  const auto tokenizer = Marking(false, false);
+  Ids ids = {11, 12, 13, 14};
+  EXPECT_TRUE(tokenizer->Truncate(Truncation::kNone, 0, ids).ok());
+  EXPECT_TRUE(tokenizer->Truncate(Truncation::kNone, 4, ids).ok());
+  const absl::Status refused = tokenizer->Truncate(Truncation::kNone, 3, ids);
   EXPECT_TRUE(absl::IsInvalidArgument(refused));
   EXPECT_THAT(refused.message(), HasSubstr("has 4 tokens, but the model takes at most 3"));
-  EXPECT_TRUE(Truncate(Truncation::kRight, 3, ids).ok());
-  EXPECT_THAT(ids, ElementsAre(1, 2, 3));
-  EXPECT_TRUE(Truncate(Truncation::kLeft, 2, ids).ok());
-  EXPECT_THAT(ids, ElementsAre(2, 3));
+  EXPECT_TRUE(tokenizer->Truncate(Truncation::kRight, 3, ids).ok());
+  EXPECT_THAT(ids, ElementsAre(11, 12, 13));
+  EXPECT_TRUE(tokenizer->Truncate(Truncation::kLeft, 2, ids).ok());
+  EXPECT_THAT(ids, ElementsAre(12, 13));
+}
+
+TEST(Truncate, KeepsTheMarks) {
+  const Ids whole = {kBos, 11, 12, 13, kEos};
+  const auto cut = [&](Truncation truncation, int64_t longest) {
+    Ids ids = whole;
+    EXPECT_TRUE(Marking(true, true)->Truncate(truncation, longest, ids).ok());
+    return ids;
+  };
+  EXPECT_EQ(cut(Truncation::kNone, 5), whole);
+  EXPECT_THAT(cut(Truncation::kRight, 4), ElementsAre(kBos, 11, 12, kEos));
+  EXPECT_THAT(cut(Truncation::kLeft, 4), ElementsAre(kBos, 12, 13, kEos));
+  EXPECT_THAT(cut(Truncation::kLeft, 3), ElementsAre(kBos, 13, kEos));
+  Ids one = {11, 12, 13, kEos};
+  EXPECT_TRUE(Marking(false, true)->Truncate(Truncation::kRight, 2, one).ok());
+  EXPECT_THAT(one, ElementsAre(11, kEos));
 }
 
 }  // namespace

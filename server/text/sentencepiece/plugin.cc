@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,8 @@ void* Load(const char* path) {
 void Unload(void* model) { delete static_cast<SentencePieceProcessor*>(model); }
 
 int64_t Size(const void* model) { return ProcessorOf(model).GetPieceSize(); }
+int Bos(const void* model) { return ProcessorOf(model).bos_id(); }
+int Eos(const void* model) { return ProcessorOf(model).eos_id(); }
 
 bool Encode(const void* model, const char* text, size_t bytes, PieceFunctions::Append append,
             void* sink) {
@@ -34,10 +37,18 @@ bool Encode(const void* model, const char* text, size_t bytes, PieceFunctions::A
   return true;
 }
 
+bool Decode(const void* model, const int* ids, size_t count, PieceFunctions::AppendText append,
+            void* sink) {
+  std::string text;
+  if (!ProcessorOf(model).Decode(std::vector<int>(ids, ids + count), &text).ok()) return false;
+  append(sink, text.data(), text.size());
+  return true;
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const PieceFunctions* linserve_piece_functions() {
-  static constexpr PieceFunctions kFunctions{Load, Unload, Size, Encode};
+  static constexpr PieceFunctions kFunctions{Load, Unload, Size, Bos, Eos, Encode, Decode};
   return &kFunctions;
 }
 

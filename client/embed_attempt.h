@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/calls.h"
+#include "client/result_assembler.h"
+#include "linserve/v1/embedding.grpc.pb.h"
+
+namespace linserve {
+
+// The results of one Embed call over all of its attempts.
+class ResultCollector {
+ public:
+  ResultCollector(size_t sequences, const std::function<void(SequenceResult)>& on_result);
+
+  // The sequences that the next attempt sends.
+  const std::vector<size_t>& pending() const { return pending_; }
+
+  // Of the attempt that sent pending(). UNAVAILABLE waits for a better answer.
+  void Take(SequenceResult result);
+
+  // Makes pending() what the ended attempt has left over.
+  absl::Status EndAttempt(const absl::Status& status, const ResultAssembler& assembler);
+
+  void ForgetUnavailable() { unavailable_.clear(); }
+
+  // After the last attempt: no better answer comes. OK if every sequence has a result.
+  absl::Status End(const absl::Status& status);
+
+ private:
+  const std::function<void(SequenceResult)>& on_result_;
+  std::vector<size_t> pending_;
+  std::vector<SequenceResult> unavailable_;
+  size_t unanswered_ = 0;
+};
+
+// Sends collector.pending() once, in parts where the call says so, and waits for the end.
+// DEADLINE_EXCEEDED after the deadline or, of a sequence in parts, once nothing has been sent or
+// heard for `pause`.
+absl::Status AttemptEmbed(v1::EmbeddingService::Stub& stub, const EmbedCall& call,
+                          std::chrono::system_clock::time_point deadline,
+                          std::chrono::milliseconds pause, ResultCollector& collector);
+
+}  // namespace linserve

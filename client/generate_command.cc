@@ -1,0 +1,131 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "client/commands.h"
+#include "client/inputs.h"
+
+namespace linserve {
+namespace {
+
+struct GenerateArguments {
+  std::string prompt;
+  ModelChoice choice;
+  GenerateCall call;
+  bool json = false;
+};
+
+// The prompt as ids, where the model has no tokenizer: [1, 2, 3].
+absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& prompt) {
+  const InputSequences lines = ParseIdLines(prompt, {});
+  if (lines.size() != 1) {
+    return absl::InvalidArgumentError("the prompt has " + std::to_string(lines.size()) +
+                                      " lines, expected one of token ids: '[1, 2, 3]'");
+  }
+  if (!lines[0].status.ok()) {
+    return absl::InvalidArgumentError(
+        "the prompt, of a model without a tokenizer, is token ids: "
+        "'[1, 2, 3]'; " +
+        std::string(lines[0].status.message()));
+  }
+  const Tensor& x = lines[0].inputs.at("x");
+  std::vector<int64_t> ids(static_cast<size_t>(x.elements()));
+  ConvertToInt64(x.dtype(), x.bytes(), x.elements(), ids.data());
+  return ids;
+}
+
+void Print(const GeneratedTokens& tokens) {
+  if (!tokens.text.empty()) {
+    std::fputs(tokens.text.c_str(), stdout);
+  } else {
+    for (const int64_t id : tokens.ids) std::printf("%lld ", static_cast<long long>(id));
+  }
+  std::fflush(stdout);
+}
+
+int RunGenerate(const GlobalOptions& globals, GenerateArguments arguments) {
+  if (arguments.prompt == "-") {
+    auto prompt = ReadWhole("-");
+    if (!prompt.ok()) return Fail(prompt.status());
+    arguments.prompt = *std::move(prompt);
+  }
+  EmbeddingClient client(globals.ToClientOptions());
+  const auto model = client.GetModel(arguments.choice.model, arguments.choice.version);
+  if (!model.ok()) return Fail(model.status());
+  GenerateCall& call = arguments.call;
+  call.model = model->name;
+  call.version = arguments.choice.version;
+  if (model->text) {
+    call.text = arguments.prompt;
+  } else {
+    auto ids = IdsOf(arguments.prompt);
+    if (!ids.ok()) return Fail(ids.status());
+    call.token_ids = *std::move(ids);
+  }
+  nlohmann::json ids = nlohmann::json::array();
+  std::string text;
+  const auto end = client.Generate(call, [&](const GeneratedTokens& tokens) {
+    if (!arguments.json) return Print(tokens);
+    for (const int64_t id : tokens.ids) ids.push_back(id);
+    text += tokens.text;
+  });
+  if (!arguments.json) std::printf("\n");
+  if (!end.ok()) return Fail(end.status());
+  if (arguments.json) {
+    nlohmann::json answer = {{"token_ids", ids},
+                             {"finish_reason", end->reason},
+                             {"prompt_tokens", end->prompt_tokens},
+                             {"generated_tokens", end->generated_tokens}};
+    if (model->text) answer["text"] = text;
+    std::printf("%s\n",
+                answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void AddGenerateCommand(CLI::App& app, const GlobalOptions& globals, Command& command) {
+  CLI::App* generate =
+      app.add_subcommand("generate", "Go on with a prompt, by a causal language model");
+  generate->footer(
+      "Examples:\n"
+      "  linserve-client generate 'Once upon a time' --max-tokens 50 --temperature 0.8 --top-p "
+      "0.9\n"
+      "  linserve-client generate '[1, 17, 4]' --model lm --stop 2\n"
+      "Tokens are printed as they come: as text where the model has a tokenizer, else as ids.");
+  auto arguments = std::make_shared<GenerateArguments>();
+  GenerateCall& call = arguments->call;
+  generate
+      ->add_option("PROMPT", arguments->prompt,
+                   "A text or, where the model has no tokenizer, [id, ...]; - is standard input")
+      ->required();
+  arguments->choice.AddModelOptions(*generate);
+  generate
+      ->add_option("--max-tokens", call.max_tokens,
+                   "How many tokens at most (default: as many as the model takes)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  generate
+      ->add_option("--temperature", call.temperature,
+                   "0: always the likeliest token; 1: by the "
+                   "model's probabilities")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  generate
+      ->add_option("--top-k", call.top_k, "Choose among so many likeliest tokens (default: all)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  generate
+      ->add_option("--top-p", call.top_p,
+                   "Choose among the likeliest tokens that make up so much of the probability")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  generate->add_option("--seed", call.seed, "Equal seeds give equal tokens")->capture_default_str();
+  generate->add_option("--stop", call.stop_tokens, "Token id that ends the answer; may be repeated")
+      ->allow_extra_args(false);
+  generate->add_flag("--json", arguments->json, "One JSON object at the end");
+  generate->callback([&globals, &command, arguments] {
+    command = [&globals, arguments] { return RunGenerate(globals, *arguments); };
+  });
+}
+
+}  // namespace linserve

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace linserve {
+
+// One tensor of a session's state, F32, which a layer reads and rewrites with each chunk.
+struct StateSlot {
+  std::vector<int64_t> shape;  // of one sequence
+  double initial = 0;          // of every element, before the first row
+};
+
+// What a network keeps of a sequence between two chunks, in the order in which its layers come to
+// it; or, in words for a user, why it cannot.
+struct SessionPlan {
+  std::vector<StateSlot> slots;
+  std::string refusal;  // empty: it can
+
+  static SessionPlan Refused(std::string why) { return {{}, std::move(why)}; }
+  static SessionPlan RefusedByProjections() {
+    return Refused("its attention projects the whole input along its length");
+  }
+
+  int64_t elements() const {
+    int64_t sum = 0;
+    for (const StateSlot& slot : slots) {
+      int64_t size = 1;
+      for (const int64_t axis : slot.shape) size *= axis;
+      sum += size;
+    }
+    return sum;
+  }
+};
+
+}  // namespace linserve

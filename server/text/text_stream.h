@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace linserve {
+
+// The text of tokens that come one by one. Not thread-safe.
+class TextStream {
+ public:
+  explicit TextStream(std::shared_ptr<const Tokenizer> tokenizer)
+      : tokenizer_(std::move(tokenizer)) {}
+
+  // What the token adds: nothing while it only begins a character.
+  std::string Add(int64_t id);
+  // What was held back for a character that is not complete.
+  std::string Rest();
+
+ private:
+  std::string Text() const;
+
+  const std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<int64_t> ids_;  // the last ones: a piece's text depends on what is before it
+  size_t told_ = 0;           // bytes of their text
+};
+
+}  // namespace linserve

@@ -1,0 +1,59 @@
+#include "text/text_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace linserve {
+namespace {
+
+const std::string kData = LINSERVE_TEST_DATA "/text/";
+
+class TextStreamTest : public ::testing::Test {
+ protected:
+  // The text of the tokens that come one by one.
+  std::string Streamed(const std::vector<int64_t>& ids) const {
+    TextStream stream(tokenizer_);
+    std::string text;
+    for (const int64_t id : ids) text += stream.Add(id);
+    return text + stream.Rest();
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer_ = *Tokenizer::Load(kData + "tokenizer.model");
+};
+
+TEST_F(TextStreamTest, TokensOneByOneGiveTheTextOfAll) {
+  std::vector<int64_t> all;
+  for (const auto& example : nlohmann::json::parse(std::ifstream(kData + "encoded.json"))) {
+    const auto ids = example["ids"].get<std::vector<int64_t>>();
+    all.insert(all.end(), ids.begin(), ids.end());
+    EXPECT_EQ(Streamed(ids), *tokenizer_->Decode(ids)) << example["text"];
+    EXPECT_EQ(Streamed(all), *tokenizer_->Decode(all));
+  }
+  for (int i = 0; i < 2; ++i) all.insert(all.end(), all.begin(), all.end());
+  ASSERT_GT(all.size(), 100U);  // so many that the first ones are forgotten
+  EXPECT_EQ(Streamed(all), *tokenizer_->Decode(all));
+}
+
+TEST_F(TextStreamTest, WordsAreToldAsTheyCome) {
+  TextStream stream(tokenizer_);
+  const auto ids = *tokenizer_->Encode("the server answers");
+  std::string text;
+  for (const int64_t id : ids) {
+    const std::string added = stream.Add(id);
+    EXPECT_FALSE(added.empty() && id != ids[0]);
+    text += added;
+  }
+  EXPECT_EQ(text, "the server answers");
+  EXPECT_EQ(stream.Rest(), "");
+}
+
+TEST_F(TextStreamTest, IdsThatAreNoPiecesSayNothing) {
+  EXPECT_EQ(Streamed({-1, 1 << 20, tokenizer_->vocabulary()}), "");
+}
+
+}  // namespace
+}  // namespace linserve
