@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/memory.h"
+#include "core/result_bytes.h"
+
 namespace linserve {
 namespace {
 
@@ -22,8 +25,17 @@ int64_t AllowedLength(const Signature& signature, const Item& item, char letter,
   return allowed;
 }
 
-// A valid item of zeros whose lettered axes are `length` long, without optional inputs.
-Item ZeroItem(const Signature& signature, int64_t length) {
+// Makes the tensors of an item.
+using MakeTensor = Tensor (*)(DType, Shape);
+
+Tensor Zeros(DType dtype, Shape shape) { return Tensor::Allocate(dtype, std::move(shape)).first; }
+
+Tensor WithoutMemory(DType dtype, Shape shape) {
+  return Tensor(dtype, std::move(shape), nullptr, nullptr);
+}
+
+// An item whose lettered axes are `length` long, without optional inputs.
+Item ItemOf(const Signature& signature, int64_t length, MakeTensor make_tensor) {
   Item item;
   for (const InputSpec& input : signature.inputs) {
     if (input.optional) continue;
@@ -35,7 +47,7 @@ Item ZeroItem(const Signature& signature, int64_t length) {
     const DType dtype = input.kind == InputKind::kToken  ? DType::kI64
                         : input.kind == InputKind::kMask ? DType::kBool
                                                          : DType::kF32;
-    item.inputs[input.name] = Tensor::Allocate(dtype, std::move(shape)).first;
+    item.inputs[input.name] = make_tensor(dtype, std::move(shape));
   }
   return item;
 }
@@ -57,7 +69,7 @@ int64_t LongestToTry(const Signature& signature) {
 
 // One batch of `count` sequences of this length.
 absl::Status RunOnce(Model& model, const Padder& padder, int64_t count, int64_t length) {
-  const Item item = ZeroItem(model.info().signature, length);
+  const Item item = ItemOf(model.info().signature, length, &Zeros);
   const std::vector<const Item*> items(static_cast<size_t>(count), &item);
   auto forward = model.Start(padder.Pad(items));
   if (!forward.ok()) return forward.status();
@@ -76,6 +88,28 @@ absl::Status TryOnce(Model& model, const Padder& padder, int64_t count, int64_t 
   }
 }
 
+// Whether there is memory for a sequence of this length and its results, the least that computing
+// it takes. It is asked for, and not touched.
+absl::Status HasMemoryFor(const Signature& signature, int64_t length) {
+  const Item item = ItemOf(signature, length, &WithoutMemory);
+  int64_t bytes = ResultBytes(signature, item);
+  for (const auto& [name, input] : item.inputs) bytes += static_cast<int64_t>(input.byte_size());
+  const int64_t most = MemoryBytes();
+  std::string why = "there is not as much left";
+  try {
+    if (bytes <= most) {
+      Tensor::AllocateUnfilled(DType::kU8, {bytes});
+      return absl::OkStatus();
+    }
+    why = "the process may use " + FormatBytes(static_cast<double>(most));
+  } catch (const std::bad_alloc&) {
+  }
+  return absl::ResourceExhaustedError(
+      "the model takes sequences of length " + std::to_string(length) +
+      ", and one with its results takes " + FormatBytes(static_cast<double>(bytes)) +
+      " of memory, where " + why + ": give it more, or serve a shorter model");
+}
+
 }  // namespace
 
 absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& policy) {
@@ -85,6 +119,10 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   if (longest == 0) longest = policy.max_tokens;
   const int64_t limit = longest;
   longest = std::min(longest, LongestToTry(signature));
+  if (longest < limit) {
+    const absl::Status status = HasMemoryFor(signature, limit);
+    if (!status.ok()) return status;
+  }
   const int64_t batched = std::min(longest, policy.max_tokens);
   const std::set<std::pair<int64_t, int64_t>> batches = {
       {1, 1}, {1, longest}, {std::min(policy.max_sequences, policy.max_tokens / batched), batched}};

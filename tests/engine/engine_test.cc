@@ -73,6 +73,16 @@ TEST_F(EngineTest, WarmsUpWithPartOfWhatOnlyTakesLonger) {
   EXPECT_EQ(longest, 65536);
 }
 
+TEST_F(EngineTest, SaysAtTheStartThatThereIsNoMemoryForTheLongestSequence) {
+  for (const int64_t length : {int64_t{1} << 40, int64_t{1} << 50}) {
+    control_->longest = length;
+    options_.warmup = true;
+    EXPECT_THAT(Engine::Start(options_, FakeModelFactory(control_), model_),
+                IsStatus(absl::StatusCode::kResourceExhausted,
+                         "the model takes sequences of length " + std::to_string(length)));
+  }
+}
+
 TEST_F(EngineTest, RunsAReplicaOnOneThreadFromLoadToDestruction) {
   options_.replicas = 2;
   options_.warmup = true;

@@ -204,14 +204,16 @@ TEST_F(UploadTest, IsAnsweredOnceWhateverElseIsSent) {
   ExpectRefused("whole", StatusCode::kInvalidArgument, "in flight on this stream already");
   server_.tokens().Release();
   EXPECT_FALSE(Read().request_failed());
-  // A part too many, and parts of nobody but for the last.
+  // A part too many, and parts of nobody but for the last: by its refusal all have come.
   server_.tokens().Block();
   Send(Part("a", {1, 2}, 0, 2));
   Send(Part("a", {3}, 2, 2));
-  server_.tokens().Release();
-  EXPECT_FALSE(Read().request_failed());
   for (const uint64_t row : {1, 2, 3, 4, 5}) Send(Part("never", {1}, row, 6));
   ExpectRefused("never", StatusCode::kInvalidArgument, "no sequence has begun");
+  server_.tokens().Release();
+  const v1::EmbedResponse response = Read();
+  EXPECT_FALSE(response.request_failed());
+  EXPECT_EQ(response.request_id(), "a");
   v1::EmbedRequest lost = Part("lost", {1}, 5, 0);
   Send(lost);
   ExpectRefused("lost", StatusCode::kInvalidArgument, "no sequence has begun");
