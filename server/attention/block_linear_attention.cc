@@ -5,12 +5,12 @@
 #include <limits>
 
 #include "attention/aten.h"
+#include "attention/causal_linear_attention.h"
 
 namespace linserve {
 namespace {
 
 constexpr int64_t kChunk = 64;          // rows that attend to each other by a masked product
-constexpr float kFloor = 1e-3F;         // of the causal denominator
 constexpr float kLargestExponent = 40;  // beyond it, exp(k) may need F64
 
 // A stride of at least so many elements that is an odd number of cache lines.
@@ -149,7 +149,8 @@ void BlockCausalAttention::AttendHead(int64_t head, const RowBlock& queries, con
   BlockProduct(count, count, dim_head_, queries, weights, scores, /*add=*/false);
   LowerTriangle(scores, count, divisors);
   AddDots(queries, count, dim_head_, total, divisors);
-  for (int64_t i = 0; i < count; ++i) divisors[i] = 1 / std::max(divisors[i], kFloor);
+  for (int64_t i = 0; i < count; ++i)
+    divisors[i] = 1 / std::max(divisors[i], static_cast<float>(kCausalFloor));
   BlockProduct(count, dim_head_, count, scores, values, result, /*add=*/false);
   BlockProduct(count, dim_head_, dim_head_, queries, context, result, /*add=*/true);
   ScaleRows(result, count, dim_head_, divisors);

@@ -11,8 +11,7 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kChunk = 64;   // rows that attend to each other by a masked product
-constexpr double kFloor = 1e-3;  // of the denominator
+constexpr int64_t kChunk = 64;  // rows that attend to each other by a masked product
 
 // Exponents up to which exp(k), summed and multiplied by values, stays far from overflow.
 constexpr double kLargestExponent32 = 40;
@@ -121,7 +120,8 @@ class CausalPass {
       result.add_(at::matmul(scores, values));
       divisor.add_(scores.sum({-1}, /*keepdim=*/true));
     }
-    const at::Tensor floor = (-state_.shift).exp_().mul_(kFloor).clamp_min_(SmallestNormal(type_));
+    const at::Tensor floor =
+        (-state_.shift).exp_().mul_(kCausalFloor).clamp_min_(SmallestNormal(type_));
     Chunks(out_, group.row, group.chunks, group.length)
         .copy_(result.div_(at::maximum(divisor, floor.unsqueeze(-3))));
   }

@@ -14,8 +14,10 @@ struct CausalState {
   at::Tensor shift;    // [..., 1, 1]
 };
 
+inline constexpr double kCausalFloor = 1e-3;
+
 // Linear attention of every row to those before it:
-//   out_t = (q̂_t · Σ_s κ_s v_sᵀ) / max(q̂_t · Σ_s κ_s, 1e-3)
+//   out_t = (q̂_t · Σ_s κ_s v_sᵀ) / max(q̂_t · Σ_s κ_s, kCausalFloor)
 // with q̂ = softmax over the features · dim_head^-1/2 and κ = exp(k). The sums are over s <= t for
 // bucket 1, otherwise over the buckets of so many rows before t's own, which leaves 0 to the first.
 // Keys whose mask is false count as nothing.

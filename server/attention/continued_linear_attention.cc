@@ -6,12 +6,12 @@
 
 #include "attention/aten.h"
 #include "attention/attention_rows.h"
+#include "attention/causal_linear_attention.h"
 
 namespace linserve {
 namespace {
 
 constexpr int64_t kRowsAtOnce = 64;  // that attend to each other by a masked product
-constexpr double kFloor = 1e-3;      // of the denominator
 
 // Up to this exponent exp(k), summed and multiplied by values, stays far from overflow; and rows
 // whose shift grows by more are computed by fewer at once, so that the first ones do not vanish.
@@ -176,7 +176,7 @@ class Continuation {
   void Write(int64_t row, const Queries& queries, const at::Tensor& result,
              const at::Tensor& divisor) const {
     const at::Tensor floor =
-        (-queries.scale).exp_().mul_(kFloor).clamp_min_(std::numeric_limits<float>::min());
+        (-queries.scale).exp_().mul_(kCausalFloor).clamp_min_(std::numeric_limits<float>::min());
     out_.narrow(-2, row, result.size(-2)).copy_(result / at::maximum(divisor, floor));
   }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,7 +20,7 @@ namespace linserve {
 // GPUs.
 
 // Changes whenever what follows does: a library and a program that differ are not used together.
-inline constexpr uint32_t kDevicePluginAbi = 1;
+inline constexpr uint32_t kDevicePluginAbi = 2;
 
 // Bytes of one device's memory.
 struct DeviceMemory {
@@ -46,6 +47,23 @@ struct LayoutTable {
   bool recording = false;
 };
 
+// Linear attention of all sequences of a batch; the formulas: causal_linear_attention.h,
+// linear_attention.h, and with `elu` kernel_attention.h.
+struct PackedLinearAttention {
+  at::Tensor queries;  // [rows, heads · dim_head]; a row's numbers lie side by side
+  at::Tensor keys;     // [rows of keys, heads · dim_head], as the values
+  at::Tensor values;
+  at::Tensor mask;  // BOOL [rows of keys]; undefined: all
+  int64_t heads;
+  const LayoutTable& layout;
+  const LayoutTable& key_layout;
+  bool elu;        // features are elu + 1; otherwise softmaxed queries, and exp of the keys or (not
+                   // causal) their softmax over the length
+  bool causal;     // both layouts are the same one
+  int64_t bucket;  // of causal attention
+  std::optional<double> floor;  // of the weights' sum that divides; nullopt: it is not divided
+};
+
 // Kernels of our own, by what they compute; the functions of attention/ that call them have the
 // formulas. Where there is no kernel, or it gives an undefined tensor since it does not take these
 // arguments, LibTorch's operators compute the same.
@@ -57,6 +75,8 @@ struct DeviceKernels {
   at::Tensor (*attend_to_slots)(const at::Tensor& queries, const at::Tensor& keys,
                                 const at::Tensor& values, int64_t heads,
                                 const LayoutTable& layout) = nullptr;
+  // Writes the sequences' rows of out [rows, heads · dim_head]. False: it does not take these.
+  bool (*linear_attention)(const PackedLinearAttention& call, const at::Tensor& out) = nullptr;
 };
 
 struct DevicePlugin {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "cuda/matrix_ops.h"
+#include "cuda/tile_rows.h"
 
 namespace linserve::cuda {
 
@@ -61,7 +61,6 @@ class AttendToSlots {
 
  private:
   static_assert(D % 32 == 0 && D <= 128);
-  using Layout = Tile<D>;
 
   // Of a warp's 16 queries. A lane has two rows of them: `half` 0 and 1.
   struct WarpState {
@@ -90,35 +89,23 @@ class AttendToSlots {
   }
   LINSERVE_KERNEL T* ValueTile(int step) const { return KeyTile(step) + kTileElements; }
 
-  // A warp's share of 64 rows of D numbers; those past the first `count` are zeros.
-  LINSERVE_KERNEL static void Load(T* tile, const T* rows, int64_t stride, int count, int warp) {
-    constexpr int kPieces = 64 * Layout::kPieces;
-    ForLanes([&](int lane) {
-      for (int i = warp * kLanes + lane; i < kPieces; i += kWarps * kLanes) {
-        const int row = i / Layout::kPieces;
-        const int piece = i % Layout::kPieces;
-        const bool real = row < count;
-        CopyPiece(tile + Layout::Offset(row, piece),
-                  rows + (real ? row * stride + piece * Layout::kPiece : 0), real);
-      }
-    });
-  }
-
   LINSERVE_KERNEL void LoadSlots(int step, int warp) const {
     const int slot = step * kSlots;
     const int count = arguments_.slots - slot;  // may be none
     const int64_t from = count > 0 ? slot : 0;
-    Load(KeyTile(step), keys_ + from * arguments_.key_stride, arguments_.key_stride, count, warp);
-    Load(ValueTile(step), values_ + from * arguments_.value_stride, arguments_.value_stride, count,
-         warp);
+    CopyRows<D, kWarps>(KeyTile(step), keys_ + from * arguments_.key_stride, arguments_.key_stride,
+                        count, warp);
+    CopyRows<D, kWarps>(ValueTile(step), values_ + from * arguments_.value_stride,
+                        arguments_.value_stride, count, warp);
     CommitCopies();
   }
 
   LINSERVE_KERNEL void Compute() {
     const int steps = (arguments_.slots + kSlots - 1) / kSlots;
     ForWarps<kWarps>([&](int warp) {
-      Load(QueryTile(), arguments_.queries + start_ * arguments_.query_stride + column_,
-           arguments_.query_stride, rows_, warp);
+      CopyRows<D, kWarps>(QueryTile(),
+                          arguments_.queries + start_ * arguments_.query_stride + column_,
+                          arguments_.query_stride, rows_, warp);
       LoadSlots(0, warp);
       Clear(state_[warp]);
       WaitForCopies<0>();
@@ -151,36 +138,14 @@ class AttendToSlots {
       for (auto& tile : state.scores) tile[lane] = {};
     });
     for (int depth = 0; depth < D; depth += 16) {
-      PerLane<const T*> rows;
       PerLane<FragmentA> a;
-      ForLanes([&](int lane) {
-        const int matrix = lane / 8;
-        rows[lane] = QueryTile() +
-                     Layout::Offset(16 * warp + matrix % 2 * 8 + lane % 8, depth / 8 + matrix / 2);
-      });
-      LoadMatrices<false>(rows, a);
-      for (int tile = 0; tile < kSlots / 8; tile += 2) {
-        PerLane<FragmentA> both;
-        ForLanes([&](int lane) {
-          const int matrix = lane / 8;
-          rows[lane] = KeyTile(step) +
-                       Layout::Offset(8 * (tile + matrix / 2) + lane % 8, depth / 8 + matrix % 2);
-        });
-        LoadMatrices<false>(rows, both);
-        AddPair(a, both, state.scores[tile], state.scores[tile + 1]);
+      LoadA<D>(QueryTile(), 16 * warp, depth, a);
+      for (int slot = 0; slot < kSlots; slot += 16) {
+        PerLane<FragmentB> b[2];
+        LoadTransposedB<D>(KeyTile(step), slot, depth, b);
+        for (int i = 0; i < 2; ++i) MultiplyAdd<T>(a, b[i], state.scores[slot / 8 + i]);
       }
     }
-  }
-
-  // Two neighbouring tiles of sums from one load of two fragments.
-  LINSERVE_KERNEL static void AddPair(const PerLane<FragmentA>& a, const PerLane<FragmentA>& both,
-                                      PerLane<Sums>& first, PerLane<Sums>& second) {
-    PerLane<FragmentB> b[2];
-    ForLanes([&](int lane) {
-      for (int i = 0; i < 4; ++i) b[i / 2][lane].registers[i % 2] = both[lane].registers[i];
-    });
-    MultiplyAdd<T>(a, b[0], first);
-    MultiplyAdd<T>(a, b[1], second);
   }
 
   // Scores become weights relative to the largest score so far, and what came before is made
@@ -235,16 +200,10 @@ class AttendToSlots {
           a[lane].registers[i] = Pack<T>(pair[0], pair[1]);
         }
       });
-      for (int tile = 0; tile < D / 8; tile += 2) {
-        PerLane<const T*> rows;
-        PerLane<FragmentA> both;
-        ForLanes([&](int lane) {
-          const int matrix = lane / 8;
-          rows[lane] = ValueTile(step) +
-                       Layout::Offset(depth + matrix % 2 * 8 + lane % 8, tile + matrix / 2);
-        });
-        LoadMatrices<true>(rows, both);
-        AddPair(a, both, state.result[tile], state.result[tile + 1]);
+      for (int column = 0; column < D; column += 16) {
+        PerLane<FragmentB> b[2];
+        LoadB<D>(ValueTile(step), depth, column, b);
+        for (int i = 0; i < 2; ++i) MultiplyAdd<T>(a, b[i], state.result[column / 8 + i]);
       }
     }
   }

@@ -7,8 +7,11 @@
 
 #if defined(__CUDACC__)
 #define LINSERVE_KERNEL __device__ __forceinline__
+// For loops whose counter chooses among registers.
+#define LINSERVE_UNROLL _Pragma("unroll")
 #else
 #define LINSERVE_KERNEL inline
+#define LINSERVE_UNROLL
 #include <array>
 #endif
 

@@ -3,7 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/attend_to_slots.h"
+#include "cuda/causal_linear_attention.h"
 #include "cuda/project_length.h"
+#include "cuda/sum_keys.h"
 
 namespace linserve::cuda {
 
@@ -18,5 +20,14 @@ void Launch(const ProjectLengthArguments<T>& arguments, const BlockIndex& grid, 
 template <typename T, int D>
 void Launch(const AttendToSlotsArguments<T>& arguments, const BlockIndex& grid,
             cudaStream_t stream);
+
+// Kernel: CausalLinearAttention, SumKeys or AttendToKeys.
+template <typename Kernel, typename T>
+void LaunchLinearAttention(const LinearAttentionArguments<T>& arguments, const BlockIndex& grid,
+                           cudaStream_t stream);
+
+template <int D, typename T>
+void LaunchAddSegments(const LinearAttentionArguments<T>& arguments, int64_t elements,
+                       cudaStream_t stream);
 
 }  // namespace linserve::cuda

@@ -19,6 +19,7 @@
 #include "attention/device_plugin.h"
 #include "cuda/kernel_calls.h"
 #include "cuda/launch.h"
+#include "cuda/linear_attention_calls.h"
 
 namespace linserve {
 namespace {
@@ -213,6 +214,26 @@ at::Tensor AttendToSlotsOnGpu(const at::Tensor& queries, const at::Tensor& keys,
       });
 }
 
+struct LinearAttentionKernels {
+  template <typename Kernel, typename T>
+  void Start(const cuda::LinearAttentionArguments<T>& arguments,
+             const cuda::BlockIndex& grid) const {
+    cuda::LaunchLinearAttention<Kernel>(arguments, grid, c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+
+  template <int D, typename T>
+  void AddSegments(const cuda::LinearAttentionArguments<T>& arguments, int64_t elements) const {
+    cuda::LaunchAddSegments<D>(arguments, elements, c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+};
+
+bool LinearAttentionOnGpu(const PackedLinearAttention& call, const at::Tensor& out) {
+  return HasOurKernels(out) &&
+         cuda::CallLinearAttention(call, out, MultiprocessorsOf(out), LinearAttentionKernels());
+}
+
 DevicePlugin Plugin() {
   DevicePlugin plugin;
   plugin.type = c10::DeviceType::CUDA;
@@ -226,6 +247,7 @@ DevicePlugin Plugin() {
   plugin.capture = CaptureGraph;
   plugin.kernels.project_length = ProjectLengthOnGpu;
   plugin.kernels.attend_to_slots = AttendToSlotsOnGpu;
+  plugin.kernels.linear_attention = LinearAttentionOnGpu;
   return plugin;
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/matrix_ops.h"
+#include "cuda/tile_rows.h"
 
 namespace linserve::cuda {
 
@@ -145,43 +145,18 @@ class ProjectLength {
   LINSERVE_KERNEL void Multiply(int step, int warp) {
     for (int depth = 0; depth < kDepth; depth += 16) {
       PerLane<FragmentA> a[2];
-      for (int i = 0; i < 2; ++i) LoadA(step, depth, SlotOf(warp) + 16 * i, a[i]);
+      // The projection's transpose.
+      for (int i = 0; i < 2; ++i) {
+        LoadTransposedA<kTileSlots>(ProjectionStage(step), depth, SlotOf(warp) + 16 * i, a[i]);
+      }
       for (int j = 0; j < 4; j += 2) {
         PerLane<FragmentB> b[2];
-        LoadB(step, depth, ColumnOf(warp) + 8 * j, b);
+        LoadB<kTileWidth>(RowStage(step), depth, ColumnOf(warp) + 8 * j, b);
         for (int i = 0; i < 2; ++i) {
           for (int k = 0; k < 2; ++k) MultiplyAdd<T>(a[i], b[k], sums_[warp].tiles[i][j + k]);
         }
       }
     }
-  }
-
-  // Slots [slot, slot + 16) of the stage's rows [depth, depth + 16): the projection's transpose.
-  LINSERVE_KERNEL void LoadA(int step, int depth, int slot, PerLane<FragmentA>& a) const {
-    PerLane<const T*> rows;
-    ForLanes([&](int lane) {
-      const int matrix = lane / 8;
-      const int row = depth + matrix / 2 * 8 + lane % 8;
-      const int piece = slot / 8 + matrix % 2;
-      rows[lane] = ProjectionStage(step) + Tile<kTileSlots>::Offset(row, piece);
-    });
-    LoadMatrices<true>(rows, a);
-  }
-
-  // Columns [column, column + 16) of the same rows, as two fragments.
-  LINSERVE_KERNEL void LoadB(int step, int depth, int column, PerLane<FragmentB> (&b)[2]) const {
-    PerLane<const T*> rows;
-    PerLane<FragmentA> both;
-    ForLanes([&](int lane) {
-      const int matrix = lane / 8;
-      const int row = depth + matrix % 2 * 8 + lane % 8;
-      const int piece = column / 8 + matrix / 2;
-      rows[lane] = RowStage(step) + Tile<kTileWidth>::Offset(row, piece);
-    });
-    LoadMatrices<true>(rows, both);
-    ForLanes([&](int lane) {
-      for (int i = 0; i < 4; ++i) b[i / 2][lane].registers[i % 2] = both[lane].registers[i];
-    });
   }
 
   LINSERVE_KERNEL void Store() {

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "attention/aten.h"
+#include "attention/device_plugin.h"
+#include "attention/kernel_attention.h"
 #include "attention/linformer_attention.h"
 #include "attention/positions.h"
 #include "attention/slot_attention.h"
@@ -119,6 +121,7 @@ at::Tensor EncoderAttention::operator()(const at::Tensor& rows,
 
 void EncoderAttention::AttendToKeys(at::Tensor& queries, const at::Tensor& keys,
                                     const at::Tensor& values, const EncoderContext& context) const {
+  if (AttendOnDevice(queries, keys, values, context)) return;
   for (const Span& span : Spans(context.layout)) {
     const auto heads = [&](const at::Tensor& rows) {
       return SplitHeads(View(rows, span), options_.heads);
@@ -129,6 +132,35 @@ void EncoderAttention::AttendToKeys(at::Tensor& queries, const at::Tensor& keys,
         Attend(*options_.method, heads(queries), heads(keys), heads(values), visible);
     View(queries, span).copy_(JoinHeads(result));
   }
+}
+
+bool EncoderAttention::AttendOnDevice(at::Tensor& queries, const at::Tensor& keys,
+                                      const at::Tensor& values,
+                                      const EncoderContext& context) const {
+  const bool normalized = options_.method == AttentionMethod::kKernelNormalized;
+  if (!normalized && options_.method != AttentionMethod::kKernel) return false;
+  const auto kernel = KernelsFor(queries).linear_attention;
+  if (kernel == nullptr || !context.layout.table) return false;
+  const LayoutTable& layout = *context.layout.table;
+  // Several blocks read the same queries.
+  const at::Tensor attended =
+      NewRows(context.layout, queries.size(0), queries.size(1), queries.options());
+  if (!kernel({.queries = queries,
+               .keys = keys,
+               .values = values,
+               .mask = context.mask,
+               .heads = options_.heads,
+               .layout = layout,
+               .key_layout = layout,
+               .elu = true,
+               .causal = options_.causal,
+               .bucket = 1,
+               .floor = KernelForm(normalized).floor},
+              attended)) {
+    return false;
+  }
+  queries = attended;
+  return true;
 }
 
 void EncoderAttention::AttendToProjected(at::Tensor& queries, at::Tensor& keys, at::Tensor& values,

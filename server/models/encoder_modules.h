@@ -90,6 +90,10 @@ class EncoderAttention {
   // Overwrites the queries with the result.
   void AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const EncoderContext& context) const;
+  // The same of all sequences at once, where the device has a kernel for it. False: nothing is
+  // done.
+  bool AttendOnDevice(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                      const EncoderContext& context) const;
   // The same for the next rows of sequences whose earlier ones are in the context's memory.
   void Continue(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                 const EncoderContext& context) const;

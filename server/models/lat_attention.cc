@@ -3,6 +3,7 @@
 #include "attention/aten.h"
 #include "attention/axial_fold.h"
 #include "attention/causal_linear_attention.h"
+#include "attention/device_plugin.h"
 #include "attention/linear_attention.h"
 #include "attention/local_attention.h"
 #include "attention/positions.h"
@@ -34,6 +35,9 @@ at::Tensor LatAttention::Forward(const at::Tensor& x, const AxisLayout& layout,
     Rotate(keys, source_layout.layout, options_.heads, rotary);
   }
   at::Tensor attended = NewRows(layout, queries.size(0), queries.size(1), queries.options());
+  const bool global_is_done = AttendGloballyOnDevice(
+      {queries, keys, values, source_layout.mask, attended}, layout, source_layout.layout);
+  if (global_is_done && options_.local_heads == 0) return to_out_(attended);
   const SpanPairs spans = Spans(layout, source_layout.layout);
   for (size_t i = 0; i < spans.first.size(); ++i) {
     const Span& own = spans.first[i];
@@ -45,13 +49,38 @@ at::Tensor LatAttention::Forward(const at::Tensor& x, const AxisLayout& layout,
     if (options_.axial_width > 0) {
       AttendAxially(sequences);
     } else {
-      Attend(sequences);
+      Attend(sequences, global_is_done);
     }
   }
   return to_out_(attended);
 }
 
-void LatAttention::Attend(const Sequences& sequences) const {
+bool LatAttention::AttendGloballyOnDevice(const Sequences& rows, const AxisLayout& layout,
+                                          const AxisLayout& source_layout) const {
+  const auto kernel = KernelsFor(rows.queries).linear_attention;
+  const int64_t heads = options_.heads - options_.local_heads;
+  if (kernel == nullptr || !layout.table || !source_layout.table) return false;
+  if (options_.axial_width > 0 || heads == 0) return false;
+  const auto global = [&](const at::Tensor& x) {
+    return x.narrow(1, options_.local_heads * options_.dim_head, heads * options_.dim_head);
+  };
+  std::optional<double> floor;
+  if (options_.causal) floor = kCausalFloor;
+  return kernel({.queries = global(rows.queries),
+                 .keys = global(rows.keys),
+                 .values = global(rows.values),
+                 .mask = rows.mask,
+                 .heads = heads,
+                 .layout = *layout.table,
+                 .key_layout = *source_layout.table,
+                 .elu = false,
+                 .causal = options_.causal,
+                 .bucket = options_.bucket,
+                 .floor = floor},
+                global(rows.out));
+}
+
+void LatAttention::Attend(const Sequences& sequences, bool global_is_done) const {
   const auto split = [&](const at::Tensor& rows) {
     return rows.unflatten(-1, {options_.heads, options_.dim_head}).transpose(-3, -2);
   };
@@ -68,7 +97,8 @@ void LatAttention::Attend(const Sequences& sequences) const {
     LocalAttention(few.queries, few.keys, few.values, few.mask, options_.window, options_.causal,
                    few.out);
   }
-  if (local < options_.heads) AttendGlobally(heads(local, options_.heads - local));
+  if (local < options_.heads && !global_is_done)
+    AttendGlobally(heads(local, options_.heads - local));
 }
 
 void LatAttention::AttendGlobally(const Sequences& heads) const {
@@ -85,7 +115,8 @@ void LatAttention::AttendAxially(const Sequences& sequences) const {
   for (const AxialColumns& columns : ColumnsOf(sequences.queries.size(1), options_.axial_width)) {
     const auto fold = [&](const at::Tensor& x) { return Fold(x, options_.axial_width, columns); };
     Attend({fold(sequences.queries), fold(sequences.keys), fold(sequences.values),
-            sequences.mask.defined() ? fold(sequences.mask) : at::Tensor(), fold(sequences.out)});
+            sequences.mask.defined() ? fold(sequences.mask) : at::Tensor(), fold(sequences.out)},
+           /*global_is_done=*/false);
   }
 }
 

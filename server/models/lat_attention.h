@@ -69,7 +69,8 @@ class LatAttention {
   double Flops(int64_t queries, int64_t keys) const;
 
  private:
-  // One span of sequences of equal length: [count, rows, heads · dim_head], mask [count, rows].
+  // All rows [rows, heads · dim_head], mask [rows], or a span of sequences of equal length:
+  // [count, rows, heads · dim_head], mask [count, rows].
   struct Sequences {
     at::Tensor queries, keys, values, mask, out;
   };
@@ -94,8 +95,11 @@ class LatAttention {
                  RowPieces& pieces) const;
   void AddCausal(const BlockSequence& sequence, BlockCausalAttention& attention,
                  RowPieces& pieces) const;
-  void Attend(const Sequences& sequences) const;
+  void Attend(const Sequences& sequences, bool global_is_done) const;
   void AttendGlobally(const Sequences& heads) const;
+  // Of all sequences at once, where the device has a kernel for it. False: nothing is done.
+  bool AttendGloballyOnDevice(const Sequences& rows, const AxisLayout& layout,
+                              const AxisLayout& source_layout) const;
   void AttendAxially(const Sequences& sequences) const;
   void AttendNext(const Sequences& sequences, const std::vector<int64_t>& positions,
                   const std::vector<at::Tensor>& state) const;

@@ -33,6 +33,8 @@ c10::Stream TakeStream(int64_t index) {
 void GiveStream(const c10::Stream& /*stream*/) {}
 
 // The GPU's kernels, block after block.
+constexpr int64_t kMultiprocessors = 4;
+
 template <typename T, typename Block>
 void RunBlocks(const cuda::BlockIndex& grid, int shared_bytes, const Block& block) {
   std::vector<T> shared(static_cast<size_t>(shared_bytes) / sizeof(T));
@@ -41,7 +43,6 @@ void RunBlocks(const cuda::BlockIndex& grid, int shared_bytes, const Block& bloc
 
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                          const LayoutTable& layout) {
-  constexpr int64_t kMultiprocessors = 4;
   const auto run = []<typename T>(const cuda::ProjectLengthArguments<T>& arguments,
                                   const cuda::BlockIndex& grid, int64_t elements) {
     RunOnSimulated([arguments, grid, elements] {
@@ -68,6 +69,30 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
   return cuda::CallAttendToSlots(queries, keys, values, heads, layout, run);
 }
 
+struct LinearAttentionKernels {
+  template <typename Kernel, typename T>
+  void Start(const cuda::LinearAttentionArguments<T>& arguments,
+             const cuda::BlockIndex& grid) const {
+    RunOnSimulated([arguments, grid] {
+      std::vector<float> floats(Kernel::kFloats);
+      RunBlocks<T>(grid, Kernel::kSharedBytes, [&](const auto& at, T* shared) {
+        Kernel::Run(arguments, at, shared, floats.data());
+      });
+    });
+  }
+
+  template <int D, typename T>
+  void AddSegments(const cuda::LinearAttentionArguments<T>& arguments, int64_t elements) const {
+    RunOnSimulated([arguments, elements] {
+      for (int64_t i = 0; i < elements; ++i) cuda::AddSegments<D>(arguments, i);
+    });
+  }
+};
+
+bool LinearAttention(const PackedLinearAttention& call, const at::Tensor& out) {
+  return cuda::CallLinearAttention(call, out, kMultiprocessors, LinearAttentionKernels());
+}
+
 DevicePlugin Plugin() {
   RegisterSimulatedDevice();
   DevicePlugin plugin;
@@ -82,6 +107,7 @@ DevicePlugin Plugin() {
   plugin.capture = CaptureSimulated;
   plugin.kernels.project_length = ProjectLength;
   plugin.kernels.attend_to_slots = AttendToSlots;
+  plugin.kernels.linear_attention = LinearAttention;
   return plugin;
 }
 

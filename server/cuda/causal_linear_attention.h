@@ -1,0 +1,119 @@
+#pragma once
+
+#include "cuda/attend_to_sums.h"
+#include "cuda/key_sums.h"
+#include "cuda/linear_attention_block.h"
+
+namespace linserve::cuda {
+
+// The kernel of linear_attention.h that goes over a segment of a sequence's rows, in order.
+template <typename T, int D>
+class CausalLinearAttention {
+ public:
+  using Block = LinearAttentionBlock<T, D>;
+  static constexpr int E = Block::E;
+  static constexpr int kWarps = Block::kWarps;
+  static constexpr int kBlocks = D > 64 ? 2 : 3;  // on a multiprocessor, for which it has registers
+  static constexpr int kStages = 2;               // of queries, keys and values
+  static constexpr int kStageElements = 2 * Block::kTileElements + Block::kValueElements;
+  static constexpr int kSharedBytes =
+      (kStages * kStageElements + Block::kMeanElements) * static_cast<int>(sizeof(T));
+  static constexpr int kFloats = KeySums<T, D, E>::kFloats;
+
+  LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
+                                  const BlockIndex& at, T* shared, float* floats) {
+    CausalLinearAttention block(arguments, at, shared, floats);
+    if (block.first_ < block.end_) block.Compute();
+  }
+
+ private:
+  LINSERVE_KERNEL CausalLinearAttention(const LinearAttentionArguments<T>& arguments,
+                                        const BlockIndex& at, T* shared, float* floats)
+      : arguments_(arguments),
+        block_(arguments, at),
+        sums_(arguments.map, floats),
+        segment_(at.x),
+        first_(at.x * arguments.segment_rows),
+        shared_(shared) {
+    const int end = first_ + arguments.segment_rows;
+    end_ = end < block_.queries() ? end : block_.queries();
+  }
+
+  LINSERVE_KERNEL T* Means() const { return shared_; }
+  LINSERVE_KERNEL T* QueryTile(int step) const {
+    return shared_ + Block::kMeanElements + step % kStages * kStageElements;
+  }
+  LINSERVE_KERNEL T* KeyTile(int step) const { return QueryTile(step) + Block::kTileElements; }
+  LINSERVE_KERNEL T* ValueTile(int step) const { return KeyTile(step) + Block::kTileElements; }
+
+  LINSERVE_KERNEL void Load(int step, int warp) const {
+    const int row = first_ + step * kTileRows;
+    block_.CopyQueries(QueryTile(step), row, end_, warp);
+    block_.CopyKeys(KeyTile(step), row, end_, warp);
+    block_.CopyValues(ValueTile(step), row, end_, warp);
+    CommitCopies();
+  }
+
+  LINSERVE_KERNEL void Begin(int warp) {
+    const bool later = segment_ > 0;
+    sums_.Begin(
+        later ? block_.Logs(arguments_.logs_before, segment_, arguments_.segments) : nullptr,
+        later ? block_.Means(arguments_.means_before, segment_, arguments_.segments) : nullptr,
+        warp);
+  }
+
+  LINSERVE_KERNEL void Compute() {
+    const int steps = (end_ - first_ + kTileRows - 1) / kTileRows;
+    ForWarps<kWarps>([&](int warp) {
+      Load(0, warp);
+      Begin(warp);
+    });
+    ForWarps<kWarps>([&](int warp) {
+      sums_.StoreTile(Means(), warp);
+      WaitForCopies<0>();
+    });
+    for (int step = 0; step < steps; ++step) {
+      const auto counts = [&](int row) {
+        const int key = first_ + step * kTileRows + row;
+        return key < end_ && block_.Counts(key);
+      };
+      ForWarps<kWarps>([&](int warp) {
+        Load(step + 1, warp);
+        sums_.FindMost(KeyTile(step), warp, counts);
+      });
+      ForWarps<kWarps>([&](int warp) { sums_.Weigh(KeyTile(step), warp, counts); });
+      ForWarps<kWarps>([&](int warp) { sums_.Advance(warp); });
+      ForWarps<kWarps>([&](int warp) { Attend(step, warp); });
+      ForWarps<kWarps>([&](int warp) {
+        sums_.Add(KeyTile(step), ValueTile(step), warp);
+        sums_.StoreTile(Means(), warp);
+        WaitForCopies<0>();
+      });
+    }
+  }
+
+  LINSERVE_KERNEL void Attend(int step, int warp) {
+    const auto before = [&](int feature) { return sums_.before(feature); };
+    const auto most = [&](int feature) { return sums_.most(feature); };
+    const int bucket = arguments_.bucket;
+    const auto sees = [&](int query, int key) {
+      return bucket == 1 ? key <= query : key / bucket < query / bucket;
+    };
+    const int row = first_ + step * kTileRows;
+    AttendToSums<T, D, E> queries;
+    queries.Begin(arguments_.map, QueryTile(step), 16 * warp, before, most);
+    queries.AddBefore(Means(), before);
+    queries.AddChunk(KeyTile(step), ValueTile(step), most, sees);
+    queries.Store(arguments_, block_.Result(row), end_ - row);
+  }
+
+  const LinearAttentionArguments<T>& arguments_;
+  Block block_;
+  KeySums<T, D, E> sums_;
+  int segment_;
+  int first_;  // row of the sequence
+  int end_;
+  T* shared_;
+};
+
+}  // namespace linserve::cuda

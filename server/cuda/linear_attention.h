@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/lanes.h"
+
+namespace linserve::cuda {
+
+// Linear attention for all sequences of a batch, whose features are computed where they are used:
+//   y_t = Σ_s w_ts · v_s [/ max(Σ_s w_ts, floor)],  w_ts = Σ_d φ(q_t)_d · ψ(k_s)_d
+// over all rows s of the keys, or (causal) those up to t, or in the buckets before t's. The
+// references are CausalLinearAttention(), LinearAttention() and KernelAttention() of attention/.
+//
+// Features are products of numbers as large as exp(k), which 16 bits cannot hold. So what has been
+// read is kept, for each feature d, as the logarithm of Σ_s ψ(k_s)_d and as the mean of the values
+// weighed by it, of which neither leaves the range of its inputs; the keys of a chunk count
+// relative to the largest so far, and each query's features relative to the largest of their
+// products. (Keys of a feature that lie e^17 below the largest of their own chunk are no more than
+// 0 in F16.)
+//
+// Kernels, all in chunks of 64 rows on the tensor cores with sums in F32:
+//   CausalLinearAttention  goes over the rows of a sequence and head once, in order: what was read
+//                          before the chunk through its state, which stays in registers, and the
+//                          rows of the chunk through their 64 x 64 weights.
+//   SumKeys                what a segment of rows adds up to: for all keys (not causal), or where
+//                          few long sequences would leave most of the GPU idle.
+//   AddSegments            what the segments before each one (causal), or all, add up to.
+//   AttendToKeys           queries and such a sum (not causal).
+//
+// For m rows and each head of D features causal attention computes m · (8 · D · D) FLOPs within
+// and before chunks at D = 64, and must move 4 · m · D · 2 bytes; not causal 4 · m · D · D and the
+// same bytes. Both are bound by memory.
+
+// The features' logarithms, and where they come from.
+enum class FeatureMap : uint8_t {
+  kExp,  // φ = softmax over the features · D^-1/2, ψ = exp (linear-attention-transformer)
+  kElu,  // φ = ψ = elu + 1 (Katharopoulos et al. 2020, arXiv:2006.16236)
+};
+
+// The logarithm of nothing: finite, so that differences are numbers.
+inline constexpr float kLogOfNothing = -1e30F;
+
+LINSERVE_KERNEL float Exp(float x) { return exp2f(x * 1.44269504F); }
+
+LINSERVE_KERNEL float LogFeature(FeatureMap map, float x) {
+  return map == FeatureMap::kExp || x < 0 ? x : logf(1 + x);
+}
+
+template <typename T>
+struct LinearAttentionArguments {
+  const T* queries;  // [rows, heads · D], all rows begin at multiples of 16 bytes
+  int64_t query_stride;
+  const T* keys;
+  int64_t key_stride;
+  const T* values;
+  int64_t value_stride;
+  const bool* visible;    // keys that count; null: all
+  const int32_t* starts;  // of the queries
+  const int32_t* lengths;
+  const int32_t* key_starts;
+  const int32_t* key_lengths;
+  T* result;
+  int64_t result_stride;
+
+  // Of each sequence, head and segment of keys: logarithms [D] and means [D, D]. What each segment
+  // adds up to, and what lies before it: all keys, if not causal, for segment 0.
+  float* logs;
+  float* means;
+  float* logs_before;
+  float* means_before;
+  int heads;
+  int segments;      // of the longest sequence
+  int segment_rows;  // a multiple of 64
+
+  FeatureMap map;
+  bool causal;
+  int bucket;  // divides 64
+  // The keys' sums divide each feature instead of the result: their softmax over the length.
+  bool mean_of_keys;
+  bool divided;
+  float floor;
+};
+
+// Element `index` of [batch, heads, D, D].
+template <int D, typename T>
+LINSERVE_KERNEL void AddSegments(const LinearAttentionArguments<T>& arguments, int64_t index) {
+  const int column = static_cast<int>(index % D);
+  const int feature = static_cast<int>(index / D % D);
+  const int64_t head = index / D / D;  // of the batch
+  const int length = arguments.key_lengths[head / arguments.heads];
+  float log = kLogOfNothing;
+  float mean = 0;
+  const auto write = [&](int64_t segment) {
+    const int64_t row = segment * D + feature;
+    arguments.means_before[row * D + column] = mean;
+    if (column == 0) arguments.logs_before[row] = log;
+  };
+  for (int segment = 0; segment * arguments.segment_rows < length; ++segment) {
+    if (arguments.causal) write(head * arguments.segments + segment);
+    const int64_t row = (head * arguments.segments + segment) * D + feature;
+    const float more = arguments.logs[row];
+    if (more == kLogOfNothing) continue;
+    const float most = fmaxf(log, more);
+    const float old_share = Exp(log - most);
+    const float new_share = Exp(more - most);
+    const float total = old_share + new_share;
+    mean = (old_share * mean + new_share * arguments.means[row * D + column]) / total;
+    log = most + logf(total);
+  }
+  if (!arguments.causal) write(head);
+}
+
+}  // namespace linserve::cuda

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "attention/device_plugin.h"
+#include "cuda/causal_linear_attention.h"
+#include "cuda/kernel_calls.h"
+#include "cuda/sum_keys.h"
+
+namespace linserve::cuda {
+
+// From tensors to the kernels of linear_attention.h, as kernel_calls.h does it for others. False:
+// they do not take these arguments. `run` has
+//   run.template Start<Kernel>(arguments, grid)
+//   run.template AddSegments<D>(arguments, elements)
+
+// Into how many parts the longest sequence is cut, so that none of the multiprocessors waits long
+// for the last ones.
+inline int64_t SegmentsOf(int64_t longest, int64_t blocks, int64_t multiprocessors) {
+  constexpr int64_t kBlocksEach = 4;
+  constexpr int64_t kFewestRows = 8 * kTileRows;
+  const int64_t wanted = Tiles(kBlocksEach * multiprocessors, blocks);
+  const int64_t most = std::max<int64_t>(1, longest / kFewestRows);
+  return std::min(wanted, most);
+}
+
+template <typename T>
+LinearAttentionArguments<T> ArgumentsOf(const PackedLinearAttention& call, const at::Tensor& out) {
+  LinearAttentionArguments<T> arguments{};
+  arguments.queries = Read<T>(call.queries);
+  arguments.query_stride = call.queries.stride(0);
+  arguments.keys = Read<T>(call.keys);
+  arguments.key_stride = call.keys.stride(0);
+  arguments.values = Read<T>(call.values);
+  arguments.value_stride = call.values.stride(0);
+  arguments.visible = call.mask.defined() ? Read<bool>(call.mask) : nullptr;
+  arguments.starts = Read<int32_t>(call.layout.starts);
+  arguments.lengths = Read<int32_t>(call.layout.lengths);
+  arguments.key_starts = Read<int32_t>(call.key_layout.starts);
+  arguments.key_lengths = Read<int32_t>(call.key_layout.lengths);
+  arguments.result = Write<T>(out);
+  arguments.result_stride = out.stride(0);
+  arguments.heads = static_cast<int>(call.heads);
+  arguments.map = call.elu ? FeatureMap::kElu : FeatureMap::kExp;
+  arguments.causal = call.causal;
+  arguments.bucket = static_cast<int>(call.bucket);
+  arguments.mean_of_keys = !call.causal && !call.elu;
+  arguments.divided = call.floor.has_value();
+  arguments.floor = static_cast<float>(call.floor.value_or(0));
+  return arguments;
+}
+
+template <typename T, int D, typename Run>
+void LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
+                       int64_t multiprocessors, const Run& run) {
+  using Block = LinearAttentionBlock<T, D>;
+  const int64_t batch = call.layout.lengths.size(0);
+  const int64_t columns = call.heads * Block::kSplits;
+  const int64_t longest = call.key_layout.longest;
+  LinearAttentionArguments<T> arguments = ArgumentsOf<T>(call, out);
+  const int64_t wanted = SegmentsOf(longest, batch * columns, multiprocessors);
+  const int64_t rows = Tiles(Tiles(longest, wanted), kTileRows) * kTileRows;
+  const int64_t segments = std::max<int64_t>(1, Tiles(longest, rows));
+  arguments.segment_rows = static_cast<int>(rows);
+  arguments.segments = static_cast<int>(segments);
+
+  BlockIndex grid{arguments.segments, static_cast<int>(columns), static_cast<int>(batch)};
+  at::Tensor sums;
+  at::Tensor before;
+  if (!call.causal || segments > 1) {
+    // Logarithms and means.
+    const auto states = [&](int64_t count) {
+      return at::empty({batch * call.heads * count * D * (D + 1)},
+                       call.keys.options().dtype(at::kFloat));
+    };
+    sums = states(segments);
+    arguments.logs = Write<float>(sums);
+    arguments.means = arguments.logs + batch * call.heads * segments * D;
+    run.template Start<SumKeys<T, D>>(arguments, grid);
+    arguments.logs_before = arguments.logs;
+    arguments.means_before = arguments.means;
+    if (segments > 1) {
+      const int64_t count = call.causal ? segments : 1;
+      before = states(count);
+      arguments.logs_before = Write<float>(before);
+      arguments.means_before = arguments.logs_before + batch * call.heads * count * D;
+      run.template AddSegments<D>(arguments, batch * call.heads * D * D);
+    }
+  }
+  if (call.causal) {
+    run.template Start<CausalLinearAttention<T, D>>(arguments, grid);
+  } else {
+    grid.x = static_cast<int>(Tiles(call.layout.longest, kTileRows));
+    run.template Start<AttendToKeys<T, D>>(arguments, grid);
+  }
+}
+
+template <typename T, typename Run>
+bool LinearAttentionAs(const PackedLinearAttention& call, const at::Tensor& out,
+                       int64_t multiprocessors, const Run& run) {
+  switch (call.queries.size(1) / call.heads) {
+    case 32:
+      LinearAttentionOf<T, 32>(call, out, multiprocessors, run);
+      return true;
+    case 64:
+      LinearAttentionOf<T, 64>(call, out, multiprocessors, run);
+      return true;
+    case 128:
+      LinearAttentionOf<T, 128>(call, out, multiprocessors, run);
+      return true;
+    default:
+      return false;
+  }
+}
+
+template <typename Run>
+bool CallLinearAttention(const PackedLinearAttention& call, const at::Tensor& out,
+                         int64_t multiprocessors, const Run& run) {
+  const at::ScalarType type = call.queries.scalar_type();
+  for (const at::Tensor& rows : {call.queries, call.keys, call.values, out}) {
+    if (rows.scalar_type() != type || !HasWholePieces(rows)) return false;
+  }
+  if (call.mask.defined() && !call.mask.is_contiguous()) return false;
+  if (call.causal && kTileRows % call.bucket != 0) return false;
+  if (call.layout.lengths.size(0) > kMostBlocksInZ || 4 * call.heads > kMostBlocksInZ) return false;
+  if (type == at::kBFloat16) {
+    return LinearAttentionAs<c10::BFloat16>(call, out, multiprocessors, run);
+  }
+  if (type == at::kHalf) return LinearAttentionAs<c10::Half>(call, out, multiprocessors, run);
+  return false;
+}
+
+}  // namespace linserve::cuda
