@@ -87,6 +87,11 @@ absl::StatusOr<const DevicePlugin*> OpenDevicePlugin(const std::string& name,
 
 const DevicePlugin* FindDevicePlugin(c10::DeviceType type) { return Plugins().Find(type); }
 
+void CheckNotRecording(const AxisLayout& layout) {
+  TORCH_CHECK(!layout.table || !layout.table->recording,
+              "the device has no kernel that takes these sequences");
+}
+
 const DeviceKernels& KernelsFor(const at::Tensor& tensor) {
   static const DeviceKernels none;
   if (tensor.is_cpu()) return none;

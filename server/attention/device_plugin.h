@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "core/batch.h"
 
 namespace linserve {
 
@@ -119,6 +120,9 @@ absl::StatusOr<const DevicePlugin*> OpenDevicePlugin(const std::string& name,
 
 // The one that is open for this type of device; nullptr if there is none.
 const DevicePlugin* FindDevicePlugin(c10::DeviceType type);
+
+// Throws where a pass is being recorded: what follows would bake in the lengths.
+void CheckNotRecording(const AxisLayout& layout);
 
 // The same of the tensor's device: its kernels, or none.
 const DeviceKernels& KernelsFor(const at::Tensor& tensor);

@@ -93,8 +93,7 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
     at::Tensor result = kernel(rows, projection, *layout.table);
     if (result.defined()) return result;
   }
-  TORCH_CHECK(!layout.table || !layout.table->recording,
-              "the device has no kernel for this projection");
+  CheckNotRecording(layout);
   if (layout.padded_length > 0) {
     const int64_t length = layout.padded_length;
     for (size_t i = 0; i < layout.starts.size(); ++i) {

@@ -64,6 +64,14 @@ class EncoderNetwork : public Network {
     return static_cast<double>(options_.depth) * layers_.front().Flops(length);
   }
 
+  bool Recordable() const override {
+    const bool kernel = options_.method == AttentionMethod::kKernel ||
+                        options_.method == AttentionMethod::kKernelNormalized;
+    const bool positions = options_.positions == EncoderPositions::kNone ||
+                           options_.positions == EncoderPositions::kLearned;
+    return kernel && positions;
+  }
+
   NetworkNotes Notes() const override {
     const bool quadratic = options_.method == AttentionMethod::kSoftmax;
     NetworkNotes notes;

@@ -122,6 +122,7 @@ at::Tensor EncoderAttention::operator()(const at::Tensor& rows,
 void EncoderAttention::AttendToKeys(at::Tensor& queries, const at::Tensor& keys,
                                     const at::Tensor& values, const EncoderContext& context) const {
   if (AttendOnDevice(queries, keys, values, context)) return;
+  CheckNotRecording(context.layout);
   for (const Span& span : Spans(context.layout)) {
     const auto heads = [&](const at::Tensor& rows) {
       return SplitHeads(View(rows, span), options_.heads);

@@ -38,6 +38,7 @@ at::Tensor LatAttention::Forward(const at::Tensor& x, const AxisLayout& layout,
   const bool global_is_done = AttendGloballyOnDevice(
       {queries, keys, values, source_layout.mask, attended}, layout, source_layout.layout);
   if (global_is_done && options_.local_heads == 0) return to_out_(attended);
+  CheckNotRecording(layout);
   const SpanPairs spans = Spans(layout, source_layout.layout);
   for (size_t i = 0; i < spans.first.size(); ++i) {
     const Span& own = spans.first[i];

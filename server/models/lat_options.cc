@@ -134,6 +134,11 @@ std::string LatOptions::SessionRefusal() const {
   return "";
 }
 
+bool LatOptions::Recordable() const {
+  return !has_local_heads() && !receives_context && !attend_axially && !shift_tokens &&
+         !linformer_settings && pkm_layers.empty();
+}
+
 NetworkNotes LatOptions::Notes() const {
   NetworkNotes notes;
   const int64_t kinds = 1 + (attend_axially ? 1 : 0) + (receives_context ? 1 : 0);

@@ -57,6 +57,10 @@ struct LatOptions {
   // Why there are no sessions; empty if there are.
   std::string SessionRefusal() const;
 
+  // As Network::Recordable(): rows of a sequence meet in the device's kernel for global heads
+  // alone.
+  bool Recordable() const;
+
   // Facts and warnings for `linserve inspect`.
   NetworkNotes Notes() const;
 };

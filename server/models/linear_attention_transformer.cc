@@ -114,6 +114,8 @@ class StackNetwork : public Network {
     return stack_.Flops(length, options_.ContextRows(length));
   }
 
+  bool Recordable() const override { return options_.Recordable() && autopadder_.multiple <= 1; }
+
   NetworkNotes Notes() const override {
     NetworkNotes notes = options_.Notes();
     autopadder_.Describe(notes);
@@ -188,6 +190,10 @@ class LanguageModelNetwork : public Network {
 
   double Flops(int64_t length) const override {
     return model_.Flops(length, options_.stack.ContextRows(length));
+  }
+
+  bool Recordable() const override {
+    return options_.stack.Recordable() && autopadder_.multiple <= 1;
   }
 
   NetworkNotes Notes() const override {

@@ -35,19 +35,28 @@ AxisLayout PaddedLayout(int64_t sequences, int64_t length) {
   return layout;
 }
 
-// One ragged input and no other, so that a batch is its rows and their lengths.
-bool HasOneRaggedInput(const Signature& signature) {
-  if (signature.inputs.size() != 1 || signature.request_is_unit) return false;
-  const std::vector<Axis>& axes = signature.inputs[0].axes;
+// One ragged input that there must be and no other, so that a batch is its rows and their lengths.
+bool NeedsOneRaggedInput(const Signature& signature) {
+  const std::vector<InputSpec>& inputs = signature.inputs;
+  if (signature.request_is_unit) return false;
+  if (!std::all_of(inputs.begin() + 1, inputs.end(), [](const auto& i) { return i.optional; })) {
+    return false;
+  }
+  const std::vector<Axis>& axes = inputs[0].axes;
   return axes[0].letter == kLetter &&
          std::all_of(axes.begin() + 1, axes.end(), [](const Axis& a) { return a.letter == '\0'; });
+}
+
+// Whether the recorded passes know all that there is to the batch.
+bool IsPlain(const TensorBatch& batch) {
+  return batch.padding == Padding::kPacked && batch.inputs.size() == 1 && batch.memory == nullptr;
 }
 
 }  // namespace
 
 void RecordedPasses::Record() {
   if (placement_.on_host() || !network_.Recordable()) return;
-  if (!HasOneRaggedInput(info_.signature)) return;
+  if (!NeedsOneRaggedInput(info_.signature)) return;
   const DevicePlugin* plugin = FindDevicePlugin(placement_.device().type());
   if (plugin == nullptr || plugin->capture == nullptr) return;
   int64_t longest = kMostRows;
@@ -112,7 +121,7 @@ std::map<RecordedPasses::Size, RecordedPasses::Recorded>::iterator RecordedPasse
 }
 
 std::optional<RecordedPasses::Replayed> RecordedPasses::Replay(const TensorBatch& batch) {
-  if (recorded_.empty() || batch.padding != Padding::kPacked) return std::nullopt;
+  if (recorded_.empty() || !IsPlain(batch)) return std::nullopt;
   const AxisLayout& packed = batch.axes.at(kLetter);
   const auto fitting = Fitting(packed);
   if (fitting == recorded_.end()) return std::nullopt;

@@ -2,8 +2,8 @@
 """Measures linserve on a GPU beside PyTorch on the same GPU, and prints one table.
 
 Each figure is the median of --rounds, taken in turns with what it is compared with. The Python that
-runs this has torch; --package is a folder that holds the Python package `linformer` and its needs,
-and without it the rows that need it are left out. `tests/bench/gpu_pack` makes a folder with all of
+runs this has torch; --package is a folder that holds the Python packages `linformer` and `fla-core`
+and their needs, and without it the rows that need them are left out. `tests/bench/gpu_pack` makes a folder with all of
 that for a machine that has a GPU, but neither this checkout nor its Debian packages.
 
 --device cpu --dtype f32 --quick tries the script where there is no GPU.
@@ -34,9 +34,9 @@ def arguments():
     parser.add_argument("--dtype", default="bf16", choices=("f32", "bf16"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="small sizes, two rounds")
-    parser.add_argument("--only", choices=("table3", "package", "million", "served"))
+    parser.add_argument("--only", choices=("kernels", "table3", "package", "million", "served"))
     parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
-    parser.add_argument("--package", help="folder with the Python package linformer")
+    parser.add_argument("--package", help="folder with the Python packages")
     options = parser.parse_args()
     if options.quick:
         options.rounds = 2
@@ -119,6 +119,52 @@ def median_of_rounds(options, *measures):
     """The median of each, taken in turns."""
     rounds = [[measure() for measure in measures] for _ in range(options.rounds)]
     return [statistics.median(values) for values in zip(*rounds)]
+
+
+def kernels(options, _):
+    """Our kernels, each beside LibTorch's operators, and the causal one beside flash-linear-attention's."""
+    if options.device == "cpu":
+        return row("kernels", "left out: they are not the CPU's")
+    rows = 4096 if options.quick else 65536
+    measured = {}
+    for _ in range(options.rounds):
+        out = run(f"{options.bin}/kernel_bench", "--device", options.device, "--rows", rows,
+                  "--benchmark_format=json")
+        for figure in json.loads(out)["benchmarks"]:
+            measured.setdefault(figure["run_name"], []).append((figure["real_time"], figure["label"]))
+    row("kernels", "time, bytes and FLOPs a second; over LibTorch's operators")
+    times = {}
+    for name, figures in measured.items():
+        times[name], label = sorted(figures)[len(figures) // 2]
+        if "/kernel/" in name:
+            other = statistics.median(time for time, _ in measured[name.replace("/kernel/", "/operators/")])
+            row("  " + name.split("/iterations")[0].replace("/kernel/", " "),
+                f"{times[name]:9,.0f} us, {label}; {other / times[name]:.1f}x")
+    flash_linear_attention(options, rows, times)
+
+
+def flash_linear_attention(options, rows, times):
+    """Causal attention with elu + 1, normalized, in Triton: with the features, and from them on."""
+    if not options.package:
+        return row("flash-linear-attention", "left out: no --package")
+    sys.path.insert(0, options.package)
+    from fla.ops.linear_attn import chunk_linear_attn  # noqa: E402
+
+    for name in [name for name in times if name.startswith("linear_attention/elu/causal/kernel/")]:
+        length = int(name.split("length:")[1].split("/")[0])
+        query, key, value = (torch.randn(rows // length, length, 8, 64, device=options.device,
+                                         dtype=torch.bfloat16) for _ in range(3))
+
+        def attend(features):
+            for _ in range(10):
+                chunk_linear_attn(features(query), features(key), value, normalize=True)
+
+        whole, bare = median_of_rounds(
+            options, lambda: seconds_of(lambda: attend(lambda x: functional.elu(x) + 1), "cuda"),
+            lambda: seconds_of(lambda: attend(lambda x: x), "cuda"))
+        row(f"  flash-linear-attention, {length} rows",
+            f"{whole * 1e5:9,.0f} us, {whole * 1e5 / times[name]:.2f}x ours; without the features "
+            f"{bare * 1e5:,.0f} us, {bare * 1e5 / times[name]:.2f}x")
 
 
 def table3(options, directory):
@@ -206,7 +252,7 @@ def main():
         row("GPU", torch.cuda.get_device_name())
     row("LibTorch, type", f"{torch.__version__}, {options.dtype}")
     with tempfile.TemporaryDirectory() as directory:
-        for part in (table3, package, million, served):
+        for part in (kernels, table3, package, million, served):
             if options.only in (None, part.__name__):
                 part(options, directory)
 

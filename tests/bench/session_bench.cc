@@ -4,6 +4,8 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -82,7 +84,7 @@ std::shared_ptr<SessionState> SessionAt(Model& model, int64_t position) {
 
 void Step(benchmark::State& state, const Benched& benched, const char* dtype) {
   const auto model = Make(benched, dtype);
-  const std::string saved = Checked(model->Save(*SessionAt(*model, state.range(1))));
+  const std::string saved = Checked(model->Save(*SessionAt(*model, 100)));
   std::vector<Item> items;
   for (int64_t i = 0; i < state.range(0); ++i) {
     items.push_back(Chunk(1, Checked(model->info().sessions->Restore(saved))));
@@ -93,16 +95,52 @@ void Step(benchmark::State& state, const Benched& benched, const char* dtype) {
   state.counters["session_bytes"] = static_cast<double>(model->info().session_bytes);
 }
 
+double Milliseconds(Model& model, const std::vector<Item>& items) {
+  const auto start = std::chrono::steady_clock::now();
+  Compute(model, items);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// A token of a session near the beginning and one of a session far from it, in turns.
+void Position(benchmark::State& state, const Benched& benched, const char* dtype) {
+  const auto model = Make(benched, dtype);
+  const std::vector<Item> near = {Chunk(1, SessionAt(*model, 100))};
+  const std::vector<Item> far = {Chunk(1, SessionAt(*model, state.range(0)))};
+  std::vector<double> near_times;
+  std::vector<double> far_times;
+  for ([[maybe_unused]] auto iteration : state) {
+    near_times.push_back(Milliseconds(*model, near));
+    far_times.push_back(Milliseconds(*model, far));
+  }
+  state.counters["at_100_ms"] = Median(near_times);
+  state.counters["far_ms"] = Median(far_times);
+  state.counters["far_over_100"] = Median(far_times) / Median(near_times);
+}
+
 void Sizes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->ArgNames({"sessions", "position"})->Unit(benchmark::kMillisecond)->UseRealTime();
-  for (const int64_t sessions : {1, 8, 64}) benchmark->Args({sessions, 100});
-  benchmark->Args({1, 100'000});
+  benchmark->ArgName("sessions")->Unit(benchmark::kMillisecond)->UseRealTime();
+  for (const int64_t sessions : {1, 8, 64}) benchmark->Arg(sessions);
+}
+
+void Positions(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("position")->Unit(benchmark::kMillisecond)->UseRealTime();
+  benchmark->Arg(100'000)->Iterations(300);
 }
 
 BENCHMARK_CAPTURE(Step, elu, kElu, "f32")->Apply(Sizes);
 BENCHMARK_CAPTURE(Step, elu_bf16, kElu, "bf16")->Apply(Sizes);
 BENCHMARK_CAPTURE(Step, lat, kLat, "f32")->Apply(Sizes);
 BENCHMARK_CAPTURE(Step, lat_local, kLatLocal, "f32")->Apply(Sizes);
+BENCHMARK_CAPTURE(Position, elu, kElu, "f32")->Apply(Positions);
+BENCHMARK_CAPTURE(Position, lat, kLat, "f32")->Apply(Positions);
+BENCHMARK_CAPTURE(Position, lat_local, kLatLocal, "f32")->Apply(Positions);
 
 }  // namespace
 }  // namespace linserve

@@ -24,6 +24,8 @@ class RecordedPassesTest : public testing::Test {
 
   void Load(const std::string& architecture, const nlohmann::json& params, at::ScalarType type) {
     ASSERT_TRUE(PlanDevices("simulated:0", LINSERVE_PLUGINS).ok());
+    recorded_.reset();
+    parameters_ = ParameterList();
     const c10::InferenceMode no_autograd;
     placement_.emplace(at::Device("simulated:0"));
     network_ = MakeNetwork({.architecture = architecture, .params = params, .wrapper = nullptr});
@@ -134,6 +136,37 @@ TEST_F(RecordedPassesTest, GiveThemOfALanguageModel) {
   ExpectTheRowsOfAPassThatIsNotRecorded({3, 150});
 }
 
+TEST_F(RecordedPassesTest, GiveThemOfLinearAttention) {
+  const nlohmann::json lat = {{"dim", 64}, {"heads", 2}, {"depth", 2}, {"max_seq_len", kLongest}};
+  nlohmann::json causal = lat;
+  causal["causal"] = true;
+  nlohmann::json tokens = causal;
+  tokens["num_tokens"] = 50;
+  tokens["dim_head"] = 32;
+  const nlohmann::json elu = {{"dim", 64}, {"heads", 2}, {"depth", 2}, {"attention", "elu"}};
+  const std::string transformer = "linear_attention_transformer.LinearAttentionTransformer";
+  for (const auto& [architecture, params] :
+       std::vector<std::pair<std::string, nlohmann::json>>{{transformer, lat},
+                                                           {transformer, causal},
+                                                           {transformer + "LM", tokens},
+                                                           {"linserve.Encoder", elu}}) {
+    SCOPED_TRACE(architecture + params.dump());
+    Load(architecture, params, at::kBFloat16);
+    ExpectTheRowsOfAPassThatIsNotRecorded({33, 1, 64});
+    ExpectTheRowsOfAPassThatIsNotRecorded({5, 4, 3, 2, 1});
+    ExpectTheRowsOfAPassThatIsNotRecorded({120, 150});
+  }
+}
+
+TEST_F(RecordedPassesTest, LeaveBatchesAloneThatHoldMore) {
+  Load("linear_attention_transformer.LinearAttentionTransformer",
+       {{"dim", 64}, {"heads", 2}, {"depth", 1}, {"max_seq_len", 64}}, at::kBFloat16);
+  TensorBatch batch = BatchOf({32});
+  EXPECT_TRUE(Replays(batch));
+  batch.inputs["input_mask"] = placement_->ToDevice(at::ones({32}, at::kBool));
+  EXPECT_FALSE(Replays(batch));
+}
+
 TEST_F(RecordedPassesTest, LeaveBatchesAloneThatAreLarge) {
   LoadLinformer();
   EXPECT_TRUE(Replays(BatchOf(std::vector<int64_t>(64, 32))));
@@ -148,7 +181,13 @@ TEST_F(RecordedPassesTest, AreNoneWithoutAKernelThatReadsTheLengths) {
 
 TEST_F(RecordedPassesTest, AreNoneOfNetworksThatTheyWouldBeWrongFor) {
   Load("linear_attention_transformer.LinearAttentionTransformer",
-       {{"dim", 64}, {"heads", 2}, {"depth", 1}, {"max_seq_len", 64}}, at::kBFloat16);
+       {{"dim", 64},
+        {"heads", 2},
+        {"depth", 1},
+        {"max_seq_len", 64},
+        {"n_local_attn_heads", 1},
+        {"local_attn_window_size", 8}},
+       at::kBFloat16);
   EXPECT_FALSE(Replays(BatchOf({32})));
 }
 

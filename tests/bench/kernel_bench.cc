@@ -1,0 +1,262 @@
+// Our kernels for other devices than the CPU, at sizes that no cache holds: time, and the share
+// that it is of what the device's memory and its matrix units need at the least, as both are
+// measured here by a copy and a product. Beside each, LibTorch's operators for the same.
+//
+//   kernel_bench [--device cuda:0] [--rows 65536] [Google Benchmark's options]
+#include <ATen/ATen.h>
+#include <benchmark/benchmark.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/StreamGuard.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "attention/causal_linear_attention.h"
+#include "attention/device_plugin.h"
+#include "attention/kernel_attention.h"
+#include "attention/linear_attention.h"
+#include "attention/linformer_attention.h"
+#include "attention/spans.h"
+#include "core/own_libraries.h"
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kHeads = 8;
+constexpr int64_t kWidth = 64;  // of a head
+constexpr int64_t kSlots = 128;
+
+// The program ends at the first failure.
+template <typename T>
+T Checked(absl::StatusOr<T> result) {
+  if (result.ok()) return *std::move(result);
+  std::fprintf(stderr, "kernel_bench: %s\n", result.status().ToString().c_str());
+  std::exit(1);
+}
+
+struct Device {
+  const DevicePlugin* plugin;
+  c10::Device device;
+  c10::Stream stream;
+  double bytes_per_second = 0;
+  double flops_per_second = 0;
+
+  at::TensorOptions options() const { return at::device(device).dtype(at::kBFloat16); }
+};
+
+std::optional<Device> used;
+int64_t rows_in_all = 65536;
+
+// Of one call, among several.
+double SecondsOf(const std::function<void()>& work) {
+  constexpr int kCalls = 10;
+  work();
+  used->stream.synchronize();
+  double best = INFINITY;
+  for (int round = 0; round < 3; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kCalls; ++i) work();
+    used->stream.synchronize();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, took.count() / kCalls);
+  }
+  return best;
+}
+
+void Open(const std::string& name) {
+  const size_t colon = name.find(':');
+  const int64_t index = colon == std::string::npos ? 0 : std::stoll(name.substr(colon + 1));
+  const auto* plugin =
+      Checked(OpenDevicePlugin(name.substr(0, colon), Checked(LibraryDirectory())));
+  if (index >= Checked(plugin->count())) {
+    std::fprintf(stderr, "kernel_bench: there is no device %s\n", name.c_str());
+    std::exit(1);
+  }
+  used = Device{plugin, c10::Device(plugin->type, static_cast<c10::DeviceIndex>(index)),
+                plugin->take_stream(index)};
+}
+
+void MeasureDevice() {
+  const int64_t elements = 8 * rows_in_all * kHeads * kWidth;
+  const at::Tensor from = at::zeros({elements}, used->options());
+  const at::Tensor to = at::empty_like(from);
+  used->bytes_per_second =
+      2 * static_cast<double>(from.nbytes()) / SecondsOf([&] { to.copy_(from); });
+  const int64_t side = std::min<int64_t>(8192, rows_in_all);
+  const at::Tensor square = at::zeros({side, side}, used->options());
+  const auto edge = static_cast<double>(side);
+  used->flops_per_second = 2 * edge * edge * edge / SecondsOf([&] { at::mm(square, square); });
+  std::fprintf(stderr, "%s: a copy moves %.0f GB/s, a product computes %.0f TFLOP/s\n",
+               used->plugin->describe(used->device.index()).c_str(), used->bytes_per_second / 1e9,
+               used->flops_per_second / 1e12);
+}
+
+// What a call must move and compute.
+struct Work {
+  double bytes;
+  double flops;
+};
+
+void Measure(benchmark::State& state, const Work& work, const std::function<void()>& call) {
+  double seconds = 0;
+  for ([[maybe_unused]] auto iteration : state) {
+    seconds = SecondsOf(call);
+    state.SetIterationTime(seconds);
+  }
+  const double least =
+      std::max(work.bytes / used->bytes_per_second, work.flops / used->flops_per_second);
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%.0f GB/s, %.1f TFLOP/s, %.0f %% of the roofline",
+                work.bytes / seconds / 1e9, work.flops / seconds / 1e12, 100 * least / seconds);
+  state.SetLabel(text.data());
+}
+
+// Packed sequences of so many rows each.
+AxisLayout LayoutOf(int64_t length, bool with_table) {
+  AxisLayout layout;
+  for (; layout.rows + length <= rows_in_all; layout.rows += length) {
+    layout.starts.push_back(layout.rows);
+    layout.lengths.push_back(length);
+  }
+  if (!with_table) return layout;
+  const auto numbers = [](const std::vector<int64_t>& values) {
+    return at::tensor(values, at::kLong).to(at::kInt).to(used->device);
+  };
+  layout.table = std::make_shared<LayoutTable>(
+      LayoutTable{numbers(layout.starts), numbers(layout.lengths), length});
+  return layout;
+}
+
+at::Tensor Random(at::IntArrayRef shape) { return at::randn(shape).to(used->options()); }
+
+void Project(benchmark::State& state, bool ours) {
+  const int64_t length = state.range(0);
+  const AxisLayout layout = LayoutOf(length, ours);
+  const at::Tensor rows = Random({layout.rows, kHeads * kWidth});
+  const at::Tensor projection = Random({length, kSlots});
+  const auto values = static_cast<double>(rows.numel());
+  const double slots = static_cast<double>(kSlots * layout.sequences() * kHeads * kWidth);
+  Measure(state,
+          {2 * (values + slots) + static_cast<double>(projection.nbytes()), 2 * values * kSlots},
+          [&] { ProjectLength(rows, projection, layout); });
+}
+
+void AttendToSome(benchmark::State& state, bool ours) {
+  const AxisLayout layout = LayoutOf(state.range(0), ours);
+  const at::Tensor queries = Random({layout.rows, kHeads * kWidth});
+  const at::Tensor keys = Random({layout.sequences(), kSlots, kHeads * kWidth});
+  const at::Tensor values = Random(keys.sizes());
+  const auto numbers = static_cast<double>(queries.numel());
+  Measure(state, {4 * numbers + 2 * static_cast<double>(keys.nbytes()), 4 * numbers * kSlots},
+          [&] { AttendToSlots(queries, keys, values, kHeads, layout); });
+}
+
+struct Form {
+  bool elu;
+  bool causal;
+};
+
+void ByOperators(const Form& form, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                 const at::Tensor& out) {
+  if (form.elu) {
+    out.copy_(KernelAttention(q, k, v, {.causal = form.causal}, /*normalize=*/true));
+  } else if (form.causal) {
+    CausalState nothing;
+    CausalLinearAttention(q, k, v, {}, 1, nothing, out);
+  } else {
+    LinearAttention(q, k, v, {}, out);
+  }
+}
+
+void AttendLinearly(benchmark::State& state, const Form& form, bool ours) {
+  const AxisLayout layout = LayoutOf(state.range(0), /*with_table=*/true);
+  const at::Tensor queries = Random({layout.rows, kHeads * kWidth});
+  const at::Tensor keys = Random(queries.sizes());
+  const at::Tensor values = Random(queries.sizes());
+  const at::Tensor out = at::empty_like(queries);
+  const auto heads = [&](const at::Tensor& rows) {
+    return SplitHeads(View(rows, Spans(layout).front()), kHeads);
+  };
+  std::optional<double> floor;
+  if (form.elu) floor = KernelForm(/*normalize=*/true).floor;
+  if (!form.elu && form.causal) floor = kCausalFloor;
+  const auto numbers = static_cast<double>(queries.numel());
+  Measure(state, {4 * 2 * numbers, (form.causal ? 8 : 4) * numbers * kWidth}, [&] {
+    if (!ours) return ByOperators(form, heads(queries), heads(keys), heads(values), heads(out));
+    const bool taken = used->plugin->kernels.linear_attention({.queries = queries,
+                                                               .keys = keys,
+                                                               .values = values,
+                                                               .mask = {},
+                                                               .heads = kHeads,
+                                                               .layout = *layout.table,
+                                                               .key_layout = *layout.table,
+                                                               .elu = form.elu,
+                                                               .causal = form.causal,
+                                                               .bucket = 1,
+                                                               .floor = floor},
+                                                              out);
+    if (!taken) state.SkipWithError("the device's kernel does not take these");
+  });
+}
+
+void Register() {
+  const int64_t longest = std::min<int64_t>(8192, rows_in_all);
+  const auto add = [&](const std::string& name, const auto& function) {
+    for (const bool ours : {true, false}) {
+      auto* benchmark =
+          benchmark::RegisterBenchmark((name + (ours ? "/kernel" : "/operators")).c_str(),
+                                       [=](benchmark::State& state) { function(state, ours); });
+      benchmark->Arg(longest / 16)->Arg(longest)->ArgName("length");
+      benchmark->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1);
+    }
+  };
+  add("project_length", Project);
+  add("attend_to_slots", AttendToSome);
+  for (const bool elu : {false, true}) {
+    for (const bool causal : {false, true}) {
+      const std::string features = elu ? "elu" : "softmax";
+      add("linear_attention/" + features + (causal ? "/causal" : ""),
+          [=](benchmark::State& state, bool ours) {
+            AttendLinearly(state, {elu, causal}, ours);
+          });
+    }
+  }
+}
+
+int Run(int argc, char** argv) {
+  std::string device = "cuda:0";
+  // What is not Google Benchmark's.
+  int left = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--device" && i + 1 < argc) {
+      device = argv[++i];
+    } else if (argument == "--rows" && i + 1 < argc) {
+      rows_in_all = std::max<int64_t>(1024, std::atoll(argv[++i]));
+    } else {
+      argv[left++] = argv[i];
+    }
+  }
+  benchmark::Initialize(&left, argv);
+  if (benchmark::ReportUnrecognizedArguments(left, argv)) return 2;
+  Open(device);
+  const c10::InferenceMode no_autograd;
+  const c10::StreamGuard guard(used->stream);
+  MeasureDevice();
+  Register();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace linserve
+
+int main(int argc, char** argv) { return linserve::Run(argc, argv); }
