@@ -2,6 +2,7 @@
 
 #include <cfloat>
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/linear_attention.h"
 #include "cuda/tile_rows.h"
@@ -108,7 +109,7 @@ class AttendToSums {
         const float share = ShareOf(arguments, lane, half);
         for (int tile = 0; tile < E / 8; ++tile) {
           const float* sums = result_[tile][lane].values + 2 * half;
-          const uint32_t pair = Pack<T>(sums[0] * share, sums[1] * share);
+          const uint32_t pair = Pack<T>(Limited(sums[0] * share), Limited(sums[1] * share));
           memcpy(result + row * arguments.result_stride + 8 * tile + SumColumn(lane, 0), &pair,
                  sizeof(pair));
         }
@@ -117,6 +118,13 @@ class AttendToSums {
   }
 
  private:
+  // As the operators, sums that are not divided end where F16 does.
+  LINSERVE_KERNEL static float Limited(float x) {
+    constexpr float kMost = 65504;
+    if constexpr (!std::is_same_v<T, c10::Half>) return x;
+    return x > kMost ? kMost : x < -kMost ? -kMost : x;
+  }
+
   // Two numbers of a register.
   LINSERVE_KERNEL static void Unpack(uint32_t bits, float (&pair)[2]) {
     T numbers[2];
@@ -179,7 +187,7 @@ class AttendToSums {
       log -= largest_[half][lane] + logf(total_[half][lane]) + 0.5F * logf(static_cast<float>(D));
     }
     if (!arguments.divided) return Exp(log);
-    const float floor = fmaxf(arguments.floor * Exp(-log), FLT_MIN);
+    const float floor = fmaxf(Exp(logf(arguments.floor) - log), FLT_MIN);
     return 1 / fmaxf(divisor_[half][lane], floor);
   }
 

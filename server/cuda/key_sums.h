@@ -8,8 +8,8 @@
 namespace linserve::cuda {
 
 // What linear attention keeps of the keys and values that it has read, in chunks of 64: a part of
-// CausalLinearAttention and SumKeys. The block's E columns of the values; sums are in registers, of
-// a warp D / 4 features.
+// its kernels. The block's E columns of the values; the sums are in registers, each warp's of some
+// of the features.
 template <typename T, int D, int E>
 class KeySums {
  public:
@@ -17,7 +17,8 @@ class KeySums {
   static constexpr int kThreads = kWarps * kLanes;
   static constexpr int kFloats = 4 * D + 2 * kThreads;  // of shared memory
 
-  // What Attend() needs to know of each feature.
+  // Logarithms of each feature, for queries of the chunk: the total before it, and the largest key
+  // so far. After Advance().
   LINSERVE_KERNEL float before(int feature) const { return before_[feature]; }
   LINSERVE_KERNEL float most(int feature) const { return most_[feature]; }
 
@@ -111,7 +112,12 @@ class KeySums {
     }
   }
 
-  // The means as a tile [D, E] of shared memory. After Begin() or Advance() in an earlier phase.
+  // The logarithm of a feature's total now. After Begin() or Advance() in an earlier phase.
+  LINSERVE_KERNEL float LogTotal(int feature) const {
+    return total_[feature] > 0 ? most_[feature] + logf(total_[feature]) : kLogOfNothing;
+  }
+
+  // The means as a tile [D, E] of shared memory. After the same.
   LINSERVE_KERNEL void StoreTile(T* tile, int warp) {
     ForSums(warp, [&](int feature, int column, float* pair) {
       const float share = Share(feature);
@@ -180,9 +186,6 @@ class KeySums {
     float most = most_[feature];
     for (int i = 0; i < kParts; ++i) most = fmaxf(most, part_most_[i * D + feature]);
     return most;
-  }
-  LINSERVE_KERNEL float LogTotal(int feature) const {
-    return total_[feature] > 0 ? most_[feature] + logf(total_[feature]) : kLogOfNothing;
   }
   LINSERVE_KERNEL float Share(int feature) const {
     return total_[feature] > 0 ? 1 / total_[feature] : 0;

@@ -5,7 +5,7 @@
 #include "cuda/attend_to_slots.h"
 #include "cuda/causal_linear_attention.h"
 #include "cuda/project_length.h"
-#include "cuda/sum_keys.h"
+#include "cuda/whole_linear_attention.h"
 
 namespace linserve::cuda {
 
@@ -21,7 +21,7 @@ template <typename T, int D>
 void Launch(const AttendToSlotsArguments<T>& arguments, const BlockIndex& grid,
             cudaStream_t stream);
 
-// Kernel: CausalLinearAttention, SumKeys or AttendToKeys.
+// Kernel: one of linear_attention.h, but for AddSegments().
 template <typename Kernel, typename T>
 void LaunchLinearAttention(const LinearAttentionArguments<T>& arguments, const BlockIndex& grid,
                            cudaStream_t stream);

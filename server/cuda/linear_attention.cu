@@ -45,6 +45,8 @@ void LaunchAddSegments(const LinearAttentionArguments<T>& arguments, int64_t ele
       const LinearAttentionArguments<T>&, const BlockIndex&, cudaStream_t);                   \
   template void LaunchLinearAttention<SumKeys<T, D>>(const LinearAttentionArguments<T>&,      \
                                                      const BlockIndex&, cudaStream_t);        \
+  template void LaunchLinearAttention<WholeLinearAttention<T, D>>(                            \
+      const LinearAttentionArguments<T>&, const BlockIndex&, cudaStream_t);                   \
   template void LaunchLinearAttention<AttendToKeys<T, D>>(const LinearAttentionArguments<T>&, \
                                                           const BlockIndex&, cudaStream_t);   \
   template void LaunchAddSegments<D>(const LinearAttentionArguments<T>&, int64_t, cudaStream_t)

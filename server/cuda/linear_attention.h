@@ -16,17 +16,19 @@ namespace linserve::cuda {
 // read is kept, for each feature d, as the logarithm of Σ_s ψ(k_s)_d and as the mean of the values
 // weighed by it, of which neither leaves the range of its inputs; the keys of a chunk count
 // relative to the largest so far, and each query's features relative to the largest of their
-// products. (Keys of a feature that lie e^17 below the largest of their own chunk are no more than
-// 0 in F16.)
+// products. (In F16, what lies e^17 below the largest key of the query's chunk, whether the query
+// sees that or not, is 0.)
 //
-// Kernels, all in chunks of 64 rows on the tensor cores with sums in F32:
+// Kernels, in chunks of 64 rows on the tensor cores with sums in F32:
 //   CausalLinearAttention  goes over the rows of a sequence and head once, in order: what was read
 //                          before the chunk through its state, which stays in registers, and the
 //                          rows of the chunk through their 64 x 64 weights.
-//   SumKeys                what a segment of rows adds up to: for all keys (not causal), or where
-//                          few long sequences would leave most of the GPU idle.
-//   AddSegments            what the segments before each one (causal), or all, add up to.
-//   AttendToKeys           queries and such a sum (not causal).
+//   WholeLinearAttention   goes over all keys of a sequence and head, and then over its queries.
+// and where few long sequences would leave most of the GPU idle, in segments of rows:
+//   SumKeys                what the keys of a segment add up to,
+//   AddSegments            what the segments before each one (causal), or all, add up to: then
+//                          CausalLinearAttention for each segment, or
+//   AttendToKeys           for each chunk of queries.
 //
 // For m rows and each head of D features causal attention computes m · (8 · D · D) FLOPs within
 // and before chunks at D = 64, and must move 4 · m · D · 2 bytes; not causal 4 · m · D · D and the
@@ -76,8 +78,8 @@ struct LinearAttentionArguments {
   FeatureMap map;
   bool causal;
   int bucket;  // divides 64
-  // The keys' sums divide each feature instead of the result: their softmax over the length.
-  bool mean_of_keys;
+  // By the sum of weights. Not causal, kExp divides each feature by its own sum instead, which is
+  // the keys' softmax over the length.
   bool divided;
   float floor;
 };

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "attention/device_plugin.h"
 #include "cuda/causal_linear_attention.h"
 #include "cuda/kernel_calls.h"
-#include "cuda/sum_keys.h"
+#include "cuda/whole_linear_attention.h"
 
 namespace linserve::cuda {
 
@@ -48,19 +47,19 @@ LinearAttentionArguments<T> ArgumentsOf(const PackedLinearAttention& call, const
   arguments.map = call.elu ? FeatureMap::kElu : FeatureMap::kExp;
   arguments.causal = call.causal;
   arguments.bucket = static_cast<int>(call.bucket);
-  arguments.mean_of_keys = !call.causal && !call.elu;
   arguments.divided = call.floor.has_value();
   arguments.floor = static_cast<float>(call.floor.value_or(0));
   return arguments;
 }
 
 template <typename T, int D, typename Run>
-void LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
+bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
                        int64_t multiprocessors, const Run& run) {
   using Block = LinearAttentionBlock<T, D>;
   const int64_t batch = call.layout.lengths.size(0);
   const int64_t columns = call.heads * Block::kSplits;
   const int64_t longest = call.key_layout.longest;
+  if (columns > kMostBlocksInZ) return false;
   LinearAttentionArguments<T> arguments = ArgumentsOf<T>(call, out);
   const int64_t wanted = SegmentsOf(longest, batch * columns, multiprocessors);
   const int64_t rows = Tiles(Tiles(longest, wanted), kTileRows) * kTileRows;
@@ -71,7 +70,7 @@ void LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
   BlockIndex grid{arguments.segments, static_cast<int>(columns), static_cast<int>(batch)};
   at::Tensor sums;
   at::Tensor before;
-  if (!call.causal || segments > 1) {
+  if (segments > 1) {
     // Logarithms and means.
     const auto states = [&](int64_t count) {
       return at::empty({batch * call.heads * count * D * (D + 1)},
@@ -81,22 +80,21 @@ void LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
     arguments.logs = Write<float>(sums);
     arguments.means = arguments.logs + batch * call.heads * segments * D;
     run.template Start<SumKeys<T, D>>(arguments, grid);
-    arguments.logs_before = arguments.logs;
-    arguments.means_before = arguments.means;
-    if (segments > 1) {
-      const int64_t count = call.causal ? segments : 1;
-      before = states(count);
-      arguments.logs_before = Write<float>(before);
-      arguments.means_before = arguments.logs_before + batch * call.heads * count * D;
-      run.template AddSegments<D>(arguments, batch * call.heads * D * D);
-    }
+    const int64_t count = call.causal ? segments : 1;
+    before = states(count);
+    arguments.logs_before = Write<float>(before);
+    arguments.means_before = arguments.logs_before + batch * call.heads * count * D;
+    run.template AddSegments<D>(arguments, batch * call.heads * D * D);
   }
   if (call.causal) {
     run.template Start<CausalLinearAttention<T, D>>(arguments, grid);
+  } else if (segments == 1) {
+    run.template Start<WholeLinearAttention<T, D>>(arguments, grid);
   } else {
     grid.x = static_cast<int>(Tiles(call.layout.longest, kTileRows));
     run.template Start<AttendToKeys<T, D>>(arguments, grid);
   }
+  return true;
 }
 
 template <typename T, typename Run>
@@ -104,14 +102,11 @@ bool LinearAttentionAs(const PackedLinearAttention& call, const at::Tensor& out,
                        int64_t multiprocessors, const Run& run) {
   switch (call.queries.size(1) / call.heads) {
     case 32:
-      LinearAttentionOf<T, 32>(call, out, multiprocessors, run);
-      return true;
+      return LinearAttentionOf<T, 32>(call, out, multiprocessors, run);
     case 64:
-      LinearAttentionOf<T, 64>(call, out, multiprocessors, run);
-      return true;
+      return LinearAttentionOf<T, 64>(call, out, multiprocessors, run);
     case 128:
-      LinearAttentionOf<T, 128>(call, out, multiprocessors, run);
-      return true;
+      return LinearAttentionOf<T, 128>(call, out, multiprocessors, run);
     default:
       return false;
   }
@@ -126,7 +121,7 @@ bool CallLinearAttention(const PackedLinearAttention& call, const at::Tensor& ou
   }
   if (call.mask.defined() && !call.mask.is_contiguous()) return false;
   if (call.causal && kTileRows % call.bucket != 0) return false;
-  if (call.layout.lengths.size(0) > kMostBlocksInZ || 4 * call.heads > kMostBlocksInZ) return false;
+  if (call.layout.lengths.size(0) > kMostBlocksInZ) return false;
   if (type == at::kBFloat16) {
     return LinearAttentionAs<c10::BFloat16>(call, out, multiprocessors, run);
   }

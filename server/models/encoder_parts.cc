@@ -17,6 +17,7 @@ bool EncoderAttention::WorksInParts(const EncoderContext& context) const {
   if (options_.linformer() || !IsLinear(*options_.method) || context.memory != nullptr) {
     return false;
   }
+  if (context.layout.table) return false;  // a device has no such caches
   const std::vector<int64_t>& lengths = context.layout.lengths;
   return *std::max_element(lengths.begin(), lengths.end()) > kRowsOfPart;
 }

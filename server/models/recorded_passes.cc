@@ -47,10 +47,6 @@ bool NeedsOneRaggedInput(const Signature& signature) {
          std::all_of(axes.begin() + 1, axes.end(), [](const Axis& a) { return a.letter == '\0'; });
 }
 
-// Whether the recorded passes know all that there is to the batch.
-bool IsPlain(const TensorBatch& batch) {
-  return batch.padding == Padding::kPacked && batch.inputs.size() == 1 && batch.memory == nullptr;
-}
 
 }  // namespace
 
@@ -121,7 +117,8 @@ std::map<RecordedPasses::Size, RecordedPasses::Recorded>::iterator RecordedPasse
 }
 
 std::optional<RecordedPasses::Replayed> RecordedPasses::Replay(const TensorBatch& batch) {
-  if (recorded_.empty() || !IsPlain(batch)) return std::nullopt;
+  if (recorded_.empty() || batch.padding != Padding::kPacked) return std::nullopt;
+  if (batch.inputs.size() > 1) return std::nullopt;
   const AxisLayout& packed = batch.axes.at(kLetter);
   const auto fitting = Fitting(packed);
   if (fitting == recorded_.end()) return std::nullopt;

@@ -38,6 +38,30 @@ int64_t SliceRows(const Network& network, int64_t rows) {
       std::max(kFewestRows, kFlops * layers * static_cast<double>(rows) / all));
 }
 
+// On how many threads a pass over so many rows of sessions pays: waking one for a step's many small
+// products takes longer than a few rows do.
+int ThreadsFor(bool sessions, int64_t rows) {
+  constexpr int64_t kRowsOfThread = 16;
+  const int64_t all = at::get_num_threads();
+  return static_cast<int>(sessions ? std::clamp<int64_t>(rows / kRowsOfThread, 1, all) : all);
+}
+
+// Sets the calling thread's number of threads, for as long as this lives.
+class ThreadsScope {
+ public:
+  explicit ThreadsScope(int threads) : before_(at::get_num_threads()) { Set(threads); }
+  ~ThreadsScope() { Set(before_); }
+  ThreadsScope(const ThreadsScope&) = delete;
+  ThreadsScope& operator=(const ThreadsScope&) = delete;
+
+ private:
+  static void Set(int threads) {
+    if (threads != at::get_num_threads()) at::set_num_threads(threads);
+  }
+
+  int before_;
+};
+
 // Thrown through a pass that nobody wants any more.
 struct GivenUp {};
 
@@ -50,7 +74,9 @@ TorchForward::TorchForward(const Network& network, const Signature& signature,
     : signature_(signature),
       placement_(placement),
       rows_(rows),
-      slice_rows_(SliceRows(network, rows)) {
+      slice_rows_(SliceRows(network, rows)),
+      threads_(ThreadsFor(!sessions.empty(), rows)) {
+  const ThreadsScope threads(threads_);
   std::vector<SequenceRange> ranges = {{0, batch.size}};
   if (!signature.request_is_unit && placement.on_host())
     ranges = ShareOut(Costs(batch), at::get_num_threads());
@@ -75,7 +101,11 @@ TorchForward::TorchForward(const Network& network, const Signature& signature,
 
 TorchForward::TorchForward(const Signature& signature, const Placement& placement,
                            RecordedPasses::Replayed replayed, std::vector<OutputOptions> options)
-    : signature_(signature), placement_(placement), rows_(1), slice_rows_(1) {
+    : signature_(signature),
+      placement_(placement),
+      rows_(1),
+      slice_rows_(1),
+      threads_(at::get_num_threads()) {
   parts_.push_back({std::move(replayed.axes), std::move(options), std::move(replayed.pass),
                     /*memory=*/nullptr, /*done=*/true});
 }
@@ -94,6 +124,7 @@ absl::StatusOr<bool> TorchForward::Advance(int64_t budget, const Between& betwee
 
 absl::StatusOr<bool> TorchForward::TryAdvance(int64_t budget, const Between& between) {
   return Guarded(placement_, [&] {
+    const ThreadsScope threads(threads_);
     std::optional<SliceScope> slices;
     if (placement_.on_host() && parts_.size() == 1) {
       slices.emplace(slice_rows_, [&](int64_t rows) {
@@ -136,6 +167,7 @@ bool TorchForward::Part::Forget(size_t sequence) {
 
 absl::StatusOr<std::vector<TensorMap>> TorchForward::TakeResults() {
   return Guarded(placement_, [&] {
+    const ThreadsScope threads(threads_);
     if (finished_) {
       finished_->Wait();
     } else {

@@ -65,6 +65,7 @@ class TorchForward : public Forward {
   std::optional<Placement::Finished> finished_;
   int64_t rows_;
   int64_t slice_rows_;
+  int threads_;  // that compute it
 };
 
 }  // namespace linserve

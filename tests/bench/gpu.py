@@ -121,50 +121,64 @@ def median_of_rounds(options, *measures):
     return [statistics.median(values) for values in zip(*rounds)]
 
 
+def kernel_figures(options, names="."):
+    """kernel_bench's, in microseconds, of the benchmarks whose names match."""
+    out = run(f"{options.bin}/kernel_bench", "--device", options.device, "--rows",
+              4096 if options.quick else 65536, f"--benchmark_filter={names}",
+              "--benchmark_format=json")
+    return [figure for figure in json.loads(out)["benchmarks"] if not figure.get("error_occurred")]
+
+
 def kernels(options, _):
-    """Our kernels, each beside LibTorch's operators, and the causal one beside flash-linear-attention's."""
+    """Our kernels, each beside LibTorch's operators, and one beside flash-linear-attention's."""
     if options.device == "cpu":
         return row("kernels", "left out: they are not the CPU's")
-    rows = 4096 if options.quick else 65536
     measured = {}
     for _ in range(options.rounds):
-        out = run(f"{options.bin}/kernel_bench", "--device", options.device, "--rows", rows,
-                  "--benchmark_format=json")
-        for figure in json.loads(out)["benchmarks"]:
+        for figure in kernel_figures(options):
             measured.setdefault(figure["run_name"], []).append((figure["real_time"], figure["label"]))
     row("kernels", "time, bytes and FLOPs a second; over LibTorch's operators")
-    times = {}
-    for name, figures in measured.items():
-        times[name], label = sorted(figures)[len(figures) // 2]
-        if "/kernel/" in name:
-            other = statistics.median(time for time, _ in measured[name.replace("/kernel/", "/operators/")])
-            row("  " + name.split("/iterations")[0].replace("/kernel/", " "),
-                f"{times[name]:9,.0f} us, {label}; {other / times[name]:.1f}x")
-    flash_linear_attention(options, rows, times)
+    ours = [name for name in measured if "/kernel/" in name]
+    for name in ours:
+        time, label = sorted(measured[name])[len(measured[name]) // 2]
+        others = measured[name.replace("/kernel/", "/operators/")]
+        other = statistics.median(time for time, _ in others)
+        row("  " + name.split("/iterations")[0].replace("/kernel/", " "),
+            f"{time:9,.0f} us, {label}; {other / time:.1f}x")
+    for name in ours:
+        if name.startswith("linear_attention/elu/causal/"):
+            flash_linear_attention(options, name)
 
 
-def flash_linear_attention(options, rows, times):
-    """Causal attention with elu + 1, normalized, in Triton: with the features, and from them on."""
+def flash_linear_attention(options, name):
+    """Causal attention with elu + 1, divided, in Triton; and its kernels alone."""
     if not options.package:
         return row("flash-linear-attention", "left out: no --package")
     sys.path.insert(0, options.package)
     from fla.ops.linear_attn import chunk_linear_attn  # noqa: E402
 
-    for name in [name for name in times if name.startswith("linear_attention/elu/causal/kernel/")]:
-        length = int(name.split("length:")[1].split("/")[0])
-        query, key, value = (torch.randn(rows // length, length, 8, 64, device=options.device,
-                                         dtype=torch.bfloat16) for _ in range(3))
+    length = int(name.split("length:")[1].split("/")[0])
+    query, key, value = (
+        torch.randn((4096 if options.quick else 65536) // length, length, 8, 64,
+                    device=options.device, dtype=torch.bfloat16) for _ in range(3))
 
-        def attend(features):
+    def microseconds(function):
+        def repeat():
             for _ in range(10):
-                chunk_linear_attn(features(query), features(key), value, normalize=True)
+                function()
+        return 1e5 * seconds_of(repeat, options.device)
 
-        whole, bare = median_of_rounds(
-            options, lambda: seconds_of(lambda: attend(lambda x: functional.elu(x) + 1), "cuda"),
-            lambda: seconds_of(lambda: attend(lambda x: x), "cuda"))
-        row(f"  flash-linear-attention, {length} rows",
-            f"{whole * 1e5:9,.0f} us, {whole * 1e5 / times[name]:.2f}x ours; without the features "
-            f"{bare * 1e5:,.0f} us, {bare * 1e5 / times[name]:.2f}x")
+    def features(x):
+        return functional.elu(x) + 1
+
+    ours, whole, alone = median_of_rounds(
+        options, lambda: kernel_figures(options, f"^{name}")[0]["real_time"],
+        lambda: microseconds(
+            lambda: chunk_linear_attn(features(query), features(key), value, normalize=True)),
+        lambda: microseconds(lambda: chunk_linear_attn(query, key, value, normalize=False)))
+    row(f"  flash-linear-attention, {length} rows",
+        f"{whole:,.0f} us, {whole / ours:.2f}x ours; neither features nor division "
+        f"{alone:,.0f} us, {alone / ours:.2f}x")
 
 
 def table3(options, directory):

@@ -3,6 +3,7 @@
 #include "core/comparison.h"
 #include "core/safetensors.h"
 #include "program/golden_case.h"
+#include "program/half_precision.h"
 #include "program/programs.h"
 
 namespace linserve {
@@ -14,14 +15,17 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDevice = "cuda:0";
 
+Outcome TryGpu() {
+  const std::string model = GoldensDirectory() + "/linformer-lm-basic";
+  const TempDir temporary;
+  return RunLinserve({"run", "--model", model, "--input", model + "/io.safetensors", "--output",
+                      temporary.File("out"), "--device", kDevice});
+}
+
 class GpuTest : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const std::string model = GoldensDirectory() + "/linformer-lm-basic";
-    const TempDir temporary;
-    const Outcome outcome =
-        RunLinserve({"run", "--model", model, "--input", model + "/io.safetensors", "--output",
-                     temporary.File("out"), "--device", kDevice});
+    const Outcome outcome = TryGpu();
     if (outcome.code != 0) GTEST_SKIP() << outcome.err;
   }
 
@@ -102,6 +106,13 @@ TEST_P(GpuTest, GivesNearlyTheSameRowsInHalfPrecision) {
     EXPECT_EQ(server.Stop(), 0);
     for (const auto& entry : fs::directory_iterator(repository_.File("."))) fs::remove(entry);
   }
+}
+
+// Long enough to be computed in several segments.
+TEST(GpuKernels, ComputeLinearAttentionNearlyAsTheCpuDoes) {
+  const Outcome outcome = TryGpu();
+  if (outcome.code != 0) GTEST_SKIP() << outcome.err;
+  ExpectLinearAttentionNearlyAsOnTheCpu(kDevice, 2600);
 }
 
 INSTANTIATE_TEST_SUITE_P(Padding, GpuTest, ::testing::Values("packed", "bucket", "zeros"),

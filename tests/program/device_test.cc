@@ -1,9 +1,8 @@
 #include <gmock/gmock.h>
 
-#include <cmath>
-
 #include "core/comparison.h"
 #include "core/safetensors.h"
+#include "program/half_precision.h"
 #include "program/programs.h"
 
 namespace linserve {
@@ -128,52 +127,8 @@ TEST_F(DeviceTest, GivesNearlyTheSameRowsInHalfPrecision) {
   }
 }
 
-// Heads of 32 and 64, which the kernels take.
 TEST_F(DeviceTest, ComputesLinearAttentionNearlyAsTheCpuDoes) {
-  const std::string lat = R"("dim": 128, "depth": 2, "heads": 2, "max_seq_len": 512)";
-  const std::string encoder = R"("dim": 64, "depth": 2, "heads": 2, "attention": "elu")";
-  const std::vector<std::pair<std::string, std::string>> models = {
-      {"linear_attention_transformer.LinearAttentionTransformer", lat},
-      {"linear_attention_transformer.LinearAttentionTransformer", lat + R"(, "causal": true)"},
-      {"linear_attention_transformer.LinearAttentionTransformer",
-       lat + R"(, "causal": true, "n_local_attn_heads": 1, "local_attn_window_size": 32,
-                 "blindspot_size": 16)"},
-      {"linserve.Encoder", encoder},
-      {"linserve.Encoder", encoder + R"(, "causal": true, "normalize": true)"},
-  };
-  for (const auto& [architecture, params] : models) {
-    SCOPED_TRACE(params);
-    const TempDir directory;
-    const std::string model = directory.File("model");
-    const Outcome made = RunLinserve({"init", "--architecture", architecture, "--params",
-                                      "{" + params + "}", "--seed", "1", "--output", model});
-    ASSERT_EQ(made.code, 0) << made.err;
-    const int64_t dim = params.starts_with(lat) ? 128 : 64;
-    std::vector<float> values;
-    for (int64_t i = 0; i < 320 * dim; ++i) {
-      values.push_back(std::sin(static_cast<float>(i * i % 9973)));
-    }
-    const std::string input = directory.File("x.safetensors");
-    ASSERT_TRUE(
-        WriteSafetensors(input, {{"input.x", Tensor::FromFloats({1, 320, dim}, values)}}).ok());
-    const auto compute = [&](const char* device, const char* dtype) {
-      const std::string output = directory.File(dtype);
-      const Outcome run = RunLinserve({"run", "--model", model, "--input", input, "--output",
-                                       output, "--device", device, "--dtype", dtype});
-      EXPECT_EQ(run.code, 0) << run.err;
-      return ReadSafetensors(output);
-    };
-    const auto exact = compute("cpu", "f32");
-    ASSERT_TRUE(exact.ok());
-    for (const char* dtype : {"bf16", "f16"}) {
-      const auto computed = compute("simulated:0", dtype);
-      ASSERT_TRUE(computed.ok());
-      const auto comparison =
-          Compare(computed->tensors.at("output.y"), exact->tensors.at("output.y"));
-      ASSERT_TRUE(comparison.ok()) << comparison.status();
-      EXPECT_GE(comparison->smallest_cosine, 0.999) << dtype;
-    }
-  }
+  ExpectLinearAttentionNearlyAsOnTheCpu("simulated:0", 320);
 }
 
 TEST_F(DeviceTest, HasF16WhichTheCpuHasNot) {

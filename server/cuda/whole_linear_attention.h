@@ -1,0 +1,198 @@
+#pragma once
+
+#include "cuda/attend_to_sums.h"
+#include "cuda/key_sums.h"
+#include "cuda/linear_attention_block.h"
+
+namespace linserve::cuda {
+
+// The kernels of linear_attention.h that are not causal, and what they share: keys that are summed
+// up, and queries that attend to sums.
+
+// A block's pass over the keys and values of its sequence and head from `first` to `end`.
+template <typename T, int D>
+class KeyPass {
+ public:
+  using Block = LinearAttentionBlock<T, D>;
+  using Sums = KeySums<T, D, Block::E>;
+  static constexpr int kWarps = Block::kWarps;
+  static constexpr int kStages = 2;
+  static constexpr int kStageElements = Block::kTileElements + Block::kValueElements;
+  static constexpr int kElements = kStages * kStageElements;  // of shared memory
+
+  LINSERVE_KERNEL KeyPass(const Block& block, Sums& sums, int first, int end, T* shared)
+      : block_(block), sums_(sums), first_(first), end_(end), shared_(shared) {}
+
+  LINSERVE_KERNEL void Compute() {
+    const int steps = (end_ - first_ + kTileRows - 1) / kTileRows;
+    ForWarps<kWarps>([&](int warp) {
+      Load(0, warp);
+      sums_.Begin(nullptr, nullptr, warp);
+      WaitForCopies<0>();
+    });
+    for (int step = 0; step < steps; ++step) {
+      const auto counts = [&](int row) {
+        const int key = first_ + step * kTileRows + row;
+        return key < end_ && block_.Counts(key);
+      };
+      ForWarps<kWarps>([&](int warp) {
+        Load(step + 1, warp);
+        sums_.FindMost(KeyTile(step), warp, counts);
+      });
+      ForWarps<kWarps>([&](int warp) { sums_.Weigh(KeyTile(step), warp, counts); });
+      ForWarps<kWarps>([&](int warp) { sums_.Advance(warp); });
+      ForWarps<kWarps>([&](int warp) {
+        sums_.Add(KeyTile(step), ValueTile(step), warp);
+        WaitForCopies<0>();
+      });
+    }
+  }
+
+ private:
+  LINSERVE_KERNEL T* KeyTile(int step) const { return shared_ + step % kStages * kStageElements; }
+  LINSERVE_KERNEL T* ValueTile(int step) const { return KeyTile(step) + Block::kTileElements; }
+
+  LINSERVE_KERNEL void Load(int step, int warp) const {
+    const int row = first_ + step * kTileRows;
+    block_.CopyKeys(KeyTile(step), row, end_, warp);
+    block_.CopyValues(ValueTile(step), row, end_, warp);
+    CommitCopies();
+  }
+
+  const Block& block_;
+  Sums& sums_;
+  int first_;  // row of the sequence
+  int end_;
+  T* shared_;
+};
+
+// A warp's 16 queries of a tile, from `row` of the sequence on, attend to means and the logarithms
+// of the features' totals, log(d).
+template <typename T, int D, typename Log>
+LINSERVE_KERNEL void AttendToMeans(const LinearAttentionArguments<T>& arguments,
+                                   const LinearAttentionBlock<T, D>& block, const T* queries,
+                                   int row, const T* means, int warp, const Log& log) {
+  // Softmaxed keys add up to 1 for each feature.
+  const bool softmaxed = arguments.map == FeatureMap::kExp;
+  const auto before = [&](int feature) { return softmaxed ? 0 : log(feature); };
+  const auto nothing = [](int) { return kLogOfNothing; };
+  AttendToSums<T, D, LinearAttentionBlock<T, D>::E> rows;
+  rows.Begin(arguments.map, queries, 16 * warp, before, nothing);
+  rows.AddBefore(means, before);
+  rows.Store(arguments, block.Result(row), block.queries() - row);
+}
+
+template <typename T, int D>
+class SumKeys {
+ public:
+  using Block = LinearAttentionBlock<T, D>;
+  using Pass = KeyPass<T, D>;
+  static constexpr int kWarps = Block::kWarps;
+  static constexpr int kBlocks = D > 64 ? 3 : 4;  // on a multiprocessor, for which it has registers
+  static constexpr int kSharedBytes = Pass::kElements * static_cast<int>(sizeof(T));
+  static constexpr int kFloats = Pass::Sums::kFloats;
+
+  LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
+                                  const BlockIndex& at, T* shared, float* floats) {
+    const Block block(arguments, at);
+    const int first = at.x * arguments.segment_rows;
+    const int length = block.keys();
+    // Of a sequence without keys the first segment says so.
+    if (first >= length && first > 0) return;
+    const int end = first + arguments.segment_rows;
+    typename Pass::Sums sums(arguments.map, floats);
+    Pass(block, sums, first, end < length ? end : length, shared).Compute();
+    ForWarps<kWarps>([&](int warp) {
+      sums.Store(block.Logs(arguments.logs, at.x, arguments.segments),
+                 block.Means(arguments.means, at.x, arguments.segments), warp);
+    });
+  }
+};
+
+template <typename T, int D>
+class WholeLinearAttention {
+ public:
+  using Block = LinearAttentionBlock<T, D>;
+  using Pass = KeyPass<T, D>;
+  static constexpr int kWarps = Block::kWarps;
+  static constexpr int kBlocks = D > 64 ? 3 : 4;
+  static constexpr int kSharedBytes =
+      (Pass::kElements + Block::kMeanElements) * static_cast<int>(sizeof(T));
+  static constexpr int kFloats = Pass::Sums::kFloats;
+
+  LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
+                                  const BlockIndex& at, T* shared, float* floats) {
+    const Block block(arguments, at);
+    if (block.queries() == 0) return;
+    typename Pass::Sums sums(arguments.map, floats);
+    Pass(block, sums, 0, block.keys(), shared).Compute();
+    T* means = shared + Pass::kElements;
+    // Two tiles of queries are where the keys were.
+    const auto tile = [&](int row) { return shared + row / kTileRows % 2 * Block::kTileElements; };
+    const auto load = [&](int row, int warp) {
+      block.CopyQueries(tile(row), row, block.queries(), warp);
+      CommitCopies();
+    };
+    ForWarps<kWarps>([&](int warp) {
+      load(0, warp);
+      sums.StoreTile(means, warp);
+      WaitForCopies<0>();
+    });
+    const auto log = [&](int feature) { return sums.LogTotal(feature); };
+    for (int row = 0; row < block.queries(); row += kTileRows) {
+      ForWarps<kWarps>([&](int warp) {
+        load(row + kTileRows, warp);
+        AttendToMeans(arguments, block, tile(row), row, means, warp, log);
+        WaitForCopies<0>();
+      });
+    }
+  }
+};
+
+template <typename T, int D>
+class AttendToKeys {
+ public:
+  using Block = LinearAttentionBlock<T, D>;
+  static constexpr int E = Block::E;
+  static constexpr int kWarps = Block::kWarps;
+  static constexpr int kBlocks = 4;
+  static constexpr int kSharedBytes =
+      (Block::kTileElements + Block::kMeanElements) * static_cast<int>(sizeof(T));
+  static constexpr int kFloats = D;
+
+  LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
+                                  const BlockIndex& at, T* shared, float* floats) {
+    const Block block(arguments, at);
+    const int row = at.x * kTileRows;
+    if (row >= block.queries()) return;
+    T* means = shared + Block::kTileElements;
+    ForWarps<kWarps>([&](int warp) {
+      block.CopyQueries(shared, row, block.queries(), warp);
+      CommitCopies();
+      LoadSums(block.Logs(arguments.logs_before, 0, 1), block.Means(arguments.means_before, 0, 1),
+               means, floats, warp);
+      WaitForCopies<0>();
+    });
+    ForWarps<kWarps>([&](int warp) {
+      AttendToMeans(arguments, block, shared, row, means, warp,
+                    [&](int feature) { return floats[feature]; });
+    });
+  }
+
+ private:
+  LINSERVE_KERNEL static void LoadSums(const float* logs, const float* means, T* tile,
+                                       float* shared_logs, int warp) {
+    constexpr int kThreads = kWarps * kLanes;
+    ForLanes([&](int lane) {
+      const int thread = warp * kLanes + lane;
+      for (int i = thread; i < D; i += kThreads) shared_logs[i] = logs[i];
+      for (int i = thread; i < D * E; i += kThreads) {
+        const int feature = i / E;
+        const int column = i % E;
+        tile[Tile<E>::Offset(feature, column / 8) + column % 8] = T(means[feature * D + column]);
+      }
+    });
+  }
+};
+
+}  // namespace linserve::cuda

@@ -1,0 +1,75 @@
+#include "program/half_precision.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "core/comparison.h"
+#include "core/safetensors.h"
+#include "program/programs.h"
+
+namespace linserve {
+namespace {
+
+struct LinearModel {
+  std::string architecture;
+  std::string params;
+  int64_t dim;
+};
+
+std::vector<LinearModel> LinearModels() {
+  const std::string lat = "linear_attention_transformer.LinearAttentionTransformer";
+  const std::string common = R"("dim": 128, "depth": 2, "heads": 2, "max_seq_len": 4096)";
+  const std::string encoder = R"("dim": 64, "depth": 2, "heads": 2, "attention": "elu")";
+  return {
+      {lat, "{" + common + "}", 128},
+      {lat, "{" + common + R"(, "causal": true})", 128},
+      {lat,
+       "{" + common + R"(, "causal": true, "n_local_attn_heads": 1, "local_attn_window_size": 32,
+                          "blindspot_size": 16})",
+       128},
+      {"linserve.Encoder", "{" + encoder + "}", 64},
+      {"linserve.Encoder", "{" + encoder + R"(, "causal": true})", 64},
+  };
+}
+
+}  // namespace
+
+void ExpectLinearAttentionNearlyAsOnTheCpu(const std::string& device, int64_t length) {
+  for (const LinearModel& model : LinearModels()) {
+    SCOPED_TRACE(model.params);
+    const TempDir directory;
+    const Outcome made =
+        RunLinserve({"init", "--architecture", model.architecture, "--params", model.params,
+                     "--seed", "1", "--output", directory.File("model")});
+    ASSERT_EQ(made.code, 0) << made.err;
+    std::vector<float> values;
+    for (int64_t i = 0; i < length * model.dim; ++i) {
+      values.push_back(std::sin(static_cast<float>(i * i % 9973)));
+    }
+    const std::string input = directory.File("x.safetensors");
+    const Tensor x = Tensor::FromFloats({1, length, model.dim}, values);
+    ASSERT_TRUE(WriteSafetensors(input, {{"input.x", x}}).ok());
+    const auto compute = [&](const std::string& on, const std::string& dtype) {
+      const std::string output = directory.File(dtype);
+      const Outcome run = RunLinserve({"run", "--model", directory.File("model"), "--input", input,
+                                       "--output", output, "--device", on, "--dtype", dtype});
+      EXPECT_EQ(run.code, 0) << run.err;
+      return ReadSafetensors(output);
+    };
+    const auto exact = compute("cpu", "f32");
+    ASSERT_TRUE(exact.ok());
+    for (const char* dtype : {"bf16", "f16"}) {
+      const auto computed = compute(device, dtype);
+      ASSERT_TRUE(computed.ok());
+      const auto comparison =
+          Compare(computed->tensors.at("output.y"), exact->tensors.at("output.y"));
+      ASSERT_TRUE(comparison.ok()) << comparison.status();
+      EXPECT_GE(comparison->smallest_cosine, 0.999) << dtype;
+    }
+  }
+}
+
+}  // namespace linserve
