@@ -7,33 +7,21 @@ either pad to seq_len (its padding is deducted: tokens are true ones) or get bat
 measured. Every request holds one sequence and gets its mean-pooled embedding.
 """
 
-import argparse
 import json
 import os
 import signal
 import site
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from serve import LENGTHS, ROOT, W1, Server, init_model, output_of
+from protocols import arguments, load_words, measure, ways_of
+from serve import LENGTHS, W1, Server, init_model
 
 MEAN_LENGTH = 128  # of LENGTHS
 TRITON_PORT = 18600
-
-
-def arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--concurrency", default="1,8,32")
-    parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--dtype", default="f32", help="of linserve")
-    parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
-    return parser.parse_args()
 
 
 class Triton:
@@ -63,12 +51,6 @@ class Triton:
         self.process.wait()
 
 
-def load_words(options, target, protocol, lengths, *more):
-    return [f"{options.bin}/linserve-client", "--target", target, "--protocol", protocol,
-            "--vocabulary", str(W1["num_tokens"]), "load", "--model", "w1", "--lengths", lengths,
-            "--json", "-", *more]
-
-
 def answers(options, target):
     """Whether a server answers by the Open Inference Protocol."""
     done = subprocess.run(
@@ -77,37 +59,15 @@ def answers(options, target):
     return done.returncode == 0 and json.loads(done.stdout)["ok_requests"] == 1
 
 
-def measure(options, linserve, triton):
+def ways_with(linserve, triton):
     padded = f"fixed:{W1['seq_len']}"
-    true_share = MEAN_LENGTH / W1["seq_len"]
-    ways = {
-        "linserve, native": (linserve.grpc, "linserve", LENGTHS, 1),
-        "linserve, OIP": (linserve.grpc, "oip", LENGTHS, 1),
-        "Triton, padded to seq_len": (triton.grpc, "oip", padded, true_share),
-        "Triton, each at its length": (triton.grpc, "oip", LENGTHS, 1),
-    }
-    for concurrency in options.concurrency.split(","):
-        figures = {way: [] for way in ways}
-        for _ in range(options.rounds):
-            for way, (target, protocol, lengths, share) in ways.items():
-                report = json.loads(output_of(*load_words(
-                    options, target, protocol, lengths, "--concurrency", concurrency,
-                    "--duration", str(options.seconds))))
-                if report["request_errors"]:
-                    sys.exit(f"{way}: {report['first_error']}")
-                figures[way].append((report["tokens_per_second"] * share,
-                                     report["latency_ms"]["p50"], report["latency_ms"]["p99"]))
-        print(f"concurrency {concurrency}{'tokens/s':>30}{'p50 ms':>10}{'p99 ms':>10}"
-              f"{'over native':>13}")
-        for way, rows in figures.items():
-            rate, p50, p99 = (statistics.median(column) for column in zip(*rows))
-            over = statistics.median(row[0] / native[0] for row, native in
-                                     zip(rows, figures["linserve, native"]))
-            print(f"  {way:28}{rate:11.0f}{p50:10.2f}{p99:10.2f}{over:13.3f}")
+    return {**ways_of(linserve),
+            "Triton, padded to seq_len": (triton.grpc, "oip", padded, MEAN_LENGTH / W1["seq_len"]),
+            "Triton, each at its length": (triton.grpc, "oip", LENGTHS, 1)}
 
 
 def main():
-    options = arguments()
+    options = arguments(__doc__)
     with tempfile.TemporaryDirectory() as repository:
         model = f"{repository}/w1"
         init_model(options, model)
@@ -116,7 +76,7 @@ def main():
             triton.wait(lambda: answers(options, triton.grpc))
             linserve = Server(options, repository)
             try:
-                measure(options, linserve, triton)
+                measure(options, ways_with(linserve, triton))
             finally:
                 linserve.stop()
         finally:
