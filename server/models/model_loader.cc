@@ -124,6 +124,8 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   const Placement::Entered entered(placement);
   auto config = ReadModelConfig(directory);
   if (!config.ok()) return config.status();
+  // Asked first: a thread's first question sets its number to what another thread set last.
+  at::get_num_threads();
   at::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : Processors()));
   // Products of denormal numbers, which softmaxes are full of, take fifteen times as long. The
   // replica's other threads are made by this one and do the same.
