@@ -6,6 +6,7 @@
 #include "attention/device_plugin.h"
 #include "cuda/grid.h"
 #include "cuda/kernel_calls.h"
+#include "cuda/linear_attention_calls.h"
 #include "simulated_device.h"
 
 namespace linserve {
