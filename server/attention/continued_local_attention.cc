@@ -65,4 +65,23 @@ void ContinueLocalAttention(const at::Tensor& queries, const at::Tensor& keys,
   }
 }
 
+void StepLocalAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                        int64_t position, int64_t window, const WindowRows& seen,
+                        const at::Tensor& out) {
+  constexpr double kLowest = std::numeric_limits<float>::lowest();
+  const double scale = 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
+  const int64_t places = 2 * window;
+  const int64_t place = position % places;
+  seen.keys.select(-2, place).copy_(key.squeeze(-2));
+  seen.values.select(-2, place).copy_(value.squeeze(-2));
+  // In the second half of the places all up to its own are seen; in the first half those of the
+  // second, too, once there are any.
+  const bool wraps = place < window && position >= places;
+  const int64_t count = wraps ? places : place + 1;
+  const auto rows = [&](const at::Tensor& x) { return x.narrow(-2, 0, count); };
+  at::Tensor scores = at::matmul(query.to(at::kFloat) * scale, rows(seen.keys).transpose(-2, -1));
+  if (wraps) scores.narrow(-1, place + 1, window - place - 1).fill_(kLowest);
+  out.copy_(at::matmul(at::softmax(scores, -1), rows(seen.values)));
+}
+
 }  // namespace linserve

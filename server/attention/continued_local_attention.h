@@ -23,4 +23,11 @@ void ContinueLocalAttention(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, const std::vector<int64_t>& positions,
                             int64_t window, const WindowRows& seen, const at::Tensor& out);
 
+// The same of the row at `position` of one sequence: queries, keys, values and `out` [heads, 1,
+// dim_head], `seen` [heads, 2 · window, dim_head]. Only the row's own place in `seen` changes,
+// which none of the row and those after it sees the old one of: so doing it again gives the same.
+void StepLocalAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                        int64_t position, int64_t window, const WindowRows& seen,
+                        const at::Tensor& out);
+
 }  // namespace linserve

@@ -102,7 +102,9 @@ class LatAttention {
                               const AxisLayout& source_layout) const;
   void AttendAxially(const Sequences& sequences) const;
   void AttendNext(const Sequences& sequences, const std::vector<int64_t>& positions,
-                  const std::vector<at::Tensor>& state) const;
+                  const std::vector<at::Tensor>& state, bool local_is_done) const;
+  // Local attention of one row of each sequence.
+  void StepLocally(const Sequences& rows, SessionMemory& memory) const;
 
   int64_t inner() const { return options_.heads * options_.dim_head; }
 

@@ -36,9 +36,17 @@ void LatAttention::AddNext(const at::Tensor& target, const at::Tensor& x, const 
     Rotate(queries, rows, options_.heads, rotary);
     Rotate(keys, rows, options_.heads, rotary);
   }
-  std::vector<at::Tensor> state;
-  for (size_t i = State().size(); i > 0; --i) state.push_back(memory.Next());
   const at::Tensor attended = at::empty_like(queries);
+  size_t slots = State().size();
+  bool local_is_done = false;
+  if (options_.local_heads > 0 && memory.is_step()) {
+    // The windows are most of the state, and a row changes little of them.
+    StepLocally({queries, keys, values, {}, attended}, memory);
+    local_is_done = true;
+    slots -= 2;
+  }
+  std::vector<at::Tensor> state;
+  for (; slots > 0; --slots) state.push_back(memory.Next());
   for (const Span& span : Spans(layout)) {
     const auto heads = [&](const at::Tensor& rows) {
       return SplitHeads(View(rows, span), options_.heads);
@@ -47,17 +55,32 @@ void LatAttention::AddNext(const at::Tensor& target, const at::Tensor& x, const 
     std::vector<at::Tensor> own;
     for (const at::Tensor& slot : state) own.push_back(slot.narrow(0, span.first, span.count));
     AttendNext({heads(queries), heads(keys), heads(values), {}, heads(attended)},
-               {first, first + span.count}, own);
+               {first, first + span.count}, own, local_is_done);
   }
   to_out_.AddTo(target, attended);
 }
 
+void LatAttention::StepLocally(const Sequences& rows, SessionMemory& memory) const {
+  const std::vector<at::Tensor> keys = memory.NextInPlace();
+  const std::vector<at::Tensor> values = memory.NextInPlace();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto own = [&](const at::Tensor& x) {
+      return x.select(0, static_cast<int64_t>(i))
+          .unflatten(0, {options_.heads, options_.dim_head})
+          .narrow(0, 0, options_.local_heads)
+          .unsqueeze(1);
+    };
+    StepLocalAttention(own(rows.queries), own(rows.keys), own(rows.values), memory.positions()[i],
+                       options_.window, {keys[i], values[i]}, own(rows.out));
+  }
+}
+
 void LatAttention::AttendNext(const Sequences& sequences, const std::vector<int64_t>& positions,
-                              const std::vector<at::Tensor>& state) const {
+                              const std::vector<at::Tensor>& state, bool local_is_done) const {
   const int64_t local = options_.local_heads;
   const int64_t global = options_.heads - local;
   auto slot = state.begin();
-  if (local > 0) {
+  if (local > 0 && !local_is_done) {
     const auto part = [&](const at::Tensor& x) { return x.narrow(1, 0, local); };
     ContinueLocalAttention(part(sequences.queries), part(sequences.keys), part(sequences.values),
                            positions, options_.window, {slot[0], slot[1]}, part(sequences.out));

@@ -1,5 +1,6 @@
 #include "models/session_memory.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attention/aten.h"
@@ -60,6 +61,23 @@ at::Tensor SessionMemory::Next() {
   return slots_.emplace_back(at::stack(parts));
 }
 
+bool SessionMemory::is_step() const {
+  return placement_.on_host() &&
+         std::all_of(lengths_.begin(), lengths_.end(), [](int64_t length) { return length == 1; });
+}
+
+std::vector<at::Tensor> SessionMemory::NextInPlace() {
+  std::vector<at::Tensor> own;
+  own.reserve(sessions_.size());
+  for (const auto& session : sessions_) {
+    at::Tensor& slot = session->slots_[slots_.size()];
+    if (!slot.is_cpu()) slot = slot.cpu();
+    own.push_back(slot);
+  }
+  slots_.emplace_back();
+  return own;
+}
+
 void SessionMemory::Detach() {
   for (const at::Tensor& slot : slots_) {
     std::vector<at::Tensor>& rows = detached_.emplace_back();
@@ -77,6 +95,7 @@ void SessionMemory::Take(size_t sequence) {
   TorchSession& session = *sessions_[sequence];
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
     at::Tensor& kept = session.slots_[slot];
+    if (!slots_[slot].defined()) continue;
     if (!detached_.empty()) {
       kept = detached_[slot][sequence];
     } else if (sessions_.size() == 1) {

@@ -55,6 +55,12 @@ class SessionMemory {
   // in the order of the plan.
   at::Tensor Next();
 
+  // Whether these are single rows on the host. Then the next tensor may be asked for as those of
+  // the sessions themselves, one a sequence, in which nothing may change that the session still
+  // needs if the pass comes to nothing.
+  bool is_step() const;
+  std::vector<at::Tensor> NextInPlace();
+
   // Rows that each sequence had before the batch's.
   const std::vector<int64_t>& positions() const { return positions_; }
   // The position of each of the batch's rows: I64 [rows].
@@ -76,7 +82,7 @@ class SessionMemory {
   std::vector<int64_t> lengths_;
   std::vector<int64_t> positions_;
   at::Tensor row_positions_;
-  std::vector<at::Tensor> slots_;
+  std::vector<at::Tensor> slots_;                  // undefined: changed in place
   std::vector<std::vector<at::Tensor>> detached_;  // of each slot, of each sequence
 };
 

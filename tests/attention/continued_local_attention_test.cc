@@ -64,6 +64,20 @@ TEST_P(ContinueLocalAttentionTest, GivesTheRowsOfTheWholeSequenceInAnyChunks) {
   }
 }
 
+TEST_P(ContinueLocalAttentionTest, GivesThemRowByRowAndAStepThatCameToNothingLeavesNoTrace) {
+  const at::Tensor whole = Whole();
+  const auto rows = Empty(1);
+  const WindowRows seen{rows.keys[0], rows.values[0]};
+  for (int64_t row = 0; row < kLength; ++row) {
+    const auto of = [&](const at::Tensor& x) { return x[0].narrow(-2, row, 1); };
+    at::Tensor out = at::empty({kHeads, 1, kWidth});
+    const at::Tensor other = at::randn({kHeads, 1, kWidth});
+    StepLocalAttention(other, other, other, row, GetParam(), seen, out);
+    StepLocalAttention(of(queries_), of(keys_), of(values_), row, GetParam(), seen, out);
+    EXPECT_LT(LargestDifference(out, of(whole)), 1e-5) << "row " << row;
+  }
+}
+
 TEST_P(ContinueLocalAttentionTest, SequencesMayBeInDifferentPlacesOfTheirWindows) {
   const at::Tensor whole = Whole();
   const WindowRows seen = Empty(2);
