@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace linserve {
 namespace {
@@ -47,6 +48,21 @@ void Histogram::Merge(const Histogram& other) {
 }
 
 double Histogram::mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+
+double Histogram::deviation() const {
+  if (count_ == 0) return 0;
+  double squares = 0;
+  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    const double distance = static_cast<double>(MiddleOf(bucket)) - mean();
+    squares += static_cast<double>(buckets_[bucket]) * distance * distance;
+  }
+  return std::sqrt(squares / static_cast<double>(count_));
+}
+
+uint64_t Histogram::CountUpTo(uint64_t value) const {
+  const auto end = buckets_.begin() + static_cast<std::ptrdiff_t>(BucketOf(value) + 1);
+  return std::accumulate(buckets_.begin(), end, uint64_t{0});
+}
 
 uint64_t Histogram::Quantile(double fraction) const {
   if (count_ == 0) return 0;

@@ -21,10 +21,14 @@ class Histogram {
   uint64_t count() const { return count_; }
   uint64_t max() const { return max_; }
   double mean() const;
+  double deviation() const;  // of values from their mean; to within kRelativeError of the values
 
   // The smallest recorded value that at least `fraction` of all values do not exceed, to within
   // kRelativeError; 0 if nothing was recorded. REQUIRES: 0 <= fraction <= 1.
   uint64_t Quantile(double fraction) const;
+
+  // How many are at most `value`, as far as the buckets tell.
+  uint64_t CountUpTo(uint64_t value) const;
 
  private:
   std::vector<uint64_t> buckets_;

@@ -3,18 +3,14 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <stop_token>
-#include <thread>
 #include <utility>
 
 #include "client/commands.h"
-#include "client/load_generator.h"
-#include "client/load_inputs.h"
-#include "client/load_sweep.h"
+#include "client/load_output.h"
+#include "client/load_subject.h"
+#include "client/load_trace.h"
 #include "client/objective.h"
-#include "client/progress.h"
 #include "core/lengths.h"
 
 namespace linserve {
@@ -31,16 +27,18 @@ extern "C" void OnInterrupt(int signal) {
 struct LoadArguments {
   ModelChoice choice;
   std::string lengths;
+  std::string trace;
   LoadInputOptions input;
   std::vector<size_t> concurrencies = {LoadOptions().concurrency};
   std::vector<double> rates;
+  std::vector<std::string> against;
   std::vector<std::string> objectives;
   double duration_s = 10;
   double warmup_s = 1;
   uint64_t requests = 0;
   int64_t deadline_ms = 0;
   size_t connections = 1;
-  std::string json;
+  LoadOutputs outputs;
 };
 
 std::chrono::nanoseconds Seconds(double seconds) {
@@ -56,97 +54,100 @@ absl::StatusOr<LengthDistribution> Lengths(const LoadArguments& arguments,
   return LengthDistribution::Fixed(std::max<int64_t>(length, 1));
 }
 
-using Clients = std::vector<std::unique_ptr<EmbeddingClient>>;
+// A subject of --against: PROTOCOL, TARGET or PROTOCOL@TARGET; what is left out is the first one's.
+ClientOptions OtherOptions(const std::string& text, ClientOptions options) {
+  const size_t at = text.find('@');
+  const std::string protocol = text.substr(0, at);
+  const bool names_protocol = protocol == "linserve" || protocol == "oip";
+  if (names_protocol) {
+    options.protocol = protocol == "oip" ? Protocol::kOip : Protocol::kLinserve;
+  }
+  if (names_protocol && at == std::string::npos) return options;
+  options.target = names_protocol ? text.substr(at + 1) : text;
+  return options;
+}
 
-// Connects them all, so that the load does not begin with that.
-absl::StatusOr<ModelDescription> Connect(const GlobalOptions& globals,
-                                         const LoadArguments& arguments, Clients& clients) {
+std::string NameOf(const ClientOptions& options) {
+  return options.target + (options.protocol == Protocol::kOip ? " (oip)" : "");
+}
+
+absl::StatusOr<std::vector<LoadSubject>> Connect(const GlobalOptions& globals,
+                                                 const LoadArguments& arguments) {
   ClientOptions options = globals.ToClientOptions();
   if (arguments.deadline_ms > 0) options.timeout = std::chrono::milliseconds(arguments.deadline_ms);
-  absl::StatusOr<ModelDescription> model;
-  for (size_t i = 0; i < arguments.connections; ++i) {
-    clients.push_back(std::make_unique<EmbeddingClient>(options));
-    model = clients.back()->GetModel(arguments.choice.model, arguments.choice.version);
-    if (!model.ok()) return model;
+  std::vector<ClientOptions> all = {options};
+  for (const std::string& text : arguments.against) all.push_back(OtherOptions(text, options));
+  std::vector<LoadSubject> subjects;
+  for (const ClientOptions& one : all) {
+    auto subject = LoadSubject::Connect(NameOf(one), one, arguments.connections,
+                                        arguments.choice.model, arguments.choice.version);
+    if (!subject.ok()) {
+      return absl::Status(subject.status().code(),
+                          NameOf(one) + ": " + std::string(subject.status().message()));
+    }
+    subjects.push_back(*std::move(subject));
   }
-  return model;
+  return subjects;
 }
 
-void ShowProgress(const std::stop_token& stop, const LoadGenerator& generator) {
-  ProgressLine line;
-  if (!line.shown()) return;
-  uint64_t answered_before = 0;
-  for (int tick = 1; !stop.stop_requested(); ++tick) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    if (tick % 10 != 0) continue;
-    const LoadProgress now = generator.progress();
-    char text[160];
-    std::snprintf(text, sizeof(text), "%s %.0f s: %llu requests/s, %llu failed, %zu in flight",
-                  now.warming_up ? "warming up" : "measuring",
-                  std::chrono::duration<double>(now.elapsed).count(),
-                  static_cast<unsigned long long>(now.answered - answered_before),
-                  static_cast<unsigned long long>(now.failed), now.in_flight);
-    line.Draw(text);
-    answered_before = now.answered;
+absl::Status Prepare(const LoadArguments& arguments, const std::vector<TracedRequest>& trace,
+                     std::vector<LoadSubject>& subjects) {
+  for (LoadSubject& subject : subjects) {
+    absl::Status status;
+    if (trace.empty()) {
+      const auto lengths = Lengths(arguments, subject.model());
+      status = lengths.ok() ? subject.Prepare(*lengths, arguments.input) : lengths.status();
+    } else {
+      status = subject.Prepare(trace, arguments.input);
+    }
+    if (!status.ok()) return status;
   }
+  return absl::OkStatus();
 }
 
-// At a rate, or with so many in flight where it is 0.
-LoadReport Measure(const LoadArguments& arguments, double rate, size_t concurrency,
-                   Clients& clients, const std::vector<PreparedCall>& calls) {
+// The loads one after the other, each on all subjects in turn.
+void MeasureAll(const LoadArguments& arguments, const std::vector<TracedRequest>& trace,
+                std::vector<LoadSubject>& subjects) {
+  std::signal(SIGINT, OnInterrupt);
+  std::signal(SIGTERM, OnInterrupt);
   LoadOptions options;
-  options.rate = rate;
-  options.concurrency = concurrency;
   options.duration = Seconds(arguments.duration_s);
   options.requests = arguments.requests;
   options.warmup = Seconds(arguments.warmup_s);
   options.seed = arguments.input.seed;
-  LoadGenerator generator(options, [&](uint64_t n, EmbedCallback done) {
-    return clients[n % clients.size()]->EmbedAsync(calls[n % calls.size()], std::move(done));
-  });
-  const std::jthread progress(
-      [&generator](const std::stop_token& stop) { ShowProgress(stop, generator); });
-  return generator.Run(interrupted);
-}
-
-absl::Status WriteReport(const std::string& text, const std::string& json,
-                         const std::string& json_path) {
-  if (json_path == "-") {
-    std::printf("%s\n", json.c_str());
-    return absl::OkStatus();
-  }
-  std::fputs(text.c_str(), stdout);
-  if (json_path.empty()) return absl::OkStatus();
-  std::ofstream file(json_path);
-  file << json << '\n';
-  file.close();
-  return file ? absl::OkStatus() : absl::NotFoundError("cannot write to " + json_path);
-}
-
-std::vector<SweepStep> MeasureAll(const LoadArguments& arguments, Clients& clients,
-                                  const std::vector<PreparedCall>& calls) {
-  std::signal(SIGINT, OnInterrupt);
-  std::signal(SIGTERM, OnInterrupt);
-  std::vector<SweepStep> steps;
+  for (const TracedRequest& request : trace) options.times.push_back(request.time);
   const bool open = !arguments.rates.empty();
   const size_t count = open ? arguments.rates.size() : arguments.concurrencies.size();
-  for (size_t i = 0; i < count && (i == 0 || !interrupted); ++i) {
-    const double rate = open ? arguments.rates[i] : 0;
-    const size_t concurrency = open ? 1 : arguments.concurrencies[i];
-    if (count > 1) std::fprintf(stderr, "load %zu of %zu\n", i + 1, count);
-    steps.push_back({open ? rate : static_cast<double>(concurrency),
-                     Measure(arguments, rate, concurrency, clients, calls)});
+  const size_t loads = trace.empty() ? count : 1;
+  for (size_t i = 0; i < loads; ++i) {
+    options.rate = open ? arguments.rates[i] : 0;
+    options.concurrency = arguments.concurrencies[open ? 0 : i];
+    const double load = !trace.empty() ? MeanRate(trace)
+                        : open         ? options.rate
+                                       : static_cast<double>(options.concurrency);
+    for (LoadSubject& subject : subjects) {
+      if (interrupted && !subjects[0].steps().empty()) return;
+      if (loads * subjects.size() > 1) {
+        std::fprintf(stderr, "load %zu of %zu on %s\n", i + 1, loads, subject.name().c_str());
+      }
+      subject.Measure(load, options, interrupted);
+    }
   }
-  return steps;
 }
 
-// The last word of a measurement: whether it went as it should.
-int ExitCode(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
+// The last word of a measurement: whether it went as it should, on each of the subjects.
+int ExitCode(const std::vector<LoadSubject>& subjects, const std::vector<Objective>& objectives) {
   constexpr int kObjectiveMissed = 3;
-  const bool any = std::any_of(steps.begin(), steps.end(),
-                               [](const SweepStep& step) { return step.report.ok.sequences > 0; });
-  if (!any) return EXIT_FAILURE;
-  return BestOf(steps, objectives) == nullptr ? kObjectiveMissed : EXIT_SUCCESS;
+  int code = EXIT_SUCCESS;
+  for (const LoadSubject& subject : subjects) {
+    const std::vector<SweepStep>& steps = subject.steps();
+    const bool any = std::any_of(steps.begin(), steps.end(), [](const SweepStep& step) {
+      return step.report.ok.sequences > 0;
+    });
+    if (!any) return EXIT_FAILURE;
+    if (BestOf(steps, objectives) == nullptr) code = kObjectiveMissed;
+  }
+  return code;
 }
 
 absl::StatusOr<std::vector<Objective>> Objectives(const std::vector<std::string>& texts) {
@@ -159,36 +160,38 @@ absl::StatusOr<std::vector<Objective>> Objectives(const std::vector<std::string>
   return objectives;
 }
 
+// For the head of the page.
+std::string WhatOf(const LoadArguments& arguments, const LoadSubject& subject) {
+  std::string what = "model " + subject.model().name;
+  if (!arguments.trace.empty()) return what + ", the trace " + arguments.trace;
+  what += ", lengths " + (arguments.lengths.empty() ? "as by default" : arguments.lengths);
+  what += ", " + std::to_string(arguments.input.sequences) + " sequences a request";
+  return what + (arguments.rates.empty() ? ", so many always in flight"
+                                         : ", sent at random times whatever the answers do");
+}
+
 int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {
   std::sort(arguments.rates.begin(), arguments.rates.end());
   std::sort(arguments.concurrencies.begin(), arguments.concurrencies.end());
   const auto objectives = Objectives(arguments.objectives);
   if (!objectives.ok()) return Fail(objectives.status());
-  Clients clients;
-  const auto model = Connect(globals, arguments, clients);
-  if (!model.ok()) return Fail(model.status());
-  const auto lengths = Lengths(arguments, *model);
-  if (!lengths.ok()) return Fail(lengths.status());
+  std::vector<TracedRequest> trace;
+  if (!arguments.trace.empty()) {
+    auto read = ReadTrace(arguments.trace);
+    if (!read.ok()) return Fail(read.status());
+    trace = *std::move(read);
+  }
+  auto subjects = Connect(globals, arguments);
+  if (!subjects.ok()) return Fail(subjects.status());
   arguments.input.options = arguments.choice.ToOutputOptions();
   arguments.input.priority = PriorityFromLevel(arguments.choice.priority);
   arguments.input.version = arguments.choice.version;
-  const auto calls = MakeLoadCalls(*model, *lengths, arguments.input);
-  if (!calls.ok()) return Fail(calls.status());
-  std::vector<PreparedCall> prepared;
-  for (const EmbedCall& call : *calls) {
-    prepared.emplace_back(call, globals.ToClientOptions().protocol);
-  }
-  const std::vector<SweepStep> steps = MeasureAll(arguments, clients, prepared);
-  const bool sweep = steps.size() > 1;
-  std::string text = sweep ? ToText(steps, *objectives) : ToText(steps[0].report);
-  if (!sweep) {
-    for (const Objective& objective : *objectives) {
-      text += "objective " + objective.Verdict(steps[0].report) + '\n';
-    }
-  }
-  const std::string json = sweep ? ToJson(steps, *objectives) : ToJson(steps[0].report);
-  if (auto status = WriteReport(text, json, arguments.json); !status.ok()) return Fail(status);
-  return ExitCode(steps, *objectives);
+  absl::Status status = Prepare(arguments, trace, *subjects);
+  if (!status.ok()) return Fail(status);
+  MeasureAll(arguments, trace, *subjects);
+  status =
+      WriteLoad(*subjects, *objectives, WhatOf(arguments, subjects->front()), arguments.outputs);
+  return status.ok() ? ExitCode(*subjects, *objectives) : Fail(status);
 }
 
 void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
@@ -199,18 +202,33 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
           ->delimiter(',')
           ->check(CLI::Range(1, 100000))
           ->capture_default_str();
-  load.add_option("--rate", arguments.rates,
-                  "Open loop: requests a second at random (Poisson) times, whatever the answers "
-                  "do; the latency then counts from when a request should have been sent; or "
-                  "several, likewise")
-      ->delimiter(',')
-      ->check(CLI::Range(1e-3, 1e6))
-      ->excludes(concurrency);
+  CLI::Option* rate =
+      load.add_option(
+              "--rate", arguments.rates,
+              "Open loop: requests a second at random (Poisson) times, whatever the answers "
+              "do; the latency then counts from when a request should have been sent; or "
+              "several, likewise")
+          ->delimiter(',')
+          ->check(CLI::Range(1e-3, 1e6))
+          ->excludes(concurrency);
   CLI::Option* duration = load.add_option("--duration", arguments.duration_s, "Seconds to measure")
                               ->check(CLI::Range(0.001, 1e6))
                               ->capture_default_str();
-  load.add_option("--requests", arguments.requests, "Measure so many requests instead")
-      ->excludes(duration);
+  CLI::Option* requests =
+      load.add_option("--requests", arguments.requests, "Measure so many requests instead")
+          ->excludes(duration);
+  load.add_option("--trace", arguments.trace,
+                  "Open loop: a file with a line \"SECONDS LENGTH\" for each request, sent at its "
+                  "time; all of it is measured")
+      ->excludes(concurrency)
+      ->excludes(rate)
+      ->excludes(duration)
+      ->excludes(requests);
+  load.add_option(
+          "--against", arguments.against,
+          "Put the same load on another server in turns, and compare: its TARGET, a PROTOCOL "
+          "(linserve, oip) to ask the same server by, or PROTOCOL@TARGET. May be repeated")
+      ->allow_extra_args(false);
   load.add_option(
           "--warmup", arguments.warmup_s,
           "Seconds of the same load before, not measured; longer than a request takes, lest "
@@ -237,7 +255,12 @@ void AddRequestOptions(CLI::App& load, LoadArguments& arguments) {
                   "What the load must keep to, such as p99=20ms, mean=1.5s or errors=0.1%; the "
                   "exit code is 3 if it does not. May be repeated")
       ->allow_extra_args(false);
-  load.add_option("--json", arguments.json, "Write the report as JSON; - in place of the table");
+  load.add_option("--json", arguments.outputs.json,
+                  "Write the report as JSON; - in place of the table");
+  load.add_option("--html", arguments.outputs.html,
+                  "Write the report as a page with charts, which needs nothing else");
+  load.add_option("--percentiles", arguments.outputs.percentiles,
+                  "Write the latencies as a percentile table in HdrHistogram's format");
 }
 
 }  // namespace
@@ -252,6 +275,8 @@ void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& comman
       "time?\n"
       "  linserve-client load --lengths lognormal:96,0.8,8,512 --sequences 8\n"
       "  linserve-client load --requests 1000 --json report.json\n"
+      "  linserve-client load --concurrency 1,8,32 --against oip --html report.html\n"
+      "  linserve-client load --trace yesterday.txt --against 127.0.0.1:8600\n"
       "Rates are of the answers that came within the measurement, latencies of the requests that\n"
       "were due in it. Ctrl-C ends it early and reports what was measured. Failed requests are\n"
       "counted by code.");

@@ -30,6 +30,21 @@ uint64_t Nanoseconds(std::chrono::nanoseconds time) {
   return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
 }
 
+void AddTo(LoadTimeline::Interval& interval, std::chrono::nanoseconds latency,
+           const absl::Status& status, const std::vector<SequenceResult>& results) {
+  if (!status.ok()) {
+    ++interval.failed;
+    return;
+  }
+  ++interval.answered;
+  interval.latency.Record(Nanoseconds(latency));
+  for (const SequenceResult& result : results) {
+    if (!result.status.ok()) continue;
+    ++interval.sequences;
+    interval.batch_sequences += static_cast<double>(result.timing.batch_sequences);
+  }
+}
+
 }  // namespace
 
 LoadGenerator::LoadGenerator(const LoadOptions& options, SendRequest send)
@@ -42,8 +57,14 @@ LoadReport LoadGenerator::Run(const std::atomic<bool>& stop) {
     measure_from_ = start_ + options_.warmup;
     measure_until_ =
         options_.requests > 0 ? Clock::time_point::max() : measure_from_ + options_.duration;
+    if (!options_.times.empty()) {
+      measure_from_ = start_;
+      measure_until_ = Clock::time_point::max();
+    }
   }
-  if (options_.rate > 0) {
+  if (!options_.times.empty()) {
+    ReplayTimes(stop);
+  } else if (options_.open_loop()) {
     RunOpenLoop(stop);
   } else {
     RunClosedLoop(stop);
@@ -66,6 +87,14 @@ void LoadGenerator::RunOpenLoop(const std::atomic<bool>& stop) {
     const Clock::time_point intended = start_ + arrivals.Next();
     if (!Due(intended) || !SleepUntil(intended, stop)) return;
     Send(intended);
+  }
+}
+
+void LoadGenerator::ReplayTimes(const std::atomic<bool>& stop) {
+  prctl(PR_SET_TIMERSLACK, 1);
+  for (const std::chrono::nanoseconds time : options_.times) {
+    if (!SleepUntil(start_ + time, stop)) return;
+    Send(start_ + time);
   }
 }
 
@@ -126,7 +155,7 @@ void LoadGenerator::Send(Clock::time_point intended) {
   const uint64_t n = next_++;
   const bool measured = intended >= measure_from_;
   if (measured) ++measured_;
-  if (options_.rate > 0 && in_flight_.size() >= options_.max_in_flight) {
+  if (options_.open_loop() && in_flight_.size() >= options_.max_in_flight) {
     ++progress_.failed;
     if (measured) {
       report_.Record(
@@ -157,7 +186,7 @@ void LoadGenerator::OnAnswer(uint64_t n, Clock::time_point intended, Clock::time
   const auto now = Clock::now();
   Record(intended, sent, now, measured, status, results);
   // Before this one is taken off the list, which must not look empty in between.
-  if (options_.rate <= 0 && Due(now)) Send(now);
+  if (!options_.open_loop() && Due(now)) Send(now);
   std::lock_guard lock(mutex_);
   in_flight_.erase(n);
   if (in_flight_.empty()) answered_.notify_all();
@@ -172,6 +201,7 @@ void LoadGenerator::Record(Clock::time_point intended, Clock::time_point sent,
   if (now >= measure_from_ && now < measure_until_) {
     last_answer_ = now;
     if (status.ok()) report_.within.Add(results);
+    AddTo(report_.timeline.At(now - measure_from_), now - intended, status, results);
   }
   if (!measured) return;
   report_.Record(status, results);
@@ -186,7 +216,8 @@ void LoadGenerator::Finish(const std::atomic<bool>& stop) {
   Note(Clock::now(), stop);
   const CpuMark cpu_end = cpu_at_end_.value_or(CpuMark{Clock::now(), CpuSeconds()});
   std::lock_guard lock(mutex_);
-  Clock::time_point end = options_.requests > 0 ? last_answer_ : measure_until_;
+  const bool by_count = options_.requests > 0 || !options_.times.empty();
+  Clock::time_point end = by_count ? last_answer_ : measure_until_;
   if (stopped_at_) end = std::min(*stopped_at_, measure_until_);
   report_.seconds = std::max(std::chrono::duration<double>(end - measure_from_).count(), 0.0);
   if (cpu_at_start_) {
@@ -195,7 +226,7 @@ void LoadGenerator::Finish(const std::atomic<bool>& stop) {
     report_.client_cpu_seconds = cpu_end.seconds - cpu_at_start_->seconds;
   }
   report_.client_cpus = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  report_.open_loop = options_.rate > 0;
+  report_.open_loop = options_.open_loop();
   report_.interrupted = stopped_at_.has_value();
 }
 

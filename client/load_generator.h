@@ -22,6 +22,9 @@ struct LoadOptions {
   // Requests a second, sent at the times of a Poisson process whatever the answers do (open loop).
   // 0: closed loop.
   double rate = 0;
+  // The same with these times, of which all are measured: then nothing warms up, and the last one
+  // ends it.
+  std::vector<std::chrono::nanoseconds> times{};
   // Closed loop: requests always in flight; the answer to one sends the next.
   size_t concurrency = 8;
   // Of the measurement, unless `requests` ends it.
@@ -32,6 +35,8 @@ struct LoadOptions {
   uint64_t seed = 1;
   // Open loop: a request that would be one more counts as failed with RESOURCE_EXHAUSTED.
   size_t max_in_flight = 10000;
+
+  bool open_loop() const { return rate > 0 || !times.empty(); }
 };
 
 struct LoadProgress {
@@ -62,6 +67,7 @@ class LoadGenerator {
 
   void RunClosedLoop(const std::atomic<bool>& stop);
   void RunOpenLoop(const std::atomic<bool>& stop);
+  void ReplayTimes(const std::atomic<bool>& stop);
   bool SleepUntil(Clock::time_point time, const std::atomic<bool>& stop);
   void WaitForAnswers(const std::atomic<bool>& stop);
   void Note(Clock::time_point now, const std::atomic<bool>& stop);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "client/percentiles.h"
 #include "client/table.h"
 
 namespace linserve {
@@ -56,6 +57,33 @@ nlohmann::json HistogramJson(const Histogram& histogram) {
     times[label] = Milliseconds(static_cast<double>(histogram.Quantile(fraction)));
   }
   return times;
+}
+
+nlohmann::json TimelineJson(const LoadTimeline& timeline) {
+  const double width = std::chrono::duration<double>(timeline.interval()).count();
+  nlohmann::json list = nlohmann::json::array();
+  for (const LoadTimeline::Interval& interval : timeline.intervals()) {
+    const auto quantile = [&](double fraction) {
+      return Milliseconds(static_cast<double>(interval.latency.Quantile(fraction)));
+    };
+    list.push_back({{"second", static_cast<double>(list.size()) * width},
+                    {"requests_per_second", static_cast<double>(interval.answered) / width},
+                    {"failed", interval.failed},
+                    {"p50_ms", quantile(0.5)},
+                    {"p99_ms", quantile(0.99)},
+                    {"max_ms", Milliseconds(static_cast<double>(interval.latency.max()))},
+                    {"batch_sequences",
+                     Over(interval.batch_sequences, static_cast<double>(interval.sequences))}});
+  }
+  return list;
+}
+
+nlohmann::json PercentilesJson(const Histogram& histogram) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Percentile& percentile : Percentiles(histogram)) {
+    list.push_back({percentile.fraction, Milliseconds(static_cast<double>(percentile.value))});
+  }
+  return list;
 }
 
 }  // namespace
@@ -167,6 +195,7 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"tokens_per_second", report.Rate(report.within.tokens)},
       {"requests_per_second", report.Rate(report.within.requests)},
       {"latency_ms", HistogramJson(report.latency)},
+      {"latency_percentiles", PercentilesJson(report.latency)},
       {"service_ms", HistogramJson(report.service)},
       {"send_lag_ms", HistogramJson(report.send_lag)},
       {"server_ms",
@@ -179,6 +208,7 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"first_error", report.first_error},
       {"client_cpu_seconds", report.client_cpu_seconds},
       {"client_cpu_share", report.client_cpu_share()},
+      {"over_time", TimelineJson(report.timeline)},
       {"warnings", report.Warnings()},
   };
 }

@@ -11,6 +11,7 @@
 
 #include "client/calls.h"
 #include "client/histogram.h"
+#include "client/load_timeline.h"
 
 namespace linserve {
 
@@ -33,6 +34,7 @@ struct LoadReport {
   // What came within it, also to requests that were sent before: the rates are of these. Requests
   // that wait long would else seem fewer than they are.
   Answered within;
+  LoadTimeline timeline;  // of the same
   // Requests that were to be sent within it, whenever their answers came; all below is of these.
   uint64_t requests = 0;
   uint64_t whole_requests = 0;  // all of whose sequences were answered

@@ -112,6 +112,26 @@ TEST(LoadGenerator, AnOpenLoopCountsTheWaitOfALateRequest) {
   EXPECT_GE(report.latency.max(), report.service.max());
 }
 
+TEST(LoadGenerator, ATraceIsSentAtItsTimesAndMeasuredWhole) {
+  SlowAnswerer answerer{milliseconds(1)};
+  LoadGenerator generator({.times = {milliseconds(0), milliseconds(0), milliseconds(150)},
+                           .warmup = std::chrono::hours(1)},
+                          answerer.sender());
+  const std::atomic<bool> stop = false;
+  const LoadReport report = generator.Run(stop);
+  EXPECT_TRUE(report.open_loop);
+  EXPECT_EQ(report.requests, 3U);
+  EXPECT_EQ(report.latency.count(), 3U);
+  EXPECT_EQ(report.within.requests, 3U);
+  EXPECT_GE(report.seconds, 0.15);
+  uint64_t answered = 0;
+  for (const LoadTimeline::Interval& interval : report.timeline.intervals()) {
+    answered += interval.answered;
+    EXPECT_EQ(interval.sequences, 2 * interval.answered);
+  }
+  EXPECT_EQ(answered, 3U);
+}
+
 TEST(LoadGenerator, AnOpenLoopDoesNotPileUpRequestsWithoutEnd) {
   SlowAnswerer answerer{milliseconds(20)};
   LoadGenerator generator(

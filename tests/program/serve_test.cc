@@ -276,7 +276,61 @@ TEST_F(ServeTest, LoadInAClosedAndInAnOpenLoopMeetsNoErrors) {
     EXPECT_EQ(report.at("ok_requests"), report.at("requests"));
     EXPECT_TRUE(report.at("request_errors").empty()) << report;
     EXPECT_TRUE(report.at("sequence_errors").empty()) << report;
+    uint64_t answered = 0;
+    for (const auto& interval : report.at("over_time")) {
+      answered += interval.at("requests_per_second").get<uint64_t>();
+    }
+    EXPECT_EQ(answered, report.at("within").at("requests"));
+    EXPECT_EQ(report.at("latency_percentiles").back()[0], 1);
   }
+}
+
+TEST_F(ServeTest, LoadOnTwoProtocolsInTurnsIsComparedOnAPageOfItsOwn) {
+  RunningServer server(repository());
+  const TempDir directory;
+  Arguments arguments = {"load",
+                         "--target",
+                         server.target(),
+                         "--concurrency",
+                         "1,2",
+                         "--duration",
+                         "0.3",
+                         "--warmup",
+                         "0.1",
+                         "--against",
+                         "oip",
+                         "--html",
+                         directory.File("report.html"),
+                         "--percentiles",
+                         directory.File("percentiles.txt")};
+  const Outcome outcome = RunClient(arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("over " + server.target()));
+  EXPECT_THAT(outcome.out, HasSubstr(server.target() + " (oip)"));
+  const std::string page = ReadAll(directory.File("report.html"));
+  constexpr std::string_view kBegin = R"(<script type="application/json" id="report">)";
+  const size_t begin = page.find(kBegin) + kBegin.size();
+  const auto report =
+      nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  ASSERT_EQ(report.at("subjects").size(), 2U);
+  for (const auto& subject : report.at("subjects")) {
+    ASSERT_EQ(subject.at("steps").size(), 2U);
+    for (const auto& step : subject.at("steps")) EXPECT_GT(step.at("ok_requests"), 0) << step;
+  }
+  EXPECT_THAT(ReadAll(directory.File("percentiles.txt")), HasSubstr("1/(1-Percentile)"));
+}
+
+TEST_F(ServeTest, LoadReplaysATrace) {
+  RunningServer server(repository());
+  const TempDir directory;
+  WriteAll(directory.File("trace.txt"), "0 5\n0.01 64\n0.05 5\n0.1 1\n");
+  const Outcome outcome = RunClient(
+      {"load", "--target", server.target(), "--trace", directory.File("trace.txt"), "--json", "-"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(report.at("ok_requests"), 4);
+  EXPECT_EQ(report.at("tokens"), 75);
+  EXPECT_EQ(RunClient({"load", "--target", server.target(), "--trace", "/nowhere"}).code, 1);
 }
 
 }  // namespace

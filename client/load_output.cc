@@ -1,0 +1,149 @@
+#include "client/load_output.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "client/percentiles.h"
+#include "client/table.h"
+#include "load_page.h"
+
+namespace linserve {
+namespace {
+
+std::string Dump(const nlohmann::json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string TextOf(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
+  if (steps.size() > 1) return ToText(steps, objectives);
+  std::string text = ToText(steps[0].report);
+  for (const Objective& objective : objectives) {
+    text += "objective " + objective.Verdict(steps[0].report) + '\n';
+  }
+  return text;
+}
+
+std::string JsonTextOf(const std::vector<SweepStep>& steps,
+                       const std::vector<Objective>& objectives) {
+  return steps.size() > 1 ? ToJson(steps, objectives) : ToJson(steps[0].report);
+}
+
+std::string Ratio(double value, double first) {
+  return first > 0 ? Number(value / first, 3) + "x" : "-";
+}
+
+// What the other subjects measured, as multiples of what the first one did.
+std::string Comparison(const std::vector<LoadSubject>& subjects) {
+  Table table({{"over " + subjects[0].name(), Align::kLeft},
+               {"load", Align::kRight},
+               {"requests/s", Align::kRight},
+               {"tokens/s", Align::kRight},
+               {"p50", Align::kRight},
+               {"p99", Align::kRight}});
+  for (size_t i = 1; i < subjects.size(); ++i) {
+    const size_t steps = std::min(subjects[0].steps().size(), subjects[i].steps().size());
+    for (size_t step = 0; step < steps; ++step) {
+      const LoadReport& first = subjects[0].steps()[step].report;
+      const LoadReport& own = subjects[i].steps()[step].report;
+      const auto quantile = [&](double fraction) {
+        return Ratio(static_cast<double>(own.latency.Quantile(fraction)),
+                     static_cast<double>(first.latency.Quantile(fraction)));
+      };
+      table.Add({subjects[i].name(), Number(subjects[0].steps()[step].load, 0),
+                 Ratio(own.Rate(own.within.requests), first.Rate(first.within.requests)),
+                 Ratio(own.Rate(own.within.tokens), first.Rate(first.within.tokens)), quantile(0.5),
+                 quantile(0.99)});
+    }
+  }
+  return table.ToText();
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file ? absl::OkStatus() : absl::NotFoundError("cannot write to " + path);
+}
+
+// One table after the other, each headed by what it is of.
+std::string PercentilesOf(const std::vector<LoadSubject>& subjects) {
+  std::string text;
+  for (const LoadSubject& subject : subjects) {
+    for (const SweepStep& step : subject.steps()) {
+      if (subjects.size() > 1 || subject.steps().size() > 1) {
+        text += "# " + subject.name() + " at " + Number(step.load, 2) + ", ms\n";
+      }
+      text += PercentileTable(step.report.latency);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ToText(const std::vector<LoadSubject>& subjects,
+                   const std::vector<Objective>& objectives) {
+  if (subjects.size() == 1) return TextOf(subjects[0].steps(), objectives);
+  std::string text;
+  for (const LoadSubject& subject : subjects) {
+    if (subject.steps().empty()) continue;
+    text += subject.name() + "\n" + TextOf(subject.steps(), objectives) + '\n';
+  }
+  return text + Comparison(subjects);
+}
+
+std::string ToJson(const std::vector<LoadSubject>& subjects,
+                   const std::vector<Objective>& objectives) {
+  if (subjects.size() == 1) return JsonTextOf(subjects[0].steps(), objectives);
+  nlohmann::json list = nlohmann::json::array();
+  for (const LoadSubject& subject : subjects) {
+    if (subject.steps().empty()) continue;
+    list.push_back({{"name", subject.name()},
+                    {"report", nlohmann::json::parse(JsonTextOf(subject.steps(), objectives))}});
+  }
+  return Dump({{"subjects", list}}, 2);
+}
+
+std::string ToHtml(const std::vector<LoadSubject>& subjects, const std::string& what) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LoadSubject& subject : subjects) {
+    nlohmann::json steps = nlohmann::json::array();
+    for (const SweepStep& step : subject.steps()) {
+      nlohmann::json report = JsonOf(step.report);
+      report["load"] = step.load;
+      steps.push_back(std::move(report));
+    }
+    list.push_back({{"name", subject.name()}, {"steps", std::move(steps)}});
+  }
+  std::string report = Dump({{"what", what},
+                             {"open_loop", subjects[0].steps()[0].report.open_loop},
+                             {"subjects", std::move(list)}},
+                            -1);
+  // Within the page nothing may look like the end of it.
+  for (size_t at = 0; (at = report.find('<', at)) != std::string::npos;) {
+    report.replace(at, 1, "\\u003c");
+  }
+  constexpr std::string_view kPlace = "%REPORT%";
+  std::string page = kLoadPage;
+  return page.replace(page.find(kPlace), kPlace.size(), report);
+}
+
+absl::Status WriteLoad(const std::vector<LoadSubject>& subjects,
+                       const std::vector<Objective>& objectives, const std::string& what,
+                       const LoadOutputs& outputs) {
+  const std::string json = outputs.json.empty() ? "" : ToJson(subjects, objectives) + '\n';
+  const bool json_only = outputs.json == "-";
+  std::fputs(json_only ? json.c_str() : ToText(subjects, objectives).c_str(), stdout);
+  absl::Status status;
+  if (!json.empty() && !json_only) status.Update(WriteFile(outputs.json, json));
+  if (!outputs.html.empty()) status.Update(WriteFile(outputs.html, ToHtml(subjects, what)));
+  if (!outputs.percentiles.empty()) {
+    status.Update(WriteFile(outputs.percentiles, PercentilesOf(subjects)));
+  }
+  return status;
+}
+
+}  // namespace linserve
