@@ -37,68 +37,65 @@ absl::Status Receive(Reader& reader, ResultAssembler& assembler, ResultCollector
   return absl::OkStatus();
 }
 
-// Cancels a call in which nothing has happened for too long.
+// Cancels a call once nothing has happened for too long.
 class PauseWatch {
  public:
-  PauseWatch(grpc::ClientContext& context, std::chrono::milliseconds longest)
+  PauseWatch(grpc::ClientContext& context, const Activity& activity,
+             std::chrono::milliseconds longest)
       : context_(context),
+        activity_(activity),
         longest_(longest),
         thread_([this](const std::stop_token& stop) { Watch(stop); }) {}
 
-  void Alive() {
-    const std::lock_guard lock(mutex_);
-    last_ = Clock::now();
-  }
-
   // REQUIRES: the call is over.
   absl::Status Judge(absl::Status status) const {
-    const std::lock_guard lock(mutex_);
-    if (!expired_) return status;
+    if (!expired_ || status.ok()) return status;
     return absl::DeadlineExceededError("nothing has happened to the sequence for " +
                                        std::to_string(longest_.count()) + " ms");
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void Watch(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
     while (!stop.stop_requested()) {
-      if (Clock::now() >= last_ + longest_) {
+      const auto end = activity_.last() + longest_;
+      if (Activity::Clock::now() >= end) {
         expired_ = true;
         return context_.TryCancel();
       }
-      changed_.wait_until(lock, stop, last_ + longest_, [] { return false; });
+      stopped_.wait_until(lock, stop, end, [] { return false; });
     }
   }
 
   grpc::ClientContext& context_;
+  const Activity& activity_;
   const std::chrono::milliseconds longest_;
-  mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  Clock::time_point last_ = Clock::now();
-  bool expired_ = false;
+  std::condition_variable_any stopped_;
+  std::atomic<bool> expired_ = false;
   std::jthread thread_;  // ends first
 };
 
 absl::Status AttemptInParts(v1::EmbeddingService::Stub& stub, const EmbedCall& call,
-                            std::chrono::milliseconds pause, ResultCollector& collector) {
+                            std::chrono::milliseconds pause, Activity& activity,
+                            ResultCollector& collector) {
   grpc::ClientContext context;
-  PauseWatch watch(context, pause);
+  activity.Note();
+  PauseWatch watch(context, activity, pause);
   const auto stream = stub.EmbedStream(&context);
   ProgressReport report(call, collector.pending(), /*sent=*/false);
   std::jthread writer([&] {
     PartRequests parts(call, collector.pending()[0]);
     while (const auto part = parts.Next()) {
       if (!stream->Write(*part)) return;
-      watch.Alive();
+      activity.Note();
       report.Sent(parts.rows());
     }
     stream->WritesDone();
   });
   ResultAssembler assembler(1);
   const absl::Status broken =
-      Receive(*stream, assembler, collector, report, [&] { watch.Alive(); });
+      Receive(*stream, assembler, collector, report, [&] { activity.Note(); });
   if (!broken.ok()) context.TryCancel();
   writer.join();
   const absl::Status status = watch.Judge(ToAbsl(stream->Finish()));
@@ -145,8 +142,11 @@ absl::Status ResultCollector::End(const absl::Status& status) {
 
 absl::Status AttemptEmbed(v1::EmbeddingService::Stub& stub, const EmbedCall& call,
                           std::chrono::system_clock::time_point deadline,
-                          std::chrono::milliseconds pause, ResultCollector& collector) {
-  if (GoesInParts(call, collector.pending())) return AttemptInParts(stub, call, pause, collector);
+                          std::chrono::milliseconds pause, Activity& activity,
+                          ResultCollector& collector) {
+  if (GoesInParts(call, collector.pending())) {
+    return AttemptInParts(stub, call, pause, activity, collector);
+  }
   grpc::ClientContext context;
   context.set_deadline(deadline);
   const auto reader = stub.Embed(&context, EncodeRequest(call, collector.pending()));

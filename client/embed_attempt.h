@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -38,11 +39,25 @@ class ResultCollector {
   size_t unanswered_ = 0;
 };
 
+// When something was last sent or heard by any of a client's calls in parts: those that wait for
+// their turn hear of it by the one that is being computed. Thread-safe.
+class Activity {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void Note() { last_ = Clock::now().time_since_epoch().count(); }
+  Clock::time_point last() const { return Clock::time_point(Clock::duration(last_.load())); }
+
+ private:
+  std::atomic<Clock::rep> last_ = Clock::now().time_since_epoch().count();
+};
+
 // Sends collector.pending() once, in parts where the call says so, and waits for the end.
-// DEADLINE_EXCEEDED after the deadline or, of a sequence in parts, once nothing has been sent or
-// heard for `pause`.
+// DEADLINE_EXCEEDED after the deadline or, of a sequence in parts, once there has been no activity
+// for `pause`.
 absl::Status AttemptEmbed(v1::EmbeddingService::Stub& stub, const EmbedCall& call,
                           std::chrono::system_clock::time_point deadline,
-                          std::chrono::milliseconds pause, ResultCollector& collector);
+                          std::chrono::milliseconds pause, Activity& activity,
+                          ResultCollector& collector);
 
 }  // namespace linserve

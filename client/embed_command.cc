@@ -143,6 +143,7 @@ absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& argu
                         .options = arguments.choice.ToOutputOptions(),
                         .priority = PriorityFromLevel(arguments.choice.priority),
                         .chunk_rows = arguments.chunk_rows,
+                        .signature = *arguments.input.signature,
                         .state = {},
                         .save = !arguments.save.empty()};
   if (sequences.size() > 1 && !(arguments.restore + arguments.save).empty()) {
@@ -154,7 +155,7 @@ absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& argu
     if (!state.ok()) return state.status();
     job.state = *std::move(state);
   }
-  const int64_t rows = TotalRows(sequences);
+  const int64_t rows = TotalRows(job.signature, sequences);
   absl::Status saved;
   RunSessionJob(
       client, job, sequences,
@@ -224,6 +225,11 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
 
 int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
   if (auto status = CheckArguments(arguments); !status.ok()) return Fail(status);
+  if (globals.protocol != "linserve" && !(arguments.save + arguments.restore).empty()) {
+    return Fail(absl::InvalidArgumentError(
+        "--save and --restore need --protocol linserve: the Open Inference Protocol has no message "
+        "for the state of a session"));
+  }
   EmbeddingClient client(globals.ToClientOptions());
   const auto model = client.GetModel(arguments.choice.model, arguments.choice.version);
   if (!model.ok()) return Fail(model.status());

@@ -98,6 +98,7 @@ struct EmbeddingClient::Impl {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::EmbeddingService::Stub> stub;
   std::unique_ptr<inference::GRPCInferenceService::Stub> infer_stub;
+  Activity activity;
   AsyncCalls async_calls;  // destroyed first
 };
 
@@ -124,7 +125,8 @@ absl::Status EmbeddingClient::Embed(const EmbedCall& call,
   ResultCollector collector(call.sequences.size(), on_result);
   const absl::Status status = impl_->WithRetries([&](Deadline deadline) {
     collector.ForgetUnavailable();
-    return AttemptEmbed(*impl_->stub, call, deadline, impl_->options.timeout, collector);
+    return AttemptEmbed(*impl_->stub, call, deadline, impl_->options.timeout, impl_->activity,
+                        collector);
   });
   return collector.End(status);
 }

@@ -34,8 +34,9 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& prompt) {
   return ids;
 }
 
-void Print(const GeneratedTokens& tokens) {
-  if (!tokens.text.empty()) {
+// A token that ends in the middle of a character adds no text yet.
+void Print(const GeneratedTokens& tokens, bool text) {
+  if (text) {
     std::fputs(tokens.text.c_str(), stdout);
   } else {
     for (const int64_t id : tokens.ids) std::printf("%lld ", static_cast<long long>(id));
@@ -65,7 +66,7 @@ int RunGenerate(const GlobalOptions& globals, GenerateArguments arguments) {
   nlohmann::json ids = nlohmann::json::array();
   std::string text;
   const auto end = client.Generate(call, [&](const GeneratedTokens& tokens) {
-    if (!arguments.json) return Print(tokens);
+    if (!arguments.json) return Print(tokens, model->text);
     for (const int64_t id : tokens.ids) ids.push_back(id);
     text += tokens.text;
   });

@@ -115,6 +115,7 @@ std::string ModelsJson(const std::vector<ModelDescription>& models) {
                   {"padding", model.padding},
                   {"text", model.text},
                   {"session_bytes", model.session_bytes},
+                  {"no_sessions", model.no_sessions},
                   {"generates", model.generates}});
     array.push_back(std::move(entry));
   }

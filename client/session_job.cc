@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/session_state.h"
 #include "core/stacking.h"
 
 namespace linserve {
@@ -22,10 +23,10 @@ std::string RandomId() {
   return id;
 }
 
-int64_t RowsOf(const InputSequence& sequence) {
-  if (sequence.inputs.empty()) return 0;
-  const Shape& shape = sequence.inputs.begin()->second.shape();
-  return shape.empty() ? 1 : shape[0];
+int64_t RowsOf(const Signature& signature, const InputSequence& sequence) {
+  const auto input = sequence.inputs.find(ChunkInput(signature).name);
+  if (input == sequence.inputs.end() || input->second.shape().empty()) return 0;
+  return input->second.shape()[0];
 }
 
 // Of one sequence.
@@ -36,8 +37,13 @@ class SessionJob {
       : client_(client), options_(options), sequence_(sequence), on_rows_(std::move(on_rows)) {
     result_.id = sequence.id;
     result_.status = sequence.status;
-    if (sequence.status.ok() && sequence.inputs.empty()) {
+    if (!sequence.status.ok()) return;
+    if (sequence.inputs.empty()) {
       result_.status = absl::InvalidArgumentError(kNoTextInSessions);
+    } else if (rows_ == 0) {
+      const std::string& name = ChunkInput(options.signature).name;
+      result_.status = absl::InvalidArgumentError(
+          "input \"" + name + "\", which comes in chunks, is missing or has no rows");
     }
   }
 
@@ -73,7 +79,12 @@ class SessionJob {
                    .priority = options_.priority};
     NamedSequence sequence{.id = sequence_.id, .inputs = {}, .session = std::move(chunk)};
     for (const auto& [name, tensor] : sequence_.inputs) {
-      sequence.inputs[name] = tensor.shape().empty() ? tensor : tensor.Rows(row_, row_ + count);
+      // What does not come in chunks the first one brings: a context, or what the server refuses.
+      if (name == ChunkInput(options_.signature).name) {
+        sequence.inputs[name] = tensor.Rows(row_, row_ + count);
+      } else if (row_ == 0) {
+        sequence.inputs[name] = tensor;
+      }
     }
     call.sequences.push_back(std::move(sequence));
     auto results = client_.Embed(call);
@@ -109,7 +120,7 @@ class SessionJob {
   const InputSequence& sequence_;
   const std::function<void(int64_t)> on_rows_;
   const std::string id_ = RandomId();
-  const int64_t rows_ = RowsOf(sequence_);
+  const int64_t rows_ = RowsOf(options_.signature, sequence_);
   int64_t row_ = 0;       // the next one to be sent
   int64_t position_ = 0;  // of the session
   std::map<std::string, std::vector<Tensor>> parts_;
@@ -118,9 +129,9 @@ class SessionJob {
 
 }  // namespace
 
-int64_t TotalRows(const InputSequences& sequences) {
+int64_t TotalRows(const Signature& signature, const InputSequences& sequences) {
   int64_t rows = 0;
-  for (const InputSequence& sequence : sequences) rows += RowsOf(sequence);
+  for (const InputSequence& sequence : sequences) rows += RowsOf(signature, sequence);
   return rows;
 }
 
@@ -136,7 +147,7 @@ void RunSessionJob(EmbeddingClient& client, const SessionJobOptions& options,
                     }).Run();
     answer.result.index = i;
     answer.latency = std::chrono::steady_clock::now() - begin;
-    before += RowsOf(sequences[i]);
+    before += RowsOf(options.signature, sequences[i]);
     on_result(answer);
   }
 }

@@ -17,12 +17,13 @@ struct SessionJobOptions {
   OutputOptions options;  // pooling: none, or the last row
   Priority priority = Priority::kNormal;
   int64_t chunk_rows = 1024;
-  std::string state;  // of a saved session that the sequence goes on from
+  Signature signature;  // of the model: which inputs come in chunks
+  std::string state;    // of a saved session that the sequence goes on from
   bool save = false;
 };
 
-// Along the first axis of the inputs.
-int64_t TotalRows(const InputSequences& sequences);
+// Of what comes in chunks.
+int64_t TotalRows(const Signature& signature, const InputSequences& sequences);
 
 // Sends the sequences one after another, each chunk by chunk as a session of its own, which ends
 // with it. What a server has forgotten is sent again. Hands over a result for each: the rows of all

@@ -137,7 +137,8 @@ Signature DecodeSignature(const v1::Model& model) {
                                 .vocabulary = input.vocabulary(),
                                 .batch_axis = DecodeBatchAxis(input),
                                 .broadcast = input.broadcast(),
-                                .folds = input.folds()});
+                                .folds = input.folds(),
+                                .opens = input.opens()});
   }
   for (const auto& output : model.outputs()) {
     signature.outputs.push_back(

@@ -15,6 +15,8 @@ namespace {
 
 // Rows through one layer between two looks at who still waits.
 constexpr int64_t kStepBudget = 1;
+// From so many on, chunks of sessions take about as long as other sequences.
+constexpr int64_t kTokensOfFullStep = 256;
 
 // Another server can do what this device cannot any more.
 absl::Status Unavailable(const absl::Status& status) {
@@ -195,8 +197,11 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running
   }
   metrics_.ComputeTime(ComputePhase::kForward, progress.forward);
   metrics_.ComputeTime(ComputePhase::kCopyOut, progress.copy_out);
-  // By real tokens, in which the queue is measured, too: padding makes each of them slower.
-  speed_.Observe(running.tokens, end - begin - progress.overtaken);
+  // By real tokens, in which the queue is measured, too: padding makes each of them slower. A step
+  // of sessions says little of other work: its few tokens take as long as many.
+  if (running.closed.sequences[0].item.session == nullptr || running.tokens >= kTokensOfFullStep) {
+    speed_.Observe(running.tokens, end - begin - progress.overtaken);
+  }
   return outputs;
 }
 

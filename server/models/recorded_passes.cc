@@ -47,7 +47,6 @@ bool NeedsOneRaggedInput(const Signature& signature) {
          std::all_of(axes.begin() + 1, axes.end(), [](const Axis& a) { return a.letter == '\0'; });
 }
 
-
 }  // namespace
 
 void RecordedPasses::Record() {

@@ -11,7 +11,9 @@ namespace linserve {
 TorchSession::TorchSession(const SessionPlan& plan, std::string fingerprint)
     : fingerprint_(std::move(fingerprint)) {
   for (const StateSlot& slot : plan.slots) {
-    slots_.push_back(at::full(slot.shape, slot.initial, at::kFloat));
+    // By hand: this runs on threads of the RPC layer, which are to make no others of LibTorch's.
+    const at::Tensor& made = slots_.emplace_back(at::empty(slot.shape, at::kFloat));
+    std::fill_n(made.mutable_data_ptr<float>(), made.numel(), static_cast<float>(slot.initial));
   }
 }
 
@@ -35,7 +37,8 @@ void TorchSession::Set(int64_t position, const at::Tensor& state) {
   position_ = position;
   int64_t element = 0;
   for (const at::Tensor& slot : slots_) {
-    slot.copy_(state.narrow(0, element, slot.numel()).view(slot.sizes()));
+    std::copy_n(state.const_data_ptr<float>() + element, slot.numel(),
+                slot.mutable_data_ptr<float>());
     element += slot.numel();
   }
 }

@@ -44,7 +44,8 @@ class TorchSession : public SessionState {
 };
 
 // The sessions of a batch as a pass sees them: copies of their states, put together for all of the
-// batch's sequences, which the layers rewrite in place. The sessions themselves change at Commit().
+// batch's sequences, which the layers rewrite in place. The sessions themselves change at Commit(),
+// but for what NextInPlace() gives.
 class SessionMemory {
  public:
   // The sequences are laid out by `layout`, which is packed.

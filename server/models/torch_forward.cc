@@ -38,12 +38,15 @@ int64_t SliceRows(const Network& network, int64_t rows) {
       std::max(kFewestRows, kFlops * layers * static_cast<double>(rows) / all));
 }
 
-// On how many threads a pass over so many rows of sessions pays: waking one for a step's many small
-// products takes longer than a few rows do.
-int ThreadsFor(bool sessions, int64_t rows) {
-  constexpr int64_t kRowsOfThread = 16;
-  const int64_t all = at::get_num_threads();
-  return static_cast<int>(sessions ? std::clamp<int64_t>(rows / kRowsOfThread, 1, all) : all);
+// On how many threads a pass over so many rows of sessions pays: waking one for each of a layer's
+// small products takes longer than a few rows of it do.
+int ThreadsFor(const Network& network, bool sessions, int64_t rows) {
+  constexpr double kFlopsOfThread = 1e8;  // of a layer
+  const int all = at::get_num_threads();
+  if (!sessions) return all;
+  const double flops = network.Flops(1) * static_cast<double>(rows);
+  const double threads = flops / static_cast<double>(network.Layers()) / kFlopsOfThread;
+  return static_cast<int>(std::clamp(threads, 1.0, static_cast<double>(all)));
 }
 
 // Sets the calling thread's number of threads, for as long as this lives.
@@ -75,7 +78,7 @@ TorchForward::TorchForward(const Network& network, const Signature& signature,
       placement_(placement),
       rows_(rows),
       slice_rows_(SliceRows(network, rows)),
-      threads_(ThreadsFor(!sessions.empty(), rows)) {
+      threads_(ThreadsFor(network, !sessions.empty(), rows)) {
   const ThreadsScope threads(threads_);
   std::vector<SequenceRange> ranges = {{0, batch.size}};
   if (!signature.request_is_unit && placement.on_host())

@@ -50,6 +50,7 @@ void FillSignature(const Signature& signature, v1::Model& message) {
     spec.set_vocabulary(input.vocabulary);
     spec.set_broadcast(input.broadcast);
     spec.set_folds(input.folds);
+    spec.set_opens(input.opens);
     spec.set_batch_axis(std::string(Name(input.batch_axis)));
   }
   for (const OutputSpec& output : signature.outputs) {

@@ -22,7 +22,7 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const RequestContext context{request.request_id(), DeadlineOf(*context_), *caller,
                                TraceIdOf(*context_)};
   if (IsLaterPart(request)) {
-    AddPart(context, request.sequences(0));
+    AddPart(context, request.sequences(0), size);
     return absl::OkStatus();
   }
   const bool part = IsPart(request);
@@ -66,10 +66,10 @@ void EmbedStreamCall::LookUp() {
     for (auto place = uploads_.begin(); place != uploads_.end(); ++place) {
       if (place->second.upload == nullptr || now - place->second.last_part <= pause) continue;
       idle.push_back(Take(place, /*more_comes=*/true));
+      RequestStarted();  // before the stream's end can find nothing that is open
     }
   }
   for (const Uploading& uploading : idle) {
-    RequestStarted();
     Refuse(uploading.context, /*claimed=*/true, uploading.upload->Paused(pause));
   }
 }
@@ -127,7 +127,7 @@ void EmbedStreamCall::BeginUpload(const RequestContext& context, v1::EmbedReques
     MutexLock lock(uploads_mutex_);
     uploads_[context.id] = std::move(uploading);
   }
-  AddPart(context, part);
+  AddPart(context, part, /*bytes=*/0);
 }
 
 absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, int64_t bytes) {
@@ -160,7 +160,8 @@ absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, int64_t bytes) {
   return absl::OkStatus();
 }
 
-void EmbedStreamCall::AddPart(const RequestContext& context, const v1::Sequence& part) {
+void EmbedStreamCall::AddPart(const RequestContext& context, const v1::Sequence& part,
+                              int64_t bytes) {
   absl::Status status;
   std::optional<Uploading> ended;
   bool known = false;
@@ -168,6 +169,8 @@ void EmbedStreamCall::AddPart(const RequestContext& context, const v1::Sequence&
     MutexLock lock(uploads_mutex_);
     known = Add(context.id, part, status, ended);
   }
+  // Nobody has spent what it cost to read it.
+  if (!known) AdmitCaller(service_, *context.caller, bytes).IgnoreError();
   if (!known && IsLast(part) && Claim(context.id).ok()) {
     return Refuse(context, /*claimed=*/true,
                   absl::InvalidArgumentError(
@@ -207,6 +210,7 @@ EmbedStreamCall::Uploading EmbedStreamCall::Take(Uploads::iterator place, bool m
 
 // The parts after the first of a request that is refused.
 void EmbedStreamCall::DropRest(const std::string& id) {
+  if (id.size() > kLongestRequestId) return;  // is not kept: its last part is refused once more
   MutexLock lock(uploads_mutex_);
   if (std::ssize(uploads_) >= 2 * service_.limits.max_requests_per_stream) {
     std::erase_if(uploads_, [](const auto& entry) { return entry.second.upload == nullptr; });

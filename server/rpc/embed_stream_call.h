@@ -44,7 +44,8 @@ class EmbedStreamCall : public StreamCall {
 
   void BeginUpload(const RequestContext& context, v1::EmbedRequest request, int64_t bytes);
   absl::Status OpenUpload(Uploading& uploading, int64_t bytes);
-  void AddPart(const RequestContext& context, const v1::Sequence& part);
+  // That came in a message of so many bytes, as far as they are not paid for.
+  void AddPart(const RequestContext& context, const v1::Sequence& part, int64_t bytes);
   // False: nothing is known of it.
   bool Add(const std::string& id, const v1::Sequence& part, absl::Status& status,
            std::optional<Uploading>& ended) LINSERVE_REQUIRES(uploads_mutex_);

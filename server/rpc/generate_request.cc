@@ -67,6 +67,11 @@ int64_t PromptTokens(const Signature& signature, const Item& item) {
   return prompt == item.inputs.end() ? 0 : prompt->second.elements();
 }
 
+void DropLastToken(Item& prompt) {
+  Tensor& ids = prompt.inputs.at(kTextBecomes);
+  if (ids.elements() > 1) ids = ids.Rows(0, ids.elements() - 1);
+}
+
 }  // namespace
 
 GenerateRequestState::GenerateRequestState(CallSide side, RequestContext context)
@@ -117,7 +122,8 @@ absl::Status GenerateRequestState::Begin(ServiceContext& service, v1::GenerateRe
                     .max_text_bytes = service.limits.max_text_bytes,
                     .abandoned = [self = shared_from_this()] { return self->Abandoned(); }};
   work.items.push_back(std::move(prompt));
-  if (owner->has_text()) work.texts.push_back({0, owner->text()});
+  from_text_ = owner->has_text();
+  if (from_text_) work.texts.push_back({0, owner->text()});
   work.done = [self = shared_from_this(), served = *model, options = *std::move(options),
                priority](std::vector<absl::StatusOr<Item>> items) mutable {
     const absl::Status taken =
@@ -131,7 +137,10 @@ absl::Status GenerateRequestState::Begin(ServiceContext& service, v1::GenerateRe
 absl::Status GenerateRequestState::Enqueue(const ServedModel& model, absl::StatusOr<Item> prompt,
                                            GenerationOptions options, Priority priority) {
   if (!prompt.ok()) return prompt.status();
-  if (model.tokenizer != nullptr) text_.emplace(model.tokenizer);
+  if (model.tokenizer != nullptr) {
+    text_.emplace(model.tokenizer);
+    if (from_text_ && model.tokenizer->end_mark()) DropLastToken(*prompt);  // the text goes on
+  }
   prompt_tokens_ = PromptTokens(model.engine->info().signature, *prompt);
   // The engine owns the generation, and with it this request, until the last token.
   auto item = Generation::Begin(model.engine->info(), NewSessionId(), std::move(prompt->inputs),

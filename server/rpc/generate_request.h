@@ -58,6 +58,7 @@ class GenerateRequestState : public ResultSink,
   ModelMetrics* model_metrics_ = nullptr;
   std::shared_ptr<Generation> generation_;
   int64_t prompt_tokens_ = 0;
+  bool from_text_ = false;
   std::optional<TextStream> text_;  // of models with a tokenizer
 };
 

@@ -42,6 +42,9 @@ class Tokenizer {
   // INVALID_ARGUMENT if the text is not UTF-8.
   absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text) const;
 
+  // The mark that ends the ids of each text, if one does.
+  std::optional<int64_t> end_mark() const { return eos_; }
+
   // The inverse, without marks; ids that are no pieces say nothing.
   absl::StatusOr<std::string> Decode(const std::vector<int64_t>& ids) const;
 

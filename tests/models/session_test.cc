@@ -222,6 +222,44 @@ TEST_P(SessionTest, APassThatIsGivenUpLeavesItsSessionsAsTheyWere) {
             kTolerance);
 }
 
+TEST_P(SessionTest, AStepThatIsGivenUpOrForgottenLeavesNoTrace) {
+  const auto model = Load(DirectoryOfCase());
+  const Item item = RandomItem(30);
+  const Item other = RandomItem(30);
+  const Padder padder(model->info().signature, Padding::kPacked);
+  const auto session = New(*model);
+  const auto neighbour = New(*model);
+  Feed(*model, item, {5}, session);
+  Feed(*model, other, {5}, neighbour);
+  const Tensor whole = Compute(*model, {item})[0].at("y");
+  for (int64_t row = 5; row < 30; ++row) {
+    // Rows of another sequence, computed to the end or not.
+    const Item lost[] = {Chunk(other, row, row + 1, session),
+                         Chunk(other, row, row + 1, neighbour)};
+    {
+      auto forward = model->Start(padder.Pad({&lost[0], &lost[1]}));
+      ASSERT_TRUE(forward.ok()) << forward.status();
+      (*forward)->Forget(0);
+      while (!*(*forward)->Advance(1) && row % 2 == 0) {
+      }
+      if (row % 2 == 0) {
+        ASSERT_TRUE((*forward)->TakeResults().ok());
+      }
+    }
+    EXPECT_EQ(session->position(), row);
+    const auto saved = model->Save(*session);
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    const auto restored = model->info().sessions->Restore(*saved);
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    for (const auto& state : {session, *restored}) {
+      const Item chunk = Chunk(item, row, row + 1, state);
+      EXPECT_LT(LargestDifference(Compute(*model, {chunk})[0].at("y"), whole.Rows(row, row + 1)),
+                kTolerance)
+          << "row " << row;
+    }
+  }
+}
+
 TEST_P(SessionTest, ASequenceThatIsForgottenLeavesItsSessionAndNotItsNeighbours) {
   const auto model = Load(DirectoryOfCase());
   const Item item = RandomItem(30);
