@@ -92,6 +92,28 @@ TEST_F(EngineSession, GoesOnWhereTheChunkBeforeEnded) {
   EXPECT_EQ(Closed("ended"), 1);
 }
 
+TEST_F(EngineSession, StepsSayNothingOfTheSpeedOfOtherWork) {
+  options_.replicas = 1;
+  Start(clock_);
+  const auto take = [&](const Sink& sink, std::chrono::milliseconds time) {
+    control_->AwaitHeld(1);
+    clock_.Advance(time);
+    control_->LetGo();
+    sink->AwaitDeliveries(1);
+  };
+  control_->Hold();
+  const Sink step = Send({.id = "a", .start = true}, 1);
+  take(step, 100ms);
+  control_->Hold();
+  const Sink held = Send({.id = "a"}, 1);
+  control_->AwaitHeld(1);
+  const Sink waiting = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(EngineTest::Submit(waiting, {50}).ok());
+  EXPECT_EQ(engine_->DelayEstimate(), 0ns);
+  control_->LetGo();
+  waiting->AwaitDeliveries(1);
+}
+
 TEST_F(EngineSession, ChunksThatArriveMeanwhileAreComputedOneAfterAnother) {
   Start();
   control_->Hold();

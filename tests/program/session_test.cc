@@ -1,7 +1,9 @@
+#include <cmath>
 #include <future>
 
 #include "client/neighbours.h"
 #include "core/npy.h"
+#include "core/safetensors.h"
 #include "program/programs.h"
 
 namespace linserve {
@@ -203,6 +205,47 @@ TEST_F(SessionServers, TheClientSendsAFileChunkByChunk) {
       {"embed", "--target", server.target(), file, "--model", "causal", "--chunk-rows", "7"});
   EXPECT_EQ(pooled.code, 1);
   EXPECT_THAT(pooled.err, HasSubstr("choose --pooling none"));
+}
+
+TEST_F(SessionServers, AContextComesWithTheFirstChunkOfAFile) {
+  const TempDir directory;
+  const Outcome made =
+      RunLinserve({"init", "--architecture",
+                   "linear_attention_transformer.LinearAttentionTransformer", "--params",
+                   R"({"dim": 12, "heads": 2, "depth": 2, "max_seq_len": 64, "causal": true,
+           "receives_context": true})",
+                   "--output", directory.File("models/with")});
+  ASSERT_EQ(made.code, 0) << made.err;
+  std::vector<float> values(20 * 12);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i * i % 97));
+  const Tensor x = Tensor::FromFloats({1, 20, 12}, values);
+  ASSERT_TRUE(
+      WriteSafetensors(directory.File("in.safetensors"),
+                       {{"input.x", x},
+                        {"input.context",
+                         Tensor::FromFloats({1, 5, 12}, {values.begin(), values.begin() + 60})}})
+          .ok());
+  const Outcome run = RunLinserve({"run", "--model", directory.File("models/with"), "--input",
+                                   directory.File("in.safetensors"), "--output",
+                                   directory.File("whole.safetensors")});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const RunningServer server(directory.File("models"));
+  const Outcome embedded = RunClient({"embed", directory.File("in.safetensors"), "--target",
+                                      server.target(), "--batched", "--chunk-rows", "8",
+                                      "--pooling", "none", "--output", directory.File("rows.npy")});
+  ASSERT_EQ(embedded.code, 0) << embedded.err;
+  const auto rows = ReadNpy(directory.File("rows.npy"));
+  const auto whole = ReadSafetensors(directory.File("whole.safetensors"));
+  ASSERT_TRUE(rows.ok() && whole.ok());
+  EXPECT_THAT(ToFloats(*rows), Near(ToFloats(whole->tensors.at("output.y"))));
+}
+
+TEST_F(SessionServers, WhatOnlyOneProtocolHasIsRefusedBeforeAnythingIsSent) {
+  const Outcome outcome = RunClient({"embed", "-", "--target", "127.0.0.1:1", "--protocol", "oip",
+                                     "--chunk-rows", "8", "--save", directory_.File("state")},
+                                    "text");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("--protocol linserve"));
 }
 
 }  // namespace
