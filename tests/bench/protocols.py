@@ -19,6 +19,7 @@ def arguments(description):
     parser.add_argument("--concurrency", default="1,8,32")
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--device", default="cpu", help="of linserve")
     parser.add_argument("--dtype", default="f32", help="of linserve")
     parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
     return parser.parse_args()
