@@ -26,6 +26,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=20, help="of each measurement")
     parser.add_argument("--pause", type=float, default=4, help="seconds between reloads")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="f32")
     parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
     return parser.parse_args()
