@@ -143,7 +143,7 @@ absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& argu
                         .options = arguments.choice.ToOutputOptions(),
                         .priority = PriorityFromLevel(arguments.choice.priority),
                         .chunk_rows = arguments.chunk_rows,
-                        .signature = *arguments.input.signature,
+                        .signature = arguments.input.signature,
                         .state = {},
                         .save = !arguments.save.empty()};
   if (sequences.size() > 1 && !(arguments.restore + arguments.save).empty()) {
