@@ -241,9 +241,11 @@ TEST_F(SessionServers, AContextComesWithTheFirstChunkOfAFile) {
 }
 
 TEST_F(SessionServers, WhatOnlyOneProtocolHasIsRefusedBeforeAnythingIsSent) {
-  const Outcome outcome = RunClient({"embed", "-", "--target", "127.0.0.1:1", "--protocol", "oip",
-                                     "--chunk-rows", "8", "--save", directory_.File("state")},
-                                    "text");
+  const Outcome outcome =
+      RunClient({"embed", "-", "--target", "127.0.0.1:1", "--protocol", "oip", "--chunk-rows", "8",
+                 "--pooling", "none", "--output", directory_.File("rows.npy"), "--save",
+                 directory_.File("state")},
+                "text");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("--protocol linserve"));
 }
