@@ -63,7 +63,7 @@ absl::Status LoadSubject::Prepare(const std::vector<TracedRequest>& trace,
     const auto [place, is_new] = of_length.emplace(request.length, calls_.size());
     order_.push_back(place->second);
     if (!is_new) continue;
-    const absl::Status status = Prepare(LengthDistribution::Fixed(request.length), one);
+    absl::Status status = Prepare(LengthDistribution::Fixed(request.length), one);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
