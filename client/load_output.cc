@@ -13,8 +13,8 @@
 namespace linserve {
 namespace {
 
-std::string Dump(const nlohmann::json& json, int indent) {
-  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string Dump(const nlohmann::json& value, int indent) {
+  return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string TextOf(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
@@ -134,11 +134,11 @@ std::string ToHtml(const std::vector<LoadSubject>& subjects, const std::string& 
 absl::Status WriteLoad(const std::vector<LoadSubject>& subjects,
                        const std::vector<Objective>& objectives, const std::string& what,
                        const LoadOutputs& outputs) {
-  const std::string json = outputs.json.empty() ? "" : ToJson(subjects, objectives) + '\n';
+  const std::string as_json = outputs.json.empty() ? "" : ToJson(subjects, objectives) + '\n';
   const bool json_only = outputs.json == "-";
-  std::fputs(json_only ? json.c_str() : ToText(subjects, objectives).c_str(), stdout);
+  std::fputs(json_only ? as_json.c_str() : ToText(subjects, objectives).c_str(), stdout);
   absl::Status status;
-  if (!json.empty() && !json_only) status.Update(WriteFile(outputs.json, json));
+  if (!as_json.empty() && !json_only) status.Update(WriteFile(outputs.json, as_json));
   if (!outputs.html.empty()) status.Update(WriteFile(outputs.html, ToHtml(subjects, what)));
   if (!outputs.percentiles.empty()) {
     status.Update(WriteFile(outputs.percentiles, PercentilesOf(subjects)));

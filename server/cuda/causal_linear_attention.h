@@ -21,20 +21,20 @@ class CausalLinearAttention {
   static constexpr int kFloats = KeySums<T, D, E>::kFloats;
 
   LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
-                                  const BlockIndex& at, T* shared, float* floats) {
-    CausalLinearAttention block(arguments, at, shared, floats);
+                                  const BlockIndex& at, const SharedMemory<T>& shared) {
+    CausalLinearAttention block(arguments, at, shared);
     if (block.first_ < block.end_) block.Compute();
   }
 
  private:
   LINSERVE_KERNEL CausalLinearAttention(const LinearAttentionArguments<T>& arguments,
-                                        const BlockIndex& at, T* shared, float* floats)
+                                        const BlockIndex& at, const SharedMemory<T>& shared)
       : arguments_(arguments),
         block_(arguments, at),
-        sums_(arguments.map, floats),
+        sums_(arguments.map, shared.floats),
         segment_(at.x),
         first_(at.x * arguments.segment_rows),
-        shared_(shared) {
+        shared_(shared.tiles) {
     const int end = first_ + arguments.segment_rows;
     end_ = end < block_.queries() ? end : block_.queries();
   }

@@ -119,7 +119,7 @@ class KeySums {
 
   // The means as a tile [D, E] of shared memory. After the same.
   LINSERVE_KERNEL void StoreTile(T* tile, int warp) {
-    ForSums(warp, [&](int feature, int column, float* pair) {
+    ForSums(warp, [&](int feature, int column, const float* pair) {
       const float share = Share(feature);
       const uint32_t both = Pack<T>(pair[0] * share, pair[1] * share);
       memcpy(tile + Tile<E>::Offset(feature, column / 8) + column % 8, &both, sizeof(both));
@@ -131,7 +131,7 @@ class KeySums {
     ForFeatures(warp, [&](int, int feature, int part) {
       if (part == 0) logs[feature] = LogTotal(feature);
     });
-    ForSums(warp, [&](int feature, int column, float* pair) {
+    ForSums(warp, [&](int feature, int column, const float* pair) {
       for (int i = 0; i < 2; ++i) means[feature * D + column + i] = pair[i] * Share(feature);
     });
   }

@@ -9,8 +9,9 @@ __global__ void __launch_bounds__(Kernel::kWarps* kLanes, Kernel::kBlocks)
   extern __shared__ __align__(16) unsigned char shared[];
   const BlockIndex at{static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
                       static_cast<int>(blockIdx.z)};
-  Kernel::Run(arguments, at, reinterpret_cast<T*>(shared),
-              reinterpret_cast<float*>(shared + Kernel::kSharedBytes));
+  Kernel::Run(arguments, at,
+              SharedMemory<T>{reinterpret_cast<T*>(shared),
+                              reinterpret_cast<float*>(shared + Kernel::kSharedBytes)});
 }
 
 template <int D, typename T>

@@ -7,6 +7,13 @@
 
 namespace linserve::cuda {
 
+// A block's shared memory: as many tiles and numbers as its kernel says.
+template <typename T>
+struct SharedMemory {
+  T* tiles;
+  float* floats;
+};
+
 // What a block of linear attention's kernels works on: one sequence and head, and E columns of its
 // values. `at`: x counts segments or tiles of queries, y heads and the columns of each, z
 // sequences.
@@ -14,8 +21,8 @@ template <typename T, int D>
 class LinearAttentionBlock {
  public:
   static constexpr int kWarps = 4;
-  static constexpr int E = D > 64 ? 64 : D;
-  static constexpr int kSplits = D / E;
+  static constexpr int kSplits = (D + 63) / 64;
+  static constexpr int E = D / kSplits;
   static constexpr int kTileElements = kTileRows * D;  // of queries or keys
   static constexpr int kValueElements = kTileRows * E;
   static constexpr int kMeanElements = D * E;

@@ -93,15 +93,15 @@ class SumKeys {
   static constexpr int kFloats = Pass::Sums::kFloats;
 
   LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
-                                  const BlockIndex& at, T* shared, float* floats) {
+                                  const BlockIndex& at, const SharedMemory<T>& shared) {
     const Block block(arguments, at);
     const int first = at.x * arguments.segment_rows;
     const int length = block.keys();
     // Of a sequence without keys the first segment says so.
     if (first >= length && first > 0) return;
     const int end = first + arguments.segment_rows;
-    typename Pass::Sums sums(arguments.map, floats);
-    Pass(block, sums, first, end < length ? end : length, shared).Compute();
+    typename Pass::Sums sums(arguments.map, shared.floats);
+    Pass(block, sums, first, end < length ? end : length, shared.tiles).Compute();
     ForWarps<kWarps>([&](int warp) {
       sums.Store(block.Logs(arguments.logs, at.x, arguments.segments),
                  block.Means(arguments.means, at.x, arguments.segments), warp);
@@ -121,14 +121,16 @@ class WholeLinearAttention {
   static constexpr int kFloats = Pass::Sums::kFloats;
 
   LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
-                                  const BlockIndex& at, T* shared, float* floats) {
+                                  const BlockIndex& at, const SharedMemory<T>& shared) {
     const Block block(arguments, at);
     if (block.queries() == 0) return;
-    typename Pass::Sums sums(arguments.map, floats);
-    Pass(block, sums, 0, block.keys(), shared).Compute();
-    T* means = shared + Pass::kElements;
+    typename Pass::Sums sums(arguments.map, shared.floats);
+    Pass(block, sums, 0, block.keys(), shared.tiles).Compute();
+    T* means = shared.tiles + Pass::kElements;
     // Two tiles of queries are where the keys were.
-    const auto tile = [&](int row) { return shared + row / kTileRows % 2 * Block::kTileElements; };
+    const auto tile = [&](int row) {
+      return shared.tiles + row / kTileRows % 2 * Block::kTileElements;
+    };
     const auto load = [&](int row, int warp) {
       block.CopyQueries(tile(row), row, block.queries(), warp);
       CommitCopies();
@@ -161,21 +163,21 @@ class AttendToKeys {
   static constexpr int kFloats = D;
 
   LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
-                                  const BlockIndex& at, T* shared, float* floats) {
+                                  const BlockIndex& at, const SharedMemory<T>& shared) {
     const Block block(arguments, at);
     const int row = at.x * kTileRows;
     if (row >= block.queries()) return;
-    T* means = shared + Block::kTileElements;
+    T* means = shared.tiles + Block::kTileElements;
     ForWarps<kWarps>([&](int warp) {
-      block.CopyQueries(shared, row, block.queries(), warp);
+      block.CopyQueries(shared.tiles, row, block.queries(), warp);
       CommitCopies();
       LoadSums(block.Logs(arguments.logs_before, 0, 1), block.Means(arguments.means_before, 0, 1),
-               means, floats, warp);
+               means, shared.floats, warp);
       WaitForCopies<0>();
     });
     ForWarps<kWarps>([&](int warp) {
-      AttendToMeans(arguments, block, shared, row, means, warp,
-                    [&](int feature) { return floats[feature]; });
+      AttendToMeans(arguments, block, shared.tiles, row, means, warp,
+                    [&](int feature) { return shared.floats[feature]; });
     });
   }
 

@@ -120,7 +120,7 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   const int64_t limit = longest;
   longest = std::min(longest, LongestToTry(signature));
   if (longest < limit) {
-    const absl::Status status = HasMemoryFor(signature, limit);
+    absl::Status status = HasMemoryFor(signature, limit);
     if (!status.ok()) return status;
   }
   const int64_t batched = std::min(longest, policy.max_tokens);

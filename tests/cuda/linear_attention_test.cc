@@ -20,7 +20,7 @@ struct OnTheCpu {
     RunGrid<T>(grid, Kernel::kSharedBytes, [&](const BlockIndex& at, T* shared) {
       const auto floats = std::make_unique<float[]>(Kernel::kFloats);
       std::fill_n(floats.get(), Kernel::kFloats, NAN);
-      Kernel::Run(arguments, at, shared, floats.get());
+      Kernel::Run(arguments, at, SharedMemory<T>{shared, floats.get()});
     });
   }
 

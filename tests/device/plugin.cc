@@ -77,7 +77,7 @@ struct LinearAttentionKernels {
     RunOnSimulated([arguments, grid] {
       std::vector<float> floats(Kernel::kFloats);
       RunBlocks<T>(grid, Kernel::kSharedBytes, [&](const auto& at, T* shared) {
-        Kernel::Run(arguments, at, shared, floats.data());
+        Kernel::Run(arguments, at, cuda::SharedMemory<T>{shared, floats.data()});
       });
     });
   }
