@@ -88,11 +88,11 @@ absl::Status TryOnce(Model& model, const Padder& padder, int64_t count, int64_t 
   }
 }
 
-// Whether there is memory for a sequence of this length and its results, the least that computing
-// it takes. It is asked for, and not touched.
+// Whether there is memory for a sequence of this length, its results, and rows as wide as these to
+// compute them in. It is asked for, and not touched.
 absl::Status HasMemoryFor(const Signature& signature, int64_t length) {
   const Item item = ItemOf(signature, length, &WithoutMemory);
-  int64_t bytes = ResultBytes(signature, item);
+  int64_t bytes = 2 * ResultBytes(signature, item);
   for (const auto& [name, input] : item.inputs) bytes += static_cast<int64_t>(input.byte_size());
   const int64_t most = MemoryBytes();
   std::string why = "there is not as much left";
@@ -106,7 +106,7 @@ absl::Status HasMemoryFor(const Signature& signature, int64_t length) {
   }
   return absl::ResourceExhaustedError(
       "the model takes sequences of length " + std::to_string(length) +
-      ", and one with its results takes " + FormatBytes(static_cast<double>(bytes)) +
+      ", and to compute one takes about " + FormatBytes(static_cast<double>(bytes)) +
       " of memory, where " + why + ": give it more, or serve a shorter model");
 }
 
