@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "attention/device_plugin.h"
 #include "core/test_files.h"
 
 namespace linserve {
@@ -56,8 +57,9 @@ TEST(PlanDevices, SayWhyAPluginCannotBeUsed) {
   const std::string faulty = kPlugins + "/faulty";
   EXPECT_THAT(PlanDevices("missing", faulty),
               IsStatus(absl::StatusCode::kNotFound, "liblinserve_missing.so"));
-  EXPECT_THAT(PlanDevices("abi", faulty),
-              IsStatus(absl::StatusCode::kFailedPrecondition, "has ABI 2, this linserve 1"));
+  const std::string abis = "has ABI " + std::to_string(kDevicePluginAbi + 1) + ", this linserve " +
+                           std::to_string(kDevicePluginAbi);
+  EXPECT_THAT(PlanDevices("abi", faulty), IsStatus(absl::StatusCode::kFailedPrecondition, abis));
   EXPECT_THAT(PlanDevices("torch", faulty),
               IsStatus(absl::StatusCode::kFailedPrecondition, "was built with LibTorch 1.0.0"));
   EXPECT_THAT(PlanDevices("entry", faulty),
