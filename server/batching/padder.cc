@@ -37,26 +37,23 @@ DType BatchDType(InputKind kind) {
 
 // BOOL hides by -inf; floats are what is added already.
 void CopyScores(const Tensor& source, float* target) {
-  if (source.dtype() != DType::kBool) {
-    return ConvertToFloat(source.dtype(), source.bytes(), source.elements(), target);
-  }
-  const auto* hidden = reinterpret_cast<const uint8_t*>(source.bytes());
-  for (int64_t i = 0; i < source.elements(); ++i) {
-    target[i] = hidden[i] != 0 ? -std::numeric_limits<float>::infinity() : 0.0F;
-  }
+  if (source.dtype() != DType::kBool) return ConvertToFloat(source, target);
+  source.ForRuns([&](const std::byte* hidden, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      *target++ = hidden[i] != std::byte{0} ? -std::numeric_limits<float>::infinity() : 0.0F;
+    }
+    return true;
+  });
 }
 
 void CopyConverted(const Tensor& source, InputKind kind, std::byte* target) {
   switch (kind) {
     case InputKind::kFloat:
-      return ConvertToFloat(source.dtype(), source.bytes(), source.elements(),
-                            reinterpret_cast<float*>(target));
+      return ConvertToFloat(source, reinterpret_cast<float*>(target));
     case InputKind::kToken:
-      return ConvertToInt64(source.dtype(), source.bytes(), source.elements(),
-                            reinterpret_cast<int64_t*>(target));
+      return ConvertToInt64(source, reinterpret_cast<int64_t*>(target));
     case InputKind::kMask:
-      std::memcpy(target, source.bytes(), source.byte_size());
-      return;
+      return source.CopyTo(target);
     case InputKind::kAttentionMask:
       return CopyScores(source, reinterpret_cast<float*>(target));
   }
@@ -90,8 +87,8 @@ Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
   const size_t row_bytes = static_cast<size_t>(ElementCount(shape)) * ByteSize(dtype);
   shape.insert(shape.begin(), layout.rows);
   const Tensor& first = items[0]->inputs.at(spec.name);
-  const bool is_batch = items.size() == 1 && layout.padded_length == 0 && first.dtype() == dtype &&
-                        first.elements() == ElementCount(shape);
+  const bool is_batch = items.size() == 1 && layout.padded_length == 0 && !first.in_pieces() &&
+                        first.dtype() == dtype && first.elements() == ElementCount(shape);
   if (is_batch && !allocate) return first.Reshaped(std::move(shape));
   auto [tensor, bytes] = allocate ? allocate(dtype, std::move(shape))
                                   : Tensor::AllocateUnfilled(dtype, std::move(shape));

@@ -48,12 +48,34 @@ bool AnyNonfinite(DType dtype, const std::byte* source, int64_t count) {
   }
 }
 
-std::string NonfiniteName(const Tensor& tensor, int64_t index) {
-  float value = 0;
-  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
-  ConvertToFloat(tensor.dtype(), tensor.bytes() + index * size, 1, &value);
+std::string NonfiniteName(float value) {
   if (std::isnan(value)) return "NaN";
   return value > 0 ? "Inf" : "-Inf";
+}
+
+// An element of a block that must not be there.
+struct FaultInBlock {
+  int64_t index;
+  std::string value;
+};
+
+// The first one that find(block, count), for blocks of at most kBlock elements, returns.
+template <typename Find>
+std::optional<Fault> FirstFault(const Tensor& tensor, const Find& find) {
+  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
+  std::optional<Fault> first;
+  int64_t done = 0;
+  tensor.ForRuns([&](const std::byte* run, int64_t elements) {
+    for (int64_t begin = 0; begin < elements; begin += kBlock) {
+      const int64_t count = std::min(kBlock, elements - begin);
+      const std::optional<FaultInBlock> fault = find(run + begin * size, count);
+      if (fault) first = {PositionOf(tensor.shape(), done + begin + fault->index), fault->value};
+      if (first) return false;
+    }
+    done += elements;
+    return true;
+  });
+  return first;
 }
 
 }  // namespace
@@ -73,49 +95,42 @@ bool Takes(InputKind kind, DType dtype) {
 }
 
 std::optional<Fault> FindNonfinite(const Tensor& tensor) {
-  const int64_t elements = tensor.elements();
-  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
-  for (int64_t begin = 0; begin < elements; begin += kBlock) {
-    const int64_t count = std::min(kBlock, elements - begin);
-    if (!AnyNonfinite(tensor.dtype(), tensor.bytes() + begin * size, count)) continue;
-    int64_t index = begin;
-    while (!AnyNonfinite(tensor.dtype(), tensor.bytes() + index * size, 1)) ++index;
-    return Fault{PositionOf(tensor.shape(), index), NonfiniteName(tensor, index)};
-  }
-  return std::nullopt;
+  const DType dtype = tensor.dtype();
+  const auto find = [&](const std::byte* block, int64_t count) -> std::optional<FaultInBlock> {
+    if (!AnyNonfinite(dtype, block, count)) return std::nullopt;
+    const auto size = static_cast<int64_t>(ByteSize(dtype));
+    int64_t index = 0;
+    while (!AnyNonfinite(dtype, block + index * size, 1)) ++index;
+    float value = 0;
+    ConvertToFloat(dtype, block + index * size, 1, &value);
+    return FaultInBlock{index, NonfiniteName(value)};
+  };
+  return FirstFault(tensor, find);
 }
 
 std::optional<Fault> FindNoScore(const Tensor& tensor) {
-  const int64_t elements = tensor.elements();
-  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
-  std::array<float, kBlock> values;
-  for (int64_t begin = 0; begin < elements; begin += kBlock) {
-    const int64_t count = std::min(kBlock, elements - begin);
-    ConvertToFloat(tensor.dtype(), tensor.bytes() + begin * size, count, values.data());
-    const auto fault = std::find_if(values.begin(), values.begin() + count, [](float value) {
+  const auto find = [&](const std::byte* block, int64_t count) -> std::optional<FaultInBlock> {
+    std::array<float, kBlock> values;
+    ConvertToFloat(tensor.dtype(), block, count, values.data());
+    const auto* fault = std::find_if(values.begin(), values.begin() + count, [](float value) {
       return std::isnan(value) || (std::isinf(value) && value > 0);
     });
-    if (fault == values.begin() + count) continue;
-    const int64_t index = begin + (fault - values.begin());
-    return Fault{PositionOf(tensor.shape(), index), NonfiniteName(tensor, index)};
-  }
-  return std::nullopt;
+    if (fault == values.begin() + count) return std::nullopt;
+    return FaultInBlock{fault - values.begin(), NonfiniteName(*fault)};
+  };
+  return FirstFault(tensor, find);
 }
 
 std::optional<Fault> FindOutside(const Tensor& tensor, int64_t limit) {
-  const int64_t elements = tensor.elements();
-  const auto size = static_cast<int64_t>(ByteSize(tensor.dtype()));
-  std::array<int64_t, kBlock> values;
-  for (int64_t begin = 0; begin < elements; begin += kBlock) {
-    const int64_t count = std::min(kBlock, elements - begin);
-    ConvertToInt64(tensor.dtype(), tensor.bytes() + begin * size, count, values.data());
-    const auto fault = std::find_if(values.begin(), values.begin() + count,
-                                    [&](int64_t value) { return value < 0 || value >= limit; });
-    if (fault == values.begin() + count) continue;
-    const int64_t index = begin + (fault - values.begin());
-    return Fault{PositionOf(tensor.shape(), index), std::to_string(*fault)};
-  }
-  return std::nullopt;
+  const auto find = [&](const std::byte* block, int64_t count) -> std::optional<FaultInBlock> {
+    std::array<int64_t, kBlock> values;
+    ConvertToInt64(tensor.dtype(), block, count, values.data());
+    const auto* fault = std::find_if(values.begin(), values.begin() + count,
+                                     [&](int64_t value) { return value < 0 || value >= limit; });
+    if (fault == values.begin() + count) return std::nullopt;
+    return FaultInBlock{fault - values.begin(), std::to_string(*fault)};
+  };
+  return FirstFault(tensor, find);
 }
 
 }  // namespace linserve

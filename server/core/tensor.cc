@@ -1,5 +1,6 @@
 #include "core/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -148,6 +149,16 @@ Tensor::Tensor(DType dtype, Shape shape, const void* bytes, std::shared_ptr<cons
       bytes_(static_cast<const std::byte*>(bytes)),
       owner_(std::move(owner)) {}
 
+Tensor::Tensor(DType dtype, Shape shape, std::shared_ptr<const Pieces> pieces)
+    : dtype_(dtype), shape_(std::move(shape)) {
+  if (pieces->one()) {
+    bytes_ = pieces->Joined();
+  } else {
+    pieces_ = pieces.get();
+  }
+  owner_ = std::move(pieces);
+}
+
 std::pair<Tensor, std::byte*> Tensor::Allocate(DType dtype, Shape shape) {
   auto allocated = AllocateUnfilled(dtype, std::move(shape));
   std::fill_n(allocated.second, allocated.first.byte_size(), std::byte{0});
@@ -174,14 +185,37 @@ Tensor Tensor::FromInts(Shape shape, const std::vector<int64_t>& values) {
 }
 
 Tensor Tensor::Rows(int64_t begin, int64_t end) const {
-  Shape shape = shape_;
-  shape[0] = end - begin;
   const size_t row_bytes = shape_[0] == 0 ? 0 : byte_size() / static_cast<size_t>(shape_[0]);
-  return Tensor(dtype_, std::move(shape), bytes_ + static_cast<size_t>(begin) * row_bytes, owner_);
+  const size_t skipped = static_cast<size_t>(begin) * row_bytes;
+  Tensor rows = *this;
+  rows.shape_[0] = end - begin;
+  if (in_pieces()) {
+    rows.offset_ += skipped;
+  } else {
+    rows.bytes_ += skipped;
+  }
+  return rows;
 }
 
-Tensor Tensor::Reshaped(Shape shape) const {
-  return Tensor(dtype_, std::move(shape), bytes_, owner_);
+Tensor Tensor::Reshaped(Shape shape) const { return As(dtype_, std::move(shape)); }
+
+Tensor Tensor::As(DType dtype, Shape shape) const {
+  Tensor same = *this;
+  same.dtype_ = dtype;
+  same.shape_ = std::move(shape);
+  return same;
+}
+
+void Tensor::ForRuns(VisitRun visit) const {
+  if (in_pieces()) return pieces_->ForRuns(offset_, elements(), ByteSize(dtype_), visit);
+  visit(bytes_, elements());
+}
+
+void Tensor::CopyTo(std::byte* target) const {
+  ForRuns([&](const std::byte* run, int64_t count) {
+    target = std::copy_n(run, static_cast<size_t>(count) * ByteSize(dtype_), target);
+    return true;
+  });
 }
 
 void ConvertToFloat(DType dtype, const std::byte* source, int64_t count, float* target) {
@@ -196,6 +230,22 @@ void ConvertToInt64(DType dtype, const std::byte* source, int64_t count, int64_t
   ConvertTo(dtype, source, count, target);
 }
 
+void ConvertToFloat(const Tensor& tensor, float* target) {
+  tensor.ForRuns([&](const std::byte* run, int64_t count) {
+    ConvertToFloat(tensor.dtype(), run, count, target);
+    target += count;
+    return true;
+  });
+}
+
+void ConvertToInt64(const Tensor& tensor, int64_t* target) {
+  tensor.ForRuns([&](const std::byte* run, int64_t count) {
+    ConvertToInt64(tensor.dtype(), run, count, target);
+    target += count;
+    return true;
+  });
+}
+
 absl::StatusOr<Tensor> Convert(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
   if (IsFloat(tensor.dtype()) != IsFloat(dtype)) {
@@ -206,11 +256,11 @@ absl::StatusOr<Tensor> Convert(const Tensor& tensor, DType dtype) {
   const auto count = static_cast<size_t>(tensor.elements());
   if (IsFloat(dtype)) {
     std::vector<float> values(count);
-    ConvertToFloat(tensor.dtype(), tensor.bytes(), tensor.elements(), values.data());
+    ConvertToFloat(tensor, values.data());
     StoreFloats(values, dtype, bytes);
   } else {
     std::vector<int64_t> values(count);
-    ConvertToInt64(tensor.dtype(), tensor.bytes(), tensor.elements(), values.data());
+    ConvertToInt64(tensor, values.data());
     StoreInts(values, dtype, bytes);
   }
   return result;

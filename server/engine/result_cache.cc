@@ -27,7 +27,9 @@ std::string KeyOf(const Item& item) {
     Append(name.data(), name.size(), key);
     key += std::to_string(static_cast<int64_t>(tensor.dtype()));
     Append(tensor.shape().data(), tensor.shape().size() * sizeof(int64_t), key);
-    Append(tensor.bytes(), tensor.byte_size(), key);
+    const size_t size = key.size();
+    key.resize(size + tensor.byte_size());  // which the shape and type tell
+    tensor.CopyTo(reinterpret_cast<std::byte*>(key.data() + size));
   }
   return key;
 }

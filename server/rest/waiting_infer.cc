@@ -27,7 +27,8 @@ absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string
       InferRequestState::CallSide{metrics, false, done, call.http.abandoned},
       RequestContext{RequestIdOr(id), TimePoint::max(), call.caller,
                      TraceIdOf(call.http.Header("traceparent"))});
-  state->Submit(call.service, std::move(request));
+  const auto size = static_cast<int64_t>(request.ByteSizeLong());
+  state->Submit(call.service, {.message = std::move(request), .bytes = size});
   return answered->get_future().get();
 }
 

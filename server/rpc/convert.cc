@@ -87,7 +87,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 }
 
 absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& field,
-                                const std::shared_ptr<const void>& owner) {
+                                const Tensor& bytes) {
   const std::string where = "input " + Quoted(field) + ": ";
   const std::optional<DType> dtype = ToDType(message.dtype());
   if (!dtype) {
@@ -97,14 +97,19 @@ absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& fi
   }
   Shape shape(message.shape().begin(), message.shape().end());
   const auto expected = CheckedByteSize(*dtype, shape);
-  const size_t size = message.data().size();
+  const size_t size = bytes.byte_size();
   if (!expected || static_cast<size_t>(*expected) != size) {
     return absl::InvalidArgumentError(
         where + std::to_string(size) + " bytes of data, expected " +
         (expected ? std::to_string(*expected) : "an impossible number") + " for " +
         std::string(Name(*dtype)) + " of shape " + ToString(shape));
   }
-  return Tensor(*dtype, std::move(shape), message.data().data(), owner);
+  return bytes.As(*dtype, std::move(shape));
+}
+
+absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& field,
+                                const std::shared_ptr<const void>& owner) {
+  return ToTensor(message, field, BytesOf(message.data(), {}, 0, owner));
 }
 
 absl::StatusOr<std::shared_ptr<const SessionChunk>> ToChunk(const v1::SessionChunk& message) {
@@ -123,7 +128,8 @@ absl::StatusOr<std::shared_ptr<const SessionChunk>> ToChunk(const v1::SessionChu
 }
 
 absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& options,
-                            const std::shared_ptr<const void>& owner) {
+                            const std::shared_ptr<const void>& owner, const LargeFields& large,
+                            int place) {
   Item item;
   item.options = options;
   if (message.has_session()) {
@@ -145,7 +151,7 @@ absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& op
   }
   if (message.token_ids_size() > 0) item.inputs["x"] = TokenIds(message);
   if (message.has_x()) {
-    auto converted = ToTensor(message.x(), "x", owner);
+    auto converted = ToTensor(message.x(), "x", BytesOf(message.x().data(), large, place, owner));
     if (!converted.ok()) return converted.status();
     item.inputs["x"] = *std::move(converted);
   }

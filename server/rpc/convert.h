@@ -9,6 +9,7 @@
 #include "core/item.h"
 #include "engine/repository.h"
 #include "linserve/v1/embedding.pb.h"
+#include "rpc/received.h"
 #include "rpc/wire.h"
 #include "text/tokenizer.h"
 
@@ -19,13 +20,17 @@ namespace linserve {
 
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// Views the message's bytes, which `owner` keeps alive. INVALID_ARGUMENT names `field`.
+// The tensor of an input with these bytes, U8. INVALID_ARGUMENT names `field`.
+absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& field,
+                                const Tensor& bytes);
+// Views the message's bytes, which `owner` keeps alive.
 absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& field,
                                 const std::shared_ptr<const void>& owner);
 
-// One sequence of a request that `owner` keeps alive; without the input that its text becomes.
+// Sequence `place` of a request that `owner` keeps alive; without the input that its text becomes.
 absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& options,
-                            const std::shared_ptr<const void>& owner);
+                            const std::shared_ptr<const void>& owner, const LargeFields& large = {},
+                            int place = 0);
 
 absl::StatusOr<Truncation> ToTruncation(v1::Truncation message);
 

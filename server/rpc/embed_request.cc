@@ -41,13 +41,15 @@ EmbedRequestState::~EmbedRequestState() {
   side_.finished();
 }
 
-void EmbedRequestState::Submit(ServiceContext& service, v1::EmbedRequest message, Upload* upload) {
-  const absl::Status status = Begin(service, std::move(message), upload);
+void EmbedRequestState::Submit(ServiceContext& service, Received<v1::EmbedRequest> request,
+                               Upload* upload) {
+  const absl::Status status = Begin(service, std::move(request), upload);
   if (!status.ok()) Refuse(status);
 }
 
-absl::Status EmbedRequestState::Begin(ServiceContext& service, v1::EmbedRequest message,
+absl::Status EmbedRequestState::Begin(ServiceContext& service, Received<v1::EmbedRequest> received,
                                       Upload* upload) {
+  v1::EmbedRequest& message = received.message;
   if (message.request_id().size() > kLongestRequestId) {
     return absl::InvalidArgumentError("request_id is longer than " +
                                       std::to_string(kLongestRequestId) + " bytes");
@@ -72,8 +74,7 @@ absl::Status EmbedRequestState::Begin(ServiceContext& service, v1::EmbedRequest 
   if (upload != nullptr) {
     place_ = upload->TakePlace();
   } else {
-    auto place =
-        Reserve(service, *context_.caller, **model, static_cast<int64_t>(message.ByteSizeLong()));
+    auto place = Reserve(service, *context_.caller, **model, received.bytes);
     if (!place.ok()) return place.status();
     place_ = *std::move(place);
   }
@@ -93,8 +94,10 @@ absl::Status EmbedRequestState::Begin(ServiceContext& service, v1::EmbedRequest 
                      .abandoned = [self = shared_from_this()] { return self->Abandoned(); }};
   for (const v1::Sequence& sequence : owner->sequences()) {
     if (sequence.has_text()) texts.texts.push_back({texts.items.size(), sequence.text()});
+    const auto place = static_cast<int>(sequence_ids_.size());
     sequence_ids_.push_back(sequence.id());
-    absl::StatusOr<Item>& item = texts.items.emplace_back(ToItem(sequence, *options, owner));
+    absl::StatusOr<Item>& item =
+        texts.items.emplace_back(ToItem(sequence, *options, owner, received.large, place));
     if (!item.ok()) continue;
     item->report_progress = owner->options().progress();
     if (upload != nullptr) {

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "batching/inflight.h"
 #include "core/item.h"
-#include "linserve/v1/embedding.pb.h"
 #include "rpc/call_context.h"
 #include "rpc/outbox.h"
+#include "rpc/received.h"
 #include "rpc/result_chunker.h"
 #include "rpc/service_context.h"
 #include "rpc/upload.h"
@@ -45,7 +45,8 @@ class EmbedRequestState : public ResultSink,
   // after the return. A fault of the request refuses it; those of single sequences are delivered as
   // their results.
   // `upload`: of a request whose sequence came in parts, which are complete.
-  void Submit(ServiceContext& service, v1::EmbedRequest message, Upload* upload = nullptr);
+  void Submit(ServiceContext& service, Received<v1::EmbedRequest> request,
+              Upload* upload = nullptr);
 
   // The request failed as a whole.
   void Refuse(const absl::Status& status);
@@ -55,7 +56,7 @@ class EmbedRequestState : public ResultSink,
   bool Abandoned() const override { return side_.outbox->cancelled(); }
 
  private:
-  absl::Status Begin(ServiceContext& service, v1::EmbedRequest message, Upload* upload);
+  absl::Status Begin(ServiceContext& service, Received<v1::EmbedRequest> request, Upload* upload);
   absl::Status Enqueue(const ServedModel& model, Request request);
   std::chrono::nanoseconds Age() const;  // since its arrival
   void CountForStatistics(const absl::StatusOr<ItemResult>& last);

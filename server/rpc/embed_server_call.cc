@@ -5,7 +5,7 @@
 #include "rpc/admission.h"
 #include "rpc/call_context.h"
 #include "rpc/embed_request.h"
-#include "rpc/wire.h"
+#include "rpc/received.h"
 
 namespace linserve {
 
@@ -15,7 +15,7 @@ void EmbedServerCall::Handle(grpc::ByteBuffer& bytes) {
   if (status.ok()) {
     status = AdmitCaller(service_, **caller, static_cast<int64_t>(bytes.Length()));
   }
-  v1::EmbedRequest request;
+  Received<v1::EmbedRequest> request;
   if (status.ok()) status = Parse(bytes, request);
   const CallSide side{
       .call = shared_from_this(),
@@ -25,9 +25,9 @@ void EmbedServerCall::Handle(grpc::ByteBuffer& bytes) {
       .answered = nullptr,
       .finished = [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
-      side, RequestContext{RequestIdOf(*context_, request.request_id()), DeadlineOf(*context_),
-                           caller.value_or(nullptr), TraceIdOf(*context_)});
-  outbox_.Expect(static_cast<size_t>(request.sequences_size()));
+      side, RequestContext{RequestIdOf(*context_, request.message.request_id()),
+                           DeadlineOf(*context_), caller.value_or(nullptr), TraceIdOf(*context_)});
+  outbox_.Expect(static_cast<size_t>(request.message.sequences_size()));
   if (!status.ok()) return state->Refuse(status);
   state->Submit(service_, std::move(request));
 }

@@ -9,34 +9,35 @@
 #include "core/quote.h"
 #include "rpc/admission.h"
 #include "rpc/call_context.h"
-#include "rpc/wire.h"
+#include "rpc/received.h"
 
 namespace linserve {
 
 absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
-  const auto size = static_cast<int64_t>(bytes.Length());
-  v1::EmbedRequest request;
-  if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
+  Received<v1::EmbedRequest> received;
+  if (absl::Status parsed = Parse(bytes, received); !parsed.ok()) return parsed;
+  const v1::EmbedRequest& request = received.message;
   const RequestContext context{request.request_id(), DeadlineOf(*context_), *caller,
                                TraceIdOf(*context_)};
   if (IsLaterPart(request)) {
-    AddPart(context, request.sequences(0), size);
+    AddPart(context, received, received.bytes);
     return absl::OkStatus();
   }
   const bool part = IsPart(request);
   // What the parts cost is spent with the first one.
-  absl::Status status = AdmitCaller(service_, **caller, part ? WholeSize(request, size) : size);
+  absl::Status status =
+      AdmitCaller(service_, **caller, part ? WholeSize(request, received.bytes) : received.bytes);
   const absl::Status claimed = Claim(context.id);
   status.Update(claimed);
   if (!status.ok()) {
     if (part) DropRest(context.id);
     Refuse(context, claimed.ok(), status);
   } else if (part) {
-    BeginUpload(context, std::move(request), size);
+    BeginUpload(context, std::move(received));
   } else {
-    NewState(context, /*claimed=*/true)->Submit(service_, std::move(request));
+    NewState(context, /*claimed=*/true)->Submit(service_, std::move(received));
   }
   return absl::OkStatus();
 }
@@ -108,17 +109,19 @@ void EmbedStreamCall::Refuse(const RequestContext& context, bool claimed,
   NewState(context, claimed)->Refuse(status);
 }
 
-// With the first part of a sequence, which came in a message of `bytes`.
-void EmbedStreamCall::BeginUpload(const RequestContext& context, v1::EmbedRequest request,
-                                  int64_t bytes) {
-  v1::Sequence& rest = *request.mutable_sequences(0);
-  v1::Sequence part;
+// With the first part of a sequence.
+void EmbedStreamCall::BeginUpload(const RequestContext& context,
+                                  Received<v1::EmbedRequest> received) {
+  v1::Sequence& rest = *received.message.mutable_sequences(0);
+  Received<v1::EmbedRequest> first{.large = std::move(received.large)};
+  v1::Sequence& part = *first.message.add_sequences();
   part.set_total_rows(rest.total_rows());
   part.mutable_token_ids()->Swap(rest.mutable_token_ids());
   if (rest.has_x()) part.mutable_x()->Swap(rest.mutable_x());
   rest.clear_x();
-  Uploading uploading{context, std::move(request), nullptr, std::chrono::steady_clock::now()};
-  absl::Status status = OpenUpload(uploading, bytes);
+  Uploading uploading{context, std::move(received.message), nullptr,
+                      std::chrono::steady_clock::now()};
+  absl::Status status = OpenUpload(uploading, received.bytes);
   if (!status.ok()) {
     if (!IsLast(part)) DropRest(context.id);
     return Refuse(context, /*claimed=*/true, status);
@@ -127,7 +130,7 @@ void EmbedStreamCall::BeginUpload(const RequestContext& context, v1::EmbedReques
     MutexLock lock(uploads_mutex_);
     uploads_[context.id] = std::move(uploading);
   }
-  AddPart(context, part, /*bytes=*/0);
+  AddPart(context, first, /*unpaid=*/0);
 }
 
 absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, int64_t bytes) {
@@ -160,18 +163,18 @@ absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, int64_t bytes) {
   return absl::OkStatus();
 }
 
-void EmbedStreamCall::AddPart(const RequestContext& context, const v1::Sequence& part,
-                              int64_t bytes) {
+void EmbedStreamCall::AddPart(const RequestContext& context,
+                              const Received<v1::EmbedRequest>& received, int64_t unpaid) {
   absl::Status status;
   std::optional<Uploading> ended;
   bool known = false;
   {
     MutexLock lock(uploads_mutex_);
-    known = Add(context.id, part, status, ended);
+    known = Add(context.id, received, status, ended);
   }
   // Nobody has spent what it cost to read it.
-  if (!known) AdmitCaller(service_, *context.caller, bytes).IgnoreError();
-  if (!known && IsLast(part) && Claim(context.id).ok()) {
+  if (!known) AdmitCaller(service_, *context.caller, unpaid).IgnoreError();
+  if (!known && IsLast(received.message.sequences(0)) && Claim(context.id).ok()) {
     return Refuse(context, /*claimed=*/true,
                   absl::InvalidArgumentError(
                       "no sequence has begun with this request_id: the first part of one has "
@@ -180,11 +183,12 @@ void EmbedStreamCall::AddPart(const RequestContext& context, const v1::Sequence&
   if (!ended) return RequestFinished();
   if (!status.ok()) return Refuse(ended->context, /*claimed=*/true, status);
   NewState(ended->context, /*claimed=*/true)
-      ->Submit(service_, std::move(ended->request), ended->upload.get());
+      ->Submit(service_, {.message = std::move(ended->request)}, ended->upload.get());
 }
 
-bool EmbedStreamCall::Add(const std::string& id, const v1::Sequence& part, absl::Status& status,
-                          std::optional<Uploading>& ended) {
+bool EmbedStreamCall::Add(const std::string& id, const Received<v1::EmbedRequest>& received,
+                          absl::Status& status, std::optional<Uploading>& ended) {
+  const v1::Sequence& part = received.message.sequences(0);
   const auto place = uploads_.find(id);
   if (place == uploads_.end()) return false;
   Uploading& uploading = place->second;
@@ -193,7 +197,7 @@ bool EmbedStreamCall::Add(const std::string& id, const v1::Sequence& part, absl:
     return true;
   }
   uploading.last_part = std::chrono::steady_clock::now();
-  status = uploading.upload->Add(part);
+  status = uploading.upload->Add(part, received.large);
   if (!status.ok() || uploading.upload->complete()) {
     ended = Take(place, /*more_comes=*/!IsLast(part));
   }

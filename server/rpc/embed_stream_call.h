@@ -42,12 +42,13 @@ class EmbedStreamCall : public StreamCall {
   std::shared_ptr<EmbedRequestState> NewState(const RequestContext& context, bool claimed);
   void Refuse(const RequestContext& context, bool claimed, const absl::Status& status);
 
-  void BeginUpload(const RequestContext& context, v1::EmbedRequest request, int64_t bytes);
+  void BeginUpload(const RequestContext& context, Received<v1::EmbedRequest> received);
   absl::Status OpenUpload(Uploading& uploading, int64_t bytes);
-  // That came in a message of so many bytes, as far as they are not paid for.
-  void AddPart(const RequestContext& context, const v1::Sequence& part, int64_t bytes);
+  // Of the one sequence of a request, of whose bytes `unpaid` are not paid for.
+  void AddPart(const RequestContext& context, const Received<v1::EmbedRequest>& received,
+               int64_t unpaid);
   // False: nothing is known of it.
-  bool Add(const std::string& id, const v1::Sequence& part, absl::Status& status,
+  bool Add(const std::string& id, const Received<v1::EmbedRequest>& received, absl::Status& status,
            std::optional<Uploading>& ended) LINSERVE_REQUIRES(uploads_mutex_);
   Uploading Take(Uploads::iterator place, bool more_comes) LINSERVE_REQUIRES(uploads_mutex_);
   void DropRest(const std::string& id);

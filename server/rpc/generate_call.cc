@@ -5,7 +5,7 @@
 #include "rpc/admission.h"
 #include "rpc/call_context.h"
 #include "rpc/generate_request.h"
-#include "rpc/wire.h"
+#include "rpc/received.h"
 
 namespace linserve {
 

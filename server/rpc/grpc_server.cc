@@ -168,13 +168,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
       (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
   grpc::ServerBuilder builder;
   Configure(builder, options);
-  // Of messages that are not whole yet, which Inflight does not know.
-  grpc::ResourceQuota incomplete("linserve");
-  incomplete.Resize(static_cast<size_t>(options.inflight.max_bytes));
+  // Of messages that are not whole yet, which Inflight does not know, and as much again of those in
+  // flight, whose large fields stay in gRPC's memory.
+  grpc::ResourceQuota quota("linserve");
+  quota.Resize(2 * static_cast<size_t>(options.inflight.max_bytes));
   // Of reflection, gRPC's one service that takes a thread for each call.
   constexpr int kMostThreads = 32;
-  incomplete.SetMaxThreads(kMostThreads);
-  builder.SetResourceQuota(incomplete);
+  quota.SetMaxThreads(kMostThreads);
+  builder.SetResourceQuota(quota);
   builder.AddListeningPort(address, CredentialsOf(options.tls), &impl->port);
   int unix_port = 1;
   if (!options.unix_socket.empty()) {

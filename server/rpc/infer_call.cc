@@ -25,9 +25,9 @@ void InferCall::Begin(grpc::ByteBuffer& bytes) {
   if (status.ok()) {
     status = AdmitCaller(service_, **caller, static_cast<int64_t>(bytes.Length()));
   }
-  inference::ModelInferRequest request;
+  Received<inference::ModelInferRequest> request;
   if (status.ok()) status = Parse(bytes, request);
-  const std::string id = request.id();
+  const std::string id = request.message.id();
   const auto self = shared_from_this();
   const auto done = [self, id](const absl::StatusOr<InferAnswer>& answer) {
     if (answer.ok()) *self->response_ = answer->Part(0).Take();

@@ -61,11 +61,10 @@ InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerCo
 absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
-  const auto size = static_cast<int64_t>(bytes.Length());
-  inference::ModelInferRequest request;
+  Received<inference::ModelInferRequest> request;
   if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
   const auto self = shared_from_this();
-  const std::string id = request.id();
+  const std::string id = request.message.id();
   const int64_t place = requests_++;
   // What every answer keeps alive, and the request itself until it has one.
   const std::shared_ptr<void> in_flight(nullptr, [this, self](void*) { RequestFinished(); });
@@ -80,7 +79,7 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
       InferRequestState::CallSide{metrics_, true, answer,
                                   [this] { return failed_ || outbox_.cancelled(); }},
       RequestContext{RequestIdOr(id), DeadlineOf(*context_), *caller, TraceIdOf(*context_)});
-  absl::Status status = AdmitCaller(service_, **caller, size);
+  absl::Status status = AdmitCaller(service_, **caller, request.bytes);
   if (status.ok()) {
     state->Submit(service_, std::move(request));
   } else {

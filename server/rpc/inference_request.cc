@@ -70,6 +70,14 @@ absl::Status CheckDatatypes(const Signature& signature, const TensorMap& tensors
   return absl::OkStatus();
 }
 
+// Texts are read where they lie, as one.
+void PutBack(Received<inference::ModelInferRequest>& request) {
+  for (const auto& [place, bytes] : request.large) {
+    request.message.mutable_raw_input_contents(place)->assign(
+        reinterpret_cast<const char*>(bytes.bytes()), bytes.byte_size());
+  }
+}
+
 // What `linserve run` reads from a file. Lengths may be [batch, 1], from clients for which every
 // tensor has a batch axis and another one.
 TensorMap AsFile(const TensorMap& tensors) {
@@ -160,13 +168,15 @@ void InferRequestState::Refuse(const absl::Status& status) {
   call_.done(status);
 }
 
-void InferRequestState::Submit(ServiceContext& service, inference::ModelInferRequest message) {
-  const absl::Status status = Begin(service, std::move(message));
+void InferRequestState::Submit(ServiceContext& service,
+                               Received<inference::ModelInferRequest> request) {
+  const absl::Status status = Begin(service, std::move(request));
   if (!status.ok()) Refuse(status);
 }
 
 absl::Status InferRequestState::Begin(ServiceContext& service,
-                                      inference::ModelInferRequest message) {
+                                      Received<inference::ModelInferRequest> request) {
+  inference::ModelInferRequest& message = request.message;
   max_bytes_ = service.limits.max_message_bytes;
   const auto model =
       FindModel(service, *context_.caller, message.model_name(), message.model_version());
@@ -178,10 +188,10 @@ absl::Status InferRequestState::Begin(ServiceContext& service,
     metrics.Rejected(RejectReason::kInvalid);
     return status;
   }
-  auto place =
-      Reserve(service, *context_.caller, **model, static_cast<int64_t>(message.ByteSizeLong()));
+  auto place = Reserve(service, *context_.caller, **model, request.bytes);
   if (!place.ok()) return place.status();
   place_ = *std::move(place);
+  if (HasTexts(message)) PutBack(request);
   const auto owner = std::make_shared<const inference::ModelInferRequest>(std::move(message));
   Tokenization texts{.model = *model,
                      .owner = owner,
@@ -191,7 +201,7 @@ absl::Status InferRequestState::Begin(ServiceContext& service,
   if (HasTexts(*owner)) {
     status = ReadTexts(owner, texts);
   } else {
-    auto items = Items((*model)->name, owner);
+    auto items = Items((*model)->name, owner, request.large);
     status = items.status();
     if (items.ok()) {
       texts.items.assign(std::make_move_iterator(items->begin()),
@@ -258,8 +268,9 @@ absl::Status InferRequestState::ReadOptions(const ServedModel& model,
 }
 
 absl::StatusOr<std::vector<Item>> InferRequestState::Items(const std::string& model,
-                                                           const Message& message) {
-  auto tensors = ToTensors(*message, model, message);
+                                                           const Message& message,
+                                                           const LargeFields& large) {
+  auto tensors = ToTensors(*message, large, model, message);
   if (!tensors.ok()) return tensors.status();
   absl::Status status = CheckInputs(*signature_, *tensors, model);
   if (status.ok()) status = CheckDatatypes(*signature_, *tensors, model);

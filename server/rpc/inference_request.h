@@ -17,6 +17,7 @@
 #include "rpc/call_context.h"
 #include "rpc/infer_answer.h"
 #include "rpc/inference_parameters.h"
+#include "rpc/received.h"
 #include "rpc/service_context.h"
 #include "rpc/tokenization.h"
 #include "telemetry/metrics.h"
@@ -55,7 +56,7 @@ class InferRequestState : public ResultSink,
   ~InferRequestState() override;
 
   // Takes the message over, to be answered.
-  void Submit(ServiceContext& service, inference::ModelInferRequest message);
+  void Submit(ServiceContext& service, Received<inference::ModelInferRequest> request);
 
   // Answers that the request failed before an engine had it.
   void Refuse(const absl::Status& status);
@@ -66,9 +67,10 @@ class InferRequestState : public ResultSink,
  private:
   using Message = std::shared_ptr<const inference::ModelInferRequest>;
 
-  absl::Status Begin(ServiceContext& service, inference::ModelInferRequest message);
+  absl::Status Begin(ServiceContext& service, Received<inference::ModelInferRequest> request);
   absl::Status ReadOptions(const ServedModel& model, const inference::ModelInferRequest& message);
-  absl::StatusOr<std::vector<Item>> Items(const std::string& model, const Message& message);
+  absl::StatusOr<std::vector<Item>> Items(const std::string& model, const Message& message,
+                                          const LargeFields& large);
   absl::Status ReadTexts(const Message& message, Tokenization& texts) const;
   absl::Status CheckCount(size_t sequences, const RpcLimits& limits) const;
   absl::Status CheckChunks(size_t sequences) const;

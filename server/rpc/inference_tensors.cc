@@ -83,19 +83,18 @@ absl::StatusOr<Tensor> Widened(const Source& source, const Elements& elements) {
 }
 
 template <typename T>
-std::vector<T> Unpacked(const std::string& raw) {
-  std::vector<T> elements(raw.size() / sizeof(T));
-  std::copy_n(raw.data(), raw.size(), reinterpret_cast<char*>(elements.data()));
+std::vector<T> Unpacked(const Tensor& raw) {
+  std::vector<T> elements(raw.byte_size() / sizeof(T));
+  raw.CopyTo(reinterpret_cast<std::byte*>(elements.data()));
   return elements;
 }
 
-absl::StatusOr<Tensor> FromRaw(const Source& source, const std::string& raw,
-                               const std::shared_ptr<const void>& owner) {
+absl::StatusOr<Tensor> FromRaw(const Source& source, const Tensor& raw) {
   const auto expected = CheckedByteSize(source.form.raw, source.shape);
-  if (!expected || std::cmp_not_equal(*expected, raw.size())) {
-    return source.WrongSize(expected, raw.size(), "byte");
+  if (!expected || std::cmp_not_equal(*expected, raw.byte_size())) {
+    return source.WrongSize(expected, raw.byte_size(), "byte");
   }
-  if (!source.form.widened) return Tensor(source.form.raw, source.shape, raw.data(), owner);
+  if (!source.form.widened) return raw.As(source.form.raw, source.shape);
   if (source.form.raw == DType::kI16) return Widened<uint16_t>(source, Unpacked<uint16_t>(raw));
   if (source.form.raw == DType::kI32) return Widened<uint32_t>(source, Unpacked<uint32_t>(raw));
   return Widened<uint64_t>(source, Unpacked<uint64_t>(raw));
@@ -147,9 +146,9 @@ absl::StatusOr<Tensor> FromTyped(const Source& source) {
                                     " must be given by raw_input_contents " + source.Where());
 }
 
-absl::StatusOr<Tensor> ToTensor(const Input& input, const std::string* raw,
-                                const std::string& model,
-                                const std::shared_ptr<const void>& owner) {
+// `raw` is nullopt where there are no raw contents.
+absl::StatusOr<Tensor> ToTensor(const Input& input, const std::optional<Tensor>& raw,
+                                const std::string& model) {
   const Form* form = FormOf(input.datatype());
   if (form == nullptr) {
     std::string known;
@@ -165,18 +164,18 @@ absl::StatusOr<Tensor> ToTensor(const Input& input, const std::string* raw,
     return absl::UnimplementedError("shared memory is not supported " + source.Where() +
                                     "; send raw_input_contents");
   }
-  if (raw == nullptr && !input.has_contents()) {
+  if (!raw && !input.has_contents()) {
     return absl::InvalidArgumentError("unable to find data for input tensor " +
                                       Quoted(input.name()) + " for model " + Quoted(model) +
                                       " in request.");
   }
-  if (raw == nullptr) return FromTyped(source);
+  if (!raw) return FromTyped(source);
   if (input.has_contents()) {
     return absl::InvalidArgumentError(
         "contents field must not be specified when using raw_input_contents for " +
         Quoted(input.name()) + " for model " + Quoted(model));
   }
-  return FromRaw(source, *raw, owner);
+  return FromRaw(source, *raw);
 }
 
 }  // namespace
@@ -201,7 +200,7 @@ DType AnnouncedType(InputKind kind) {
 }
 
 absl::StatusOr<TensorMap> ToTensors(const inference::ModelInferRequest& message,
-                                    const std::string& model,
+                                    const LargeFields& large, const std::string& model,
                                     const std::shared_ptr<const void>& owner) {
   const bool raw = message.raw_input_contents_size() > 0;
   if (raw && message.raw_input_contents_size() != message.inputs_size()) {
@@ -213,7 +212,9 @@ absl::StatusOr<TensorMap> ToTensors(const inference::ModelInferRequest& message,
   TensorMap tensors;
   for (int i = 0; i < message.inputs_size(); ++i) {
     const Input& input = message.inputs(i);
-    auto tensor = ToTensor(input, raw ? &message.raw_input_contents(i) : nullptr, model, owner);
+    std::optional<Tensor> bytes;
+    if (raw) bytes = BytesOf(message.raw_input_contents(i), large, i, owner);
+    auto tensor = ToTensor(input, bytes, model);
     if (!tensor.ok()) return tensor.status();
     if (!tensors.try_emplace(input.name(), *std::move(tensor)).second) {
       return absl::InvalidArgumentError("input " + Quoted(input.name()) +

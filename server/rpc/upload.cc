@@ -103,7 +103,7 @@ absl::Status Upload::Hold(Inflight::Reservation place) {
   return absl::OkStatus();
 }
 
-absl::Status Upload::Add(const v1::Sequence& part) {
+absl::Status Upload::Add(const v1::Sequence& part, const LargeFields& large) {
   if (static_cast<int64_t>(part.total_rows()) != total_rows() ||
       static_cast<int64_t>(part.first_row()) != rows_) {
     return absl::InvalidArgumentError(
@@ -111,7 +111,7 @@ absl::Status Upload::Add(const v1::Sequence& part) {
         std::to_string(part.total_rows()) + ", expected row " + std::to_string(rows_) + " of " +
         std::to_string(total_rows()) + ": the parts of a sequence come in order");
   }
-  auto item = ToItem(part, {}, nullptr);
+  auto item = ToItem(part, {}, nullptr, large);
   absl::Status status = item.status();
   if (status.ok()) status = Validate(part_, *item);
   if (!status.ok()) return InPart(rows_, status);
@@ -125,9 +125,9 @@ absl::Status Upload::Add(const v1::Sequence& part) {
   }
   std::byte* target = bytes_ + rows_ * (bytes() / total_rows());
   if (tokens()) {
-    ConvertToInt64(x.dtype(), x.bytes(), x.elements(), reinterpret_cast<int64_t*>(target));
+    ConvertToInt64(x, reinterpret_cast<int64_t*>(target));
   } else {
-    ConvertToFloat(x.dtype(), x.bytes(), x.elements(), reinterpret_cast<float*>(target));
+    ConvertToFloat(x, reinterpret_cast<float*>(target));
   }
   rows_ += count;
   return absl::OkStatus();

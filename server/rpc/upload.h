@@ -11,7 +11,7 @@
 #include "core/signature.h"
 #include "core/tensor.h"
 #include "engine/repository.h"
-#include "linserve/v1/embedding.pb.h"
+#include "rpc/received.h"
 
 namespace linserve {
 
@@ -41,7 +41,7 @@ class Upload {
 
   // Adds the rows of a part. INVALID_ARGUMENT if they are no rows of `x`, or not the next ones.
   // After Hold().
-  absl::Status Add(const v1::Sequence& part);
+  absl::Status Add(const v1::Sequence& part, const LargeFields& large);
 
   bool complete() const { return rows_ == total_rows(); }
   // Of an upload whose stream has ended, or whose next part has not come for too long.

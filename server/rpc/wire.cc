@@ -2,7 +2,6 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
-#include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
 
 #include <cstdint>
@@ -71,18 +70,6 @@ void WireMessage::Flush() {
 grpc::ByteBuffer WireMessage::Take() && {
   Flush();
   return {slices_.data(), slices_.size()};
-}
-
-absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message) {
-  bool parsed = false;
-  {
-    grpc::ProtoBufferReader reader(&bytes);
-    parsed = reader.status().ok() && message.ParseFromZeroCopyStream(&reader);
-  }
-  bytes.Clear();
-  if (parsed) return absl::OkStatus();
-  return absl::InvalidArgumentError("the message cannot be read as " + message.GetTypeName() +
-                                    " (whose strings are UTF-8)");
 }
 
 }  // namespace linserve

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "core/tensor.h"
 
 namespace linserve {
@@ -39,9 +38,5 @@ class WireMessage {
   std::string tail_;  // bytes that follow the slices
   size_t size_ = 0;
 };
-
-// Replaces `message` by what `bytes` held, and gives them up: both together are twice the memory.
-// INVALID_ARGUMENT if that was no such message.
-absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message);
 
 }  // namespace linserve

@@ -1,6 +1,9 @@
 #include "batching/padder.h"
 
+#include <limits>
+
 #include "batching/padder_cases.h"
+#include "core/in_pieces.h"
 
 namespace linserve {
 namespace {
@@ -189,6 +192,42 @@ TEST(Padder, CountsASequenceWithoutLetteredAxesAsOneRow) {
   const Padder padder(signature, Padding::kFixed);
   EXPECT_EQ(padder.Cost(item), 1);
   EXPECT_THAT(padder.Pad({&item, &item}).axes, IsEmpty());
+}
+
+TEST(Padder, GathersSequencesFromTheirPieces) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const std::vector<Item> items = RandomItems(seed);
+    std::vector<Item> cut = items;
+    for (Item& item : cut) {
+      for (auto& [name, tensor] : item.inputs) tensor = InPieces(tensor, 1 + seed, seed);
+    }
+    const Padder padder(TwoInputs(), Padding::kPacked);
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Batch whole = padder.Pad({&items[0], &items[i]});
+      const Batch gathered = padder.Pad({&cut[0], &cut[i]});
+      const Batch alone = padder.Pad({&cut[i]});
+      EXPECT_FALSE(alone.inputs.at("x").in_pieces());
+      EXPECT_EQ(Floats(alone.inputs.at("x")), Floats(items[i].inputs.at("x")));
+      EXPECT_EQ(Floats(gathered.inputs.at("x")), Floats(whole.inputs.at("x")));
+    }
+  }
+}
+
+TEST(Padder, GathersMasksFromTheirPieces) {
+  Signature signature = Simple();
+  signature.inputs.push_back({"mask", InputKind::kMask, {Axis::Ragged('n')}});
+  signature.inputs.push_back({"hidden", InputKind::kAttentionMask, {Axis::Ragged('n')}});
+  const Tensor mask = *Convert(Tensor::FromInts({5}, {1, 0, 0, 1, 1}), DType::kBool);
+  Item item = Rows(5);
+  item.inputs["mask"] = InPieces(mask, 2, 1);
+  item.inputs["hidden"] = InPieces(mask, 2, 2);
+  const Batch batch = Padder(signature, Padding::kBucket, {8}).Pad({&item});
+  const auto* values = batch.inputs.at("mask").data<bool>();
+  EXPECT_THAT(std::vector<bool>(values, values + 8),
+              ElementsAre(true, false, false, true, true, false, false, false));
+  constexpr float kHidden = -std::numeric_limits<float>::infinity();
+  EXPECT_THAT(Floats(batch.inputs.at("hidden")),
+              ElementsAre(kHidden, 0, 0, kHidden, kHidden, 0, 0, 0));
 }
 
 TEST(Padder, KeepsTheOptionsOfEachSequence) {

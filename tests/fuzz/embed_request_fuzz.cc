@@ -5,7 +5,7 @@
 
 #include "fuzz/fuzz_server.h"
 #include "rpc/embed_request.h"
-#include "rpc/wire.h"
+#include "rpc/received.h"
 
 namespace linserve {
 namespace {
@@ -20,7 +20,7 @@ struct Call {
   Outbox outbox;
 };
 
-void Ask(v1::EmbedRequest request) {
+void Ask(Received<v1::EmbedRequest> request) {
   ServiceContext& server = FuzzServer();
   RpcMetrics& metrics = server.metrics.ForRpc("Embed");
   const auto call = std::make_shared<Call>(metrics);
@@ -41,9 +41,8 @@ void Ask(v1::EmbedRequest request) {
 
 // Whatever the bytes are, the request comes to its end.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const grpc::Slice slice(data, size);
-  grpc::ByteBuffer bytes(&slice, 1);
-  linserve::v1::EmbedRequest request;
-  if (linserve::Parse(bytes, request).ok()) linserve::Ask(std::move(request));
+  grpc::ByteBuffer bytes = linserve::InSlices(data, size);
+  linserve::Received<linserve::v1::EmbedRequest> request;
+  if (linserve::Parse(bytes, request, /*least=*/8).ok()) linserve::Ask(std::move(request));
   return 0;
 }

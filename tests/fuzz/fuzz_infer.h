@@ -11,7 +11,7 @@
 namespace linserve {
 
 // The answer to the request, of whose message all is made.
-inline absl::StatusOr<InferAnswer> FuzzInfer(inference::ModelInferRequest request) {
+inline absl::StatusOr<InferAnswer> FuzzInfer(Received<inference::ModelInferRequest> request) {
   ServiceContext& server = FuzzServer();
   const auto answered = std::make_shared<std::promise<absl::StatusOr<InferAnswer>>>();
   const auto done = [answered](absl::StatusOr<InferAnswer> answer) {

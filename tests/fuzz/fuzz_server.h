@@ -1,5 +1,9 @@
 #pragma once
 
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "rpc/service_context.h"
@@ -12,5 +16,12 @@ ServiceContext& FuzzServer();
 
 // Who may do everything.
 std::shared_ptr<const Caller> FuzzCaller();
+
+// The bytes as gRPC might have received them: in two slices.
+inline grpc::ByteBuffer InSlices(const uint8_t* data, size_t size) {
+  const grpc::Slice slices[] = {grpc::Slice(data, size / 3),
+                                grpc::Slice(data + size / 3, size - size / 3)};
+  return {slices, 2};
+}
 
 }  // namespace linserve

@@ -15,7 +15,7 @@ void Infer(const HttpRequest& http) {
   for (const char* model : {"tokens", "floats"}) {
     inference::ModelInferRequest message = asked->message;
     message.set_model_name(model);
-    const auto answer = FuzzInfer(std::move(message));
+    const auto answer = FuzzInfer({.message = std::move(message)});
     if (answer.ok()) (void)WriteInferResponse(*answer, *asked);
   }
 }

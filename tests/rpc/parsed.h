@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "rpc/wire.h"
+#include "rpc/received.h"
 
 namespace linserve {
 
