@@ -2,6 +2,12 @@
 
 namespace linserve {
 
+std::optional<Protocol> ProtocolFromName(std::string_view name) {
+  if (name == "linserve") return Protocol::kLinserve;
+  if (name == "oip") return Protocol::kOip;
+  return std::nullopt;
+}
+
 const char* Name(HealthState state) {
   switch (state) {
     case HealthState::kServing:

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,6 +21,9 @@ namespace linserve {
 // What is spoken with the server: linserve.v1.EmbeddingService, or inference.GRPCInferenceService,
 // the Open Inference Protocol, as other servers do, too.
 enum class Protocol : uint8_t { kLinserve, kOip };
+
+// Of "linserve" or "oip".
+std::optional<Protocol> ProtocolFromName(std::string_view name);
 
 // One sequence of a call; its id is echoed in its result.
 struct NamedSequence {

@@ -40,6 +40,7 @@ void AddCompareCommand(CLI::App& app, const GlobalOptions& globals, Command& com
 void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
 void AddModelsCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
 void AddHealthCommand(CLI::App& app, const GlobalOptions& globals, Command& command);
+void AddNullServerCommand(CLI::App& app, Command& command);
 
 // Writes "linserve-client: CODE: message" to standard error and returns exit code 1.
 int Fail(const absl::Status& status);

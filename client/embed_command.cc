@@ -128,13 +128,6 @@ EmbeddedLine ToLine(const InputSequence& input, const JobResult& job) {
   return line;
 }
 
-absl::Status WriteWhole(const std::string& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  file.close();
-  return file ? absl::OkStatus() : absl::UnknownError("cannot write " + path);
-}
-
 absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& arguments,
                              const InputSequences& sequences, ProgressLine& progress,
                              const std::function<void(const JobResult&)>& on_result) {

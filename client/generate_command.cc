@@ -4,6 +4,7 @@
 
 #include "client/commands.h"
 #include "client/inputs.h"
+#include "client/json_text.h"
 
 namespace linserve {
 namespace {
@@ -78,8 +79,7 @@ int RunGenerate(const GlobalOptions& globals, GenerateArguments arguments) {
                              {"prompt_tokens", end->prompt_tokens},
                              {"generated_tokens", end->generated_tokens}};
     if (model->text) answer["text"] = text;
-    std::printf("%s\n",
-                answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    std::printf("%s\n", JsonText(answer).c_str());
   }
   return EXIT_SUCCESS;
 }

@@ -3,16 +3,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "client/json_text.h"
 #include "client/outputs.h"
 
 namespace linserve {
 namespace {
-
-using nlohmann::json;
-
-std::string Quoted(const std::string& text) {
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 // The shortest digits that read back as the same number. (The JSON library knows only double,
 // whose digits would double the size.)
@@ -72,7 +67,7 @@ void AppendOutputs(const TensorMap& outputs, std::string& line) {
   line += ",\"outputs\":{";
   for (const auto& [name, tensor] : outputs) {
     if (line.back() != '{') line += ',';
-    line += Quoted(name) + ':';
+    line += JsonText(name) + ':';
     AppendTensor(tensor, line);
   }
   line += '}';
@@ -84,7 +79,7 @@ class JsonLinesWriter final : public ResultWriter {
 
   absl::Status Write(const SequenceResult& result) override {
     std::string line = "{\"index\":" + std::to_string(result.index);
-    line += ",\"id\":" + Quoted(result.id);
+    line += ",\"id\":" + JsonText(result.id);
     if (result.status.ok()) {
       line += ",\"tokens\":" + std::to_string(result.tokens) + ",\"queue_ms\":";
       AppendMilliseconds(result.timing.queue, line);
@@ -115,7 +110,7 @@ class JsonLinesWriter final : public ResultWriter {
 
 std::string ErrorJson(const absl::Status& status) {
   return "{\"code\":\"" + absl::StatusCodeToString(status.code()) +
-         "\",\"message\":" + Quoted(std::string(status.message())) + "}";
+         "\",\"message\":" + JsonText(std::string(status.message())) + "}";
 }
 
 std::unique_ptr<ResultWriter> MakeJsonLinesWriter(std::ostream& stream) {

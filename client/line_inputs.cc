@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/inputs.h"
+#include "client/json_text.h"
 #include "core/utf8.h"
 
 namespace linserve {
@@ -67,8 +68,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const json& array, size_t line) {
     const bool too_large =
         value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
     if (!value.is_number_integer() || too_large) {
-      return LineError(line, "token " + std::to_string(ids.size()) + " is " +
-                                 value.dump(-1, ' ', false, json::error_handler_t::replace) +
+      return LineError(line, "token " + std::to_string(ids.size()) + " is " + JsonText(value) +
                                  ", expected an integer");
     }
     ids.push_back(value.get<int64_t>());

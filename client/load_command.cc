@@ -38,6 +38,7 @@ struct LoadArguments {
   uint64_t requests = 0;
   int64_t deadline_ms = 0;
   size_t connections = 1;
+  bool ceiling = false;
   LoadOutputs outputs;
 };
 
@@ -57,13 +58,13 @@ absl::StatusOr<LengthDistribution> Lengths(const LoadArguments& arguments,
 // A subject of --against: PROTOCOL, TARGET or PROTOCOL@TARGET; what is left out is the first one's.
 ClientOptions OtherOptions(const std::string& text, ClientOptions options) {
   const size_t at = text.find('@');
-  const std::string protocol = text.substr(0, at);
-  const bool names_protocol = protocol == "linserve" || protocol == "oip";
-  if (names_protocol) {
-    options.protocol = protocol == "oip" ? Protocol::kOip : Protocol::kLinserve;
+  const auto protocol = ProtocolFromName(text.substr(0, at));
+  options.protocol = protocol.value_or(options.protocol);
+  if (!protocol) {
+    options.target = text;
+  } else if (at != std::string::npos) {
+    options.target = text.substr(at + 1);
   }
-  if (names_protocol && at == std::string::npos) return options;
-  options.target = names_protocol ? text.substr(at + 1) : text;
   return options;
 }
 
@@ -81,10 +82,8 @@ absl::StatusOr<std::vector<LoadSubject>> Connect(const GlobalOptions& globals,
   for (const ClientOptions& one : all) {
     auto subject = LoadSubject::Connect(NameOf(one), one, arguments.connections,
                                         arguments.choice.model, arguments.choice.version);
-    if (!subject.ok()) {
-      return absl::Status(subject.status().code(),
-                          NameOf(one) + ": " + std::string(subject.status().message()));
-    }
+    if (!subject.ok() && all.size() > 1) return WithPrefix(subject.status(), NameOf(one) + ": ");
+    if (!subject.ok()) return subject.status();
     subjects.push_back(*std::move(subject));
   }
   return subjects;
@@ -105,11 +104,24 @@ absl::Status Prepare(const LoadArguments& arguments, const std::vector<TracedReq
   return absl::OkStatus();
 }
 
+// How much the client could measure, with as many requests in flight as ever, or many.
+absl::Status MeasureCeilings(const LoadArguments& arguments, std::vector<LoadSubject>& subjects) {
+  constexpr size_t kMany = 32;
+  LoadOptions options;
+  options.warmup = std::chrono::milliseconds(300);
+  options.duration = std::chrono::seconds(1);
+  options.concurrency = std::max(kMany, arguments.concurrencies.back());
+  for (LoadSubject& subject : subjects) {
+    std::fprintf(stderr, "the client's ceiling for %s\n", subject.name().c_str());
+    const absl::Status status = subject.MeasureCeiling(options, interrupted);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 // The loads one after the other, each on all subjects in turn.
 void MeasureAll(const LoadArguments& arguments, const std::vector<TracedRequest>& trace,
                 std::vector<LoadSubject>& subjects) {
-  std::signal(SIGINT, OnInterrupt);
-  std::signal(SIGTERM, OnInterrupt);
   LoadOptions options;
   options.duration = Seconds(arguments.duration_s);
   options.requests = arguments.requests;
@@ -188,6 +200,10 @@ int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {
   arguments.input.version = arguments.choice.version;
   absl::Status status = Prepare(arguments, trace, *subjects);
   if (!status.ok()) return Fail(status);
+  std::signal(SIGINT, OnInterrupt);
+  std::signal(SIGTERM, OnInterrupt);
+  if (arguments.ceiling) status = MeasureCeilings(arguments, *subjects);
+  if (!status.ok()) return Fail(status);
   MeasureAll(arguments, trace, *subjects);
   status =
       WriteLoad(*subjects, *objectives, WhatOf(arguments, subjects->front()), arguments.outputs);
@@ -238,6 +254,9 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
   load.add_option("--connections", arguments.connections, "Connections, used in turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  load.add_flag("--ceiling", arguments.ceiling,
+                "First measure what the client gets out of a server that does nothing, and warn "
+                "where that is what is measured");
   load.add_option("--deadline-ms", arguments.deadline_ms, "Of each request (default: --timeout)")
       ->check(CLI::Range(1, 1000000000));
 }
@@ -277,6 +296,7 @@ void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& comman
       "  linserve-client load --requests 1000 --json report.json\n"
       "  linserve-client load --concurrency 1,8,32 --against oip --html report.html\n"
       "  linserve-client load --trace yesterday.txt --against 127.0.0.1:8600\n"
+      "  linserve-client load --concurrency 64 --ceiling       is it the server that is measured?\n"
       "Rates are of the answers that came within the measurement, latencies of the requests that\n"
       "were due in it. Ctrl-C ends it early and reports what was measured. Failed requests are\n"
       "counted by code.");

@@ -62,9 +62,7 @@ LoadReport LoadGenerator::Run(const std::atomic<bool>& stop) {
       measure_until_ = Clock::time_point::max();
     }
   }
-  if (!options_.times.empty()) {
-    ReplayTimes(stop);
-  } else if (options_.open_loop()) {
+  if (options_.open_loop()) {
     RunOpenLoop(stop);
   } else {
     RunClosedLoop(stop);
@@ -82,19 +80,12 @@ void LoadGenerator::RunClosedLoop(const std::atomic<bool>& stop) {
 void LoadGenerator::RunOpenLoop(const std::atomic<bool>& stop) {
   // The kernel may otherwise wake this thread 50 microseconds late to save power.
   prctl(PR_SET_TIMERSLACK, 1);
-  PoissonArrivals arrivals(options_.rate, options_.seed);
-  while (true) {
-    const Clock::time_point intended = start_ + arrivals.Next();
+  const bool replay = !options_.times.empty();
+  PoissonArrivals arrivals(replay ? 1 : options_.rate, options_.seed);
+  for (size_t i = 0; !replay || i < options_.times.size(); ++i) {
+    const Clock::time_point intended = start_ + (replay ? options_.times[i] : arrivals.Next());
     if (!Due(intended) || !SleepUntil(intended, stop)) return;
     Send(intended);
-  }
-}
-
-void LoadGenerator::ReplayTimes(const std::atomic<bool>& stop) {
-  prctl(PR_SET_TIMERSLACK, 1);
-  for (const std::chrono::nanoseconds time : options_.times) {
-    if (!SleepUntil(start_ + time, stop)) return;
-    Send(start_ + time);
   }
 }
 

@@ -67,7 +67,6 @@ class LoadGenerator {
 
   void RunClosedLoop(const std::atomic<bool>& stop);
   void RunOpenLoop(const std::atomic<bool>& stop);
-  void ReplayTimes(const std::atomic<bool>& stop);
   bool SleepUntil(Clock::time_point time, const std::atomic<bool>& stop);
   void WaitForAnswers(const std::atomic<bool>& stop);
   void Note(Clock::time_point now, const std::atomic<bool>& stop);

@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "client/json_text.h"
+#include "client/outputs.h"
 #include "client/percentiles.h"
 #include "client/table.h"
 #include "load_page.h"
 
 namespace linserve {
 namespace {
-
-std::string Dump(const nlohmann::json& value, int indent) {
-  return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 std::string TextOf(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
   if (steps.size() > 1) return ToText(steps, objectives);
@@ -26,9 +23,9 @@ std::string TextOf(const std::vector<SweepStep>& steps, const std::vector<Object
   return text;
 }
 
-std::string JsonTextOf(const std::vector<SweepStep>& steps,
-                       const std::vector<Objective>& objectives) {
-  return steps.size() > 1 ? ToJson(steps, objectives) : ToJson(steps[0].report);
+nlohmann::json ReportOf(const LoadSubject& subject, const std::vector<Objective>& objectives) {
+  const std::vector<SweepStep>& steps = subject.steps();
+  return steps.size() > 1 ? JsonOf(steps, objectives) : JsonOf(steps[0].report);
 }
 
 std::string Ratio(double value, double first) {
@@ -61,13 +58,6 @@ std::string Comparison(const std::vector<LoadSubject>& subjects) {
   return table.ToText();
 }
 
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  return file ? absl::OkStatus() : absl::NotFoundError("cannot write to " + path);
-}
-
 // One table after the other, each headed by what it is of.
 std::string PercentilesOf(const std::vector<LoadSubject>& subjects) {
   std::string text;
@@ -97,14 +87,13 @@ std::string ToText(const std::vector<LoadSubject>& subjects,
 
 std::string ToJson(const std::vector<LoadSubject>& subjects,
                    const std::vector<Objective>& objectives) {
-  if (subjects.size() == 1) return JsonTextOf(subjects[0].steps(), objectives);
+  if (subjects.size() == 1) return JsonText(ReportOf(subjects[0], objectives), 2);
   nlohmann::json list = nlohmann::json::array();
   for (const LoadSubject& subject : subjects) {
     if (subject.steps().empty()) continue;
-    list.push_back({{"name", subject.name()},
-                    {"report", nlohmann::json::parse(JsonTextOf(subject.steps(), objectives))}});
+    list.push_back({{"name", subject.name()}, {"report", ReportOf(subject, objectives)}});
   }
-  return Dump({{"subjects", list}}, 2);
+  return JsonText({{"subjects", list}}, 2);
 }
 
 std::string ToHtml(const std::vector<LoadSubject>& subjects, const std::string& what) {
@@ -118,10 +107,9 @@ std::string ToHtml(const std::vector<LoadSubject>& subjects, const std::string& 
     }
     list.push_back({{"name", subject.name()}, {"steps", std::move(steps)}});
   }
-  std::string report = Dump({{"what", what},
-                             {"open_loop", subjects[0].steps()[0].report.open_loop},
-                             {"subjects", std::move(list)}},
-                            -1);
+  std::string report = JsonText({{"what", what},
+                                 {"open_loop", subjects[0].steps()[0].report.open_loop},
+                                 {"subjects", std::move(list)}});
   // Within the page nothing may look like the end of it.
   for (size_t at = 0; (at = report.find('<', at)) != std::string::npos;) {
     report.replace(at, 1, "\\u003c");
@@ -138,10 +126,10 @@ absl::Status WriteLoad(const std::vector<LoadSubject>& subjects,
   const bool json_only = outputs.json == "-";
   std::fputs(json_only ? as_json.c_str() : ToText(subjects, objectives).c_str(), stdout);
   absl::Status status;
-  if (!as_json.empty() && !json_only) status.Update(WriteFile(outputs.json, as_json));
-  if (!outputs.html.empty()) status.Update(WriteFile(outputs.html, ToHtml(subjects, what)));
+  if (!as_json.empty() && !json_only) status.Update(WriteWhole(outputs.json, as_json));
+  if (!outputs.html.empty()) status.Update(WriteWhole(outputs.html, ToHtml(subjects, what)));
   if (!outputs.percentiles.empty()) {
-    status.Update(WriteFile(outputs.percentiles, PercentilesOf(subjects)));
+    status.Update(WriteWhole(outputs.percentiles, PercentilesOf(subjects)));
   }
   return status;
 }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kMaxSendLagNs = 1'000'000;
 constexpr double kMaxCpuShare = 0.8;
+constexpr double kMaxOfCeiling = 0.7;
 
 double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
 
@@ -140,6 +141,12 @@ std::vector<std::string> LoadReport::Warnings() const {
     warnings.push_back("the client used " + Number(100 * client_cpu_share(), 0) +
                        " % of this machine's processors: it is the limit; use several machines");
   }
+  if (ceiling > 0 && Rate(within.requests) > kMaxOfCeiling * ceiling) {
+    warnings.push_back("the client gets " + Number(ceiling, 0) +
+                       " requests/s out of a server that does nothing, and " +
+                       Number(100 * Rate(within.requests) / ceiling, 0) +
+                       " % of that here: it is the limit; use several machines");
+  }
   if (requests == 0) {
     warnings.emplace_back(interrupted
                               ? "interrupted before anything was measured"
@@ -171,7 +178,13 @@ std::string ToText(const LoadReport& report) {
           Number(Milliseconds(Over(report.compute_ns, sequences)), 3) + " ms, in batches of " +
           Number(Over(report.batch_sequences, sequences), 1) + " sequences\n";
   text += "client: " + Number(Over(report.client_cpu_seconds, report.client_seconds), 2) + " of " +
-          std::to_string(report.client_cpus) + " processors\n";
+          std::to_string(report.client_cpus) + " processors";
+  if (report.ceiling > 0) {
+    text += "; " + Number(100 * report.Rate(report.within.requests) / report.ceiling, 1) +
+            " % of the " + Number(report.ceiling, 0) +
+            " requests/s that it gets out of a server that does nothing";
+  }
+  text += '\n';
   text += ErrorLines(report);
   for (const std::string& warning : report.Warnings()) text += "warning: " + warning + '\n';
   return text;
@@ -208,13 +221,10 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"first_error", report.first_error},
       {"client_cpu_seconds", report.client_cpu_seconds},
       {"client_cpu_share", report.client_cpu_share()},
+      {"client_ceiling_requests_per_second", report.ceiling},
       {"over_time", TimelineJson(report.timeline)},
       {"warnings", report.Warnings()},
   };
-}
-
-std::string ToJson(const LoadReport& report) {
-  return JsonOf(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace linserve

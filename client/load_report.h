@@ -53,6 +53,8 @@ struct LoadReport {
   double client_cpu_seconds = 0;
   double client_seconds = 0;  // in which it used them
   int client_cpus = 1;
+  // Requests a second that the client gets out of a server that does nothing; 0: not measured.
+  double ceiling = 0;
   bool open_loop = false;
   bool interrupted = false;
 
@@ -73,6 +75,5 @@ std::string ToText(const LoadReport& report);
 
 // The same as one JSON object, with times in milliseconds.
 nlohmann::json JsonOf(const LoadReport& report);
-std::string ToJson(const LoadReport& report);
 
 }  // namespace linserve

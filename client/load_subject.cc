@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/null_server_process.h"
 #include "client/progress.h"
 
 namespace linserve {
@@ -35,7 +36,7 @@ void ShowProgress(const std::stop_token& stop, const LoadGenerator& generator) {
 absl::StatusOr<LoadSubject> LoadSubject::Connect(std::string name, const ClientOptions& options,
                                                  size_t connections, const std::string& model,
                                                  int64_t version) {
-  LoadSubject subject(std::move(name), options.protocol);
+  LoadSubject subject(std::move(name), options);
   for (size_t i = 0; i < connections; ++i) {
     subject.clients_.push_back(std::make_unique<EmbeddingClient>(options));
     auto found = subject.clients_.back()->GetModel(model, version);
@@ -49,7 +50,8 @@ absl::Status LoadSubject::Prepare(const LengthDistribution& lengths,
                                   const LoadInputOptions& input) {
   const auto calls = MakeLoadCalls(model_, lengths, input);
   if (!calls.ok()) return calls.status();
-  for (const EmbedCall& call : *calls) calls_.emplace_back(call, protocol_);
+  for (const EmbedCall& call : *calls) calls_.emplace_back(call, options_.protocol);
+  if (!first_) first_ = calls->front();
   return absl::OkStatus();
 }
 
@@ -69,14 +71,41 @@ absl::Status LoadSubject::Prepare(const std::vector<TracedRequest>& trace,
   return absl::OkStatus();
 }
 
+absl::Status LoadSubject::MeasureCeiling(const LoadOptions& options,
+                                         const std::atomic<bool>& stop) {
+  const auto answer = RecordAnswer(options_, *first_);
+  if (!answer.ok()) return answer.status();
+  const auto server = NullServerProcess::Start(*answer);
+  if (!server.ok()) return server.status();
+  ClientOptions beside;
+  beside.target = (*server)->target();
+  beside.protocol = options_.protocol;
+  Clients clients;
+  for (size_t i = 0; i < clients_.size(); ++i) {
+    clients.push_back(std::make_unique<EmbeddingClient>(beside));
+  }
+  const LoadReport report = Run(clients, options, stop);
+  if (report.ok.requests < report.requests) {
+    return absl::InternalError("the client's ceiling cannot be measured: " + report.first_error);
+  }
+  ceiling_ = report.Rate(report.within.requests);
+  return absl::OkStatus();
+}
+
 void LoadSubject::Measure(double load, const LoadOptions& options, const std::atomic<bool>& stop) {
+  steps_.push_back({load, Run(clients_, options, stop)});
+  steps_.back().report.ceiling = ceiling_;
+}
+
+LoadReport LoadSubject::Run(const Clients& clients, const LoadOptions& options,
+                            const std::atomic<bool>& stop) {
   LoadGenerator generator(options, [&](uint64_t n, EmbedCallback done) {
     const size_t call = order_.empty() ? n % calls_.size() : order_[n % order_.size()];
-    return clients_[n % clients_.size()]->EmbedAsync(calls_[call], std::move(done));
+    return clients[n % clients.size()]->EmbedAsync(calls_[call], std::move(done));
   });
   const std::jthread progress(
       [&generator](const std::stop_token& token) { ShowProgress(token, generator); });
-  steps_.push_back({load, generator.Run(stop)});
+  return generator.Run(stop);
 }
 
 }  // namespace linserve

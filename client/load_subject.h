@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,20 +35,32 @@ class LoadSubject {
   absl::Status Prepare(const LengthDistribution& lengths, const LoadInputOptions& input);
   absl::Status Prepare(const std::vector<TracedRequest>& trace, const LoadInputOptions& input);
 
+  // Measures how many requests a second the client can send at all, and be answered: to a server
+  // beside it that does nothing but give the first request's answer, `options` saying how many are
+  // in flight. After Prepare(). Codes of RecordAnswer(); INTERNAL: there is no such server.
+  absl::Status MeasureCeiling(const LoadOptions& options, const std::atomic<bool>& stop);
+
   // One measurement more; `load` is what it is called in the report. Shows its progress.
   void Measure(double load, const LoadOptions& options, const std::atomic<bool>& stop);
 
   const std::vector<SweepStep>& steps() const { return steps_; }
 
  private:
-  LoadSubject(std::string name, Protocol protocol) : name_(std::move(name)), protocol_(protocol) {}
+  using Clients = std::vector<std::unique_ptr<EmbeddingClient>>;
+
+  LoadSubject(std::string name, ClientOptions options)
+      : name_(std::move(name)), options_(std::move(options)) {}
+
+  LoadReport Run(const Clients& clients, const LoadOptions& options, const std::atomic<bool>& stop);
 
   std::string name_;
-  Protocol protocol_;
-  std::vector<std::unique_ptr<EmbeddingClient>> clients_;
+  ClientOptions options_;
+  Clients clients_;
   ModelDescription model_;
   std::vector<PreparedCall> calls_;
   std::vector<size_t> order_;  // of the calls; empty: in turn
+  std::optional<EmbedCall> first_;
+  double ceiling_ = 0;  // requests a second; 0: not measured
   std::vector<SweepStep> steps_;
 };
 

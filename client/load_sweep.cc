@@ -82,7 +82,8 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
   return text + warnings;
 }
 
-std::string ToJson(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
+nlohmann::json JsonOf(const std::vector<SweepStep>& steps,
+                      const std::vector<Objective>& objectives) {
   nlohmann::json list = nlohmann::json::array();
   for (const SweepStep& step : steps) {
     nlohmann::json report = JsonOf(step.report);
@@ -93,12 +94,10 @@ std::string ToJson(const std::vector<SweepStep>& steps, const std::vector<Object
   nlohmann::json texts = nlohmann::json::array();
   for (const Objective& objective : objectives) texts.push_back(objective.text);
   const SweepStep* best = BestOf(steps, objectives);
-  const nlohmann::json sweep = {
-      {"steps", list},
-      {"knee", steps[KneeOf(steps)].load},
-      {"objectives", texts},
-      {"best", best == nullptr ? nlohmann::json() : nlohmann::json(best->load)}};
-  return sweep.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return {{"steps", list},
+          {"knee", steps[KneeOf(steps)].load},
+          {"objectives", texts},
+          {"best", best == nullptr ? nlohmann::json() : nlohmann::json(best->load)}};
 }
 
 }  // namespace linserve

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ size_t KneeOf(const std::vector<SweepStep>& steps);
 std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives);
 
 // {"steps": [...], "knee": load, "objectives": [...], "best": the largest load that keeps to them}
-std::string ToJson(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives);
+nlohmann::json JsonOf(const std::vector<SweepStep>& steps,
+                      const std::vector<Objective>& objectives);
 
 // The largest load before the first that misses an objective; nullptr if that is the first one.
 const SweepStep* BestOf(const std::vector<SweepStep>& steps,

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <sstream>
+
+#include "client/inputs.h"
 
 namespace linserve {
 namespace {
@@ -49,10 +49,9 @@ double MeanRate(const std::vector<TracedRequest>& trace) {
 }
 
 absl::StatusOr<std::vector<TracedRequest>> ReadTrace(const std::string& path) {
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file && text.empty()) return absl::NotFoundError("cannot read " + path);
-  auto trace = ParseTrace(text);
+  const auto text = ReadWhole(path);
+  if (!text.ok()) return text.status();
+  auto trace = ParseTrace(*text);
   if (trace.ok()) return trace;
   return absl::Status(trace.status().code(), path + ": " + std::string(trace.status().message()));
 }

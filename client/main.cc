@@ -78,7 +78,8 @@ ClientOptions GlobalOptions::ToClientOptions() const {
   options.target = target;
   options.balance = balance;
   options.timeout = std::chrono::milliseconds(std::llround(timeout_s * 1000));
-  options.protocol = protocol == "oip" ? Protocol::kOip : Protocol::kLinserve;
+  options.protocol =
+      ProtocolFromName(protocol).value_or(Protocol::kLinserve);  // checked when parsed
   options.vocabulary = vocabulary;
   options.tls = {
       .enabled = tls || !tls_ca.empty() || !tls_certificate.empty() || !tls_server_name.empty(),
@@ -168,6 +169,7 @@ int Main(int argc, char** argv) {
   AddLoadCommand(app, globals, command);
   AddModelsCommand(app, globals, command);
   AddHealthCommand(app, globals, command);
+  AddNullServerCommand(app, command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "client/json_text.h"
 #include "client/table.h"
 
 namespace linserve {
@@ -119,7 +120,7 @@ std::string ModelsJson(const std::vector<ModelDescription>& models) {
                   {"generates", model.generates}});
     array.push_back(std::move(entry));
   }
-  return array.dump(2, ' ', false, json::error_handler_t::replace);
+  return JsonText(array, 2);
 }
 
 }  // namespace linserve

@@ -1,5 +1,6 @@
 #include "client/outputs.h"
 
+#include <fstream>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -88,6 +89,13 @@ std::optional<OutputFormat> OutputFormatFromName(std::string_view name) {
   if (name == "npy") return OutputFormat::kNpy;
   if (name == "safetensors") return OutputFormat::kSafetensors;
   return std::nullopt;
+}
+
+absl::Status WriteWhole(const std::string& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  file.close();
+  return file ? absl::OkStatus() : absl::NotFoundError("cannot write to " + path);
 }
 
 std::unique_ptr<ResultWriter> MakeNpyWriter(std::string path) {

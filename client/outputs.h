@@ -42,6 +42,9 @@ std::unique_ptr<ResultWriter> MakeNpyWriter(std::string path);
 // that are not OK. An id that is taken already gets the sequence's place: "ID#7".
 std::unique_ptr<ResultWriter> MakeSafetensorsWriter(std::string path);
 
+// Makes a file of the bytes. NOT_FOUND: it cannot be written.
+absl::Status WriteWhole(const std::string& path, std::string_view bytes);
+
 // {"code": "INVALID_ARGUMENT", "message": "..."}
 std::string ErrorJson(const absl::Status& status);
 

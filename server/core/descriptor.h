@@ -10,8 +10,8 @@ namespace linserve {
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor() { Close(); }
 
   int get() const { return value_; }

@@ -14,6 +14,21 @@ using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+TEST(LoadReport, WarnsWhereTheClientIsMeasured) {
+  LoadReport report;
+  report.requests = 1;
+  report.within.requests = 100;
+  report.seconds = 1;
+  report.client_cpus = 2;
+  EXPECT_THAT(ToText(report), Not(HasSubstr("a server that does nothing")));
+  report.ceiling = 1000;
+  EXPECT_THAT(ToText(report),
+              HasSubstr("10.0 % of the 1000 requests/s that it gets out of a server that does"));
+  EXPECT_THAT(report.Warnings(), ::testing::IsEmpty());
+  report.ceiling = 110;
+  EXPECT_THAT(ToText(report), HasSubstr("warning: the client gets 110 requests/s out of"));
+}
+
 TEST(LoadReport, TellsEverythingInText) {
   LoadReport report;
   SequenceResult result;
@@ -40,7 +55,7 @@ TEST(LoadReport, TellsEverythingInText) {
   EXPECT_THAT(text, HasSubstr("error: 1 sequences INVALID_ARGUMENT"));
   EXPECT_THAT(text, HasSubstr("the first one: NaN"));
   EXPECT_THAT(text, Not(HasSubstr("warning")));
-  const auto json = nlohmann::json::parse(ToJson(report));
+  const auto json = JsonOf(report);
   EXPECT_EQ(json["tokens_per_second"], 50);
   EXPECT_NEAR(json["latency_ms"]["p99"].get<double>(), 10, 0.05);
   EXPECT_EQ(json["request_errors"]["UNAVAILABLE"], 1);
@@ -80,7 +95,7 @@ TEST(LoadReport, SaysWhyNothingWasMeasured) {
 
 TEST(LoadReport, OfNothingIsAllZero) {
   EXPECT_THAT(ToText({}), HasSubstr("0.0 sequences/s"));
-  EXPECT_EQ(nlohmann::json::parse(ToJson({}))["requests"], 0);
+  EXPECT_EQ(JsonOf(LoadReport()).at("requests"), 0);
 }
 
 }  // namespace

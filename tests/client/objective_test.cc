@@ -95,7 +95,7 @@ TEST(Sweep, SaysInATableAndInJsonWhatWasMeasured) {
   const std::string text = ToText(Sweep(), objectives);
   EXPECT_NE(text.find("objectives are met up to 20/s"), text.npos) << text;
   EXPECT_NE(text.find("misses an objective"), text.npos) << text;
-  const auto json = nlohmann::json::parse(ToJson(Sweep(), objectives));
+  const auto json = JsonOf(Sweep(), objectives);
   EXPECT_EQ(json["best"], 20);
   EXPECT_EQ(json["steps"].size(), 4U);
   EXPECT_EQ(json["steps"][2]["load"], 40);

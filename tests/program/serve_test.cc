@@ -320,6 +320,19 @@ TEST_F(ServeTest, LoadOnTwoProtocolsInTurnsIsComparedOnAPageOfItsOwn) {
   EXPECT_THAT(ReadAll(directory.File("percentiles.txt")), HasSubstr("1/(1-Percentile)"));
 }
 
+TEST_F(ServeTest, LoadMeasuresWhatTheClientItselfCanDo) {
+  RunningServer server(repository());
+  for (const char* protocol : {"linserve", "oip"}) {
+    const Outcome outcome =
+        RunClient({"load", "--target", server.target(), "--protocol", protocol, "--ceiling",
+                   "--concurrency", "1", "--duration", "0.5", "--warmup", "0.1", "--json", "-"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto report = nlohmann::json::parse(outcome.out);
+    EXPECT_GT(report.at("client_ceiling_requests_per_second"), report.at("requests_per_second"))
+        << report;
+  }
+}
+
 TEST_F(ServeTest, LoadReplaysATrace) {
   RunningServer server(repository());
   const TempDir directory;
