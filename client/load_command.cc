@@ -12,6 +12,7 @@
 #include "client/load_trace.h"
 #include "client/objective.h"
 #include "core/lengths.h"
+#include "core/retry_delay.h"
 
 namespace linserve {
 namespace {

@@ -158,6 +158,7 @@ class Server:
         code = self.process.wait(120)
         if Settings.sanitized and code > 0:
             raise RuntimeError(f"the server ended with {code}: {self.log()[-1000:]}")
+        self.last_log = self.log() if self.log_path.is_file() else ""
         self.directory.cleanup()
         return code
 
@@ -187,9 +188,10 @@ def wait_for(condition, what, seconds=120):
         time.sleep(0.01)
 
 
-def load(target, *options, token="", balance=False):
+def load(target, *options, token="", balance=False, tls_ca=None):
     """A running `linserve-client load`; its report is report_of()'s."""
     child = subprocess.Popen([BIN / "linserve-client", "--target", target, *(["--balance"] if balance else []),
+                              *(["--tls-ca", tls_ca] if tls_ca else []),
                               "load", "--json", "-", *options],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                              env={**os.environ, "LINSERVE_TOKEN": token})

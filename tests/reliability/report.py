@@ -16,9 +16,11 @@ SCENARIOS = {
     "scale_out": ["spread_by_proxy", "spread_by_client", "killed_replica", "rolling_replacement", "replicas_throughput",
                   "latency_load_curve"],
     "faults": ["killed_server", "killed_clients", "broken_checkpoint", "full_disk", "too_large_for_memory",
-               "stalled_readers", "idle_connections", "no_descriptors_left", "half_open_streams", "too_long_for_the_machine"],
+               "culprit_in_a_batch", "stalled_readers", "idle_connections", "no_descriptors_left", "half_open_streams",
+               "too_long_for_the_machine"],
     "flood": ["network_fuzz", "slow_headers", "rapid_reset", "reset_without_descriptors", "threads", "endless_headers",
               "endless_lines", "unfinished_messages"],
+    "secure": ["certificates_replaced", "mutual_tls", "tokens_changed", "budgets"],
     "soak": ["soak"],
 }
 
@@ -43,12 +45,13 @@ def run(name):
     import overload
     import replacement
     import scale_out
+    import secure
     import soak
     from harness import Figure, end_children, say, server_logs
     figures = []
     for function in SCENARIOS.get(name, [name]):
         start = time.monotonic()
-        module = next(m for m in (faults, flood, overload, replacement, scale_out, soak) if hasattr(m, function))
+        module = next(m for m in (faults, flood, overload, replacement, scale_out, secure, soak) if hasattr(m, function))
         try:
             figures += getattr(module, function)()
         except Exception as error:  # a scenario that ends is a promise that is not kept
