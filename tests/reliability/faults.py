@@ -1,13 +1,16 @@
 """Promise 4: what breaks, and the server that goes on."""
 
+import json
 import os
 import resource
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.error
+from pathlib import Path
 
 import grpc
 
@@ -102,6 +105,34 @@ def too_large_for_memory():
     figures = [Figure("a request over max_inflight_bytes", str(code), "RESOURCE_EXHAUSTED", code == "RESOURCE_EXHAUSTED"),
                server.serves_figure("it")]
     server.stop()
+    return figures
+
+
+def culprit_in_a_batch():
+    """Promise 10: a forward pass throws for one sequence of a batch: memory is taken from the server while it runs."""
+    with tempfile.TemporaryDirectory() as directory:
+        repository = Path(directory)
+        subprocess.run([BIN / "linserve", "init", "--architecture", "linserve.Encoder", "--params",
+                        json.dumps({"num_tokens": 256, "dim": 256, "depth": 1, "attention": "elu"}), "--output",
+                        repository / "m"], check=True, capture_output=True)
+        server = Server(repository=repository, options=("--max-batch-tokens", "1000000", "--threads", "1"))
+        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+            used = next(int(line.split()[1]) for line in status if line.startswith("VmSize")) * 1024
+        unlimited = resource.prlimit(server.process.pid, resource.RLIMIT_AS)
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (used + 60 * 2**20, unlimited[1]))
+        lengths = {"a": 100, "b": 200, "culprit": 120000, "c": 300, "d": 400}
+        lines = "".join(json.dumps({"id": name, "x": [1] * length}) + "\n" for name, length in lengths.items())
+        done = subprocess.run([BIN / "linserve-client", "--target", server.grpc, "embed", "--format", "ids"], input=lines,
+                              capture_output=True, text=True, check=False)
+        ends = {answer["id"]: answer.get("error", {"code": "OK"})["code"] for answer in map(json.loads, done.stdout.splitlines())}
+        splits = server.total("linserve_batch_splits_total")
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, unlimited)
+        expected = {name: "RESOURCE_EXHAUSTED" if name == "culprit" else "OK" for name in lengths}
+        figures = [Figure("a pass that throws for one sequence of a batch of 5",
+                          f"{', '.join(f'{name} {code}' for name, code in ends.items())}; {splits:.0f} splits",
+                          "that one fails, and no other", ends == expected and splits > 0),
+                   server.books_figure(), server.serves_figure("it")]
+        server.stop()
     return figures
 
 
