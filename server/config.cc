@@ -1,11 +1,15 @@
 #include "config.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
 
 #include "core/memory.h"
 
@@ -154,6 +158,25 @@ absl::Status ReadConfig(const std::string& path, const std::map<std::string, std
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<std::string> MisspeltVariables(const OptionTable& table) {
+  constexpr size_t kMostChanges = 2;
+  constexpr std::string_view kPrefix = "LINSERVE_";
+  std::vector<std::string> warnings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string variable(*entry, std::strcspn(*entry, "="));
+    if (!variable.starts_with(kPrefix)) continue;
+    std::string option = variable.substr(kPrefix.size());
+    std::transform(option.begin(), option.end(), option.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    size_t changes = 0;
+    const std::string nearest = table.NearestTo(option, &changes);
+    if (changes == 0 || changes > kMostChanges) continue;
+    warnings.push_back("the variable " + variable + " is of no option; did you mean " +
+                       VariableName(nearest) + "?");
+  }
+  return warnings;
 }
 
 absl::Status SplitAddress(const std::string& option, const std::string& address, std::string& host,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "access/tls.h"
@@ -67,6 +68,10 @@ struct Config {
 // LINSERVE_<OPTION> variables, then `flags` (by option name). An empty path: no file.
 absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,
                         OptionTable& table);
+
+// Of each LINSERVE_* variable that is nearly, and not quite, one of an option, what it is and what
+// it may have been meant to be. Others are none of ours: Kubernetes sets such in every pod.
+std::vector<std::string> MisspeltVariables(const OptionTable& table);
 
 // "HOST:PORT" in its parts; INVALID_ARGUMENT names the option.
 absl::Status SplitAddress(const std::string& option, const std::string& address, std::string& host,

@@ -32,6 +32,9 @@ void Print(const OptionTable& table) {
 int Serve(Arguments& arguments) {
   absl::Status status = ReadConfig(arguments.file, arguments.flags, arguments.table);
   if (!status.ok()) return Fail(std::string(status.message()));
+  for (const std::string& warning : MisspeltVariables(arguments.table)) {
+    std::fprintf(stderr, "linserve: warning: %s\n", warning.c_str());
+  }
   if (arguments.print) {
     Print(arguments.table);
     return 0;

@@ -206,13 +206,19 @@ bool OptionTable::Assign(const Option& option, const json& value) {
       option.field);
 }
 
-absl::Status OptionTable::Unknown(const std::string& name, const std::string& where) const {
+std::string OptionTable::NearestTo(const std::string& name, size_t* changes) const {
   const auto nearest =
       std::min_element(options_.begin(), options_.end(), [&](const Option& a, const Option& b) {
         return EditDistance(a.name, name) < EditDistance(b.name, name);
       });
-  std::string hint;
-  if (nearest != options_.end()) hint = "; did you mean \"" + nearest->name + "\"?";
+  if (nearest == options_.end()) return "";
+  if (changes != nullptr) *changes = EditDistance(nearest->name, name);
+  return nearest->name;
+}
+
+absl::Status OptionTable::Unknown(const std::string& name, const std::string& where) const {
+  const std::string nearest = NearestTo(name);
+  const std::string hint = nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
   return absl::InvalidArgumentError(where + ": unknown option \"" + name + "\"" + hint);
 }
 

@@ -24,6 +24,9 @@ class OptionTable {
   void Choice(std::string name, std::string& field, std::vector<std::string> allowed,
               std::string help);
 
+  // The option whose name is nearest to this one, by the letters to change; "" of none.
+  std::string NearestTo(const std::string& name, size_t* changes = nullptr) const;
+
   struct Description {
     std::string name;
     std::string help;     // with the allowed values

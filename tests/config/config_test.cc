@@ -56,6 +56,19 @@ TEST_F(ConfigTest, AFlagWinsOverAVariableAndAVariableOverTheFile) {
   EXPECT_EQ(config_.serving.max_batch_tokens, 2);
 }
 
+TEST_F(ConfigTest, AVariableThatIsNearlyAnOptionsIsWarnedOf) {
+  setenv("LINSERVE_MAX_BATCH_TOKEN", "5", 1);
+  setenv("LINSERVE_REPLICAS", "2", 1);
+  setenv("LINSERVE_SERVICE_HOST", "10.0.0.1", 1);
+  const auto warnings = MisspeltVariables(table_);
+  unsetenv("LINSERVE_MAX_BATCH_TOKEN");
+  unsetenv("LINSERVE_SERVICE_HOST");
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0],
+            "the variable LINSERVE_MAX_BATCH_TOKEN is of no option; did you mean "
+            "LINSERVE_MAX_BATCH_TOKENS?");
+}
+
 TEST_F(ConfigTest, AnUnknownKeyIsAnErrorThatNamesItAndWhatItResembles) {
   const std::string error = ErrorOf(R"({"max_batch_token": 5})");
   EXPECT_NE(error.find("unknown option \"max_batch_token\""), std::string::npos) << error;

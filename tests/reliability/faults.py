@@ -110,6 +110,8 @@ def too_large_for_memory():
 
 def culprit_in_a_batch():
     """Promise 10: a forward pass throws for one sequence of a batch: memory is taken from the server while it runs."""
+    if Settings.sanitized:
+        return []  # sanitizers map terabytes, which the limit would count
     with tempfile.TemporaryDirectory() as directory:
         repository = Path(directory)
         subprocess.run([BIN / "linserve", "init", "--architecture", "linserve.Encoder", "--params",
