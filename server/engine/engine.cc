@@ -159,9 +159,7 @@ Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
                         const std::shared_ptr<const RequestOrigin>& origin,
                         const std::shared_ptr<ResultSink>& sink) const {
   Pending pending{.item = item,
-                  .key = padder_->Key(item),
-                  .cost = padder_->Cost(item),
-                  .tokens = PackedRows(info_.signature, item),
+                  .key = {},
                   .bytes = 0,
                   .unit = info_.signature.request_is_unit,
                   .priority = request.priority,
@@ -170,6 +168,7 @@ Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
                   .origin = origin,
                   .delivery = Delivery(sink, index),
                   .siblings = nullptr};
+  LayOut(pending);
   if (pending.unit) {
     // No other request has this origin object, so that none shares the key.
     const auto own = reinterpret_cast<uintptr_t>(origin.get());
@@ -179,6 +178,12 @@ Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
     pending.bytes += static_cast<int64_t>(tensor.byte_size());
   }
   return pending;
+}
+
+void Engine::LayOut(Pending& pending) const {
+  pending.key = padder_->Key(pending.item);
+  pending.cost = padder_->Cost(pending.item);
+  pending.tokens = PackedRows(info_.signature, pending.item);
 }
 
 // OK if the engine can compute the item.
@@ -267,9 +272,7 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
 
 // A chunk whose session has been found, which counts for how it is laid out.
 void Engine::Compute(Pending chunk, bool next) {
-  chunk.key = padder_->Key(chunk.item);
-  chunk.cost = padder_->Cost(chunk.item);
-  chunk.tokens = PackedRows(info_.signature, chunk.item);
+  LayOut(chunk);
   if (next) return queue_.PushNext(std::move(chunk));
   std::vector<Pending> alone;
   alone.push_back(std::move(chunk));

@@ -111,6 +111,8 @@ class Engine {
   Pending Prepare(const Request& request, const Item& item, size_t index,
                   const std::shared_ptr<const RequestOrigin>& origin,
                   const std::shared_ptr<ResultSink>& sink) const;
+  // Sets what follows from how the padder would lay its item out.
+  void LayOut(Pending& pending) const;
   absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory,
                                                  int64_t replica) const;
   absl::StatusOr<std::unique_ptr<Model>> Load(const ModelFactory& factory, int64_t replica) const;

@@ -22,6 +22,11 @@ enum class AttentionMethod : uint8_t {
   kTaylor,
 };
 
+// Whether it is kernel attention with the features elu + 1.
+constexpr bool IsKernel(AttentionMethod method) {
+  return method == AttentionMethod::kKernel || method == AttentionMethod::kKernelNormalized;
+}
+
 // query [..., n, d], key [..., m, d], value [..., m, e] -> [..., n, e].
 at::Tensor Attend(AttentionMethod method, const at::Tensor& query, const at::Tensor& key,
                   const at::Tensor& value, const Visible& visible);

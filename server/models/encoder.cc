@@ -65,11 +65,9 @@ class EncoderNetwork : public Network {
   }
 
   bool Recordable() const override {
-    const bool kernel = options_.method == AttentionMethod::kKernel ||
-                        options_.method == AttentionMethod::kKernelNormalized;
     const bool positions = options_.positions == EncoderPositions::kNone ||
                            options_.positions == EncoderPositions::kLearned;
-    return kernel && positions;
+    return options_.method && IsKernel(*options_.method) && positions;
   }
 
   NetworkNotes Notes() const override {

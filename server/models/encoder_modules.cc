@@ -138,8 +138,7 @@ void EncoderAttention::AttendToKeys(at::Tensor& queries, const at::Tensor& keys,
 bool EncoderAttention::AttendOnDevice(at::Tensor& queries, const at::Tensor& keys,
                                       const at::Tensor& values,
                                       const EncoderContext& context) const {
-  const bool normalized = options_.method == AttentionMethod::kKernelNormalized;
-  if (!normalized && options_.method != AttentionMethod::kKernel) return false;
+  if (!options_.method || !IsKernel(*options_.method)) return false;
   const auto kernel = KernelsFor(queries).linear_attention;
   if (kernel == nullptr || !context.layout.table) return false;
   const LayoutTable& layout = *context.layout.table;
@@ -156,7 +155,7 @@ bool EncoderAttention::AttendOnDevice(at::Tensor& queries, const at::Tensor& key
                .elu = true,
                .causal = options_.causal,
                .bucket = 1,
-               .floor = KernelForm(normalized).floor},
+               .floor = KernelForm(options_.method == AttentionMethod::kKernelNormalized).floor},
               attended)) {
     return false;
   }

@@ -37,19 +37,19 @@ Autopadder Autopadder::From(Params& params, const LatOptions& options, int64_t l
 }
 
 std::string Autopadder::SessionRefusal() const {
-  if (multiple <= 1 || !left) return "";
+  if (!pads() || !left) return "";
   return "the Autopadder pads on the left, by as many rows as the whole length asks for";
 }
 
 void Autopadder::Describe(NetworkNotes& notes) const {
-  if (multiple <= 1) return;
+  if (!pads()) return;
   notes.facts.emplace_back("autopadder", "each sequence to a multiple of " +
                                              std::to_string(multiple) + " rows, on the " +
                                              (left ? "left" : "right"));
 }
 
 Autopadded::Autopadded(const Autopadder& autopadder, const AxisLayout& layout)
-    : layout_(layout), padded_(autopadder.multiple > 1) {
+    : layout_(layout), padded_(autopadder.pads()) {
   if (!padded_) return;
   for (int64_t length : layout.lengths) {
     const int64_t multiple = autopadder.multiple;

@@ -14,9 +14,11 @@ namespace linserve {
 // zeros, which are masked, and cuts them off the result. What ignores the mask sees those rows, and
 // on the left they move the tokens to later positions: trained models depend on it.
 struct Autopadder {
-  int64_t multiple = 1;  // at most 1: nothing is padded
+  int64_t multiple = 1;
   bool left = false;
   int64_t longest = 0;  // the network takes no more rows; 0: any number
+
+  bool pads() const { return multiple > 1; }
 
   // What it does to a sequence that comes chunk by chunk: nothing, since rows on the right change
   // none of a causal network's.

@@ -114,7 +114,7 @@ class StackNetwork : public Network {
     return stack_.Flops(length, options_.ContextRows(length));
   }
 
-  bool Recordable() const override { return options_.Recordable() && autopadder_.multiple <= 1; }
+  bool Recordable() const override { return options_.Recordable() && !autopadder_.pads(); }
 
   NetworkNotes Notes() const override {
     NetworkNotes notes = options_.Notes();
@@ -193,7 +193,7 @@ class LanguageModelNetwork : public Network {
   }
 
   bool Recordable() const override {
-    return options_.stack.Recordable() && autopadder_.multiple <= 1;
+    return options_.stack.Recordable() && !autopadder_.pads();
   }
 
   NetworkNotes Notes() const override {
