@@ -192,9 +192,7 @@ class LanguageModelNetwork : public Network {
     return model_.Flops(length, options_.stack.ContextRows(length));
   }
 
-  bool Recordable() const override {
-    return options_.stack.Recordable() && !autopadder_.pads();
-  }
+  bool Recordable() const override { return options_.stack.Recordable() && !autopadder_.pads(); }
 
   NetworkNotes Notes() const override {
     NetworkNotes notes = options_.stack.Notes();
