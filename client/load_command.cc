@@ -256,8 +256,8 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   load.add_flag("--ceiling", arguments.ceiling,
-                "First measure what the client gets out of a server that does nothing, and warn "
-                "where that is what is measured");
+                "First measure what the client gets out of a server that does nothing, in plain "
+                "text, and warn where that is what is measured");
   load.add_option("--deadline-ms", arguments.deadline_ms, "Of each request (default: --timeout)")
       ->check(CLI::Range(1, 1000000000));
 }

@@ -221,7 +221,8 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"first_error", report.first_error},
       {"client_cpu_seconds", report.client_cpu_seconds},
       {"client_cpu_share", report.client_cpu_share()},
-      {"client_ceiling_requests_per_second", report.ceiling},
+      {"client_ceiling_requests_per_second",
+       report.ceiling > 0 ? nlohmann::json(report.ceiling) : nlohmann::json()},
       {"over_time", TimelineJson(report.timeline)},
       {"warnings", report.Warnings()},
   };

@@ -85,7 +85,8 @@ absl::Status LoadSubject::MeasureCeiling(const LoadOptions& options,
     clients.push_back(std::make_unique<EmbeddingClient>(beside));
   }
   const LoadReport report = Run(clients, options, stop);
-  if (report.ok.requests < report.requests) {
+  if (stop) return absl::OkStatus();
+  if (report.whole_requests < report.requests) {
     return absl::InternalError("the client's ceiling cannot be measured: " + report.first_error);
   }
   ceiling_ = report.Rate(report.within.requests);

@@ -1,6 +1,5 @@
-#include <cstdio>
 #include <iostream>
-#include <iterator>
+#include <istream>
 
 #include "client/commands.h"
 #include "client/null_server_process.h"

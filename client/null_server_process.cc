@@ -50,11 +50,16 @@ pid_t Spawn(int socket) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO);
+  // A signal of the terminal's is for the client, which then ends this by ending its input.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   std::array<std::string, 2> words = {"linserve-client", "null-server"};
   std::array<char*, 3> arguments = {words[0].data(), words[1].data(), nullptr};
   pid_t process = 0;
   const int error =
-      ::posix_spawn(&process, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+      ::posix_spawn(&process, "/proc/self/exe", &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return error == 0 ? process : 0;
 }

@@ -69,6 +69,11 @@ int64_t Inflight::requests() const {
   return total_.requests;
 }
 
+double Inflight::share() const {
+  MutexLock lock(mutex_);
+  return static_cast<double>(total_.bytes) / static_cast<double>(limits_.max_bytes);
+}
+
 int64_t Inflight::requests_ever() const {
   MutexLock lock(mutex_);
   return requests_ever_;

@@ -56,6 +56,7 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   // For what is not a request yet: no bytes at first, see Grow().
   Reservation ReserveBytes(const std::string& caller);
 
+  double share() const;           // of max_bytes that is taken
   int64_t requests() const;       // at this moment
   int64_t requests_ever() const;  // that were given a place
 

@@ -9,20 +9,20 @@ namespace linserve {
 
 Pieces::Pieces(std::vector<Piece> pieces, std::shared_ptr<const void> owner)
     : pieces_(std::move(pieces)), owner_(std::move(owner)) {
-  for (const Piece& piece : pieces_) size_ += piece.size;
+  size_t end = 0;
+  for (const Piece& piece : pieces_) ends_.push_back(end += piece.size);
 }
 
 void Pieces::ForRuns(size_t offset, int64_t count, size_t width, VisitRun visit) const {
   std::array<std::byte, 8> split;  // what there is of an element that goes on in the next piece
   size_t held = 0;
   size_t left = static_cast<size_t>(count) * width;
-  for (const Piece& piece : pieces_) {
-    if (offset >= piece.size) {
-      offset -= piece.size;
-      continue;
-    }
-    const std::byte* bytes = piece.bytes + std::exchange(offset, 0);
-    size_t size = std::min(left, static_cast<size_t>(piece.bytes + piece.size - bytes));
+  const auto first =
+      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), offset) - ends_.begin());
+  for (size_t i = first; left > 0; ++i) {
+    const size_t skipped = i == first ? pieces_[i].size - (ends_[i] - offset) : 0;
+    const std::byte* bytes = pieces_[i].bytes + skipped;
+    size_t size = std::min(left, pieces_[i].size - skipped);
     left -= size;
     if (held > 0) {
       const size_t rest = std::min(width - held, size);
@@ -43,7 +43,7 @@ void Pieces::ForRuns(size_t offset, int64_t count, size_t width, VisitRun visit)
 const std::byte* Pieces::Joined() const {
   if (one()) return pieces_[0].bytes;
   std::call_once(once_, [this] {
-    joined_.reset(new std::byte[size_]);
+    joined_.reset(new std::byte[ends_.back()]);
     std::byte* target = joined_.get();
     for (const Piece& piece : pieces_) target = std::copy_n(piece.bytes, piece.size, target);
   });

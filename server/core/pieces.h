@@ -22,10 +22,9 @@ using VisitRun = absl::FunctionRef<bool(const std::byte* run, int64_t count)>;
 // received. Thread-safe.
 class Pieces {
  public:
-  // `owner` keeps the bytes of all.
+  // `owner` keeps the bytes of all. REQUIRES: there are some.
   Pieces(std::vector<Piece> pieces, std::shared_ptr<const void> owner);
 
-  size_t size() const { return size_; }
   bool one() const { return pieces_.size() == 1; }
 
   // Visits `count` elements of `width` bytes, at most 8, from byte `offset` on: in runs as long as
@@ -38,7 +37,7 @@ class Pieces {
  private:
   const std::vector<Piece> pieces_;
   const std::shared_ptr<const void> owner_;
-  size_t size_ = 0;
+  std::vector<size_t> ends_;  // of each piece, counted from the first byte of all
   mutable std::once_flag once_;
   mutable std::unique_ptr<std::byte[]> joined_;
 };

@@ -62,6 +62,11 @@ absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
   return status;
 }
 
+size_t LeastLargeField(const ServiceContext& service) {
+  constexpr double kMuch = 0.25;
+  return service.inflight->share() < kMuch ? kLargeField : kNoField;
+}
+
 absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
                                               const ServedModel& model, int64_t request_bytes) {
   auto place = service.inflight->Reserve(caller.name(), request_bytes);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "batching/inflight.h"
 #include "core/item.h"
 #include "engine/engine.h"
+#include "rpc/received.h"
 #include "rpc/service_context.h"
 
 namespace linserve {
@@ -25,6 +27,10 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
 // rates.
 absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
                          int64_t request_bytes);
+
+// The smallest field that stays where gRPC received it: none does where much is in flight, since
+// what gRPC may hold bounds the messages that are not whole yet, too.
+size_t LeastLargeField(const ServiceContext& service);
 
 // What it must pass before any more is done for it: the bounds on what is in flight. The
 // reservation is for as long as the request is, its answer included.

@@ -16,7 +16,7 @@ void EmbedServerCall::Handle(grpc::ByteBuffer& bytes) {
     status = AdmitCaller(service_, **caller, static_cast<int64_t>(bytes.Length()));
   }
   Received<v1::EmbedRequest> request;
-  if (status.ok()) status = Parse(bytes, request);
+  if (status.ok()) status = Parse(bytes, request, LeastLargeField(service_));
   const CallSide side{
       .call = shared_from_this(),
       .outbox = &outbox_,

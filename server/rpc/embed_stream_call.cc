@@ -17,12 +17,13 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
   Received<v1::EmbedRequest> received;
-  if (absl::Status parsed = Parse(bytes, received); !parsed.ok()) return parsed;
+  if (absl::Status parsed = Parse(bytes, received, LeastLargeField(service_)); !parsed.ok())
+    return parsed;
   const v1::EmbedRequest& request = received.message;
   const RequestContext context{request.request_id(), DeadlineOf(*context_), *caller,
                                TraceIdOf(*context_)};
   if (IsLaterPart(request)) {
-    AddPart(context, received, received.bytes);
+    AddPart(context, received);
     return absl::OkStatus();
   }
   const bool part = IsPart(request);
@@ -130,7 +131,7 @@ void EmbedStreamCall::BeginUpload(const RequestContext& context,
     MutexLock lock(uploads_mutex_);
     uploads_[context.id] = std::move(uploading);
   }
-  AddPart(context, first, /*unpaid=*/0);
+  AddPart(context, first);
 }
 
 absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, int64_t bytes) {
@@ -164,7 +165,7 @@ absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, int64_t bytes) {
 }
 
 void EmbedStreamCall::AddPart(const RequestContext& context,
-                              const Received<v1::EmbedRequest>& received, int64_t unpaid) {
+                              const Received<v1::EmbedRequest>& received) {
   absl::Status status;
   std::optional<Uploading> ended;
   bool known = false;
@@ -173,7 +174,7 @@ void EmbedStreamCall::AddPart(const RequestContext& context,
     known = Add(context.id, received, status, ended);
   }
   // Nobody has spent what it cost to read it.
-  if (!known) AdmitCaller(service_, *context.caller, unpaid).IgnoreError();
+  if (!known) AdmitCaller(service_, *context.caller, received.bytes).IgnoreError();
   if (!known && IsLast(received.message.sequences(0)) && Claim(context.id).ok()) {
     return Refuse(context, /*claimed=*/true,
                   absl::InvalidArgumentError(

@@ -44,9 +44,8 @@ class EmbedStreamCall : public StreamCall {
 
   void BeginUpload(const RequestContext& context, Received<v1::EmbedRequest> received);
   absl::Status OpenUpload(Uploading& uploading, int64_t bytes);
-  // Of the one sequence of a request, of whose bytes `unpaid` are not paid for.
-  void AddPart(const RequestContext& context, const Received<v1::EmbedRequest>& received,
-               int64_t unpaid);
+  // The one sequence of a request.
+  void AddPart(const RequestContext& context, const Received<v1::EmbedRequest>& received);
   // False: nothing is known of it.
   bool Add(const std::string& id, const Received<v1::EmbedRequest>& received, absl::Status& status,
            std::optional<Uploading>& ended) LINSERVE_REQUIRES(uploads_mutex_);

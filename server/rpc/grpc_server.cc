@@ -168,10 +168,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
       (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
   grpc::ServerBuilder builder;
   Configure(builder, options);
-  // Of messages that are not whole yet, which Inflight does not know, and as much again of those in
-  // flight, whose large fields stay in gRPC's memory.
+  // Of messages that are not whole yet, which Inflight does not know, and of large fields that stay
+  // where gRPC received them: see LeastLargeField().
   grpc::ResourceQuota quota("linserve");
-  quota.Resize(2 * static_cast<size_t>(options.inflight.max_bytes));
+  quota.Resize(static_cast<size_t>(options.inflight.max_bytes));
   // Of reflection, gRPC's one service that takes a thread for each call.
   constexpr int kMostThreads = 32;
   quota.SetMaxThreads(kMostThreads);

@@ -26,7 +26,7 @@ void InferCall::Begin(grpc::ByteBuffer& bytes) {
     status = AdmitCaller(service_, **caller, static_cast<int64_t>(bytes.Length()));
   }
   Received<inference::ModelInferRequest> request;
-  if (status.ok()) status = Parse(bytes, request);
+  if (status.ok()) status = Parse(bytes, request, LeastLargeField(service_));
   const std::string id = request.message.id();
   const auto self = shared_from_this();
   const auto done = [self, id](const absl::StatusOr<InferAnswer>& answer) {

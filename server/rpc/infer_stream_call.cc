@@ -62,7 +62,8 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
   Received<inference::ModelInferRequest> request;
-  if (absl::Status parsed = Parse(bytes, request); !parsed.ok()) return parsed;
+  if (absl::Status parsed = Parse(bytes, request, LeastLargeField(service_)); !parsed.ok())
+    return parsed;
   const auto self = shared_from_this();
   const std::string id = request.message.id();
   const int64_t place = requests_++;

@@ -73,9 +73,11 @@ absl::Status CheckDatatypes(const Signature& signature, const TensorMap& tensors
 // Texts are read where they lie, as one.
 void PutBack(Received<inference::ModelInferRequest>& request) {
   for (const auto& [place, bytes] : request.large) {
-    request.message.mutable_raw_input_contents(place)->assign(
-        reinterpret_cast<const char*>(bytes.bytes()), bytes.byte_size());
+    std::string& field = *request.message.mutable_raw_input_contents(place);
+    field.resize(bytes.byte_size());
+    bytes.CopyTo(reinterpret_cast<std::byte*>(field.data()));
   }
+  request.large.clear();
 }
 
 // What `linserve run` reads from a file. Lengths may be [batch, 1], from clients for which every
@@ -191,14 +193,15 @@ absl::Status InferRequestState::Begin(ServiceContext& service,
   auto place = Reserve(service, *context_.caller, **model, request.bytes);
   if (!place.ok()) return place.status();
   place_ = *std::move(place);
-  if (HasTexts(message)) PutBack(request);
+  const bool texts_given = HasTexts(message);
+  if (texts_given) PutBack(request);
   const auto owner = std::make_shared<const inference::ModelInferRequest>(std::move(message));
   Tokenization texts{.model = *model,
                      .owner = owner,
                      .truncation = options_.truncation,
                      .max_text_bytes = service.limits.max_text_bytes,
                      .abandoned = [self = shared_from_this()] { return self->Abandoned(); }};
-  if (HasTexts(*owner)) {
+  if (texts_given) {
     status = ReadTexts(owner, texts);
   } else {
     auto items = Items((*model)->name, owner, request.large);

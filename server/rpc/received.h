@@ -38,12 +38,12 @@ struct Received {
 
 // From so many bytes on, a copy costs more than to keep account of where they lie.
 constexpr size_t kLargeField = 4096;
+constexpr size_t kNoField = SIZE_MAX;
 
-// Parse(), but that of a message much larger than `least` bytes, the fields stay where they are
-// that are larger than that: `x` of sequences, and raw contents.
-absl::Status Parse(grpc::ByteBuffer& bytes, Received<v1::EmbedRequest>& request,
-                   size_t least = kLargeField);
+// Parse(), but that fields of `least` bytes or more, `x` of sequences and raw contents, stay where
+// gRPC received them, if they are most of a message.
+absl::Status Parse(grpc::ByteBuffer& bytes, Received<v1::EmbedRequest>& request, size_t least);
 absl::Status Parse(grpc::ByteBuffer& bytes, Received<inference::ModelInferRequest>& request,
-                   size_t least = kLargeField);
+                   size_t least);
 
 }  // namespace linserve

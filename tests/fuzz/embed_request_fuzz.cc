@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <utility>
@@ -43,6 +44,9 @@ void Ask(Received<v1::EmbedRequest> request) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   grpc::ByteBuffer bytes = linserve::InSlices(data, size);
   linserve::Received<linserve::v1::EmbedRequest> request;
-  if (linserve::Parse(bytes, request, /*least=*/8).ok()) linserve::Ask(std::move(request));
+  const bool parsed = linserve::Parse(bytes, request, /*least=*/1).ok();
+  if (parsed != linserve::v1::EmbedRequest().ParseFromArray(data, static_cast<int>(size)))
+    std::abort();
+  if (parsed) linserve::Ask(std::move(request));
   return 0;
 }

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 
 #include "fuzz/fuzz_infer.h"
@@ -8,7 +9,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   grpc::ByteBuffer bytes = linserve::InSlices(data, size);
   linserve::Received<inference::ModelInferRequest> request;
-  if (linserve::Parse(bytes, request, /*least=*/8).ok())
-    (void)linserve::FuzzInfer(std::move(request));
+  const bool parsed = linserve::Parse(bytes, request, /*least=*/1).ok();
+  if (parsed != inference::ModelInferRequest().ParseFromArray(data, static_cast<int>(size)))
+    std::abort();
+  if (parsed) (void)linserve::FuzzInfer(std::move(request));
   return 0;
 }

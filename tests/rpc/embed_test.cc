@@ -53,6 +53,27 @@ TEST(Embed, ReturnsTheRowsOfEverySequence) {
   EXPECT_EQ(results->at(0).timing.batch_tokens, 4);
 }
 
+// Of so many bytes that they are not copied out of what gRPC received.
+TEST(Embed, TakesLargeSequencesAndSmallOnesInOneRequest) {
+  TestServer server;
+  EmbeddingClient client(server.client_options());
+  std::vector<float> large(3 * 19999);
+  std::iota(large.begin(), large.end(), 0.0F);
+  EmbedCall call =
+      CallOf("floats", {Floats("a", large), Floats("b", {1, 2, 3}), Floats("c", large)});
+  const auto results = client.Embed(call);
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(Values(results->at(0).outputs.at("y")), large);
+  EXPECT_EQ(Values(results->at(1).outputs.at("y")), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(Values(results->at(2).outputs.at("y")), large);
+  call.sequences.pop_back();
+  call.sequences.pop_back();
+  call.part_bytes = 100000;
+  const auto parts = client.Embed(call);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  EXPECT_EQ(Values(parts->at(0).outputs.at("y")), large);
+}
+
 TEST(Embed, TakesOptionalInputsOfALengthOfTheirOwn) {
   TestServer server;
   EmbeddingClient client(server.client_options());

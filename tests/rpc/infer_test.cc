@@ -1,5 +1,6 @@
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <thread>
 
 #include "rpc/infer_requests.h"
@@ -111,6 +112,26 @@ TEST_F(InferTest, TakesFloatsOfEveryTypeThatHasATypedField) {
     }
     EXPECT_THAT(ValuesOf<float>(Infer(request).raw_output_contents(0)), ElementsAre(1, 2.5, -3));
   }
+}
+
+// Of so many bytes that they are not copied out of what gRPC received.
+TEST_F(InferTest, TakesLargeBatches) {
+  constexpr int64_t kBatch = 6;
+  constexpr int64_t kLength = 7001;
+  std::vector<float> x(static_cast<size_t>(kBatch * kLength * 3));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1000);
+  ModelInferRequest request;
+  request.set_model_name("floats");
+  AddRaw<float>(request, "x", "FP32", {kBatch, kLength, 3}, x);
+  EXPECT_EQ(ValuesOf<float>(Infer(request).raw_output_contents(0)), x);
+  request.mutable_raw_input_contents(0)->pop_back();
+  ModelInferResponse response;
+  EXPECT_THAT(Infer(request, response).error_message(),
+              testing::HasSubstr("Expected 504072, got 504071"));
+  x[123457] = std::numeric_limits<float>::infinity();
+  request.set_raw_input_contents(0, Bytes(x));
+  EXPECT_THAT(Infer(request, response).error_message(),
+              testing::HasSubstr("it holds Inf at position [6146, 1]"));
 }
 
 TEST_F(InferTest, CropsSequencesToTheirLengthsAndGivesZerosBeyond) {

@@ -52,7 +52,7 @@ void PutBack(Received<inference::ModelInferRequest>& request) {
   }
 }
 
-v1::EmbedRequest FloatRequest(const std::vector<size_t>& sizes) {
+v1::EmbedRequest FloatRequest(const std::vector<size_t>& sizes, size_t mask = 100) {
   v1::EmbedRequest request;
   request.set_request_id("r");
   request.mutable_options()->set_normalize(true);
@@ -63,7 +63,7 @@ v1::EmbedRequest FloatRequest(const std::vector<size_t>& sizes) {
     sequence.mutable_x()->set_dtype(v1::DATA_TYPE_U8);
     sequence.mutable_x()->add_shape(static_cast<int64_t>(size));
     sequence.mutable_x()->set_data(RandomBytes(size, 1));
-    (*sequence.mutable_inputs())["mask"].set_data(RandomBytes(size, 2));
+    (*sequence.mutable_inputs())["mask"].set_data(RandomBytes(mask, 2));
   }
   return request;
 }
@@ -85,7 +85,7 @@ void ExpectReceived(const Message& message, size_t large, size_t slice = 10000) 
   for (unsigned seed = 0; seed < 5; ++seed) {
     grpc::ByteBuffer buffer = Buffer(bytes, slice, seed);
     Received<Message> request;
-    ASSERT_TRUE(Parse(buffer, request).ok());
+    ASSERT_TRUE(Parse(buffer, request, kLargeField).ok());
     EXPECT_EQ(request.bytes, std::ssize(bytes));
     EXPECT_EQ(buffer.Length(), 0u);
     EXPECT_EQ(request.large.size(), large);
@@ -103,6 +103,7 @@ TEST(ReceivedRequests, LeaveLargeFieldsWhereTheyAre) {
 
 TEST(ReceivedRequests, CopyWhatIsSmallOrLiesInManySmallSlices) {
   ExpectReceived(FloatRequest({5000, 5000}), 0);
+  ExpectReceived(FloatRequest({5000, 5000}, /*mask=*/4000000), 0);
   ExpectReceived(FloatRequest(std::vector<size_t>(100, 4000)), 0);
   ExpectReceived(FloatRequest({100000}), 0, /*slice=*/500);
   ExpectReceived(RawRequest({100000}), 0, /*slice=*/500);
@@ -113,7 +114,7 @@ TEST(ReceivedRequests, CopyNothingOfALargeField) {
   const grpc::Slice slice(bytes.data(), bytes.size(), grpc::Slice::STATIC_SLICE);
   grpc::ByteBuffer buffer(&slice, 1);
   Received<inference::ModelInferRequest> request;
-  ASSERT_TRUE(Parse(buffer, request).ok());
+  ASSERT_TRUE(Parse(buffer, request, kLargeField).ok());
   const auto* field = reinterpret_cast<const char*>(request.large.at(0).bytes());
   EXPECT_GE(field, bytes.data());
   EXPECT_LT(field, bytes.data() + bytes.size());
@@ -136,7 +137,7 @@ TEST(ReceivedRequests, AreWhatProtobufMakesOfFieldsThatComeTwice) {
     ASSERT_TRUE(expected.ParseFromString(bytes));
     grpc::ByteBuffer buffer = Buffer(bytes, 10000);
     Received<v1::EmbedRequest> received;
-    ASSERT_TRUE(Parse(buffer, received).ok());
+    ASSERT_TRUE(Parse(buffer, received, kLargeField).ok());
     const Tensor data = BytesOf(received.message.sequences(0).x().data(), received.large, 0, {});
     EXPECT_EQ(Text(data), expected.sequences(0).x().data());
   }
@@ -147,28 +148,71 @@ TEST(ReceivedRequests, ThatAreNoneAreRefusedInTheSameWords) {
   for (const size_t size : {good.size() - 1, size_t{99000}, size_t{70000}}) {
     grpc::ByteBuffer cut = Buffer(good.substr(0, size), 10000);
     Received<v1::EmbedRequest> request;
-    EXPECT_THAT(Parse(cut, request), IsInvalid("cannot be read as linserve.v1.EmbedRequest"));
+    EXPECT_THAT(Parse(cut, request, kLargeField),
+                IsInvalid("cannot be read as linserve.v1.EmbedRequest"));
     EXPECT_TRUE(request.large.empty());
   }
 }
 
 // Any bytes: whatever protobuf makes of them, and nothing where it makes nothing of them.
-TEST(ReceivedRequests, AreWhatProtobufMakesOfDamagedBytes) {
-  const std::string good = FloatRequest({40, 3, 17, 0, 60}).SerializeAsString();
+template <typename Message>
+void ExpectWhatProtobufMakes(const std::string& bytes, size_t least, unsigned seed) {
+  Message expected;
+  const bool good = expected.ParseFromString(bytes);
+  grpc::ByteBuffer buffer = Buffer(bytes, 20, seed);
+  Received<Message> request;
+  ASSERT_EQ(Parse(buffer, request, least).ok(), good);
+  if (!good) return;
+  PutBack(request);
+  ASSERT_EQ(request.message.SerializeAsString(), expected.SerializeAsString());
+}
+
+template <typename Message>
+void ExpectWhatProtobufMakesOfAllThatIsLike(const Message& good) {
+  const std::string bytes = good.SerializeAsString();
+  grpc::ByteBuffer buffer = Buffer(bytes, 20);
+  Received<Message> request;
+  ASSERT_TRUE(Parse(buffer, request, 2).ok());
+  ASSERT_FALSE(request.large.empty());
+  for (size_t size = 0; size <= bytes.size(); ++size) {
+    ExpectWhatProtobufMakes<Message>(bytes.substr(0, size), 2, 7);
+  }
   std::mt19937 random(4);
   for (int round = 0; round < 20000; ++round) {
-    std::string bytes = good;
-    for (int flips = 0; flips < 3; ++flips) {
-      bytes[random() % 60] = static_cast<char>(random());
+    std::string damaged = bytes;
+    for (unsigned flips = random() % 3 + 1; flips > 0; --flips) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
     }
-    v1::EmbedRequest expected;
-    const bool good_message = expected.ParseFromString(bytes);
-    grpc::ByteBuffer buffer = Buffer(bytes, 20, random());
-    Received<v1::EmbedRequest> request;
-    ASSERT_EQ(Parse(buffer, request, /*least=*/2).ok(), good_message);
-    if (!good_message) continue;
-    PutBack(request);
-    ASSERT_TRUE(MessageDifferencer::Equals(request.message, expected));
+    ExpectWhatProtobufMakes<Message>(damaged, 2, random());
+  }
+}
+
+TEST(ReceivedRequests, AreWhatProtobufMakesOfDamagedBytes) {
+  ExpectWhatProtobufMakesOfAllThatIsLike(FloatRequest({40, 3, 17, 0, 60}, /*mask=*/1));
+  ExpectWhatProtobufMakesOfAllThatIsLike(RawRequest({40, 3, 70}));
+}
+
+// Each length says more than there is, or is written in more bytes than it needs.
+TEST(ReceivedRequests, AreWhatProtobufMakesOfWrongLengths) {
+  const std::string data(60, 'd');
+  const std::string inner = "\x7a" + std::string(1, '\x3c') + data;    // Tensor.data
+  const std::string middle = "\x7a" + std::string(1, '\x3e') + inner;  // Sequence.x
+  const std::string whole = "\x7a" + std::string(1, '\x40') + middle;  // EmbedRequest.sequences
+  ASSERT_TRUE(v1::EmbedRequest().ParseFromString(whole));
+  for (const size_t place : {1, 3, 5}) {
+    for (const int change : {-2, -1, 0, 1, 2, 20}) {
+      std::string wrong = whole;
+      wrong[place] = static_cast<char>(wrong[place] + change);
+      ExpectWhatProtobufMakes<v1::EmbedRequest>(wrong, 2, 3);
+      ExpectWhatProtobufMakes<v1::EmbedRequest>(wrong + whole, 2, 3);
+      std::string longer = wrong;
+      longer[place] = static_cast<char>(longer[place] | 0x80);
+      for (int more = 1; more < 10; ++more) {
+        std::string header = longer;
+        header.insert(place + 1, std::string(static_cast<size_t>(more - 1), '\x80') + '\0');
+        ExpectWhatProtobufMakes<v1::EmbedRequest>(header, 2, 3);
+      }
+    }
   }
 }
 

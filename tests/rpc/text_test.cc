@@ -53,6 +53,16 @@ TEST_F(TextTest, ATextIsItsTokenIdsByEitherProtocol) {
   }
 }
 
+TEST_F(TextTest, ALongTextOfTheOpenInferenceProtocolIsReadAsOne) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += kText + " ";  // 19 KB, and thrice
+  const NamedSequence one = Text("", text);
+  const auto native = Embed(CallOf("tokens", {one, one, one}), Protocol::kLinserve);
+  const auto oip = Embed(CallOf("tokens", {one, one, one}), Protocol::kOip);
+  EXPECT_EQ(oip[2].tokens, native[2].tokens);
+  EXPECT_EQ(Values(oip[2].outputs.at("y")), Values(native[2].outputs.at("y")));
+}
+
 TEST_F(TextTest, TextsAndTokenIdsGoTogetherInOneRequest) {
   const auto results =
       Embed(CallOf("tokens", {Tokens("ids", kIds), Text("text", kText)}), Protocol::kLinserve);
