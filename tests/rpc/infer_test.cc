@@ -131,7 +131,7 @@ TEST_F(InferTest, TakesLargeBatches) {
   x[123457] = std::numeric_limits<float>::infinity();
   request.set_raw_input_contents(0, Bytes(x));
   EXPECT_THAT(Infer(request, response).error_message(),
-              testing::HasSubstr("it holds Inf at position [6146, 1]"));
+              testing::HasSubstr("it holds Inf at position [6147, 1]"));
 }
 
 TEST_F(InferTest, CropsSequencesToTheirLengthsAndGivesZerosBeyond) {

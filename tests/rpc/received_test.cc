@@ -188,7 +188,7 @@ void ExpectWhatProtobufMakesOfAllThatIsLike(const Message& good) {
 }
 
 TEST(ReceivedRequests, AreWhatProtobufMakesOfDamagedBytes) {
-  ExpectWhatProtobufMakesOfAllThatIsLike(FloatRequest({40, 3, 17, 0, 60}, /*mask=*/1));
+  ExpectWhatProtobufMakesOfAllThatIsLike(FloatRequest({90, 3, 70, 0, 80}, /*mask=*/1));
   ExpectWhatProtobufMakesOfAllThatIsLike(RawRequest({40, 3, 70}));
 }
 
