@@ -114,7 +114,7 @@ absl::Status MeasureCeilings(const LoadArguments& arguments, std::vector<LoadSub
   options.concurrency = std::max(kMany, arguments.concurrencies.back());
   for (LoadSubject& subject : subjects) {
     std::fprintf(stderr, "the client's ceiling for %s\n", subject.name().c_str());
-    const absl::Status status = subject.MeasureCeiling(options, interrupted);
+    absl::Status status = subject.MeasureCeiling(options, interrupted);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
