@@ -21,7 +21,7 @@ grpc::ByteBuffer ToBuffer(const std::string& bytes) {
   return {&slice, 1};
 }
 
-absl::StatusOr<std::string> ToString(const grpc::ByteBuffer& buffer) {
+absl::StatusOr<std::string> BytesIn(const grpc::ByteBuffer& buffer) {
   grpc::Slice slice;
   const grpc::Status status = buffer.DumpToSingleSlice(&slice);
   if (!status.ok()) return ToAbsl(status);
@@ -50,7 +50,7 @@ class Recording : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
  private:
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    auto bytes = ToString(message_);
+    auto bytes = BytesIn(message_);
     if (bytes.ok()) answer_.push_back(*std::move(bytes));
     StartRead(&message_);
   }
@@ -124,9 +124,7 @@ absl::StatusOr<RecordedAnswer> RecordAnswer(const ClientOptions& options, const 
 }
 
 struct NullServer::Impl {
-  explicit Impl(const RecordedAnswer& answer) : service(answer) {}
-
-  AnsweringService service;
+  std::unique_ptr<grpc::CallbackGenericService> service;
   std::unique_ptr<grpc::Server> server;
   int port = 0;
 };
@@ -138,10 +136,11 @@ NullServer::~NullServer() { impl_->server->Shutdown(std::chrono::system_clock::n
 int NullServer::port() const { return impl_->port; }
 
 absl::StatusOr<std::unique_ptr<NullServer>> NullServer::Start(const RecordedAnswer& answer) {
-  auto impl = std::make_unique<Impl>(answer);
+  auto impl = std::make_unique<Impl>();
+  impl->service = std::make_unique<AnsweringService>(answer);
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &impl->port);
-  builder.RegisterCallbackGenericService(&impl->service);
+  builder.RegisterCallbackGenericService(impl->service.get());
   builder.SetMaxReceiveMessageSize(-1);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || impl->port == 0) {
