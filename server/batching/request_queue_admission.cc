@@ -82,11 +82,13 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
   const Pending& last = request.back();
   const auto slack = last.deadline - clock_.Now();
   // The batch under way is waited for, too, and then its own.
-  if (const auto wait = WaitBefore(last); wait.count() > 0 && wait + 2 * BatchTime(last) > slack) {
-    return {absl::ResourceExhaustedError("the deadline is in " + Milliseconds(slack) + ", but " +
-                                         Milliseconds(wait) +
-                                         " or more of work wait before this; try again later, or "
-                                         "another server"),
+  const auto own = 2 * BatchTime(last);
+  if (const auto wait = WaitBefore(last); wait.count() > 0 && wait + own > slack) {
+    return {absl::ResourceExhaustedError(
+                "the deadline is in " + Milliseconds(slack) + ", but " + Milliseconds(wait) +
+                " or more of work wait before this, and its own takes up "
+                "to " +
+                Milliseconds(own) + "; try again later, or another server"),
             RejectReason::kDeadline};
   }
   if (!admission.status.ok() && Displace(DueTime(last), added, displaced)) {

@@ -223,6 +223,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelManager::TryLoad(
   auto model = loader_(directory);
   if (!model.ok()) return model;
   const Engine& engine = *(*model)->engine;
+  (*model)->versions = options_.versions.ChoiceFor(directory.name);
   status = CheckMemory(engine.info().bytes * engine.options().replicas, what);
   if (!status.ok()) return status;
   return model;

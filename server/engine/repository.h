@@ -13,6 +13,7 @@
 #include "core/mutex.h"
 #include "engine/engine.h"
 #include "engine/retirement.h"
+#include "engine/version_policy.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -25,6 +26,7 @@ struct ServedModel {
   int64_t version = 1;
   Pooling default_pooling = Pooling::kNone;
   std::shared_ptr<const Tokenizer> tokenizer;  // of its input `x`; null: it takes no text
+  VersionChoice versions{};                    // of this model, which it is one of
   std::unique_ptr<Engine> engine;
 };
 

@@ -5,13 +5,14 @@
 namespace linserve {
 
 void SpeedEstimate::Observe(int64_t tokens, std::chrono::nanoseconds time) {
-  const double measured =
-      static_cast<double>(time.count()) / static_cast<double>(std::max<int64_t>(tokens, 1));
+  const auto size = static_cast<double>(std::max<int64_t>(tokens, 1));
+  const double measured = static_cast<double>(time.count()) / size;
   // Two workers may overwrite each other's update: either is a fair estimate.
+  const double largest = std::max(size, largest_.load(std::memory_order_relaxed));
+  largest_.store(largest, std::memory_order_relaxed);
   const double known = nanoseconds_per_token_.load(std::memory_order_relaxed);
-  constexpr double kWeight = 0.2;
-  nanoseconds_per_token_.store(known == 0.0 ? measured : known + kWeight * (measured - known),
-                               std::memory_order_relaxed);
+  const double weight = known == 0.0 ? 1 : 0.2 * size / largest;
+  nanoseconds_per_token_.store(known + weight * (measured - known), std::memory_order_relaxed);
 }
 
 std::chrono::nanoseconds SpeedEstimate::TimeFor(int64_t tokens) const {

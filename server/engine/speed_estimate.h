@@ -6,8 +6,9 @@
 
 namespace linserve {
 
-// Real tokens per second of one replica, averaged over the last batches with falling weight.
-// Thread-safe.
+// Real tokens per second of one replica, averaged over the last batches with falling weight. A
+// batch counts by its tokens over those of the largest one: a single row takes as long as many, and
+// many are what waits where it matters. Thread-safe.
 class SpeedEstimate {
  public:
   void Observe(int64_t tokens, std::chrono::nanoseconds time);
@@ -17,6 +18,7 @@ class SpeedEstimate {
 
  private:
   std::atomic<double> nanoseconds_per_token_{0.0};
+  std::atomic<double> largest_{1.0};  // tokens
 };
 
 }  // namespace linserve

@@ -53,6 +53,11 @@ std::optional<VersionChoice> ParseChoice(const std::string& text) {
   return choice;
 }
 
+bool Serves(const VersionChoice& choice, int64_t version, int64_t rank_from_latest) {
+  if (choice.latest > 0) return rank_from_latest < choice.latest;
+  return choice.versions.empty() || choice.versions.contains(version);
+}
+
 }  // namespace
 
 absl::StatusOr<VersionPolicy> VersionPolicy::Parse(const std::string& text) {
@@ -76,12 +81,9 @@ absl::StatusOr<VersionPolicy> VersionPolicy::Parse(const std::string& text) {
   return policy;
 }
 
-bool VersionPolicy::Serves(const std::string& name, int64_t version,
-                           int64_t rank_from_latest) const {
-  const auto own = of_model_.find(name);
-  const VersionChoice& choice = own == of_model_.end() ? choice_ : own->second;
-  if (choice.latest > 0) return rank_from_latest < choice.latest;
-  return choice.versions.empty() || choice.versions.contains(version);
+const VersionChoice& VersionPolicy::ChoiceFor(const std::string& model) const {
+  const auto own = of_model_.find(model);
+  return own == of_model_.end() ? choice_ : own->second;
 }
 
 std::vector<ModelDirectory> VersionPolicy::Choose(const std::vector<ModelDirectory>& found) const {
@@ -89,7 +91,8 @@ std::vector<ModelDirectory> VersionPolicy::Choose(const std::vector<ModelDirecto
   int64_t rank = 0;
   for (size_t i = found.size(); i-- > 0;) {
     rank = i + 1 < found.size() && found[i + 1].name == found[i].name ? rank + 1 : 0;
-    if (Serves(found[i].name, found[i].version, rank)) chosen.insert(chosen.begin(), found[i]);
+    if (Serves(ChoiceFor(found[i].name), found[i].version, rank))
+      chosen.insert(chosen.begin(), found[i]);
   }
   return chosen;
 }

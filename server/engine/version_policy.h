@@ -24,12 +24,12 @@ class VersionPolicy {
   // "latest; ranker=all; embed=1,3". INVALID_ARGUMENT says what was expected.
   static absl::StatusOr<VersionPolicy> Parse(const std::string& text);
 
+  const VersionChoice& ChoiceFor(const std::string& model) const;
+
   // Those of `found` that are to be served, in their order. `found` is sorted by name and version.
   std::vector<ModelDirectory> Choose(const std::vector<ModelDirectory>& found) const;
 
  private:
-  bool Serves(const std::string& name, int64_t version, int64_t rank_from_latest) const;
-
   VersionChoice choice_;
   std::map<std::string, VersionChoice> of_model_;
 };

@@ -175,7 +175,11 @@ void EmbedStreamCall::AddPart(const RequestContext& context,
   }
   // Nobody has spent what it cost to read it.
   if (!known) AdmitCaller(service_, *context.caller, received.bytes).IgnoreError();
-  if (!known && IsLast(received.message.sequences(0)) && Claim(context.id).ok()) {
+  const bool last = IsLast(received.message.sequences(0));
+  // An id that is too long is not kept, and so answered once only by its last part.
+  const bool answered = last || context.id.size() <= kLongestRequestId;
+  if (!known && answered && Claim(context.id).ok()) {
+    if (!last) DropRest(context.id);
     return Refuse(context, /*claimed=*/true,
                   absl::InvalidArgumentError(
                       "no sequence has begun with this request_id: the first part of one has "

@@ -1,5 +1,6 @@
 #include "rpc/grpc_server.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
@@ -13,7 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
+#include <map>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -37,6 +38,13 @@ void LogFromGrpc(gpr_log_func_args* line) {
       std::string_view(line->message).find("andshake failed") == std::string_view::npos;
   const LogLevel level = of_interest ? LogLevel::kWarning : LogLevel::kDebug;
   Log(level, "grpc", {{"message", std::string(line->message)}});
+}
+
+// A caller's strings that are no UTF-8 are worth no line each.
+void LogFromProtobuf(google::protobuf::LogLevel level, const char* /*file*/, int /*line*/,
+                     const std::string& message) {
+  Log(level == google::protobuf::LOGLEVEL_FATAL ? LogLevel::kError : LogLevel::kDebug, "protobuf",
+      {{"message", message}});
 }
 
 // Through the macros: a misspelt argument name is ignored without a word.
@@ -110,6 +118,16 @@ void AwaitQuiet(const Inflight& inflight, std::chrono::system_clock::time_point 
   }
 }
 
+// Returns once nothing is in flight, answers that are still written included.
+void AwaitIdle(const Inflight& inflight, std::chrono::system_clock::time_point deadline) {
+  while (inflight.requests() > 0 && std::chrono::system_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Before a model's name, as a service that health tells of.
+constexpr const char* kOfModels = "linserve/";
+
 // Texts are read a hundred times as fast as they are embedded.
 int64_t TokenizerThreads() { return std::clamp<int64_t>(Processors() / 8, 1, 8); }
 
@@ -130,7 +148,12 @@ struct GrpcServer::Impl {
         embedding(context),
         inference(context) {}
 
-  grpc::HealthCheckServiceInterface& health() { return *server->GetHealthCheckService(); }
+  // Watchers hear of it only if it is news.
+  void Tell(const std::string& service, bool serving) LINSERVE_REQUIRES(health_mutex) {
+    const auto [told, is_new] = health.try_emplace(service, serving);
+    if (!is_new && std::exchange(told->second, serving) == serving) return;
+    server->GetHealthCheckService()->SetServingStatus(service, serving);
+  }
 
   ServiceContext context;
   EmbeddingService embedding;
@@ -142,8 +165,8 @@ struct GrpcServer::Impl {
   std::unique_ptr<ListenerCheck> listener;
   std::unique_ptr<ResetGuard> resets;
   bool drained_under_load = false;
-  Mutex models_mutex;
-  std::set<std::string> models LINSERVE_GUARDED_BY(models_mutex);  // that health tells of
+  Mutex health_mutex;
+  std::map<std::string, bool> health LINSERVE_GUARDED_BY(health_mutex);  // that was told
 };
 
 GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -154,6 +177,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
                                                               ModelRepository& repository,
                                                               Metrics& metrics) {
   gpr_set_log_function(LogFromGrpc);
+  google::protobuf::SetLogHandler(LogFromProtobuf);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   if (absl::Status status = CheckTlsFiles(options.tls); !status.ok()) return status;
@@ -190,12 +214,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   builder.RegisterService(&impl->embedding);
   builder.RegisterService(&impl->inference);
   impl->server = builder.BuildAndStart();
-  if (impl->server == nullptr || impl->port == 0) {
+  // gRPC gives up at the first address that it cannot listen on, and says nothing of the next.
+  const bool unix_failed = impl->port != 0 && (impl->server == nullptr || unix_port == 0);
+  if (impl->port == 0) {
     return absl::UnavailableError("cannot listen on " + address +
                                   " for gRPC: another program has it, or the host is not this "
                                   "machine's; choose another with --grpc-address HOST:PORT");
   }
-  if (unix_port == 0) {
+  if (unix_failed) {
     return absl::UnavailableError("cannot listen on the Unix socket " + options.unix_socket +
                                   ": its directory must exist and be writable, and the path be "
                                   "shorter than 108 bytes; choose another with --grpc-unix-socket");
@@ -223,27 +249,30 @@ void GrpcServer::AllowModelControl(ModelManager& manager) { impl_->context.manag
 
 void GrpcServer::SetServing(bool serving) {
   impl_->context.ready = serving;
+  MutexLock lock(impl_->health_mutex);
   for (const char* service : {"", v1::EmbeddingService::service_full_name(),
                               inference::GRPCInferenceService::service_full_name()}) {
-    impl_->health().SetServingStatus(service, serving);
+    impl_->Tell(service, serving);
   }
 }
 
 void GrpcServer::SetModelServing(const std::string& model, bool serving) {
-  MutexLock lock(impl_->models_mutex);
-  impl_->models.insert(model);
-  impl_->health().SetServingStatus("linserve/" + model, serving && !impl_->context.draining);
+  MutexLock lock(impl_->health_mutex);
+  impl_->Tell(std::string(kOfModels) + model, serving && !impl_->context.draining);
 }
 
-void GrpcServer::SetLive(bool live) { impl_->health().SetServingStatus("live", live); }
+void GrpcServer::SetLive(bool live) {
+  MutexLock lock(impl_->health_mutex);
+  impl_->Tell("live", live);
+}
 
 void GrpcServer::Drain() {
   SetServing(false);
   {
-    MutexLock lock(impl_->models_mutex);
+    MutexLock lock(impl_->health_mutex);
     impl_->context.draining = true;
-    for (const std::string& model : impl_->models) {
-      impl_->health().SetServingStatus("linserve/" + model, false);
+    for (const auto& [service, serving] : impl_->health) {
+      if (service.starts_with(kOfModels)) impl_->Tell(service, false);
     }
   }
   impl_->drained_under_load = impl_->context.inflight->requests() > 0;
@@ -255,7 +284,11 @@ void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
   impl_->tick.reset();
   impl_->look_up.reset();
   impl_->resets.reset();
-  impl_->server->Shutdown(deadline);
+  AwaitIdle(*impl_->context.inflight, deadline);
+  // What is open still waits for no result: watches of health, which have no end of their own.
+  constexpr std::chrono::milliseconds kLast(500);
+  impl_->server->Shutdown(std::min<std::chrono::system_clock::time_point>(
+      deadline, std::chrono::system_clock::now() + kLast));
   impl_->server->Wait();
 }
 

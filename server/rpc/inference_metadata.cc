@@ -80,6 +80,17 @@ void Describe(const std::string& name, std::string_view datatype, const std::vec
   message.mutable_shape()->Assign(shape.begin(), shape.end());
 }
 
+void FillVersions(const VersionChoice& choice, inference::ModelVersionPolicy& message) {
+  if (choice.latest > 0) {
+    message.mutable_latest()->set_num_versions(static_cast<uint32_t>(choice.latest));
+  } else if (choice.versions.empty()) {
+    message.mutable_all();
+  } else {
+    message.mutable_specific()->mutable_versions()->Assign(choice.versions.begin(),
+                                                           choice.versions.end());
+  }
+}
+
 }  // namespace
 
 void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& message) {
@@ -110,7 +121,7 @@ void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
   message.set_platform("linserve");
   message.set_backend("linserve");
   message.set_default_model_filename("model.safetensors");
-  message.mutable_version_policy()->mutable_all();
+  FillVersions(model.versions, *message.mutable_version_policy());
   if (options.cache_bytes > 0) message.mutable_response_cache()->set_enable(true);
   if (batch_first) {
     message.set_max_batch_size(static_cast<int32_t>(

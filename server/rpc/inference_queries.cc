@@ -48,7 +48,7 @@ absl::Status Query(const ServiceContext& context, const Caller& /*caller*/,
   response.set_name("linserve");
   response.set_version(context.version);
   for (const char* extension : {"binary_tensor_data", "parameters", "model_configuration",
-                                "model_repository", "statistics"}) {
+                                "model_repository", "sequence", "statistics"}) {
     response.add_extensions(extension);
   }
   return absl::OkStatus();

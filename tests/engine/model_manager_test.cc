@@ -91,6 +91,14 @@ class ModelManagerTest : public EngineTest {
   std::unique_ptr<ModelManager> manager_;
 };
 
+TEST_F(ModelManagerTest, TellsWhichVersionsAModelIsServedIn) {
+  for (const char* path : {"a/1", "a/2", "a/3", "b/7"}) Write(path, "good");
+  Manage("latest(2); b=7,8");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ((*repository_.Find("a", 0))->versions.latest, 2);
+  EXPECT_THAT((*repository_.Find("b", 0))->versions.versions, ElementsAre(7, 8));
+}
+
 TEST_F(ModelManagerTest, FollowsTheDirectory) {
   Write("a/1", "x");
   Write("b", "x");

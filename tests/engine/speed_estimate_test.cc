@@ -29,6 +29,18 @@ TEST(SpeedEstimate, FollowsAChangeStepByStep) {
   EXPECT_NEAR(static_cast<double>(speed.TimeFor(100).count()), 2e6, 1e3);
 }
 
+// Waking the threads costs a single row as much as a thousand rows take.
+TEST(SpeedEstimate, LearnsLittleFromSmallBatches) {
+  SpeedEstimate speed;
+  speed.Observe(10000, 10ms);
+  for (int i = 0; i < 100; ++i) speed.Observe(1, 1ms);
+  EXPECT_LT(speed.TimeFor(10000), 30ms);
+  // And all there is to know where none is larger.
+  SpeedEstimate single;
+  for (int i = 0; i < 100; ++i) single.Observe(1, 1ms);
+  EXPECT_EQ(single.TimeFor(1), 1ms);
+}
+
 TEST(SpeedEstimate, CountsABatchWithoutTokensAsOneToken) {
   SpeedEstimate speed;
   speed.Observe(0, 1ms);

@@ -101,6 +101,18 @@ TEST(Health, WatchersHearOfModelsThatComeAndGo) {
   EXPECT_THAT(watch.Until(kNotServing), IsSubsetOf({kServing}));
 }
 
+TEST(Health, WatchersHearOnlyWhatIsNewAndHoldNobodyUp) {
+  TestServer server;
+  Watch watch(server, "live");
+  EXPECT_THAT(watch.Until(kServing), IsEmpty());
+  for (int i = 0; i < 3; ++i) server.grpc().SetLive(true);
+  server.grpc().SetLive(false);
+  EXPECT_THAT(watch.Until(kNotServing), IsEmpty());
+  server.grpc().Drain();
+  // Else the test would take the hour.
+  server.grpc().Shutdown(std::chrono::system_clock::now() + std::chrono::hours(1));
+}
+
 TEST(Models, AreListedWithWhatTheyTakeAndGive) {
   TestServer server;
   EmbeddingClient client(server.client_options());

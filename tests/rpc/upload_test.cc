@@ -164,6 +164,14 @@ TEST_F(UploadTest, WhatNoSequenceCanBeIsRefusedAtOnce) {
   ExpectServes();
 }
 
+TEST_F(UploadTest, APartOfNoSequenceIsRefusedEvenIfNoOtherComes) {
+  Send(Part("headless", {1}, 2, 6));
+  ExpectRefused("headless", StatusCode::kInvalidArgument, "no sequence has begun");
+  Send(Part("headless", {1}, 3, 6));
+  Send(Part("headless", {1, 2}, 4, 6));
+  ExpectServes();
+}
+
 TEST_F(UploadTest, IsTakenByEmbedStreamAlone) {
   grpc::ClientContext context;
   const auto reader = stub_->Embed(&context, Part("", {1}, 0, 2));
@@ -204,7 +212,7 @@ TEST_F(UploadTest, IsAnsweredOnceWhateverElseIsSent) {
   ExpectRefused("whole", StatusCode::kInvalidArgument, "in flight on this stream already");
   server_.tokens().Release();
   EXPECT_FALSE(Read().request_failed());
-  // A part too many, and parts of nobody but for the last: by its refusal all have come.
+  // A part too many, and parts of nobody: by their refusal it has come.
   server_.tokens().Block();
   Send(Part("a", {1, 2}, 0, 2));
   Send(Part("a", {3}, 2, 2));
