@@ -56,7 +56,7 @@ class EmbedRequestState : public ResultSink,
   bool Abandoned() const override { return side_.outbox->cancelled(); }
 
  private:
-  absl::Status Begin(ServiceContext& service, Received<v1::EmbedRequest> request, Upload* upload);
+  absl::Status Begin(ServiceContext& service, Received<v1::EmbedRequest> received, Upload* upload);
   absl::Status Enqueue(const ServedModel& model, Request request);
   std::chrono::nanoseconds Age() const;  // since its arrival
   void CountForStatistics(const absl::StatusOr<ItemResult>& last);
