@@ -2,7 +2,11 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "telemetry/log.h"
@@ -13,6 +17,11 @@ namespace {
 using Context = std::shared_ptr<SSL_CTX>;
 
 absl::Status Unusable(const std::string& what, const std::string& path) {
+  if (::access(path.c_str(), R_OK) != 0) {
+    ERR_clear_error();
+    return absl::NotFoundError(what + " " + path +
+                               " cannot be read: " + std::generic_category().message(errno));
+  }
   const unsigned long error = ERR_peek_last_error();
   const char* reason = error == 0 ? nullptr : ERR_reason_error_string(error);
   ERR_clear_error();

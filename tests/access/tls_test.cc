@@ -31,8 +31,9 @@ TEST_F(TlsFilesTest, NameTheOneThatIsMissingOrBroken) {
               IsStatus(StatusCode::kInvalidArgument, "mean nothing without tls_certificate"));
   EXPECT_THAT(CheckTlsFiles({files_.certificate, "", ""}),
               IsStatus(StatusCode::kInvalidArgument, "tls_private_key is not"));
-  EXPECT_THAT(CheckTlsFiles({"/nowhere.crt", files_.private_key, ""}),
-              IsStatus(StatusCode::kInvalidArgument, "tls_certificate /nowhere.crt"));
+  EXPECT_THAT(
+      CheckTlsFiles({"/nowhere.crt", files_.private_key, ""}),
+      IsStatus(StatusCode::kNotFound, "tls_certificate /nowhere.crt cannot be read: No such file"));
   EXPECT_THAT(CheckTlsFiles({files_.certificate, files_.certificate, ""}),
               IsStatus(StatusCode::kInvalidArgument, "tls_private_key " + files_.certificate));
   WriteAll(files_.private_key, authority_.Sign("other").private_key);
