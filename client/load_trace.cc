@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "client/inputs.h"
+#include "core/retry_delay.h"
 
 namespace linserve {
 namespace {
@@ -53,7 +54,7 @@ absl::StatusOr<std::vector<TracedRequest>> ReadTrace(const std::string& path) {
   if (!text.ok()) return text.status();
   auto trace = ParseTrace(*text);
   if (trace.ok()) return trace;
-  return absl::Status(trace.status().code(), path + ": " + std::string(trace.status().message()));
+  return WithPrefix(trace.status(), path + ": ");
 }
 
 }  // namespace linserve

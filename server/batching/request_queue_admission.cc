@@ -86,9 +86,8 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
   if (const auto wait = WaitBefore(last); wait.count() > 0 && wait + own > slack) {
     return {absl::ResourceExhaustedError(
                 "the deadline is in " + Milliseconds(slack) + ", but " + Milliseconds(wait) +
-                " or more of work wait before this, and its own takes up "
-                "to " +
-                Milliseconds(own) + "; try again later, or another server"),
+                " or more of work wait before this, and its own takes up to " + Milliseconds(own) +
+                "; try again later, or another server"),
             RejectReason::kDeadline};
   }
   if (!admission.status.ok() && Displace(DueTime(last), added, displaced)) {

@@ -69,8 +69,9 @@ std::optional<Fault> FirstFault(const Tensor& tensor, const Find& find) {
     for (int64_t begin = 0; begin < elements; begin += kBlock) {
       const int64_t count = std::min(kBlock, elements - begin);
       const std::optional<FaultInBlock> fault = find(run + begin * size, count);
-      if (fault) first = {PositionOf(tensor.shape(), done + begin + fault->index), fault->value};
-      if (first) return false;
+      if (!fault) continue;
+      first = {PositionOf(tensor.shape(), done + begin + fault->index), fault->value};
+      return false;
     }
     done += elements;
     return true;

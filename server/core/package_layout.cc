@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<int64_t>> ReadLengths(const std::string& name, const 
                                       " integers, one a sequence");
   }
   std::vector<int64_t> values(items.size());
-  ConvertToInt64(lengths.dtype(), lengths.bytes(), batch, values.data());
+  ConvertToInt64(lengths, values.data());
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 1 || values[i] > longest) {
       return absl::InvalidArgumentError(name + ": sequence " + std::to_string(i) + " has " +

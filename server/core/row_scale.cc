@@ -25,7 +25,7 @@ absl::StatusOr<Tensor> Multiplied(const Tensor& rows, const Tensor& scale) {
   auto* values = reinterpret_cast<float*>(bytes);
   const auto* quantized = rows.data<int8_t>();
   std::vector<float> scales(static_cast<size_t>(scale.elements()));
-  ConvertToFloat(DType::kF32, scale.bytes(), scale.elements(), scales.data());
+  ConvertToFloat(scale, scales.data());
   for (const float factor : scales) {
     for (int64_t i = 0; i < rows.shape().back(); ++i) {
       *values++ = static_cast<float>(*quantized++) * factor;

@@ -75,7 +75,7 @@ Tensor Concatenate(const std::vector<Tensor>& parts) {
   for (const Tensor& part : parts) shape[0] += part.shape()[0];
   auto [joined, target] = Tensor::AllocateUnfilled(parts[0].dtype(), std::move(shape));
   for (const Tensor& part : parts) {
-    if (part.byte_size() > 0) std::memcpy(target, part.bytes(), part.byte_size());
+    part.CopyTo(target);
     target += part.byte_size();
   }
   return joined;

@@ -1,7 +1,6 @@
 #include "engine/result_cache.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace linserve {
@@ -39,7 +38,7 @@ ItemResult CopyOf(const ItemResult& result) {
   ItemResult copy = result;
   for (auto& [name, tensor] : copy.outputs) {
     auto [own, bytes] = Tensor::Allocate(tensor.dtype(), tensor.shape());
-    std::memcpy(bytes, tensor.bytes(), tensor.byte_size());
+    tensor.CopyTo(bytes);
     tensor = own;
   }
   return copy;

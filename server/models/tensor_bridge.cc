@@ -39,7 +39,7 @@ at::Tensor ToAten(const Tensor& tensor) {
   const auto options = at::TensorOptions().dtype(ToScalarType(tensor.dtype()));
   if (reinterpret_cast<uintptr_t>(tensor.bytes()) % ByteSize(tensor.dtype()) != 0) {
     at::Tensor copy = at::empty(tensor.shape(), options);
-    std::memcpy(copy.data_ptr(), tensor.bytes(), tensor.byte_size());
+    tensor.CopyTo(static_cast<std::byte*>(copy.data_ptr()));
     return copy;
   }
   // LibTorch knows no read-only memory; callers promise not to write.

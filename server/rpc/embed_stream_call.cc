@@ -17,8 +17,8 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
   Received<v1::EmbedRequest> received;
-  if (absl::Status parsed = Parse(bytes, received, LeastLargeField(service_)); !parsed.ok())
-    return parsed;
+  absl::Status parsed = Parse(bytes, received, LeastLargeField(service_));
+  if (!parsed.ok()) return parsed;
   const v1::EmbedRequest& request = received.message;
   const RequestContext context{request.request_id(), DeadlineOf(*context_), *caller,
                                TraceIdOf(*context_)};

@@ -70,16 +70,6 @@ absl::Status CheckDatatypes(const Signature& signature, const TensorMap& tensors
   return absl::OkStatus();
 }
 
-// Texts are read where they lie, as one.
-void PutBack(Received<inference::ModelInferRequest>& request) {
-  for (const auto& [place, bytes] : request.large) {
-    std::string& field = *request.message.mutable_raw_input_contents(place);
-    field.resize(bytes.byte_size());
-    bytes.CopyTo(reinterpret_cast<std::byte*>(field.data()));
-  }
-  request.large.clear();
-}
-
 // What `linserve run` reads from a file. Lengths may be [batch, 1], from clients for which every
 // tensor has a batch axis and another one.
 TensorMap AsFile(const TensorMap& tensors) {

@@ -24,6 +24,15 @@ bool HasTexts(const inference::ModelInferRequest& message) {
                      [](const Input& input) { return input.name() == kTextInput; });
 }
 
+void PutBack(Received<inference::ModelInferRequest>& request) {
+  for (const auto& [place, bytes] : request.large) {
+    std::string& field = *request.message.mutable_raw_input_contents(place);
+    field.resize(bytes.byte_size());
+    bytes.CopyTo(reinterpret_cast<std::byte*>(field.data()));
+  }
+  request.large.clear();
+}
+
 absl::StatusOr<Texts> TextsOf(const inference::ModelInferRequest& message,
                               const std::string& model) {
   if (message.inputs_size() != 1) {

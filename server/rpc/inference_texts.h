@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "inference/grpc_service.pb.h"
+#include "rpc/received.h"
 
 namespace linserve {
 
@@ -17,6 +17,9 @@ inline constexpr const char* kTextInput = "text";
 inline constexpr const char* kTokensOutput = "tokens";
 
 bool HasTexts(const inference::ModelInferRequest& message);
+
+// Copies large fields into the message again: texts are read where they lie, as one.
+void PutBack(Received<inference::ModelInferRequest>& request);
 
 // Views of the message's bytes. INVALID_ARGUMENT if they are not as many texts as the shape says,
 // or if there is another input beside them.

@@ -192,7 +192,7 @@ LargeFields Take(const std::vector<grpc::Slice>& slices, size_t depth,
   return fields;
 }
 
-bool TakeLarge(const grpc::ByteBuffer& bytes, std::span<const int> path, size_t least,
+bool TakeLarge(grpc::ByteBuffer& bytes, std::span<const int> path, size_t least,
                google::protobuf::MessageLite& message, LargeFields& large) {
   const size_t size = bytes.Length();
   if (size / 8 < least || std::cmp_greater(size, INT32_MAX)) return false;  // little is saved
@@ -200,8 +200,7 @@ bool TakeLarge(const grpc::ByteBuffer& bytes, std::span<const int> path, size_t 
   if (!bytes.Dump(&slices).ok()) return false;
   // Each keeps a buffer that gRPC read into, of up to 64 KiB.
   if (slices.size() > size / least) return false;
-  grpc::ByteBuffer copy(slices.data(), slices.size());  // of references
-  grpc::ProtoBufferReader reader(&copy);
+  grpc::ProtoBufferReader reader(&bytes);
   CodedInputStream input(&reader);
   const std::vector<LargeField> found = LargeFieldScan(path, least, input).Find(size);
   size_t left = 0;

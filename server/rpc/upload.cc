@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/retry_delay.h"
 #include "rpc/convert.h"
 
 namespace linserve {
@@ -14,8 +15,7 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 60;
 
 absl::Status InPart(int64_t row, const absl::Status& status) {
-  return absl::Status(status.code(), "in the part from row " + std::to_string(row) +
-                                         " on: " + std::string(status.message()));
+  return WithPrefix(status, "in the part from row " + std::to_string(row) + " on: ");
 }
 
 int64_t RowsOf(const v1::Sequence& part) {

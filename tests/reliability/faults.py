@@ -114,12 +114,10 @@ def culprit_in_a_batch():
         return []  # sanitizers map terabytes, which the limit would count
     with tempfile.TemporaryDirectory() as directory:
         repository = Path(directory)
-        subprocess.run([BIN / "linserve", "init", "--architecture", "linserve.Encoder", "--params",
-                        json.dumps({"num_tokens": 256, "dim": 256, "depth": 1, "attention": "elu"}), "--output",
-                        repository / "m"], check=True, capture_output=True)
+        init_model(repository / "m", {"num_tokens": 256, "dim": 256, "depth": 1, "attention": "elu"},
+                   architecture="linserve.Encoder")
         server = Server(repository=repository, options=("--max-batch-tokens", "1000000", "--threads", "1"))
-        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
-            used = next(int(line.split()[1]) for line in status if line.startswith("VmSize")) * 1024
+        used = server.kib("VmSize") * 1024
         unlimited = resource.prlimit(server.process.pid, resource.RLIMIT_AS)
         resource.prlimit(server.process.pid, resource.RLIMIT_AS, (used + 60 * 2**20, unlimited[1]))
         lengths = {"a": 100, "b": 200, "culprit": 120000, "c": 300, "d": 400}
@@ -265,8 +263,7 @@ def drain_under_load():
 def too_long_for_the_machine():
     """Promise 9: a model that cannot run at its maximum says so at the start."""
     server = Server()
-    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
-        peak = next(int(line.split()[1]) for line in status if line.startswith("VmPeak"))
+    peak = server.kib("VmPeak")
     init_model(server.repository / "long", {**SMALL, "dim": 256, "seq_len": 400000})
     # Room for its weights (0.4 GB), and not for a sequence of its length (0.4 GB a buffer).
     done = subprocess.run(["bash", "-c", f'ulimit -v {peak + 700000}; exec "$@"', "limited", BIN / "linserve", "serve",

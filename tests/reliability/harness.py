@@ -62,8 +62,8 @@ def server_logs():
     return "\n".join(["the servers' logs:", *logs])
 
 
-def init_model(directory, params=None, seed=1):
-    subprocess.run([BIN / "linserve", "init", "--architecture", "linformer.LinformerLM", "--seed", str(seed),
+def init_model(directory, params=None, seed=1, architecture="linformer.LinformerLM"):
+    subprocess.run([BIN / "linserve", "init", "--architecture", architecture, "--seed", str(seed),
                     "--params", json.dumps(params or SMALL), "--output", directory],
                    check=True, capture_output=True)
 
@@ -122,6 +122,11 @@ class Server:
         """Resident bytes."""
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def kib(self, field):
+        """A line of /proc/PID/status, such as VmSize."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith(f"{field}:"))
 
     def threads(self):
         return len(os.listdir(f"/proc/{self.process.pid}/task"))
@@ -201,6 +206,14 @@ def load(target, *options, token="", balance=False, tls_ca=None):
 
 def report_of(client):
     return json.loads(client.communicate()[0])
+
+
+def errors_of(report):
+    """The failures of requests and of sequences, by code."""
+    errors = dict(report["request_errors"])
+    for code, count in report["sequence_errors"].items():
+        errors[code] = errors.get(code, 0) + count
+    return errors
 
 
 def varint(number):

@@ -7,7 +7,7 @@ import time
 
 import grpc
 
-from harness import SLOW, Figure, Server, Settings, channel_of, embed_call, load, report_of, wait_for
+from harness import SLOW, Figure, Server, Settings, channel_of, embed_call, errors_of, load, report_of, wait_for
 
 LENGTHS = ("--lengths", "fixed:256")
 DEADLINE = ("--deadline-ms", "2000")
@@ -33,9 +33,7 @@ def overload():
             break
     report = report_of(client)
     goodput = good(report, report["seconds"])
-    errors = dict(report["request_errors"])
-    for code, count in report["sequence_errors"].items():
-        errors[code] = errors.get(code, 0) + count
+    errors = errors_of(report)
     late = errors.get("DEADLINE_EXCEEDED", 0)
     others = set(errors) - {"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"}
     figures = [

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import grpc
 
-from harness import Figure, Server, Settings, embed_request, init_model, load, report_of, wait_for
+from harness import Figure, Server, Settings, embed_request, errors_of, init_model, load, report_of, wait_for
 
 APP, OTHER = "5f0c1a9b7e3d4c2f5f0c1a9b7e3d4c2f", "9d8e7f6a5b4c3d2e9d8e7f6a5b4c3d2e"
 
@@ -52,14 +52,14 @@ def serial_of(address):
     return int(shown.split("=")[1], 16)
 
 
-def call(server, token="", credentials=None):
+def call(server, token="", credentials=None, model=""):
     """The name of the code that a request ends with."""
     channel = grpc.secure_channel(server.grpc, credentials) if credentials else grpc.insecure_channel(server.grpc)
     metadata = [("authorization", f"Bearer {token}")] if token else []
     with channel:
         try:
             list(channel.unary_stream("/linserve.v1.EmbeddingService/Embed")(
-                embed_request([[1, 2]]), timeout=10, metadata=metadata))
+                b"\x12" + bytes([len(model)]) + model.encode() + embed_request([[1, 2]]), timeout=10, metadata=metadata))
             return "OK"
         except grpc.RpcError as error:
             return error.code().name
@@ -179,19 +179,10 @@ def budgets():
         clients = [load(server.grpc, "--model", "m", *flags, rate, token=token)
                    for token, rate in ((APP, "200"), (OTHER, "50"))]
         app, other = map(report_of, clients)
-        channel = grpc.insecure_channel(server.grpc)
-        try:
-            list(channel.unary_stream("/linserve.v1.EmbeddingService/Embed")(
-                b"\x12\x06hidden" + embed_request([[1]]), timeout=10, metadata=[("authorization", f"Bearer {APP}")]))
-            hidden = "OK"
-        except grpc.RpcError as error:
-            hidden = error.code().name
-        channel.close()
+        hidden = call(server, APP, model="hidden")
         server.stop()
     rate = app["within"]["requests"] / app["seconds"]
-    refused = dict(app["request_errors"])
-    for code, count in app["sequence_errors"].items():
-        refused[code] = refused.get(code, 0) + count
+    refused = errors_of(app)
     return [
         Figure("a token of 50 requests/s that sends 200", f"{rate:.0f} answered/s, the rest {', '.join(refused)}",
                "45 to 60, RESOURCE_EXHAUSTED", (45 <= rate <= 60 or not Settings.judges_speed()) and set(refused) == {"RESOURCE_EXHAUSTED"}),
