@@ -9,15 +9,16 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string_view>
 
 #include "core/memory.h"
 
 namespace linserve {
 namespace {
 
+constexpr const char* kPrefix = "LINSERVE_";
+
 std::string VariableName(const std::string& option) {
-  std::string name = "LINSERVE_" + option;
+  std::string name = kPrefix + option;
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return name;
@@ -162,17 +163,15 @@ absl::Status ReadConfig(const std::string& path, const std::map<std::string, std
 
 std::vector<std::string> MisspeltVariables(const OptionTable& table) {
   constexpr size_t kMostChanges = 2;
-  constexpr std::string_view kPrefix = "LINSERVE_";
   std::vector<std::string> warnings;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string variable(*entry, std::strcspn(*entry, "="));
     if (!variable.starts_with(kPrefix)) continue;
-    std::string option = variable.substr(kPrefix.size());
+    std::string option = variable.substr(std::strlen(kPrefix));
     std::transform(option.begin(), option.end(), option.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    size_t changes = 0;
-    const std::string nearest = table.NearestTo(option, &changes);
-    if (changes == 0 || changes > kMostChanges) continue;
+    const std::string nearest = table.NearestTo(option, kMostChanges);
+    if (nearest.empty() || nearest == option) continue;
     warnings.push_back("the variable " + variable + " is of no option; did you mean " +
                        VariableName(nearest) + "?");
   }

@@ -206,14 +206,13 @@ bool OptionTable::Assign(const Option& option, const json& value) {
       option.field);
 }
 
-std::string OptionTable::NearestTo(const std::string& name, size_t* changes) const {
+std::string OptionTable::NearestTo(const std::string& name, size_t most_changes) const {
   const auto nearest =
       std::min_element(options_.begin(), options_.end(), [&](const Option& a, const Option& b) {
         return EditDistance(a.name, name) < EditDistance(b.name, name);
       });
-  if (nearest == options_.end()) return "";
-  if (changes != nullptr) *changes = EditDistance(nearest->name, name);
-  return nearest->name;
+  const bool near = nearest != options_.end() && EditDistance(nearest->name, name) <= most_changes;
+  return near ? nearest->name : "";
 }
 
 absl::Status OptionTable::Unknown(const std::string& name, const std::string& where) const {

@@ -24,8 +24,8 @@ class OptionTable {
   void Choice(std::string name, std::string& field, std::vector<std::string> allowed,
               std::string help);
 
-  // The option whose name is nearest to this one, by the letters to change; "" of none.
-  std::string NearestTo(const std::string& name, size_t* changes = nullptr) const;
+  // The option whose name is nearest to this one; "" if more letters than that are to be changed.
+  std::string NearestTo(const std::string& name, size_t most_changes = SIZE_MAX) const;
 
   struct Description {
     std::string name;
