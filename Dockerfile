@@ -10,8 +10,9 @@ WORKDIR /linserve
 COPY deploy/install deploy/packages.txt deploy/requirements-cpu.txt deploy/
 RUN deploy/install && rm -rf /var/lib/apt/lists/* ~/.cache
 
-FROM dependencies AS dependencies-cuda
-COPY deploy/requirements-cuda.txt deploy/requirements-nvcc.txt deploy/
+FROM ${BASE} AS dependencies-cuda
+WORKDIR /linserve
+COPY deploy/install deploy/packages.txt deploy/requirements-cuda.txt deploy/requirements-nvcc.txt deploy/
 RUN deploy/install --cuda && rm -rf /var/lib/apt/lists/* ~/.cache
 
 FROM dependencies AS build
