@@ -81,10 +81,14 @@ class JsonLinesWriter final : public ResultWriter {
     std::string line = "{\"index\":" + std::to_string(result.index);
     line += ",\"id\":" + JsonText(result.id);
     if (result.status.ok()) {
-      line += ",\"tokens\":" + std::to_string(result.tokens) + ",\"queue_ms\":";
-      AppendMilliseconds(result.timing.queue, line);
-      line += ",\"compute_ms\":";
-      AppendMilliseconds(result.timing.compute, line);
+      line += ",\"tokens\":" + std::to_string(result.tokens);
+      // By the Open Inference Protocol the server tells no times.
+      if (result.timing.batch_sequences > 0) {
+        line += ",\"queue_ms\":";
+        AppendMilliseconds(result.timing.queue, line);
+        line += ",\"compute_ms\":";
+        AppendMilliseconds(result.timing.compute, line);
+      }
       AppendOutputs(result.outputs, line);
     } else {
       line += ",\"error\":" + ErrorJson(result.status);

@@ -67,16 +67,30 @@ nlohmann::json TimelineJson(const LoadTimeline& timeline) {
     const auto quantile = [&](double fraction) {
       return Milliseconds(static_cast<double>(interval.latency.Quantile(fraction)));
     };
-    list.push_back({{"second", static_cast<double>(list.size()) * width},
-                    {"requests_per_second", static_cast<double>(interval.answered) / width},
-                    {"failed", interval.failed},
-                    {"p50_ms", quantile(0.5)},
-                    {"p99_ms", quantile(0.99)},
-                    {"max_ms", Milliseconds(static_cast<double>(interval.latency.max()))},
-                    {"batch_sequences",
-                     Over(interval.batch_sequences, static_cast<double>(interval.sequences))}});
+    list.push_back(
+        {{"second", static_cast<double>(list.size()) * width},
+         {"requests_per_second", static_cast<double>(interval.answered) / width},
+         {"failed", interval.failed},
+         {"p50_ms", quantile(0.5)},
+         {"p99_ms", quantile(0.99)},
+         {"max_ms", Milliseconds(static_cast<double>(interval.latency.max()))},
+         {"batch_sequences",
+          interval.batch_sequences > 0
+              ? nlohmann::json(interval.batch_sequences / static_cast<double>(interval.sequences))
+              : nlohmann::json()}});
   }
   return list;
+}
+
+// Of a sequence, on average; null where the server does not tell.
+nlohmann::json ServerJson(const LoadReport& report) {
+  if (!report.batch_size()) return {};
+  const auto mean = [&](double sum) {
+    return Milliseconds(sum / static_cast<double>(report.ok.sequences));
+  };
+  return {{"queue", mean(report.queue_ns)},
+          {"batch", mean(report.batch_ns)},
+          {"compute", mean(report.compute_ns)}};
 }
 
 nlohmann::json PercentilesJson(const Histogram& histogram) {
@@ -123,6 +137,11 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
 
 double LoadReport::Rate(uint64_t amount) const {
   return Over(static_cast<double>(amount), seconds);
+}
+
+std::optional<double> LoadReport::batch_size() const {
+  if (batch_sequences == 0) return std::nullopt;
+  return batch_sequences / static_cast<double>(ok.sequences);
 }
 
 double LoadReport::client_cpu_share() const {
@@ -172,11 +191,13 @@ std::string ToText(const LoadReport& report) {
           Number(report.Rate(report.within.tokens), 0) + " tokens/s, " +
           Number(report.Rate(report.within.requests), 1) + " requests/s\n\n";
   text += LatencyTable(report) + '\n';
-  text += "server, mean of a sequence: queue " +
-          Number(Milliseconds(Over(report.queue_ns, sequences)), 3) + " ms, batch " +
-          Number(Milliseconds(Over(report.batch_ns, sequences)), 3) + " ms, compute " +
-          Number(Milliseconds(Over(report.compute_ns, sequences)), 3) + " ms, in batches of " +
-          Number(Over(report.batch_sequences, sequences), 1) + " sequences\n";
+  if (const std::optional<double> batch_size = report.batch_size()) {
+    text += "server, mean of a sequence: queue " +
+            Number(Milliseconds(Over(report.queue_ns, sequences)), 3) + " ms, batch " +
+            Number(Milliseconds(Over(report.batch_ns, sequences)), 3) + " ms, compute " +
+            Number(Milliseconds(Over(report.compute_ns, sequences)), 3) + " ms, in batches of " +
+            Number(*batch_size, 1) + " sequences\n";
+  }
   text += "client: " + Number(Over(report.client_cpu_seconds, report.client_seconds), 2) + " of " +
           std::to_string(report.client_cpus) + " processors";
   if (report.ceiling > 0) {
@@ -191,7 +212,6 @@ std::string ToText(const LoadReport& report) {
 }
 
 nlohmann::json JsonOf(const LoadReport& report) {
-  const auto sequences = static_cast<double>(report.ok.sequences);
   return {
       {"mode", report.open_loop ? "open" : "closed"},
       {"interrupted", report.interrupted},
@@ -211,11 +231,9 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"latency_percentiles", PercentilesJson(report.latency)},
       {"service_ms", HistogramJson(report.service)},
       {"send_lag_ms", HistogramJson(report.send_lag)},
-      {"server_ms",
-       {{"queue", Milliseconds(Over(report.queue_ns, sequences))},
-        {"batch", Milliseconds(Over(report.batch_ns, sequences))},
-        {"compute", Milliseconds(Over(report.compute_ns, sequences))}}},
-      {"server_batch_sequences", Over(report.batch_sequences, sequences)},
+      {"server_ms", ServerJson(report)},
+      {"server_batch_sequences",
+       report.batch_size() ? nlohmann::json(*report.batch_size()) : nlohmann::json()},
       {"request_errors", report.request_errors},
       {"sequence_errors", report.sequence_errors},
       {"first_error", report.first_error},

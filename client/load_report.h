@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,8 @@ struct LoadReport {
   Histogram latency;   // of OK requests, from when they should have been sent
   Histogram service;   // of OK requests, from when they were sent
   Histogram send_lag;  // of all requests: between the two
-  // Sums over the OK sequences, as the server tells them.
+  // Sums over the OK sequences, as the server tells them: by the Open Inference Protocol it does
+  // not.
   double queue_ns = 0;
   double batch_ns = 0;
   double compute_ns = 0;
@@ -62,6 +64,9 @@ struct LoadReport {
 
   // Of what came within the measurement, a second.
   double Rate(uint64_t amount) const;
+
+  // How many sequences were in a sequence's batch, on average; none where the server does not tell.
+  std::optional<double> batch_size() const;
 
   // The share of this machine's processors that the client used.
   double client_cpu_share() const;

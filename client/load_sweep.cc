@@ -60,11 +60,10 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
   std::string warnings;
   for (size_t i = 0; i < steps.size(); ++i) {
     const LoadReport& report = steps[i].report;
-    const auto sequences = static_cast<double>(std::max<uint64_t>(1, report.ok.sequences));
     table.Add({Load(steps[i]), Number(report.Rate(report.within.requests), 1),
                Number(report.Rate(report.within.tokens), 0), MilliSeconds(report, 0.5),
                MilliSeconds(report, 0.9), MilliSeconds(report, 0.99),
-               Number(report.batch_sequences / sequences, 1),
+               report.batch_size() ? Number(*report.batch_size(), 1) : "-",
                std::to_string(report.requests - report.whole_requests),
                std::string(i == knee ? "knee" : "") +
                    (MeetsAll(report, objectives) ? "" : " misses an objective")});

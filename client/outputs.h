@@ -28,10 +28,11 @@ class ResultWriter {
   virtual absl::Status Finish() = 0;
 };
 
-// One object a line: {"index", "id", "tokens", "queue_ms", "compute_ms", "embedding"}, where the
-// embedding is an array, or an array of rows; with several outputs {"outputs": {name: ...}} in its
-// place; {"index", "id", "error": {"code", "message"}} for a result that is not OK. Numbers have
-// as many digits as tell them apart from every other float; what JSON lacks (NaN) is null.
+// One object a line: {"index", "id", "tokens", "queue_ms", "compute_ms", "embedding"}, the times
+// where the server tells them (not by the Open Inference Protocol); the embedding is an array, or
+// an array of rows; with several outputs {"outputs": {name: ...}} in its place; {"index", "id",
+// "error": {"code", "message"}} for a result that is not OK. Numbers have as many digits as tell
+// them apart from every other float; what JSON lacks (NaN) is null.
 std::unique_ptr<ResultWriter> MakeJsonLinesWriter(std::ostream& stream);
 
 // One array of [sequences, ...]: all results need one output of one shape. The row of a result

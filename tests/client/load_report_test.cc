@@ -61,6 +61,16 @@ TEST(LoadReport, TellsEverythingInText) {
   EXPECT_EQ(json["request_errors"]["UNAVAILABLE"], 1);
 }
 
+TEST(LoadReport, LeavesOutWhatTheServerDoesNotTell) {
+  LoadReport report;
+  report.Record(absl::OkStatus(), {SequenceResult{}});
+  EXPECT_THAT(ToText(report), Not(HasSubstr("server, mean")));
+  EXPECT_THAT(ToText(std::vector<SweepStep>{{1, report}, {2, report}}, {}),
+  const auto json = JsonOf(report);
+  EXPECT_TRUE(json["server_ms"].is_null()) << json["server_ms"];
+  EXPECT_TRUE(json["server_batch_sequences"].is_null());
+}
+
 TEST(LoadReport, WarnsWhenTheClientIsTheLimit) {
   LoadReport report;
   report.open_loop = true;

@@ -29,6 +29,7 @@ SequenceResult ResultOf(size_t index, std::string id, TensorMap outputs) {
   result.tokens = 7;
   result.timing.queue = std::chrono::microseconds(1500);
   result.timing.compute = std::chrono::microseconds(250);
+  result.timing.batch_sequences = 1;
   return result;
 }
 
@@ -52,6 +53,12 @@ TEST(JsonLines, HoldAPooledVector) {
   EXPECT_EQ(JsonLine(ResultOf(3, "a", {{"y", Tensor::FromFloats({3}, {0.1F, -2, 1e-20F})}})),
             "{\"index\":3,\"id\":\"a\",\"tokens\":7,\"queue_ms\":1.5,\"compute_ms\":0.25,"
             "\"embedding\":[0.1,-2,1e-20]}\n");
+}
+
+TEST(JsonLines, HoldNoTimesThatTheServerDidNotTell) {
+  SequenceResult result = ResultOf(3, "a", {{"y", Tensor::FromFloats({1}, {1})}});
+  result.timing = {};
+  EXPECT_EQ(JsonLine(result), "{\"index\":3,\"id\":\"a\",\"tokens\":7,\"embedding\":[1]}\n");
 }
 
 TEST(JsonLines, HoldRowsAsNestedArrays) {
