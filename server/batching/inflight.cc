@@ -17,6 +17,11 @@ Inflight::Reservation::Reservation(std::shared_ptr<Inflight> owner, std::string 
                                    int64_t requests, int64_t bytes)
     : owner_(std::move(owner)), caller_(std::move(caller)), requests_(requests), bytes_(bytes) {}
 
+Inflight::Inflight(const InflightLimits& limits, Metrics& metrics)
+    : limits_(limits), metrics_(metrics) {
+  metrics_.SetMaxInflightBytes(limits_.max_bytes);
+}
+
 Inflight::Reservation& Inflight::Reservation::operator=(Reservation&& other) noexcept {
   std::swap(owner_, other.owner_);
   std::swap(caller_, other.caller_);

@@ -26,7 +26,7 @@ struct InflightLimits {
 class Inflight : public std::enable_shared_from_this<Inflight> {
  public:
   // `metrics` must outlive it.
-  Inflight(const InflightLimits& limits, Metrics& metrics) : limits_(limits), metrics_(metrics) {}
+  Inflight(const InflightLimits& limits, Metrics& metrics);
 
   // The place of one request, given back by the destructor.
   class Reservation {

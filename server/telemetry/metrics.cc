@@ -34,6 +34,9 @@ struct Metrics::Impl {
                                           .Gauge("linserve_inflight_bytes",
                                                  "Of requests, and of the results that they are to "
                                                  "have, from arrival to the last answer.");
+  prometheus::Gauge& max_inflight_bytes =
+      Instruments(registry, {})
+          .Gauge("linserve_max_inflight_bytes", "What linserve_inflight_bytes may come to.");
   std::mutex mutex;  // guards the maps
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> models;
   std::map<std::string, std::unique_ptr<RpcMetrics>> rpcs;
@@ -68,6 +71,10 @@ RpcMetrics& Metrics::ForRpc(const std::string& rpc) {
 void Metrics::Refused(Refusal reason) { At(impl_->refused, reason).Increment(); }
 
 void Metrics::ResetFlood() { impl_->reset_floods.Increment(); }
+
+void Metrics::SetMaxInflightBytes(int64_t bytes) {
+  impl_->max_inflight_bytes.Set(static_cast<double>(bytes));
+}
 
 void Metrics::SetInflightBytes(int64_t bytes) {
   impl_->inflight_bytes.Set(static_cast<double>(bytes));

@@ -128,6 +128,7 @@ class Metrics {
   void ResetFlood();  // once a connection that was ended for it
   // Of requests, and of the results that they are to have, from arrival to the last answer.
   void SetInflightBytes(int64_t bytes);
+  void SetMaxInflightBytes(int64_t bytes);
 
   // A device that models compute on: what `use` says is asked at each scrape.
   void AddDevice(const std::string& device, std::function<DeviceUse()> use);

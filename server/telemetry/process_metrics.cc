@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/memory.h"
 #include "telemetry/instruments.h"
 #include "telemetry/process_stat.h"
 
@@ -62,6 +63,9 @@ std::vector<prometheus::MetricFamily> ProcessMetrics() {
             *boot + stat->start_seconds);
     }
   }
+  gauge("linserve_memory_limit_bytes",
+        "Memory that the process may use: the machine's, or its control group's.",
+        static_cast<double>(MemoryBytes()));
   if (const auto open = CountOpenFiles()) gauge("process_open_fds", "Open files.", *open);
   if (const auto most = MaxOpenFiles()) gauge("process_max_fds", "Limit of open files.", *most);
   return families;

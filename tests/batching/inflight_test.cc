@@ -33,6 +33,8 @@ TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
     const auto b = inflight->Reserve("b", 10);
     ASSERT_TRUE(a.ok() && b.ok());
     EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhausted, message));
+    EXPECT_EQ(Scraped(metrics_.Scrape())["linserve_max_inflight_bytes"],
+              static_cast<double>(limits.max_bytes));
   }
   EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_refused_total{reason="inflight"})"], 5);
 }

@@ -183,6 +183,7 @@ TEST_F(MetricsTest, ReadsTheProcessFiguresWhenItIsScraped) {
   EXPECT_GE(before["process_max_fds"], before["process_open_fds"]);
   EXPECT_GE(before["process_threads"], 1);
   EXPECT_GT(before["process_resident_memory_bytes"], 0);
+  EXPECT_GT(before["linserve_memory_limit_bytes"], before["process_resident_memory_bytes"]);
   EXPECT_GE(before["process_virtual_memory_bytes"], before["process_resident_memory_bytes"]);
   EXPECT_GE(after["process_cpu_seconds_total"], before["process_cpu_seconds_total"]);
   // The kernel gives the boot time in whole seconds.
