@@ -35,7 +35,7 @@ def compose(resources, components=(), **more):
 def render_all():
     base = [KUBERNETES / "base"]
     rendered = {name: render(KUBERNETES / name)
-                for name in ("base", "overlays/cpu", "overlays/gpu", "overlays/kserve")}
+                for name in ("base", "overlays/try", "overlays/cpu", "overlays/gpu", "overlays/kserve")}
     rendered["keda"] = compose(base, [KUBERNETES / "components/keda"])
     rendered["models-from-image"] = compose(base, [KUBERNETES / "components/models-from-image"])
     return rendered
