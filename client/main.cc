@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/commands.h"
+#include "core/command_line.h"
 #include "core/loopback.h"
 #include "core/pooling.h"
 
@@ -145,8 +146,6 @@ OutputOptions ModelChoice::ToOutputOptions() const {
 
 namespace {
 
-constexpr int kUsageError = 2;
-
 int Main(int argc, char** argv) {
   CLI::App app("The client of a linserve server: files to embeddings, and a load generator.");
   app.footer(
@@ -170,11 +169,7 @@ int Main(int argc, char** argv) {
   AddModelsCommand(app, globals, command);
   AddHealthCommand(app, globals, command);
   AddNullServerCommand(app, command);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : kUsageError;
-  }
+  if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   return command();
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "core/command_line.h"
 #include "version.h"
 
 namespace linserve {
@@ -68,7 +69,7 @@ int Main(int argc, char** argv) {
   AddInitCommand(app, chosen);
   AddInspectCommand(app, chosen);
   AddBenchCommand(app, chosen);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   return chosen();
 }
 

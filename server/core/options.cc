@@ -4,27 +4,14 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
+
+#include "core/nearest.h"
 
 namespace linserve {
 namespace {
 
 using nlohmann::json;
-
-// Levenshtein distance, to find what a misspelt name was meant to be.
-size_t EditDistance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, substituted}));
-    }
-  }
-  return row.back();
-}
 
 // As JSON. Flags and variables may hold any bytes; what is not UTF-8 is shown as U+FFFD.
 std::string Shown(const json& value) {
@@ -207,12 +194,9 @@ bool OptionTable::Assign(const Option& option, const json& value) {
 }
 
 std::string OptionTable::NearestTo(const std::string& name, size_t most_changes) const {
-  const auto nearest =
-      std::min_element(options_.begin(), options_.end(), [&](const Option& a, const Option& b) {
-        return EditDistance(a.name, name) < EditDistance(b.name, name);
-      });
-  const bool near = nearest != options_.end() && EditDistance(nearest->name, name) <= most_changes;
-  return near ? nearest->name : "";
+  std::vector<std::string> names;
+  for (const Option& option : options_) names.push_back(option.name);
+  return NearestName(name, names, most_changes);
 }
 
 absl::Status OptionTable::Unknown(const std::string& name, const std::string& where) const {
