@@ -1,5 +1,6 @@
 #include "batching/inflight.h"
 
+#include <limits>
 #include <utility>
 
 #include "batching/limit_met.h"
@@ -7,8 +8,12 @@
 namespace linserve {
 namespace {
 
-absl::Status Reached(const char* limit, int64_t value, int64_t in_flight, int64_t asked) {
-  return LimitMet(std::to_string(in_flight) + " in flight", asked, limit, value);
+// `held` by the one that asks for more.
+absl::Status Reached(const char* limit, int64_t value, int64_t in_flight, int64_t held,
+                     int64_t asked) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  return LimitMet(std::to_string(in_flight) + " in flight",
+                  asked > most - held ? most : held + asked, limit, value);
 }
 
 }  // namespace
@@ -31,7 +36,7 @@ Inflight::Reservation& Inflight::Reservation::operator=(Reservation&& other) noe
 }
 
 absl::Status Inflight::Reservation::Grow(int64_t bytes) {
-  absl::Status status = owner_->Grow(caller_, bytes);
+  absl::Status status = owner_->Grow(caller_, bytes_, bytes);
   if (status.ok()) bytes_ += bytes;
   return status;
 }
@@ -45,7 +50,7 @@ absl::StatusOr<Inflight::Reservation> Inflight::Reserve(const std::string& calle
   const auto found = callers_.find(caller);
   const Use of_caller = found == callers_.end() ? Use{} : found->second;
   absl::Status status = CheckRequests(of_caller);
-  if (status.ok()) status = CheckBytes(of_caller, bytes);
+  if (status.ok()) status = CheckBytes(of_caller, 0, bytes);
   if (!status.ok()) {
     metrics_.Refused(Refusal::kInflight);
     return status;
@@ -84,10 +89,10 @@ int64_t Inflight::requests_ever() const {
   return requests_ever_;
 }
 
-absl::Status Inflight::Grow(const std::string& caller, int64_t bytes) {
+absl::Status Inflight::Grow(const std::string& caller, int64_t held, int64_t bytes) {
   MutexLock lock(mutex_);
   Use& of_caller = callers_[caller];
-  if (absl::Status status = CheckBytes(of_caller, bytes); !status.ok()) {
+  if (absl::Status status = CheckBytes(of_caller, held, bytes); !status.ok()) {
     metrics_.Refused(Refusal::kInflight);
     return status;
   }
@@ -99,23 +104,23 @@ absl::Status Inflight::Grow(const std::string& caller, int64_t bytes) {
 
 absl::Status Inflight::CheckRequests(const Use& of_caller) const {
   if (total_.requests >= limits_.max_requests) {
-    return Reached("max_concurrent_requests", limits_.max_requests, total_.requests, 1);
+    return Reached("max_concurrent_requests", limits_.max_requests, total_.requests, 0, 1);
   }
   if (of_caller.requests >= limits_.max_requests_per_caller) {
     return Reached("max_concurrent_requests_per_caller", limits_.max_requests_per_caller,
-                   of_caller.requests, 1);
+                   of_caller.requests, 0, 1);
   }
   return absl::OkStatus();
 }
 
-absl::Status Inflight::CheckBytes(const Use& of_caller, int64_t bytes) const {
+absl::Status Inflight::CheckBytes(const Use& of_caller, int64_t held, int64_t bytes) const {
   // Not by a sum, which could overflow.
   if (bytes > limits_.max_bytes - total_.bytes) {
-    return Reached("max_inflight_bytes", limits_.max_bytes, total_.bytes, bytes);
+    return Reached("max_inflight_bytes", limits_.max_bytes, total_.bytes - held, held, bytes);
   }
   if (bytes > limits_.max_bytes_per_caller - of_caller.bytes) {
-    return Reached("max_inflight_bytes_per_caller", limits_.max_bytes_per_caller, of_caller.bytes,
-                   bytes);
+    return Reached("max_inflight_bytes_per_caller", limits_.max_bytes_per_caller,
+                   of_caller.bytes - held, held, bytes);
   }
   return absl::OkStatus();
 }

@@ -70,9 +70,12 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   Reservation Take(const std::string& caller, int64_t requests, int64_t bytes)
       LINSERVE_REQUIRES(mutex_);
   void Release(const std::string& caller, int64_t requests, int64_t bytes);
-  absl::Status Grow(const std::string& caller, int64_t bytes);
+  // `held` by the one that grows.
+  absl::Status Grow(const std::string& caller, int64_t held, int64_t bytes);
   absl::Status CheckRequests(const Use& of_caller) const LINSERVE_REQUIRES(mutex_);
-  absl::Status CheckBytes(const Use& of_caller, int64_t bytes) const LINSERVE_REQUIRES(mutex_);
+  // `held`: of the bytes in use those of the one that asks for more.
+  absl::Status CheckBytes(const Use& of_caller, int64_t held, int64_t bytes) const
+      LINSERVE_REQUIRES(mutex_);
   void Publish() const LINSERVE_REQUIRES(mutex_);
 
   const InflightLimits limits_;

@@ -2,17 +2,21 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "core/retry_delay.h"
 
 namespace linserve {
 
 // RESOURCE_EXHAUSTED of what is asked for beside what there is ("3 waiting", "2 in flight").
 inline absl::Status LimitMet(const std::string& there_is, int64_t asked, const char* limit,
                              int64_t value) {
-  return absl::ResourceExhaustedError(
+  const bool ever_fits = asked <= value;
+  absl::Status status = absl::ResourceExhaustedError(
       there_is + " and " + std::to_string(asked) + " asked for exceed " + limit + " = " +
-      std::to_string(value) + "; " + (asked > value ? "send less at once" : "try again later"));
+      std::to_string(value) + "; " + (ever_fits ? "try again later" : "send less at once"));
+  return ever_fits ? status : NeverFits(std::move(status));
 }
 
 }  // namespace linserve

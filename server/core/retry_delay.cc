@@ -8,6 +8,7 @@ namespace linserve {
 namespace {
 
 constexpr const char* kPayload = "linserve/retry-delay-ms";
+constexpr const char* kNeverFits = "linserve/never-fits";
 
 }  // namespace
 
@@ -24,6 +25,13 @@ std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status
   std::from_chars(text.data(), text.data() + text.size(), milliseconds);
   return std::chrono::milliseconds(milliseconds);
 }
+
+absl::Status NeverFits(absl::Status status) {
+  status.SetPayload(kNeverFits, absl::Cord());
+  return status;
+}
+
+bool IsNeverFits(const absl::Status& status) { return status.GetPayload(kNeverFits).has_value(); }
 
 absl::Status WithPrefix(const absl::Status& status, const std::string& prefix) {
   absl::Status prefixed(status.code(), prefix + std::string(status.message()));

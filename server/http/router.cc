@@ -37,6 +37,11 @@ class Admission {
   const bool ok_;
 };
 
+void AnswerMethod(httplib::Response& response, const std::string& allowed) {
+  response.set_header("Allow", allowed);
+  AnswerError(response, 405, "this path expects " + allowed);
+}
+
 bool IsHealth(const std::string& path) {
   const auto is_path = [&](const char* health) { return path == health; };
   return std::any_of(kLive.begin(), kLive.end(), is_path) ||
@@ -140,6 +145,18 @@ void Router::AddRoute(const HttpRoute& route) {
 void Router::AddRefusals() {
   using httplib::Request;
   using httplib::Response;
+  for (const HttpRoute& route : handlers_.routes) {
+    if (route.method == "POST") {
+      Get(route.pattern,
+          [](const Request&, Response& response) { AnswerMethod(response, "POST"); });
+    } else {
+      Post(route.pattern,
+           [](const Request& request, Response& response, const httplib::ContentReader& read) {
+             Overlook(request, read, response);
+             AnswerMethod(response, "GET, HEAD");
+           });
+    }
+  }
   // httplib would keep a body that nothing asks for.
   Post(".*", [](const Request& request, Response& response, const httplib::ContentReader& read) {
     Overlook(request, read, response);
@@ -148,8 +165,7 @@ void Router::AddRefusals() {
   const auto refuse = [](const Request& request, Response& response,
                          const httplib::ContentReader& read) {
     Overlook(request, read, response);
-    response.set_header("Allow", "GET, HEAD, POST");
-    AnswerError(response, 405, "expected GET, HEAD or POST");
+    AnswerMethod(response, "GET, HEAD, POST");
   };
   Put(".*", refuse);
   Patch(".*", refuse);

@@ -77,7 +77,7 @@ FloatJson Floats(const std::string& bytes) {
 }
 
 HttpReply OpenAiError(const absl::Status& status) {
-  const int code = HttpCode(status.code());
+  const int code = HttpCode(status);
   return ErrorReply(status,
                     ToText(json{{"error",
                                  {{"message", status.message()},
@@ -92,6 +92,10 @@ HttpReply TeiError(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) type = "overloaded";
   if (absl::IsUnavailable(status)) type = "unhealthy";
   return ErrorReply(status, ToText(json{{"error", status.message()}, {"error_type", type}}));
+}
+
+json OpenAiModelOf(const std::string& name) {
+  return {{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "linserve"}};
 }
 
 // "" if there is none.
@@ -159,10 +163,15 @@ HttpReply OpenAiModels(const RestCall& call) {
   for (const auto& model : call.service.repository.List()) {
     if (!call.caller->Sees(model->name)) continue;
     if (!data.empty() && data.back()["id"] == model->name) continue;
-    data.push_back(
-        {{"id", model->name}, {"object", "model"}, {"created", 0}, {"owned_by", "linserve"}});
+    data.push_back(OpenAiModelOf(model->name));
   }
   return {.body = ToText(json{{"object", "list"}, {"data", data}})};
+}
+
+HttpReply OpenAiModel(const RestCall& call) {
+  const auto model = FindModel(call.service, *call.caller, call.http.captures.at(0), "");
+  if (!model.ok()) return OpenAiError(model.status());
+  return {.body = ToText(OpenAiModelOf((*model)->name))};
 }
 
 HttpReply TeiEmbed(const RestCall& call) {

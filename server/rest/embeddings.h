@@ -11,6 +11,7 @@ namespace linserve {
 // POST /v1/embeddings and GET /v1/models, as OpenAI's.
 HttpReply OpenAiEmbeddings(const RestCall& call);
 HttpReply OpenAiModels(const RestCall& call);
+HttpReply OpenAiModel(const RestCall& call);
 
 // POST /embed, as text-embeddings-inference's.
 HttpReply TeiEmbed(const RestCall& call);

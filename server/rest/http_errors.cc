@@ -9,8 +9,8 @@
 
 namespace linserve {
 
-int HttpCode(absl::StatusCode code) {
-  switch (code) {
+int HttpCode(const absl::Status& status) {
+  switch (status.code()) {
     case absl::StatusCode::kOk:
       return 200;
     case absl::StatusCode::kInvalidArgument:
@@ -24,7 +24,7 @@ int HttpCode(absl::StatusCode code) {
     case absl::StatusCode::kNotFound:
       return 404;
     case absl::StatusCode::kResourceExhausted:
-      return 429;
+      return IsNeverFits(status) ? 413 : 429;
     case absl::StatusCode::kCancelled:
       return 499;  // as nginx has it in its logs: the caller has left
     case absl::StatusCode::kUnimplemented:
@@ -39,7 +39,7 @@ int HttpCode(absl::StatusCode code) {
 }
 
 HttpReply ErrorReply(const absl::Status& status, std::string body) {
-  HttpReply reply{.status = HttpCode(status.code()), .body = std::move(body)};
+  HttpReply reply{.status = HttpCode(status), .body = std::move(body)};
   if (reply.status == 429 || reply.status == 503) {
     const auto delay = RetryDelayOf(status).value_or(std::chrono::seconds(1));
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(delay).count();

@@ -8,7 +8,7 @@
 namespace linserve {
 
 // The HTTP code that says what a status says.
-int HttpCode(absl::StatusCode code);
+int HttpCode(const absl::Status& status);
 
 // {"error": "..."}, as KServe and Triton have it; with Retry-After where another try may succeed.
 HttpReply ErrorReply(const absl::Status& status);

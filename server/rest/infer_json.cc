@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -208,10 +209,11 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-template <typename T>
-FloatJson Elements(const Tensor& tensor) {
+template <typename T, typename Number = std::identity>
+FloatJson Elements(const Tensor& tensor, Number number = {}) {
   FloatJson::array_t elements(static_cast<size_t>(tensor.elements()));
-  std::copy_n(tensor.data<T>(), elements.size(), elements.begin());
+  const T* values = tensor.data<T>();
+  std::transform(values, values + elements.size(), elements.begin(), number);
   return elements;
 }
 
@@ -220,6 +222,8 @@ std::optional<FloatJson> Elements(const Tensor& tensor) {
   if (tensor.dtype() == DType::kF32) return Elements<float>(tensor);
   if (tensor.dtype() == DType::kI8) return Elements<int8_t>(tensor);
   if (tensor.dtype() == DType::kI64) return Elements<int64_t>(tensor);
+  if (tensor.dtype() == DType::kF16) return Elements<uint16_t>(tensor, HalfToFloat);
+  if (tensor.dtype() == DType::kBF16) return Elements<uint16_t>(tensor, BFloat16ToFloat);
   return std::nullopt;
 }
 

@@ -192,6 +192,7 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   add("POST", "/v2/repository/models/([^/]+)/unload",
       Command<inference::RepositoryModelUnloadRequest>);
   add("GET", "/v1/models", OpenAiModels);
+  add("GET", "/v1/models/([^/]+)", OpenAiModel);
   add("POST", "/v1/embeddings", OpenAiEmbeddings);
   add("POST", "/embed", TeiEmbed);
   return routes;

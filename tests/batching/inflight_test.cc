@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/retry_delay.h"
 #include "core/test_files.h"
 #include "telemetry/scraped.h"
 
@@ -42,6 +43,11 @@ TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
 TEST_F(InflightTest, SaysWhatWillNeverFit) {
   const auto inflight = std::make_shared<Inflight>(InflightLimits{.max_bytes = 5}, metrics_);
   EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhausted, "send less at once"));
+  Inflight::Reservation growing = inflight->ReserveBytes("b");
+  EXPECT_TRUE(growing.Grow(4).ok());
+  EXPECT_THAT(growing.Grow(2), IsStatus(kExhausted, "0 in flight and 6 asked for exceed"));
+  EXPECT_TRUE(IsNeverFits(growing.Grow(2)));
+  EXPECT_FALSE(IsNeverFits(inflight->Reserve("a", 2).status()));
 }
 
 TEST_F(InflightTest, RefusesWhatNoSumCanHold) {

@@ -86,8 +86,9 @@ class RestInflight : public RestTest {
 TEST_F(RestInflight, ABodyIsReadOnlyWhereThereIsRoomForWhatItBecomes) {
   EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200);
   const Reply refused = Post(kInfer, std::string(100'000, ' '));
-  EXPECT_EQ(refused.status, 429);
-  EXPECT_THAT(refused.body, HasSubstr("max_inflight_bytes = 1000000"));
+  EXPECT_EQ(refused.status, 413);  // it fits at no time
+  EXPECT_FALSE(refused.headers.contains("Retry-After"));
+  EXPECT_THAT(refused.body, HasSubstr("max_inflight_bytes = 1000000; send less at once"));
   EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200);
 }
 
@@ -132,6 +133,17 @@ TEST_F(RestTest, InfersInBytesAfterTheJson) {
   EXPECT_EQ(reply.body.substr(json_size), BytesOf(ExpectedRows({5, 6, 7})));
 }
 
+TEST_F(RestTest, WritesNumbersOfEveryTypeInJson) {
+  for (const char* datatype : {"FP32", "FP16", "BF16"}) {
+    json request = ThreeTokens();
+    request["parameters"] = {{"dtype", datatype}};
+    const json output = Post(kInfer, request.dump()).parsed["outputs"][0];
+    EXPECT_EQ(output["datatype"], datatype);
+    ASSERT_EQ(output["data"].size(), 12U) << output;
+    EXPECT_NEAR(output["data"][0].get<float>(), ExpectedRows({5, 6, 7})[0], 0.05) << datatype;
+  }
+}
+
 TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
   const auto expect = [&](const json& request, const std::string& part, int status = 400) {
     const Reply reply =
@@ -139,7 +151,10 @@ TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
     EXPECT_EQ(reply.status, status) << request;
     EXPECT_THAT(reply.parsed["error"].get<std::string>(), HasSubstr(part)) << request;
   };
-  expect("", "not a JSON object");
+  expect("", "the body is empty");
+  expect("[1]", "not a JSON object");
+  expect("{\"inputs\": [}", "not JSON: a syntax error at byte 13");
+  expect("{\"inputs\": 1e999}", "a number that is too large");
   expect("{\"inputs\": " + std::string(100000, '['), "nested more than 32 deep");
   expect("{\"inputs\": 1}", "expected \"inputs\", an array");
   expect("{\"id\": 1, \"inputs\": []}", "\"id\": expected a string");
@@ -277,6 +292,10 @@ TEST_F(RestTest, DescribesTheServerAndItsModels) {
   EXPECT_EQ(stats[1]["inference_stats"]["success"]["count"], 1);
   EXPECT_EQ(Get("/v2/models/stats").parsed["model_stats"].size(), 3U);
   EXPECT_EQ(Get("/v1/models").parsed["data"].size(), 2U);
+  EXPECT_EQ(Get("/v1/models/tokens").parsed["id"], "tokens");
+  EXPECT_EQ(Get("/v1/models/nobody").parsed["error"]["type"], "invalid_request_error");
+  EXPECT_EQ(Get("/v1/embeddings").status, 405);
+  EXPECT_EQ(Post("/v1/models", "{}").headers.find("Allow")->second, "GET, HEAD");
 }
 
 TEST_F(RestTest, LoadsAndUnloadsModels) {
