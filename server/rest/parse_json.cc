@@ -15,19 +15,17 @@ absl::StatusOr<json> ParseObject(std::string_view text) {
     return !too_deep;
   };
   json parsed;
+  std::string fault;
   try {
     parsed = json::parse(text, keep);
+    if (!parsed.is_object()) fault = "is not a JSON object";
   } catch (const json::parse_error& error) {
-    return absl::InvalidArgumentError("the body is not JSON: a syntax error at byte " +
-                                      std::to_string(error.byte));
+    fault = "is not JSON: a syntax error at byte " + std::to_string(error.byte);
   } catch (const json::exception&) {
-    return absl::InvalidArgumentError("the body holds a number that is too large");
+    fault = "holds a number that is too large";
   }
-  if (too_deep) {
-    return absl::InvalidArgumentError("the body is nested more than " + std::to_string(kDeepest) +
-                                      " deep");
-  }
-  if (!parsed.is_object()) return absl::InvalidArgumentError("the body is not a JSON object");
+  if (too_deep) fault = "is nested more than " + std::to_string(kDeepest) + " deep";
+  if (!fault.empty()) return absl::InvalidArgumentError("the body " + fault);
   return parsed;
 }
 
