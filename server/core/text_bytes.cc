@@ -6,12 +6,12 @@
 namespace linserve {
 namespace {
 
-using Length = uint32_t;
+using LengthPrefix = uint32_t;
 
 }  // namespace
 
 void AppendText(std::string_view text, std::string& raw) {
-  const auto length = static_cast<Length>(text.size());
+  const auto length = static_cast<LengthPrefix>(text.size());
   raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
   raw += text;
 }
@@ -19,7 +19,7 @@ void AppendText(std::string_view text, std::string& raw) {
 absl::StatusOr<std::vector<std::string_view>> TextsIn(std::string_view raw) {
   std::vector<std::string_view> texts;
   while (!raw.empty()) {
-    Length length = 0;
+    LengthPrefix length = 0;
     if (raw.size() >= sizeof(length)) std::memcpy(&length, raw.data(), sizeof(length));
     if (raw.size() < sizeof(length) || raw.size() - sizeof(length) < length) {
       return absl::InvalidArgumentError(

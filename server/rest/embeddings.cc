@@ -15,7 +15,7 @@
 #include "rest/parse_json.h"
 #include "rest/sequence_input.h"
 #include "rest/waiting_infer.h"
-#include "rpc/inference_request.h"
+#include "rpc/inference_checks.h"
 #include "rpc/inference_texts.h"
 
 namespace linserve {

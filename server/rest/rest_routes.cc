@@ -19,8 +19,8 @@
 #include "rest/rest_call.h"
 #include "rest/waiting_infer.h"
 #include "rpc/admission.h"
+#include "rpc/inference_checks.h"
 #include "rpc/inference_queries.h"
-#include "rpc/inference_request.h"
 
 namespace linserve {
 namespace {

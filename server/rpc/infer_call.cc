@@ -6,6 +6,7 @@
 #include "rpc/admission.h"
 #include "rpc/call_context.h"
 #include "rpc/convert.h"
+#include "rpc/inference_checks.h"
 #include "rpc/inference_request.h"
 
 namespace linserve {

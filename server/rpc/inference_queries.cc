@@ -2,8 +2,8 @@
 
 #include "core/quote.h"
 #include "rpc/admission.h"
+#include "rpc/inference_checks.h"
 #include "rpc/inference_metadata.h"
-#include "rpc/inference_request.h"
 #include "rpc/inference_statistics.h"
 
 namespace linserve {

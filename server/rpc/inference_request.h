@@ -24,19 +24,6 @@
 
 namespace linserve {
 
-// The version that a request names: 0, the latest, if it names none. INVALID_ARGUMENT if it is no
-// number.
-absl::StatusOr<int64_t> VersionOf(const std::string& text);
-
-// The model that a request of the Open Inference Protocol is for. NOT_FOUND in Triton's words.
-absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
-                                                             const Caller& caller,
-                                                             const std::string& name,
-                                                             const std::string& version);
-
-// As Triton has it: with the request's id before the message.
-absl::Status WithRequestId(const absl::Status& status, const std::string& id);
-
 // One ModelInferRequest, from its submission to its answer: a whole batch, cut into sequences as
 // `linserve run` cuts a file, which the engine computes in whatever company, and joined again. The
 // first fault of a sequence is the request's, and what of it is still queued is dropped.
