@@ -85,7 +85,7 @@ class RestTest(unittest.TestCase):
         self.refused("404", "Request for unknown model", lambda: self.client.infer("nobody", [tokens([[1]])]))
         self.refused("400", "missing required input(s)", lambda: self.client.infer("m", [tokens([[1]], name="y")]))
         self.refused("400", str(WORDS), lambda: self.client.infer("m", [tokens([[WORDS]])]))
-        for body, part in (("", "not a JSON object"), ("[1]", "not a JSON object"), ("{}", '"inputs"'),
+        for body, part in (("", "the body is empty"), ("[1]", "not a JSON object"), ("{}", '"inputs"'),
                            ('{"inputs": [{"name": "x"}]}', '"datatype"'),
                            ('{"inputs": [{"name": "x", "datatype": "INT64", "shape": [1, 2]}]}', '"data"'),
                            ('{"inputs": [{"name": "x", "datatype": "INT64", "shape": [1, 1], "data": ["a"]}]}',
