@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import yaml
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
+# Of requirements.txt: Debian's knows no components.
+KUBECTL = Path(sys.prefix) / "bin" / "kubectl"
 
 
 def render(directory):
-    done = subprocess.run(["kubectl", "kustomize", directory], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([KUBECTL, "kustomize", directory], capture_output=True, text=True, timeout=60)
     if done.returncode:
         raise RuntimeError(f"{directory}: {done.stderr}")
     return [document for document in yaml.safe_load_all(done.stdout) if document]
