@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -48,12 +50,11 @@ std::chrono::nanoseconds Seconds(double seconds) {
 }
 
 // As asked for, else 128 or the longest that the model takes.
-absl::StatusOr<LengthDistribution> Lengths(const LoadArguments& arguments,
-                                           const ModelDescription& model) {
-  if (!arguments.lengths.empty()) return LengthDistribution::Parse(arguments.lengths);
+std::string LengthsOf(const LoadArguments& arguments, const ModelDescription& model) {
+  if (!arguments.lengths.empty()) return arguments.lengths;
   int64_t length = 128;
   for (const LengthLimit& limit : model.signature.limits) length = std::min(length, limit.longest);
-  return LengthDistribution::Fixed(std::max<int64_t>(length, 1));
+  return "fixed:" + std::to_string(std::max<int64_t>(length, 1));
 }
 
 // A subject of --against: PROTOCOL, TARGET or PROTOCOL@TARGET; what is left out is the first one's.
@@ -95,7 +96,7 @@ absl::Status Prepare(const LoadArguments& arguments, const std::vector<TracedReq
   for (LoadSubject& subject : subjects) {
     absl::Status status;
     if (trace.empty()) {
-      const auto lengths = Lengths(arguments, subject.model());
+      const auto lengths = LengthDistribution::Parse(LengthsOf(arguments, subject.model()));
       status = lengths.ok() ? subject.Prepare(*lengths, arguments.input) : lengths.status();
     } else {
       status = subject.Prepare(trace, arguments.input);
@@ -175,12 +176,18 @@ absl::StatusOr<std::vector<Objective>> Objectives(const std::vector<std::string>
 
 // For the head of the page.
 std::string WhatOf(const LoadArguments& arguments, const LoadSubject& subject) {
-  std::string what = "model " + subject.model().name;
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  std::array<char, 32> when{};
+  std::strftime(when.data(), when.size(), "%F %R UTC", gmtime_r(&now, &utc));
+  std::string what = std::string(when.data()) + ", model " + subject.model().name;
   if (!arguments.trace.empty()) return what + ", the trace " + arguments.trace;
-  what += ", lengths " + (arguments.lengths.empty() ? "as by default" : arguments.lengths);
-  what += ", " + std::to_string(arguments.input.sequences) + " sequences a request";
-  return what + (arguments.rates.empty() ? ", so many always in flight"
-                                         : ", sent at random times whatever the answers do");
+  const size_t sequences = arguments.input.sequences;
+  what += ", " + (sequences == 1 ? "one sequence" : std::to_string(sequences) + " sequences");
+  what += " a request, lengths " + LengthsOf(arguments, subject.model());
+  return what + (arguments.rates.empty()
+                     ? ", each answer sends the next request (closed loop)"
+                     : ", sent at random times whatever the answers do (open loop)");
 }
 
 int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {

@@ -96,19 +96,22 @@ std::string ToJson(const std::vector<LoadSubject>& subjects,
   return JsonText({{"subjects", list}}, 2);
 }
 
-std::string ToHtml(const std::vector<LoadSubject>& subjects, const std::string& what) {
+std::string ToHtml(const std::vector<LoadSubject>& subjects,
+                   const std::vector<Objective>& objectives, const std::string& what) {
   nlohmann::json list = nlohmann::json::array();
   for (const LoadSubject& subject : subjects) {
-    nlohmann::json steps = nlohmann::json::array();
-    for (const SweepStep& step : subject.steps()) {
-      nlohmann::json report = JsonOf(step.report);
-      report["load"] = step.load;
-      steps.push_back(std::move(report));
-    }
-    list.push_back({{"name", subject.name()}, {"steps", std::move(steps)}});
+    if (subject.steps().empty()) continue;
+    list.push_back(JsonOf(subject.steps(), objectives));
+    list.back()["name"] = subject.name();
+  }
+  nlohmann::json wanted = nlohmann::json::array();
+  for (const Objective& objective : objectives) {
+    wanted.push_back(
+        {{"text", objective.text}, {"measure", objective.measure}, {"most", objective.most}});
   }
   std::string report = JsonText({{"what", what},
                                  {"open_loop", subjects[0].steps()[0].report.open_loop},
+                                 {"objectives", std::move(wanted)},
                                  {"subjects", std::move(list)}});
   // Within the page nothing may look like the end of it.
   for (size_t at = 0; (at = report.find('<', at)) != std::string::npos;) {
@@ -127,7 +130,8 @@ absl::Status WriteLoad(const std::vector<LoadSubject>& subjects,
   std::fputs(json_only ? as_json.c_str() : ToText(subjects, objectives).c_str(), stdout);
   absl::Status status;
   if (!as_json.empty() && !json_only) status.Update(WriteWhole(outputs.json, as_json));
-  if (!outputs.html.empty()) status.Update(WriteWhole(outputs.html, ToHtml(subjects, what)));
+  if (!outputs.html.empty())
+    status.Update(WriteWhole(outputs.html, ToHtml(subjects, objectives, what)));
   if (!outputs.percentiles.empty()) {
     status.Update(WriteWhole(outputs.percentiles, PercentilesOf(subjects)));
   }

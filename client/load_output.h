@@ -26,9 +26,11 @@ std::string ToText(const std::vector<LoadSubject>& subjects,
 std::string ToJson(const std::vector<LoadSubject>& subjects,
                    const std::vector<Objective>& objectives);
 
-// A page that needs nothing else: tables, and charts of throughput and latency, of both over time,
-// of percentiles, and of the batches that the server made.
-std::string ToHtml(const std::vector<LoadSubject>& subjects, const std::string& what);
+// A page that needs nothing else: what was found, a table of the loads, and charts of throughput and
+// latency, of both over time, of where the time goes, of percentiles, and of the batches that the
+// server made. `what` was measured stands at its head.
+std::string ToHtml(const std::vector<LoadSubject>& subjects,
+                   const std::vector<Objective>& objectives, const std::string& what);
 
 // The text to standard output, and what is asked for. NOT_FOUND: a file cannot be written.
 absl::Status WriteLoad(const std::vector<LoadSubject>& subjects,

@@ -1,6 +1,7 @@
 """The page that `linserve-client load --html` writes of a real server, in headless Chromium."""
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -24,11 +25,13 @@ class LoadPageTest(unittest.TestCase):
         cls.addClassCleanup(directory.cleanup)
         cls.directory = Path(directory.name)
 
-    def open(self, *options, **how):
+    def open(self, *options, code=0, **how):
         """A page of a load, whose name looks like an element."""
         path = self.directory / "<b>report.html"
-        subprocess.run([BIN / "linserve-client", "--target", self.server.grpc, "load", "--model", "m", "--warmup", "0.2",
-                        "--html", path, *options], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        command = [BIN / "linserve-client", "--target", self.server.grpc, "load", "--model", "m", "--warmup", "0.2",
+                   "--html", path, *options]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, code, done.stderr)
         page = self.browser.open(path.as_uri(), **how)
         self.addCleanup(page.close)
         page.wait_for("document.querySelectorAll('svg polyline').length")
@@ -42,31 +45,58 @@ class LoadPageTest(unittest.TestCase):
         self.assertEqual(page.faults, [])
         self.assertEqual([url for url in page.requests if not url.startswith("file://")], [])
 
-    def test_compares_loads_and_protocols(self):
-        page = self.open("--concurrency", "1,4", "--duration", "3", "--against", "oip")
-        self.assertEqual(page.evaluate("document.querySelectorAll('#steps tr').length"), 5)
-        titles = page.evaluate("Array.from(document.querySelectorAll('#charts h2'), (title) => title.textContent)")
-        self.assertEqual(titles[0], "Throughput and latency")
-        for load in ("1 in flight", "4 in flight"):
-            for what in ("Latency over time", "Answers over time", "Batch that the server made", "Percentiles"):
-                self.assertIn(f"{what}, {load}", titles)
-        # Each chart has lines of both, with points in the place that it has.
-        lines = page.evaluate("""Array.from(document.querySelectorAll('svg'), (chart) =>
+    def texts(self, page, selector):
+        return page.evaluate(f"Array.from(document.querySelectorAll({json.dumps(selector)}), (one) => one.textContent)")
+
+    def assert_charts_are_drawn(self, page):
+        """Each has a line, and all points in the place that it has."""
+        drawn = page.evaluate("""Array.from(document.querySelectorAll('.charts svg:has(polyline)'), (chart) =>
             Array.from(chart.querySelectorAll('polyline'), (line) => line.getAttribute('points')))""")
-        for chart in lines:
-            self.assertGreaterEqual(len(chart), 2)
-            self.assertTrue(chart[0])
-            for line in filter(None, chart):  # the other protocol tells of no batches
+        self.assertGreaterEqual(len(drawn), 4)
+        for lines in drawn:
+            for line in lines:
                 places = [tuple(map(float, point.split(","))) for point in line.split()]
                 self.assertGreaterEqual(len(places), 2)
-                self.assertTrue(all(0 <= x <= 520 and 0 <= y <= 260 for x, y in places), places)
+                self.assertTrue(all(0 <= x <= 520 and 0 <= y <= 210 for x, y in places), places)
+
+    def assert_fits(self, page, width):
+        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
+        self.assertEqual(page.evaluate("""Array.from(document.querySelectorAll('body > *, .card *'))
+            .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML)"""), [])
+
+    def test_compares_loads_and_protocols(self):
+        page = self.open("--concurrency", "1,4", "--duration", "3", "--against", "oip", "--slo", "p99=10s")
+        self.assertEqual(page.evaluate("document.querySelectorAll('#steps tr').length"), 5)
+        self.assertEqual(self.texts(page, "h2"), ["Loads", "All loads", "1 in flight", "4 in flight"])
+        over_time = ["Latency over time", "Answers over time", "Batches over time", "Latency by percentile"]
+        self.assertEqual(self.texts(page, "h3"),
+                         ["Throughput and latency", "Where a request’s time goes", "Batches", *over_time, *over_time])
+        self.assert_charts_are_drawn(page)
+        # Of both protocols, but that one tells of no batches.
+        lines = page.evaluate("""Array.from(document.querySelectorAll('.charts svg:has(polyline)'), (chart) =>
+            chart.querySelectorAll('polyline').length)""")
+        self.assertEqual(lines, [4, 1, *[4, 2, 1, 2] * 2])
+        self.assertEqual(page.evaluate("document.querySelectorAll('.charts rect title').length"), 2 * 4)
+        # Its objective is a line of its own, which all but the answers and the batches are held against.
+        self.assertEqual(page.evaluate("document.querySelectorAll('.limit').length"), 5)
+        self.assertEqual(self.texts(page, "#figures .good"), ["met up to 4 in flight"] * 2)
+        self.assertIn(f"{self.server.grpc} (oip) over {self.server.grpc}", self.texts(page, "#figures dt"))
+        self.assert_fits(page, 1280)
         self.shoot(page, "load")
+        self.assert_clean(page)
+
+    def test_says_what_is_missed(self):
+        page = self.open("--concurrency", "2", "--duration", "2", "--slo", "p99=1us", code=3)
+        self.assertEqual(self.texts(page, "#figures .bad"), ["missed "])
+        self.assertIn("misses an objective", self.texts(page, "#steps td"))
+        self.assertEqual(self.texts(page, "h2"), ["Loads", "The load"])
+        self.assert_charts_are_drawn(page)
         self.assert_clean(page)
 
     def test_is_readable_on_a_phone_and_at_night(self):
         page = self.open("--rate", "50", "--duration", "3", width=390, height=800, dark=True)
-        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 390)
-        self.assertIn("offered/s", page.evaluate("document.getElementById('steps').innerText"))
+        self.assert_fits(page, 390)
+        self.assertIn("offered/s", page.evaluate("document.querySelector('#steps td[data-label]').dataset.label"))
         self.shoot(page, "load_phone")
         self.assert_clean(page)
 
