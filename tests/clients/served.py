@@ -30,14 +30,17 @@ def init_causal_model(directory):
 
 
 class Server:
-    """`linserve serve` with the model "m", on free ports unless told otherwise, ready; ended by SIGTERM."""
+    """`linserve serve` with the model "m", on free ports unless told otherwise, ready; ended by SIGTERM.
+    `causal`: with the model "causal", too."""
 
-    def __init__(self, *options, http_port=0, text=False):
+    def __init__(self, *options, http_port=0, text=False, causal=False):
         self.directory = tempfile.TemporaryDirectory()
         self.repository = Path(self.directory.name)
         init_model(self.repository / "m")
         if text:
             shutil.copy(TOKENIZER, self.repository / "m")
+        if causal:
+            init_causal_model(self.repository / "causal")
         self.process = subprocess.Popen(
             [BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address", "127.0.0.1:0",
              "--http-address", f"127.0.0.1:{http_port}", *options], stderr=subprocess.PIPE, text=True)

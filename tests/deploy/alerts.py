@@ -27,6 +27,8 @@ HEALTHY = {
     f'linserve_model_state{{{MODEL}, state="UNAVAILABLE"}}': "0",
     f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "0",
     f"linserve_replicas_lost{{{MODEL}}}": "0",
+    f'linserve_sessions_closed_total{{{MODEL}, reason="ended"}}': "+10",
+    f'linserve_sessions_closed_total{{{MODEL}, reason="evicted"}}': "0",
     f'linserve_device_fallback{{{TARGET}, reason="no_plugin"}}': "0",
     f"linserve_reset_floods_total{{{TARGET}}}": "0",
 }
@@ -49,6 +51,7 @@ CASES = [
     ("LinserveModelNotReady", {f'linserve_model_state{{{MODEL}, state="UNAVAILABLE"}}': "1"}, 20),
     ("LinserveModelLoadFailed", {f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "0 then 1"}, 20),
     ("LinserveReplicasLost", {f"linserve_replicas_lost{{{MODEL}}}": "1"}, 10),
+    ("LinserveSessionsEvicted", {f'linserve_sessions_closed_total{{{MODEL}, reason="evicted"}}': "+1"}, 20),
     ("LinserveOnCpu", {f'linserve_device_fallback{{{TARGET}, reason="no_plugin"}}': "1"}, 10),
     # 60 times 2 MB an hour.
     ("LinserveMemoryGrows", {f"process_resident_memory_bytes{{{TARGET}}}": "+2000000"}, 9 * 60),

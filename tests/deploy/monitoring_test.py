@@ -73,11 +73,18 @@ def selectors(query):
     return re.findall(r"(?<![\w:])(?:linserve_\w+|process_\w+|up|\w+:\w+:\w+)(?:\{[^}]*\})?(?![\w:({])", query)
 
 
-def send_texts(http, ended):
+def send_texts(server, ended):
     """Beside the load, which is of token ids."""
-    body = json.dumps({"inputs": "the server answers"}).encode()
+    body = json.dumps({"model": "m", "inputs": "the server answers"}).encode()
     while not ended.wait(0.05):
-        urllib.request.urlopen(urllib.request.Request(f"http://{http}/embed", body)).close()
+        urllib.request.urlopen(urllib.request.Request(f"http://{server.http}/embed", body)).close()
+
+
+def generate(server, ended):
+    """Sessions that are begun and ended."""
+    while not ended.wait(0.05):
+        subprocess.run([BIN / "linserve-client", "--target", server.grpc, "generate", "[1, 2]", "--model", "causal",
+                        "--max-tokens", "8"], check=True, capture_output=True, timeout=60)
 
 
 class MonitoringTest(unittest.TestCase):
@@ -88,17 +95,18 @@ class MonitoringTest(unittest.TestCase):
         cls.rules = Path(directory.name) / "rules.yaml"
         cls.rules.write_text(plain_rules(), encoding="utf-8")
         # A cache that holds a part of the load's sequences, which come again and again.
-        server = Server("--padding", "bucket", "--cache-bytes", "1024", text=True)
+        server = Server("--padding", "bucket", "--cache-bytes", "1024", text=True, causal=True)
         cls.addClassCleanup(server.close)
         load = subprocess.Popen(
             [BIN / "linserve-client", "--target", server.grpc, "load", "--duration", "600", "--rate", "100",
-             "--lengths", "uniform:1,32"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+             "--model", "m", "--lengths", "uniform:1,32"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         cls.addClassCleanup(load.wait, 60)
         cls.addClassCleanup(load.terminate)
         ended = threading.Event()
-        texts = threading.Thread(target=send_texts, args=(server.http, ended))
-        texts.start()
-        cls.addClassCleanup(texts.join)
+        for callers in (send_texts, generate):
+            thread = threading.Thread(target=callers, args=(server, ended))
+            thread.start()
+            cls.addClassCleanup(thread.join)
         cls.addClassCleanup(ended.set)
         cls.prometheus = Prometheus(server.http, cls.rules, SCRAPE_INTERVAL)
         cls.addClassCleanup(cls.prometheus.close)
