@@ -36,12 +36,9 @@ RUN apt-get update -q && \
       env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends && \
     rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* /tmp/packages-runtime.txt && \
     mkdir /models
-# Of other machines, too: whoever runs it decides which ports are open. Its own options and
-# variables are the same as anywhere (linserve serve --help).
+# A file of defaults, over which a configuration file wins, as it would not over variables.
 ENV PATH=/opt/linserve/bin:$PATH \
-    LINSERVE_GRPC_ADDRESS=0.0.0.0:8500 \
-    LINSERVE_HTTP_ADDRESS=0.0.0.0:8080 \
-    LINSERVE_MODEL_REPOSITORY=/models
+    LINSERVE_DEFAULTS=/opt/linserve/share/linserve/container.json
 EXPOSE 8500 8080
 # No name: an image has no users beyond Debian's. Nothing is written, so the root may be read-only.
 USER 65532:65532
@@ -57,7 +54,9 @@ LABEL org.opencontainers.image.title="linserve" \
       org.opencontainers.image.revision="${COMMIT}"
 
 FROM runtime AS cuda
-ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+# And where Google's plug-in for GPUs mounts the driver.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility \
+    LD_LIBRARY_PATH=/usr/local/nvidia/lib64
 COPY --from=build-cuda /opt/linserve /opt/linserve
 
 # The last stage, and so what a build without --target makes.

@@ -16,6 +16,7 @@ namespace linserve {
 namespace {
 
 constexpr const char* kPrefix = "LINSERVE_";
+constexpr const char* kDefaults = "LINSERVE_DEFAULTS";
 
 std::string VariableName(const std::string& option) {
   std::string name = kPrefix + option;
@@ -55,6 +56,9 @@ void Config::Bind(OptionTable& table) {
              "and /readyz once more; empty: on http_address");
   BindSecurity(table);
   BindInflight(table);
+  table.Integer("processors", processors, 0, 4096,
+                "Processors to plan replicas and threads for; 0: those that it may use, by its "
+                "affinity and its control group");
   table.Text("device", device, kDeviceHelp);
   table.Integer("max_device_bytes", max_device_bytes, 0, int64_t{1} << 50,
                 "Of each GPU's memory that models may take, weights and batches; 0: all that is "
@@ -84,6 +88,9 @@ void Config::Bind(OptionTable& table) {
              "their names: \"latest; ranker=all; embed=1,3\"");
   table.Number("repository_poll_seconds", repository_poll_seconds, 0, 86400,
                "How often to look for new, changed and removed models; 0: on SIGHUP only");
+  table.Flag("exit_on_error", exit_on_error,
+             "End at the start if a model cannot be served; false: serve the others, if there are "
+             "any");
   table.Flag("allow_model_control", allow_model_control,
              "Let callers load and unload models (RepositoryModelLoad, RepositoryModelUnload)");
   table.Integer("max_model_bytes", max_model_bytes, 0, int64_t{1} << 50,
@@ -143,8 +150,10 @@ InflightLimits Config::Inflight() const {
 
 absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,
                         OptionTable& table) {
-  if (!path.empty()) {
-    if (absl::Status status = ReadFile(path, table); !status.ok()) return status;
+  const char* defaults = std::getenv(kDefaults);  // NOLINT(concurrency-mt-unsafe): at start
+  for (const std::string& file : {std::string(defaults == nullptr ? "" : defaults), path}) {
+    if (file.empty()) continue;
+    if (absl::Status status = ReadFile(file, table); !status.ok()) return status;
   }
   for (const OptionTable::Description& option : table.Describe()) {
     const std::string variable = VariableName(option.name);

@@ -19,7 +19,8 @@ inline constexpr const char* kDeviceHelp =
     "those, or the CPU without any";
 
 // Everything that `linserve serve` can be told. Filled, in rising order of precedence, from these
-// defaults, the configuration file, LINSERVE_* variables and flags.
+// defaults, the file that LINSERVE_DEFAULTS names, the configuration file, LINSERVE_* variables and
+// flags.
 struct Config {
   std::string model_repository = "models";
   bool follow_links = false;
@@ -34,6 +35,7 @@ struct Config {
   int64_t max_inflight_bytes = 0;
   int64_t max_inflight_bytes_per_caller = 0;
   int64_t max_streams_per_connection = 1024;
+  int64_t processors = 0;
   std::string device = "auto";
   int64_t max_device_bytes = 0;
   int64_t max_message_bytes = 128 << 20;
@@ -48,6 +50,7 @@ struct Config {
   std::string version_policy = "all";
   double repository_poll_seconds = 0;
   bool allow_model_control = false;
+  bool exit_on_error = true;
   int64_t max_model_bytes = 0;
   std::string log_format = "human";
   std::string log_level = "info";
@@ -64,8 +67,9 @@ struct Config {
   void BindInflight(OptionTable& table);
 };
 
-// Applies a configuration file (JSON with comments; every key an option of the table), then
-// LINSERVE_<OPTION> variables, then `flags` (by option name). An empty path: no file.
+// Applies the configuration file that the variable LINSERVE_DEFAULTS names, if there is one (an
+// image brings it), then the one at `path` (JSON with comments; every key an option of the table),
+// then LINSERVE_<OPTION> variables, then `flags` (by option name). An empty path: no file.
 absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,
                         OptionTable& table);
 

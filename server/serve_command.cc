@@ -53,8 +53,9 @@ void AddServeCommand(CLI::App& app, ChosenCommand& chosen) {
   command->footer(
       "Every option may also stand in the configuration file (with _ for -), or in a variable:\n"
       "--max-batch-tokens is \"max_batch_tokens\" and LINSERVE_MAX_BATCH_TOKENS. Flags win over\n"
-      "variables, variables over the file. A model's config.json may override the options from\n"
-      "--padding on for itself, in its \"serving\" object.\n\n"
+      "variables, variables over the file, and that over the one that LINSERVE_DEFAULTS names, as\n"
+      "images do. A model's config.json may override the options from --padding on for itself, in\n"
+      "its \"serving\" object.\n\n"
       "Example:\n"
       "  linserve serve --config deploy/linserve.json --model-repository models\n");
   command->add_option("--config", arguments->file, "Configuration file: JSON, comments allowed");

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "core/periodic.h"
 #include "core/pooling.h"
+#include "core/processors.h"
 #include "engine/model_manager.h"
 #include "engine/repository.h"
 #include "memory_trim.h"
@@ -174,13 +175,13 @@ absl::StatusOr<DevicePlan> PrepareDevices(const Config& config, Metrics& metrics
 }
 
 // Blocks until all models are loaded. A broken version is survived where another one of its model
-// is served in its place.
-absl::Status LoadAll(ModelManager& manager, const ModelRepository& repository) {
+// is served in its place, and without `exit_on_error` a broken model where there is another one.
+absl::Status LoadAll(ModelManager& manager, const ModelRepository& repository, bool exit_on_error) {
   std::promise<absl::Status> loaded;
   manager.Refresh([&](const absl::Status& status) { loaded.set_value(status); });
   absl::Status status = loaded.get_future().get();
   for (const VersionStatus& version : repository.Index()) {
-    if (!repository.Find(version.name, 0).ok()) return status;
+    if (exit_on_error && !repository.Find(version.name, 0).ok()) return status;
   }
   return repository.List().empty() ? status : absl::OkStatus();
 }
@@ -213,6 +214,7 @@ absl::Status RunServer(const Config& config) {
   Signals signals;
   ConfigureLog(LogOptionsOf(config));
   AllowAllDescriptors();
+  if (config.processors > 0) SetProcessors(config.processors);
   if (!config.trace.empty()) {
     if (auto opened = OpenTrace(config.trace, config.trace_max_bytes); !opened.ok()) return opened;
   }
@@ -246,7 +248,8 @@ absl::Status RunServer(const Config& config) {
       [&](const std::string& model, bool ready) { (*grpc)->SetModelServing(model, ready); });
   auto http = StartHttp(config, metrics, repository, **grpc, phase);
   if (!http.ok()) return http.status();
-  if (absl::Status status = LoadAll(manager, repository); !status.ok()) return status;
+  if (absl::Status status = LoadAll(manager, repository, config.exit_on_error); !status.ok())
+    return status;
   if (config.allow_model_control) (*grpc)->AllowModelControl(manager);
   const MemoryTrim memory_trim((*grpc)->context().inflight);
   const Periodic liveness([&repository, &server = **grpc] {

@@ -6,6 +6,7 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -13,6 +14,8 @@
 
 namespace linserve {
 namespace {
+
+std::atomic<int64_t> processors_set = 0;  // 0: not
 
 // The quota of /sys/fs/cgroup/cpu.max, "QUOTA PERIOD" or "max PERIOD", in whole processors.
 int64_t CgroupQuota() {
@@ -26,12 +29,15 @@ int64_t CgroupQuota() {
 }  // namespace
 
 int64_t Processors() {
+  if (const int64_t set = processors_set; set > 0) return set;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   const bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
   const int64_t affinity = known ? CPU_COUNT(&allowed) : 1;
   return std::max<int64_t>(1, std::min(affinity, CgroupQuota()));
 }
+
+void SetProcessors(int64_t processors) { processors_set = processors; }
 
 bool HasAmxBFloat16() {
 #if defined(__x86_64__)

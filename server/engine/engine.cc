@@ -60,6 +60,7 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
       clock_(clock),
       queue_(options.limits, options.policy, clock, metrics,
              {options.replicas, [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
+  metrics_.SetReplicas(options.replicas);
   if (options.cache_bytes > 0) {
     cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);
   }

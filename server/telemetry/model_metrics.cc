@@ -74,6 +74,8 @@ struct ModelMetrics::Handles {
   std::array<prometheus::Counter*, 2> splits = make.Counters(
       "linserve_batch_splits_total",
       "Batches that failed and were computed again in halves, by why.", "reason", kSplitReasons);
+  prometheus::Gauge& replicas = make.Gauge(
+      "linserve_replicas", "Copies of the model, each of which computes one batch at a time.");
   prometheus::Gauge& replicas_lost = make.Gauge(
       "linserve_replicas_lost", "Replicas whose device failed, and which are loaded again.");
 
@@ -176,6 +178,10 @@ void ModelMetrics::Accepted(int64_t sequence_length) {
 
 void ModelMetrics::Rejected(RejectReason reason) { At(handles_->rejected, reason).Increment(); }
 void ModelMetrics::BatchSplit(SplitReason reason) { At(handles_->splits, reason).Increment(); }
+
+void ModelMetrics::SetReplicas(int64_t count) {
+  handles_->replicas.Set(static_cast<double>(count));
+}
 
 void ModelMetrics::SetReplicasLost(int64_t count) {
   handles_->replicas_lost.Set(static_cast<double>(count));

@@ -56,6 +56,29 @@ TEST_F(ConfigTest, AFlagWinsOverAVariableAndAVariableOverTheFile) {
   EXPECT_EQ(config_.serving.max_batch_tokens, 2);
 }
 
+TEST_F(ConfigTest, AnImagesDefaultsGiveWayToEverythingElse) {
+  const std::string defaults = directory_.File("defaults.json");
+  std::ofstream(defaults) << R"({"threads": 1, "max_batch_tokens": 1, "replicas": 1})";
+  const std::string path = File(R"({"threads": 2})");
+  setenv("LINSERVE_DEFAULTS", defaults.c_str(), 1);
+  setenv("LINSERVE_REPLICAS", "3", 1);
+  const absl::Status status = ReadConfig(path, {}, table_);
+  const auto warnings = MisspeltVariables(table_);
+  unsetenv("LINSERVE_DEFAULTS");
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config_.serving.max_batch_tokens, 1);
+  EXPECT_EQ(config_.serving.threads, 2);
+  EXPECT_EQ(config_.serving.replicas, 3);
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(ConfigTest, DefaultsThatAreMissingAreAnErrorThatNamesTheFile) {
+  setenv("LINSERVE_DEFAULTS", "/no/defaults", 1);
+  const absl::Status status = ReadConfig("", {}, table_);
+  unsetenv("LINSERVE_DEFAULTS");
+  EXPECT_NE(status.message().find("/no/defaults"), absl::string_view::npos);
+}
+
 TEST_F(ConfigTest, AVariableThatIsNearlyAnOptionsIsWarnedOf) {
   setenv("LINSERVE_MAX_BATCH_TOKEN", "5", 1);
   setenv("LINSERVE_REPLICAS", "2", 1);

@@ -22,6 +22,7 @@ HEALTHY = {
     f'linserve_padded_tokens_total{{{MODEL}, mode="bucket"}}': "+300",
     f'linserve_rejected_total{{{MODEL}, reason="queue"}}': "+10",
     f'linserve_rejected_total{{{MODEL}, reason="invalid"}}': "+300",
+    f'linserve_refused_total{{{TARGET}, reason="inflight"}}': "+10",
     f'linserve_model_state{{{MODEL}, state="READY"}}': "1",
     f'linserve_model_state{{{MODEL}, state="LOADING"}}': "0",
     f'linserve_model_state{{{MODEL}, state="UNAVAILABLE"}}': "0",
@@ -34,10 +35,10 @@ HEALTHY = {
 }
 
 # The alert, what is changed, and after how many minutes it fires. A value "+N" grows by N a minute, "A then B"
-# changes after half of the time, None takes the series away.
+# changes after half of the time, from nothing where A is "none"; None takes the series away.
 CASES = [
     ("LinserveAbsent", {f"linserve_build_info{{{TARGET}}}": None}, 10),
-    ("LinserveDown", {f"up{{{TARGET}}}": "0"}, 10),
+    ("LinserveDown", {f"up{{{TARGET}}}": "0"}, 15),
     ("LinserveRestarts", {f"process_start_time_seconds{{{TARGET}}}": "+60"}, 20),
     ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+10"}, 20),
     ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="UNAVAILABLE"}}': "+10"}, 20),
@@ -49,6 +50,9 @@ CASES = [
     ("LinservePaddingWaste", {f'linserve_padded_tokens_total{{{MODEL}, mode="bucket"}}': "+800"}, 45),
     ("LinserveModelNotReady", {f'linserve_model_state{{{MODEL}, state="LOADING"}}': "1"}, 20),
     ("LinserveModelNotReady", {f'linserve_model_state{{{MODEL}, state="UNAVAILABLE"}}': "1"}, 20),
+    ("LinserveOverload", {f'linserve_refused_total{{{TARGET}, reason="inflight"}}': "+40"}, 20),
+    # Of a version that was never seen before.
+    ("LinserveModelLoadFailed", {f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "none then 1"}, 20),
     ("LinserveModelLoadFailed", {f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "0 then 1"}, 20),
     ("LinserveReplicasLost", {f"linserve_replicas_lost{{{MODEL}}}": "1"}, 10),
     ("LinserveSessionsEvicted", {f'linserve_sessions_closed_total{{{MODEL}, reason="evicted"}}': "+1"}, 20),
@@ -59,6 +63,12 @@ CASES = [
     ("LinserveResetFlood", {f"linserve_reset_floods_total{{{TARGET}}}": "0 then 1"}, 20),
 ]
 
+# What is changed without an alert: a few calls at night, of which one in four fails.
+QUIET = {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="OK"}}': "+3",
+         f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+1",
+         f'linserve_results_total{{{MODEL}, code="OK"}}': "+3",
+         f'linserve_rejected_total{{{MODEL}, reason="queue"}}': "+1"}
+
 
 def values(text, minutes):
     if text.startswith("+"):
@@ -66,6 +76,8 @@ def values(text, minutes):
     if " then " in text:
         before, after = text.split(" then ")
         half = minutes // 2
+        if before == "none":
+            before = "_"
         return f"{before}x{half} {after}x{minutes - half}"
     return f"{text}x{minutes}"
 
@@ -85,5 +97,5 @@ def unit_test(name, changes, minutes, firing):
 def unit_tests(rule_file):
     """One where all is well, and one of each case."""
     return {"rule_files": [rule_file], "evaluation_interval": "1m",
-            "tests": [unit_test("healthy", {}, 9 * 60, []),
+            "tests": [unit_test("healthy", {}, 9 * 60, []), unit_test("quiet", QUIET, 30, []),
                       *(unit_test(alert, changes, minutes, [alert]) for alert, changes, minutes in CASES)]}

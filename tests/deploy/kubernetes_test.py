@@ -14,7 +14,7 @@ import jsonschema
 import kubernetes_validate
 import yaml
 from manifests import (DEPLOY, KUBERNETES, compose, environment, lay_files, named, of_kind, pod_labels, pod_spec,
-                       probes, render_all, strings)
+                       probes, render, render_all, strings)
 from metric_names import exposed, mentioned, of_gpus
 from served import BIN, Server
 
@@ -22,8 +22,10 @@ from served import BIN, Server
 VERSIONS = ("1.30", "1.37")
 SCHEMAS = {json.loads(path.read_text(encoding="utf-8"))["title"]: json.loads(path.read_text(encoding="utf-8"))
            for path in (Path(__file__).parent / "schemas").glob("*.json")}
-# What a user brings along.
+# What deploy/kubernetes/models makes, and an image brings along.
 CLAIM = "linserve-models"
+READER = "reader-0123456789abcdef"
+IMAGE_DEFAULTS = DEPLOY / "container.json"
 
 
 def type_of(document):
@@ -41,6 +43,12 @@ def each(needed_kind=None):
                         test(self, documents)
         return run
     return of_each
+
+
+def adapted():
+    """Names of the metrics that prometheus-adapter gives to autoscalers."""
+    adapter = yaml.safe_load((DEPLOY / "monitoring/prometheus-adapter.yaml").read_text(encoding="utf-8"))
+    return {rule.get("name", {}).get("as", rule["seriesQuery"].split("{")[0]) for rule in adapter["rules"]["custom"]}
 
 
 def port_of(address):
@@ -75,10 +83,15 @@ class KubernetesTest(unittest.TestCase):
         container = spec["containers"][0]
         with tempfile.TemporaryDirectory() as root:
             lay_files(documents, spec, container, root)
-            arguments = [argument.replace("/etc/", f"{root}/etc/") for argument in container["args"]]
+
+            def below(text):
+                return text.replace("/etc/linserve/", f"{root}/etc/linserve/")
+            arguments = [below(argument) for argument in container["args"]]
+            variables = {name: below(value) for name, value in environment(container).items()}
             # It refuses what it does not know, but for variables.
             done = subprocess.run([BIN / "linserve", *arguments, "--print-config"], capture_output=True, text=True,
-                                  timeout=30, env={"PATH": os.environ["PATH"], **environment(container)})
+                                  timeout=30, env={"PATH": os.environ["PATH"], "LINSERVE_DEFAULTS": IMAGE_DEFAULTS,
+                                                   **variables})
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -99,6 +112,22 @@ class KubernetesTest(unittest.TestCase):
             for version in VERSIONS:
                 kubernetes_validate.validate(document, version, strict=True)
 
+    def test_what_comes_before_the_server_validates(self):
+        models = render(KUBERNETES / "models")
+        self.assertTrue(named(models, "Namespace", "linserve"))
+        self.assertTrue(named(models, "PersistentVolumeClaim", CLAIM))
+        loader, = render(KUBERNETES / "models/loader")
+        for document in [*models, loader]:
+            for version in VERSIONS:
+                kubernetes_validate.validate(document, version, strict=True)
+        self.assert_restricted(loader["spec"])
+
+    @each("Deployment")
+    def test_deleting_the_server_deletes_no_models(self, documents):
+        claims = [volume for volume in pod_spec(documents)["volumes"] if volume.get("persistentVolumeClaim")]
+        self.assertEqual(of_kind(documents, "PersistentVolumeClaim"), [])
+        self.assertFalse(claims and of_kind(documents, "Namespace"))
+
     def test_containers_of_kserve_validate(self):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "any"},
                "spec": pod_spec(self.rendered["overlays/kserve"])}
@@ -107,11 +136,11 @@ class KubernetesTest(unittest.TestCase):
 
     @each()
     def test_is_all_in_one_namespace(self, documents):
+        # What is only tried is deleted with its namespace, which must not be that of anything else.
+        wanted = "linserve-try" if documents is self.rendered["overlays/try"] else "linserve"
         for document in documents:
-            if document["kind"] == "Namespace":
-                self.assertEqual(document["metadata"]["name"], "linserve")
-            else:
-                self.assertEqual(document["metadata"].get("namespace"), "linserve", type_of(document))
+            where = "name" if document["kind"] == "Namespace" else "namespace"
+            self.assertEqual(document["metadata"].get(where), wanted, type_of(document))
 
     @each("Deployment")
     def test_what_is_referred_to_is_there(self, documents):
@@ -149,9 +178,9 @@ class KubernetesTest(unittest.TestCase):
     def test_the_server_knows_every_option(self, documents):
         config = self.config(documents)
         for name in environment(pod_spec(documents)["containers"][0]):
-            if name.startswith("LINSERVE_"):
+            if name.startswith("LINSERVE_") and name != "LINSERVE_DEFAULTS":
                 self.assertIn(name.removeprefix("LINSERVE_").lower(), config)
-        self.assertGreater(config["threads"], 0)
+        self.assertGreater(config["processors"], 0)
 
     def test_a_changed_configuration_rolls_the_pods(self):
         def names(documents):
@@ -176,6 +205,8 @@ class KubernetesTest(unittest.TestCase):
 
     @each()
     def test_probes_are_answered(self, documents):
+        if documents is self.rendered["secured"]:
+            return  # which the next test is about
         addresses = self.addresses(documents)
         for name, probe in probes(pod_spec(documents)["containers"][0]).items():
             target = addresses[probe["grpc"]["port"]]
@@ -185,6 +216,45 @@ class KubernetesTest(unittest.TestCase):
             self.assertEqual(done.stdout.strip(), "SERVING", f"{name}: service '{service}'")
             # What turns to NOT_SERVING while requests drain would have the pod killed.
             self.assertEqual(service, "live" if name == "livenessProbe" else "")
+
+    def secured_server(self, directory):
+        """With the options that the manifest sets, on files that lie elsewhere. The address of its metrics."""
+        certificate, key = f"{directory}/tls.crt", f"{directory}/tls.key"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=any",
+                        "-addext", "subjectAltName=DNS:linserve.linserve.svc", "-keyout", key, "-out", certificate],
+                       check=True, capture_output=True, timeout=60)
+        tokens = {"tokens": [{"name": "prometheus", "token": READER, "may": ["metrics"]}]}
+        Path(directory, "tokens.json").write_text(json.dumps(tokens), encoding="utf-8")
+        files = {name: Path(path).name for name, path in self.config(self.rendered["secured"]).items()
+                 if str(path).startswith(("/etc/linserve-tls/", "/etc/linserve-tokens/"))}
+        self.assertEqual(set(files), {"tls_certificate", "tls_private_key", "tokens_file"})
+        server = Server("--metrics-address", "127.0.0.1:0", *(f"--{name.replace('_', '-')}={directory}/{file}"
+                                                              for name, file in files.items()))
+        self.addCleanup(server.close)
+        return "127.0.0.1:" + re.search(r" metrics_port=(\d+)", "".join(server.log))[1]
+
+    def test_secured_probes_and_prometheus_are_answered(self):
+        documents = self.rendered["secured"]
+        with tempfile.TemporaryDirectory() as directory:
+            address = self.secured_server(directory)
+
+            def ask(path, name, *options):
+                command = ["curl", "-sSf", "--max-time", "10", "--cacert", f"{directory}/tls.crt", "--connect-to",
+                           f"::{address}", *options, f"https://{name}{path}"]
+                return subprocess.run(command, capture_output=True, text=True)
+            monitor, = of_kind(documents, "ServiceMonitor")
+            endpoint, = monitor["spec"]["endpoints"]
+            self.assertEqual(endpoint["scheme"], "https")
+            self.assertEqual(endpoint["authorization"]["credentials"], {"name": "linserve-tokens", "key": "prometheus"})
+            name = endpoint["tlsConfig"]["serverName"]
+            self.assertIn("linserve_build_info", ask(endpoint["path"], name, "--oauth2-bearer", READER).stdout)
+            self.assertIn("401", ask(endpoint["path"], name).stderr)
+            for probe in probes(pod_spec(documents)["containers"][0]).values():
+                self.assertNotIn("grpc", probe)
+                self.assertEqual((probe["httpGet"]["scheme"], probe["httpGet"]["port"]), ("HTTPS", "metrics"))
+                self.assertEqual(ask(probe["httpGet"]["path"], name).returncode, 0)
+        for service in of_kind(documents, "Service"):
+            self.assertLessEqual({port.get("appProtocol") for port in service["spec"]["ports"]}, {"https", None})
 
     @each("ServiceMonitor")
     def test_metrics_are_scraped_where_they_are(self, documents):
@@ -198,27 +268,28 @@ class KubernetesTest(unittest.TestCase):
         for endpoint in monitor["spec"]["endpoints"]:
             self.assertIn("linserve_build_info", get(addresses[ports[endpoint["port"]]], endpoint["path"]))
 
-    def test_kserve_scrapes_where_metrics_are(self):
-        runtime, = of_kind(self.rendered["overlays/kserve"], "ServingRuntime")
-        annotations = runtime["spec"]["annotations"]
-        # There they are on the port of HTTP.
-        self.assertEqual(int(annotations["prometheus.kserve.io/port"]),
-                         port_of(self.config(self.rendered["overlays/kserve"])["http_address"]))
-        self.assertIn("linserve_build_info", get(self.metrics, annotations["prometheus.kserve.io/path"]))
+    def test_kserves_pods_are_scraped_where_metrics_are(self):
+        documents = self.rendered["overlays/kserve"]
+        monitor, = of_kind(documents, "PodMonitor")
+        service, = of_kind(documents, "InferenceService")
+        self.assertEqual(monitor["spec"]["selector"]["matchLabels"],
+                         {"serving.kserve.io/inferenceservice": service["metadata"]["name"]})
+        ports = {port["name"]: port["containerPort"] for port in pod_spec(documents)["containers"][0]["ports"]}
+        for endpoint in monitor["spec"]["podMetricsEndpoints"]:
+            self.assertEqual(ports[endpoint["port"]], port_of(self.config(documents)["metrics_address"]))
+            self.assertIn("linserve_build_info", get(self.metrics, endpoint["path"]))
+            self.assertIn({"targetLabel": "job", "replacement": "linserve"}, endpoint["relabelings"])
 
     @each()
     def test_metrics_are_the_servers(self, documents):
         for document in documents:
             for text in strings(document):
-                self.assertEqual(mentioned(text) - self.known_metrics, set(), type_of(document))
+                self.assertEqual(mentioned(text) - self.known_metrics - adapted(), set(), type_of(document))
 
     @each("HorizontalPodAutoscaler")
     def test_the_adapter_gives_what_the_autoscaler_asks_for(self, documents):
-        adapter = yaml.safe_load((DEPLOY / "monitoring/prometheus-adapter.yaml").read_text(encoding="utf-8"))
-        series = [rule["seriesQuery"].split("{")[0] for rule in adapter["rules"]["custom"]]
         scaler, = of_kind(documents, "HorizontalPodAutoscaler")
-        for metric in scaler["spec"]["metrics"]:
-            self.assertIn(metric["pods"]["metric"]["name"], series)
+        self.assertEqual({metric["pods"]["metric"]["name"] for metric in scaler["spec"]["metrics"]}, adapted())
 
     @each("Deployment")
     def test_whoever_scales_sets_the_number_of_pods(self, documents):
@@ -244,8 +315,11 @@ class KubernetesTest(unittest.TestCase):
     @each()
     def test_pods_are_restricted(self, documents):
         spec = pod_spec(documents)
-        self.assertIs(spec["automountServiceAccountToken"], False)
         self.assertIs(spec["enableServiceLinks"], False)
+        self.assert_restricted(spec)
+
+    def assert_restricted(self, spec):
+        self.assertIs(spec["automountServiceAccountToken"], False)
         for container in [*spec["containers"], *spec.get("initContainers", ())]:
             security = {**spec.get("securityContext", {}), **container["securityContext"]}
             self.assertIs(security["runAsNonRoot"], True)

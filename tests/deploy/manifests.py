@@ -41,6 +41,8 @@ def render_all():
                 for name in ("base", "overlays/try", "overlays/cpu", "overlays/gpu", "overlays/kserve")}
     rendered["keda"] = compose(base, [KUBERNETES / "components/keda"])
     rendered["models-from-image"] = compose(base, [KUBERNETES / "components/models-from-image"])
+    rendered["secured"] = compose([KUBERNETES / "overlays/cpu"],
+                                  [KUBERNETES / "components/tls", KUBERNETES / "components/tokens"])
     return rendered
 
 
@@ -60,7 +62,7 @@ def pod_spec(documents):
     runtime, = of_kind(documents, "ServingRuntime")
     service, = of_kind(documents, "InferenceService")
     fields = ("automountServiceAccountToken", "enableServiceLinks", "terminationGracePeriodSeconds")
-    return {"containers": runtime["spec"]["containers"], "volumes": runtime["spec"]["volumes"],
+    return {**{field: runtime["spec"][field] for field in ("containers", "volumes", "nodeSelector")},
             **{field: service["spec"]["predictor"][field] for field in fields}}
 
 

@@ -147,6 +147,21 @@ class MonitoringTest(unittest.TestCase):
     def test_scalers_are_answered(self):
         self.answered(scaler_queries())
 
+    def test_pods_whose_models_are_still_loaded_scale_nothing(self):
+        pods = {pod: f'{{namespace="linserve", pod="{pod}", model="m", version="1"}}' for pod in "ab"}
+        busy = 'linserve_compute_duration_seconds_sum{phase="forward", '
+        series = {f"linserve_replicas{pods['a']}": "1x10", f"linserve_replicas{pods['b']}": "0x10",
+                  busy + pods["a"][1:]: "0+30x10", busy + pods["b"][1:]: "0x10"}  # a computes half of each minute
+        queries = [query for name, query in scaler_queries() if "linserve_replicas" in query and "adapter" not in name]
+        self.assertEqual(len(queries), 2)
+        half = [{"labels": "{}", "value": 0.5}]
+        test = {"interval": "1m", "input_series": [{"series": name, "values": text} for name, text in series.items()],
+                "promql_expr_test": [{"expr": query, "eval_time": "10m", "exp_samples": half} for query in queries]}
+        path = self.rules.with_name("scalers.yaml")
+        path.write_text(json.dumps({"tests": [test]}), encoding="utf-8")
+        done = subprocess.run(["promtool", "test", "rules", path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_recorded_series_are_there(self):
         self.answered((rule["record"], rule["record"]) for rule in rules("record"))
         self.answered((rule["record"], rule["expr"]) for rule in rules("record"))

@@ -125,6 +125,7 @@ TEST_F(EngineFault, OfTheDeviceForGoodRefusesRequestsAndSaysThatTheProcessIsStuc
     clock_.Advance(1s);
     return engine_->stuck();
   }));
+  EXPECT_EQ(Metric("replicas"), 1);
   EXPECT_EQ(Metric("replicas_lost"), 1);
 }
 

@@ -113,9 +113,10 @@ std::vector<BrokenModel> BrokenModels() {
 
 class BrokenModelTest : public ::testing::TestWithParam<BrokenModel> {
  protected:
-  static Outcome Serve(const std::string& repository) {
+  static Outcome Serve(const std::string& repository,
+                       const std::string& option = "--exit-on-error=true") {
     return RunLinserve({"serve", "--model-repository", repository, "--grpc-address", "127.0.0.1:0",
-                        "--http-address", "127.0.0.1:0", "--log-level", "error"});
+                        "--http-address", "127.0.0.1:0", "--log-level", "error", option});
   }
 
   TempDir directory_;
@@ -145,6 +146,25 @@ TEST_F(BrokenRepositoryTest, AMissingDirectoryIsNamedWithTheOptionThatGivesAnoth
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, ::testing::HasSubstr("nowhere is not a directory"));
   EXPECT_THAT(outcome.err, ::testing::HasSubstr("--model-repository"));
+}
+
+TEST_F(BrokenRepositoryTest, OtherModelsAreServedWhereErrorsDoNotEndTheServer) {
+  CopyGolden("linformer-lm-basic", directory_.File("models/good"));
+  fs::create_directories(directory_.File("models/bad"));
+  std::ofstream(directory_.File("models/bad/config.json")) << "{}";
+  RunningServer server(directory_.File("models"), {"--exit-on-error=false"});
+  EXPECT_TRUE(server.WaitFor(R"(linserve_model_state{model="good",state="READY",version="1"})", 1));
+  EXPECT_THAT(server.Get("/"), ::testing::HasSubstr("bad/config.json"));
+  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+  EXPECT_THAT(server.process().err(), ::testing::HasSubstr("bad/config.json"));
+}
+
+TEST_F(BrokenRepositoryTest, ThereMustBeAnotherModelForThat) {
+  fs::create_directories(directory_.File("models/bad"));
+  std::ofstream(directory_.File("models/bad/config.json")) << "{}";
+  const Outcome outcome = Serve(directory_.File("models"), "--exit-on-error=false");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("bad/config.json"));
 }
 
 TEST_F(BrokenRepositoryTest, ADirectoryWithoutModelsTellsWhatWasExpected) {
