@@ -122,6 +122,22 @@ class KubernetesTest(unittest.TestCase):
                 kubernetes_validate.validate(document, version, strict=True)
         self.assert_restricted(loader["spec"])
 
+    def test_the_kustomization_of_the_readme_keeps_what_it_does_not_change(self):
+        readme = (DEPLOY.parent / "README.md").read_text(encoding="utf-8")
+        example, = re.findall(r"^```yaml\n(resources:.*?)^```", readme, re.MULTILINE | re.DOTALL)
+        with tempfile.TemporaryDirectory() as directory:
+            place = os.path.realpath(directory)
+            example = example.replace("../linserve/", os.path.relpath(DEPLOY.parent, place) + "/")
+            Path(place, "kustomization.yaml").write_text(example, encoding="utf-8")
+            Path(place, "linserve.json").write_text('{"max_batch_delay_ms": 2}', encoding="utf-8")
+            documents = render(place)
+        config = self.print_config(documents)
+        self.assertEqual((config["max_batch_delay_ms"], config["metrics_address"]), (2, "0.0.0.0:8081"))
+        spec = pod_spec(documents)
+        self.assertEqual([container["image"] for container in (*spec["containers"], *spec["initContainers"])],
+                         ["registry.example/linserve:1", "registry.example/models:7"])
+        self.assertTrue(of_kind(documents, "ScaledObject") and of_kind(documents, "ServiceMonitor"))
+
     @each("Deployment")
     def test_deleting_the_server_deletes_no_models(self, documents):
         claims = [volume for volume in pod_spec(documents)["volumes"] if volume.get("persistentVolumeClaim")]
