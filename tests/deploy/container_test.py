@@ -143,8 +143,9 @@ class ModelsFromImageTest(unittest.TestCase):
             podman("build", "-q", "-t", "localhost/linserve-models:test", "-f", "-", folder,
                    input=f"FROM {BASE}\nCOPY mine /models/mine\n")
         self.addCleanup(podman, "rmi", "--force", "localhost/linserve-models:test")
-        documents = compose([KUBERNETES / "base"], [KUBERNETES / "components/models-from-image"], images=[
-            {"name": "linserve", **split(IMAGE)}, {"name": "linserve-models", **split("localhost/linserve-models:test")}])
+        images = {"linserve": IMAGE, "linserve-models": "localhost/linserve-models:test"}
+        documents = compose([KUBERNETES / "base"], [KUBERNETES / "components/models-from-image"],
+                            images=[{"name": name, **split(image)} for name, image in images.items()])
         pod = play(self.addCleanup, documents)
         self.assertIn("mine", pod.run("linserve-client", "models").stdout)
         podman("stop", "--time", str(pod.spec["terminationGracePeriodSeconds"]), pod.name)
