@@ -143,8 +143,10 @@ absl::StatusOr<std::vector<SequenceResult>> EmbeddingClient::Embed(const EmbedCa
 
 std::shared_ptr<PendingCall> EmbeddingClient::EmbedAsync(const PreparedCall& call,
                                                          EmbedCallback done) {
-  const Deadline deadline = std::chrono::system_clock::now() + impl_->options.timeout;
-  if (impl_->options.protocol == Protocol::kOip) {
+  const ClientOptions& options = impl_->options;
+  const Deadline deadline =
+      std::chrono::system_clock::now() + options.async_timeout.value_or(options.timeout);
+  if (options.protocol == Protocol::kOip) {
     if (const absl::Status& status = call.request().infer.status(); !status.ok()) {
       done(status, {});
       return std::make_shared<EndedCall>();

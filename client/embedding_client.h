@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct ClientOptions {
   int64_t vocabulary = 256;
   // Of one call, over all of its attempts; of a sequence in parts, without a sign of life.
   std::chrono::milliseconds timeout{30000};
+  // Of one that EmbedAsync() sends, if that is another one.
+  std::optional<std::chrono::milliseconds> async_timeout{};
   // 1: never try again.
   int max_attempts = 4;
   BackoffOptions backoff;

@@ -77,12 +77,18 @@ std::string NameOf(const ClientOptions& options) {
 absl::StatusOr<std::vector<LoadSubject>> Connect(const GlobalOptions& globals,
                                                  const LoadArguments& arguments) {
   ClientOptions options = globals.ToClientOptions();
-  if (arguments.deadline_ms > 0) options.timeout = std::chrono::milliseconds(arguments.deadline_ms);
+  if (arguments.deadline_ms > 0) {
+    options.async_timeout = std::chrono::milliseconds(arguments.deadline_ms);
+  }
   std::vector<ClientOptions> all = {options};
   for (const std::string& text : arguments.against) all.push_back(OtherOptions(text, options));
   std::vector<LoadSubject> subjects;
   for (const ClientOptions& one : all) {
-    auto subject = LoadSubject::Connect(NameOf(one), one, arguments.connections,
+    std::string name = NameOf(one);
+    const bool taken = std::any_of(subjects.begin(), subjects.end(),
+                                   [&](const LoadSubject& other) { return other.name() == name; });
+    if (taken) name += " (" + std::to_string(subjects.size() + 1) + ")";
+    auto subject = LoadSubject::Connect(std::move(name), one, arguments.connections,
                                         arguments.choice.model, arguments.choice.version);
     if (!subject.ok() && all.size() > 1) return WithPrefix(subject.status(), NameOf(one) + ": ");
     if (!subject.ok()) return subject.status();
@@ -140,7 +146,11 @@ void MeasureAll(const LoadArguments& arguments, const std::vector<TracedRequest>
                         : open         ? options.rate
                                        : static_cast<double>(options.concurrency);
     for (LoadSubject& subject : subjects) {
-      if (interrupted && !subjects[0].steps().empty()) return;
+      if (interrupted && !subjects[0].steps().empty()) {
+        std::fprintf(stderr, "interrupted: load %zu of %zu is the last that was begun\n",
+                     subjects[0].steps().size(), loads);
+        return;
+      }
       if (loads * subjects.size() > 1) {
         std::fprintf(stderr, "load %zu of %zu on %s\n", i + 1, loads, subject.name().c_str());
       }
@@ -190,9 +200,19 @@ std::string WhatOf(const LoadArguments& arguments, const LoadSubject& subject) {
                      : ", sent at random times whatever the answers do (open loop)");
 }
 
+template <typename T>
+void SortAndUnique(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {
-  std::sort(arguments.rates.begin(), arguments.rates.end());
-  std::sort(arguments.concurrencies.begin(), arguments.concurrencies.end());
+  SortAndUnique(arguments.rates);
+  SortAndUnique(arguments.concurrencies);
+  arguments.outputs.sweep = std::max(arguments.rates.size(), arguments.concurrencies.size()) > 1;
+  if (const absl::Status status = CheckOutputs(arguments.outputs); !status.ok()) {
+    return Fail(status);
+  }
   const auto objectives = Objectives(arguments.objectives);
   if (!objectives.ok()) return Fail(objectives.status());
   std::vector<TracedRequest> trace;
@@ -240,14 +260,17 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
                               ->capture_default_str();
   CLI::Option* requests =
       load.add_option("--requests", arguments.requests, "Measure so many requests instead")
+          ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 50))
           ->excludes(duration);
-  load.add_option("--trace", arguments.trace,
-                  "Open loop: a file with a line \"SECONDS LENGTH\" for each request, sent at its "
-                  "time; all of it is measured")
-      ->excludes(concurrency)
-      ->excludes(rate)
-      ->excludes(duration)
-      ->excludes(requests);
+  CLI::Option* trace =
+      load.add_option(
+              "--trace", arguments.trace,
+              "Open loop: a file with a line \"SECONDS LENGTH\" for each request, sent at its "
+              "time; all of it is measured")
+          ->excludes(concurrency)
+          ->excludes(rate)
+          ->excludes(duration)
+          ->excludes(requests);
   load.add_option(
           "--against", arguments.against,
           "Put the same load on another server in turns, and compare: its TARGET, a PROTOCOL "
@@ -258,6 +281,7 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
           "Seconds of the same load before, not measured; longer than a request takes, lest "
           "the rates begin at zero")
       ->check(CLI::Range(0.0, 1e6))
+      ->excludes(trace)
       ->capture_default_str();
   load.add_option("--connections", arguments.connections, "Connections, used in turn")
       ->check(CLI::Range(1, 1000))
@@ -275,12 +299,14 @@ void AddRequestOptions(CLI::App& load, LoadArguments& arguments) {
       ->capture_default_str();
   load.add_option("--lengths", arguments.lengths,
                   "fixed:LENGTH, uniform:FIRST,LAST, lognormal:MEDIAN,SIGMA,FIRST,LAST or "
-                  "file:PATH, one length a line (default: fixed:128, or what the model takes)");
+                  "file:PATH, one length a line (default: fixed:128, or what the model takes)")
+      ->excludes(load.get_option("--trace"));
   load.add_option("--seed", arguments.input.seed, "Of inputs, lengths and times")
       ->capture_default_str();
   load.add_option("--slo", arguments.objectives,
-                  "What the load must keep to, such as p99=20ms, mean=1.5s or errors=0.1%; the "
-                  "exit code is 3 if it does not. May be repeated")
+                  "What the load must keep to, such as p99=20ms, mean=1.5s or errors=0.1%; a "
+                  "request that fails keeps to no time. The exit code is 3 if it does not, of "
+                  "several loads the first. May be repeated")
       ->allow_extra_args(false);
   load.add_option("--json", arguments.outputs.json,
                   "Write the report as JSON; - in place of the table");

@@ -30,14 +30,10 @@ uint64_t Nanoseconds(std::chrono::nanoseconds time) {
   return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
 }
 
-void AddTo(LoadTimeline::Interval& interval, std::chrono::nanoseconds latency,
-           const absl::Status& status, const std::vector<SequenceResult>& results) {
-  if (!status.ok()) {
-    ++interval.failed;
-    return;
-  }
-  ++interval.answered;
-  interval.latency.Record(Nanoseconds(latency));
+void AddTo(LoadTimeline::Interval& interval, std::chrono::nanoseconds latency, bool whole,
+           const std::vector<SequenceResult>& results) {
+  ++(whole ? interval.answered : interval.failed);
+  if (whole) interval.latency.Record(Nanoseconds(latency));
   for (const SequenceResult& result : results) {
     if (!result.status.ok()) continue;
     ++interval.sequences;
@@ -186,18 +182,19 @@ void LoadGenerator::OnAnswer(uint64_t n, Clock::time_point intended, Clock::time
 void LoadGenerator::Record(Clock::time_point intended, Clock::time_point sent,
                            Clock::time_point now, bool measured, const absl::Status& status,
                            const std::vector<SequenceResult>& results) {
+  const bool whole = IsWhole(status, results);
   std::lock_guard lock(mutex_);
-  ++(status.ok() ? progress_.answered : progress_.failed);
+  ++(whole ? progress_.answered : progress_.failed);
   if (stopped_) return;
   if (now >= measure_from_ && now < measure_until_) {
     last_answer_ = now;
     if (status.ok()) report_.within.Add(results);
-    AddTo(report_.timeline.At(now - measure_from_), now - intended, status, results);
+    AddTo(report_.timeline.At(now - measure_from_), now - intended, whole, results);
   }
   if (!measured) return;
   report_.Record(status, results);
   report_.send_lag.Record(Nanoseconds(sent - intended));
-  if (status.ok()) {
+  if (whole) {
     report_.latency.Record(Nanoseconds(now - intended));
     report_.service.Record(Nanoseconds(now - sent));
   }

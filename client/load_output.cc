@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -23,9 +24,13 @@ std::string TextOf(const std::vector<SweepStep>& steps, const std::vector<Object
   return text;
 }
 
-nlohmann::json ReportOf(const LoadSubject& subject, const std::vector<Objective>& objectives) {
-  const std::vector<SweepStep>& steps = subject.steps();
-  return steps.size() > 1 ? JsonOf(steps, objectives) : JsonOf(steps[0].report);
+nlohmann::json ReportOf(const LoadSubject& subject, const std::vector<Objective>& objectives,
+                        bool sweep) {
+  nlohmann::json all = JsonOf(subject.steps(), objectives);
+  if (sweep) return all;
+  nlohmann::json only = std::move(all["steps"][0]);
+  only["objectives"] = std::move(all["objectives"]);
+  return only;
 }
 
 std::string Ratio(double value, double first) {
@@ -49,7 +54,8 @@ std::string Comparison(const std::vector<LoadSubject>& subjects) {
         return Ratio(static_cast<double>(own.latency.Quantile(fraction)),
                      static_cast<double>(first.latency.Quantile(fraction)));
       };
-      table.Add({subjects[i].name(), Number(subjects[0].steps()[step].load, 0),
+      if (first.interrupted || own.interrupted) continue;
+      table.Add({subjects[i].name(), Load(subjects[0].steps()[step]),
                  Ratio(own.Rate(own.within.requests), first.Rate(first.within.requests)),
                  Ratio(own.Rate(own.within.tokens), first.Rate(first.within.tokens)), quantile(0.5),
                  quantile(0.99)});
@@ -86,14 +92,18 @@ std::string ToText(const std::vector<LoadSubject>& subjects,
 }
 
 std::string ToJson(const std::vector<LoadSubject>& subjects,
-                   const std::vector<Objective>& objectives) {
-  if (subjects.size() == 1) return JsonText(ReportOf(subjects[0], objectives), 2);
+                   const std::vector<Objective>& objectives, const std::string& what, bool sweep) {
+  if (subjects.size() == 1) {
+    nlohmann::json report = ReportOf(subjects[0], objectives, sweep);
+    report["what"] = what;
+    return JsonText(report, 2);
+  }
   nlohmann::json list = nlohmann::json::array();
   for (const LoadSubject& subject : subjects) {
     if (subject.steps().empty()) continue;
-    list.push_back({{"name", subject.name()}, {"report", ReportOf(subject, objectives)}});
+    list.push_back({{"name", subject.name()}, {"report", ReportOf(subject, objectives, sweep)}});
   }
-  return JsonText({{"subjects", list}}, 2);
+  return JsonText({{"what", what}, {"subjects", list}}, 2);
 }
 
 std::string ToHtml(const std::vector<LoadSubject>& subjects,
@@ -122,10 +132,20 @@ std::string ToHtml(const std::vector<LoadSubject>& subjects,
   return page.replace(page.find(kPlace), kPlace.size(), report);
 }
 
+absl::Status CheckOutputs(const LoadOutputs& outputs) {
+  for (const std::string& path :
+       {outputs.json == "-" ? "" : outputs.json, outputs.html, outputs.percentiles}) {
+    if (path.empty()) continue;
+    if (!std::ofstream(path, std::ios::app)) return absl::NotFoundError("cannot write to " + path);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteLoad(const std::vector<LoadSubject>& subjects,
                        const std::vector<Objective>& objectives, const std::string& what,
                        const LoadOutputs& outputs) {
-  const std::string as_json = outputs.json.empty() ? "" : ToJson(subjects, objectives) + '\n';
+  const std::string as_json =
+      outputs.json.empty() ? "" : ToJson(subjects, objectives, what, outputs.sweep) + '\n';
   const bool json_only = outputs.json == "-";
   std::fputs(json_only ? as_json.c_str() : ToText(subjects, objectives).c_str(), stdout);
   absl::Status status;

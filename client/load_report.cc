@@ -1,5 +1,6 @@
 #include "client/load_report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -39,18 +40,6 @@ std::string LatencyTable(const LoadReport& report) {
   return table.ToText();
 }
 
-std::string ErrorLines(const LoadReport& report) {
-  std::string text;
-  for (const auto& [code, count] : report.request_errors) {
-    text += "error: " + std::to_string(count) + " requests " + code + '\n';
-  }
-  for (const auto& [code, count] : report.sequence_errors) {
-    text += "error: " + std::to_string(count) + " sequences " + code + '\n';
-  }
-  if (!report.first_error.empty()) text += "the first one: " + report.first_error + '\n';
-  return text;
-}
-
 nlohmann::json HistogramJson(const Histogram& histogram) {
   nlohmann::json times = {{"mean", Milliseconds(histogram.mean())},
                           {"max", Milliseconds(static_cast<double>(histogram.max()))}};
@@ -64,16 +53,19 @@ nlohmann::json TimelineJson(const LoadTimeline& timeline) {
   const double width = std::chrono::duration<double>(timeline.interval()).count();
   nlohmann::json list = nlohmann::json::array();
   for (const LoadTimeline::Interval& interval : timeline.intervals()) {
-    const auto quantile = [&](double fraction) {
-      return Milliseconds(static_cast<double>(interval.latency.Quantile(fraction)));
+    // Where nothing was answered, there is no time that it took.
+    const auto time = [&](uint64_t nanoseconds) {
+      return interval.answered == 0
+                 ? nlohmann::json()
+                 : nlohmann::json(Milliseconds(static_cast<double>(nanoseconds)));
     };
     list.push_back(
         {{"second", static_cast<double>(list.size()) * width},
          {"requests_per_second", static_cast<double>(interval.answered) / width},
          {"failed", interval.failed},
-         {"p50_ms", quantile(0.5)},
-         {"p99_ms", quantile(0.99)},
-         {"max_ms", Milliseconds(static_cast<double>(interval.latency.max()))},
+         {"p50_ms", time(interval.latency.Quantile(0.5))},
+         {"p99_ms", time(interval.latency.Quantile(0.99))},
+         {"max_ms", time(interval.latency.max())},
          {"batch_sequences",
           interval.batch_sequences > 0
               ? nlohmann::json(interval.batch_sequences / static_cast<double>(interval.sequences))
@@ -103,8 +95,13 @@ nlohmann::json PercentilesJson(const Histogram& histogram) {
 
 }  // namespace
 
+bool IsWhole(const absl::Status& status, const std::vector<SequenceResult>& results) {
+  return status.ok() && std::all_of(results.begin(), results.end(),
+                                    [](const auto& result) { return result.status.ok(); });
+}
+
 void Answered::Add(const std::vector<SequenceResult>& results) {
-  ++requests;
+  if (IsWhole(absl::OkStatus(), results)) ++requests;
   for (const SequenceResult& result : results) {
     if (!result.status.ok()) continue;
     ++sequences;
@@ -120,11 +117,9 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
   };
   if (!status.ok()) return note(request_errors, status);
   ok.Add(results);
-  bool whole = true;
   for (const SequenceResult& result : results) {
     if (!result.status.ok()) {
       note(sequence_errors, result.status);
-      whole = false;
       continue;
     }
     queue_ns += static_cast<double>(result.timing.queue.count());
@@ -132,7 +127,19 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
     compute_ns += static_cast<double>(result.timing.compute.count());
     batch_sequences += static_cast<double>(result.timing.batch_sequences);
   }
-  if (whole) ++whole_requests;
+}
+
+std::string LoadReport::Errors() const {
+  std::string text;
+  const auto add = [&text](const std::map<std::string, uint64_t>& errors, const char* what) {
+    for (const auto& [code, count] : errors) {
+      text += (text.empty() ? "" : ", ") + std::to_string(count) + what + code;
+    }
+  };
+  add(request_errors, " requests ");
+  add(sequence_errors, " sequences ");
+  if (!first_error.empty()) text += "; the first one: " + first_error;
+  return text;
 }
 
 double LoadReport::Rate(uint64_t amount) const {
@@ -206,7 +213,9 @@ std::string ToText(const LoadReport& report) {
             " requests/s that it gets out of a server that does nothing";
   }
   text += '\n';
-  text += ErrorLines(report);
+  if (const std::string errors = report.Errors(); !errors.empty()) {
+    text += "failed: " + errors + '\n';
+  }
   for (const std::string& warning : report.Warnings()) text += "warning: " + warning + '\n';
   return text;
 }
@@ -237,6 +246,7 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"request_errors", report.request_errors},
       {"sequence_errors", report.sequence_errors},
       {"first_error", report.first_error},
+      {"errors", report.Errors()},
       {"client_cpu_seconds", report.client_cpu_seconds},
       {"client_cpu_share", report.client_cpu_share()},
       {"client_ceiling_requests_per_second",

@@ -16,7 +16,7 @@
 
 namespace linserve {
 
-// Answers that were OK.
+// Answers that were OK: requests all of whose sequences were, and sequences, of other ones, too.
 struct Answered {
   uint64_t requests = 0;
   uint64_t sequences = 0;
@@ -24,6 +24,9 @@ struct Answered {
 
   void Add(const std::vector<SequenceResult>& results);
 };
+
+// Whether a request was answered, and each of its sequences is OK.
+bool IsWhole(const absl::Status& status, const std::vector<SequenceResult>& results);
 
 // The quantiles that are told of a time, by their names.
 inline constexpr std::array<std::pair<const char*, double>, 5> kQuantiles = {
@@ -38,7 +41,6 @@ struct LoadReport {
   LoadTimeline timeline;  // of the same
   // Requests that were to be sent within it, whenever their answers came; all below is of these.
   uint64_t requests = 0;
-  uint64_t whole_requests = 0;  // all of whose sequences were answered
   Answered ok;
   Histogram latency;   // of OK requests, from when they should have been sent
   Histogram service;   // of OK requests, from when they were sent
@@ -50,7 +52,7 @@ struct LoadReport {
   double compute_ns = 0;
   double batch_sequences = 0;
   std::map<std::string, uint64_t> request_errors;   // by the name of the code
-  std::map<std::string, uint64_t> sequence_errors;  // in requests that were OK as a whole
+  std::map<std::string, uint64_t> sequence_errors;  // in requests that were answered
   std::string first_error;
   double client_cpu_seconds = 0;
   double client_seconds = 0;  // in which it used them
@@ -62,6 +64,9 @@ struct LoadReport {
 
   void Record(const absl::Status& status, const std::vector<SequenceResult>& results);
 
+  // Of all requests.
+  uint64_t failed() const { return requests - ok.requests; }
+
   // Of what came within the measurement, a second.
   double Rate(uint64_t amount) const;
 
@@ -70,6 +75,9 @@ struct LoadReport {
 
   // The share of this machine's processors that the client used.
   double client_cpu_share() const;
+
+  // How many failed of what, and the first one's message; "" if none did.
+  std::string Errors() const;
 
   // Why the numbers may tell more about the client than about the server.
   std::vector<std::string> Warnings() const;

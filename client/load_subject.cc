@@ -86,7 +86,7 @@ absl::Status LoadSubject::MeasureCeiling(const LoadOptions& options,
   }
   const LoadReport report = Run(clients, options, stop);
   if (stop) return absl::OkStatus();
-  if (report.whole_requests < report.requests) {
+  if (report.failed() > 0) {
     return absl::InternalError("the client's ceiling cannot be measured: " + report.first_error);
   }
   ceiling_ = report.Rate(report.within.requests);
@@ -94,8 +94,10 @@ absl::Status LoadSubject::MeasureCeiling(const LoadOptions& options,
 }
 
 void LoadSubject::Measure(double load, const LoadOptions& options, const std::atomic<bool>& stop) {
-  steps_.push_back({load, Run(clients_, options, stop)});
-  steps_.back().report.ceiling = ceiling_;
+  SweepStep step{load, Run(clients_, options, stop)};
+  step.report.ceiling = ceiling_;
+  if (!steps_.empty() && step.report.interrupted && step.report.requests == 0) return;
+  steps_.push_back(std::move(step));
 }
 
 LoadReport LoadSubject::Run(const Clients& clients, const LoadOptions& options,

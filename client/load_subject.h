@@ -40,7 +40,8 @@ class LoadSubject {
   // in flight. After Prepare(). Codes of RecordAnswer(); INTERNAL: there is no such server.
   absl::Status MeasureCeiling(const LoadOptions& options, const std::atomic<bool>& stop);
 
-  // One measurement more; `load` is what it is called in the report. Shows its progress.
+  // One measurement more; `load` is what it is called in the report. Shows its progress. One that
+  // was interrupted before it measured anything is left out where there are others.
   void Measure(double load, const LoadOptions& options, const std::atomic<bool>& stop);
 
   const std::vector<SweepStep>& steps() const { return steps_; }

@@ -19,27 +19,31 @@ bool MeetsAll(const LoadReport& report, const std::vector<Objective>& objectives
                      [&](const Objective& objective) { return objective.Met(report); });
 }
 
-std::string Load(const SweepStep& step) {
-  return Number(step.load, step.load < 10 && step.report.open_loop ? 2 : 0);
-}
-
 std::string MilliSeconds(const LoadReport& report, double quantile) {
   return Number(static_cast<double>(report.latency.Quantile(quantile)) / 1e6, 2);
 }
 
 }  // namespace
 
+std::string Load(const SweepStep& step) {
+  return Number(step.load, step.load < 10 && step.report.open_loop ? 2 : 0);
+}
+
 size_t KneeOf(const std::vector<SweepStep>& steps) {
+  const auto power = [](const LoadReport& report) {
+    return report.interrupted ? 0 : Power(report);
+  };
   const auto knee = std::max_element(
       steps.begin(), steps.end(),
-      [](const SweepStep& a, const SweepStep& b) { return Power(a.report) < Power(b.report); });
+      [&](const SweepStep& a, const SweepStep& b) { return power(a.report) < power(b.report); });
   return static_cast<size_t>(knee - steps.begin());
 }
 
 const SweepStep* BestOf(const std::vector<SweepStep>& steps,
                         const std::vector<Objective>& objectives) {
+  // Of several, one that was interrupted says nothing.
   const auto missed = std::find_if(steps.begin(), steps.end(), [&](const SweepStep& step) {
-    return !MeetsAll(step.report, objectives);
+    return (steps.size() > 1 && step.report.interrupted) || !MeetsAll(step.report, objectives);
   });
   return missed == steps.begin() ? nullptr : &*std::prev(missed);
 }
@@ -64,9 +68,14 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
                Number(report.Rate(report.within.tokens), 0), MilliSeconds(report, 0.5),
                MilliSeconds(report, 0.9), MilliSeconds(report, 0.99),
                report.batch_size() ? Number(*report.batch_size(), 1) : "-",
-               std::to_string(report.requests - report.whole_requests),
-               std::string(i == knee ? "knee" : "") +
-                   (MeetsAll(report, objectives) ? "" : " misses an objective")});
+               std::to_string(report.failed()),
+               std::string(i == knee ? "knee" : "") + (report.interrupted ? " interrupted"
+                                                       : MeetsAll(report, objectives)
+                                                           ? ""
+                                                           : " misses an objective")});
+    if (const std::string errors = report.Errors(); !errors.empty()) {
+      warnings += "failed at " + Load(steps[i]) + ": " + errors + '\n';
+    }
     for (const std::string& warning : report.Warnings()) {
       warnings += "warning at " + Load(steps[i]) + ": " + warning + '\n';
     }

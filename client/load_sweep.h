@@ -16,6 +16,9 @@ struct SweepStep {
   LoadReport report;
 };
 
+// The load, as tables name it.
+std::string Load(const SweepStep& step);
+
 // The step with the most throughput for its mean latency (Kleinrock's power): beyond it, requests
 // wait for longer than their number grows. REQUIRES: a step.
 size_t KneeOf(const std::vector<SweepStep>& steps);

@@ -15,11 +15,11 @@ class LoadTimeline {
   static constexpr size_t kMostIntervals = 240;
 
   struct Interval {
-    uint64_t answered = 0;  // requests, OK
+    uint64_t answered = 0;  // requests, in full
     uint64_t failed = 0;
-    uint64_t sequences = 0;      // of those that were OK
+    uint64_t sequences = 0;      // that were OK
     double batch_sequences = 0;  // the sum of the sizes of their batches
-    Histogram latency;           // of those that were OK, in nanoseconds
+    Histogram latency;           // of the answered requests, in nanoseconds
   };
 
   // `when`: since the measurement began.

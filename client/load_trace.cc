@@ -10,8 +10,8 @@
 namespace linserve {
 namespace {
 
-// Times up to some thirty years: as nanoseconds they fit 64 bits.
-constexpr double kMostSeconds = 1e9;
+// Since 1970, if need be: as nanoseconds they fit 64 bits.
+constexpr double kMostSeconds = 9e9;
 
 }  // namespace
 
@@ -20,7 +20,8 @@ absl::StatusOr<std::vector<TracedRequest>> ParseTrace(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos || line[0] == '#') continue;
+    const size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string::npos || line[begin] == '#') continue;
     std::istringstream words(line);
     double seconds = -1;
     int64_t length = 0;

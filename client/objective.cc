@@ -1,8 +1,10 @@
 #include "client/objective.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <map>
 
 #include "core/quote.h"
@@ -49,13 +51,17 @@ absl::StatusOr<Objective> Objective::Parse(const std::string& text) {
 
 double Objective::Measured(const LoadReport& report) const {
   if (measure == kErrors) {
-    return report.requests == 0 ? 1
-                                : static_cast<double>(report.requests - report.whole_requests) /
-                                      static_cast<double>(report.requests);
+    return report.requests == 0
+               ? 1
+               : static_cast<double>(report.failed()) / static_cast<double>(report.requests);
   }
   if (measure == "mean") return report.latency.mean();
-  if (measure == "max") return static_cast<double>(report.latency.max());
-  return static_cast<double>(report.latency.Quantile(*QuantileOf(measure)));
+  const double fraction = measure == "max" ? 1 : *QuantileOf(measure);
+  const double of_answered = fraction * static_cast<double>(report.requests) /
+                             static_cast<double>(std::max<uint64_t>(report.ok.requests, 1));
+  if (of_answered > 1) return std::numeric_limits<double>::infinity();
+  return measure == "max" ? static_cast<double>(report.latency.max())
+                          : static_cast<double>(report.latency.Quantile(of_answered));
 }
 
 bool Objective::Met(const LoadReport& report) const {
@@ -68,6 +74,10 @@ std::string Objective::Verdict(const LoadReport& report) const {
   char value[64];
   if (measure == kErrors) {
     std::snprintf(value, sizeof(value), "%.3g %%", 100 * measured);
+  } else if (std::isinf(measured)) {
+    std::snprintf(value, sizeof(value), "%llu of %llu requests failed",
+                  static_cast<unsigned long long>(report.failed()),
+                  static_cast<unsigned long long>(report.requests));
   } else {
     std::snprintf(value, sizeof(value), "%.2f ms", measured / 1e6);
   }

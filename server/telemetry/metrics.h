@@ -68,7 +68,7 @@ class ModelMetrics {
   void BatchClosed(const Batch& batch, CloseReason reason);
   void BatchSplit(SplitReason reason);
   void SetReplicas(int64_t count);
-  void SetReplicasLost(int64_t count);  // of these
+  void SetReplicasLost(int64_t count);                                  // of these
   void QueueTime(std::chrono::nanoseconds time);                        // once a sequence
   void BatchFormTime(std::chrono::nanoseconds time);                    // once a batch
   void ComputeTime(ComputePhase phase, std::chrono::nanoseconds time);  // once a batch and phase

@@ -38,8 +38,10 @@ TEST(LoadReport, TellsEverythingInText) {
   result.timing.batch_sequences = 8;
   SequenceResult failed;
   failed.status = absl::InvalidArgumentError("NaN");
+  report.Record(absl::OkStatus(), {result});
   report.Record(absl::OkStatus(), {result, failed});
   report.Record(absl::UnavailableError("draining"), {});
+  report.within.Add({result});
   report.within.Add({result, failed});
   report.latency.Record(10'000'000);
   report.seconds = 2;
@@ -47,16 +49,15 @@ TEST(LoadReport, TellsEverythingInText) {
   report.client_seconds = 2;
   report.client_cpus = 2;
   const std::string text = ToText(report);
-  EXPECT_THAT(text, HasSubstr("2.00 s, 1 of 2 requests OK"));
-  EXPECT_THAT(text, HasSubstr("0.5 sequences/s, 50 tokens/s, 0.5 requests/s"));
+  EXPECT_THAT(text, HasSubstr("2.00 s, 1 of 3 requests OK"));
+  EXPECT_THAT(text, HasSubstr("1.0 sequences/s, 100 tokens/s, 0.5 requests/s"));
   EXPECT_THAT(text, HasSubstr("queue 3.000 ms, batch 0.000 ms, compute 5.000 ms, in batches of 8"));
   EXPECT_THAT(text, HasSubstr("client: 0.50 of 2 processors"));
-  EXPECT_THAT(text, HasSubstr("error: 1 requests UNAVAILABLE"));
-  EXPECT_THAT(text, HasSubstr("error: 1 sequences INVALID_ARGUMENT"));
+  EXPECT_THAT(text, HasSubstr("failed: 1 requests UNAVAILABLE, 1 sequences INVALID_ARGUMENT"));
   EXPECT_THAT(text, HasSubstr("the first one: NaN"));
   EXPECT_THAT(text, Not(HasSubstr("warning")));
   const auto json = JsonOf(report);
-  EXPECT_EQ(json["tokens_per_second"], 50);
+  EXPECT_EQ(json["tokens_per_second"], 100);
   EXPECT_NEAR(json["latency_ms"]["p99"].get<double>(), 10, 0.05);
   EXPECT_EQ(json["request_errors"]["UNAVAILABLE"], 1);
 }

@@ -11,7 +11,7 @@ using absl::StatusCode;
 using std::chrono::milliseconds;
 
 TEST(LoadTrace, IsLinesOfTimesAndLengthsSinceTheFirst) {
-  const auto trace = ParseTrace("# when, how long\n10 5\n10.25\t128\n\n12 1\r\n");
+  const auto trace = ParseTrace("# when, how long\n10 5\n  # more\n10.25\t128\n\n12 1\r\n");
   ASSERT_TRUE(trace.ok()) << trace.status();
   ASSERT_EQ(trace->size(), 3U);
   EXPECT_EQ(trace->at(0).time, milliseconds(0));
@@ -19,6 +19,12 @@ TEST(LoadTrace, IsLinesOfTimesAndLengthsSinceTheFirst) {
   EXPECT_EQ(trace->at(1).length, 128);
   EXPECT_EQ(trace->at(2).time, milliseconds(2000));
   EXPECT_EQ(MeanRate(*trace), 1);
+}
+
+TEST(LoadTrace, MayHaveTheTimesOfAClock) {
+  const auto trace = ParseTrace("1700000000 20\n1700000000.5 30\n");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_EQ(trace->at(1).time, milliseconds(500));
 }
 
 TEST(LoadTrace, SaysWhichLineIsNone) {

@@ -48,6 +48,13 @@ TEST(Objective, IsAboutTheShareOfErrorsToo) {
   EXPECT_DOUBLE_EQ(Objective::Parse("errors=0%")->Measured(partly), 0.5);
 }
 
+TEST(Objective, OfATimeIsNotKeptToByRequestsThatFail) {
+  const LoadReport report = ReportOf({10, 10, 10}, 1);
+  EXPECT_TRUE(Objective::Parse("p50=20ms")->Met(report));
+  EXPECT_FALSE(Objective::Parse("p90=20ms")->Met(report));
+  EXPECT_EQ(Objective::Parse("max=1s")->Verdict(report), "max=1s: missed, 1 of 4 requests failed");
+}
+
 TEST(Objective, IsNotMetWhereNothingWasMeasured) {
   EXPECT_FALSE(Objective::Parse("p99=1s")->Met(ReportOf({})));
   EXPECT_FALSE(Objective::Parse("p99=1s")->Met(ReportOf({}, 3)));
