@@ -2,8 +2,8 @@
 
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #include "core/npy.h"
@@ -66,9 +66,10 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
     if (!file) return absl::NotFoundError("cannot open " + path);
   }
   std::istream& stream = path == "-" ? std::cin : file;
-  std::string content(std::istreambuf_iterator<char>(stream), {});
-  if (stream.bad()) return absl::DataLossError("cannot read " + path);
-  return content;
+  std::ostringstream content;
+  content << stream.rdbuf();
+  if (content.bad()) return absl::DataLossError("cannot read " + path);
+  return std::move(content).str();
 }
 
 absl::StatusOr<InputSequences> ReadInputs(const std::string& path, InputFormat format,

@@ -200,6 +200,19 @@ std::string WhatOf(const LoadArguments& arguments, const LoadSubject& subject) {
                      : ", sent at random times whatever the answers do (open loop)");
 }
 
+// So that what is wrong with an argument is said before anything is asked of a server.
+template <typename Parsed>
+CLI::Validator Parses(absl::StatusOr<Parsed> (*parse)(const std::string&)) {
+  return CLI::Validator(
+      [parse](const std::string& text) { return std::string(parse(text).status().message()); }, "");
+}
+
+const CLI::Validator kNoDash(
+    [](const std::string& path) {
+      return path == "-" ? "expected a file; - is for --json alone" : "";
+    },
+    "");
+
 template <typename T>
 void SortAndUnique(std::vector<T>& values) {
   std::sort(values.begin(), values.end());
@@ -267,6 +280,7 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
               "--trace", arguments.trace,
               "Open loop: a file with a line \"SECONDS LENGTH\" for each request, sent at its "
               "time; all of it is measured")
+          ->check(CLI::ExistingFile)
           ->excludes(concurrency)
           ->excludes(rate)
           ->excludes(duration)
@@ -300,20 +314,26 @@ void AddRequestOptions(CLI::App& load, LoadArguments& arguments) {
   load.add_option("--lengths", arguments.lengths,
                   "fixed:LENGTH, uniform:FIRST,LAST, lognormal:MEDIAN,SIGMA,FIRST,LAST or "
                   "file:PATH, one length a line (default: fixed:128, or what the model takes)")
+      ->check(Parses(LengthDistribution::Parse))
       ->excludes(load.get_option("--trace"));
   load.add_option("--seed", arguments.input.seed, "Of inputs, lengths and times")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   load.add_option("--slo", arguments.objectives,
                   "What the load must keep to, such as p99=20ms, mean=1.5s or errors=0.1%; a "
                   "request that fails keeps to no time. The exit code is 3 if it does not, of "
-                  "several loads the first. May be repeated")
+                  "several loads the smallest. May be repeated")
+      ->check(Parses(Objective::Parse))
       ->allow_extra_args(false);
   load.add_option("--json", arguments.outputs.json,
                   "Write the report as JSON; - in place of the table");
   load.add_option("--html", arguments.outputs.html,
-                  "Write the report as a page with charts, which needs nothing else");
+                  "Write the report as a page with charts, which needs nothing else")
+      ->check(kNoDash);
   load.add_option("--percentiles", arguments.outputs.percentiles,
-                  "Write the latencies as a percentile table in HdrHistogram's format");
+                  "Write the latencies as a percentile table in HdrHistogram's format; of several "
+                  "loads a file each (FILE-LOAD), of several servers likewise (FILE-NUMBER)")
+      ->check(kNoDash);
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "client/json_text.h"
 #include "client/outputs.h"
 #include "client/percentiles.h"
@@ -64,18 +66,21 @@ std::string Comparison(const std::vector<LoadSubject>& subjects) {
   return table.ToText();
 }
 
-// One table after the other, each headed by what it is of.
-std::string PercentilesOf(const std::vector<LoadSubject>& subjects) {
-  std::string text;
-  for (const LoadSubject& subject : subjects) {
-    for (const SweepStep& step : subject.steps()) {
-      if (subjects.size() > 1 || subject.steps().size() > 1) {
-        text += "# " + subject.name() + " at " + Number(step.load, 2) + ", ms\n";
-      }
-      text += PercentileTable(step.report.latency);
+// HdrHistogram's plotters read one table a file.
+absl::Status WritePercentiles(const std::vector<LoadSubject>& subjects,
+                              const LoadOutputs& outputs) {
+  const std::filesystem::path path = outputs.percentiles;
+  absl::Status status;
+  for (size_t i = 0; i < subjects.size(); ++i) {
+    for (const SweepStep& step : subjects[i].steps()) {
+      std::string name = path.stem().string();
+      if (subjects.size() > 1) name += '-' + std::to_string(i + 1);
+      if (outputs.sweep) name += absl::StrCat("-", step.load);
+      name += path.extension().string();
+      status.Update(WriteWhole(path.parent_path() / name, PercentileTable(step.report.latency)));
     }
   }
-  return text;
+  return status;
 }
 
 }  // namespace
@@ -136,7 +141,9 @@ absl::Status CheckOutputs(const LoadOutputs& outputs) {
   for (const std::string& path :
        {outputs.json == "-" ? "" : outputs.json, outputs.html, outputs.percentiles}) {
     if (path.empty()) continue;
+    const bool existed = std::filesystem::exists(path);
     if (!std::ofstream(path, std::ios::app)) return absl::NotFoundError("cannot write to " + path);
+    if (!existed) std::filesystem::remove(path);
   }
   return absl::OkStatus();
 }
@@ -152,9 +159,7 @@ absl::Status WriteLoad(const std::vector<LoadSubject>& subjects,
   if (!as_json.empty() && !json_only) status.Update(WriteWhole(outputs.json, as_json));
   if (!outputs.html.empty())
     status.Update(WriteWhole(outputs.html, ToHtml(subjects, objectives, what)));
-  if (!outputs.percentiles.empty()) {
-    status.Update(WriteWhole(outputs.percentiles, PercentilesOf(subjects)));
-  }
+  if (!outputs.percentiles.empty()) status.Update(WritePercentiles(subjects, outputs));
   return status;
 }
 

@@ -14,6 +14,8 @@ struct LoadOutputs {
   bool sweep = false;  // several loads were asked for, of which one may have been measured
   std::string json;    // -: standard output, in place of the text
   std::string html;
+  // Of several loads a file each, with "-LOAD" before its extension; of several subjects likewise,
+  // with the subject's number.
   std::string percentiles;
 };
 

@@ -84,7 +84,7 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
   text += "knee: " + Load(steps[knee]) + unit + ", the most throughput for its latency\n";
   if (!objectives.empty()) {
     const SweepStep* best = BestOf(steps, objectives);
-    text += best == nullptr ? "no load met every objective\n"
+    text += best == nullptr ? "the smallest load already misses an objective\n"
                             : "objectives are met up to " + Load(*best) + unit + '\n';
   }
   return text + warnings;

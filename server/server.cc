@@ -214,7 +214,7 @@ absl::Status RunServer(const Config& config) {
   Signals signals;
   ConfigureLog(LogOptionsOf(config));
   AllowAllDescriptors();
-  if (config.processors > 0) SetProcessors(config.processors);
+  SetProcessors(config.processors);
   if (!config.trace.empty()) {
     if (auto opened = OpenTrace(config.trace, config.trace_max_bytes); !opened.ok()) return opened;
   }
@@ -248,8 +248,9 @@ absl::Status RunServer(const Config& config) {
       [&](const std::string& model, bool ready) { (*grpc)->SetModelServing(model, ready); });
   auto http = StartHttp(config, metrics, repository, **grpc, phase);
   if (!http.ok()) return http.status();
-  if (absl::Status status = LoadAll(manager, repository, config.exit_on_error); !status.ok())
-    return status;
+  if (absl::Status loaded = LoadAll(manager, repository, config.exit_on_error); !loaded.ok()) {
+    return loaded;
+  }
   if (config.allow_model_control) (*grpc)->AllowModelControl(manager);
   const MemoryTrim memory_trim((*grpc)->context().inflight);
   const Periodic liveness([&repository, &server = **grpc] {

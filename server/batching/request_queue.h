@@ -40,7 +40,8 @@ struct Workers {
 // The request that a sequence is part of.
 struct RequestOrigin {
   std::string request_id;
-  std::string caller;  // who shares the workers fairly with the others
+  std::string trace_id;  // "" if its caller has none
+  std::string caller;    // who shares the workers fairly with the others
 };
 
 // One sequence that waits to be computed.

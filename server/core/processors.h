@@ -8,7 +8,8 @@ namespace linserve {
 // less, as a container's CPU limit is. At least 1.
 int64_t Processors();
 
-// Makes Processors() give so many instead; for the whole process, before anything asks for them.
+// Makes Processors() give so many instead, or with 0 those that it finds; for the whole process,
+// before anything asks for them.
 void SetProcessors(int64_t processors);
 
 // True if the CPU multiplies bfloat16 much faster than F32, which takes AMX: with AVX-512 BF16

@@ -41,7 +41,9 @@ void TraceBatch(const ClosedBatch& closed, const Timing& timing, TimePoint ended
   for (const Pending& pending : closed.sequences) {
     const uint64_t lane = NewTraceLane();
     TraceSpan(lane, "sequence", pending.enqueued, ended,
-              {{"request_id", pending.origin->request_id}, {"tokens", pending.tokens}});
+              {{"request_id", pending.origin->request_id},
+               {"trace_id", pending.origin->trace_id},
+               {"tokens", pending.tokens}});
     TraceSpan(lane, "queue", pending.enqueued, closed.closed);
     TraceSpan(lane, "form", closed.closed, started);
     TraceSpan(lane, "compute", started, ended);

@@ -41,6 +41,7 @@ struct EngineOptions {
 // Sequences of one caller, answered one by one through `sink`.
 struct Request {
   std::string id;
+  std::string trace_id{};                   // of the caller's trace, if it has one
   std::string caller{};                     // who shares the workers fairly with the others
   std::vector<absl::StatusOr<Item>> items;  // a status: a sequence that was faulty on the wire
   TimePoint deadline = TimePoint::max();

@@ -103,8 +103,8 @@ absl::Status Engine::Submit(Request& request) {
   std::vector<size_t> indices;  // of those
   std::vector<std::pair<size_t, absl::Status>> faulty;
   const auto counted = std::make_shared<CountedResults>(request.sink, metrics_);
-  const auto origin =
-      std::make_shared<const RequestOrigin>(RequestOrigin{request.id, request.caller});
+  const auto origin = std::make_shared<const RequestOrigin>(
+      RequestOrigin{request.id, request.trace_id, request.caller});
   for (size_t i = 0; i < request.items.size(); ++i) {
     absl::StatusOr<Item>& item = request.items[i];
     if (absl::Status status = Check(item); !status.ok()) {

@@ -113,6 +113,8 @@ void AnswerReply(const HttpReply& reply, httplib::Response& response) {
   response.status = reply.status;
   for (const auto& [name, value] : reply.headers) response.set_header(name, value);
   response.set_content(reply.body, reply.content_type);
+  // All that a response has which lives as long as it does.
+  response.content_provider_resource_releaser_ = [held = reply.sending](bool) {};
 }
 
 void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@ struct HttpReply {
   std::string content_type = "application/json";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers{};
+  std::shared_ptr<void> sending{};  // held until it is sent
 };
 
 // Lets a request's body be read: asked with 0 before it, and then with the size of each piece

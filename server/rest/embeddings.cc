@@ -1,6 +1,7 @@
 #include "rest/embeddings.h"
 
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@ struct Vectors {
   std::string model;
   int64_t tokens = 0;              // of all sequences
   std::vector<std::string> bytes;  // of each one's floats
+  std::shared_ptr<void> sending;   // InferAnswer::sending
 };
 
 // What the two APIs ask for in different words.
@@ -34,26 +36,32 @@ struct Asked {
   SequenceInput sequences;
   bool normalize = true;
   Truncation truncation = Truncation::kNone;
+  bool base64 = false;
 };
 
-absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc, const Asked& asked) {
-  Pooling pooling = Pooling::kMean;
+absl::StatusOr<inference::ModelInferRequest> ToRequest(const RestCall& call,
+                                                       const absl::StatusOr<Asked>& asked) {
+  if (!asked.ok()) return asked.status();
+  const auto model = FindModel(call.service, *call.caller, asked->model, "");
+  if (!model.ok()) return model.status();
   inference::ModelInferRequest message;
-  {
-    const auto model = FindModel(call.service, *call.caller, asked.model, "");
-    if (!model.ok()) return model.status();
-    const absl::Status status =
-        AddBatch(**model, asked.sequences, call.service.limits.max_message_bytes, message);
-    if (!status.ok()) return status;
-    message.set_model_name((*model)->name);
-    if ((*model)->default_pooling != Pooling::kNone) pooling = (*model)->default_pooling;
-  }
+  const absl::Status status =
+      AddBatch(**model, asked->sequences, call.service.limits.max_message_bytes, message);
+  if (!status.ok()) return status;
+  const Pooling preferred = (*model)->default_pooling;
+  const Pooling pooling = preferred == Pooling::kNone ? Pooling::kMean : preferred;
+  message.set_model_name((*model)->name);
   message.add_outputs()->set_name(kTokensOutput);
   auto& parameters = *message.mutable_parameters();
   parameters["pooling"].set_string_param(std::string(Name(pooling)));
-  parameters["normalize"].set_bool_param(asked.normalize);
-  parameters["truncation"].set_string_param(std::string(Name(asked.truncation)));
-  const auto answer = InferAndWait(call, rpc, std::move(message));
+  parameters["normalize"].set_bool_param(asked->normalize);
+  parameters["truncation"].set_string_param(std::string(Name(asked->truncation)));
+  return message;
+}
+
+absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc,
+                              const absl::StatusOr<Asked>& asked) {
+  const auto answer = InferAndWait(call, rpc, ToRequest(call, asked));
   if (!answer.ok()) return answer.status();
   const auto outputs = answer->Outputs(0);
   const Tensor& all = outputs[0].second;
@@ -61,7 +69,8 @@ absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc, cons
   Vectors vectors{.model = answer->model_name,
                   .tokens = std::accumulate(tokens.data<int64_t>(),
                                             tokens.data<int64_t>() + tokens.elements(), int64_t{0}),
-                  .bytes = {}};
+                  .bytes = {},
+                  .sending = answer->sending};
   const auto count = static_cast<size_t>(tokens.elements());
   const size_t each = all.byte_size() / count;
   for (size_t i = 0; i < count; ++i) {
@@ -120,29 +129,54 @@ absl::StatusOr<Truncation> TeiTruncation(const json& body) {
   return side == "Left" ? Truncation::kLeft : Truncation::kRight;
 }
 
+absl::StatusOr<Asked> ReadOpenAi(const RestCall& call) {
+  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
+  const auto parsed = ParseObject(call.http.body);
+  if (!parsed.ok()) return parsed.status();
+  const json& body = *parsed;
+  auto sequences = ReadSequences(body, "input");
+  if (!sequences.ok()) return sequences.status();
+  const auto model = TextOf(body, "model");
+  if (!model.ok()) return model.status();
+  const auto encoding = TextOf(body, "encoding_format");
+  if (!encoding.ok()) return encoding.status();
+  if (!encoding->empty() && *encoding != "float" && *encoding != "base64") {
+    return absl::InvalidArgumentError("'encoding_format': expected \"float\" or \"base64\"");
+  }
+  if (body.contains("dimensions") && !body["dimensions"].is_null()) {
+    return absl::InvalidArgumentError(
+        "'dimensions': this model's vectors cannot be shortened; leave it out");
+  }
+  return Asked{
+      .model = *model, .sequences = *std::move(sequences), .base64 = *encoding == "base64"};
+}
+
+absl::StatusOr<Asked> ReadTei(const RestCall& call) {
+  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
+  const auto parsed = ParseObject(call.http.body);
+  if (!parsed.ok()) return parsed.status();
+  const json& body = *parsed;
+  auto sequences = ReadSequences(body, "inputs");
+  if (!sequences.ok()) return sequences.status();
+  const auto model = TextOf(body, "model");
+  if (!model.ok()) return model.status();
+  const json normalize = body.value("normalize", json(true));
+  if (!normalize.is_boolean()) {
+    return absl::InvalidArgumentError("'normalize': expected a bool");
+  }
+  const auto truncation = TeiTruncation(body);
+  if (!truncation.ok()) return truncation.status();
+  return Asked{.model = *model,
+               .sequences = *std::move(sequences),
+               .normalize = normalize,
+               .truncation = *truncation};
+}
+
 }  // namespace
 
 HttpReply OpenAiEmbeddings(const RestCall& call) {
-  if (const absl::Status admitted = Admit(call); !admitted.ok()) return OpenAiError(admitted);
-  const auto parsed = ParseObject(call.http.body);
-  if (!parsed.ok()) return OpenAiError(parsed.status());
-  const json& body = *parsed;
-  auto sequences = ReadSequences(body, "input");
-  if (!sequences.ok()) return OpenAiError(sequences.status());
-  const auto model = TextOf(body, "model");
-  if (!model.ok()) return OpenAiError(model.status());
-  const auto encoding = TextOf(body, "encoding_format");
-  if (!encoding.ok()) return OpenAiError(encoding.status());
-  if (!encoding->empty() && *encoding != "float" && *encoding != "base64") {
-    return OpenAiError(
-        absl::InvalidArgumentError("'encoding_format': expected \"float\" or \"base64\""));
-  }
-  if (body.contains("dimensions") && !body["dimensions"].is_null()) {
-    return OpenAiError(absl::InvalidArgumentError(
-        "'dimensions': this model's vectors cannot be shortened; leave it out"));
-  }
-  const auto vectors =
-      Embed(call, "/v1/embeddings", {.model = *model, .sequences = *std::move(sequences)});
+  const auto asked = ReadOpenAi(call);
+  const auto vectors = Embed(call, "/v1/embeddings", asked);
   if (!vectors.ok()) return OpenAiError(vectors.status());
   FloatJson answer = {
       {"object", "list"},
@@ -152,10 +186,9 @@ HttpReply OpenAiEmbeddings(const RestCall& call) {
   for (const std::string& bytes : vectors->bytes) {
     const size_t index = data.size();
     data.push_back({{"object", "embedding"}, {"index", index}});
-    data.back()["embedding"] =
-        *encoding == "base64" ? FloatJson(absl::Base64Escape(bytes)) : Floats(bytes);
+    data.back()["embedding"] = asked->base64 ? FloatJson(absl::Base64Escape(bytes)) : Floats(bytes);
   }
-  return {.body = ToText(answer)};
+  return {.body = ToText(answer), .sending = vectors->sending};
 }
 
 HttpReply OpenAiModels(const RestCall& call) {
@@ -175,29 +208,11 @@ HttpReply OpenAiModel(const RestCall& call) {
 }
 
 HttpReply TeiEmbed(const RestCall& call) {
-  if (const absl::Status admitted = Admit(call); !admitted.ok()) return TeiError(admitted);
-  const auto parsed = ParseObject(call.http.body);
-  if (!parsed.ok()) return TeiError(parsed.status());
-  const json& body = *parsed;
-  auto sequences = ReadSequences(body, "inputs");
-  if (!sequences.ok()) return TeiError(sequences.status());
-  const auto model = TextOf(body, "model");
-  if (!model.ok()) return TeiError(model.status());
-  const json normalize = body.value("normalize", json(true));
-  if (!normalize.is_boolean()) {
-    return TeiError(absl::InvalidArgumentError("'normalize': expected a bool"));
-  }
-  const auto truncation = TeiTruncation(body);
-  if (!truncation.ok()) return TeiError(truncation.status());
-  const auto vectors = Embed(call, "/embed",
-                             {.model = *model,
-                              .sequences = *std::move(sequences),
-                              .normalize = normalize,
-                              .truncation = *truncation});
+  const auto vectors = Embed(call, "/embed", ReadTei(call));
   if (!vectors.ok()) return TeiError(vectors.status());
   FloatJson answer = FloatJson::array();
   for (const std::string& bytes : vectors->bytes) answer.push_back(Floats(bytes));
-  return {.body = ToText(answer)};
+  return {.body = ToText(answer), .sending = vectors->sending};
 }
 
 }  // namespace linserve

@@ -115,18 +115,26 @@ HttpReply Command(const RestCall& call) {
   return status.ok() ? HttpReply{} : ErrorReply(status);
 }
 
-HttpReply Infer(const RestCall& call) {
-  if (const absl::Status admitted = Admit(call); !admitted.ok()) return ErrorReply(admitted);
+absl::StatusOr<JsonInferRequest> ReadInfer(const RestCall& call) {
+  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   auto asked = ReadInferRequest(call.http);
-  if (!asked.ok()) return ErrorReply(asked.status());
+  if (!asked.ok()) return asked;
   asked->message.set_model_name(call.http.captures.at(0));
   asked->message.set_model_version(call.http.captures.at(1));
-  inference::ModelInferRequest message;
-  message.Swap(&asked->message);
-  const std::string id = message.id();
-  const auto answer = InferAndWait(call, "/v2/models/infer", std::move(message));
+  return asked;
+}
+
+HttpReply Infer(const RestCall& call) {
+  using InferMessage = absl::StatusOr<inference::ModelInferRequest>;
+  auto asked = ReadInfer(call);
+  const std::string id = asked.ok() ? asked->message.id() : "";
+  const auto answer = InferAndWait(
+      call, "/v2/models/infer",
+      asked.ok() ? InferMessage(std::move(asked->message)) : InferMessage(asked.status()));
   if (!answer.ok()) return ErrorReply(WithRequestId(answer.status(), id));
-  return WriteInferResponse(*answer, *asked);
+  HttpReply reply = WriteInferResponse(*answer, *asked);
+  reply.sending = answer->sending;
+  return reply;
 }
 
 // How much of a body is JSON; the rest is binary data.

@@ -15,11 +15,11 @@ absl::Status Admit(const RestCall& call) {
 }
 
 absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string& rpc,
-                                         inference::ModelInferRequest request) {
+                                         absl::StatusOr<inference::ModelInferRequest> request) {
   const auto answered = std::make_shared<std::promise<absl::StatusOr<InferAnswer>>>();
   RpcMetrics& metrics = call.service.metrics.ForRpc(rpc);
   const std::string header = call.http.Header("x-request-id");
-  const std::string id = header.empty() ? request.id() : header;
+  const std::string id = header.empty() && request.ok() ? request->id() : header;
   const auto done = [answered](absl::StatusOr<InferAnswer> answer) {
     answered->set_value(std::move(answer));
   };
@@ -27,8 +27,12 @@ absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string
       InferRequestState::CallSide{metrics, false, done, call.http.abandoned},
       RequestContext{RequestIdOr(id), TimePoint::max(), call.caller,
                      TraceIdOf(call.http.Header("traceparent"))});
-  const auto size = static_cast<int64_t>(request.ByteSizeLong());
-  state->Submit(call.service, {.message = std::move(request), .bytes = size});
+  if (request.ok()) {
+    const auto size = static_cast<int64_t>(request->ByteSizeLong());
+    state->Submit(call.service, {.message = *std::move(request), .bytes = size});
+  } else {
+    state->Refuse(request.status());
+  }
   return answered->get_future().get();
 }
 

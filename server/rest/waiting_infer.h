@@ -14,8 +14,9 @@ namespace linserve {
 // parsed.
 absl::Status Admit(const RestCall& call);
 
-// ModelInfer of a caller that was admitted and waits for its answer. `rpc` names it in the metrics.
+// ModelInfer of a caller that waits for its answer, or the refusal of what he asked for, which
+// counts as a request, too. `rpc` names it in the metrics.
 absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string& rpc,
-                                         inference::ModelInferRequest request);
+                                         absl::StatusOr<inference::ModelInferRequest> request);
 
 }  // namespace linserve

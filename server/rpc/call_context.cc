@@ -68,6 +68,15 @@ std::string TraceIdOf(const grpc::ServerContextBase& context) {
   return TraceIdOf(std::string_view(found->second.data(), found->second.size()));
 }
 
+std::shared_ptr<void> TraceSending(const RequestContext& context) {
+  if (!Tracing()) return nullptr;
+  return {nullptr, [id = context.id, trace_id = context.trace_id,
+                    begin = std::chrono::steady_clock::now()](void*) {
+            TraceSpan(NewTraceLane(), "stream", begin, std::chrono::steady_clock::now(),
+                      {{"request_id", id}, {"trace_id", trace_id}});
+          }};
+}
+
 void RequestEnded(const RequestContext& context, const std::string& rpc, const std::string& model,
                   size_t sequences, const absl::Status& status) {
   const TimePoint now = std::chrono::steady_clock::now();

@@ -38,6 +38,9 @@ struct RequestContext {
   TimePoint begin = std::chrono::steady_clock::now();
 };
 
+// What an answer holds until it is sent, for the trace to show how long that took.
+std::shared_ptr<void> TraceSending(const RequestContext& context);
+
 // Logs how a request ended, now, and traces it.
 void RequestEnded(const RequestContext& context, const std::string& rpc, const std::string& model,
                   size_t sequences, const absl::Status& status);

@@ -37,7 +37,7 @@ EmbedRequestState::~EmbedRequestState() {
     status_ = absl::CancelledError("the caller left");
   }
   side_.metrics->Finished(static_cast<int>(status_.code()), now - context_.begin);
-  RequestEnded(context_, "Embed", model_name_, sequence_ids_.size(), status_);
+  RequestEnded(context_, side_.metrics->rpc(), model_name_, sequence_ids_.size(), status_);
   side_.finished();
 }
 
@@ -83,6 +83,7 @@ absl::Status EmbedRequestState::Begin(ServiceContext& service, Received<v1::Embe
   const auto owner = std::make_shared<const v1::EmbedRequest>(std::move(message));
   Request request;
   request.id = context_.id;
+  request.trace_id = context_.trace_id;
   request.caller = context_.caller->name();
   request.deadline = context_.deadline;
   request.priority = context_.caller->Allowed(PriorityFromLevel(owner->priority()));
@@ -159,13 +160,10 @@ void EmbedRequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result)
   const bool computed = result.ok();
   if (computed) ++computed_;
   // What the answer keeps alive, whose end is the answer's: dropped if the caller has left by then.
-  const TimePoint now = std::chrono::steady_clock::now();
-  const std::shared_ptr<void> answer(nullptr, [self = shared_from_this(), computed, now](void*) {
-    if (computed && self->Abandoned()) self->model_metrics_->Abandoned(AbandonStage::kStream);
-    if (!Tracing()) return;
-    TraceSpan(NewTraceLane(), "stream", now, std::chrono::steady_clock::now(),
-              {{"request_id", self->context_.id}});
-  });
+  const std::shared_ptr<void> answer(
+      nullptr, [self = shared_from_this(), computed, sending = TraceSending(context_)](void*) {
+        if (computed && self->Abandoned()) self->model_metrics_->Abandoned(AbandonStage::kStream);
+      });
   if (--unanswered_ == 0) {
     CountForStatistics(result);
     if (side_.answered) side_.answered();

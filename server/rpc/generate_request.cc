@@ -82,7 +82,7 @@ GenerateRequestState::GenerateRequestState(CallSide side, RequestContext context
 GenerateRequestState::~GenerateRequestState() {
   if (status_.ok() && side_.outbox.cancelled()) status_ = absl::CancelledError("the caller left");
   side_.metrics.Finished(static_cast<int>(status_.code()), Age());
-  RequestEnded(context_, "Generate", model_name_, 1, status_);
+  RequestEnded(context_, side_.metrics.rpc(), model_name_, 1, status_);
   side_.finish(status_);
 }
 
@@ -153,6 +153,7 @@ absl::Status GenerateRequestState::Enqueue(const ServedModel& model, absl::Statu
   generation_ = std::static_pointer_cast<Generation>(item->then);
   Request request;
   request.id = context_.id;
+  request.trace_id = context_.trace_id;
   request.caller = context_.caller->name();
   request.deadline = context_.deadline;
   request.priority = priority;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct InferAnswer {
   std::vector<TensorMap> parts;      // one a message, batch and all
   // Of a session: the request's, and where it stands now.
   google::protobuf::Map<std::string, inference::InferParameter> parameters;
+  std::shared_ptr<void> sending;  // to be held until it is sent
 
   // Those of a part, in the order in which they are sent.
   std::vector<std::pair<std::string, Tensor>> Outputs(size_t part) const;

@@ -31,7 +31,10 @@ void InferCall::Begin(grpc::ByteBuffer& bytes) {
   const std::string id = request.message.id();
   const auto self = shared_from_this();
   const auto done = [self, id](const absl::StatusOr<InferAnswer>& answer) {
-    if (answer.ok()) *self->response_ = answer->Part(0).Take();
+    if (answer.ok()) {
+      *self->response_ = answer->Part(0).Take();
+      self->sending_ = answer->sending;
+    }
     self->Answer(answer.status(), id);
   };
   const auto state = std::make_shared<InferRequestState>(

@@ -36,6 +36,7 @@ class InferCall : public grpc::ServerUnaryReactor, public std::enable_shared_fro
   RpcMetrics& metrics_;
   grpc::ByteBuffer* const response_;
   std::atomic<bool> cancelled_ = false;
+  std::shared_ptr<void> sending_;
   std::shared_ptr<InferCall> self_;
 };
 

@@ -67,7 +67,7 @@ InferRequestState::InferRequestState(CallSide call, RequestContext context)
 InferRequestState::~InferRequestState() {
   const MutexLock lock(mutex_);
   call_.metrics.Finished(static_cast<int>(status_.code()), Age());
-  RequestEnded(context_, "ModelInfer", answer_.model_name, sequences_, status_);
+  RequestEnded(context_, call_.metrics.rpc(), answer_.model_name, sequences_, status_);
 }
 
 void InferRequestState::Refuse(const absl::Status& status) {
@@ -142,6 +142,7 @@ absl::Status InferRequestState::Enqueue(const ServedModel& model,
   if (!status.ok()) return status;
   Request request;
   request.id = context_.id;
+  request.trace_id = context_.trace_id;
   request.caller = context_.caller->name();
   request.deadline = context_.deadline;
   request.priority = context_.caller->Allowed(options_.priority);
@@ -287,6 +288,7 @@ bool InferRequestState::Abandoned() const {
 absl::StatusOr<InferAnswer> InferRequestState::AnswerWith(
     const std::vector<TensorMap>& outputs, const std::vector<int64_t>& tokens) const {
   InferAnswer answer = answer_;
+  answer.sending = TraceSending(context_);
   if (options_.chunk_rows > 0) {
     for (const TensorMap& chunk : Chunks(outputs[0], options_.chunk_rows)) {
       answer.parts.push_back(JoinBatch(*signature_, {chunk}, {}));

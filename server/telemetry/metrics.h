@@ -84,8 +84,10 @@ class ModelMetrics {
 class RpcMetrics {
  public:
   struct Handles;
-  explicit RpcMetrics(std::unique_ptr<Handles> handles);
+  RpcMetrics(std::string rpc, std::unique_ptr<Handles> handles);
   ~RpcMetrics();
+
+  const std::string& rpc() const { return rpc_; }  // its name
 
   void Started();  // a request: the whole call, or one request of a stream
   // `code` is a gRPC status code, 0 to 16.
@@ -97,6 +99,7 @@ class RpcMetrics {
   void StreamClosed();
 
  private:
+  const std::string rpc_;
   std::unique_ptr<Handles> handles_;
 };
 

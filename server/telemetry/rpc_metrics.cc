@@ -34,7 +34,8 @@ struct RpcMetrics::Handles {
   prometheus::Gauge& open_streams = make.Gauge("linserve_open_streams", "Streams that are open.");
 };
 
-RpcMetrics::RpcMetrics(std::unique_ptr<Handles> handles) : handles_(std::move(handles)) {}
+RpcMetrics::RpcMetrics(std::string rpc, std::unique_ptr<Handles> handles)
+    : rpc_(std::move(rpc)), handles_(std::move(handles)) {}
 RpcMetrics::~RpcMetrics() = default;
 
 void RpcMetrics::Started() { handles_->in_flight.Increment(); }
@@ -62,7 +63,7 @@ void RpcMetrics::StreamClosed() { handles_->open_streams.Decrement(); }
 
 std::unique_ptr<RpcMetrics> MakeRpcMetrics(prometheus::Registry& registry, const std::string& rpc) {
   return std::make_unique<RpcMetrics>(
-      std::make_unique<RpcMetrics::Handles>(Instruments(registry, {{"rpc", rpc}})));
+      rpc, std::make_unique<RpcMetrics::Handles>(Instruments(registry, {{"rpc", rpc}})));
 }
 
 }  // namespace linserve

@@ -18,6 +18,9 @@ using nlohmann::json;
 
 constexpr int kProcess = 1;
 
+// Written so many bytes at a time, of whole events: the file can be read at any moment.
+constexpr size_t kBuffer = 1 << 16;
+
 // An array whose end may be missing: what reads traces knows that processes are killed.
 class TraceFile {
  public:
@@ -28,9 +31,10 @@ class TraceFile {
       return absl::UnavailableError("cannot write the trace to " + path + ": " +
                                     std::strerror(errno));
     }
+    std::setvbuf(file_, nullptr, _IONBF, 0);
     left_ = max_bytes;
     start_ = std::chrono::steady_clock::now();
-    std::fputs("[\n", file_);
+    buffer_ = "[\n";
     open_ = true;
     return absl::OkStatus();
   }
@@ -39,7 +43,8 @@ class TraceFile {
     MutexLock lock(mutex_);
     if (file_ == nullptr) return;
     open_ = false;
-    std::fputs("{}]\n", file_);
+    buffer_ += "{}]\n";
+    Flush();
     std::fclose(file_);
     file_ = nullptr;
   }
@@ -54,7 +59,8 @@ class TraceFile {
     MutexLock lock(mutex_);
     if (file_ == nullptr || !open_) return;
     left_ -= static_cast<int64_t>(events.size());
-    if (left_ >= 0 && std::fwrite(events.data(), 1, events.size(), file_) == events.size()) return;
+    if (left_ >= 0) buffer_ += events;
+    if (left_ >= 0 && (buffer_.size() < kBuffer || Flush())) return;
     open_ = false;
     Log(LogLevel::kWarning, "the trace ends here",
         {{"reason",
@@ -62,10 +68,17 @@ class TraceFile {
   }
 
  private:
+  bool Flush() LINSERVE_REQUIRES(mutex_) {
+    const bool written = std::fwrite(buffer_.data(), 1, buffer_.size(), file_) == buffer_.size();
+    buffer_.clear();
+    return written;
+  }
+
   std::atomic<bool> open_{false};
   TraceTime start_{};
   Mutex mutex_;
   std::FILE* file_ LINSERVE_GUARDED_BY(mutex_) = nullptr;
+  std::string buffer_ LINSERVE_GUARDED_BY(mutex_);
   int64_t left_ LINSERVE_GUARDED_BY(mutex_) = 0;
 };
 
@@ -87,6 +100,9 @@ json Event(const char* phase, std::string_view name) {
 json Arguments(std::initializer_list<LogField> fields) {
   json arguments = json::object();
   SetFields(arguments, fields);
+  for (const LogField& field : fields) {
+    if (arguments[std::string(field.key)] == "") arguments.erase(std::string(field.key));
+  }
   return arguments;
 }
 

@@ -1,6 +1,8 @@
 #include <grpcpp/grpcpp.h>
+#include <httplib.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -184,6 +186,27 @@ TEST_F(ServeTest, TracesRequestsSequencesAndBatches) {
   EXPECT_EQ(batched, requests);
 }
 
+TEST_F(ServeTest, TracesRestRequestsWithTheirTraceId) {
+  const std::string path = directory_.File("trace.json");
+  RunningServer server(repository(), {"--trace", path});
+  const std::string id = "4bf92f3577b34da6a3ce929d0e0e4736";
+  httplib::Client client("http://" + server.http());
+  const httplib::Headers headers = {{"traceparent", "00-" + id + "-00f067aa0ba902b7-01"}};
+  for (const char* body : {R"({"inputs": [7, 8]})", "{"}) {
+    EXPECT_TRUE(client.Post("/embed", headers, body, "application/json")) << body;
+  }
+  EXPECT_EQ(server.Stop(), 0);
+  std::multiset<std::string> of_trace;
+  std::set<std::string> codes;
+  for (const auto& event : nlohmann::json::parse(ReadAll(path))) {
+    if (event.value("ph", "") != "b" || event["args"].value("trace_id", "") != id) continue;
+    of_trace.insert(event["name"]);
+    codes.insert(event["args"].value("code", ""));
+  }
+  EXPECT_EQ(of_trace, (std::multiset<std::string>{"/embed", "/embed", "sequence", "stream"}));
+  EXPECT_EQ(codes, (std::set<std::string>{"", "OK", "INVALID_ARGUMENT"}));
+}
+
 TEST_F(ServeTest, SigtermDrainsAndExitsWithSuccess) {
   RunningServer server(repository());
   EmbeddingClient client(server.client_options());
@@ -317,7 +340,11 @@ TEST_F(ServeTest, LoadOnTwoProtocolsInTurnsIsComparedOnAPageOfItsOwn) {
     ASSERT_EQ(subject.at("steps").size(), 2U);
     for (const auto& step : subject.at("steps")) EXPECT_GT(step.at("ok_requests"), 0) << step;
   }
-  EXPECT_THAT(ReadAll(directory.File("percentiles.txt")), HasSubstr("1/(1-Percentile)"));
+  for (const char* file : {"percentiles-1-1.txt", "percentiles-1-2.txt", "percentiles-2-1.txt",
+                           "percentiles-2-2.txt"}) {
+    EXPECT_THAT(ReadAll(directory.File(file)), HasSubstr("1/(1-Percentile)")) << file;
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory.File("percentiles.txt")));
 }
 
 TEST_F(ServeTest, LoadMeasuresWhatTheClientItselfCanDo) {
@@ -343,7 +370,24 @@ TEST_F(ServeTest, LoadReplaysATrace) {
   const auto report = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(report.at("ok_requests"), 4);
   EXPECT_EQ(report.at("tokens"), 75);
-  EXPECT_EQ(RunClient({"load", "--target", server.target(), "--trace", "/nowhere"}).code, 1);
+}
+
+TEST_F(ServeTest, LoadSaysWhatIsWrongWithItsArgumentsBeforeItAsksAServer) {
+  const std::vector<std::pair<Arguments, const char*>> wrong = {
+      {{"--trace", "/nowhere"}, "File does not exist"},
+      {{"--trace", "/tmp"}, "File is actually a directory"},
+      {{"--slo", "p99=20"}, "expected mean, p50"},
+      {{"--lengths", "normal:3"}, "expected fixed:LENGTH"},
+      {{"--seed", "-1"}, "--seed"},
+      {{"--html", "-"}, "expected a file"},
+      {{"--percentiles", "-"}, "expected a file"}};
+  for (const auto& [arguments, expected] : wrong) {
+    Arguments all = {"load", "--target", "127.0.0.1:1"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = RunClient(all);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(expected));
+  }
 }
 
 }  // namespace

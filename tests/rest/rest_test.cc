@@ -350,6 +350,17 @@ TEST_F(RestTest, EmbedsAsTextEmbeddingsInferenceDoes) {
   EXPECT_EQ(Post("/embed", R"({"inputs": [7], "model": "tokens", "normalize": 1})").status, 400);
 }
 
+TEST_F(RestTest, CountsTheRequestsThatItRefuses) {
+  for (const char* path : {kInfer, "/v1/embeddings", "/embed"}) {
+    EXPECT_EQ(Post(path, "{").status, 400) << path;
+  }
+  const Scraped metrics = server_.Scrape();
+  for (const char* rpc : {"/v2/models/infer", "/v1/embeddings", "/embed"}) {
+    const std::string labels = R"({code="INVALID_ARGUMENT",rpc=")" + std::string(rpc) + "\"}";
+    EXPECT_EQ(metrics["linserve_requests_total" + labels], 1) << rpc;
+  }
+}
+
 class RestTextTest : public RestTest {
  protected:
   RestTextTest() : RestTest({.text = true}) {}

@@ -86,6 +86,20 @@ TEST_F(TraceTest, EndsAtItsBound) {
   EXPECT_THAT(Closed("X"), testing::SizeIs(testing::Gt(3)));
 }
 
+TEST_F(TraceTest, HoldsWholeEventsWhileItIsWritten) {
+  Open();
+  size_t size = 0;
+  int writes = 0;
+  for (int i = 0; writes < 3; ++i) {
+    TraceSpan(kTraceThread, "batch " + std::to_string(i), begin_, begin_);
+    const std::string text = ReadAll(path_);
+    if (text.size() == size) continue;
+    size = text.size();
+    ++writes;
+    EXPECT_TRUE(text.ends_with("},\n")) << text.substr(text.size() - 60);
+  }
+}
+
 TEST_F(TraceTest, IsOffUnlessItIsOpened) {
   EXPECT_FALSE(Tracing());
   TraceSpan(kTraceThread, "batch", begin_, begin_);
