@@ -61,4 +61,6 @@ COPY --from=build-cuda /opt/linserve /opt/linserve
 
 # The last stage, and so what a build without --target makes.
 FROM runtime AS cpu
+# It holds nothing for GPUs, and need not be told that there is none.
+ENV LINSERVE_DEVICE=cpu
 COPY --from=build /opt/linserve /opt/linserve

@@ -1,9 +1,9 @@
 #include "client/inputs.h"
 
+#include <array>
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <utility>
 
 #include "core/npy.h"
@@ -66,10 +66,14 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
     if (!file) return absl::NotFoundError("cannot open " + path);
   }
   std::istream& stream = path == "-" ? std::cin : file;
-  std::ostringstream content;
-  content << stream.rdbuf();
-  if (content.bad()) return absl::DataLossError("cannot read " + path);
-  return std::move(content).str();
+  std::string content;
+  std::array<char, 1 << 16> piece{};
+  do {
+    stream.read(piece.data(), piece.size());
+    content.append(piece.data(), static_cast<size_t>(stream.gcount()));
+  } while (stream);
+  if (stream.bad()) return absl::DataLossError("cannot read " + path);
+  return content;
 }
 
 absl::StatusOr<InputSequences> ReadInputs(const std::string& path, InputFormat format,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/commands.h"
+#include "client/load_arguments.h"
 #include "client/load_output.h"
 #include "client/load_subject.h"
 #include "client/load_trace.h"
@@ -27,34 +28,8 @@ extern "C" void OnInterrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-struct LoadArguments {
-  ModelChoice choice;
-  std::string lengths;
-  std::string trace;
-  LoadInputOptions input;
-  std::vector<size_t> concurrencies = {LoadOptions().concurrency};
-  std::vector<double> rates;
-  std::vector<std::string> against;
-  std::vector<std::string> objectives;
-  double duration_s = 10;
-  double warmup_s = 1;
-  uint64_t requests = 0;
-  int64_t deadline_ms = 0;
-  size_t connections = 1;
-  bool ceiling = false;
-  LoadOutputs outputs;
-};
-
 std::chrono::nanoseconds Seconds(double seconds) {
   return std::chrono::nanoseconds(std::llround(seconds * 1e9));
-}
-
-// As asked for, else 128 or the longest that the model takes.
-std::string LengthsOf(const LoadArguments& arguments, const ModelDescription& model) {
-  if (!arguments.lengths.empty()) return arguments.lengths;
-  int64_t length = 128;
-  for (const LengthLimit& limit : model.signature.limits) length = std::min(length, limit.longest);
-  return "fixed:" + std::to_string(std::max<int64_t>(length, 1));
 }
 
 // A subject of --against: PROTOCOL, TARGET or PROTOCOL@TARGET; what is left out is the first one's.
@@ -102,7 +77,7 @@ absl::Status Prepare(const LoadArguments& arguments, const std::vector<TracedReq
   for (LoadSubject& subject : subjects) {
     absl::Status status;
     if (trace.empty()) {
-      const auto lengths = LengthDistribution::Parse(LengthsOf(arguments, subject.model()));
+      const auto lengths = LengthDistribution::Parse(arguments.LengthsFor(subject.model()));
       status = lengths.ok() ? subject.Prepare(*lengths, arguments.input) : lengths.status();
     } else {
       status = subject.Prepare(trace, arguments.input);
@@ -162,16 +137,17 @@ void MeasureAll(const LoadArguments& arguments, const std::vector<TracedRequest>
 // The last word of a measurement: whether it went as it should, on each of the subjects.
 int ExitCode(const std::vector<LoadSubject>& subjects, const std::vector<Objective>& objectives) {
   constexpr int kObjectiveMissed = 3;
-  int code = EXIT_SUCCESS;
+  if (interrupted && !objectives.empty()) return EXIT_FAILURE;  // whether they are met is not known
   for (const LoadSubject& subject : subjects) {
-    const std::vector<SweepStep>& steps = subject.steps();
-    const bool any = std::any_of(steps.begin(), steps.end(), [](const SweepStep& step) {
-      return step.report.ok.sequences > 0;
-    });
-    if (!any) return EXIT_FAILURE;
-    if (BestOf(steps, objectives) == nullptr) code = kObjectiveMissed;
+    if (!objectives.empty() && BestOf(subject.steps(), objectives) == nullptr) {
+      return kObjectiveMissed;
+    }
   }
-  return code;
+  const auto answered = [](const LoadSubject& subject) {
+    return std::any_of(subject.steps().begin(), subject.steps().end(),
+                       [](const SweepStep& step) { return step.report.ok.sequences > 0; });
+  };
+  return std::all_of(subjects.begin(), subjects.end(), answered) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 absl::StatusOr<std::vector<Objective>> Objectives(const std::vector<std::string>& texts) {
@@ -194,24 +170,11 @@ std::string WhatOf(const LoadArguments& arguments, const LoadSubject& subject) {
   if (!arguments.trace.empty()) return what + ", the trace " + arguments.trace;
   const size_t sequences = arguments.input.sequences;
   what += ", " + (sequences == 1 ? "one sequence" : std::to_string(sequences) + " sequences");
-  what += " a request, lengths " + LengthsOf(arguments, subject.model());
+  what += " a request, lengths " + arguments.LengthsFor(subject.model());
   return what + (arguments.rates.empty()
                      ? ", each answer sends the next request (closed loop)"
                      : ", sent at random times whatever the answers do (open loop)");
 }
-
-// So that what is wrong with an argument is said before anything is asked of a server.
-template <typename Parsed>
-CLI::Validator Parses(absl::StatusOr<Parsed> (*parse)(const std::string&)) {
-  return CLI::Validator(
-      [parse](const std::string& text) { return std::string(parse(text).status().message()); }, "");
-}
-
-const CLI::Validator kNoDash(
-    [](const std::string& path) {
-      return path == "-" ? "expected a file; - is for --json alone" : "";
-    },
-    "");
 
 template <typename T>
 void SortAndUnique(std::vector<T>& values) {
@@ -251,91 +214,6 @@ int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {
   return status.ok() ? ExitCode(*subjects, *objectives) : Fail(status);
 }
 
-void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
-  CLI::Option* concurrency =
-      load.add_option("--concurrency", arguments.concurrencies,
-                      "Closed loop: requests always in flight, each answer sends the next; several "
-                      "(1,2,4,8) are measured one after the other, for the knee")
-          ->delimiter(',')
-          ->check(CLI::Range(1, 100000))
-          ->capture_default_str();
-  CLI::Option* rate =
-      load.add_option(
-              "--rate", arguments.rates,
-              "Open loop: requests a second at random (Poisson) times, whatever the answers "
-              "do; the latency then counts from when a request should have been sent; or "
-              "several, likewise")
-          ->delimiter(',')
-          ->check(CLI::Range(1e-3, 1e6))
-          ->excludes(concurrency);
-  CLI::Option* duration = load.add_option("--duration", arguments.duration_s, "Seconds to measure")
-                              ->check(CLI::Range(0.001, 1e6))
-                              ->capture_default_str();
-  CLI::Option* requests =
-      load.add_option("--requests", arguments.requests, "Measure so many requests instead")
-          ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 50))
-          ->excludes(duration);
-  CLI::Option* trace =
-      load.add_option(
-              "--trace", arguments.trace,
-              "Open loop: a file with a line \"SECONDS LENGTH\" for each request, sent at its "
-              "time; all of it is measured")
-          ->check(CLI::ExistingFile)
-          ->excludes(concurrency)
-          ->excludes(rate)
-          ->excludes(duration)
-          ->excludes(requests);
-  load.add_option(
-          "--against", arguments.against,
-          "Put the same load on another server in turns, and compare: its TARGET, a PROTOCOL "
-          "(linserve, oip) to ask the same server by, or PROTOCOL@TARGET. May be repeated")
-      ->allow_extra_args(false);
-  load.add_option(
-          "--warmup", arguments.warmup_s,
-          "Seconds of the same load before, not measured; longer than a request takes, lest "
-          "the rates begin at zero")
-      ->check(CLI::Range(0.0, 1e6))
-      ->excludes(trace)
-      ->capture_default_str();
-  load.add_option("--connections", arguments.connections, "Connections, used in turn")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  load.add_flag("--ceiling", arguments.ceiling,
-                "First measure what the client gets out of a server that does nothing, in plain "
-                "text, and warn where that is what is measured");
-  load.add_option("--deadline-ms", arguments.deadline_ms, "Of each request (default: --timeout)")
-      ->check(CLI::Range(1, 1000000000));
-}
-
-void AddRequestOptions(CLI::App& load, LoadArguments& arguments) {
-  load.add_option("--sequences", arguments.input.sequences, "Sequences of one request")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  load.add_option("--lengths", arguments.lengths,
-                  "fixed:LENGTH, uniform:FIRST,LAST, lognormal:MEDIAN,SIGMA,FIRST,LAST or "
-                  "file:PATH, one length a line (default: fixed:128, or what the model takes)")
-      ->check(Parses(LengthDistribution::Parse))
-      ->excludes(load.get_option("--trace"));
-  load.add_option("--seed", arguments.input.seed, "Of inputs, lengths and times")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  load.add_option("--slo", arguments.objectives,
-                  "What the load must keep to, such as p99=20ms, mean=1.5s or errors=0.1%; a "
-                  "request that fails keeps to no time. The exit code is 3 if it does not, of "
-                  "several loads the smallest. May be repeated")
-      ->check(Parses(Objective::Parse))
-      ->allow_extra_args(false);
-  load.add_option("--json", arguments.outputs.json,
-                  "Write the report as JSON; - in place of the table");
-  load.add_option("--html", arguments.outputs.html,
-                  "Write the report as a page with charts, which needs nothing else")
-      ->check(kNoDash);
-  load.add_option("--percentiles", arguments.outputs.percentiles,
-                  "Write the latencies as a percentile table in HdrHistogram's format; of several "
-                  "loads a file each (FILE-LOAD), of several servers likewise (FILE-NUMBER)")
-      ->check(kNoDash);
-}
-
 }  // namespace
 
 void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& command) {
@@ -355,9 +233,7 @@ void AddLoadCommand(CLI::App& app, const GlobalOptions& globals, Command& comman
       "were due in it. Ctrl-C ends it early and reports what was measured. Failed requests are\n"
       "counted by code.");
   auto arguments = std::make_shared<LoadArguments>();
-  arguments->choice.AddTo(*load);
-  AddLoopOptions(*load, *arguments);
-  AddRequestOptions(*load, *arguments);
+  arguments->AddTo(*load);
   load->callback([&globals, &command, arguments] {
     command = [&globals, arguments] { return RunLoad(globals, *arguments); };
   });

@@ -141,9 +141,10 @@ absl::Status CheckOutputs(const LoadOutputs& outputs) {
   for (const std::string& path :
        {outputs.json == "-" ? "" : outputs.json, outputs.html, outputs.percentiles}) {
     if (path.empty()) continue;
-    const bool existed = std::filesystem::exists(path);
+    std::error_code error;
+    const bool existed = exists(std::filesystem::symlink_status(path, error));
     if (!std::ofstream(path, std::ios::app)) return absl::NotFoundError("cannot write to " + path);
-    if (!existed) std::filesystem::remove(path);
+    if (!existed) std::filesystem::remove(path, error);
   }
   return absl::OkStatus();
 }

@@ -49,7 +49,8 @@ nlohmann::json HistogramJson(const Histogram& histogram) {
   return times;
 }
 
-nlohmann::json TimelineJson(const LoadTimeline& timeline) {
+// `seconds`: how long the measurement was, of which the last interval may have a part alone.
+nlohmann::json TimelineJson(const LoadTimeline& timeline, double seconds) {
   const double width = std::chrono::duration<double>(timeline.interval()).count();
   nlohmann::json list = nlohmann::json::array();
   for (const LoadTimeline::Interval& interval : timeline.intervals()) {
@@ -59,9 +60,16 @@ nlohmann::json TimelineJson(const LoadTimeline& timeline) {
                  ? nlohmann::json()
                  : nlohmann::json(Milliseconds(static_cast<double>(nanoseconds)));
     };
+    const double begin = static_cast<double>(list.size()) * width;
+    const double lasted = std::min(width, seconds - begin);
+    constexpr double kLeast = 0.2;  // of an interval, of which a rate says something
     list.push_back(
-        {{"second", static_cast<double>(list.size()) * width},
-         {"requests_per_second", static_cast<double>(interval.answered) / width},
+        {{"second", begin},
+         {"requests_per_second",
+          lasted < kLeast * width
+              ? nlohmann::json()
+              : nlohmann::json(static_cast<double>(interval.answered) / lasted)},
+         {"answered", interval.answered},
          {"failed", interval.failed},
          {"p50_ms", time(interval.latency.Quantile(0.5))},
          {"p99_ms", time(interval.latency.Quantile(0.99))},
@@ -251,7 +259,7 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"client_cpu_share", report.client_cpu_share()},
       {"client_ceiling_requests_per_second",
        report.ceiling > 0 ? nlohmann::json(report.ceiling) : nlohmann::json()},
-      {"over_time", TimelineJson(report.timeline)},
+      {"over_time", TimelineJson(report.timeline, report.seconds)},
       {"warnings", report.Warnings()},
   };
 }

@@ -8,6 +8,7 @@
 
 #include "client/null_server_process.h"
 #include "client/progress.h"
+#include "core/retry_delay.h"
 
 namespace linserve {
 namespace {
@@ -66,7 +67,7 @@ absl::Status LoadSubject::Prepare(const std::vector<TracedRequest>& trace,
     order_.push_back(place->second);
     if (!is_new) continue;
     absl::Status status = Prepare(LengthDistribution::Fixed(request.length), one);
-    if (!status.ok()) return status;
+    if (!status.ok()) return WithPrefix(status, "a request of the trace: ");
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "batching/batch_trace.h"
 #include "batching/limit_met.h"
 #include "batching/request_queue.h"
 #include "core/retry_delay.h"
@@ -204,28 +205,30 @@ void RequestQueue::RemoveDeparted(size_t most, std::vector<Pending>& departed) {
 void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
   for (Pending& pending : departed) {
     metrics_.Abandoned(AbandonStage::kQueue);
-    if (pending.deadline <= clock_.Now()) {
-      pending.delivery.Complete(
-          absl::DeadlineExceededError("the deadline passed while the sequence was queued"));
-    } else if (pending.delivery.Abandoned()) {
-      pending.delivery.Complete(
-          absl::CancelledError("the caller left while the sequence was queued"));
-    } else {
-      pending.delivery.Complete(
+    const TimePoint now = clock_.Now();
+    absl::Status status = absl::CancelledError("the caller left while the sequence was queued");
+    if (pending.deadline <= now) {
+      status = absl::DeadlineExceededError("the deadline passed while the sequence was queued");
+    } else if (!pending.delivery.Abandoned()) {
+      status =
           RetryAfter(absl::ResourceExhaustedError("the deadline would pass before the sequence, "
                                                   "which was queued, could be computed"),
-                     RetryDelay()));
+                     RetryDelay());
     }
+    TraceQueued(pending, now, status);
+    pending.delivery.Complete(status);
   }
 }
 
 void RequestQueue::AnswerDisplaced(std::vector<Pending>& displaced) {
   for (Pending& pending : displaced) {
     metrics_.Displaced();
-    pending.delivery.Complete(RetryAfter(
+    const absl::Status status = RetryAfter(
         absl::ResourceExhaustedError("the queue is full, and those of higher priority, or of "
                                      "callers with less in it, go first; try again later"),
-        RetryDelay()));
+        RetryDelay());
+    TraceQueued(pending, clock_.Now(), status);
+    pending.delivery.Complete(status);
   }
 }
 

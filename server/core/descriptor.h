@@ -11,7 +11,12 @@ class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
   Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this == &other) return *this;
+    Close();
+    value_ = std::exchange(other.value_, -1);
+    return *this;
+  }
   ~Descriptor() { Close(); }
 
   int get() const { return value_; }

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/batch_trace.h"
+#include "batching/batch_trace.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -79,6 +79,7 @@ absl::Status BatchRunner::TryLaunch(Running& running) {
   }
   running.departed.assign(items.size(), false);
   Progress& progress = running.progress;
+  progress.started = clock_.Now();  // and again below, unless this fails
   Batch batch = padder_.Pad(items, model_.allocator());
   progress.rows = batch.rows;
   metrics_.BatchClosed(batch, running.closed.reason);
@@ -166,7 +167,10 @@ void BatchRunner::Report(Running& running, TimePoint now) {
 void BatchRunner::Complete(Running& running, const absl::Status& launched) {
   auto outputs = launched.ok() ? TakeResults(running) : launched;
   running.forward.reset();
-  if (outputs.ok()) return DeliverResults(running, *std::move(outputs));
+  const TimePoint ended = clock_.Now();
+  const Timing timing = TimingOf(running, ended);
+  TraceBatch(running.closed, timing, ended, outputs.status());
+  if (outputs.ok()) return DeliverResults(running, timing, *std::move(outputs));
   const bool divisible = running.closed.sequences.size() > 1 && !running.closed.sequences[0].unit;
   if (!divisible || absl::IsCancelled(outputs.status()) || model_.lost()) {
     return DeliverFailure(running.closed,
@@ -243,18 +247,20 @@ void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress
   progress.overtaken += clock_.Now() - start;
 }
 
-void BatchRunner::DeliverResults(Running& running, std::vector<TensorMap> outputs) {
-  ClosedBatch& closed = running.closed;
+Timing BatchRunner::TimingOf(const Running& running, TimePoint ended) {
   const Progress& progress = running.progress;
-  const TimePoint ended = clock_.Now();
-  const Timing timing{.batch = progress.started - closed.closed,
-                      .compute = ended - progress.started,
-                      .copy_in = progress.copy_in,
-                      .copy_out = progress.copy_out,
-                      .batch_sequences = static_cast<int64_t>(closed.sequences.size()),
-                      .batch_tokens = progress.rows};
+  return {.batch = progress.started - running.closed.closed,
+          .compute = ended - progress.started,
+          .copy_in = progress.copy_in,
+          .copy_out = progress.copy_out,
+          .batch_sequences = std::ssize(running.closed.sequences),
+          .batch_tokens = progress.rows};
+}
+
+void BatchRunner::DeliverResults(Running& running, const Timing& timing,
+                                 std::vector<TensorMap> outputs) {
+  ClosedBatch& closed = running.closed;
   metrics_.statistics().Executed(timing);
-  TraceBatch(closed, timing, ended);
   for (size_t i = 0; i < closed.sequences.size(); ++i) {
     Pending& pending = closed.sequences[i];
     if (running.departed[i]) {

@@ -80,7 +80,8 @@ class BatchRunner {
   void Complete(Running& running, const absl::Status& launched);
   absl::StatusOr<std::vector<TensorMap>> TakeResults(Running& running);
   void RunHalves(Running& running);
-  void DeliverResults(Running& running, std::vector<TensorMap> outputs);
+  static Timing TimingOf(const Running& running, TimePoint ended);
+  void DeliverResults(Running& running, const Timing& timing, std::vector<TensorMap> outputs);
   absl::Status AddSession(const Item& item, ItemResult& result);
   void DeliverFailure(ClosedBatch& closed, const absl::Status& status);
   void DeliverDeparted(Pending& pending, TimePoint now);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "access/caller.h"
+#include "batching/clock.h"
 #include "http/http_message.h"
 #include "rpc/service_context.h"
 
@@ -13,6 +15,7 @@ struct RestCall {
   ServiceContext& service;
   const HttpRequest& http;
   std::shared_ptr<const Caller> caller;
+  TimePoint begin = std::chrono::steady_clock::now();
 };
 
 }  // namespace linserve

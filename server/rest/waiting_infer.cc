@@ -26,7 +26,7 @@ absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics, false, done, call.http.abandoned},
       RequestContext{RequestIdOr(id), TimePoint::max(), call.caller,
-                     TraceIdOf(call.http.Header("traceparent"))});
+                     TraceIdOf(call.http.Header("traceparent")), call.begin});
   if (request.ok()) {
     const auto size = static_cast<int64_t>(request->ByteSizeLong());
     state->Submit(call.service, {.message = *std::move(request), .bytes = size});

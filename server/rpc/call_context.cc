@@ -51,15 +51,23 @@ std::string TraceIdOf(std::string_view traceparent) {
   // have more.
   constexpr size_t kBegin = 3;
   constexpr size_t kDigits = 32;
+  constexpr size_t kParent = 36;
+  constexpr size_t kParentDigits = 16;
   constexpr size_t kLength = 55;
+  constexpr std::string_view kNone = "00000000000000000000000000000000";
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (traceparent.size() < kLength || traceparent.starts_with("ff")) return "";
   for (size_t i = 0; i < kLength; ++i) {
     const bool dash = i == 2 || i == 35 || i == 52;
     if (dash ? traceparent[i] != '-' : !is_digit(traceparent[i])) return "";
   }
+  if (traceparent.size() > kLength &&
+      (traceparent.starts_with("00") || traceparent[kLength] != '-')) {
+    return "";
+  }
   const std::string_view id = traceparent.substr(kBegin, kDigits);
-  return id.find_first_not_of('0') == std::string_view::npos ? "" : std::string(id);
+  const bool valid = id != kNone && !kNone.starts_with(traceparent.substr(kParent, kParentDigits));
+  return valid ? std::string(id) : "";
 }
 
 std::string TraceIdOf(const grpc::ServerContextBase& context) {

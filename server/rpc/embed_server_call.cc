@@ -10,6 +10,7 @@
 namespace linserve {
 
 void EmbedServerCall::Handle(grpc::ByteBuffer& bytes) {
+  const TimePoint begin = std::chrono::steady_clock::now();
   const auto caller = CallerOf(*context_, *service_.access);
   absl::Status status = caller.status();
   if (status.ok()) {
@@ -25,8 +26,9 @@ void EmbedServerCall::Handle(grpc::ByteBuffer& bytes) {
       .answered = nullptr,
       .finished = [this] { outbox_.FinishWhenEmpty(grpc::Status::OK); }};
   const auto state = std::make_shared<EmbedRequestState>(
-      side, RequestContext{RequestIdOf(*context_, request.message.request_id()),
-                           DeadlineOf(*context_), caller.value_or(nullptr), TraceIdOf(*context_)});
+      side,
+      RequestContext{RequestIdOf(*context_, request.message.request_id()), DeadlineOf(*context_),
+                     caller.value_or(nullptr), TraceIdOf(*context_), begin});
   outbox_.Expect(static_cast<size_t>(request.message.sequences_size()));
   if (!status.ok()) return state->Refuse(status);
   state->Submit(service_, std::move(request));

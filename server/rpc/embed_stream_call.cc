@@ -14,6 +14,7 @@
 namespace linserve {
 
 absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
+  const TimePoint begin = std::chrono::steady_clock::now();
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
   Received<v1::EmbedRequest> received;
@@ -21,7 +22,7 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   if (!parsed.ok()) return parsed;
   const v1::EmbedRequest& request = received.message;
   const RequestContext context{request.request_id(), DeadlineOf(*context_), *caller,
-                               TraceIdOf(*context_)};
+                               TraceIdOf(*context_), begin};
   if (IsLaterPart(request)) {
     AddPart(context, received);
     return absl::OkStatus();

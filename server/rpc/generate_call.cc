@@ -10,6 +10,7 @@
 namespace linserve {
 
 void GenerateCall::Handle(grpc::ByteBuffer& bytes) {
+  const TimePoint begin = std::chrono::steady_clock::now();
   const auto caller = CallerOf(*context_, *service_.access);
   absl::Status status = caller.status();
   if (status.ok()) {
@@ -27,7 +28,7 @@ void GenerateCall::Handle(grpc::ByteBuffer& bytes) {
                                        }
                                      }},
       RequestContext{RequestIdOf(*context_, request.request_id()), DeadlineOf(*context_),
-                     caller.value_or(nullptr), TraceIdOf(*context_)});
+                     caller.value_or(nullptr), TraceIdOf(*context_), begin});
   if (!status.ok()) return state->Refuse(status);
   state->Submit(service_, std::move(request));
 }

@@ -174,7 +174,9 @@ void GenerateRequestState::Send(int64_t token) {
 
 void GenerateRequestState::Push(v1::GenerateResponse message) {
   message.set_request_id(context_.id);
-  side_.outbox.Push(std::make_unique<MessageAnswer>(message, shared_from_this()));
+  const std::shared_ptr<void> kept(
+      nullptr, [self = shared_from_this(), sending = TraceSending(context_)](void*) {});
+  side_.outbox.Push(std::make_unique<MessageAnswer>(message, kept));
 }
 
 void GenerateRequestState::Deliver(size_t /*index*/, absl::StatusOr<ItemResult> result) {

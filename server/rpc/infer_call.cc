@@ -20,6 +20,7 @@ InferCall* InferCall::Start(ServiceContext& service, grpc::CallbackServerContext
 }
 
 void InferCall::Begin(grpc::ByteBuffer& bytes) {
+  const TimePoint begin = std::chrono::steady_clock::now();
   metrics_.Message(Direction::kReceived, bytes.Length());
   const auto caller = CallerOf(*context_, *service_.access);
   absl::Status status = caller.status();
@@ -41,7 +42,7 @@ void InferCall::Begin(grpc::ByteBuffer& bytes) {
       InferRequestState::CallSide{metrics_, false, done,
                                   [self] { return self->cancelled_.load(); }},
       RequestContext{RequestIdOf(*context_, id.substr(0, kLongestRequestId)), DeadlineOf(*context_),
-                     caller.value_or(nullptr), TraceIdOf(*context_)});
+                     caller.value_or(nullptr), TraceIdOf(*context_), begin});
   if (!status.ok()) return state->Refuse(status);
   state->Submit(service_, std::move(request));
 }

@@ -60,6 +60,7 @@ InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerCo
       ends_with_error_(Says(*context, "triton_grpc_error")) {}
 
 absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
+  const TimePoint begin = std::chrono::steady_clock::now();
   const auto caller = CallerOf(*context_, *service_.access);
   if (!caller.ok()) return caller.status();
   Received<inference::ModelInferRequest> request;
@@ -80,7 +81,7 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto state = std::make_shared<InferRequestState>(
       InferRequestState::CallSide{metrics_, true, answer,
                                   [this] { return failed_ || outbox_.cancelled(); }},
-      RequestContext{RequestIdOr(id), DeadlineOf(*context_), *caller, TraceIdOf(*context_)});
+      RequestContext{RequestIdOr(id), DeadlineOf(*context_), *caller, TraceIdOf(*context_), begin});
   absl::Status status = AdmitCaller(service_, **caller, request.bytes);
   if (status.ok()) {
     state->Submit(service_, std::move(request));

@@ -18,8 +18,9 @@ struct RpcMetrics::Handles {
 
   std::array<prometheus::Counter*, kCodes.size()> requests = make.Counters(
       "linserve_requests_total", "Finished requests, by gRPC status code.", "code", kCodes);
-  prometheus::Histogram& request_duration = make.Histogram(
-      "linserve_request_duration_seconds", "Time of a request in the server.", TimeBuckets());
+  prometheus::Histogram& request_duration =
+      make.Histogram("linserve_request_duration_seconds",
+                     "Time in the server of a request that was OK.", TimeBuckets());
   prometheus::Histogram& first_response =
       make.Histogram("linserve_first_response_seconds",
                      "From a request's start to its first result.", TimeBuckets());
@@ -42,7 +43,7 @@ void RpcMetrics::Started() { handles_->in_flight.Increment(); }
 
 void RpcMetrics::Finished(int code, std::chrono::nanoseconds duration) {
   OfCode(handles_->requests, code).Increment();
-  handles_->request_duration.Observe(Seconds(duration));
+  if (code == 0) handles_->request_duration.Observe(Seconds(duration));
   handles_->in_flight.Decrement();
 }
 

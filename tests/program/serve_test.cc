@@ -301,7 +301,7 @@ TEST_F(ServeTest, LoadInAClosedAndInAnOpenLoopMeetsNoErrors) {
     EXPECT_TRUE(report.at("sequence_errors").empty()) << report;
     uint64_t answered = 0;
     for (const auto& interval : report.at("over_time")) {
-      answered += interval.at("requests_per_second").get<uint64_t>();
+      answered += interval.at("answered").get<uint64_t>();
     }
     EXPECT_EQ(answered, report.at("within").at("requests"));
     EXPECT_EQ(report.at("latency_percentiles").back()[0], 1);
@@ -378,7 +378,9 @@ TEST_F(ServeTest, LoadSaysWhatIsWrongWithItsArgumentsBeforeItAsksAServer) {
       {{"--trace", "/tmp"}, "File is actually a directory"},
       {{"--slo", "p99=20"}, "expected mean, p50"},
       {{"--lengths", "normal:3"}, "expected fixed:LENGTH"},
-      {{"--seed", "-1"}, "--seed"},
+      {{"--seed", "-1"}, "-1 not in range"},
+      {{"--duration", "nan"}, "expected a number"},
+      {{"--against", "oip@"}, "names no target"},
       {{"--html", "-"}, "expected a file"},
       {{"--percentiles", "-"}, "expected a file"}};
   for (const auto& [arguments, expected] : wrong) {

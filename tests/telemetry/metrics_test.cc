@@ -130,12 +130,14 @@ TEST_F(MetricsTest, FollowsARequestFromItsStartToItsCode) {
   rpc_.FirstResponse(1ms);
   rpc_.Sent(2ms);
   rpc_.Finished(3, 4ms);
+  rpc_.Started();
+  rpc_.Finished(0, 8ms);
 
   const Scraped scraped = Scrape();
   EXPECT_EQ(scraped[R"(linserve_in_flight_requests{rpc="Embed"})"], 1);
   EXPECT_EQ(scraped[R"(linserve_requests_total{code="INVALID_ARGUMENT",rpc="Embed"})"], 1);
-  EXPECT_EQ(scraped[R"(linserve_requests_total{code="OK",rpc="Embed"})"], 0);
-  EXPECT_EQ(scraped[R"(linserve_request_duration_seconds_sum{rpc="Embed"})"], 0.004);
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="OK",rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_request_duration_seconds_sum{rpc="Embed"})"], 0.008);
   EXPECT_EQ(scraped[R"(linserve_first_response_seconds_sum{rpc="Embed"})"], 0.001);
   EXPECT_EQ(scraped[R"(linserve_send_duration_seconds_sum{rpc="Embed"})"], 0.002);
   const std::string bytes = "linserve_grpc_message_bytes_sum";

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -82,6 +84,7 @@ TEST_F(TraceTest, EndsAtItsBound) {
   Open(1000);
   for (int i = 0; i < 100; ++i) TraceSpan(kTraceThread, "batch", begin_, begin_);
   EXPECT_FALSE(Tracing());
+  EXPECT_THAT(ReadAll(path_), testing::EndsWith("},\n"));
   EXPECT_LE(ReadAll(path_).size(), 1100U);
   EXPECT_THAT(Closed("X"), testing::SizeIs(testing::Gt(3)));
 }
@@ -96,8 +99,28 @@ TEST_F(TraceTest, HoldsWholeEventsWhileItIsWritten) {
     if (text.size() == size) continue;
     size = text.size();
     ++writes;
-    EXPECT_TRUE(text.ends_with("},\n")) << text.substr(text.size() - 60);
+    EXPECT_TRUE(text.ends_with("},\n") || text == "[\n") << text;
   }
+}
+
+TEST_F(TraceTest, IsWrittenSoonWhateverComes) {
+  Open();
+  TraceSpan(kTraceThread, "only", begin_, begin_);
+  while (!ReadAll(path_).ends_with("},\n")) std::this_thread::yield();
+  EXPECT_THAT(ReadAll(path_), testing::HasSubstr("only"));
+}
+
+TEST_F(TraceTest, HoldsWholeEventsWhereTheDiskIsFull) {
+  constexpr rlim_t kMost = 100'000;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{kMost, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  Open();
+  while (Tracing()) TraceSpan(kTraceThread, "batch", begin_, begin_);
+  EXPECT_THAT(Closed("X"), testing::SizeIs(testing::Gt(10)));
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
 TEST_F(TraceTest, IsOffUnlessItIsOpened) {

@@ -1,4 +1,4 @@
-#include "engine/batch_trace.h"
+#include "batching/batch_trace.h"
 
 #include <string>
 
@@ -22,9 +22,25 @@ std::string Requests(const ClosedBatch& closed) {
   return ids;
 }
 
+std::string CodeOf(const absl::Status& status) {
+  return std::string(absl::StatusCodeToString(status.code()));
+}
+
+// Returns its lane.
+uint64_t TraceSequence(const Pending& pending, TimePoint ended, const absl::Status& status) {
+  const uint64_t lane = NewTraceLane();
+  TraceSpan(lane, "sequence", pending.enqueued, ended,
+            {{"request_id", pending.origin->request_id},
+             {"trace_id", pending.origin->trace_id},
+             {"tokens", pending.tokens},
+             {"code", CodeOf(status)}});
+  return lane;
+}
+
 }  // namespace
 
-void TraceBatch(const ClosedBatch& closed, const Timing& timing, TimePoint ended) {
+void TraceBatch(const ClosedBatch& closed, const Timing& timing, TimePoint ended,
+                const absl::Status& status) {
   if (!Tracing()) return;
   const TimePoint started = ended - timing.compute;
   const TimePoint copied_in = started + timing.copy_in;
@@ -33,21 +49,23 @@ void TraceBatch(const ClosedBatch& closed, const Timing& timing, TimePoint ended
             {{"sequences", timing.batch_sequences},
              {"rows", timing.batch_tokens},
              {"closed_by", std::string(Name(closed.reason))},
+             {"code", CodeOf(status)},
              {"requests", Requests(closed)}});
   TraceSpan(kTraceThread, "form", closed.closed, started);
   TraceSpan(kTraceThread, "copy in", started, copied_in);
   TraceSpan(kTraceThread, "forward", copied_in, computed);
   TraceSpan(kTraceThread, "copy out", computed, ended);
   for (const Pending& pending : closed.sequences) {
-    const uint64_t lane = NewTraceLane();
-    TraceSpan(lane, "sequence", pending.enqueued, ended,
-              {{"request_id", pending.origin->request_id},
-               {"trace_id", pending.origin->trace_id},
-               {"tokens", pending.tokens}});
+    const uint64_t lane = TraceSequence(pending, ended, status);
     TraceSpan(lane, "queue", pending.enqueued, closed.closed);
     TraceSpan(lane, "form", closed.closed, started);
     TraceSpan(lane, "compute", started, ended);
   }
+}
+
+void TraceQueued(const Pending& pending, TimePoint now, const absl::Status& status) {
+  if (!Tracing()) return;
+  TraceSpan(TraceSequence(pending, now, status), "queue", pending.enqueued, now);
 }
 
 }  // namespace linserve

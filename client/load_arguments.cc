@@ -1,0 +1,145 @@
+#include "client/load_arguments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "absl/status/statusor.h"
+#include "client/objective.h"
+#include "core/lengths.h"
+
+namespace linserve {
+namespace {
+
+// So that what is wrong with an argument is said before anything is asked of a server.
+template <typename Parsed>
+CLI::Validator Parses(absl::StatusOr<Parsed> (*parse)(const std::string&)) {
+  return CLI::Validator(
+      [parse](const std::string& text) { return std::string(parse(text).status().message()); }, "");
+}
+
+// CLI::Range takes what is not a number at all, too.
+CLI::Validator Within(double least, double most) {
+  const CLI::Range range(least, most);
+  return CLI::Validator(
+      [range](std::string& text) {
+        const double value = std::strtod(text.c_str(), nullptr);
+        return std::isnan(value) ? "expected a number, got " + text : range(text);
+      },
+      range.get_description());
+}
+
+const CLI::Validator kNoDash(
+    [](const std::string& path) {
+      return path == "-" ? "expected a file; - is for --json alone" : "";
+    },
+    "");
+
+const CLI::Validator kNamesATarget(
+    [](const std::string& subject) {
+      return subject.empty() || subject.ends_with('@') ? "it names no target" : "";
+    },
+    "");
+
+void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
+  CLI::Option* concurrency =
+      load.add_option("--concurrency", arguments.concurrencies,
+                      "Closed loop: requests always in flight, each answer sends the next; several "
+                      "(1,2,4,8) are measured one after the other, for the knee")
+          ->delimiter(',')
+          ->check(CLI::Range(1, 100000))
+          ->capture_default_str();
+  CLI::Option* rate =
+      load.add_option(
+              "--rate", arguments.rates,
+              "Open loop: requests a second at random (Poisson) times, whatever the answers "
+              "do; the latency then counts from when a request should have been sent; or "
+              "several, likewise")
+          ->delimiter(',')
+          ->check(Within(1e-3, 1e6))
+          ->excludes(concurrency);
+  CLI::Option* duration = load.add_option("--duration", arguments.duration_s, "Seconds to measure")
+                              ->check(Within(0.001, 1e6))
+                              ->capture_default_str();
+  CLI::Option* requests =
+      load.add_option("--requests", arguments.requests, "Measure so many requests instead")
+          ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 50))
+          ->excludes(duration);
+  CLI::Option* trace =
+      load.add_option(
+              "--trace", arguments.trace,
+              "Open loop: a file with a line \"SECONDS LENGTH\" for each request, sent at its "
+              "time; all of it is measured")
+          ->check(CLI::ExistingFile)
+          ->excludes(concurrency)
+          ->excludes(rate)
+          ->excludes(duration)
+          ->excludes(requests);
+  load.add_option(
+          "--against", arguments.against,
+          "Put the same load on another server in turns, and compare: its TARGET, a PROTOCOL "
+          "(linserve, oip) to ask the same server by, or PROTOCOL@TARGET. May be repeated")
+      ->check(kNamesATarget)
+      ->allow_extra_args(false);
+  load.add_option(
+          "--warmup", arguments.warmup_s,
+          "Seconds of the same load before, not measured; longer than a request takes, lest "
+          "the rates begin at zero")
+      ->check(Within(0, 1e6))
+      ->excludes(trace)
+      ->capture_default_str();
+  load.add_option("--connections", arguments.connections, "Connections, used in turn")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  load.add_flag("--ceiling", arguments.ceiling,
+                "First measure what the client gets out of a server that does nothing, in plain "
+                "text, and warn where that is what is measured");
+  load.add_option("--deadline-ms", arguments.deadline_ms, "Of each request (default: --timeout)")
+      ->check(CLI::Range(1, 1000000000));
+}
+
+void AddRequestOptions(CLI::App& load, LoadArguments& arguments) {
+  load.add_option("--sequences", arguments.input.sequences, "Sequences of one request")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  load.add_option("--lengths", arguments.lengths,
+                  "fixed:LENGTH, uniform:FIRST,LAST, lognormal:MEDIAN,SIGMA,FIRST,LAST or "
+                  "file:PATH, one length a line (default: fixed:128, or what the model takes)")
+      ->check(Parses(LengthDistribution::Parse))
+      ->excludes(load.get_option("--trace"));
+  load.add_option("--seed", arguments.input.seed, "Of inputs, lengths and times")
+      ->check(CLI::Range(int64_t{0}, INT64_MAX))
+      ->capture_default_str();
+  load.add_option("--slo", arguments.objectives,
+                  "What the load must keep to, such as p99=20ms, mean=1.5s or errors=0.1%; a "
+                  "request that fails keeps to no time. The exit code is 3 if it does not, of "
+                  "several loads the smallest. May be repeated")
+      ->check(Parses(Objective::Parse))
+      ->allow_extra_args(false);
+  load.add_option("--json", arguments.outputs.json,
+                  "Write the report as JSON; - in place of the table");
+  load.add_option("--html", arguments.outputs.html,
+                  "Write the report as a page with charts, which needs nothing else")
+      ->check(kNoDash);
+  load.add_option("--percentiles", arguments.outputs.percentiles,
+                  "Write the latencies as a percentile table in HdrHistogram's format; of several "
+                  "loads a file each (FILE-LOAD), of several servers likewise (FILE-NUMBER)")
+      ->check(kNoDash);
+}
+
+}  // namespace
+
+void LoadArguments::AddTo(CLI::App& load) {
+  choice.AddTo(load);
+  AddLoopOptions(load, *this);
+  AddRequestOptions(load, *this);
+}
+
+std::string LoadArguments::LengthsFor(const ModelDescription& model) const {
+  if (!lengths.empty()) return lengths;
+  int64_t length = 128;
+  for (const LengthLimit& limit : model.signature.limits) length = std::min(length, limit.longest);
+  return "fixed:" + std::to_string(std::max<int64_t>(length, 1));
+}
+
+}  // namespace linserve
