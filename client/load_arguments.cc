@@ -11,12 +11,10 @@
 namespace linserve {
 namespace {
 
-// So that what is wrong with an argument is said before anything is asked of a server.
-template <typename Parsed>
-CLI::Validator Parses(absl::StatusOr<Parsed> (*parse)(const std::string&)) {
-  return CLI::Validator(
-      [parse](const std::string& text) { return std::string(parse(text).status().message()); }, "");
-}
+// What is wrong with an argument is said before anything is asked of a server.
+const CLI::Validator kObjective(
+    [](const std::string& text) { return std::string(Objective::Parse(text).status().message()); },
+    "");
 
 // CLI::Range takes what is not a number at all, too.
 CLI::Validator Within(double least, double most) {
@@ -28,6 +26,15 @@ CLI::Validator Within(double least, double most) {
       },
       range.get_description());
 }
+
+// A file is read when it is used, since it may be a pipe.
+const CLI::Validator kLengths(
+    [](const std::string& text) {
+      return text.starts_with("file:")
+                 ? ""
+                 : std::string(LengthDistribution::Parse(text).status().message());
+    },
+    "");
 
 const CLI::Validator kNoDash(
     [](const std::string& path) {
@@ -70,7 +77,7 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
               "--trace", arguments.trace,
               "Open loop: a file with a line \"SECONDS LENGTH\" for each request, sent at its "
               "time; all of it is measured")
-          ->check(CLI::ExistingFile)
+          ->check(CLI::ExistingFile | CLI::IsMember({"-"}))
           ->excludes(concurrency)
           ->excludes(rate)
           ->excludes(duration)
@@ -105,7 +112,7 @@ void AddRequestOptions(CLI::App& load, LoadArguments& arguments) {
   load.add_option("--lengths", arguments.lengths,
                   "fixed:LENGTH, uniform:FIRST,LAST, lognormal:MEDIAN,SIGMA,FIRST,LAST or "
                   "file:PATH, one length a line (default: fixed:128, or what the model takes)")
-      ->check(Parses(LengthDistribution::Parse))
+      ->check(kLengths)
       ->excludes(load.get_option("--trace"));
   load.add_option("--seed", arguments.input.seed, "Of inputs, lengths and times")
       ->check(CLI::Range(int64_t{0}, INT64_MAX))
@@ -114,7 +121,7 @@ void AddRequestOptions(CLI::App& load, LoadArguments& arguments) {
                   "What the load must keep to, such as p99=20ms, mean=1.5s or errors=0.1%; a "
                   "request that fails keeps to no time. The exit code is 3 if it does not, of "
                   "several loads the smallest. May be repeated")
-      ->check(Parses(Objective::Parse))
+      ->check(kObjective)
       ->allow_extra_args(false);
   load.add_option("--json", arguments.outputs.json,
                   "Write the report as JSON; - in place of the table");

@@ -26,14 +26,14 @@ std::string CodeOf(const absl::Status& status) {
   return std::string(absl::StatusCodeToString(status.code()));
 }
 
-// Returns its lane.
-uint64_t TraceSequence(const Pending& pending, TimePoint ended, const absl::Status& status) {
+// Returns its lane. `code`: "" where its answer decides.
+uint64_t TraceSequence(const Pending& pending, TimePoint ended, const std::string& code) {
   const uint64_t lane = NewTraceLane();
   TraceSpan(lane, "sequence", pending.enqueued, ended,
             {{"request_id", pending.origin->request_id},
              {"trace_id", pending.origin->trace_id},
              {"tokens", pending.tokens},
-             {"code", CodeOf(status)}});
+             {"code", code}});
   return lane;
 }
 
@@ -56,7 +56,7 @@ void TraceBatch(const ClosedBatch& closed, const Timing& timing, TimePoint ended
   TraceSpan(kTraceThread, "forward", copied_in, computed);
   TraceSpan(kTraceThread, "copy out", computed, ended);
   for (const Pending& pending : closed.sequences) {
-    const uint64_t lane = TraceSequence(pending, ended, status);
+    const uint64_t lane = TraceSequence(pending, ended, "");
     TraceSpan(lane, "queue", pending.enqueued, closed.closed);
     TraceSpan(lane, "form", closed.closed, started);
     TraceSpan(lane, "compute", started, ended);
@@ -65,7 +65,7 @@ void TraceBatch(const ClosedBatch& closed, const Timing& timing, TimePoint ended
 
 void TraceQueued(const Pending& pending, TimePoint now, const absl::Status& status) {
   if (!Tracing()) return;
-  TraceSpan(TraceSequence(pending, now, status), "queue", pending.enqueued, now);
+  TraceSpan(TraceSequence(pending, now, CodeOf(status)), "queue", pending.enqueued, now);
 }
 
 }  // namespace linserve

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "batching/batch_trace.h"
 #include "core/retry_delay.h"
 
 namespace linserve {
@@ -147,7 +148,10 @@ size_t RequestQueue::Flush(const absl::Status& status) {
     PublishTotals();
   }
   changed_.NotifyAll();
-  for (Pending& pending : flushed) pending.delivery.Complete(status);
+  for (Pending& pending : flushed) {
+    TraceQueued(pending, clock_.Now(), status);
+    pending.delivery.Complete(status);
+  }
   return flushed.size();
 }
 

@@ -72,6 +72,7 @@ absl::Status BatchRunner::Launch(Running& running) {
 }
 
 absl::Status BatchRunner::TryLaunch(Running& running) {
+  running.progress.started = clock_.Now();  // and again below, unless that fails
   std::vector<const Item*> items;
   for (const Pending& pending : running.closed.sequences) {
     items.push_back(&pending.item);
@@ -79,7 +80,6 @@ absl::Status BatchRunner::TryLaunch(Running& running) {
   }
   running.departed.assign(items.size(), false);
   Progress& progress = running.progress;
-  progress.started = clock_.Now();  // and again below, unless this fails
   Batch batch = padder_.Pad(items, model_.allocator());
   progress.rows = batch.rows;
   metrics_.BatchClosed(batch, running.closed.reason);

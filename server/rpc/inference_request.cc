@@ -288,7 +288,6 @@ bool InferRequestState::Abandoned() const {
 absl::StatusOr<InferAnswer> InferRequestState::AnswerWith(
     const std::vector<TensorMap>& outputs, const std::vector<int64_t>& tokens) const {
   InferAnswer answer = answer_;
-  answer.sending = TraceSending(context_);
   if (options_.chunk_rows > 0) {
     for (const TensorMap& chunk : Chunks(outputs[0], options_.chunk_rows)) {
       answer.parts.push_back(JoinBatch(*signature_, {chunk}, {}));
@@ -311,6 +310,7 @@ absl::StatusOr<InferAnswer> InferRequestState::AnswerWith(
         " fit into a message (max_message_bytes): send fewer sequences, ask for pooling or dtype "
         "INT8, or stream it in parts (parameter chunk_rows of ModelStreamInfer)");
   }
+  answer.sending = TraceSending(context_);
   return answer;
 }
 

@@ -90,8 +90,8 @@ class RpcMetrics {
   const std::string& rpc() const { return rpc_; }  // its name
 
   void Started();  // a request: the whole call, or one request of a stream
-  // `code` is a gRPC status code, 0 to 16. Times are kept of those that were OK: refusals take
-  // none.
+  // `code` is a gRPC status code, 0 to 16. Times are kept of those that were OK, lest
+  // refusals, which take none, make a percentile better.
   void Finished(int code, std::chrono::nanoseconds duration);
   void FirstResponse(std::chrono::nanoseconds since_start);
   void Sent(std::chrono::nanoseconds time);  // one message, from the write's start to its end

@@ -54,8 +54,9 @@ void TraceFile::Close() {
   flushing_.reset();
   const MutexLock lock(mutex_);
   if (file_.get() < 0) return;
+  if (open_ && !Flush()) End(std::strerror(errno));
   open_ = false;
-  buffer_ += "{}]\n";
+  buffer_ = "{}]\n";
   Flush();
   file_.Close();
 }
@@ -64,10 +65,7 @@ void TraceFile::Write(const std::string& events) {
   const MutexLock lock(mutex_);
   if (!open_) return;
   left_ -= static_cast<int64_t>(events.size());
-  if (left_ < 0) {
-    Flush();
-    return End("trace_max_bytes are written");
-  }
+  if (left_ < 0) return End(Flush() ? "trace_max_bytes are written" : std::strerror(errno));
   buffer_ += events;
   if (buffer_.size() >= kBuffer && !Flush()) End(std::strerror(errno));
 }

@@ -12,8 +12,8 @@
 
 namespace linserve {
 
-// A file that grows by whole events, once a second or when many have come: it, or a copy of it, can
-// be read at any moment. An array whose end may be missing, which readers of traces allow.
+// A file that grows by whole events, once a second or when many have come, so that a copy of it can
+// be read meanwhile. An array whose end may be missing, which readers of traces allow.
 class TraceFile {
  public:
   // UNAVAILABLE if it cannot be written.
