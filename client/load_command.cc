@@ -137,8 +137,8 @@ void MeasureAll(const LoadArguments& arguments, const std::vector<TracedRequest>
 // The last word of a measurement: whether it went as it should, on each of the subjects.
 int ExitCode(const std::vector<LoadSubject>& subjects, const std::vector<Objective>& objectives) {
   constexpr int kObjectiveMissed = 3;
-  if (interrupted && !objectives.empty())
-    return EXIT_FAILURE;  // of which the rest was not measured
+  // Whether they hold to the end nobody has measured.
+  if (interrupted && !objectives.empty()) return EXIT_FAILURE;
   for (const LoadSubject& subject : subjects) {
     if (!objectives.empty() && BestOf(subject.steps(), objectives) == nullptr) {
       return kObjectiveMissed;

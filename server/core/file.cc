@@ -27,21 +27,12 @@ std::string NameBeside(const std::string& path) {
   return path + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(++counter);
 }
 
-absl::Status WriteAll(int descriptor, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return SystemError("write", path);
-    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status WriteNewFile(const std::string& path, const std::vector<std::string_view>& parts) {
   // O_TRUNC: a process of the same id may have died here before.
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file.get() < 0) return SystemError("create", path);
   for (std::string_view part : parts) {
-    if (absl::Status status = WriteAll(file.get(), part, path); !status.ok()) return status;
+    if (!WriteBytes(file.get(), part)) return SystemError("write", path);
   }
   // Without it a crash of the machine may leave the new name with none of the new bytes.
   if (::fsync(file.get()) != 0 || !file.Close()) return SystemError("write", path);
@@ -49,6 +40,15 @@ absl::Status WriteNewFile(const std::string& path, const std::vector<std::string
 }
 
 }  // namespace
+
+bool WriteBytes(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
 
 absl::StatusOr<MappedFile> MapFile(const std::string& path) {
   // O_NONBLOCK: opening a named pipe must not wait for its writer.

@@ -25,6 +25,9 @@ struct MappedFile {
 // NOT_FOUND if `path` cannot be opened, INVALID_ARGUMENT if it is not a regular file.
 absl::StatusOr<MappedFile> MapFile(const std::string& path);
 
+// Writes all of the bytes; false, with errno, if the system does not take them all.
+bool WriteBytes(int descriptor, std::string_view bytes);
+
 // Writes `parts` one after another into a new file beside `path`, then renames it over `path`: a
 // reader, or a mapping of the old file, never sees half of it. On failure `path` is as it was.
 absl::Status ReplaceFile(const std::string& path, const std::vector<std::string_view>& parts);

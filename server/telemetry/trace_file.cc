@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/file.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -15,15 +16,6 @@ namespace {
 
 constexpr size_t kBuffer = 1 << 16;
 constexpr std::chrono::seconds kEvery(1);
-
-bool WriteAll(int file, const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t count = ::write(file, text.data() + done, text.size() - done);
-    if (count < 0 && errno != EINTR) return false;
-    if (count > 0) done += static_cast<size_t>(count);
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -77,7 +69,7 @@ void TraceFile::End(const std::string& reason) {
 
 bool TraceFile::Flush() {
   const std::string events = std::exchange(buffer_, "");
-  if (WriteAll(file_.get(), events)) {
+  if (WriteBytes(file_.get(), events)) {
     written_ += static_cast<int64_t>(events.size());
     return true;
   }
