@@ -7,18 +7,18 @@
 namespace linserve {
 namespace {
 
-constexpr const char* kPayload = "linserve/retry-delay-ms";
+constexpr const char* kRetryDelayPayload = "linserve/retry-delay-ms";
 constexpr const char* kNeverFits = "linserve/never-fits";
 
 }  // namespace
 
 absl::Status RetryAfter(absl::Status status, std::chrono::milliseconds delay) {
-  status.SetPayload(kPayload, absl::Cord(std::to_string(delay.count())));
+  status.SetPayload(kRetryDelayPayload, absl::Cord(std::to_string(delay.count())));
   return status;
 }
 
 std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayload);
+  const auto payload = status.GetPayload(kRetryDelayPayload);
   if (!payload) return std::nullopt;
   const std::string text(*payload);
   int64_t milliseconds = 0;

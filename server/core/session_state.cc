@@ -10,7 +10,7 @@
 namespace linserve {
 namespace {
 
-constexpr const char* kPayload = "linserve/resume-position";
+constexpr const char* kPositionPayload = "linserve/resume-position";
 
 }  // namespace
 
@@ -26,12 +26,12 @@ absl::Status CheckSessionId(const std::string& id) {
 }
 
 absl::Status ResumeFrom(absl::Status status, int64_t position) {
-  status.SetPayload(kPayload, absl::Cord(std::to_string(position)));
+  status.SetPayload(kPositionPayload, absl::Cord(std::to_string(position)));
   return status;
 }
 
 std::optional<int64_t> ResumePosition(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayload);
+  const auto payload = status.GetPayload(kPositionPayload);
   int64_t position = 0;
   if (!payload || !absl::SimpleAtoi(std::string(*payload), &position)) return std::nullopt;
   return position;

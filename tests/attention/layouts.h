@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "attention/aten.h"
@@ -29,14 +30,25 @@ inline AxisLayout Padded(const std::vector<int64_t>& lengths, int64_t padded_len
   return layout;
 }
 
-inline at::Tensor Matrix(const std::vector<std::vector<float>>& rows) {
-  std::vector<float> values;
+inline at::Tensor Matrix(const std::vector<std::vector<double>>& rows) {  // F32
+  std::vector<double> values;
   for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
-  return at::tensor(values).view({static_cast<int64_t>(rows.size()), -1});
+  return at::tensor(values, at::kDouble)
+      .to(at::kFloat)
+      .view({static_cast<int64_t>(rows.size()), -1});
 }
 
+inline at::Tensor Mask(const std::vector<bool>& keys) {
+  at::Tensor mask = at::empty({static_cast<int64_t>(keys.size())}, at::kBool);
+  for (size_t j = 0; j < keys.size(); ++j) mask[static_cast<int64_t>(j)] = bool{keys[j]};
+  return mask;
+}
+
+// Infinite if one has a NaN.
 inline double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+  const at::Tensor difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs();
+  if (difference.isnan().any().item<bool>()) return std::numeric_limits<double>::infinity();
+  return difference.max().item<double>();
 }
 
 // Rows of `from`, padded, at the places that `layout` gives them; garbage elsewhere.

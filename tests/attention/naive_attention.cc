@@ -163,24 +163,4 @@ at::Tensor NaiveTaylor(const at::Tensor& query, const at::Tensor& key, const at:
   });
 }
 
-at::Tensor Matrix(const std::vector<std::vector<double>>& rows) {
-  std::vector<double> values;
-  for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
-  return at::tensor(values, at::kDouble)
-      .to(at::kFloat)
-      .view({static_cast<int64_t>(rows.size()), -1});
-}
-
-at::Tensor Mask(const std::vector<bool>& keys) {
-  at::Tensor mask = at::empty({static_cast<int64_t>(keys.size())}, at::kBool);
-  for (size_t j = 0; j < keys.size(); ++j) mask[static_cast<int64_t>(j)] = bool{keys[j]};
-  return mask;
-}
-
-double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs();
-  if (difference.isnan().any().item<bool>()) return std::numeric_limits<double>::infinity();
-  return difference.max().item<double>();
-}
-
 }  // namespace linserve

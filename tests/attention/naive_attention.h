@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "attention/layouts.h"
 #include "attention/visible.h"
 
 namespace linserve {
@@ -24,9 +25,5 @@ at::Tensor NaiveKernelNormalized(const at::Tensor& query, const at::Tensor& key,
                                  const at::Tensor& value, const Visible& visible);
 at::Tensor NaiveTaylor(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        const Visible& visible);
-
-at::Tensor Matrix(const std::vector<std::vector<double>>& rows);  // F32
-at::Tensor Mask(const std::vector<bool>& keys);
-double LargestDifference(const at::Tensor& a, const at::Tensor& b);  // infinite if one has a NaN
 
 }  // namespace linserve
