@@ -45,6 +45,9 @@ at::Tensor Hidden(const at::Tensor& rows, const at::Tensor& mask, double value);
 // one row that is no product worth a kernel's start.
 void AddProducts(const at::Tensor& sums, const at::Tensor& keys, const at::Tensor& values);
 
+// Rows that a causal pass weighs key by key: few steps, and no more work than the state's.
+inline constexpr int64_t kWeighedRows = 128;
+
 // An uninitialised result of one row a query: [..., n, width of value], of the query's type.
 at::Tensor EmptyResult(const at::Tensor& query, const at::Tensor& value);
 

@@ -10,9 +10,6 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kChunk = 64;          // rows that attend to each other by a masked product
-constexpr float kLargestExponent = 40;  // beyond it, exp(k) may need F64
-
 // A stride of at least so many elements that is an odd number of cache lines.
 constexpr int64_t OddLines(int64_t elements) {
   constexpr int64_t kLine = 16;
@@ -113,13 +110,14 @@ void BlockCausalAttention::Attend(const RowBlock& queries, const RowBlock& keys,
   }
   at::parallel_for(0, heads_, 1, [&](int64_t first, int64_t last) {
     const c10::InferenceMode no_autograd;
-    const at::Tensor scratch =
-        at::empty({(kChunk + dim_head_) * OddLines(kChunk) + kChunk * (dim_head_ + 1)}, at::kFloat);
+    const at::Tensor scratch = at::empty(
+        {(kCausalChunk + dim_head_) * OddLines(kCausalChunk) + kCausalChunk * (dim_head_ + 1)},
+        at::kFloat);
     for (int64_t head = first; head < last; ++head) {
       const int64_t column = head * dim_head_;
-      for (int64_t row = 0; row < count; row += kChunk) {
+      for (int64_t row = 0; row < count; row += kCausalChunk) {
         AttendHead(head, queries.Rows(row).Columns(column), keys.Rows(row).Columns(column),
-                   values.Rows(row).Columns(column), std::min(kChunk, count - row),
+                   values.Rows(row).Columns(column), std::min(kCausalChunk, count - row),
                    scratch.mutable_data_ptr<float>());
       }
     }
@@ -135,10 +133,10 @@ void BlockCausalAttention::AttendInF64(const RowBlock& queries, const RowBlock& 
 
 void BlockCausalAttention::AttendHead(int64_t head, const RowBlock& queries, const RowBlock& keys,
                                       const RowBlock& values, int64_t count, float* scratch) {
-  const RowBlock scores{scratch, OddLines(kChunk)};
-  const RowBlock weights = scores.Rows(kChunk);  // κᵀ [dim_head, count]
+  const RowBlock scores{scratch, OddLines(kCausalChunk)};
+  const RowBlock weights = scores.Rows(kCausalChunk);  // κᵀ [dim_head, count]
   const RowBlock result{weights.Rows(dim_head_).data, dim_head_};
-  float* divisors = result.Rows(kChunk).data;
+  float* divisors = result.Rows(kCausalChunk).data;
   const RowBlock context = Matrix(state_.context, head);
   float* total = Matrix(state_.total, head).data;
 

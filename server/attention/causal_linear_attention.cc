@@ -11,14 +11,10 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kChunk = 64;  // rows that attend to each other by a masked product
-
-// Exponents up to which exp(k), summed and multiplied by values, stays far from overflow.
-constexpr double kLargestExponent32 = 40;
-constexpr double kLargestExponent64 = 600;
+constexpr double kLargestExponent64 = 600;  // the same in F64
 
 double LargestExponent(at::ScalarType type) {
-  return type == at::kDouble ? kLargestExponent64 : kLargestExponent32;
+  return type == at::kDouble ? kLargestExponent64 : kLargestExponent;
 }
 
 double SmallestNormal(at::ScalarType type) {
@@ -29,7 +25,7 @@ double SmallestNormal(at::ScalarType type) {
 // The type in which exp(k) can be computed for these keys and what was read before them.
 at::ScalarType ComputeType(const at::Tensor& keys, const CausalState& state) {
   if (state.context.defined() && state.context.scalar_type() == at::kDouble) return at::kDouble;
-  return keys.max().item<double>() > kLargestExponent32 ? at::kDouble : at::kFloat;
+  return keys.max().item<double>() > kLargestExponent ? at::kDouble : at::kFloat;
 }
 
 // An empty state stands for zeros.
@@ -158,7 +154,7 @@ void CausalLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
   const int64_t rows = keys.size(-2);
   const int64_t heads = keys.numel() / (rows * keys.size(-1));
   // A chunk holds whole buckets, so that what lies before it lies before all of its rows' buckets.
-  const int64_t chunk = bucket * std::max<int64_t>(1, kChunk / bucket);
+  const int64_t chunk = bucket * std::max<int64_t>(1, kCausalChunk / bucket);
   const int64_t most = CountAtOnce(heads * (chunk + keys.size(-1)) * keys.size(-1));
   CausalPass pass(queries, keys, values, mask, bucket, state, out);
   int64_t row = 0;

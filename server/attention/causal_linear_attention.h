@@ -16,6 +16,11 @@ struct CausalState {
 
 inline constexpr double kCausalFloor = 1e-3;
 
+// Rows that attend to each other by a masked product.
+inline constexpr int64_t kCausalChunk = 64;
+// Up to this exponent exp(k), summed and multiplied by values, stays far from overflow in F32.
+inline constexpr float kLargestExponent = 40;
+
 // Linear attention of every row to those before it:
 //   out_t = (q̂_t · Σ_s κ_s v_sᵀ) / max(q̂_t · Σ_s κ_s, kCausalFloor)
 // with q̂ = softmax over the features · dim_head^-1/2 and κ = exp(k). The sums are over s <= t for

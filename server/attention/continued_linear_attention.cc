@@ -11,12 +11,6 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 64;  // that attend to each other by a masked product
-
-// Up to this exponent exp(k), summed and multiplied by values, stays far from overflow; and rows
-// whose shift grows by more are computed by fewer at once, so that the first ones do not vanish.
-constexpr double kLargestExponent = 40;
-
 at::Tensor Turned(const at::Tensor& x) { return x.transpose(-2, -1); }
 
 at::Tensor Rows(const at::Tensor& x, int64_t row, int64_t count) {
@@ -97,11 +91,11 @@ void CloseBuckets(const at::Tensor& complete, const ContinuedSums& sums) {
   sums.open_total.mul_(1 - complete);
 }
 
-class Continuation {
+class RowsContinuation {
  public:
-  Continuation(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-               const std::vector<int64_t>& positions, int64_t bucket, const ContinuedSums& sums,
-               const at::Tensor& out)
+  RowsContinuation(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                   const std::vector<int64_t>& positions, int64_t bucket, const ContinuedSums& sums,
+                   const at::Tensor& out)
       : queries_(queries),
         keys_(keys),
         values_(values),
@@ -194,9 +188,9 @@ class Continuation {
 void ContinueLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
                              const at::Tensor& values, const std::vector<int64_t>& positions,
                              int64_t bucket, const ContinuedSums& sums, const at::Tensor& out) {
-  Continuation continuation(queries, keys, values, positions, bucket, sums, out);
-  for (int64_t row = 0; row < keys.size(-2); row += kRowsAtOnce) {
-    continuation.Attend(row, std::min(kRowsAtOnce, keys.size(-2) - row));
+  RowsContinuation continuation(queries, keys, values, positions, bucket, sums, out);
+  for (int64_t row = 0; row < keys.size(-2); row += kCausalChunk) {
+    continuation.Attend(row, std::min(kCausalChunk, keys.size(-2) - row));
   }
 }
 

@@ -22,7 +22,7 @@ int64_t RowsWithinWindows(const std::vector<int64_t>& positions, int64_t row, in
 
 // What the rows at `begin` [sequences, 1] and the `count` - 1 after them do not see of what stands
 // in the places: [sequences, 1, count, 2 · window].
-at::Tensor Hidden(const at::Tensor& begin, int64_t count, int64_t window) {
+at::Tensor OutsideWindow(const at::Tensor& begin, int64_t count, int64_t window) {
   const at::Tensor last = begin + (count - 1);
   // Which position stands in a place: the latest of those that belong there.
   const at::Tensor held =
@@ -59,7 +59,7 @@ void ContinueLocalAttention(const at::Tensor& queries, const at::Tensor& keys,
     Put(part(values), begin, seen.values);
     at::Tensor scores =
         at::matmul(part(queries).to(at::kFloat) * scale, seen.keys.transpose(-2, -1));
-    scores.masked_fill_(Hidden(begin, count, window), kLowest);
+    scores.masked_fill_(OutsideWindow(begin, count, window), kLowest);
     part(out).copy_(at::matmul(at::softmax(scores, -1), seen.values));
     row += count;
   }

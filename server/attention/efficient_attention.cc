@@ -9,10 +9,9 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kChunk = 128;  // weighed key by key: few steps, and no more work than the state's
 // Within a chunk weights are relative to its largest key: those of the first rows must not vanish.
 constexpr double kLargestGrowth = 60;
-constexpr double kFloor = 1e-30;  // less than exp(-60): only of no keys at all
+constexpr double kSmallestSum = 1e-30;  // less than exp(-60): only of no keys at all
 
 // Some rows of the keys with their values; hidden keys are the lowest.
 struct KeyRows {
@@ -74,7 +73,7 @@ void AttendCausal(const at::Tensor& query, const at::Tensor& key, const at::Tens
   Rescale(state, largest);
   const at::Tensor weights = Weights(rows, largest);
   // What each query's softmax over the keys divides by, feature by feature.
-  const at::Tensor sums = (weights.cumsum(-2) + state.weights).clamp_min_(kFloor);
+  const at::Tensor sums = (weights.cumsum(-2) + state.weights).clamp_min_(kSmallestSum);
   const at::Tensor queries = at::softmax(SumRows(query, row, count), -1).div_(sums);
   const at::Tensor scores = at::matmul(queries, weights.transpose(-2, -1)).tril_();
   Store(result.narrow(-2, row, count),
@@ -103,7 +102,7 @@ void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& m
 }
 
 at::Tensor AttendToAdded(const at::Tensor& query, const EfficientState& state) {
-  const at::Tensor sums = state.weights.clamp_min(kFloor);
+  const at::Tensor sums = state.weights.clamp_min(kSmallestSum);
   const at::Tensor context = state.values / sums.transpose(-2, -1);
   at::Tensor result = EmptyResult(query, context);
   ForPieces(query, [&](int64_t row, int64_t count) {
@@ -118,8 +117,8 @@ at::Tensor ContinueEfficientAttention(const at::Tensor& query, const at::Tensor&
                                       EfficientState& state) {
   Prepare(state, key, value);
   at::Tensor result = EmptyResult(query, value);
-  for (int64_t row = 0; row < query.size(-2); row += kChunk) {
-    const int64_t count = std::min(kChunk, query.size(-2) - row);
+  for (int64_t row = 0; row < query.size(-2); row += kWeighedRows) {
+    const int64_t count = std::min(kWeighedRows, query.size(-2) - row);
     AttendCausal(query, key, value, mask, row, count, state, result);
   }
   return result;

@@ -8,8 +8,6 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kChunk = 128;  // weighed key by key: few steps, and no more work than the state's
-
 struct Sums {
   at::Tensor values;   // [..., rows, e]
   at::Tensor weights;  // [..., rows, 1]
@@ -72,8 +70,8 @@ at::Tensor ContinueFeatureAttention(const at::Tensor& query, const at::Tensor& k
                                     const at::Tensor& value, const at::Tensor& mask,
                                     const FeatureForm& form, FeatureState& state) {
   at::Tensor result = EmptyResult(query, value);
-  for (int64_t row = 0; row < query.size(-2); row += kChunk) {
-    const int64_t count = std::min(kChunk, query.size(-2) - row);
+  for (int64_t row = 0; row < query.size(-2); row += kWeighedRows) {
+    const int64_t count = std::min(kWeighedRows, query.size(-2) - row);
     const at::Tensor queries = form.features(SumRows(query, row, count));
     const at::Tensor keys = Keys(key, mask, form, row, count);
     const at::Tensor values = SumRows(value, row, count);

@@ -6,7 +6,7 @@ namespace linserve {
 namespace {
 
 constexpr double kSmallestNorm = 1e-12;
-constexpr double kFloor = 1e-6;  // about what rounding leaves of 1 - 1
+constexpr double kTaylorFloor = 1e-6;  // about what rounding leaves of 1 - 1
 
 at::Tensor Features(const at::Tensor& x) {
   const at::Tensor norm = x.norm(2, {-1}, /*keepdim=*/true).clamp_min(kSmallestNorm);
@@ -15,7 +15,7 @@ at::Tensor Features(const at::Tensor& x) {
 
 }  // namespace
 
-FeatureForm TaylorForm() { return {Features, kFloor}; }
+FeatureForm TaylorForm() { return {Features, kTaylorFloor}; }
 
 at::Tensor TaylorAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const Visible& visible) {

@@ -36,9 +36,9 @@ std::optional<DType> DTypeOf(std::string_view descr) {
 }
 
 // Reads tokens of the dictionary from front to back.
-class HeaderReader {
+class NpyHeaderReader {
  public:
-  explicit HeaderReader(std::string_view text) : text_(text) {}
+  explicit NpyHeaderReader(std::string_view text) : text_(text) {}
 
   absl::StatusOr<NpyHeader> Read() {
     if (!Take('{')) return Unexpected("'{'");
@@ -156,7 +156,7 @@ class HeaderReader {
 }  // namespace
 
 absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view text) {
-  return HeaderReader(text).Read();
+  return NpyHeaderReader(text).Read();
 }
 
 std::string NpyHeaderText(const NpyHeader& header) {

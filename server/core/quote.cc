@@ -3,7 +3,7 @@
 namespace linserve {
 namespace {
 
-constexpr size_t kLongest = 64;
+constexpr size_t kLongestQuote = 64;
 
 bool ContinuesCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u; }
 
@@ -13,8 +13,8 @@ bool IsControl(char byte) { return static_cast<unsigned char>(byte) < 0x20u || b
 
 std::string Quoted(std::string_view text) {
   size_t length = text.size();
-  if (length > kLongest) {
-    length = kLongest;
+  if (length > kLongestQuote) {
+    length = kLongestQuote;
     // A status message must be UTF-8, so the cut may not fall inside a character.
     while (length > 0 && ContinuesCharacter(text[length])) --length;
   }

@@ -14,7 +14,7 @@ constexpr char kForm[] = "{name: {dtype, shape, data_offsets}}";
 
 // Takes the events of the JSON parser and stops it at the first that a header cannot have. A tree
 // would lose repeated keys and would let nesting and memory grow with what a hostile file says.
-class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
+class SafetensorsHeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   SafetensorsHeader Take() { return std::move(header_); }
   const std::string& fault() const { return fault_; }
@@ -140,7 +140,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(std::string_view text) {
-  HeaderReader reader;
+  SafetensorsHeaderReader reader;
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &reader)) {
     return absl::InvalidArgumentError(reader.fault());
   }

@@ -32,15 +32,15 @@ absl::Status Refuse(const std::string& what, const std::string& fault) {
 }
 
 absl::StatusOr<std::string> MetadataJson(const std::map<std::string, std::string>& metadata) {
-  std::string json;
+  std::string text;
   for (const auto& [key, value] : metadata) {
     if (!IsUtf8(key) || !IsUtf8(value)) {
       return Refuse("metadata " + Quoted(key), "not UTF-8, expected UTF-8");
     }
-    json +=
-        (json.empty() ? "" : ",") + nlohmann::json(key).dump() + ":" + nlohmann::json(value).dump();
+    text +=
+        (text.empty() ? "" : ",") + nlohmann::json(key).dump() + ":" + nlohmann::json(value).dump();
   }
-  return "\"__metadata__\":{" + json + "}";
+  return "\"__metadata__\":{" + text + "}";
 }
 
 absl::StatusOr<std::string> TensorJson(const NamedTensor& named, size_t begin) {

@@ -14,7 +14,7 @@ struct Length {
   int64_t value = 0;
   std::string input;
 };
-using Lengths = std::map<char, Length>;
+using LengthByLetter = std::map<char, Length>;
 
 template <typename Spec>
 std::string NamesOf(const std::vector<Spec>& specs) {
@@ -67,7 +67,8 @@ absl::Status CheckDType(const InputSpec& spec, DType dtype) {
   return absl::InternalError("input " + Quoted(spec.name) + ": unknown kind");
 }
 
-absl::Status CheckAxis(const InputSpec& spec, const Tensor& tensor, size_t axis, Lengths& lengths) {
+absl::Status CheckAxis(const InputSpec& spec, const Tensor& tensor, size_t axis,
+                       LengthByLetter& lengths) {
   const Axis& expected = spec.axes[axis + spec.axes.size() - tensor.shape().size()];
   const int64_t size = tensor.shape()[axis];
   const std::string form = " of " + ToString(spec.axes);
@@ -87,7 +88,7 @@ absl::Status CheckAxis(const InputSpec& spec, const Tensor& tensor, size_t axis,
                     Quoted(known->second.input));
 }
 
-absl::Status CheckShape(const InputSpec& spec, const Tensor& tensor, Lengths& lengths) {
+absl::Status CheckShape(const InputSpec& spec, const Tensor& tensor, LengthByLetter& lengths) {
   const Shape& shape = tensor.shape();
   const size_t rank = spec.axes.size();
   if (shape.size() != rank && !(spec.broadcast && shape.size() + 1 == rank)) {
@@ -105,7 +106,8 @@ absl::Status CheckShape(const InputSpec& spec, const Tensor& tensor, Lengths& le
   return absl::OkStatus();
 }
 
-absl::Status CheckLimits(const Signature& signature, const Item& item, const Lengths& lengths) {
+absl::Status CheckLimits(const Signature& signature, const Item& item,
+                         const LengthByLetter& lengths) {
   for (const LengthLimit& limit : signature.limits) {
     const auto length = lengths.find(limit.letter);
     if (length == lengths.end()) continue;
@@ -209,7 +211,7 @@ absl::Status CheckOptions(const Signature& signature, const OutputOptions& optio
 absl::Status Validate(const Signature& signature, const Item& item) {
   absl::Status status = CheckNames(signature, item);
   if (status.ok()) status = CheckOptions(signature, item.options);
-  Lengths lengths;
+  LengthByLetter lengths;
   for (const InputSpec& spec : signature.inputs) {
     const auto input = item.inputs.find(spec.name);
     if (input == item.inputs.end()) continue;

@@ -10,8 +10,8 @@ namespace linserve {
 namespace {
 
 // Fewer rows are not worth a range of their own; more are not faster, and let threads end apart.
-constexpr int64_t kFewestRows = 256;
-constexpr int64_t kMostRows = 512;
+constexpr int64_t kFewestRowsOfRange = 256;
+constexpr int64_t kMostRowsOfRange = 512;
 // What all threads together reach inside the products, as a share of what they reach side by side.
 constexpr double kWithinProducts = 0.7;
 
@@ -22,7 +22,7 @@ std::vector<SequenceRange> ShareOut(const std::vector<int64_t>& costs, int64_t t
   std::vector<SequenceRange> whole = {{0, sequences}};
   if (threads == 1 || sequences == 1) return whole;
   const int64_t total = std::accumulate(costs.begin(), costs.end(), int64_t{0});
-  const int64_t aim = std::clamp(total / threads, kFewestRows, kMostRows);
+  const int64_t aim = std::clamp(total / threads, kFewestRowsOfRange, kMostRowsOfRange);
   std::vector<SequenceRange> ranges;
   int64_t rows = 0;
   int64_t largest = 0;

@@ -13,7 +13,7 @@
 namespace linserve {
 namespace {
 
-constexpr double kBase = 10000;
+constexpr double kSinusoidBase = 10000;
 
 class EncoderNetwork : public Network {
  public:
@@ -114,9 +114,9 @@ class EncoderNetwork : public Network {
 
   // What position_layout asks for.
   static at::Tensor SinusoidOf(const EncoderContext& context, int64_t width) {
-    if (context.memory) return Sinusoid(context.memory->row_positions(), width, kBase);
+    if (context.memory) return Sinusoid(context.memory->row_positions(), width, kSinusoidBase);
     const std::vector<int64_t>& lengths = context.position_layout.lengths;
-    return Sinusoid(*std::max_element(lengths.begin(), lengths.end()), width, kBase);
+    return Sinusoid(*std::max_element(lengths.begin(), lengths.end()), width, kSinusoidBase);
   }
 
   EncoderOptions options_;

@@ -144,7 +144,7 @@ Params& Part(Params& params, const char* key) {
 }
 
 // The flags that make the pair may be left out.
-LatLanguageModelOptions EncoderOptions(Params& params) {
+LatLanguageModelOptions OptionsOfEncoder(Params& params) {
   auto options = LatLanguageModelOptions::From(params, {.dim_head = 64, .return_embeddings = true});
   if (!options.return_embeddings) {
     params.Fail("return_embeddings", "true: the decoder reads the encoder's embeddings");
@@ -155,7 +155,7 @@ LatLanguageModelOptions EncoderOptions(Params& params) {
   return options;
 }
 
-LatLanguageModelOptions DecoderOptions(Params& params, const LatLanguageModelOptions& encoder) {
+LatLanguageModelOptions OptionsOfDecoder(Params& params, const LatLanguageModelOptions& encoder) {
   auto options = LatLanguageModelOptions::From(params, {.dim_head = 64, .receives_context = true});
   if (!options.stack.receives_context) {
     params.Fail("receives_context", "true: the decoder reads the encoder's embeddings");
@@ -169,8 +169,8 @@ LatLanguageModelOptions DecoderOptions(Params& params, const LatLanguageModelOpt
 }  // namespace
 
 std::unique_ptr<Network> MakeLatEncoderDecoder(Params& params) {
-  const LatLanguageModelOptions encoder = EncoderOptions(Part(params, "encoder"));
-  const LatLanguageModelOptions decoder = DecoderOptions(Part(params, "decoder"), encoder);
+  const LatLanguageModelOptions encoder = OptionsOfEncoder(Part(params, "encoder"));
+  const LatLanguageModelOptions decoder = OptionsOfDecoder(Part(params, "decoder"), encoder);
   return std::make_unique<EncoderDecoderNetwork>(encoder, decoder);
 }
 

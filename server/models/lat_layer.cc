@@ -14,8 +14,8 @@ Scope Wrapped(Scope scope, int wrappers) {
   return scope;
 }
 
-LinformerSelfAttention MakeLinformer(const LatOptions& options,
-                                     const LatOptions::LinformerSettings& settings) {
+LinformerSelfAttention LinformerOf(const LatOptions& options,
+                                   const LatOptions::LinformerSettings& settings) {
   LinformerAttentionOptions attention;
   attention.dim = options.dim;
   attention.seq_len = settings.seq_len;
@@ -30,7 +30,7 @@ LinformerSelfAttention MakeLinformer(const LatOptions& options,
 LatLayer::Attention LatLayer::MakeAttention(const LatOptions& options, Kind kind, int64_t step) {
   const auto& linformer =
       kind == Kind::kMain ? options.linformer_settings : options.context_linformer_settings;
-  if (linformer && kind != Kind::kAxial) return MakeLinformer(options, *linformer);
+  if (linformer && kind != Kind::kAxial) return LinformerOf(options, *linformer);
   LatAttentionOptions attention;
   attention.dim = options.dim;
   attention.heads = options.heads;

@@ -8,6 +8,7 @@
 #include "models/lat_stack.h"
 
 namespace linserve {
+namespace linear_attention_transformer {
 namespace {
 
 // What all layers read of a batch.
@@ -218,8 +219,10 @@ class LanguageModelNetwork : public Network {
 };
 
 }  // namespace
+}  // namespace linear_attention_transformer
 
 std::unique_ptr<Network> MakeLinearAttentionTransformer(Params& params) {
+  using namespace linear_attention_transformer;
   const LatOptions options = LatOptions::From(params);
   params.Ignore("bucket_size");  // the package never reads it
   return std::make_unique<StackNetwork>(options,
@@ -227,6 +230,7 @@ std::unique_ptr<Network> MakeLinearAttentionTransformer(Params& params) {
 }
 
 std::unique_ptr<Network> MakeLinearAttentionTransformerLM(Params& params) {
+  using namespace linear_attention_transformer;
   const auto options = LatLanguageModelOptions::From(params);
   return std::make_unique<LanguageModelNetwork>(
       options, Autopadder::From(params, options.stack, options.LongestInput()));

@@ -10,9 +10,9 @@
 namespace linserve {
 namespace {
 
-class AttentionNetwork : public Network {
+class MultiheadAttentionNetwork : public Network {
  public:
-  AttentionNetwork(const LinearMultiheadAttentionOptions& options, bool need_weights)
+  MultiheadAttentionNetwork(const LinearMultiheadAttentionOptions& options, bool need_weights)
       : options_(options), need_weights_(need_weights), attention_(options) {}
 
   void Declare(const Scope& scope) override { attention_.Declare(scope); }
@@ -34,14 +34,14 @@ class AttentionNetwork : public Network {
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:
-  class AttentionPass;
+  class MultiheadAttentionPass;
 
   LinearMultiheadAttentionOptions options_;
   bool need_weights_;
   LinearMultiheadAttention attention_;
 };
 
-Signature AttentionNetwork::signature() const {
+Signature MultiheadAttentionNetwork::signature() const {
   // The package is length first, but for its key_padding_mask (B, S) and its weights (B, L, slots).
   constexpr BatchAxis kLengthFirst = BatchAxis::kSecond;
   const Axis n = Axis::Ragged('n');
@@ -68,9 +68,9 @@ Signature AttentionNetwork::signature() const {
   return signature;
 }
 
-class AttentionNetwork::AttentionPass : public Pass {
+class MultiheadAttentionNetwork::MultiheadAttentionPass : public Pass {
  public:
-  AttentionPass(const LinearMultiheadAttention& attention, TensorBatch batch)
+  MultiheadAttentionPass(const LinearMultiheadAttention& attention, TensorBatch batch)
       : attention_(attention),
         batch_(std::move(batch)),
         layout_(ComputedLayout(batch_.axes.at('n'), batch_.padding)) {}
@@ -106,15 +106,16 @@ class AttentionNetwork::AttentionPass : public Pass {
   at::Tensor weights_;
 };
 
-std::unique_ptr<Pass> AttentionNetwork::Begin(TensorBatch batch) const {
-  return std::make_unique<AttentionPass>(attention_, std::move(batch));
+std::unique_ptr<Pass> MultiheadAttentionNetwork::Begin(TensorBatch batch) const {
+  return std::make_unique<MultiheadAttentionPass>(attention_, std::move(batch));
 }
 
 }  // namespace
 
 std::unique_ptr<Network> MakeLinearMultiheadAttention(Params& params) {
   const auto options = LinearMultiheadAttentionOptions::From(params);
-  return std::make_unique<AttentionNetwork>(options, params.Call().Flag("need_weights", true));
+  return std::make_unique<MultiheadAttentionNetwork>(options,
+                                                     params.Call().Flag("need_weights", true));
 }
 
 }  // namespace linserve

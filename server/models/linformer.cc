@@ -8,6 +8,7 @@
 #include "models/linformer_modules.h"
 
 namespace linserve {
+namespace linformer {
 namespace {
 
 // ---- LinformerSelfAttention
@@ -215,16 +216,20 @@ class LanguageModelNetwork : public Network {
 };
 
 }  // namespace
+}  // namespace linformer
 
 std::unique_ptr<Network> MakeLinformerSelfAttention(Params& params) {
+  using namespace linformer;
   return std::make_unique<AttentionNetwork>(LinformerAttentionOptions::From(params));
 }
 
 std::unique_ptr<Network> MakeLinformer(Params& params) {
+  using namespace linformer;
   return std::make_unique<StackNetwork>(StackOptions::From(params));
 }
 
 std::unique_ptr<Network> MakeLinformerLM(Params& params) {
+  using namespace linformer;
   const StackOptions options = StackOptions::From(params);
   return std::make_unique<LanguageModelNetwork>(options, params.Positive("num_tokens"));
 }

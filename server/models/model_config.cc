@@ -52,7 +52,7 @@ void Assign(ModelConfig& config, const std::string& key, const json& value) {
   }
 }
 
-ModelConfig Parse(const std::string& text) {
+ModelConfig ParseDocument(const std::string& text) {
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/true,
                                     /*ignore_comments=*/true);
   if (!document.is_object()) throw ConfigError("expected a JSON object");
@@ -66,7 +66,7 @@ ModelConfig Parse(const std::string& text) {
 
 absl::StatusOr<ModelConfig> ParseModelConfig(const std::string& text) {
   try {
-    return Parse(text);
+    return ParseDocument(text);
   } catch (const std::exception& error) {  // ConfigError, or the JSON parser's
     return absl::InvalidArgumentError(error.what());
   }

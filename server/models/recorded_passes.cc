@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kLetter = 'n';
 // Rows, padding included, up to which a device waits for the host rather than the other way.
-constexpr int64_t kMostRows = 4096;
+constexpr int64_t kMostRecordedRows = 4096;
 constexpr int64_t kShortest = 32;
 constexpr int64_t kMostSequences = 64;
 
@@ -54,13 +54,13 @@ void RecordedPasses::Record() {
   if (!NeedsOneRaggedInput(info_.signature)) return;
   const DevicePlugin* plugin = FindDevicePlugin(placement_.device().type());
   if (plugin == nullptr || plugin->capture == nullptr) return;
-  int64_t longest = kMostRows;
+  int64_t longest = kMostRecordedRows;
   for (const LengthLimit& limit : info_.signature.limits) {
     longest = std::min(longest, limit.longest);
   }
   try {
     for (int64_t length = std::min(kShortest, longest);; length = std::min(2 * length, longest)) {
-      const int64_t most = std::min(kMostSequences, kMostRows / length);
+      const int64_t most = std::min(kMostSequences, kMostRecordedRows / length);
       for (int64_t sequences = 1; sequences <= most; sequences *= 2) {
         const Size size = {length, sequences};
         recorded_.emplace(size, RecordOne(*plugin, size));

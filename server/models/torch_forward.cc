@@ -30,12 +30,12 @@ void SideBySide(size_t count, const std::function<void(size_t)>& function) {
 
 // Of a slice that takes a CPU a few milliseconds.
 int64_t SliceRows(const Network& network, int64_t rows) {
-  constexpr double kFlops = 2e8;
+  constexpr double kFlopsOfSlice = 2e8;
   constexpr double kFewestRows = 512;
   const double all = std::max(network.Flops(rows), 1.0);
   const double layers = static_cast<double>(network.Layers());
   return static_cast<int64_t>(
-      std::max(kFewestRows, kFlops * layers * static_cast<double>(rows) / all));
+      std::max(kFewestRows, kFlopsOfSlice * layers * static_cast<double>(rows) / all));
 }
 
 // On how many threads a pass over so many rows of sessions pays: waking one for each of a layer's

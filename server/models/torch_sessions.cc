@@ -40,9 +40,9 @@ absl::StatusOr<std::shared_ptr<SessionState>> TorchSessions::Restore(std::string
         info_.architecture + " in " + std::string(Name(info_.dtype)));
   }
   // Further than any sequence comes; and sums with it stay numbers.
-  constexpr int64_t kMostRows = int64_t{1} << 48;
+  constexpr int64_t kFurthestRow = int64_t{1} << 48;
   if (std::cmp_not_equal(parsed->state.size(), info_.session_bytes) || parsed->position < 0 ||
-      parsed->position > kMostRows) {
+      parsed->position > kFurthestRow) {
     return absl::InvalidArgumentError("the saved session does not hold a state of this model");
   }
   return Guarded(Placement(at::kCPU), [&]() -> std::shared_ptr<SessionState> {

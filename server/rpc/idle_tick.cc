@@ -7,12 +7,12 @@
 namespace linserve {
 namespace {
 
-constexpr std::chrono::milliseconds kPeriod(400);
+constexpr std::chrono::milliseconds kTick(400);
 
 // One grpc.health.v1.Health/Check of "": an empty message, which needs no generated code.
 void CheckHealth(grpc::GenericStub& stub) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPeriod);
+  context.set_deadline(std::chrono::system_clock::now() + kTick);
   grpc::CompletionQueue queue;
   const grpc::Slice empty;
   const grpc::ByteBuffer request(&empty, 1);
@@ -32,7 +32,7 @@ IdleTick::IdleTick(grpc::Server& server)
     : periodic_([channel = server.InProcessChannel({})] {
         grpc::GenericStub stub(channel);
         CheckHealth(stub);
-        return kPeriod;
+        return kTick;
       }) {}
 
 }  // namespace linserve

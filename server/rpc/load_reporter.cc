@@ -11,7 +11,7 @@
 namespace linserve {
 namespace {
 
-constexpr std::chrono::milliseconds kPeriod(200);
+constexpr std::chrono::milliseconds kCountPeriod(200);
 
 // What was counted in between; models that were withdrawn take their counts with them.
 template <typename T>
@@ -31,7 +31,7 @@ LoadReporter::LoadReporter(const ModelRepository& repository, Clock& clock)
 
 std::string LoadReporter::Report() {
   MutexLock lock(mutex_);
-  if (clock_.Now() - last_.time >= kPeriod) {
+  if (clock_.Now() - last_.time >= kCountPeriod) {
     const Totals now = Count();
     report_ = Between(last_, now);
     last_ = now;
