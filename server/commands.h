@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
 
 namespace linserve {
 
@@ -14,6 +15,9 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen);
 void AddInitCommand(CLI::App& app, ChosenCommand& chosen);
 void AddInspectCommand(CLI::App& app, ChosenCommand& chosen);
 void AddBenchCommand(CLI::App& app, ChosenCommand& chosen);
+
+// All that `linserve` does with these arguments, as main() gets them; its exit status.
+int RunProgram(int argc, char** argv);
 
 // Prints "linserve: MESSAGE" to standard error and returns the exit status of a failure.
 int Fail(const std::string& message);

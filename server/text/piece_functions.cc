@@ -6,15 +6,6 @@
 
 #include "core/own_libraries.h"
 
-// The library's allocations come to AddressSanitizer as malloc(), its deallocations as delete: each
-// goes through libstdc++, which finds only the latter replaced.
-#if !defined(__has_feature)
-#define __has_feature(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-extern "C" const char* __asan_default_options() { return "alloc_dealloc_mismatch=0"; }
-#endif
-
 namespace linserve {
 namespace {
 

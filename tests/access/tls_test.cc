@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "access/test_certificates.h"
 #include "core/test_files.h"
+#include "support/test_certificates.h"
 
 namespace linserve {
 namespace {

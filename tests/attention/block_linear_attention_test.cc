@@ -11,20 +11,20 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kHeads = 3;
-constexpr int64_t kWidth = 8;
+constexpr int64_t kBlockHeads = 3;
+constexpr int64_t kBlockWidth = 8;
 
 struct Sequence {
   at::Tensor queries, keys, values;  // [n, heads · width]
 
   explicit Sequence(int64_t length)
-      : queries(at::randn({length, kHeads * kWidth})),
-        keys(at::randn({length, kHeads * kWidth}) * 3),
-        values(at::randn({length, kHeads * kWidth})) {}
+      : queries(at::randn({length, kBlockHeads * kBlockWidth})),
+        keys(at::randn({length, kBlockHeads * kBlockWidth}) * 3),
+        values(at::randn({length, kBlockHeads * kBlockWidth})) {}
 
   int64_t length() const { return queries.size(0); }
   static at::Tensor Heads(const at::Tensor& rows) {
-    return rows.view({rows.size(0), kHeads, kWidth}).transpose(0, 1);
+    return rows.view({rows.size(0), kBlockHeads, kBlockWidth}).transpose(0, 1);
   }
 };
 
@@ -33,7 +33,7 @@ at::Tensor Global(const Sequence& sequence, int64_t piece) {
   const at::Tensor queries = sequence.queries.clone();
   const at::Tensor keys = sequence.keys.clone();
   const at::Tensor out = at::empty_like(queries);
-  BlockLinearAttention attention(kHeads, kWidth);
+  BlockLinearAttention attention(kBlockHeads, kBlockWidth);
   attention.Begin();
   for (int64_t row = 0; row < sequence.length(); row += piece) {
     attention.Add(BlockOf(keys, row), BlockOf(sequence.values, row),
@@ -51,7 +51,7 @@ at::Tensor Causal(const Sequence& sequence, int64_t piece) {
   const at::Tensor queries = sequence.queries.clone();
   const at::Tensor keys = sequence.keys.clone();
   const at::Tensor values = sequence.values.clone();
-  BlockCausalAttention attention(kHeads, kWidth);
+  BlockCausalAttention attention(kBlockHeads, kBlockWidth);
   attention.Begin();
   for (int64_t row = 0; row < sequence.length(); row += piece) {
     attention.Attend(BlockOf(queries, row), BlockOf(keys, row), BlockOf(values, row),

@@ -13,8 +13,6 @@
 namespace linserve {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 // Widths around the vectors' own.
 class BlockMath : public ::testing::TestWithParam<int64_t> {
  protected:

@@ -11,8 +11,6 @@
 namespace linserve {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 struct Projection {
   at::Tensor matrices;  // [heads or 1, slots, length]
   at::Tensor bias;      // [heads or 1, slots], or undefined
@@ -22,8 +20,8 @@ struct Projection {
 
 // softmax(q · kᵀ / sqrt(width)) · v of one sequence, head by head, in F64: keys and values
 // [heads, slots, width].
-at::Tensor Formula(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                   bool causal) {
+at::Tensor NaiveSlots(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                      bool causal) {
   const int64_t heads = keys.size(0);
   const at::Tensor q = queries.to(at::kDouble).view({queries.size(0), heads, -1}).transpose(0, 1);
   at::Tensor scores = at::matmul(q, keys.transpose(1, 2)) / std::sqrt(double(q.size(2)));
@@ -67,8 +65,9 @@ TEST(BlockSlots, IsLinformerAttentionForSequencesOfAnyLength) {
       const at::Tensor queries = at::randn({40, 32});
       const at::Tensor keys = Slots(rows.narrow(1, 0, 32).contiguous(), e, 4);
       const at::Tensor values = Slots(rows.narrow(1, 32, 32).contiguous(), f, 4);
-      EXPECT_LT(LargestDifference(Attend(slots, queries), Formula(queries, keys, values, causal)),
-                1e-4);
+      EXPECT_LT(
+          LargestDifference(Attend(slots, queries), NaiveSlots(queries, keys, values, causal)),
+          1e-4);
     }
   }
 }
@@ -95,7 +94,8 @@ TEST(BlockSlots, OneHeadOfKeysServesAllQueriesAndItsValues) {
   slots.ProjectKeys(50, e.packed(), e.packed(), 0, Copy(rows));
   const at::Tensor keys = Slots(rows, e, 1).expand({4, 20, 8});
   const at::Tensor queries = at::randn({9, 32});
-  EXPECT_LT(LargestDifference(Attend(slots, queries), Formula(queries, keys, keys, false)), 1e-4);
+  EXPECT_LT(LargestDifference(Attend(slots, queries), NaiveSlots(queries, keys, keys, false)),
+            1e-4);
 }
 
 TEST(BlockSlots, ProjectsTheSourceInsteadOfKeysWithTheSameResult) {
@@ -115,7 +115,8 @@ TEST(BlockSlots, ProjectsTheSourceInsteadOfKeysWithTheSameResult) {
   const at::Tensor source = rows.to(at::kDouble);
   const at::Tensor keys = Slots(at::mm(source, to_keys.to(at::kDouble)), e, 4);
   const at::Tensor values = Slots(at::mm(source, to_values.to(at::kDouble)), f, 4);
-  EXPECT_LT(LargestDifference(Attend(slots, queries), Formula(queries, keys, values, false)), 1e-4);
+  EXPECT_LT(LargestDifference(Attend(slots, queries), NaiveSlots(queries, keys, values, false)),
+            1e-4);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace linserve {
 namespace {
 
-at::Tensor Attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                  int64_t bucket = 1, const at::Tensor& mask = {}) {
+at::Tensor AttendCausal(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                        int64_t bucket = 1, const at::Tensor& mask = {}) {
   at::Tensor out = at::empty_like(queries);
   CausalState state;
   CausalLinearAttention(queries, keys, values, mask, bucket, state, out);
@@ -19,8 +19,8 @@ at::Tensor Attend(const at::Tensor& queries, const at::Tensor& keys, const at::T
 }
 
 // The formula as it stands, in F64, with all pairs of rows.
-at::Tensor Formula(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                   int64_t bucket = 1, const at::Tensor& mask = {}) {
+at::Tensor NaiveCausal(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                       int64_t bucket = 1, const at::Tensor& mask = {}) {
   at::Tensor k = keys.to(at::kDouble).exp();
   if (mask.defined()) k = k * mask.unsqueeze(-1);
   const at::Tensor q =
@@ -36,18 +36,20 @@ at::Tensor Formula(const at::Tensor& queries, const at::Tensor& keys, const at::
 
 TEST(CausalLinearAttention, OfOneTokenIsItsValue) {
   const at::Tensor values = Matrix({{1, 2, 3, 4}});
-  EXPECT_LT(LargestDifference(Attend(at::randn({1, 4}), at::randn({1, 4}), values), values), 1e-6);
+  EXPECT_LT(LargestDifference(AttendCausal(at::randn({1, 4}), at::randn({1, 4}), values), values),
+            1e-6);
 }
 
 TEST(CausalLinearAttention, WeighsTheValuesUpToEachRowByTheExponentialsOfTheKeys) {
-  const at::Tensor result = Attend(Matrix({{5}, {5}}), Matrix({{1}, {2}}), Matrix({{10}, {20}}));
+  const at::Tensor result =
+      AttendCausal(Matrix({{5}, {5}}), Matrix({{1}, {2}}), Matrix({{10}, {20}}));
   EXPECT_NEAR(result[0].item<float>(), 10, 1e-5);
   EXPECT_NEAR(result[1].item<float>(),
               (std::exp(1) * 10 + std::exp(2) * 20) / (std::exp(1) + std::exp(2)), 1e-4);
 }
 
 TEST(CausalLinearAttention, DividesByTheFloorWhereTheKeysAreVeryNegative) {
-  const at::Tensor result = Attend(Matrix({{0}}), Matrix({{-10}}), Matrix({{3}}));
+  const at::Tensor result = AttendCausal(Matrix({{0}}), Matrix({{-10}}), Matrix({{3}}));
   EXPECT_NEAR(result.item<float>(), std::exp(-10) * 3 / 1e-3, 1e-6);
 }
 
@@ -55,7 +57,7 @@ TEST(CausalLinearAttention, WithABlindSpotSeesOnlyTheBucketsBeforeItsOwn) {
   const at::Tensor values = Matrix({{1}, {2}, {30}, {40}, {500}});
   const at::Tensor zeros = at::zeros({5, 1});
   const at::Tensor expected = Matrix({{0}, {0}, {1.5}, {1.5}, {73.0 / 4}});
-  EXPECT_LT(LargestDifference(Attend(zeros, zeros, values, 2), expected), 1e-5);
+  EXPECT_LT(LargestDifference(AttendCausal(zeros, zeros, values, 2), expected), 1e-5);
 }
 
 TEST(CausalLinearAttention, IsTheFormulaForAnyLengthAndBucket) {
@@ -65,12 +67,12 @@ TEST(CausalLinearAttention, IsTheFormulaForAnyLengthAndBucket) {
       const at::Tensor keys = at::randn({2, 3, length, 4}) * 4;  // some near the floor
       const at::Tensor values = at::randn({2, 3, length, 4});
       const at::Tensor mask = at::rand({2, 1, length}).lt(0.7);
-      EXPECT_LT(LargestDifference(Attend(queries, keys, values, bucket),
-                                  Formula(queries, keys, values, bucket)),
+      EXPECT_LT(LargestDifference(AttendCausal(queries, keys, values, bucket),
+                                  NaiveCausal(queries, keys, values, bucket)),
                 1e-5)
           << length << " rows, bucket " << bucket;
-      EXPECT_LT(LargestDifference(Attend(queries, keys, values, bucket, mask),
-                                  Formula(queries, keys, values, bucket, mask)),
+      EXPECT_LT(LargestDifference(AttendCausal(queries, keys, values, bucket, mask),
+                                  NaiveCausal(queries, keys, values, bucket, mask)),
                 1e-5)
           << length << " rows, bucket " << bucket;
     }
@@ -80,7 +82,7 @@ TEST(CausalLinearAttention, IsTheFormulaForAnyLengthAndBucket) {
 TEST(CausalLinearAttention, IsZeroBeforeTheFirstKeyThatIsNotMasked) {
   const at::Tensor x = at::randn({5, 4});
   const at::Tensor mask = at::arange(5).ge(3);
-  const at::Tensor result = Attend(x, x, x, 1, mask);
+  const at::Tensor result = AttendCausal(x, x, x, 1, mask);
   EXPECT_EQ(result.narrow(0, 0, 3).abs().max().item<float>(), 0);
   EXPECT_LT(LargestDifference(result[3], x[3]), 1e-5);
 }
@@ -93,7 +95,7 @@ TEST(CausalLinearAttention, LeavesMorePiecesThanFitAtOnceWithTheSameResult) {
   const at::Tensor q = at::softmax(queries[0][length - 1].to(at::kDouble), -1);
   const at::Tensor weights = at::mv(keys[0].to(at::kDouble).exp(), q);
   const at::Tensor expected = at::mv(values[0].t(), weights) / weights.sum();
-  const at::Tensor result = Attend(queries, keys, values.to(at::kFloat))[0][length - 1];
+  const at::Tensor result = AttendCausal(queries, keys, values.to(at::kFloat))[0][length - 1];
   EXPECT_LT(LargestDifference(result, expected), 1e-5);
 }
 
@@ -103,8 +105,9 @@ TEST(CausalLinearAttention, KeepsTheFormulaWhereExponentialsOverflowF32) {
   for (double largest : {50.0, 100.0, 650.0}) {
     at::Tensor keys = at::randn({1, 100, 4}) - 8;  // first rows at the floor
     keys.narrow(1, 40, 60).add_(largest);
-    EXPECT_LT(LargestDifference(Attend(queries, keys, values), Formula(queries, keys, values)),
-              1e-5)
+    EXPECT_LT(
+        LargestDifference(AttendCausal(queries, keys, values), NaiveCausal(queries, keys, values)),
+        1e-5)
         << largest;
   }
 }
@@ -112,7 +115,8 @@ TEST(CausalLinearAttention, KeepsTheFormulaWhereExponentialsOverflowF32) {
 TEST(CausalLinearAttention, StaysAnAverageWhereExponentialsOverflowF64) {
   for (double key : {800.0, 1e4, 1e30}) {
     const at::Tensor values = at::randn({1, 70, 4});
-    const at::Tensor result = Attend(at::randn({1, 70, 4}), at::full({1, 70, 4}, key), values);
+    const at::Tensor result =
+        AttendCausal(at::randn({1, 70, 4}), at::full({1, 70, 4}, key), values);
     const at::Tensor means = values.cumsum(1) / at::arange(1, 71).unsqueeze(1);
     EXPECT_LT(LargestDifference(result, means), 1e-5) << key;
   }
@@ -123,7 +127,7 @@ TEST(CausalLinearAttention, StaysFiniteForLargeNumbersInSmallTypes) {
     const at::Tensor x = (at::randn({3, 70, 4}).sign() * 1e4).to(type);
     for (int64_t bucket : {1, 2, 100}) {
       for (const at::Tensor& mask : {at::Tensor(), at::zeros({70}, at::kBool)}) {
-        EXPECT_TRUE(Attend(x, x, x, bucket, mask).isfinite().all().item<bool>());
+        EXPECT_TRUE(AttendCausal(x, x, x, bucket, mask).isfinite().all().item<bool>());
       }
     }
   }
@@ -143,7 +147,7 @@ TEST(CausalLinearAttention, GoesOnFromWhatItHasRead) {
                             values.narrow(1, row, count), {}, bucket, state,
                             out.narrow(1, row, count));
     }
-    EXPECT_LT(LargestDifference(out, Formula(queries, keys, values, bucket)), 1e-5) << bucket;
+    EXPECT_LT(LargestDifference(out, NaiveCausal(queries, keys, values, bucket)), 1e-5) << bucket;
   }
 }
 

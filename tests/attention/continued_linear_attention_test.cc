@@ -7,17 +7,11 @@
 
 #include "attention/aten.h"
 #include "attention/causal_linear_attention.h"
+#include "attention/heads.h"
 #include "attention/layouts.h"
 
 namespace linserve {
 namespace {
-
-constexpr int64_t kHeads = 2;
-constexpr int64_t kWidth = 4;
-
-at::Tensor RandomHeads(int64_t sequences, int64_t length) {
-  return at::randn({sequences, kHeads, length, kWidth});
-}
 
 ContinuedSums Empty(int64_t sequences) {
   const at::Tensor context = at::zeros({sequences, kHeads, kWidth, kWidth});

@@ -5,15 +5,14 @@
 #include <algorithm>
 
 #include "attention/aten.h"
+#include "attention/heads.h"
 #include "attention/layouts.h"
 #include "attention/local_attention.h"
 
 namespace linserve {
 namespace {
 
-constexpr int64_t kHeads = 2;
-constexpr int64_t kWidth = 4;
-constexpr int64_t kLength = 60;
+constexpr int64_t kLocalLength = 60;
 
 class ContinueLocalAttentionTest : public testing::TestWithParam<int64_t> {
  protected:
@@ -44,19 +43,19 @@ class ContinueLocalAttentionTest : public testing::TestWithParam<int64_t> {
     return {rows, rows.clone()};
   }
 
-  at::Tensor queries_ = at::randn({2, kHeads, kLength, kWidth});
-  at::Tensor keys_ = at::randn({2, kHeads, kLength, kWidth});
-  at::Tensor values_ = at::randn({2, kHeads, kLength, kWidth});
+  at::Tensor queries_ = RandomHeads(2, kLocalLength);
+  at::Tensor keys_ = RandomHeads(2, kLocalLength);
+  at::Tensor values_ = RandomHeads(2, kLocalLength);
 };
 
 INSTANTIATE_TEST_SUITE_P(Windows, ContinueLocalAttentionTest, testing::Values(1, 2, 7, 16, 100));
 
 TEST_P(ContinueLocalAttentionTest, GivesTheRowsOfTheWholeSequenceInAnyChunks) {
   const at::Tensor whole = Whole();
-  for (int64_t chunk : {int64_t{1}, int64_t{5}, int64_t{33}, kLength}) {
+  for (int64_t chunk : {int64_t{1}, int64_t{5}, int64_t{33}, kLocalLength}) {
     const WindowRows seen = Empty(2);
-    for (int64_t row = 0; row < kLength; row += chunk) {
-      const int64_t count = std::min(chunk, kLength - row);
+    for (int64_t row = 0; row < kLocalLength; row += chunk) {
+      const int64_t count = std::min(chunk, kLocalLength - row);
       EXPECT_LT(LargestDifference(Next({row, row}, count, seen), whole.narrow(-2, row, count)),
                 1e-5)
           << "chunk " << chunk << ", row " << row;
@@ -68,7 +67,7 @@ TEST_P(ContinueLocalAttentionTest, GivesThemRowByRowAndAStepThatCameToNothingLea
   const at::Tensor whole = Whole();
   const auto rows = Empty(1);
   const WindowRows seen{rows.keys[0], rows.values[0]};
-  for (int64_t row = 0; row < kLength; ++row) {
+  for (int64_t row = 0; row < kLocalLength; ++row) {
     const auto of = [&](const at::Tensor& x) { return x[0].narrow(-2, row, 1); };
     at::Tensor out = at::empty({kHeads, 1, kWidth});
     const at::Tensor other = at::randn({kHeads, 1, kWidth});
@@ -82,7 +81,7 @@ TEST_P(ContinueLocalAttentionTest, SequencesMayBeInDifferentPlacesOfTheirWindows
   const at::Tensor whole = Whole();
   const WindowRows seen = Empty(2);
   Next({0}, 11, {seen.keys.narrow(0, 0, 1), seen.values.narrow(0, 0, 1)});
-  for (int64_t row = 0; row + 8 <= kLength - 11; row += 8) {
+  for (int64_t row = 0; row + 8 <= kLocalLength - 11; row += 8) {
     const std::vector<int64_t> rows = {row + 11, row};
     EXPECT_LT(LargestDifference(Next(rows, 8, seen), From(whole, rows, 8)), 1e-5) << row;
   }

@@ -9,6 +9,8 @@
 // Small batches for the tests of this folder.
 namespace linserve {
 
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 inline AxisLayout Packed(const std::vector<int64_t>& lengths) {
   AxisLayout layout;
   layout.lengths = lengths;

@@ -10,15 +10,16 @@
 namespace linserve {
 namespace {
 
-at::Tensor Attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                  const at::Tensor& mask = {}) {
+at::Tensor AttendLinear(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                        const at::Tensor& mask = {}) {
   at::Tensor out = at::empty_like(queries);
   LinearAttention(queries, keys, values, mask, out);
   return out;
 }
 
 // The formula as it stands, in F64.
-at::Tensor Formula(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values) {
+at::Tensor NaiveLinear(const at::Tensor& queries, const at::Tensor& keys,
+                       const at::Tensor& values) {
   const at::Tensor k = at::softmax(keys.to(at::kDouble), -2);
   const at::Tensor q =
       at::softmax(queries.to(at::kDouble), -1) / std::sqrt(static_cast<double>(queries.size(-1)));
@@ -27,12 +28,14 @@ at::Tensor Formula(const at::Tensor& queries, const at::Tensor& keys, const at::
 
 TEST(LinearAttention, OfOneTokenIsItsValueOverTheRootOfTheWidth) {
   const at::Tensor values = Matrix({{1, 2, 3, 4}});
-  EXPECT_LT(LargestDifference(Attend(at::randn({1, 4}), at::randn({1, 4}), values), values / 2),
-            1e-6);
+  EXPECT_LT(
+      LargestDifference(AttendLinear(at::randn({1, 4}), at::randn({1, 4}), values), values / 2),
+      1e-6);
 }
 
 TEST(LinearAttention, WeighsTheValuesByTheSoftmaxOfTheKeysOverTheLength) {
-  const at::Tensor result = Attend(Matrix({{7}, {-3}}), Matrix({{1}, {2}}), Matrix({{10}, {20}}));
+  const at::Tensor result =
+      AttendLinear(Matrix({{7}, {-3}}), Matrix({{1}, {2}}), Matrix({{10}, {20}}));
   const double weight = 1 / (1 + std::exp(2.0 - 1.0));
   const double mean = weight * 10 + (1 - weight) * 20;
   EXPECT_NEAR(result[0].item<float>(), mean, 1e-5);
@@ -44,8 +47,9 @@ TEST(LinearAttention, IsTheFormulaForAnyLeadingAxesAndLengths) {
     const at::Tensor queries = at::randn({2, 3, n, width}) * 3;
     const at::Tensor keys = at::randn({2, 3, m, width}) * 3;
     const at::Tensor values = at::randn({2, 3, m, width});
-    EXPECT_LT(LargestDifference(Attend(queries, keys, values), Formula(queries, keys, values)),
-              1e-5);
+    EXPECT_LT(
+        LargestDifference(AttendLinear(queries, keys, values), NaiveLinear(queries, keys, values)),
+        1e-5);
   }
 }
 
@@ -54,13 +58,13 @@ TEST(LinearAttention, LeavesMaskedKeysOut) {
   const at::Tensor keys = at::randn({2, 3, 6, 4});
   const at::Tensor values = at::randn({2, 3, 6, 4});
   const at::Tensor mask = at::arange(6).lt(4).expand({2, 1, 6});  // of each sequence, for all heads
-  const at::Tensor expected = Formula(queries, keys.narrow(2, 0, 4), values.narrow(2, 0, 4));
-  EXPECT_LT(LargestDifference(Attend(queries, keys, values, mask), expected), 1e-5);
+  const at::Tensor expected = NaiveLinear(queries, keys.narrow(2, 0, 4), values.narrow(2, 0, 4));
+  EXPECT_LT(LargestDifference(AttendLinear(queries, keys, values, mask), expected), 1e-5);
 }
 
 TEST(LinearAttention, IsZeroWhereEveryKeyIsMasked) {
   const at::Tensor x = at::randn({5, 4});
-  EXPECT_EQ(Attend(x, x, x, at::zeros({5}, at::kBool)).abs().max().item<float>(), 0);
+  EXPECT_EQ(AttendLinear(x, x, x, at::zeros({5}, at::kBool)).abs().max().item<float>(), 0);
 }
 
 TEST(LinearAttention, ComputesLongSequencesInPiecesWithTheSameResult) {
@@ -72,8 +76,8 @@ TEST(LinearAttention, ComputesLongSequencesInPiecesWithTheSameResult) {
   const at::Tensor seen = mask[0].nonzero().squeeze(1);
   const at::Tensor last = queries.narrow(1, length - 3, 3);
   const at::Tensor expected =
-      Formula(last, keys.index_select(1, seen), values.index_select(1, seen));
-  const at::Tensor result = Attend(queries, keys, values, mask).narrow(1, length - 3, 3);
+      NaiveLinear(last, keys.index_select(1, seen), values.index_select(1, seen));
+  const at::Tensor result = AttendLinear(queries, keys, values, mask).narrow(1, length - 3, 3);
   EXPECT_LT(LargestDifference(result, expected), 1e-5);
 }
 
@@ -81,7 +85,7 @@ TEST(LinearAttention, StaysFiniteForLargeNumbersInSmallTypes) {
   for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
     const at::Tensor x = (at::randn({3, 7, 4}).sign() * 1e4).to(type);
     for (const at::Tensor& mask : {at::Tensor(), at::zeros({7}, at::kBool)}) {
-      EXPECT_TRUE(Attend(x, x, x, mask).isfinite().all().item<bool>());
+      EXPECT_TRUE(AttendLinear(x, x, x, mask).isfinite().all().item<bool>());
     }
   }
 }

@@ -10,8 +10,8 @@ namespace linserve {
 namespace {
 
 // The formula in float64: softmax attention to the slots.
-at::Tensor Naive(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                 const at::Tensor& e, const at::Tensor& f, const Visible& visible) {
+at::Tensor NaiveLinformer(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                          const at::Tensor& e, const at::Tensor& f, const Visible& visible) {
   at::Tensor k = key.to(at::kDouble);
   at::Tensor v = value.to(at::kDouble);
   if (visible.mask.defined()) {
@@ -42,7 +42,7 @@ TEST(LinformerAttention, EqualsItsFormulaForFewerAndMoreSlotsThanKeys) {
         const at::Tensor f = at::randn({slots, length}) / std::sqrt(length);
         const Visible visible{at::rand({2, length}).gt(0.3), causal};
         EXPECT_LT(LargestDifference(LinformerAttention(query, key, value, e, f, visible),
-                                    Naive(query, key, value, e, f, visible)),
+                                    NaiveLinformer(query, key, value, e, f, visible)),
                   1e-5)
             << length << " keys, " << slots << " slots";
       }

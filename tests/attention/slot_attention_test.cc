@@ -12,8 +12,8 @@ namespace linserve {
 namespace {
 
 // The same by its formula, in F64 and with all scores at once.
-at::Tensor Naive(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                 const OpenSlots& open) {
+at::Tensor NaiveOpenSlots(const at::Tensor& queries, const at::Tensor& keys,
+                          const at::Tensor& values, const OpenSlots& open) {
   const at::Tensor heads = SplitHeads(queries.to(at::kDouble), keys.size(1));
   at::Tensor scores = at::matmul(heads, keys.to(at::kDouble).transpose(-1, -2)) /
                       std::sqrt(static_cast<double>(keys.size(3)));
@@ -43,7 +43,7 @@ TEST(AttendToOpenSlots, IsItsFormulaForAnyShape) {
         const at::Tensor values = at::randn({2, 3, slots, 2});
         const OpenSlots open{causal, first};
         EXPECT_LT(LargestDifference(AttendToOpenSlots(queries, keys, values, open),
-                                    Naive(queries, keys, values, open)),
+                                    NaiveOpenSlots(queries, keys, values, open)),
                   1e-5)
             << length << " " << slots << " " << causal << " " << first;
       }

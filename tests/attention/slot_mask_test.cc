@@ -10,8 +10,6 @@
 namespace linserve {
 namespace {
 
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
-
 // One sequence of two queries of width 1, three slots.
 struct Small {
   at::Tensor queries = Matrix({{1}, {2}});
@@ -35,7 +33,8 @@ TEST(SlotMask, IsAddedToTheScores) {
 }
 
 TEST(SlotMask, HidesASlotCompletely) {
-  const at::Tensor mask = Matrix({{0, 0, kHidden}, {kHidden, kHidden, 0}}).view({1, 1, 2, 3});
+  const at::Tensor mask =
+      Matrix({{0, 0, -kInfinity}, {-kInfinity, -kInfinity, 0}}).view({1, 1, 2, 3});
   const at::Tensor result = Small().Attend(mask);
   const double share = std::exp(1.0) / (1 + std::exp(1.0));
   EXPECT_NEAR(result[0].item<float>(), 10 * (1 - share) + 20 * share, 1e-5);
@@ -44,7 +43,7 @@ TEST(SlotMask, HidesASlotCompletely) {
 }
 
 TEST(SlotMask, OfAQueryThatMayLookNowhereGivesZeros) {
-  const at::Tensor mask = at::full({1, 1, 2, 3}, kHidden);
+  const at::Tensor mask = at::full({1, 1, 2, 3}, -kInfinity);
   mask.select(2, 0).zero_();
   const at::Tensor result = Small().Attend(mask);
   const at::Tensor open = Small().Attend({});

@@ -6,14 +6,14 @@
 #include <set>
 #include <string>
 
+#include "batching/fake_clock.h"
+
 namespace linserve {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-constexpr TimePoint kStart{std::chrono::hours(1)};
 
 Waiting Of(int64_t rows, std::string_view key = "k", TimePoint enqueued = kStart) {
   return {key, rows, enqueued};

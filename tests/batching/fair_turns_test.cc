@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "batching/fake_clock.h"
+
 namespace linserve {
 namespace {
 
 using namespace std::chrono_literals;
-
-const TimePoint kStart{1h};
 
 TEST(FairTurns, WhoHasNothingWaitingIsDueNow) {
   FairTurns turns;

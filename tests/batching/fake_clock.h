@@ -9,6 +9,9 @@
 
 namespace linserve {
 
+// Where a FakeClock begins.
+inline constexpr TimePoint kStart{std::chrono::hours(1)};
+
 // Time that stands still until a test moves it.
 class FakeClock : public Clock {
  public:
@@ -68,7 +71,7 @@ class FakeClock : public Clock {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  TimePoint now_ LINSERVE_GUARDED_BY(mutex_) = TimePoint(std::chrono::hours(1));
+  TimePoint now_ LINSERVE_GUARDED_BY(mutex_) = kStart;
   std::vector<Waiter> waiters_ LINSERVE_GUARDED_BY(mutex_);
 };
 

@@ -12,8 +12,6 @@
 namespace linserve {
 namespace {
 
-constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
-
 class InflightTest : public testing::Test {
  protected:
   double Bytes() const { return Scraped(metrics_.Scrape())["linserve_inflight_bytes"]; }
@@ -33,7 +31,7 @@ TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
     const auto a = inflight->Reserve("a", 10);
     const auto b = inflight->Reserve("b", 10);
     ASSERT_TRUE(a.ok() && b.ok());
-    EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhausted, message));
+    EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhaustedCode, message));
     EXPECT_EQ(Scraped(metrics_.Scrape())["linserve_max_inflight_bytes"],
               static_cast<double>(limits.max_bytes));
   }
@@ -42,10 +40,10 @@ TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
 
 TEST_F(InflightTest, SaysWhatWillNeverFit) {
   const auto inflight = std::make_shared<Inflight>(InflightLimits{.max_bytes = 5}, metrics_);
-  EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhausted, "send less at once"));
+  EXPECT_THAT(inflight->Reserve("a", 10), IsStatus(kExhaustedCode, "send less at once"));
   Inflight::Reservation growing = inflight->ReserveBytes("b");
   EXPECT_TRUE(growing.Grow(4).ok());
-  EXPECT_THAT(growing.Grow(2), IsStatus(kExhausted, "0 in flight and 6 asked for exceed"));
+  EXPECT_THAT(growing.Grow(2), IsStatus(kExhaustedCode, "0 in flight and 6 asked for exceed"));
   EXPECT_TRUE(IsNeverFits(growing.Grow(2)));
   EXPECT_FALSE(IsNeverFits(inflight->Reserve("a", 2).status()));
 }
@@ -55,7 +53,7 @@ TEST_F(InflightTest, RefusesWhatNoSumCanHold) {
   const auto place = inflight->Reserve("a", 10);
   ASSERT_TRUE(place.ok());
   EXPECT_THAT(inflight->Reserve("a", std::numeric_limits<int64_t>::max()),
-              IsStatus(kExhausted, "max_inflight_bytes"));
+              IsStatus(kExhaustedCode, "max_inflight_bytes"));
   EXPECT_EQ(Bytes(), 10);
 }
 

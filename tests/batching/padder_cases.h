@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "batching/padder.h"
+#include "core/test_tensors.h"
 
 namespace linserve {
 
-constexpr int64_t kLongest = 50;  // of the random sequences
-
-inline std::vector<float> Floats(const Tensor& tensor) {
-  return {tensor.data<float>(), tensor.data<float>() + tensor.elements()};
-}
+constexpr int64_t kLongest = 50;       // of the random sequences
+constexpr float kHidden = -kInfinity;  // in an attention mask
 
 // A tensor [rows, 2] of first, first + 1, ...
 inline Tensor Counting(int64_t rows, float first) {

@@ -9,8 +9,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::SizeIs;
 
-constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
-
 // A millisecond a token, and so ten a sequence.
 const Workers kWorker{1, [](int64_t tokens) { return tokens * 1ms; }};
 
@@ -56,8 +54,9 @@ TEST_F(RequestQueueOverload, AFullQueueMakesRoomForHigherPriorities) {
   EXPECT_TRUE(PushOf(queue, "a", 1, Priority::kLow).ok());
   EXPECT_TRUE(PushOf(queue, "a", 2, Priority::kLow).ok());
   EXPECT_TRUE(PushOf(queue, "b", 3, Priority::kHigh).ok());
-  EXPECT_THAT(sink_->Of(2), ElementsAre(IsStatus(kExhausted, "higher priority")));
-  EXPECT_THAT(PushOf(queue, "b", 4, Priority::kLow), IsStatus(kExhausted, "max_queue_sequences"));
+  EXPECT_THAT(sink_->Of(2), ElementsAre(IsStatus(kExhaustedCode, "higher priority")));
+  EXPECT_THAT(PushOf(queue, "b", 4, Priority::kLow),
+              IsStatus(kExhaustedCode, "max_queue_sequences"));
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("3", "0", "1"));
   EXPECT_EQ(Metric("displaced_total"), 1);
 }
@@ -65,12 +64,12 @@ TEST_F(RequestQueueOverload, AFullQueueMakesRoomForHigherPriorities) {
 TEST_F(RequestQueueOverload, AFullQueueMakesRoomForCallersWithLessInIt) {
   RequestQueue queue({.max_tokens = 40}, {}, clock_, model_, kWorker);
   for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(PushOf(queue, "much", i).ok());
-  EXPECT_THAT(PushOf(queue, "much", 4), IsStatus(kExhausted, "max_queue_tokens = 40"));
+  EXPECT_THAT(PushOf(queue, "much", 4), IsStatus(kExhaustedCode, "max_queue_tokens = 40"));
   EXPECT_TRUE(PushOf(queue, "little", 10).ok());
   EXPECT_TRUE(PushOf(queue, "little", 11).ok());
   // Half of it each, by now.
-  EXPECT_THAT(PushOf(queue, "little", 12), IsStatus(kExhausted, "max_queue_tokens = 40"));
-  EXPECT_THAT(PushOf(queue, "much", 5), IsStatus(kExhausted, "max_queue_tokens = 40"));
+  EXPECT_THAT(PushOf(queue, "little", 12), IsStatus(kExhaustedCode, "max_queue_tokens = 40"));
+  EXPECT_THAT(PushOf(queue, "much", 5), IsStatus(kExhaustedCode, "max_queue_tokens = 40"));
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "10", "1", "11"));
   EXPECT_THAT(sink_->Of(2), SizeIs(1));
   EXPECT_THAT(sink_->Of(3), SizeIs(1));
@@ -81,7 +80,7 @@ TEST_F(RequestQueueOverload, NobodyIsDisplacedForARequestThatStillDoesNotFit) {
   EXPECT_TRUE(PushOf(queue, "a", 0, Priority::kHigh).ok());
   EXPECT_TRUE(PushOf(queue, "a", 1, Priority::kLow).ok());
   std::vector<Pending> request = Request(3);
-  EXPECT_THAT(queue.Push(request), IsStatus(kExhausted, "max_queue_sequences"));
+  EXPECT_THAT(queue.Push(request), IsStatus(kExhaustedCode, "max_queue_sequences"));
   EXPECT_THAT(request, SizeIs(3));
   EXPECT_EQ(sink_->delivered(), 0u);
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "1"));
@@ -98,7 +97,8 @@ TEST_F(RequestQueueOverload, UnitsAreNotTornApart) {
   EXPECT_TRUE(PushOf(queue, "a", 5, Priority::kLow).ok());
   Push(queue, std::move(unit));
   EXPECT_TRUE(PushOf(queue, "b", 6, Priority::kHigh).ok());
-  EXPECT_THAT(PushOf(queue, "b", 7, Priority::kHigh), IsStatus(kExhausted, "max_queue_sequences"));
+  EXPECT_THAT(PushOf(queue, "b", 7, Priority::kHigh),
+              IsStatus(kExhaustedCode, "max_queue_sequences"));
   EXPECT_THAT(sink_->Of(5), SizeIs(1));
   EXPECT_THAT(Names(queue.PopDue()), ElementsAre("6"));
   EXPECT_THAT(Names(queue.PopDue()), ElementsAre("0", "1"));
@@ -108,7 +108,7 @@ TEST_F(RequestQueueOverload, ADeadlineTooNearForWhatWaitsIsRefusedAtOnce) {
   RequestQueue queue({}, {}, clock_, model_, kWorker);
   Push(queue, Request(10));
   EXPECT_THAT(PushOf(queue, "", 20, Priority::kNormal, clock_.Now() + 90ms),
-              IsStatus(kExhausted, "the deadline is in 90.0 ms, but 100.0 ms or more of work"));
+              IsStatus(kExhaustedCode, "the deadline is in 90.0 ms, but 100.0 ms or more of work"));
   EXPECT_EQ(Metric("rejected_total", R"(reason="deadline",)"), 1);
   EXPECT_TRUE(PushOf(queue, "", 21, Priority::kNormal, clock_.Now() + 101ms).ok());
   // Of others it is the turn now.
@@ -128,7 +128,7 @@ TEST_F(RequestQueueOverload, WhatCannotBeComputedInTimeIsNotBegun) {
   // In a batch of up to 50 ms these two would be late; the others have time.
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("6", "7", "8", "9"));
   for (const size_t late : {4, 5}) {
-    EXPECT_THAT(sink_->Of(late), ElementsAre(IsStatus(kExhausted, "would pass before")));
+    EXPECT_THAT(sink_->Of(late), ElementsAre(IsStatus(kExhaustedCode, "would pass before")));
   }
 }
 
@@ -139,7 +139,7 @@ TEST_F(RequestQueueOverload, WhereNoBatchWasBegunForAWhileEvenTheHopelessIsCompu
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
   EXPECT_TRUE(PushOf(queue, "", 1, Priority::kNormal, clock_.Now() + 1ms).ok());
   EXPECT_FALSE(queue.PopDue().has_value());
-  EXPECT_THAT(sink_->Of(1), ElementsAre(IsStatus(kExhausted, "would pass before")));
+  EXPECT_THAT(sink_->Of(1), ElementsAre(IsStatus(kExhaustedCode, "would pass before")));
   EXPECT_TRUE(PushOf(queue, "", 2, Priority::kNormal, clock_.Now() + 11ms).ok());
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("2"));
   clock_.Advance(2s);

@@ -12,8 +12,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
-
 TEST_F(RequestQueueTest, TakesARequestOnlyIfItAdmitsIt) {
   RequestQueue queue({.max_sequences = 3}, {}, clock_, model_);
   std::vector<Pending> request = Request(2);
@@ -21,7 +19,7 @@ TEST_F(RequestQueueTest, TakesARequestOnlyIfItAdmitsIt) {
   EXPECT_THAT(request, IsEmpty());
 
   request = Request(2);
-  EXPECT_THAT(queue.Push(request), IsStatus(kExhausted, "max_queue_sequences = 3"));
+  EXPECT_THAT(queue.Push(request), IsStatus(kExhaustedCode, "max_queue_sequences = 3"));
   EXPECT_THAT(request, SizeIs(2));
   EXPECT_THAT(Gauges(), ElementsAre(1, 2, 20, 200));
   EXPECT_EQ(sink_->delivered(), 0u);
@@ -36,7 +34,7 @@ TEST_F(RequestQueueTest, NamesTheLimitThatARequestMeets) {
     RequestQueue queue(limits, {}, clock_, model_);
     Push(queue, Request(3));
     std::vector<Pending> request = Request(2);
-    EXPECT_THAT(queue.Push(request), IsStatus(kExhausted, message));
+    EXPECT_THAT(queue.Push(request), IsStatus(kExhaustedCode, message));
     queue.Flush(absl::UnavailableError("the test is over"));
   }
   EXPECT_EQ(Metric("rejected_total", R"(reason="queue",)"), 2);
@@ -149,7 +147,7 @@ TEST_F(RequestQueueTest, DropsTheDepartedWhenRoomIsNeeded) {
   PushAll(queue, One(left, 0), One(sink_, 9), One(left, 1));
   left->Abandon();
   std::vector<Pending> request = Request(3);
-  EXPECT_THAT(queue.Push(request), IsStatus(kExhausted, "1 waiting and 3 asked for"));
+  EXPECT_THAT(queue.Push(request), IsStatus(kExhaustedCode, "1 waiting and 3 asked for"));
   EXPECT_THAT(left->Of(0), SizeIs(1));
   EXPECT_THAT(left->Of(1), SizeIs(1));
   request.pop_back();

@@ -10,18 +10,13 @@
 #include <vector>
 
 #include "client/fake_server.h"
+#include "core/test_tensors.h"
 
 namespace linserve {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::vector<float> Floats(const Tensor& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.elements()));
-  ConvertToFloat(tensor.dtype(), tensor.bytes(), tensor.elements(), values.data());
-  return values;
-}
 
 EmbedCall CallOf(std::vector<NamedSequence> sequences) {
   EmbedCall call;
@@ -59,10 +54,10 @@ TEST(EmbeddingClient, PutsChunksTogetherAndResultsInOrder) {
   EXPECT_EQ(results->at(0).id, "a");
   EXPECT_EQ(results->at(0).tokens, 3);
   EXPECT_EQ(results->at(0).outputs.at("y").shape(), (Shape{3, 3}));
-  EXPECT_THAT(Floats(results->at(0).outputs.at("y")), ElementsAre(5, 0, 3, 6, 1, 3, 7, 2, 3));
+  EXPECT_THAT(Values(results->at(0).outputs.at("y")), ElementsAre(5, 0, 3, 6, 1, 3, 7, 2, 3));
   EXPECT_EQ(results->at(0).timing.queue, std::chrono::milliseconds(1));
   EXPECT_EQ(results->at(0).timing.batch_sequences, 2);
-  EXPECT_THAT(Floats(results->at(1).outputs.at("y")), ElementsAre(8, 0, 1));
+  EXPECT_THAT(Values(results->at(1).outputs.at("y")), ElementsAre(8, 0, 1));
 }
 
 TEST(EmbeddingClient, AFaultOfOneSequenceLeavesItsNeighboursAlone) {
@@ -97,7 +92,7 @@ TEST(EmbeddingClient, SendsAgainOnlyWhatHasNoResult) {
   const auto status = client.Embed(CallOf({Tokens("a", {1}), Tokens("b", {2}), Tokens("c", {3})}),
                                    [&](const SequenceResult& result) {
                                      indices.push_back(result.index);
-                                     EXPECT_EQ(Floats(result.outputs.at("y"))[0],
+                                     EXPECT_EQ(Values(result.outputs.at("y"))[0],
                                                static_cast<float>(result.index + 1));
                                    });
   EXPECT_TRUE(status.ok()) << status;
@@ -181,7 +176,7 @@ TEST(EmbeddingClient, AsynchronousCallsEndOnce) {
   client.EmbedAsync(CallOf({Tokens("a", {4}), Tokens("b", {1013})}), waiter.callback());
   const Ended ended = waiter.Wait();
   ASSERT_TRUE(ended.status.ok()) << ended.status;
-  EXPECT_THAT(Floats(ended.results[0].outputs.at("y")), ElementsAre(4, 0, 1));
+  EXPECT_THAT(Values(ended.results[0].outputs.at("y")), ElementsAre(4, 0, 1));
   EXPECT_FALSE(ended.results[1].status.ok());
 }
 

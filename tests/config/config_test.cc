@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/test_files.h"
+#include "support/paths.h"
 
 namespace linserve {
 namespace {
@@ -35,9 +36,9 @@ class ConfigTest : public testing::Test {
 
 TEST_F(ConfigTest, ThePublishedFileHoldsEveryOptionWithItsDefault) {
   const auto defaults = table_.Describe();
-  ASSERT_TRUE(ReadConfig(LINSERVE_CONFIG_FILE, {}, table_).ok());
+  ASSERT_TRUE(ReadConfig(SourceFile("deploy/linserve.json"), {}, table_).ok());
   const auto published = table_.Describe();
-  std::ifstream file(LINSERVE_CONFIG_FILE);
+  std::ifstream file(SourceFile("deploy/linserve.json"));
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   for (size_t i = 0; i < defaults.size(); ++i) {
     EXPECT_EQ(published[i].current, defaults[i].current) << defaults[i].name;

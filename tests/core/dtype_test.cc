@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "core/test_tensors.h"
+
 namespace linserve {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // What the standard says that the bits mean, without a trick.
 double MeaningOfHalf(uint16_t bits) {
@@ -16,7 +16,7 @@ double MeaningOfHalf(uint16_t bits) {
   const int exponent = (bits >> 10) & 0x1f;
   const int mantissa = bits & 0x3ff;
   if (exponent == 0) return sign * std::ldexp(mantissa, -24);
-  if (exponent == 31) return mantissa == 0 ? sign * kInf : std::nan("");
+  if (exponent == 31) return mantissa == 0 ? sign * kInfinity : std::nan("");
   return sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
 
@@ -72,8 +72,8 @@ TEST(Half, ValuesBetweenTwoNeighboursRoundToTheNearerAndTiesToTheEven) {
     const float middle = (HalfToFloat(below) + HalfToFloat(above)) / 2;  // exact in binary32
     EXPECT_EQ(FloatToHalf(middle), (i & 1) == 0 ? below : above) << i;
     EXPECT_EQ(FloatToHalf(std::nextafter(middle, 0.0f)), below) << i;
-    EXPECT_EQ(FloatToHalf(std::nextafter(middle, kInf)), above) << i;
-    EXPECT_EQ(FloatToHalf(-std::nextafter(middle, kInf)), above | 0x8000) << i;
+    EXPECT_EQ(FloatToHalf(std::nextafter(middle, kInfinity)), above) << i;
+    EXPECT_EQ(FloatToHalf(-std::nextafter(middle, kInfinity)), above | 0x8000) << i;
   }
 }
 
@@ -82,7 +82,7 @@ TEST(Half, ValuesPastTheLargestBecomeInfinite) {
   EXPECT_EQ(FloatToHalf(std::nextafter(65520.0f, 0.0f)), 0x7bff);
   EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);
   EXPECT_EQ(FloatToHalf(-1e30f), 0xfc00);
-  EXPECT_EQ(FloatToHalf(kInf), 0x7c00);
+  EXPECT_EQ(FloatToHalf(kInfinity), 0x7c00);
 }
 
 TEST(BFloat16, All65536ValuesRoundTrip) {
@@ -103,7 +103,7 @@ TEST(BFloat16, TiesRoundToTheEvenAndOthersToTheNearer) {
   EXPECT_EQ(FloatToBFloat16(1.0f + 0x1.8p-7f), 0x3f82);
   EXPECT_EQ(FloatToBFloat16(std::nextafter(1.0f + 0x1p-8f, 2.0f)), 0x3f81);
   EXPECT_EQ(FloatToBFloat16(std::numeric_limits<float>::max()), 0x7f80);
-  EXPECT_EQ(FloatToBFloat16(-kInf), 0xff80);
+  EXPECT_EQ(FloatToBFloat16(-kInfinity), 0xff80);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 using namespace std::string_literals;
 using testing::ElementsAre;
 
-absl::StatusOr<Tensor> Parse(const std::string& bytes) {
+absl::StatusOr<Tensor> ParseFile(const std::string& bytes) {
   const auto copy = ExactCopy(bytes);
   return ParseNpy(copy.get(), bytes.size(), copy, "a.npy");
 }
@@ -79,15 +79,16 @@ TEST(Npy, WritesBFloat16AsF32) {
 TEST(Npy, ReadsVersionsTwoAndThree) {
   const std::string header = Dictionary("'|i1'", "(2,)");
   for (const char* version : {"\x02", "\x03"}) {
-    const auto tensor = Parse("\x93NUMPY"s + version + '\0' + static_cast<char>(header.size()) +
-                              "\0\0\0"s + header + "\x01\xff");
+    const auto tensor = ParseFile("\x93NUMPY"s + version + '\0' + static_cast<char>(header.size()) +
+                                  "\0\0\0"s + header + "\x01\xff");
     ASSERT_TRUE(tensor.ok()) << tensor.status();
     EXPECT_EQ(tensor->data<int8_t>()[1], -1);
   }
 }
 
 TEST(Npy, ReadsKeysInAnyOrderQuotesAndSpacing) {
-  const auto tensor = Parse(File("{\"shape\":(1,2) ,'fortran_order':False,\n'descr':'|u1'}", "ab"));
+  const auto tensor =
+      ParseFile(File("{\"shape\":(1,2) ,'fortran_order':False,\n'descr':'|u1'}", "ab"));
   ASSERT_TRUE(tensor.ok()) << tensor.status();
   EXPECT_THAT(tensor->shape(), ElementsAre(1, 2));
 }
@@ -96,65 +97,69 @@ TEST(Npy, DoesNotFindAFileThatIsNotThere) {
   EXPECT_THAT(ReadNpy("/no/such.npy"), IsStatus(absl::StatusCode::kNotFound, "'/no/such.npy'"));
 }
 
-TEST(Npy, NamesTheFile) { EXPECT_THAT(Parse(""), IsInvalid(".npy file 'a.npy': ")); }
+TEST(Npy, NamesTheFile) { EXPECT_THAT(ParseFile(""), IsInvalid(".npy file 'a.npy': ")); }
 
 TEST(Npy, RefusesOtherFiles) {
-  EXPECT_THAT(Parse(""), IsInvalid("magic"));
-  EXPECT_THAT(Parse("PK\x03\x04...."), IsInvalid("magic, expected \\x93NUMPY at offset 0"));
-  EXPECT_THAT(Parse("\x93NUMPY\x04\x00\x00\x00"s), IsInvalid("version 4.0 at offset 6, expected"));
-  EXPECT_THAT(Parse("\x93NUMPY\x01\x01\x00\x00"s), IsInvalid("version 1.1"));
+  EXPECT_THAT(ParseFile(""), IsInvalid("magic"));
+  EXPECT_THAT(ParseFile("PK\x03\x04...."), IsInvalid("magic, expected \\x93NUMPY at offset 0"));
+  EXPECT_THAT(ParseFile("\x93NUMPY\x04\x00\x00\x00"s),
+              IsInvalid("version 4.0 at offset 6, expected"));
+  EXPECT_THAT(ParseFile("\x93NUMPY\x01\x01\x00\x00"s), IsInvalid("version 1.1"));
 }
 
 TEST(Npy, RefusesEveryTruncationAndWhatFollowsTheArray) {
   const std::string whole = SavedByNumpy();
   for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_THAT(Parse(whole.substr(0, size)), IsInvalid("expected")) << size;
+    EXPECT_THAT(ParseFile(whole.substr(0, size)), IsInvalid("expected")) << size;
   }
-  EXPECT_THAT(Parse(whole + "x"),
+  EXPECT_THAT(ParseFile(whole + "x"),
               IsInvalid("data at offset 128 are 25 bytes, expected 24 of F32 [2, 3]"));
 }
 
 TEST(Npy, RefusesAHeaderLongerThanTheFile) {
-  EXPECT_THAT(Parse("\x93NUMPY\x02\x00\xff\xff\xff\xff{}"s),
+  EXPECT_THAT(ParseFile("\x93NUMPY\x02\x00\xff\xff\xff\xff{}"s),
               IsInvalid("header length at offset 8 is 4294967295, expected at most the 2 bytes"));
 }
 
 TEST(Npy, RefusesFortranOrder) {
-  EXPECT_THAT(Parse(File("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }")),
+  EXPECT_THAT(ParseFile(File("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }")),
               IsInvalid("fortran_order is True, expected False"));
-  EXPECT_THAT(Parse(File("{'descr': '<f4', 'fortran_order': 1, 'shape': (2, 3), }")),
+  EXPECT_THAT(ParseFile(File("{'descr': '<f4', 'fortran_order': 1, 'shape': (2, 3), }")),
               IsInvalid("expected fortran_order to be False"));
 }
 
 TEST(Npy, RefusesTypesThatItDoesNotHave) {
   for (const char* descr : {">f4", "|O", "<u2", "<c8", "<U3", "<f16", "<M8[ns]", ""}) {
-    EXPECT_THAT(Parse(File(Dictionary("'"s + descr + "'", "(1,)"))),
+    EXPECT_THAT(ParseFile(File(Dictionary("'"s + descr + "'", "(1,)"))),
                 IsInvalid("descr is '"s + descr + "', expected one of |b1"));
   }
-  EXPECT_THAT(Parse(File(Dictionary("[('a', '<f4')]", "(1,)"))), IsInvalid("no structured array"));
+  EXPECT_THAT(ParseFile(File(Dictionary("[('a', '<f4')]", "(1,)"))),
+              IsInvalid("no structured array"));
 }
 
 TEST(Npy, RefusesShapesThatCannotBe) {
   for (const char* shape : {"(-1,)", "(3)", "(,)", "(1,,2)", "(1 2)", "(1.5,)", "(a,)", "[1]", "1",
                             "(99999999999999999999,)", "(1", "(1,"}) {
-    EXPECT_THAT(Parse(File(Dictionary("'<f4'", shape))), IsInvalid("the header holds '")) << shape;
+    EXPECT_THAT(ParseFile(File(Dictionary("'<f4'", shape))), IsInvalid("the header holds '"))
+        << shape;
   }
-  EXPECT_THAT(Parse(File(Dictionary("'<f4'", "(4294967296, 4294967296)"))), IsInvalid("overflows"));
+  EXPECT_THAT(ParseFile(File(Dictionary("'<f4'", "(4294967296, 4294967296)"))),
+              IsInvalid("overflows"));
   std::string ones;
   for (int i = 0; i < 65; ++i) ones += "1,";
-  EXPECT_THAT(Parse(File(Dictionary("'|u1'", "(" + ones + ")"), "x")), IsInvalid("64 axes"));
+  EXPECT_THAT(ParseFile(File(Dictionary("'|u1'", "(" + ones + ")"), "x")), IsInvalid("64 axes"));
 }
 
 TEST(Npy, RefusesOtherDictionaries) {
-  EXPECT_THAT(Parse(File("{}")), IsInvalid("a key of the header is missing"));
-  EXPECT_THAT(Parse(File("{'descr': '|u1', 'descr': '|u1'}")),
+  EXPECT_THAT(ParseFile(File("{}")), IsInvalid("a key of the header is missing"));
+  EXPECT_THAT(ParseFile(File("{'descr': '|u1', 'descr': '|u1'}")),
               IsInvalid("'descr' stands there twice"));
-  EXPECT_THAT(Parse(File("{'order': 'C'}")), IsInvalid("unknown key 'order'"));
-  EXPECT_THAT(Parse(File("{'descr' '|u1'}")), IsInvalid("expected a key and ':'"));
-  EXPECT_THAT(Parse(File("{'descr': '|u1' 'shape'")), IsInvalid("expected ',' or '}'"));
-  EXPECT_THAT(Parse(File("{'descr")), IsInvalid("expected a key and ':'"));
-  EXPECT_THAT(Parse(File("(1,)")), IsInvalid("holds '(1,)' at its byte 0, expected '{'"));
-  EXPECT_THAT(Parse(File(Dictionary("'|u1'", "()") + "x", "1")), IsInvalid("expected the end"));
+  EXPECT_THAT(ParseFile(File("{'order': 'C'}")), IsInvalid("unknown key 'order'"));
+  EXPECT_THAT(ParseFile(File("{'descr' '|u1'}")), IsInvalid("expected a key and ':'"));
+  EXPECT_THAT(ParseFile(File("{'descr': '|u1' 'shape'")), IsInvalid("expected ',' or '}'"));
+  EXPECT_THAT(ParseFile(File("{'descr")), IsInvalid("expected a key and ':'"));
+  EXPECT_THAT(ParseFile(File("(1,)")), IsInvalid("holds '(1,)' at its byte 0, expected '{'"));
+  EXPECT_THAT(ParseFile(File(Dictionary("'|u1'", "()") + "x", "1")), IsInvalid("expected the end"));
 }
 
 TEST(Npy, RefusesToWriteMoreAxesThanNumpyHas) {

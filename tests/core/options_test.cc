@@ -12,13 +12,13 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLargestInteger = std::numeric_limits<int64_t>::max();
 
 class OptionsTest : public testing::Test {
  protected:
   OptionsTest() {
     table_.Integer("max_batch_tokens", tokens_, 1, 1000, "Rows a batch");
-    table_.Integer("anything", anything_, std::numeric_limits<int64_t>::min(), kMax, "");
+    table_.Integer("anything", anything_, std::numeric_limits<int64_t>::min(), kLargestInteger, "");
     table_.Integers("buckets", buckets_, 1, 64, "Lengths");
     table_.Number("delay_ms", delay_, 0, 2.5, "Wait");
     table_.Flag("warmup", warmup_, "Run first");
@@ -112,7 +112,7 @@ TEST_F(OptionsTest, RefuseWhatIsOutOfRangeOrOfAnotherKindAndKeepTheField) {
                                                            {"padding", "fixed"},
                                                            {"padding", json::array()},
                                                            {"padding", false},
-                                                           {"max_batch_tokens", -kMax},
+                                                           {"max_batch_tokens", -kLargestInteger},
                                                            {"max_batch_tokens", 1e300},
                                                            {"address", nullptr}};
   for (const auto& [name, value] : cases) {
@@ -154,7 +154,8 @@ TEST_F(OptionsTest, RefuseTextThatIsNoValueOfTheOption) {
 }
 
 TEST_F(OptionsTest, TakeEveryIntegerThatAnInt64HoldsAndNoOther) {
-  for (const int64_t value : {kMax, -kMax, std::numeric_limits<int64_t>::min()}) {
+  for (const int64_t value :
+       {kLargestInteger, -kLargestInteger, std::numeric_limits<int64_t>::min()}) {
     EXPECT_TRUE(SetText("anything", std::to_string(value)).ok());
     EXPECT_EQ(anything_, value);
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/stacking.h"
+#include "core/test_tensors.h"
 
 namespace linserve {
 namespace {
@@ -26,10 +27,6 @@ Signature TwoSequences() {
   };
   signature.outputs = {{"out", {Axis::Ragged('m')}}};
   return signature;
-}
-
-std::vector<float> Values(const Tensor& tensor) {
-  return {tensor.data<float>(), tensor.data<float>() + tensor.elements()};
 }
 
 // Two sequences, x padded to 2 and y to 3.

@@ -1,8 +1,8 @@
 #include "core/safetensors.h"
 
-#include "core/data_file.h"
 #include "core/file.h"
 #include "core/test_files.h"
+#include "support/paths.h"
 
 namespace linserve {
 namespace {

@@ -2,12 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include "core/test_tensors.h"
+
 namespace linserve {
 namespace {
-
-std::vector<float> Values(const Tensor& tensor) {
-  return {tensor.data<float>(), tensor.data<float>() + tensor.elements()};
-}
 
 TEST(Stack, FillsUpWithZeros) {
   const Tensor one = Tensor::FromFloats({1, 2}, {1, 2});

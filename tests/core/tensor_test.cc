@@ -3,19 +3,14 @@
 #include <limits>
 
 #include "core/test_files.h"
+#include "core/test_tensors.h"
 
 namespace linserve {
 namespace {
 
 using testing::ElementsAre;
 
-constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-
-std::vector<float> Floats(const Tensor& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.elements()));
-  ConvertToFloat(tensor.dtype(), tensor.bytes(), tensor.elements(), values.data());
-  return values;
-}
+constexpr int64_t kLargestSize = std::numeric_limits<int64_t>::max();
 
 std::vector<int64_t> Ints(const Tensor& tensor) {
   std::vector<int64_t> values(static_cast<size_t>(tensor.elements()));
@@ -27,7 +22,7 @@ TEST(ElementCounts, AreTheProductOfTheSizes) {
   EXPECT_EQ(CheckedElementCount({}), 1);
   EXPECT_EQ(CheckedElementCount({3, 4}), 12);
   EXPECT_EQ(CheckedElementCount({3, 0}), 0);
-  EXPECT_EQ(CheckedElementCount({kMax}), kMax);
+  EXPECT_EQ(CheckedElementCount({kLargestSize}), kLargestSize);
   EXPECT_EQ(ElementCount({3, 4}), 12);
 }
 
@@ -35,16 +30,16 @@ TEST(ElementCounts, RefuseNegativeSizesAndOverflowEvenBesideAZero) {
   EXPECT_EQ(CheckedElementCount({-1}), std::nullopt);
   EXPECT_EQ(CheckedElementCount({-2, -3}), std::nullopt);
   EXPECT_EQ(CheckedElementCount({0, -1}), std::nullopt);
-  EXPECT_EQ(CheckedElementCount({kMax, 2}), std::nullopt);
+  EXPECT_EQ(CheckedElementCount({kLargestSize, 2}), std::nullopt);
   EXPECT_EQ(CheckedElementCount({int64_t{1} << 32, int64_t{1} << 32}), std::nullopt);
-  EXPECT_EQ(CheckedElementCount({kMax, 2, 0}), std::nullopt);
-  EXPECT_EQ(CheckedElementCount({0, kMax, 2}), std::nullopt);
+  EXPECT_EQ(CheckedElementCount({kLargestSize, 2, 0}), std::nullopt);
+  EXPECT_EQ(CheckedElementCount({0, kLargestSize, 2}), std::nullopt);
 }
 
 TEST(ElementCounts, InBytesMayOverflowToo) {
   EXPECT_EQ(CheckedByteSize(DType::kF32, {2, 3}), 24);
-  EXPECT_EQ(CheckedByteSize(DType::kU8, {kMax}), kMax);
-  EXPECT_EQ(CheckedByteSize(DType::kI16, {kMax}), std::nullopt);
+  EXPECT_EQ(CheckedByteSize(DType::kU8, {kLargestSize}), kLargestSize);
+  EXPECT_EQ(CheckedByteSize(DType::kI16, {kLargestSize}), std::nullopt);
   EXPECT_EQ(CheckedByteSize(DType::kU8, {-1}), std::nullopt);
 }
 
@@ -70,7 +65,7 @@ TEST(Tensors, KeepTheirBytesAliveThroughCopiesAndRows) {
     EXPECT_EQ(rows.bytes(), whole.bytes() + 8);
   }
   EXPECT_THAT(rows.shape(), ElementsAre(2, 2));
-  EXPECT_THAT(Floats(rows), ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(Values(rows), ElementsAre(3, 4, 5, 6));
 }
 
 TEST(Tensors, GiveEmptyRowsOfEmptyTensors) {
@@ -91,7 +86,7 @@ TEST(Conversions, ReadUnalignedBytes) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(17);
   const double value = -2.5;
   std::memcpy(bytes->data() + 9, &value, sizeof(value));
-  EXPECT_THAT(Floats(Tensor(DType::kF64, {1}, bytes->data() + 9, bytes)), ElementsAre(-2.5f));
+  EXPECT_THAT(Values(Tensor(DType::kF64, {1}, bytes->data() + 9, bytes)), ElementsAre(-2.5f));
 }
 
 TEST(Conversions, OfFloatsGoByWayOfF32) {
@@ -100,11 +95,11 @@ TEST(Conversions, OfFloatsGoByWayOfF32) {
     const auto converted = Convert(source, dtype);
     ASSERT_TRUE(converted.ok());
     EXPECT_EQ(converted->dtype(), dtype);
-    EXPECT_THAT(Floats(*converted), ElementsAre(0.5f, -65504.0f, 0x1p-24f, 3.0f)) << Name(dtype);
+    EXPECT_THAT(Values(*converted), ElementsAre(0.5f, -65504.0f, 0x1p-24f, 3.0f)) << Name(dtype);
   }
   const auto coarse = Convert(Tensor::FromFloats({2}, {1.0f + 0x1p-8f, 1.5f}), DType::kBF16);
   ASSERT_TRUE(coarse.ok());
-  EXPECT_THAT(Floats(*coarse), ElementsAre(1.0f, 1.5f));
+  EXPECT_THAT(Values(*coarse), ElementsAre(1.0f, 1.5f));
 }
 
 TEST(Conversions, OfIntegersKeepSmallValuesAndTheirSign) {

@@ -57,6 +57,11 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
+// What IsStatus() is asked for.
+inline constexpr auto kNotFoundCode = absl::StatusCode::kNotFound;
+inline constexpr auto kUnavailableCode = absl::StatusCode::kUnavailable;
+inline constexpr auto kExhaustedCode = absl::StatusCode::kResourceExhausted;
+
 MATCHER_P2(IsStatus, code, part, "") {
   const absl::Status& status = StatusOf(arg);
   *result_listener << status.ToString();

@@ -3,11 +3,10 @@
 
 #include "core/signature.h"
 #include "core/test_files.h"
+#include "core/test_tensors.h"
 
 namespace linserve {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // A sequence that is right, for each test to make one fault in.
 class ValidateTest : public testing::Test {
@@ -163,7 +162,7 @@ TEST_F(ValidateTest, RefusesMaskBytesThatAreNoTruth) {
 
 TEST_F(ValidateTest, RefusesNanAndInfOfEveryFloatType) {
   const Tensor nan = Tensor::FromFloats({3, 2}, {0, 0, 0, std::nanf(""), 0, 0});
-  const Tensor inf = Tensor::FromFloats({3, 2}, {0, 0, 0, 0, 0, -kInf});
+  const Tensor inf = Tensor::FromFloats({3, 2}, {0, 0, 0, 0, 0, -kInfinity});
   const Tensor largest = Tensor::FromFloats({3, 2}, {65504, -65504, 1, -1, 0, 0x1p-24f});
   for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64}) {
     EXPECT_THAT(CheckWith("x", *Convert(nan, dtype)),
@@ -197,7 +196,7 @@ TEST_F(ValidateTest, FindsNanBeyondTheFirstBlockInUnalignedBytes) {
 
 TEST_F(ValidateTest, AcceptsNanWhereTheModelDoes) {
   signature_.allow_nonfinite = true;
-  EXPECT_TRUE(CheckWith("x", Tensor::FromFloats({1, 2}, {std::nanf(""), kInf})).ok());
+  EXPECT_TRUE(CheckWith("x", Tensor::FromFloats({1, 2}, {std::nanf(""), kInfinity})).ok());
 }
 
 TEST_F(ValidateTest, RefusesAnUnknownOutputAndListsTheKnown) {

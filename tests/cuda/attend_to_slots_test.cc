@@ -18,7 +18,7 @@ at::Tensor Compute(const at::Tensor& queries, const at::Tensor& keys, const at::
   return CallAttendToSlots(queries, keys, values, heads, TableOf(layout), run);
 }
 
-struct Case {
+struct SlotsCase {
   int64_t heads = 2;
   int64_t kv_heads = 2;
   int64_t slots = 64;
@@ -29,7 +29,7 @@ template <typename T>
 class AttendToSlotsKernel : public testing::Test {
  protected:
   template <int D>
-  void ExpectLikeTheReference(const Case& sizes, const AxisLayout& layout) {
+  void ExpectLikeTheReference(const SlotsCase& sizes, const AxisLayout& layout) {
     const at::Tensor queries =
         Random({layout.rows, sizes.heads * D}, at::kFloat).mul_(sizes.scale).to(kTypeOf<T>);
     const at::Tensor keys =

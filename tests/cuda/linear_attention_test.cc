@@ -30,7 +30,7 @@ struct OnTheCpu {
   }
 };
 
-struct Case {
+struct LinearCase {
   int64_t heads = 2;
   int64_t dim_head = 32;
   bool elu = false;
@@ -44,7 +44,7 @@ struct Case {
 };
 
 // LibTorch's operators in F64, of one sequence: [heads, rows, dim_head].
-at::Tensor Reference(const Case& sizes, const at::Tensor& queries, const at::Tensor& keys,
+at::Tensor Reference(const LinearCase& sizes, const at::Tensor& queries, const at::Tensor& keys,
                      const at::Tensor& values, const at::Tensor& mask) {
   if (sizes.elu) {
     const Visible visible{.mask = mask, .causal = sizes.causal};
@@ -63,7 +63,7 @@ at::Tensor Reference(const Case& sizes, const at::Tensor& queries, const at::Ten
 template <typename T>
 class LinearAttentionKernel : public testing::Test {
  protected:
-  void ExpectLikeTheReference(const Case& sizes, const AxisLayout& layout,
+  void ExpectLikeTheReference(const LinearCase& sizes, const AxisLayout& layout,
                               const AxisLayout& key_layout) {
     const int64_t width = sizes.heads * sizes.dim_head;
     const auto random = [&](int64_t rows, double scale) {
@@ -119,7 +119,7 @@ class LinearAttentionKernel : public testing::Test {
       EXPECT_TRUE(out.narrow(0, end, next - end).eq(7).all().template item<bool>());
     }
   }
-  void ExpectLikeTheReference(const Case& sizes, const AxisLayout& layout) {
+  void ExpectLikeTheReference(const LinearCase& sizes, const AxisLayout& layout) {
     ExpectLikeTheReference(sizes, layout, layout);
   }
 };
@@ -170,7 +170,7 @@ TYPED_TEST(LinearAttentionKernel, ComputesTheFeaturesOfEluToo) {
 TYPED_TEST(LinearAttentionKernel, CutsLongSequencesIntoSegments) {
   for (const bool causal : {false, true}) {
     for (const bool elu : {false, true}) {
-      const Case sizes{
+      const LinearCase sizes{
           .heads = 1, .elu = elu, .causal = causal, .masked = true, .multiprocessors = 4};
       this->ExpectLikeTheReference(sizes, LayoutOf({2100, 1, 700}));
     }

@@ -14,9 +14,6 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
-constexpr auto kNotFound = absl::StatusCode::kNotFound;
-
 // A repository of directories whose "weights" are words: "broken" cannot be loaded.
 class ModelManagerTest : public EngineTest {
  protected:
@@ -155,11 +152,12 @@ TEST_F(ModelManagerTest, ServesTheVersionBeforeABrokenOne) {
   EXPECT_FALSE(Refresh().ok());
   EXPECT_THAT(Index(), ElementsAre("a 2 READY", "a 3 UNAVAILABLE"));
   EXPECT_EQ((*repository_.Find("a", 0))->version, 2);
-  EXPECT_THAT(repository_.Find("a", 3), IsStatus(kUnavailable, "the weights are broken"));
+  EXPECT_THAT(repository_.Find("a", 3), IsStatus(kUnavailableCode, "the weights are broken"));
   Write("a/3", "x");
   EXPECT_TRUE(Refresh().ok());
   EXPECT_EQ((*repository_.Find("a", 0))->version, 3);
-  EXPECT_THAT(repository_.Find("a", 2), IsStatus(kUnavailable, "the version policy has chosen"));
+  EXPECT_THAT(repository_.Find("a", 2),
+              IsStatus(kUnavailableCode, "the version policy has chosen"));
 }
 
 TEST_F(ModelManagerTest, FallsBackAtTheStartToo) {
@@ -180,7 +178,7 @@ TEST_F(ModelManagerTest, UnloadsUntilTheModelIsLoadedAgain) {
   EXPECT_THAT(Index(), ElementsAre("a 1 UNAVAILABLE", "a 2 UNAVAILABLE", "b 1 READY"));
   EXPECT_FALSE(ready_["a"]);
   EXPECT_TRUE(Refresh().ok());
-  EXPECT_THAT(repository_.Find("a", 0), IsStatus(kUnavailable, "unloaded"));
+  EXPECT_THAT(repository_.Find("a", 0), IsStatus(kUnavailableCode, "unloaded"));
   EXPECT_TRUE(LoadByName("a").ok());
   EXPECT_TRUE(repository_.Find("a", 1).ok());
   EXPECT_TRUE(ready_["a"]);
@@ -203,8 +201,8 @@ TEST_F(ModelManagerTest, SaysWhyAModelCannotBeLoadedByName) {
   Write("a", "x");
   Manage();
   EXPECT_TRUE(Refresh().ok());
-  EXPECT_THAT(LoadByName("c"), IsStatus(kNotFound, "failed to load 'c': no such model in"));
-  EXPECT_THAT(Unload("c"), IsStatus(kNotFound, "failed to unload 'c'"));
+  EXPECT_THAT(LoadByName("c"), IsStatus(kNotFoundCode, "failed to load 'c': no such model in"));
+  EXPECT_THAT(Unload("c"), IsStatus(kNotFoundCode, "failed to unload 'c'"));
   Write("c", "broken");
   EXPECT_THAT(LoadByName("c"), IsInvalid("failed to load 'c': the weights are broken"));
 }
@@ -225,7 +223,7 @@ TEST_F(ModelManagerTest, ServesOnIfTheDirectoryCannotBeRead) {
   Manage();
   EXPECT_TRUE(Refresh().ok());
   fs::rename(root(), dir_.File("away"));
-  EXPECT_THAT(Refresh(), IsStatus(kNotFound, "is not a directory"));
+  EXPECT_THAT(Refresh(), IsStatus(kNotFoundCode, "is not a directory"));
   EXPECT_TRUE(repository_.Find("a", 0).ok());
 }
 
@@ -274,7 +272,7 @@ TEST_F(ModelManagerTest, SaysWhenTheVersionPolicyAsksForNoVersionThatThereIs) {
   Write("m/2", "x");
   Manage("3");
   const absl::Status status = Refresh();
-  EXPECT_THAT(status, IsStatus(kNotFound, "none of the versions 1, 2 of model 'm'"));
+  EXPECT_THAT(status, IsStatus(kNotFoundCode, "none of the versions 1, 2 of model 'm'"));
   Write("m/3", "x");
   EXPECT_TRUE(Refresh().ok());
   EXPECT_THAT(Index(), ElementsAre("m 3 READY"));

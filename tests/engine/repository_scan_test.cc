@@ -10,8 +10,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 
-constexpr auto kNotFound = absl::StatusCode::kNotFound;
-
 class ScanTest : public testing::Test {
  protected:
   void MakeModel(const std::string& path) const {
@@ -78,7 +76,7 @@ TEST_F(ScanTest, SaysWhatPermitsLinksIfNothingElseIsThere) {
   MakeModel("elsewhere");
   fs::create_directories(root());
   fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/a");
-  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFound, "which --follow-links permits"));
+  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFoundCode, "which --follow-links permits"));
 }
 
 TEST_F(ScanTest, PassesOverWhatIsNoModel) {
@@ -109,12 +107,12 @@ TEST_F(ScanTest, PassesOverWhatCannotBeRead) {
 }
 
 TEST_F(ScanTest, SaysWhatItLookedForIfThereIsNone) {
-  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFound, "is not a directory"));
+  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFoundCode, "is not a directory"));
   fs::create_directories(root());
   EXPECT_THAT(ScanRepository(root()),
-              IsStatus(kNotFound, "no model in " + root() + ": expected " + root() + "/NAME/"));
+              IsStatus(kNotFoundCode, "no model in " + root() + ": expected " + root() + "/NAME/"));
   WriteAll(dir_.File("file"), "");
-  EXPECT_THAT(ScanRepository(dir_.File("file")), IsStatus(kNotFound, "is not a directory"));
+  EXPECT_THAT(ScanRepository(dir_.File("file")), IsStatus(kNotFoundCode, "is not a directory"));
 }
 
 TEST_F(ScanTest, FingerprintsTellWhetherFilesWereReplaced) {

@@ -10,9 +10,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr auto kNotFound = absl::StatusCode::kNotFound;
-constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
-
 class RepositoryTest : public EngineTest {
  protected:
   std::unique_ptr<ServedModel> Load(const std::string& name, int64_t version) {
@@ -83,23 +80,25 @@ TEST_F(RepositoryTest, WantsANameIfThereAreSeveralModels) {
 TEST_F(RepositoryTest, IsUnavailableWhileAModelIsLoading) {
   repository_.Announce("a", 1);
   repository_.Announce("a", 2);
-  EXPECT_THAT(repository_.Find("a", 0), IsStatus(kUnavailable, "'a' is loading"));
-  EXPECT_THAT(repository_.Find("", 0), IsStatus(kUnavailable, "'a' is loading"));
+  EXPECT_THAT(repository_.Find("a", 0), IsStatus(kUnavailableCode, "'a' is loading"));
+  EXPECT_THAT(repository_.Find("", 0), IsStatus(kUnavailableCode, "'a' is loading"));
   EXPECT_THAT(repository_.List(), IsEmpty());
   EXPECT_THAT(Index(), ElementsAre("a 1 LOADING ", "a 2 LOADING "));
   Publish("a", 1);
   EXPECT_EQ(Found("a", 0), "a 1");
-  EXPECT_THAT(repository_.Find("a", 2), IsStatus(kUnavailable, "'a' version 2 is loading"));
+  EXPECT_THAT(repository_.Find("a", 2), IsStatus(kUnavailableCode, "'a' version 2 is loading"));
 }
 
 TEST_F(RepositoryTest, ListsWhatThereIsIfItDoesNotHaveAModel) {
   repository_.Announce("a", 1);
   repository_.Announce("a", 2);
   repository_.Announce("b", 1);
-  EXPECT_THAT(repository_.Find("c", 0),
-              IsStatus(kNotFound, "no model 'c'; there is a version 1, a version 2, b version 1"));
-  EXPECT_THAT(repository_.Find("a", 3), IsStatus(kNotFound, "no model 'a' version 3; there is"));
-  EXPECT_THAT(repository_.Find("a", -1), IsStatus(kNotFound, "version -1"));
+  EXPECT_THAT(
+      repository_.Find("c", 0),
+      IsStatus(kNotFoundCode, "no model 'c'; there is a version 1, a version 2, b version 1"));
+  EXPECT_THAT(repository_.Find("a", 3),
+              IsStatus(kNotFoundCode, "no model 'a' version 3; there is"));
+  EXPECT_THAT(repository_.Find("a", -1), IsStatus(kNotFoundCode, "version -1"));
 }
 
 TEST_F(RepositoryTest, SaysWhyAVersionIsNotServed) {
@@ -108,7 +107,8 @@ TEST_F(RepositoryTest, SaysWhyAVersionIsNotServed) {
   repository_.Failed("m", 1, "no weights");
   EXPECT_EQ(State("UNAVAILABLE"), 1);
   EXPECT_THAT(Index(), ElementsAre("m 1 UNAVAILABLE no weights"));
-  EXPECT_THAT(repository_.Find("m", 0), IsStatus(kUnavailable, "'m' is not served: no weights"));
+  EXPECT_THAT(repository_.Find("m", 0),
+              IsStatus(kUnavailableCode, "'m' is not served: no weights"));
 }
 
 TEST_F(RepositoryTest, KeepsWhatIsServedIfItsSuccessorCannotBeLoaded) {
@@ -149,7 +149,7 @@ TEST_F(RepositoryTest, ForgetsAVersionThatIsGone) {
   EXPECT_EQ(State("READY"), 0);
   repository_.Forget("m", 1);
   EXPECT_THAT(Index(), ElementsAre("a 1 READY "));
-  EXPECT_THAT(repository_.Find("m", 0), IsStatus(kNotFound, "no model 'm'"));
+  EXPECT_THAT(repository_.Find("m", 0), IsStatus(kNotFoundCode, "no model 'm'"));
   repository_.Withdraw("nobody", 1, "");
   repository_.Forget("nobody", 1);
 }
@@ -188,7 +188,7 @@ TEST_F(RepositoryTest, GivesUpWhatAReplacedModelHasNotAnsweredAtTheDeadline) {
   ASSERT_TRUE((*repository_.Find("m", 1))->engine->Submit(request).ok());
   Publish("m", 1);
   EXPECT_EQ(repository_.Drain(SteadyClock().Now()), 1u);
-  EXPECT_THAT(sink_->Await(0), IsStatus(kUnavailable, "shutting down"));
+  EXPECT_THAT(sink_->Await(0), IsStatus(kUnavailableCode, "shutting down"));
   control_->LetGo();
   EXPECT_TRUE(occupant_->Await(0).ok());
 }

@@ -6,11 +6,12 @@
 #include <limits>
 #include <map>
 
+#include "core/test_tensors.h"
+
 namespace linserve {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 int64_t Sampled(TokenSampler& sampler, const std::vector<float>& logits) {
   return sampler.Sample(logits.data(), static_cast<int64_t>(logits.size()));

@@ -4,7 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "rpc/test_model.h"
+#include "support/paths.h"
+#include "support/test_model.h"
 #include "telemetry/log.h"
 #include "text/tokenizer.h"
 
@@ -20,8 +21,7 @@ void Serve(ModelRepository& repository, Metrics& metrics, const std::string& nam
   auto model = std::make_unique<ServedModel>();
   model->name = name;
   model->version = 1;
-  if (name == "tokens")
-    model->tokenizer = *Tokenizer::Load(LINSERVE_TEST_DATA "/text/tokenizer.model");
+  if (name == "tokens") model->tokenizer = *Tokenizer::Load(DataFile("text/tokenizer.model"));
   model->engine = *std::move(engine);
   repository.Publish(std::move(model));
 }

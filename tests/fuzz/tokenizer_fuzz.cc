@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/utf8.h"
+#include "support/paths.h"
 #include "text/tokenizer.h"
 
 namespace linserve {
@@ -12,7 +13,7 @@ namespace {
 
 const Tokenizer& Bundled() {
   static const auto tokenizer =
-      *Tokenizer::Load(LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model");
+      *Tokenizer::Load(BundledModels() + "/sentence-encoder/1/tokenizer.model");
   return *tokenizer;
 }
 

@@ -2,9 +2,9 @@
 
 #include "core/comparison.h"
 #include "core/safetensors.h"
-#include "program/golden_case.h"
-#include "program/half_precision.h"
-#include "program/programs.h"
+#include "support/golden_case.h"
+#include "support/half_precision.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {

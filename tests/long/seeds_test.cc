@@ -5,7 +5,7 @@
 
 #include "core/comparison.h"
 #include "core/safetensors.h"
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {

@@ -11,8 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr double kTolerance = 1e-5;
-
 std::vector<SequenceRange> Whole(int64_t sequences) { return {{0, sequences}}; }
 
 TEST(ShareOut, IsWholeForOneThreadOneSequenceOrFewRows) {
@@ -44,15 +42,17 @@ TEST(ShareOut, LeavesABatchWholeInWhichOneSequenceWouldKeepTheOthersWaiting) {
   EXPECT_EQ(ShareOut({2000, 2000}, 8), Whole(2));
 }
 
-struct Case {
+struct PartsCase {
   const char* name;
   const char* architecture;
   const char* params;
 };
 
-std::ostream& operator<<(std::ostream& stream, const Case& each) { return stream << each.name; }
+std::ostream& operator<<(std::ostream& stream, const PartsCase& each) {
+  return stream << each.name;
+}
 
-class SideBySideTest : public ModelFixture, public testing::WithParamInterface<Case> {};
+class SideBySideTest : public ModelFixture, public testing::WithParamInterface<PartsCase> {};
 
 TEST_P(SideBySideTest, ASequenceComesOutAsIfItWereAloneOnOneThread) {
   const std::string directory = Init(GetParam().architecture, GetParam().params);
@@ -106,24 +106,27 @@ TEST_P(SideBySideTest, ForgottenSequencesAreLeftOutAndTheOthersAreAsBefore) {
 INSTANTIATE_TEST_SUITE_P(
     All, SideBySideTest,
     testing::Values(
-        Case{"LinformerLM", "linformer.LinformerLM",
-             R"({"num_tokens": 50, "dim": 16, "seq_len": 40, "depth": 2, "k": 8, "heads": 4})"},
-        Case{"Reversible", "linformer.Linformer",
-             R"({"dim": 16, "seq_len": 40, "depth": 2, "k": 8, "heads": 4, "reversible": true})"},
-        Case{"EncDec", "linformer_pytorch.LinformerEncDec",
-             R"({"enc_num_tokens": 30, "enc_input_size": 40, "enc_channels": 12, "enc_dim_k": 8,
+        PartsCase{
+            "LinformerLM", "linformer.LinformerLM",
+            R"({"num_tokens": 50, "dim": 16, "seq_len": 40, "depth": 2, "k": 8, "heads": 4})"},
+        PartsCase{
+            "Reversible", "linformer.Linformer",
+            R"({"dim": 16, "seq_len": 40, "depth": 2, "k": 8, "heads": 4, "reversible": true})"},
+        PartsCase{
+            "EncDec", "linformer_pytorch.LinformerEncDec",
+            R"({"enc_num_tokens": 30, "enc_input_size": 40, "enc_channels": 12, "enc_dim_k": 8,
                  "enc_nhead": 3, "enc_depth": 2, "dec_num_tokens": 30, "dec_input_size": 40,
                  "dec_channels": 12, "dec_dim_k": 8, "dec_nhead": 3, "dec_depth": 2})"},
-        Case{"CausalLat", "linear_attention_transformer.LinearAttentionTransformerLM",
-             R"({"num_tokens": 30, "dim": 16, "heads": 4, "depth": 2, "max_seq_len": 40,
+        PartsCase{"CausalLat", "linear_attention_transformer.LinearAttentionTransformerLM",
+                  R"({"num_tokens": 30, "dim": 16, "heads": 4, "depth": 2, "max_seq_len": 40,
                  "causal": true, "local_attn_window_size": 8, "n_local_attn_heads": 2})"},
-        Case{"Context", "linear_attention_transformer.LinearAttentionTransformer",
-             R"({"dim": 16, "heads": 4, "depth": 2, "max_seq_len": 40,
+        PartsCase{"Context", "linear_attention_transformer.LinearAttentionTransformer",
+                  R"({"dim": 16, "heads": 4, "depth": 2, "max_seq_len": 40,
                  "receives_context": true})"},
-        Case{"Multihead", "linear_multihead_attention.LinearMultiheadAttention",
-             R"({"embed_dim": 12, "num_heads": 3, "seq_len": 40, "proj_k": 8})"},
-        Case{"Taylor", "linserve.Encoder",
-             R"({"attention": "taylor", "dim": 12, "heads": 3, "depth": 2})"}),
+        PartsCase{"Multihead", "linear_multihead_attention.LinearMultiheadAttention",
+                  R"({"embed_dim": 12, "num_heads": 3, "seq_len": 40, "proj_k": 8})"},
+        PartsCase{"Taylor", "linserve.Encoder",
+                  R"({"attention": "taylor", "dim": 12, "heads": 3, "depth": 2})"}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "attention/device_plugin.h"
 #include "core/test_files.h"
+#include "support/paths.h"
 
 namespace linserve {
 namespace {
@@ -14,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string kPlugins = LINSERVE_PLUGINS;
+const std::string kPlugins = BuiltFile("lib");
 
 TEST(PlanDevices, OfTheCpuNeedsNoPlugin) {
   const auto plan = PlanDevices("cpu", "/nowhere");

@@ -11,12 +11,10 @@
 namespace linserve {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-constexpr int64_t kLongest = 40;  // not one of the default buckets
 constexpr const char* kAttentions[] = {"softmax", "efficient", "elu", "taylor", "linformer"};
 
 // The arguments that tests have in common; `more` begins with a comma.
-std::string Params(const std::string& attention, const std::string& more = "") {
+std::string AttentionParams(const std::string& attention, const std::string& more = "") {
   return R"({"attention": ")" + attention +
          R"(", "dim": 16, "depth": 2, "heads": 4, "seq_len": 40, "k": 8, "max_seq_len": 40)" +
          more + "}";
@@ -71,25 +69,27 @@ class EncoderTest : public ModelFixture {
 
 TEST_F(EncoderTest, EqualsItsFormulasInFloat64) {
   for (const char* attention : kAttentions) {
-    ExpectReference(Params(attention));
-    ExpectReference(Params(attention, R"(, "num_tokens": 30, "dim_head": 6, "ff_mult": 2)"));
+    ExpectReference(AttentionParams(attention));
+    ExpectReference(
+        AttentionParams(attention, R"(, "num_tokens": 30, "dim_head": 6, "ff_mult": 2)"));
     for (const char* positions : {"learned", "sinusoidal", "rotary"}) {
       const std::string more = R"(, "num_tokens": 30, "positions": ")" + std::string(positions);
-      ExpectReference(Params(attention, more + "\""));
+      ExpectReference(AttentionParams(attention, more + "\""));
     }
   }
 }
 
 TEST_F(EncoderTest, EqualsItsFormulasWhenCausal) {
   for (const char* attention : kAttentions) {
-    ExpectReference(Params(attention, R"(, "causal": true)"));
-    ExpectReference(Params(attention, R"(, "causal": true, "positions": "rotary", "heads": 1)"));
+    ExpectReference(AttentionParams(attention, R"(, "causal": true)"));
+    ExpectReference(
+        AttentionParams(attention, R"(, "causal": true, "positions": "rotary", "heads": 1)"));
   }
 }
 
 TEST_F(EncoderTest, EqualsItsFormulasWithoutTheDenominatorOfElu) {
-  ExpectReference(Params("elu", R"(, "normalize": false)"));
-  ExpectReference(Params("elu", R"(, "normalize": false, "causal": true)"));
+  ExpectReference(AttentionParams("elu", R"(, "normalize": false)"));
+  ExpectReference(AttentionParams("elu", R"(, "normalize": false, "causal": true)"));
 }
 
 TEST_F(EncoderTest, EqualsItsFormulasForSequencesThatAreComputedInParts) {
@@ -108,8 +108,9 @@ std::vector<std::string> Variants() {
   for (const char* attention : kAttentions) {
     for (const char* positions : {"none", "learned", "sinusoidal", "rotary"}) {
       for (const char* causal : {"false", "true"}) {
-        variants.push_back(Params(attention, R"(, "positions": ")" + std::string(positions) +
-                                                 R"(", "causal": )" + causal));
+        variants.push_back(AttentionParams(
+            attention,
+            R"(, "positions": ")" + std::string(positions) + R"(", "causal": )" + causal));
       }
     }
   }
@@ -118,14 +119,14 @@ std::vector<std::string> Variants() {
 
 TEST_F(EncoderTest, GivesTheSameRowsAloneAndInEveryPadding) {
   std::uniform_int_distribution<size_t> count(1, 9);
-  std::uniform_int_distribution<int64_t> any(1, kLongest);
+  std::uniform_int_distribution<int64_t> any(1, kLongestInput);
   for (const std::string& params : Variants()) {
     SCOPED_TRACE(params);
     auto model = Load(Init(params));
     for (int round = 0; round < 12; ++round) {
       std::vector<int64_t> lengths(count(random_));
       for (int64_t& length : lengths) length = any(random_);
-      if (round == 0) lengths = {1, kLongest, 1};
+      if (round == 0) lengths = {1, kLongestInput, 1};
       if (round == 1) lengths.assign(20, 1);
       std::vector<Item> items;
       for (int64_t length : lengths) items.push_back(Random(length, false, round % 2 == 1));
@@ -142,7 +143,8 @@ TEST_F(EncoderTest, GivesTheSameRowsAloneAndInEveryPadding) {
 
 TEST_F(EncoderTest, PaddingRowsOfTokensTakePartInNothing) {
   for (const char* attention : kAttentions) {
-    auto model = Load(Init(Params(attention, R"(, "num_tokens": 30, "positions": "learned")")));
+    auto model =
+        Load(Init(AttentionParams(attention, R"(, "num_tokens": 30, "positions": "learned")")));
     std::vector<Item> items;
     for (int64_t length : {3, 17, 40, 1, 17}) items.push_back(Tokens(length, 30));
     const auto packed = Compute(*model, items);
@@ -157,7 +159,7 @@ TEST_F(EncoderTest, PaddingRowsOfTokensTakePartInNothing) {
 
 TEST_F(EncoderTest, HiddenKeysAreAsIfTheSequenceEndedBeforeThem) {
   for (const char* attention : kAttentions) {
-    auto model = Load(Init(Params(attention)));
+    auto model = Load(Init(AttentionParams(attention)));
     const Item whole = Floats(12, 16);
     Item start;
     start.inputs["x"] = whole.inputs.at("x").Rows(0, 9);
@@ -173,7 +175,7 @@ TEST_F(EncoderTest, HiddenKeysAreAsIfTheSequenceEndedBeforeThem) {
 
 TEST_F(EncoderTest, GivesNumbersWhereEveryKeyIsHidden) {
   for (const char* attention : kAttentions) {
-    const std::string directory = Init(Params(attention));
+    const std::string directory = Init(AttentionParams(attention));
     const EncoderReference reference(directory);
     Item item = Floats(5, 16);
     item.inputs["input_mask"] = Tensor::Allocate(DType::kBool, {5}).first;
@@ -186,10 +188,10 @@ TEST_F(EncoderTest, GivesNumbersWhereEveryKeyIsHidden) {
 
 TEST_F(EncoderTest, SwapsItsAttentionForAnotherOnTheSameWeights) {
   const Item item = Floats(20, 16);
-  const std::string directory = Init(Params("softmax"));
+  const std::string directory = Init(AttentionParams("softmax"));
   std::vector<Tensor> results;
   for (const std::string attention : {"softmax", "efficient", "elu", "taylor", "linformer"}) {
-    const std::string params = Params(attention);
+    const std::string params = AttentionParams(attention);
     // Linformer has two matrices more.
     const std::string place = attention == "linformer" ? Init(params) : directory;
     Write(place, "config.json",
@@ -206,7 +208,7 @@ TEST_F(EncoderTest, SwapsItsAttentionForAnotherOnTheSameWeights) {
 
 TEST_F(EncoderTest, LaterRowsChangeNoEarlierOneWhenCausal) {
   for (const char* attention : {"softmax", "efficient", "elu", "taylor"}) {
-    auto model = Load(Init(Params(attention, R"(, "causal": true)")));
+    auto model = Load(Init(AttentionParams(attention, R"(, "causal": true)")));
     const Item whole = Floats(30, 16);
     Item start;
     start.inputs["x"] = whole.inputs.at("x").Rows(0, 11);
@@ -254,7 +256,7 @@ TEST_F(EncoderTest, TakesLongSequencesWithoutALimit) {
 }
 
 TEST_F(EncoderTest, TakesOneLayerAStepAndLeavesItsInputsAsTheyWere) {
-  auto model = Load(Init(Params("elu", R"(, "positions": "sinusoidal")")));
+  auto model = Load(Init(AttentionParams("elu", R"(, "positions": "sinusoidal")")));
   const Item item = Floats(6, 16);
   const Tensor before = *Convert(*Convert(item.inputs.at("x"), DType::kF64), DType::kF32);
   const Padder padder(model->info().signature, Padding::kPacked);

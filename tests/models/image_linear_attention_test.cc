@@ -14,10 +14,9 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kArchitecture = "linear_attention_transformer.ImageLinearAttention";
-constexpr double kTolerance = 1e-5;
+constexpr const char* kImageLinearAttention = "linear_attention_transformer.ImageLinearAttention";
 
-struct Options {
+struct ImageOptions {
   int64_t chan = 6;
   int64_t chan_out = 6;
   int64_t kernel = 1;
@@ -37,7 +36,7 @@ struct Options {
 };
 
 // The package's forward pass of one image, whole and in float64.
-at::Tensor Reference(const TensorMap& weights, const Options& options, const Item& item) {
+at::Tensor ImageReference(const TensorMap& weights, const ImageOptions& options, const Item& item) {
   const auto convolved = [&](const std::string& name, const at::Tensor& image) {
     const auto weight = [&](const char* part) {
       return ToAten(weights.at(name + part)).to(at::kDouble);
@@ -65,7 +64,7 @@ at::Tensor Reference(const TensorMap& weights, const Options& options, const Ite
   return convolved("to_out", out.reshape({1, -1, x.size(2), x.size(3)})).squeeze(0);
 }
 
-double Difference(const Tensor& computed, const at::Tensor& expected) {
+double ImageDifference(const Tensor& computed, const at::Tensor& expected) {
   const at::Tensor tensor = ToAten(computed);
   if (tensor.sizes() != expected.sizes()) return std::numeric_limits<double>::infinity();
   return (tensor.to(at::kDouble) - expected).abs().max().item<double>();
@@ -74,12 +73,12 @@ double Difference(const Tensor& computed, const at::Tensor& expected) {
 class ImageLinearAttentionTest : public ModelFixture {
  protected:
   std::string Directory(const std::string& params) {
-    const std::string directory = Init(kArchitecture, params);
+    const std::string directory = Init(kImageLinearAttention, params);
     RandomiseWeights(directory);
     return directory;
   }
 
-  Item Image(const Options& options, int64_t height, int64_t width) {
+  Item Image(const ImageOptions& options, int64_t height, int64_t width) {
     Item item;
     item.inputs["x"] = RandomFloats({options.chan, height, width});
     return item;
@@ -87,11 +86,11 @@ class ImageLinearAttentionTest : public ModelFixture {
 
   std::string Error(const std::string& params) {
     return std::string(
-        InitModel(kArchitecture, params, 1, testing::TempDir() + "unused").message());
+        InitModel(kImageLinearAttention, params, 1, testing::TempDir() + "unused").message());
   }
 };
 
-std::vector<Options> Variants() {
+std::vector<ImageOptions> ImageVariants() {
   return {{},
           {.chan_out = 3, .norm_queries = false},
           {.chan_out = 7, .kernel = 3},
@@ -100,7 +99,7 @@ std::vector<Options> Variants() {
 }
 
 TEST_F(ImageLinearAttentionTest, ComputesWhatItsRestatementDoesForImagesOfAllShapes) {
-  for (const Options& options : Variants()) {
+  for (const ImageOptions& options : ImageVariants()) {
     const std::string directory = Directory(options.Json());
     const TensorMap weights = ReadWeights(directory);
     auto model = Load(directory);
@@ -115,8 +114,9 @@ TEST_F(ImageLinearAttentionTest, ComputesWhatItsRestatementDoesForImagesOfAllSha
         for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed}) {
           const auto outputs = Compute(*model, items, padding);
           for (size_t i = 0; i < items.size(); ++i) {
-            ASSERT_LT(Difference(outputs[i].at("y"), Reference(weights, options, items[i])),
-                      kTolerance)
+            ASSERT_LT(
+                ImageDifference(outputs[i].at("y"), ImageReference(weights, options, items[i])),
+                kTolerance)
                 << options.Json() << height << "x" << width << ", context " << with_context;
           }
         }
@@ -127,7 +127,7 @@ TEST_F(ImageLinearAttentionTest, ComputesWhatItsRestatementDoesForImagesOfAllSha
 
 TEST_F(ImageLinearAttentionTest, ComputesLargeImagesInStripesWithTheSameResult) {
   // Many heads, so that few pixels are computed at once: 1024, for 4 Mi numbers a tensor.
-  Options options{.chan = 2, .chan_out = 2, .key_dim = 32, .value_dim = 24, .heads = 128};
+  ImageOptions options{.chan = 2, .chan_out = 2, .key_dim = 32, .value_dim = 24, .heads = 128};
   for (const int64_t kernel : {1, 3}) {
     options.kernel = kernel;
     const std::string directory = Directory(options.Json());
@@ -137,7 +137,8 @@ TEST_F(ImageLinearAttentionTest, ComputesLargeImagesInStripesWithTheSameResult) 
          std::vector<std::pair<int64_t, int64_t>>{{40, 31}, {31, 40}, {1, 1200}, {600, 2}}) {
       Item item = Image(options, height, width);
       item.inputs["context"] = RandomFloats({2, 1200});
-      ASSERT_LT(Difference(Compute(*model, {item})[0].at("y"), Reference(weights, options, item)),
+      ASSERT_LT(ImageDifference(Compute(*model, {item})[0].at("y"),
+                                ImageReference(weights, options, item)),
                 kTolerance)
           << height << "x" << width;
     }
@@ -145,7 +146,7 @@ TEST_F(ImageLinearAttentionTest, ComputesLargeImagesInStripesWithTheSameResult) 
 }
 
 TEST_F(ImageLinearAttentionTest, AManyImageBatchEqualsItsImages) {
-  const Options options{.key_dim = 32, .value_dim = 32, .heads = 64};
+  const ImageOptions options{.key_dim = 32, .value_dim = 32, .heads = 64};
   auto model = Load(Directory(options.Json()));
   std::vector<Item> items;
   for (int i = 0; i < 7; ++i) items.push_back(Image(options, 30, 28));  // 840 of 2048 pixels each
@@ -156,7 +157,7 @@ TEST_F(ImageLinearAttentionTest, AManyImageBatchEqualsItsImages) {
 }
 
 TEST_F(ImageLinearAttentionTest, OfAContextOnlyTheNumberOfPositionsCounts) {
-  const Options options;
+  const ImageOptions options;
   auto model = Load(Directory(options.Json()));
   Item item = Image(options, 4, 4);
   const Tensor context = RandomFloats({options.chan, 30});
@@ -171,7 +172,7 @@ TEST_F(ImageLinearAttentionTest, OfAContextOnlyTheNumberOfPositionsCounts) {
 }
 
 TEST_F(ImageLinearAttentionTest, StaysFiniteForLargeNumbers) {
-  const Options options;
+  const ImageOptions options;
   const std::string directory = Directory(options.Json());
   LoadOptions narrow;
   narrow.dtype = "bf16";
@@ -195,8 +196,9 @@ TEST_F(ImageLinearAttentionTest, RefusesConvolutionsThatChangeTheSize) {
 }
 
 TEST_F(ImageLinearAttentionTest, HasThePackagesParametersAndTheFlopsOfItsProducts) {
-  const auto report = InspectModel(Init(
-      kArchitecture, R"({"chan": 8, "chan_out": 5, "kernel_size": 3, "padding": 1, "key_dim": 6,
+  const auto report =
+      InspectModel(Init(kImageLinearAttention,
+                        R"({"chan": 8, "chan_out": 5, "kernel_size": 3, "padding": 1, "key_dim": 6,
                          "value_dim": 4, "heads": 2})"));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->info.parameters, 9 * 8 * (12 + 12 + 8) + 12 + 12 + 8 + 9 * 8 * 5 + 5);
@@ -207,9 +209,9 @@ TEST_F(ImageLinearAttentionTest, HasThePackagesParametersAndTheFlopsOfItsProduct
 
 TEST_F(ImageLinearAttentionTest, ComputesInBfloat16CloseToFloat32) {
   for (const bool norm_queries : {true, false}) {
-    Options options{.chan = 32, .chan_out = 32, .key_dim = 16, .value_dim = 16, .heads = 4};
+    ImageOptions options{.chan = 32, .chan_out = 32, .key_dim = 16, .value_dim = 16, .heads = 4};
     options.norm_queries = norm_queries;
-    const std::string directory = Init(kArchitecture, options.Json());
+    const std::string directory = Init(kImageLinearAttention, options.Json());
     LoadOptions narrow;
     narrow.dtype = "bf16";
     const Item item = Image(options, 20, 30);

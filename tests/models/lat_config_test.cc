@@ -8,13 +8,13 @@ namespace {
 using LatConfigTest = LatFixture;
 
 // Arguments of all cases, and more.
-std::string Arguments(const std::string& more) {
+std::string LatArguments(const std::string& more) {
   return R"({"dim": 12, "depth": 2, "max_seq_len": 40, )" + more + "}";
 }
 
-#define EXPECT_REFUSED(architecture, more, text)                                  \
-  EXPECT_NE(Refusal(architecture, Arguments(more)).find(text), std::string::npos) \
-      << Refusal(architecture, Arguments(more))
+#define EXPECT_REFUSED(architecture, more, text)                                     \
+  EXPECT_NE(Refusal(architecture, LatArguments(more)).find(text), std::string::npos) \
+      << Refusal(architecture, LatArguments(more))
 
 TEST_F(LatConfigTest, HeadsMustDivideTheWidthOnlyWhereTheirWidthComesFromIt) {
   EXPECT_REFUSED(kLatStack, R"("heads": 5)",
@@ -25,14 +25,14 @@ TEST_F(LatConfigTest, HeadsMustDivideTheWidthOnlyWhereTheirWidthComesFromIt) {
                  "parameter \"dim\" is 12, expected a multiple of heads = 5");
   EXPECT_REFUSED(kLatLanguageModel, R"("num_tokens": 9, "heads": 5, "dim_head": null)",
                  "parameter \"dim\" is 12, expected a multiple of heads = 5");
-  EXPECT_NE(Make(kLatStack, Arguments(R"("heads": 5, "dim_head": 4)")), nullptr);
-  EXPECT_NE(Make(kLatLanguageModel, Arguments(R"("num_tokens": 9, "heads": 5)")), nullptr);
+  EXPECT_NE(Make(kLatStack, LatArguments(R"("heads": 5, "dim_head": 4)")), nullptr);
+  EXPECT_NE(Make(kLatLanguageModel, LatArguments(R"("num_tokens": 9, "heads": 5)")), nullptr);
 }
 
 TEST_F(LatConfigTest, TheLanguageModelsHeadsAre64WideUnlessTheArgumentIsNone) {
   const auto width = [&](const std::string& more) {
     const auto weights =
-        ReadWeights(Init(kLatLanguageModel, Arguments(R"("num_tokens": 9, "heads": 2)" + more)));
+        ReadWeights(Init(kLatLanguageModel, LatArguments(R"("num_tokens": 9, "heads": 2)" + more)));
     return weights.at("transformer.layers.layers.0.0.fn.to_q.weight").shape()[0];
   };
   EXPECT_EQ(width(""), 2 * 64);
@@ -100,7 +100,7 @@ TEST_F(LatConfigTest, EachClassHasItsOwnArguments) {
                  "unknown parameter \"bucket_size\"");
   EXPECT_REFUSED(kLatStack, R"("heads": 4, "emb_dim": 9)", "unknown parameter \"emb_dim\"");
   EXPECT_REFUSED(kLatLanguageModel, R"("heads": 4)", "parameter \"num_tokens\" is missing");
-  EXPECT_NE(Make(kLatStack, Arguments(R"("heads": 4, "bucket_size": 32, "ff_dropout": 0.1,
+  EXPECT_NE(Make(kLatStack, LatArguments(R"("heads": 4, "bucket_size": 32, "ff_dropout": 0.1,
                                          "attn_dropout": 0.1, "attn_layer_dropout": 0.1,
                                          "pkm_num_keys": 7)")),
             nullptr);
@@ -109,7 +109,7 @@ TEST_F(LatConfigTest, EachClassHasItsOwnArguments) {
 TEST_F(LatConfigTest, TakesNamedTuplesAsTheListsThatJsonMakesOfThem) {
   const auto cost = [&](const std::string& settings) {
     const auto report = InspectModel(
-        Directory(kLatStack, Arguments(R"("heads": 4, "receives_context": true, )" + settings)));
+        Directory(kLatStack, LatArguments(R"("heads": 4, "receives_context": true, )" + settings)));
     EXPECT_TRUE(report.ok()) << report.status();
     return std::pair(report->parameters.size(), report->flops_per_token);
   };
@@ -120,7 +120,7 @@ TEST_F(LatConfigTest, TakesNamedTuplesAsTheListsThatJsonMakesOfThem) {
 
 TEST_F(LatConfigTest, WarnsOfArgumentsThatThePackageIgnores) {
   const auto warnings = [&](const std::string& more) {
-    return InspectModel(Directory(kLatStack, Arguments(R"("heads": 4, )" + more)))->warnings;
+    return InspectModel(Directory(kLatStack, LatArguments(R"("heads": 4, )" + more)))->warnings;
   };
   EXPECT_TRUE(warnings(R"("attend_axially": true, "ff_glu": true)").empty());
   ASSERT_EQ(warnings(R"("ff_glu": true)").size(), 1u);

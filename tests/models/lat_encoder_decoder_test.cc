@@ -3,13 +3,11 @@
 namespace linserve {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-
-constexpr const char* kEncoder =
+constexpr const char* kLatEncoder =
     R"({"num_tokens": 30, "dim": 12, "depth": 2, "max_seq_len": 24, "heads": 3, "dim_head": 4,
         "reversible": true, "n_local_attn_heads": 2, "local_attn_window_size": 8,
         "return_embeddings": true})";
-constexpr const char* kDecoder =
+constexpr const char* kLatDecoder =
     R"({"num_tokens": 20, "dim": 12, "depth": 1, "max_seq_len": 32, "heads": 3, "dim_head": 4,
         "causal": true, "receives_context": true, "n_local_attn_heads": 1,
         "local_attn_window_size": 8, "emb_dim": 6})";
@@ -47,10 +45,10 @@ class LatEncoderDecoderTest : public LatFixture {
 };
 
 TEST_F(LatEncoderDecoderTest, IsTheDecoderOfTheEncodersEmbeddings) {
-  const std::string directory = Directory(kLatEncoderDecoder, Pair(kEncoder, kDecoder));
+  const std::string directory = Directory(kLatEncoderDecoder, Pair(kLatEncoder, kLatDecoder));
   const auto pair = Load(directory);
-  const auto encoder = Half(directory, "encoder.", kEncoder);
-  const auto decoder = Half(directory, "decoder.", kDecoder);
+  const auto encoder = Half(directory, "encoder.", kLatEncoder);
+  const auto decoder = Half(directory, "decoder.", kLatDecoder);
   for (bool masked : {false, true}) {
     const Item item = RandomItem(masked);
     Item source;
@@ -69,7 +67,7 @@ TEST_F(LatEncoderDecoderTest, IsTheDecoderOfTheEncodersEmbeddings) {
 }
 
 TEST_F(LatEncoderDecoderTest, GivesEachPairItsOwnRowsInEveryMode) {
-  const auto model = Make(kLatEncoderDecoder, Pair(kEncoder, kDecoder));
+  const auto model = Make(kLatEncoderDecoder, Pair(kLatEncoder, kLatDecoder));
   for (int round = 0; round < 20; ++round) {
     std::vector<Item> items;
     for (int64_t i = Any(1, 5); i > 0; --i) items.push_back(RandomItem(round % 2 == 1));
@@ -87,18 +85,18 @@ TEST_F(LatEncoderDecoderTest, TakesSequencesAsLongAsEachHalfDoes) {
   const std::string decoder =
       R"({"num_tokens": 20, "dim": 12, "depth": 1, "max_seq_len": 32, "heads": 3,
           "receives_context": true, "context_linformer_settings": {"seq_len": 10, "k": 4}})";
-  const auto wide = Make(kLatEncoderDecoder, Pair(kEncoder, kDecoder));
+  const auto wide = Make(kLatEncoderDecoder, Pair(kLatEncoder, kLatDecoder));
   EXPECT_EQ(LongestFor(wide->info().signature, Item(), 'n'), 24);
   EXPECT_EQ(LongestFor(wide->info().signature, Item(), 'm'), 32);
-  const auto narrow = Make(kLatEncoderDecoder, Pair(kEncoder, decoder));
+  const auto narrow = Make(kLatEncoderDecoder, Pair(kLatEncoder, decoder));
   EXPECT_EQ(LongestFor(narrow->info().signature, Item(), 'n'), 10);
 }
 
 TEST_F(LatEncoderDecoderTest, MayLeaveOutTheFlagsThatMakeThePair) {
   const char* bare = R"({"num_tokens": 20, "dim": 12, "depth": 1, "max_seq_len": 16})";
-  const auto model = Make(kLatEncoderDecoder, Pair(kEncoder, bare));
+  const auto model = Make(kLatEncoderDecoder, Pair(kLatEncoder, bare));
   EXPECT_EQ(model->info().signature.FindOutput("y")->axes[1], Axis::Fixed(20));
-  EXPECT_NE(Make(kLatEncoderDecoder, Pair(bare, kDecoder)), nullptr);
+  EXPECT_NE(Make(kLatEncoderDecoder, Pair(bare, kLatDecoder)), nullptr);
 }
 
 TEST_F(LatEncoderDecoderTest, RefusesHalvesThatDoNotFit) {
@@ -106,18 +104,18 @@ TEST_F(LatEncoderDecoderTest, RefusesHalvesThatDoNotFit) {
     return Refusal(kLatEncoderDecoder, Pair(encoder, decoder));
   };
   const std::string half = R"({"num_tokens": 20, "dim": 12, "depth": 1, "max_seq_len": 16)";
-  EXPECT_NE(refusal(half + R"(, "return_embeddings": false})", kDecoder)
+  EXPECT_NE(refusal(half + R"(, "return_embeddings": false})", kLatDecoder)
                 .find("EncoderDecoder encoder: parameter \"return_embeddings\" is false, expected "
                       "true"),
             std::string::npos);
-  EXPECT_NE(refusal(half + R"(, "receives_context": true})", kDecoder)
+  EXPECT_NE(refusal(half + R"(, "receives_context": true})", kLatDecoder)
                 .find("parameter \"receives_context\" is true, expected false"),
             std::string::npos);
-  EXPECT_NE(refusal(kEncoder, half + R"(, "receives_context": false})")
+  EXPECT_NE(refusal(kLatEncoder, half + R"(, "receives_context": false})")
                 .find("EncoderDecoder decoder: parameter \"receives_context\" is false, expected "
                       "true"),
             std::string::npos);
-  EXPECT_NE(refusal(kEncoder, R"({"num_tokens": 9, "dim": 16, "depth": 1, "max_seq_len": 8})")
+  EXPECT_NE(refusal(kLatEncoder, R"({"num_tokens": 9, "dim": 16, "depth": 1, "max_seq_len": 8})")
                 .find("parameter \"dim\" is 16, expected the encoder's dim = 12"),
             std::string::npos);
   EXPECT_NE(Refusal(kLatEncoderDecoder, R"({"encoder": {"num_tokens": 9, "dim": 16, "depth": 1,

@@ -58,10 +58,6 @@ class LatFixture : public ModelFixture {
 
   Tensor Ids(int64_t length) { return Tokens(length, kVocabulary).inputs.at("x"); }
 
-  int64_t Any(int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random_);
-  }
-
   // What is wrong with a configuration; "" if nothing is.
   static std::string Refusal(const std::string& architecture, const std::string& params) {
     const std::string directory = testing::TempDir() + "refused";

@@ -3,8 +3,6 @@
 namespace linserve {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-constexpr int64_t kLongest = 40;  // not one of the default buckets
 constexpr int64_t kDim = 12;
 
 // Arguments beside those of all cases.
@@ -20,7 +18,7 @@ struct LatCase {
 
 void PrintTo(const LatCase& lat, std::ostream* out) { *out << lat.name; }
 
-const std::vector<LatCase>& Cases() {
+const std::vector<LatCase>& LatCases() {
   static const std::vector<LatCase> cases = {
       {"Plain", false, ""},
       {"Reversible", false, R"("reversible": true, "dim_head": 5)"},
@@ -82,11 +80,11 @@ class LatPaddingTest : public LatFixture, public testing::WithParamInterface<Lat
   // With those that are easily got wrong among them.
   std::vector<int64_t> Lengths(int mix) {
     if (mix == 0) return {1};
-    if (mix == 1) return {kLongest, 1, kLongest};
+    if (mix == 1) return {kLongestInput, 1, kLongestInput};
     if (mix == 2) return std::vector<int64_t>(16, 1);
     if (mix == 3) return {8, 16, 9, 7, 24, 24, 24};
     std::vector<int64_t> lengths(static_cast<size_t>(Any(1, 6)));
-    for (int64_t& length : lengths) length = Any(1, kLongest);
+    for (int64_t& length : lengths) length = Any(1, kLongestInput);
     return lengths;
   }
 };
@@ -109,7 +107,7 @@ TEST_P(LatPaddingTest, ASequenceComesOutAsIfItWereAloneInEveryMode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LatPaddingTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(All, LatPaddingTest, testing::ValuesIn(LatCases()),
                          [](const auto& lat) { return lat.param.name; });
 
 }  // namespace

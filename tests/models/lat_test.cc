@@ -7,8 +7,6 @@ namespace {
 
 using LatTest = LatFixture;
 
-constexpr double kTolerance = 1e-5;
-
 // Rows with zeros (or token 0) before or after them.
 Tensor WithZeros(const Tensor& x, int64_t before, int64_t after) {
   Shape shape = x.shape();

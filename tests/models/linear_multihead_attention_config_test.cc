@@ -28,7 +28,8 @@ TEST_F(LinearMultiheadAttentionTest, ReadsASharedProjectionUnderEitherName) {
   EXPECT_FALSE(weights.contains("f_proj_weight"));
   weights["f_proj_weight"] = weights.at("e_proj_weight");
   weights.erase("e_proj_weight");
-  const std::string renamed = Init(kArchitecture, Corrected(R"(, "param_sharing": "layerwise")"));
+  const std::string renamed =
+      Init(kMultiheadAttention, Corrected(R"(, "param_sharing": "layerwise")"));
   WriteWeights(renamed, weights);
   EXPECT_EQ(LargestDifference(Compute(*Load(renamed), {item})[0], expected), 0);
 }
@@ -36,9 +37,10 @@ TEST_F(LinearMultiheadAttentionTest, ReadsASharedProjectionUnderEitherName) {
 TEST_F(LinearMultiheadAttentionTest, ThePackagesLayoutMixesTheSequencesOfARequest) {
   auto model = Make(Package());
   EXPECT_TRUE(model->info().signature.request_is_unit);
-  const Item first = Call(4, kSeqLen);
+  const Item first = Call(4, kMultiheadLength);
   const auto with = [&](const Item& second) { return Compute(*model, {first, second})[0]; };
-  EXPECT_GT(LargestDifference(with(Call(4, kSeqLen)), with(Call(4, kSeqLen))), 1e-3);
+  EXPECT_GT(LargestDifference(with(Call(4, kMultiheadLength)), with(Call(4, kMultiheadLength))),
+            1e-3);
   EXPECT_FALSE(Make(Corrected())->info().signature.request_is_unit);
 }
 
@@ -63,9 +65,9 @@ TEST_F(LinearMultiheadAttentionTest, ThePackagesLayoutIsTheSameInEveryPadding) {
 
 TEST_F(LinearMultiheadAttentionTest, ThePackagesLayoutIgnoresTheKeyPaddingMask) {
   auto model = Make(Package());
-  Item item = Call(4, kSeqLen);
+  Item item = Call(4, kMultiheadLength);
   const TensorMap unmasked = Compute(*model, {item})[0];
-  item.inputs["key_padding_mask"] = Bools({kSeqLen}, true);
+  item.inputs["key_padding_mask"] = Bools({kMultiheadLength}, true);
   EXPECT_EQ(LargestDifference(Compute(*model, {item})[0], unmasked), 0);
 }
 
@@ -73,19 +75,19 @@ TEST_F(LinearMultiheadAttentionTest, LimitsTheKeysByItsLayout) {
   const auto check = [&](const std::string& params, int64_t keys) {
     return std::string(Validate(Make(params)->info().signature, Call(50, keys)).message());
   };
-  EXPECT_EQ(check(Corrected(), kSeqLen), "");
+  EXPECT_EQ(check(Corrected(), kMultiheadLength), "");
   EXPECT_EQ(check(Corrected(), 1), "");
-  EXPECT_THAT(check(Corrected(), kSeqLen + 1), HasSubstr("m is 21, expected at most 20"));
-  EXPECT_THAT(check(Corrected(R"(, "add_bias_kv": true)"), kSeqLen),
+  EXPECT_THAT(check(Corrected(), kMultiheadLength + 1), HasSubstr("m is 21, expected at most 20"));
+  EXPECT_THAT(check(Corrected(R"(, "add_bias_kv": true)"), kMultiheadLength),
               HasSubstr("m is 20, expected at most 19"));
-  EXPECT_EQ(check(Package(), kSeqLen), "");
-  EXPECT_THAT(check(Package(), kSeqLen - 1), HasSubstr("m is 19, expected exactly 20"));
-  EXPECT_EQ(check(Package(R"(, "add_bias_kv": true)"), kSeqLen - 1), "");
+  EXPECT_EQ(check(Package(), kMultiheadLength), "");
+  EXPECT_THAT(check(Package(), kMultiheadLength - 1), HasSubstr("m is 19, expected exactly 20"));
+  EXPECT_EQ(check(Package(R"(, "add_bias_kv": true)"), kMultiheadLength - 1), "");
 }
 
 TEST_F(LinearMultiheadAttentionTest, WarnsOfThePackagesLayoutAndOfUnknownSharing) {
   const auto warnings = [&](const std::string& params) {
-    const auto report = InspectModel(Init(kArchitecture, params));
+    const auto report = InspectModel(Init(kMultiheadAttention, params));
     EXPECT_TRUE(report.ok()) << report.status();
     return report->warnings;
   };
@@ -95,14 +97,14 @@ TEST_F(LinearMultiheadAttentionTest, WarnsOfThePackagesLayoutAndOfUnknownSharing
   EXPECT_THAT(warnings(Corrected(R"(, "param_sharing": "kv")")),
               testing::ElementsAre(HasSubstr("\"kv\" acts as \"none\"")));
   // What is made anew is corrected unless it is told otherwise.
-  EXPECT_THAT(warnings(Arguments()), testing::IsEmpty());
+  EXPECT_THAT(warnings(MultiheadArguments()), testing::IsEmpty());
 }
 
 TEST_F(LinearMultiheadAttentionTest, IsThePackagesLayoutWhereTheConfigurationNamesNone) {
   const std::string directory = Directory(Corrected());
   Write(directory, "config.json",
-        std::string(R"({"architecture": ")") + kArchitecture + R"(", "params": )" + Arguments() +
-            "}");
+        std::string(R"({"architecture": ")") + kMultiheadAttention + R"(", "params": )" +
+            MultiheadArguments() + "}");
   EXPECT_TRUE(Load(directory)->info().signature.request_is_unit);
 }
 
@@ -110,17 +112,17 @@ TEST_F(LinearMultiheadAttentionTest, RefusesImpossibleArguments) {
   EXPECT_THAT(Error(R"({"embed_dim": 10, "num_heads": 4})"),
               HasSubstr("\"embed_dim\" is 10, expected a multiple of num_heads = 4"));
   EXPECT_THAT(Error(R"({"num_heads": 4})"), HasSubstr("\"embed_dim\" is missing"));
-  EXPECT_THAT(Error(Arguments(R"(, "projection_layout": "fixed")")),
+  EXPECT_THAT(Error(MultiheadArguments(R"(, "projection_layout": "fixed")")),
               HasSubstr("\"projection_layout\" is \"fixed\", expected one of package, corrected"));
   EXPECT_THAT(Error(R"({"embed_dim": 8, "num_heads": 4, "seq_len": 1, "add_bias_kv": true})"),
               HasSubstr("\"seq_len\" is 1, expected at least 2"));
-  EXPECT_THAT(Error(Arguments(R"(, "param_sharing": 3)")),
+  EXPECT_THAT(Error(MultiheadArguments(R"(, "param_sharing": 3)")),
               HasSubstr("\"param_sharing\" is 3, expected a string"));
-  EXPECT_THAT(Error(Arguments(R"(, "kdim": 0)")), HasSubstr("\"kdim\" is 0"));
+  EXPECT_THAT(Error(MultiheadArguments(R"(, "kdim": 0)")), HasSubstr("\"kdim\" is 0"));
 }
 
 TEST_F(LinearMultiheadAttentionTest, HasThePackagesParametersAndTheFlopsOfItsProducts) {
-  const auto report = InspectModel(Init(kArchitecture, R"({"embed_dim": 64, "num_heads": 4,
+  const auto report = InspectModel(Init(kMultiheadAttention, R"({"embed_dim": 64, "num_heads": 4,
       "seq_len": 512, "proj_k": 32, "kdim": 48, "vdim": 40, "add_bias_kv": true})"));
   ASSERT_TRUE(report.ok()) << report.status();
   const int64_t in_projections = 64 * 64 + 64 * 48 + 64 * 40 + 3 * 64;

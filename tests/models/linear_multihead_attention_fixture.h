@@ -12,21 +12,21 @@
 
 namespace linserve {
 
-inline constexpr const char* kArchitecture = "linear_multihead_attention.LinearMultiheadAttention";
-inline constexpr double kTolerance = 1e-5;
-inline constexpr int64_t kSeqLen = 20;
+inline constexpr const char* kMultiheadAttention =
+    "linear_multihead_attention.LinearMultiheadAttention";
+inline constexpr int64_t kMultiheadLength = 20;
 inline constexpr int64_t kProjected = 7;
 
-inline std::string Arguments(const std::string& more = "") {
+inline std::string MultiheadArguments(const std::string& more = "") {
   return R"({"embed_dim": 16, "num_heads": 4, "seq_len": 20, "proj_k": 7)" + more + "}";
 }
 
 inline std::string Corrected(const std::string& more = "") {
-  return Arguments(R"(, "projection_layout": "corrected")" + more);
+  return MultiheadArguments(R"(, "projection_layout": "corrected")" + more);
 }
 
 inline std::string Package(const std::string& more = "") {
-  return Arguments(R"(, "projection_layout": "package")" + more);
+  return MultiheadArguments(R"(, "projection_layout": "package")" + more);
 }
 
 class LinearMultiheadAttentionTest : public ModelFixture {
@@ -35,7 +35,7 @@ class LinearMultiheadAttentionTest : public ModelFixture {
   std::unique_ptr<Model> Make(const std::string& params) { return Load(Directory(params)); }
 
   std::string Directory(const std::string& params) {
-    const std::string directory = Init(kArchitecture, params);
+    const std::string directory = Init(kMultiheadAttention, params);
     RandomiseWeights(directory);
     return directory;
   }
@@ -55,13 +55,9 @@ class LinearMultiheadAttentionTest : public ModelFixture {
     return mask;
   }
 
-  int64_t Any(int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random_);
-  }
-
   std::string Error(const std::string& params) {
     return std::string(
-        InitModel(kArchitecture, params, 1, testing::TempDir() + "unused").message());
+        InitModel(kMultiheadAttention, params, 1, testing::TempDir() + "unused").message());
   }
 };
 

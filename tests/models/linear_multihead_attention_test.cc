@@ -77,8 +77,8 @@ TEST_F(LinearMultiheadAttentionTest, WeightsAddUpToOne) {
 TEST_F(LinearMultiheadAttentionTest, GivesNoWeightsUnlessTheCallNeedsThem) {
   const std::string directory = Directory(Corrected());
   Write(directory, "config.json",
-        std::string(R"({"architecture": ")") + kArchitecture + R"(", "params": )" + Corrected() +
-            R"(, "call": {"need_weights": false}})");
+        std::string(R"({"architecture": ")") + kMultiheadAttention + R"(", "params": )" +
+            Corrected() + R"(, "call": {"need_weights": false}})");
   EXPECT_EQ(Load(directory)->info().signature.FindOutput("weights"), nullptr);
 }
 
@@ -139,7 +139,7 @@ TEST_F(LinearMultiheadAttentionTest, TheZeroSlotStaysOpenToMasks) {
 TEST_F(LinearMultiheadAttentionTest, ComputesInBfloat16CloseToFloat32) {
   for (const std::string& params :
        {Corrected(R"(, "embed_dim": 64, "add_bias_kv": true)"), Package(R"(, "embed_dim": 64)")}) {
-    const std::string directory = Init(kArchitecture, params);
+    const std::string directory = Init(kMultiheadAttention, params);
     auto exact = Load(directory);
     LoadOptions options;
     options.dtype = "bf16";

@@ -3,7 +3,7 @@
 namespace linserve {
 namespace {
 
-constexpr const char* kBase = R"("input_size": 40, "channels": 12, "dim_k": 8, "nhead": 3)";
+constexpr const char* kLptBase = R"("input_size": 40, "channels": 12, "dim_k": 8, "nhead": 3)";
 
 class LptConfigTest : public LinformerPytorchFixture {
  protected:
@@ -31,7 +31,7 @@ class LptConfigTest : public LinformerPytorchFixture {
   }
 
   void ExpectStackRefused(const std::string& more, const std::string& part) {
-    ExpectRefused(kLptStack, Arguments(kBase, more), part);
+    ExpectRefused(kLptStack, LptArguments(kLptBase, more), part);
   }
 };
 
@@ -48,12 +48,12 @@ TEST_F(LptConfigTest, CountsParametersAsPyTorchDoes) {
   const int64_t feed_forward = 2 * 12 * 16 + 16 + 12 + 2 * 12;
   const int64_t projections = 6 * (8 * 40 + 8) + 6 * (5 * 40 + 5);
   const ModelReport report = Inspected(
-      kLptStack, Arguments(kBase, R"("dim_ff": 16, "depth": 2, "parameter_sharing": "none",
+      kLptStack, LptArguments(kLptBase, R"("dim_ff": 16, "depth": 2, "parameter_sharing": "none",
                                      "k_reduce_by_layer": 3)"));
   EXPECT_EQ(report.info.parameters, 2 * (attention + feed_forward) + projections);
   // The sinusoid's frequencies are a buffer, and the shared E counts once.
   const ModelReport model = Inspected(
-      kLptLanguageModel, Arguments(kBase, R"("dim_ff": 16, "num_tokens": 30, "emb_dim": 6)"));
+      kLptLanguageModel, LptArguments(kLptBase, R"("dim_ff": 16, "num_tokens": 30, "emb_dim": 6)"));
   const int64_t embeddings = 30 * 6 + (6 * 12 + 12) + (12 * 6 + 6) + (30 * 6 + 30);
   EXPECT_EQ(model.info.parameters, 2 * (attention + feed_forward) + 8 * 40 + 8 + embeddings);
 }
@@ -62,22 +62,24 @@ TEST_F(LptConfigTest, CountsTheFlopsOfAToken) {
   // q, k, v, w_o (4·2·c²), E and F (2·2·k·c), scores and values (2·2·k·c), ff (2·2·c·ff).
   const double layer = 8.0 * 144 + 8.0 * 8 * 12 + 4.0 * 12 * 16;
   EXPECT_NEAR(
-      Inspected(kLptStack, Arguments(kBase, R"("dim_ff": 16, "depth": 2)")).flops_per_token /
+      Inspected(kLptStack, LptArguments(kLptBase, R"("dim_ff": 16, "depth": 2)")).flops_per_token /
           (2 * layer),
       1, 0.05);
   // Full attention: scores and values of all 40 keys. A convolution: 2·2·c·4 for K and V.
   const double full = 8.0 * 144 + 4.0 * 40 * 12 + 4.0 * 12 * 16;
-  EXPECT_NEAR(Inspected(kLptStack, Arguments(kBase, R"("dim_ff": 16, "full_attention": true)"))
-                      .flops_per_token /
-                  full,
-              1, 0.05);
+  EXPECT_NEAR(
+      Inspected(kLptStack, LptArguments(kLptBase, R"("dim_ff": 16, "full_attention": true)"))
+              .flops_per_token /
+          full,
+      1, 0.05);
   const double convolution = 8.0 * 144 + 4.0 * 12 * 4 + 4.0 * 8 * 12 + 4.0 * 12 * 16;
-  EXPECT_NEAR(Inspected(kLptStack, Arguments(kBase, R"("dim_ff": 16, "method": "convolution")"))
-                      .flops_per_token /
-                  convolution,
-              1, 0.05);
+  EXPECT_NEAR(
+      Inspected(kLptStack, LptArguments(kLptBase, R"("dim_ff": 16, "method": "convolution")"))
+              .flops_per_token /
+          convolution,
+      1, 0.05);
   // A decoder has everything twice.
-  EXPECT_NEAR(Inspected(kLptStack, Arguments(kBase, R"("dim_ff": 16, "decoder_mode": true)"))
+  EXPECT_NEAR(Inspected(kLptStack, LptArguments(kLptBase, R"("dim_ff": 16, "decoder_mode": true)"))
                       .flops_per_token /
                   (2 * layer),
               1, 0.05);
@@ -91,7 +93,8 @@ TEST_F(LptConfigTest, TakesNoneWhereThePackageTakesModulesOrMasks) {
 }
 
 TEST_F(LptConfigTest, WarnsOfWhatHasNoEffect) {
-  const ModelReport report = Inspected(kLptStack, Arguments(kBase, R"("k_reduce_by_layer": 2)"));
+  const ModelReport report =
+      Inspected(kLptStack, LptArguments(kLptBase, R"("k_reduce_by_layer": 2)"));
   ASSERT_EQ(report.warnings.size(), 1U);
   EXPECT_NE(report.warnings[0].find("k_reduce_by_layer has no effect"), std::string::npos);
 }
@@ -118,9 +121,9 @@ TEST_F(LptConfigTest, RefusesImpossibleArgumentsWithTheirValueAndWhatIsAllowed) 
                                "method": "convolution", "causal": true})",
                 R"("dim_k" is 7, expected a number of slots that a causal convolution gives)");
   ExpectRefused(kLptStack, R"({"input_size": 40, "channels": 12})", R"("dim_k" is missing)");
-  ExpectRefused(kLptLanguageModel, Arguments(kBase, R"("num_tokens": 5, "emb_dim": 7)"),
+  ExpectRefused(kLptLanguageModel, LptArguments(kLptBase, R"("num_tokens": 5, "emb_dim": 7)"),
                 R"("emb_dim" is 7, expected an even number)");
-  ExpectRefused(kLptAttention, Arguments(kBase, ""), R"("dim" is missing)");
+  ExpectRefused(kLptAttention, LptArguments(kLptBase, ""), R"("dim" is missing)");
 }
 
 TEST_F(LptConfigTest, RefusesEncodersAndDecodersThatDoNotFit) {
@@ -130,42 +133,43 @@ TEST_F(LptConfigTest, RefusesEncodersAndDecodersThatDoNotFit) {
   EXPECT_EQ(
       Refusal(kLptEncDec, "{" + base + ", " + fits + ", \"dec_nhead\": 3}").find("dec_"),
       Refusal(kLptEncDec, "{" + base + ", " + fits + ", \"dec_nhead\": 3}").find("dec_channels"));
-  ExpectRefused(kLptEncDec, Arguments(base, R"("dec_input_size": 30, "dec_channels": 8)"),
+  ExpectRefused(kLptEncDec, LptArguments(base, R"("dec_input_size": 30, "dec_channels": 8)"),
                 R"("dec_input_size" is 30, expected enc_input_size = 20)");
-  ExpectRefused(kLptEncDec, Arguments(base, R"("dec_input_size": 20, "dec_channels": 12)"),
+  ExpectRefused(kLptEncDec, LptArguments(base, R"("dec_input_size": 20, "dec_channels": 12)"),
                 R"("dec_channels" is 12, expected the width of the encoder's output)");
-  ExpectRefused(kLptEncDec, Arguments(base, fits + R"(, "dec_ff_intermediate": 8,
+  ExpectRefused(kLptEncDec, LptArguments(base, fits + R"(, "dec_ff_intermediate": 8,
                                                       "dec_parameter_sharing": "kv")"),
                 R"("dec_ff_intermediate" is 8, expected nothing in a decoder)");
-  ExpectRefused(kLptEncDec, Arguments(base, fits + R"(, "dec_k_reduce_by_layer": 1,
+  ExpectRefused(kLptEncDec, LptArguments(base, fits + R"(, "dec_k_reduce_by_layer": 1,
                                                       "dec_parameter_sharing": "kv")"),
                 R"("dec_k_reduce_by_layer" is 1, expected 0)");
-  ExpectRefused(kLptEncDec, Arguments(base, fits), "\"wrapper\" is", kLptPadder);
+  ExpectRefused(kLptEncDec, LptArguments(base, fits), "\"wrapper\" is", kLptPadder);
 }
 
 TEST_F(LptConfigTest, AcceptsUsePosEmbIfItIsWhatTheModelHas) {
-  EXPECT_NE(Load(Init(kLptStack, Arguments(kBase, R"("use_pos_emb": false)"))), nullptr);
+  EXPECT_NE(Load(Init(kLptStack, LptArguments(kLptBase, R"("use_pos_emb": false)"))), nullptr);
   ExpectStackRefused(R"("use_pos_emb": true)",
                      R"("use_pos_emb" is true, expected false or nothing)");
   const std::string tokens = R"("num_tokens": 5, "use_pos_emb": )";
-  EXPECT_NE(Load(Init(kLptLanguageModel, Arguments(kBase, tokens + "true"))), nullptr);
-  ExpectRefused(kLptLanguageModel, Arguments(kBase, tokens + "false"),
+  EXPECT_NE(Load(Init(kLptLanguageModel, LptArguments(kLptBase, tokens + "true"))), nullptr);
+  ExpectRefused(kLptLanguageModel, LptArguments(kLptBase, tokens + "false"),
                 R"("use_pos_emb" is false, expected true or nothing)");
 }
 
 TEST_F(LptConfigTest, AcceptsDropoutsAndTheFlagOfTheVisualizer) {
-  const std::string directory = Init(
-      kLptLanguageModel, Arguments(kBase, R"("num_tokens": 5, "dropout": 0.1, "dropout_ff": 0.2,
+  const std::string directory =
+      Init(kLptLanguageModel,
+           LptArguments(kLptBase, R"("num_tokens": 5, "dropout": 0.1, "dropout_ff": 0.2,
                                              "dropout_tokens": 0.3)"));
   Write(
       directory, "config.json",
       R"({"architecture": "linformer_pytorch.LinformerLM", "call": {"visualize": true}, "params":)" +
-          Arguments(kBase, R"("num_tokens": 5)") + "}");
+          LptArguments(kLptBase, R"("num_tokens": 5)") + "}");
   EXPECT_NE(Load(directory), nullptr);
 }
 
 TEST_F(LptConfigTest, TakesAnyOfASharedTensorsNames) {
-  const std::string directory = Init(kLptStack, Arguments(kBase, R"("depth": 2)"));
+  const std::string directory = Init(kLptStack, LptArguments(kLptBase, R"("depth": 2)"));
   TensorMap weights = ReadWeights(directory);
   weights["seq.2.fn.heads.1.F.weight"] = weights.at("seq.0.fn.heads.0.E.weight");
   weights.erase("seq.0.fn.heads.0.E.weight");
@@ -174,7 +178,7 @@ TEST_F(LptConfigTest, TakesAnyOfASharedTensorsNames) {
 }
 
 TEST_F(LptConfigTest, AsksForProjectionsThatAreNoParametersByName) {
-  const std::string directory = Init(kLptStack, Arguments(kBase, R"("method": "no_params")"));
+  const std::string directory = Init(kLptStack, LptArguments(kLptBase, R"("method": "no_params")"));
   TensorMap weights = ReadWeights(directory);
   weights.erase("seq.0.fn.heads.0.E");
   WriteWeights(directory, weights);

@@ -51,10 +51,6 @@ class LinformerPytorchFixture : public ModelFixture {
     return Tokens(length, vocabulary).inputs.at("x");
   }
 
-  int64_t Any(int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random_);
-  }
-
   // What is wrong with a configuration; "" if nothing is.
   std::string Refusal(const std::string& architecture, const std::string& params,
                       const std::string& wrapper = "null") {
@@ -64,7 +60,7 @@ class LinformerPytorchFixture : public ModelFixture {
 };
 
 // "{" + base + ", " + more + "}"
-inline std::string Arguments(const std::string& base, const std::string& more) {
+inline std::string LptArguments(const std::string& base, const std::string& more) {
   return "{" + base + (more.empty() ? "" : ", " + more) + "}";
 }
 

@@ -7,15 +7,13 @@
 namespace linserve {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-
-constexpr const char* kBase =
+constexpr const char* kShortLptBase =
     R"("input_size": 20, "channels": 8, "dim_k": 6, "dim_ff": 12, "nhead": 2, "depth": 2)";
 
 class LptInputsTest : public LinformerPytorchFixture {
  protected:
   std::unique_ptr<Model> Stack(const std::string& more, const std::string& wrapper = "null") {
-    return Make(kLptStack, Arguments(kBase, more), wrapper);
+    return Make(kLptStack, LptArguments(kShortLptBase, more), wrapper);
   }
 
   Item X(int64_t length) {
@@ -123,7 +121,7 @@ TEST_F(LptInputsTest, InThePadderAMissingMaskHidesThePaddingOfXAndThoseEmbedding
 
 TEST_F(LptInputsTest, ZerosComputesPaddingAsThePackageDoes) {
   const auto padder = Stack("", kLptPadder);
-  const auto plain = Load(Directory(kLptStack, Arguments(kBase, "")));
+  const auto plain = Load(Directory(kLptStack, LptArguments(kShortLptBase, "")));
   const Item item = X(11);
   const Item whole = With(item, "x", Extended(item.inputs.at("x"), 20));
   const Tensor zeros = Y(*padder, item, Padding::kZeros);

@@ -3,8 +3,6 @@
 namespace linserve {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-constexpr int64_t kLongest = 40;  // not one of the default buckets
 constexpr int64_t kChannels = 12;
 
 // Arguments beside those of all cases.
@@ -20,7 +18,7 @@ struct LptCase {
 
 void PrintTo(const LptCase& lpt, std::ostream* out) { *out << lpt.name; }
 
-const std::vector<LptCase>& Cases() {
+const std::vector<LptCase>& LptCases() {
   static const std::vector<LptCase> cases = {
       {"Attention", kLptAttention, R"("parameter_sharing": "none", "causal": true)"},
       {"AttentionDecoder", kLptAttention,
@@ -84,7 +82,7 @@ class LptPaddingTest : public LinformerPytorchFixture, public testing::WithParam
   Item RandomItem(int64_t length, bool masked) {
     const LptCase& lpt = GetParam();
     const bool padder = lpt.wrapper != "null";
-    const auto other_length = [&] { return padder ? Any(1, kLongest) : length; };
+    const auto other_length = [&] { return padder ? Any(1, kLongestInput) : length; };
     Item item;
     item.options.outputs = {"y"};
     if (lpt.architecture == kLptEncDec) {
@@ -106,18 +104,19 @@ class LptPaddingTest : public LinformerPytorchFixture, public testing::WithParam
   // With those that are easily got wrong among them.
   std::vector<int64_t> Lengths(int mix) {
     if (mix == 0) return {1};
-    if (mix == 1) return {kLongest, 1, kLongest};
+    if (mix == 1) return {kLongestInput, 1, kLongestInput};
     if (mix == 2) return std::vector<int64_t>(16, 1);
     if (mix == 3) return {8, 16, 9, 7, 24, 24, 24};
     std::vector<int64_t> lengths(static_cast<size_t>(Any(1, 6)));
-    for (int64_t& length : lengths) length = Any(1, kLongest);
+    for (int64_t& length : lengths) length = Any(1, kLongestInput);
     return lengths;
   }
 };
 
 TEST_P(LptPaddingTest, ASequenceComesOutAsIfItWereAloneInEveryMode) {
-  const auto model = Make(GetParam().architecture,
-                          Arguments(BaseOf(GetParam()), GetParam().arguments), GetParam().wrapper);
+  const auto model =
+      Make(GetParam().architecture, LptArguments(BaseOf(GetParam()), GetParam().arguments),
+           GetParam().wrapper);
   ASSERT_NE(model, nullptr);
   for (int mix = 0; mix < 40; ++mix) {
     std::vector<Item> items;
@@ -134,7 +133,7 @@ TEST_P(LptPaddingTest, ASequenceComesOutAsIfItWereAloneInEveryMode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LptPaddingTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(All, LptPaddingTest, testing::ValuesIn(LptCases()),
                          [](const auto& lpt) { return lpt.param.name; });
 
 }  // namespace

@@ -10,7 +10,7 @@ struct ScratchCase {
 
 void PrintTo(const ScratchCase& scratch, std::ostream* out) { *out << scratch.name; }
 
-const std::vector<ScratchCase>& Cases() {
+const std::vector<ScratchCase>& ScratchCases() {
   static const std::vector<ScratchCase> cases = {
       {"Layerwise", R"("parameter_sharing": "layerwise")"},
       {"Headwise", R"("parameter_sharing": "headwise", "activation": "relu")"},
@@ -86,7 +86,7 @@ TEST_P(LptScratchTest, Bfloat16StaysCloseToFloat32) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LptScratchTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(All, LptScratchTest, testing::ValuesIn(ScratchCases()),
                          [](const auto& scratch) { return scratch.param.name; });
 
 class LptStepTest : public LinformerPytorchFixture {};
@@ -114,7 +114,7 @@ TEST_F(LptStepTest, TakesOneLayerAStepAndOfAnEncoderDecoderBoth) {
 TEST_F(LptStepTest, LeavesItsInputsAsTheyWere) {
   for (const char* more : {"", R"("parameter_sharing": "none")", R"("full_attention": true)"}) {
     const auto model =
-        Make(kLptStack, Arguments(R"("input_size": 9, "channels": 8, "dim_k": 3)", more));
+        Make(kLptStack, LptArguments(R"("input_size": 9, "channels": 8, "dim_k": 3)", more));
     Item item = Floats(7, 8);
     item.inputs["input_mask"] = Mask(7);
     const Tensor before = *Convert(*Convert(item.inputs.at("x"), DType::kF64), DType::kF32);

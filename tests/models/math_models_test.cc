@@ -11,7 +11,6 @@
 namespace linserve {
 namespace {
 
-constexpr double kTolerance = 1e-5;
 constexpr const char* kMethods[] = {"softmax", "efficient", "kernel", "taylor", "linformer"};
 
 class MathModelsTest : public ModelFixture {

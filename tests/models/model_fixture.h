@@ -16,6 +16,10 @@
 
 namespace linserve {
 
+inline constexpr double kTolerance = 1e-5;
+// Of most models in these tests; not one of the default buckets.
+inline constexpr int64_t kLongestInput = 40;
+
 // Models with random weights in directories of their own, computed through the Padder as a worker
 // does it.
 class ModelFixture : public testing::Test {
@@ -32,6 +36,9 @@ class ModelFixture : public testing::Test {
   static std::vector<TensorMap> Compute(Model& model, const std::vector<Item>& items,
                                         Padding padding = Padding::kPacked);
 
+  int64_t Any(int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random_);
+  }
   // A random sequence of input x.
   Item Tokens(int64_t length, int64_t vocabulary);
   Item Floats(int64_t length, int64_t width);

@@ -7,15 +7,13 @@ namespace {
 
 using PaddingTest = ModelFixture;
 
-constexpr double kTolerance = 1e-5;
-constexpr int64_t kSeqLen = 40;  // not one of the default buckets
-
 // Hundreds of random mixes of lengths, with those that are easily got wrong among them.
 std::vector<std::vector<int64_t>> LengthMixes(std::mt19937_64& random) {
-  std::vector<std::vector<int64_t>> mixes = {{1}, {kSeqLen}, {1, kSeqLen}, {kSeqLen, 1, kSeqLen}};
+  std::vector<std::vector<int64_t>> mixes = {
+      {1}, {kLongestInput}, {1, kLongestInput}, {kLongestInput, 1, kLongestInput}};
   mixes.emplace_back(64, 1);
   std::uniform_int_distribution<int64_t> count(1, 9);
-  std::uniform_int_distribution<int64_t> length(1, kSeqLen);
+  std::uniform_int_distribution<int64_t> length(1, kLongestInput);
   for (int i = 0; i < 200; ++i) {
     mixes.emplace_back(static_cast<size_t>(count(random)));
     for (int64_t& entry : mixes.back()) entry = length(random);
@@ -65,7 +63,7 @@ TEST_F(PaddingTest, AContextIsPaddedByItsOwnLength) {
   auto model = Load(Init("linformer.LinformerSelfAttention",
                          R"({"dim": 16, "seq_len": 40, "k": 8, "heads": 4})"));
   std::uniform_int_distribution<int64_t> queries(1, 90);  // more than seq_len, which is for keys
-  std::uniform_int_distribution<int64_t> keys(1, kSeqLen);
+  std::uniform_int_distribution<int64_t> keys(1, kLongestInput);
   for (int round = 0; round < 100; ++round) {
     std::vector<Item> items;
     for (int i = 0; i < 4; ++i) {
@@ -85,7 +83,7 @@ TEST_F(PaddingTest, AContextIsPaddedByItsOwnLength) {
 TEST_F(PaddingTest, SelfAttentionPadsToSeqLenAtMost) {
   auto model = Load(Init("linformer.LinformerSelfAttention",
                          R"({"dim": 16, "seq_len": 40, "k": 8, "heads": 4})"));
-  const std::vector<Item> items = {Floats(kSeqLen, 16), Floats(33, 16)};
+  const std::vector<Item> items = {Floats(kLongestInput, 16), Floats(33, 16)};
   const auto packed = Compute(*model, items, Padding::kPacked);
   for (Padding padding : {Padding::kBucket, Padding::kFixed}) {
     const auto padded = Compute(*model, items, padding);
@@ -99,7 +97,7 @@ TEST_F(PaddingTest, ZerosComputesPaddingAsThePackageDoesWithPaddedInput) {
   auto model = Load(
       Init("linformer.Linformer", R"({"dim": 16, "seq_len": 40, "depth": 2, "k": 8, "heads": 2})"));
   Item item = Floats(10, 16);
-  auto [padded, bytes] = Tensor::Allocate(DType::kF32, {kSeqLen, 16});
+  auto [padded, bytes] = Tensor::Allocate(DType::kF32, {kLongestInput, 16});
   std::memcpy(bytes, item.inputs["x"].bytes(), item.inputs["x"].byte_size());
   Item long_item;
   long_item.inputs["x"] = padded;

@@ -7,8 +7,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kTolerance = 1e-5;
-
 struct ContextCase {
   std::string name;
   std::string architecture;
@@ -19,7 +17,7 @@ struct ContextCase {
 
 void PrintTo(const ContextCase& test, std::ostream* out) { *out << test.name; }
 
-const std::vector<ContextCase>& Cases() {
+const std::vector<ContextCase>& ContextCases() {
   static const std::vector<ContextCase> cases = {
       {"Stack", kLatStack,
        R"({"dim": 12, "depth": 2, "max_seq_len": 64, "heads": 3, "causal": true,
@@ -86,7 +84,7 @@ class SessionContext : public SessionFixture, public testing::WithParamInterface
   std::unique_ptr<Model> model_ = Load(Directory(GetParam().architecture, GetParam().params));
 };
 
-INSTANTIATE_TEST_SUITE_P(Architectures, SessionContext, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Architectures, SessionContext, testing::ValuesIn(ContextCases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST_P(SessionContext, ComesWithTheFirstChunkAndIsKept) {

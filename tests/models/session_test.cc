@@ -3,7 +3,6 @@
 namespace linserve {
 namespace {
 
-constexpr double kTolerance = 1e-5;
 // One or two steps of bf16 in rows of up to 16, between which the models' largest outputs lie.
 constexpr double kBf16Tolerance = 0.1;
 
@@ -36,7 +35,7 @@ std::string LatModelParams(const std::string& more) {
   return LatParams(more.empty() ? own : own + ", " + more);
 }
 
-const std::vector<SessionCase>& Cases() {
+const std::vector<SessionCase>& SessionCases() {
   static const std::vector<SessionCase> cases = {
       {"Elu", kEncoder, EncoderParams(R"("attention": "elu")")},
       {"EluWithoutDenominator", kEncoder,
@@ -95,7 +94,7 @@ class SessionTest : public SessionFixture, public testing::WithParamInterface<Se
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Architectures, SessionTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Architectures, SessionTest, testing::ValuesIn(SessionCases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST_P(SessionTest, AnyChunkingGivesTheRowsOfTheWholeSequence) {

@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "core/safetensors.h"
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {

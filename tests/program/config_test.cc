@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {

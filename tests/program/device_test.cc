@@ -2,8 +2,8 @@
 
 #include "core/comparison.h"
 #include "core/safetensors.h"
-#include "program/half_precision.h"
-#include "program/programs.h"
+#include "support/half_precision.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {

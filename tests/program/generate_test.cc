@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "program/programs.h"
+#include "support/paths.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {
@@ -13,7 +14,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-const std::string kFixtures = LINSERVE_TEST_DATA "/generation/";
+const std::string kFixtures = DataFile("generation/");
 
 struct Generated {
   absl::StatusOr<GenerationEnd> end = absl::UnknownError("not asked");

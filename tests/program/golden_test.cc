@@ -1,15 +1,25 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "commands.h"
 #include "core/comparison.h"
 #include "core/safetensors.h"
-#include "program/golden_case.h"
-#include "program/programs.h"
+#include "support/golden_case.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {
 
 namespace fs = std::filesystem;
+
+// `linserve` with these arguments, in this process: all cases together load LibTorch once.
+int RunHere(Arguments arguments) {
+  arguments.insert(arguments.begin(), "linserve");
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  return RunProgram(static_cast<int>(arguments.size()), words.data());
+}
 
 // What `run` makes of the case's inputs.
 TensorMap OutputsOf(const GoldenCase& golden, const std::string& dtype) {
@@ -17,10 +27,9 @@ TensorMap OutputsOf(const GoldenCase& golden, const std::string& dtype) {
   const std::string output = temporary.File("out.safetensors");
   const std::string input = golden.directory() + "/io.safetensors";
   const std::string padding = golden.needs_zeros() ? "zeros" : "packed";
-  const Outcome outcome =
-      RunLinserve({"run", "--model", golden.directory(), "--input", input, "--output", output,
-                   "--padding", padding, "--dtype", dtype, "--threads", "1"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(RunHere({"run", "--model", golden.directory(), "--input", input, "--output", output,
+                     "--padding", padding, "--dtype", dtype, "--threads", "1"}),
+            0);
   const auto computed = ReadSafetensors(output);
   EXPECT_TRUE(computed.ok()) << computed.status();
   return computed.ok() ? computed->tensors : TensorMap();

@@ -4,12 +4,12 @@
 
 #include "core/npy.h"
 #include "core/safetensors.h"
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {
 
-constexpr int64_t kRows = 20000;
+constexpr int64_t kLongRows = 20000;
 constexpr int64_t kWidth = 64;
 
 std::vector<float> Floats(int64_t count) {
@@ -42,7 +42,7 @@ void Init(const std::string& directory) {
 TEST(LongInput, ComesAndGoesInPartsWithTheRowsOfOneThatIsRunAtOnce) {
   TempDir directory;
   Init(directory.File("models/long"));
-  const Tensor x = Tensor::FromFloats({kRows, kWidth}, Floats(kRows * kWidth));
+  const Tensor x = Tensor::FromFloats({kLongRows, kWidth}, Floats(kLongRows * kWidth));
   ASSERT_TRUE(WriteNpy(directory.File("x.npy"), x).ok());
   RunningServer server(directory.File("models"), {"--max-message-bytes", "4194304"});
   const Outcome embedded = RunClient({"embed", directory.File("x.npy"), "--target", server.target(),
@@ -51,7 +51,7 @@ TEST(LongInput, ComesAndGoesInPartsWithTheRowsOfOneThatIsRunAtOnce) {
   EXPECT_EQ(server.Scrape()[R"(linserve_requests_total{code="OK",rpc="EmbedStream"})"], 1);
 
   ASSERT_TRUE(WriteSafetensors(directory.File("x.safetensors"),
-                               {{"input.x", x.Reshaped({1, kRows, kWidth})}})
+                               {{"input.x", x.Reshaped({1, kLongRows, kWidth})}})
                   .ok());
   const Outcome run =
       RunLinserve({"run", "--model", directory.File("models/long"), "--input",
@@ -71,18 +71,18 @@ TEST(LongInput, TellsHowFarItIs) {
   EmbeddingClient client(server.client_options());
   EmbedCall call{.model = "long", .options = {}};
   call.sequences.push_back(
-      {"s", {{"x", Tensor::FromFloats({kRows, kWidth}, Floats(kRows * kWidth))}}});
+      {"s", {{"x", Tensor::FromFloats({kLongRows, kWidth}, Floats(kLongRows * kWidth))}}});
   call.part_bytes = 1 << 20;
   std::vector<EmbedProgress> told;
   call.on_progress = [&](const EmbedProgress& progress) { told.push_back(progress); };
   ASSERT_TRUE(client.Embed(call).ok());
   ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told.back().rows_sent, kRows);
-  EXPECT_EQ(told.back().rows_received, kRows);
+  EXPECT_EQ(told.back().rows_sent, kLongRows);
+  EXPECT_EQ(told.back().rows_received, kLongRows);
   for (const EmbedProgress& progress : told) {
     if (!progress.computed) continue;
     EXPECT_EQ(progress.computed->layers, 3);
-    EXPECT_EQ(progress.computed->rows, kRows);
+    EXPECT_EQ(progress.computed->rows, kLongRows);
     EXPECT_LT(progress.computed->layers_done, 3);
   }
 }

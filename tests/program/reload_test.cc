@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {

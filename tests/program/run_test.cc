@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/safetensors.h"
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {

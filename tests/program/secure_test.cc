@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
-#include "access/test_certificates.h"
-#include "program/programs.h"
+#include "support/programs.h"
+#include "support/test_certificates.h"
 
 namespace linserve {
 namespace {

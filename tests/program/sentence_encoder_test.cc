@@ -7,7 +7,8 @@
 #include "client/neighbours.h"
 #include "core/npy.h"
 #include "core/safetensors.h"
-#include "program/programs.h"
+#include "support/paths.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-const std::string kFixture = LINSERVE_TEST_DATA "/sentence_encoder/";
+const std::string kFixture = DataFile("sentence_encoder/");
 
 std::vector<std::string> LinesOf(const std::string& path) {
   std::ifstream file(path);
@@ -42,7 +43,7 @@ class SentenceEncoderTest : public ::testing::Test {
     return result.status.ok() ? ToFloats(result.outputs.at("y")) : std::vector<float>(1);
   }
 
-  RunningServer server_{LINSERVE_BUNDLED_MODELS};
+  RunningServer server_{BundledModels()};
 };
 
 // As deploy/models/train/fixture.py wrote them, with PyTorch and the Python package of the
@@ -155,7 +156,7 @@ std::string RefusalOf(const std::function<void(const std::string& path)>& write_
 
 TEST(BrokenTokenizerTest, IsToldBeforeTheWeightsAreRead) {
   EXPECT_THAT(RefusalOf([](const auto& path) {
-                std::filesystem::copy(LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model",
+                std::filesystem::copy(BundledModels() + "/sentence-encoder/1/tokenizer.model",
                                       path);
               }),
               HasSubstr("has 8000 pieces, but the model's vocabulary is 256"));
@@ -167,7 +168,7 @@ TEST(BrokenTokenizerTest, IsToldByInspectToo) {
   const TempDir directory;
   const std::string model = directory.File("bytes");
   InitModel(model);
-  std::filesystem::copy(LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model",
+  std::filesystem::copy(BundledModels() + "/sentence-encoder/1/tokenizer.model",
                         model + "/tokenizer.model");
   const Outcome large = RunLinserve({"inspect", "--model", model});
   EXPECT_EQ(large.code, 1);
@@ -180,7 +181,7 @@ TEST(MarksTest, AreAddedToTheTextsOfAModelThatAsksForThem) {
   const TempDir directory;
   const std::string model = directory.File("models/bytes");
   InitModel(model);
-  std::filesystem::copy(LINSERVE_TEST_DATA "/text/tokenizer.model", model + "/tokenizer.model");
+  std::filesystem::copy(DataFile("text/tokenizer.model"), model + "/tokenizer.model");
   json config = json::parse(std::ifstream(model + "/config.json"));
   config["serving"] = {{"add_bos", true}, {"add_eos", true}};
   WriteAll(model + "/config.json", config.dump());

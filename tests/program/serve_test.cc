@@ -12,7 +12,8 @@
 #include "core/npy.h"
 #include "core/safetensors.h"
 #include "linserve/v1/embedding.grpc.pb.h"
-#include "program/programs.h"
+#include "support/paths.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {
@@ -152,9 +153,10 @@ TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
   EXPECT_THAT(log, Not(HasSubstr("99,111,110")));
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    ASSERT_TRUE(json.is_object()) << line;
-    EXPECT_TRUE(json.contains("time") && json.contains("level") && json.contains("event")) << line;
+    const auto event = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(event.is_object()) << line;
+    EXPECT_TRUE(event.contains("time") && event.contains("level") && event.contains("event"))
+        << line;
   }
   EXPECT_EQ(server.process().out(), "");
 }
@@ -271,8 +273,8 @@ TEST_F(ServeTest, ADrainGivesUpOnAStalledCallerInTime) {
 TEST_F(ServeTest, AClientThatIsKilledLeavesTheServerAnswering) {
   RunningServer server(repository());
   {
-    Process load({LINSERVE_CLIENT_PROGRAM, "load", "--target", server.target(), "--concurrency",
-                  "64", "--duration", "600", "--warmup", "0"});
+    Process load({ClientProgram(), "load", "--target", server.target(), "--concurrency", "64",
+                  "--duration", "600", "--warmup", "0"});
     const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!(server.Scrape()["linserve_requests_total{code=\"OK\",rpc=\"Embed\"}"] > 100)) {
       ASSERT_LT(std::chrono::steady_clock::now(), limit);

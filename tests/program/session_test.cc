@@ -4,7 +4,7 @@
 #include "client/neighbours.h"
 #include "core/npy.h"
 #include "core/safetensors.h"
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int64_t kRows = 60;
+constexpr int64_t kSessionRows = 60;
 constexpr float kTolerance = 1e-5F;
 
 // A server of a causal language model, an encoder that is none, and as much room for sessions as
@@ -37,7 +37,7 @@ class SessionServers : public ::testing::Test {
 
   static std::vector<int64_t> Ids() {
     std::vector<int64_t> ids;
-    for (int64_t i = 0; i < kRows; ++i) ids.push_back(i * i % 251);
+    for (int64_t i = 0; i < kSessionRows; ++i) ids.push_back(i * i % 251);
     return ids;
   }
 
@@ -45,7 +45,7 @@ class SessionServers : public ::testing::Test {
   static EmbedCall CallOf(int64_t begin, int64_t end,
                           std::optional<SessionChunk> chunk = std::nullopt) {
     EmbedCall call{.model = "causal", .options = {}};
-    const Tensor all = Tensor::FromInts({kRows}, Ids());
+    const Tensor all = Tensor::FromInts({kSessionRows}, Ids());
     call.sequences.push_back(
         {.id = "s", .inputs = {{"x", all.Rows(begin, end)}}, .session = std::move(chunk)});
     return call;
@@ -75,15 +75,16 @@ class SessionServers : public ::testing::Test {
 
 TEST_F(SessionServers, ChunksSentWithoutWaitingGiveTheRowsOfTheWholeSequence) {
   const RunningServer server(repository());
-  const std::vector<float> whole = Rows(Embed(server, CallOf(0, kRows)));
+  const std::vector<float> whole = Rows(Embed(server, CallOf(0, kSessionRows)));
   EmbeddingClient client(server.client_options());
   const auto stream = client.OpenStream();
   std::vector<std::future<StreamAnswer>> answers;
-  for (int64_t row = 0; row < kRows;) {
-    const int64_t end = std::min(kRows, row + 1 + row % 7);
+  for (int64_t row = 0; row < kSessionRows;) {
+    const int64_t end = std::min(kSessionRows, row + 1 + row % 7);
     auto answer = std::make_shared<std::promise<StreamAnswer>>();
     answers.push_back(answer->get_future());
-    const SessionChunk chunk{.id = "a", .start = row == 0, .end = end == kRows, .position = row};
+    const SessionChunk chunk{
+        .id = "a", .start = row == 0, .end = end == kSessionRows, .position = row};
     ASSERT_TRUE(stream
                     ->Send(CallOf(row, end, chunk),
                            [answer](StreamAnswer got) { answer->set_value(std::move(got)); })
@@ -104,15 +105,16 @@ TEST_F(SessionServers, ChunksSentWithoutWaitingGiveTheRowsOfTheWholeSequence) {
 TEST_F(SessionServers, ASavedSessionGoesOnInAnotherServer) {
   const RunningServer first(repository());
   const RunningServer second(repository());
-  const std::vector<float> whole = Rows(Embed(first, CallOf(0, kRows)));
+  const std::vector<float> whole = Rows(Embed(first, CallOf(0, kSessionRows)));
   const SequenceResult saved =
       Embed(first, CallOf(0, 33, SessionChunk{.id = "a", .start = true, .save = true}));
   ASSERT_TRUE(saved.status.ok()) << saved.status;
   EXPECT_EQ(saved.position, 33);
   const SequenceResult moved = Embed(
-      second, CallOf(33, kRows, SessionChunk{.id = "a", .start = true, .state = saved.session}));
-  EXPECT_EQ(moved.position, kRows);
-  const size_t width = whole.size() / kRows;
+      second,
+      CallOf(33, kSessionRows, SessionChunk{.id = "a", .start = true, .state = saved.session}));
+  EXPECT_EQ(moved.position, kSessionRows);
+  const size_t width = whole.size() / kSessionRows;
   EXPECT_THAT(Rows(moved), Near({whole.begin() + 33 * static_cast<int64_t>(width), whole.end()}));
   std::string altered = saved.session;
   altered[altered.size() / 2] ^= 1;
@@ -123,9 +125,9 @@ TEST_F(SessionServers, ASavedSessionGoesOnInAnotherServer) {
 
 TEST_F(SessionServers, TheOpenInferenceProtocolHasThemAsSequences) {
   const RunningServer server(repository());
-  const std::vector<float> whole = Rows(Embed(server, CallOf(0, kRows)));
+  const std::vector<float> whole = Rows(Embed(server, CallOf(0, kSessionRows)));
   std::vector<float> rows;
-  for (int64_t row = 0; row < kRows; row += 20) {
+  for (int64_t row = 0; row < kSessionRows; row += 20) {
     const SessionChunk chunk{.id = "7", .start = row == 0, .end = row == 40};
     const SequenceResult part = Embed(server, CallOf(row, row + 20, chunk), Protocol::kOip);
     EXPECT_EQ(part.position, row + 20);
@@ -177,7 +179,7 @@ TEST_F(SessionServers, TheClientSendsAFileChunkByChunk) {
   const std::string whole = directory_.File("whole.npy");
   const std::string parts = directory_.File("parts.npy");
   const std::string session = directory_.File("session");
-  ASSERT_TRUE(WriteNpy(file, Tensor::FromInts({kRows}, Ids())).ok());
+  ASSERT_TRUE(WriteNpy(file, Tensor::FromInts({kSessionRows}, Ids())).ok());
   const auto embed = [&](const std::string& input, const std::string& output, Arguments more) {
     Arguments arguments = {"embed",  "--target",  server.target(), input,      "--model",
                            "causal", "--pooling", "none",          "--output", output};
@@ -193,9 +195,9 @@ TEST_F(SessionServers, TheClientSendsAFileChunkByChunk) {
 
   const std::string first = directory_.File("first.npy");
   const std::string second = directory_.File("second.npy");
-  const Tensor all = Tensor::FromInts({kRows}, Ids());
+  const Tensor all = Tensor::FromInts({kSessionRows}, Ids());
   ASSERT_TRUE(WriteNpy(first, all.Rows(0, 31)).ok());
-  ASSERT_TRUE(WriteNpy(second, all.Rows(31, kRows)).ok());
+  ASSERT_TRUE(WriteNpy(second, all.Rows(31, kSessionRows)).ok());
   std::vector<float> rows = embed(first, parts, {"--chunk-rows", "8", "--save", session});
   const std::vector<float> rest = embed(second, parts, {"--chunk-rows", "8", "--restore", session});
   rows.insert(rows.end(), rest.begin(), rest.end());

@@ -8,7 +8,7 @@
 #include "http/http_server.h"
 #include "http/raw_connection.h"
 #include "rest/rest_routes.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {
@@ -28,7 +28,7 @@ class RestTest : public ::testing::Test {
  protected:
   explicit RestTest(TestServerOptions options = {.model_control = true})
       : server_(std::move(options)) {
-    HttpHandlers handlers{.metrics = [this] { return std::string(); },
+    HttpHandlers handlers{.metrics = [] { return std::string(); },
                           .live = [] { return true; },
                           .ready = [] { return absl::OkStatus(); },
                           .status_json = [] { return std::string(); },

@@ -8,7 +8,7 @@
 #include "google/rpc/status.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "rpc/raw_call.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

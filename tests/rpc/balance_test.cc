@@ -1,7 +1,7 @@
 #include <string>
 #include <thread>
 
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

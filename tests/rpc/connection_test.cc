@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "inference/grpc_service.pb.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "core/test_files.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

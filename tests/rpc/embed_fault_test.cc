@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "core/test_files.h"
-#include "rpc/test_server.h"
+#include "core/test_tensors.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // One sequence that cannot be computed, and what its answer must say.
 struct FaultySequence {

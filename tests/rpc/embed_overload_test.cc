@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "core/test_files.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

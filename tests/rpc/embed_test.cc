@@ -3,7 +3,7 @@
 #include <map>
 #include <numeric>
 
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {
@@ -30,12 +30,6 @@ v1::EmbedRequest RequestOf(const std::vector<std::vector<uint32_t>>& sequences) 
     request.add_sequences()->mutable_token_ids()->Assign(ids.begin(), ids.end());
   }
   return request;
-}
-
-std::vector<int64_t> Ids(int64_t length) {
-  std::vector<int64_t> ids(static_cast<size_t>(length));
-  for (int64_t i = 0; i < length; ++i) ids[static_cast<size_t>(i)] = i % kTestVocabulary;
-  return ids;
 }
 
 TEST(Embed, ReturnsTheRowsOfEverySequence) {

@@ -5,7 +5,7 @@
 #include "core/test_files.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "rpc/raw_call.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inference/grpc_service.grpc.pb.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "batching/fake_clock.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

@@ -1,7 +1,7 @@
 #include "rpc/load_reporter.h"
 
 #include "batching/fake_clock.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 #include "xds/data/orca/v3/orca_load_report.pb.h"
 
 namespace linserve {
@@ -9,7 +9,7 @@ namespace {
 
 using xds::data::orca::v3::OrcaLoadReport;
 
-OrcaLoadReport Parsed(const std::string& bytes) {
+OrcaLoadReport ReportOf(const std::string& bytes) {
   OrcaLoadReport report;
   EXPECT_TRUE(report.ParseFromString(bytes));
   return report;
@@ -24,16 +24,16 @@ TEST(LoadReporter, CountsRequestsASecond) {
     EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
   }
   EXPECT_FALSE(client.Embed(CallOf("tokens", {})).ok());
-  EXPECT_EQ(Parsed(reporter.Report()).rps_fractional(), 0);  // none is due yet
+  EXPECT_EQ(ReportOf(reporter.Report()).rps_fractional(), 0);  // none is due yet
   clock.Advance(std::chrono::seconds(2));
-  const OrcaLoadReport report = Parsed(reporter.Report());
+  const OrcaLoadReport report = ReportOf(reporter.Report());
   EXPECT_DOUBLE_EQ(report.rps_fractional(), 3.5);
   EXPECT_DOUBLE_EQ(report.eps(), 0.5);
   EXPECT_GT(report.application_utilization(), 0);
   EXPECT_GT(report.mem_utilization(), 0);
   EXPECT_LT(report.mem_utilization(), 1);
   clock.Advance(std::chrono::seconds(2));
-  EXPECT_EQ(Parsed(reporter.Report()).rps_fractional(), 0);
+  EXPECT_EQ(ReportOf(reporter.Report()).rps_fractional(), 0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #include "client/infer_wire.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "rpc/infer_requests.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <chrono>
 
-#include "access/test_certificates.h"
 #include "core/test_files.h"
-#include "rpc/test_server.h"
+#include "support/test_certificates.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

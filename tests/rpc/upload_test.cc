@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/test_files.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {
@@ -15,12 +15,6 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr const char* kBytes = "linserve_inflight_bytes";
-
-std::vector<int64_t> Ids(int64_t count) {
-  std::vector<int64_t> ids;
-  for (int64_t i = 0; i < count; ++i) ids.push_back(i * 7 % kTestVocabulary);
-  return ids;
-}
 
 // A part of `ids` from `first` on, of `total`.
 v1::EmbedRequest Part(const std::string& id, const std::vector<int64_t>& ids, uint64_t first,

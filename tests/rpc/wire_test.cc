@@ -5,7 +5,7 @@
 #include "inference/grpc_service.pb.h"
 #include "rpc/parsed.h"
 #include "rpc/raw_call.h"
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 namespace linserve {
 namespace {

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "scraped.h"
+#include "support/paths.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -11,7 +12,7 @@ namespace {
 
 // The rows of the table under "## Metrics".
 std::map<std::string, Scraped::Family> DocumentedFamilies() {
-  std::ifstream readme(LINSERVE_README);
+  std::ifstream readme(SourceFile("README.md"));
   const std::regex row(R"(\| `(\w+)` \| (\w+) \| ([^|]*)\|.*)");
   const std::regex label("`(\\w+)`");
   std::map<std::string, Scraped::Family> families;

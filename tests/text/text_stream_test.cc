@@ -2,15 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "text/test_texts.h"
+
 namespace linserve {
 namespace {
-
-const std::string kData = LINSERVE_TEST_DATA "/text/";
 
 class TextStreamTest : public ::testing::Test {
  protected:
@@ -22,12 +20,12 @@ class TextStreamTest : public ::testing::Test {
     return text + stream.Rest();
   }
 
-  std::shared_ptr<const Tokenizer> tokenizer_ = *Tokenizer::Load(kData + "tokenizer.model");
+  std::shared_ptr<const Tokenizer> tokenizer_ = *Tokenizer::Load(kTextData + "tokenizer.model");
 };
 
 TEST_F(TextStreamTest, TokensOneByOneGiveTheTextOfAll) {
   std::vector<int64_t> all;
-  for (const auto& example : nlohmann::json::parse(std::ifstream(kData + "encoded.json"))) {
+  for (const auto& example : EncodedTexts()) {
     const auto ids = example["ids"].get<std::vector<int64_t>>();
     all.insert(all.end(), ids.begin(), ids.end());
     EXPECT_EQ(Streamed(ids), *tokenizer_->Decode(ids)) << example["text"];

@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/test_files.h"
+#include "support/paths.h"
+#include "text/test_texts.h"
 
 namespace linserve {
 namespace {
@@ -20,16 +20,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Ids = std::vector<int64_t>;
 
-const std::string kData = LINSERVE_TEST_DATA "/text/";
-
-// As the Python package encodes them (sentencepiece 0.2.1).
-nlohmann::json Encoded() { return nlohmann::json::parse(std::ifstream(kData + "encoded.json")); }
-
 TEST(Tokenizer, GivesTheIdsOfThePythonPackage) {
-  const auto tokenizer = Tokenizer::Load(kData + "tokenizer.model");
+  const auto tokenizer = Tokenizer::Load(kTextData + "tokenizer.model");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   EXPECT_EQ((*tokenizer)->vocabulary(), 96);
-  for (const auto& example : Encoded()) {
+  for (const auto& example : EncodedTexts()) {
     const auto ids = (*tokenizer)->Encode(example["text"].get<std::string>());
     ASSERT_TRUE(ids.ok()) << ids.status();
     EXPECT_EQ(*ids, example["ids"].get<Ids>()) << example["text"];
@@ -37,7 +32,7 @@ TEST(Tokenizer, GivesTheIdsOfThePythonPackage) {
 }
 
 TEST(Tokenizer, ServesSeveralThreads) {
-  const auto tokenizer = *Tokenizer::Load(kData + "tokenizer.model");
+  const auto tokenizer = *Tokenizer::Load(kTextData + "tokenizer.model");
   const Ids expected = *tokenizer->Encode("the server answers");
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -48,7 +43,7 @@ TEST(Tokenizer, ServesSeveralThreads) {
 }
 
 TEST(Tokenizer, RefusesWhatIsNotUtf8) {
-  const auto tokenizer = *Tokenizer::Load(kData + "tokenizer.model");
+  const auto tokenizer = *Tokenizer::Load(kTextData + "tokenizer.model");
   for (const char* text : {"\xff", "caf\xe9", "\xc0\xaf", "\xed\xa0\x80"}) {
     const auto ids = tokenizer->Encode(text);
     EXPECT_TRUE(absl::IsInvalidArgument(ids.status()));
@@ -57,7 +52,7 @@ TEST(Tokenizer, RefusesWhatIsNotUtf8) {
 }
 
 TEST(Tokenizer, SaysWhichFileIsNone) {
-  EXPECT_TRUE(absl::IsNotFound(Tokenizer::Load(kData + "nothing.model").status()));
+  EXPECT_TRUE(absl::IsNotFound(Tokenizer::Load(kTextData + "nothing.model").status()));
   const TempDir directory;
   for (const std::string& content :
        {std::string(), std::string("no model"), std::string(999, 'x')}) {
@@ -74,7 +69,7 @@ constexpr int64_t kBos = 1;
 constexpr int64_t kEos = 2;
 
 std::shared_ptr<const Tokenizer> Marking(bool bos, bool eos) {
-  return *Tokenizer::Load(kData + "tokenizer.model", {.add_bos = bos, .add_eos = eos});
+  return *Tokenizer::Load(kTextData + "tokenizer.model", {.add_bos = bos, .add_eos = eos});
 }
 
 TEST(Tokenizer, PutsTheMarksAroundATextThatAreAskedFor) {
@@ -90,7 +85,7 @@ TEST(Tokenizer, PutsTheMarksAroundATextThatAreAskedFor) {
 }
 
 TEST(Tokenizer, SaysWhichMarkAModelHasNot) {
-  const std::string path = LINSERVE_BUNDLED_MODELS "/sentence-encoder/1/tokenizer.model";
+  const std::string path = BundledModels() + "/sentence-encoder/1/tokenizer.model";
   const auto no_beginning = Tokenizer::Load(path, {.add_bos = true}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(no_beginning));
   EXPECT_THAT(no_beginning.message(), AllOf(HasSubstr(path), HasSubstr("add_bos")));

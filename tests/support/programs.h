@@ -7,7 +7,7 @@
 
 #include "client/embedding_client.h"
 #include "core/test_files.h"
-#include "program/process.h"
+#include "support/process.h"
 #include "telemetry/scraped.h"
 
 namespace linserve {

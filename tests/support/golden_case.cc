@@ -1,4 +1,4 @@
-#include "program/golden_case.h"
+#include "support/golden_case.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/safetensors.h"
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {

@@ -1,4 +1,4 @@
-#include "rpc/test_model.h"
+#include "support/test_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "access/test_certificates.h"
+#include "support/test_certificates.h"
 
 #include <openssl/bio.h>
 #include <openssl/evp.h>

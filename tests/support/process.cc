@@ -1,4 +1,4 @@
-#include "program/process.h"
+#include "support/process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -67,8 +67,8 @@ Process::Process(const std::vector<std::string>& command,
   EXPECT_EQ(::write(in.ends[1], standard_input.data(), standard_input.size()),
             static_cast<ssize_t>(standard_input.size()));
   ::close(in.ends[1]);
-  out_.reader = std::thread([this, pipe = out.ends[0]] { Capture(out_, pipe); });
-  err_.reader = std::thread([this, pipe = err.ends[0]] { Capture(err_, pipe); });
+  out_.Start(out.ends[0]);
+  err_.Start(err.ends[0]);
 }
 
 Process::~Process() {
@@ -78,60 +78,69 @@ Process::~Process() {
   }
 }
 
-void Process::Capture(Captured& captured, int pipe) {
+void Process::Captured::Start(int pipe) {
+  reader_ = std::thread([this, pipe] { Read(pipe); });
+}
+
+void Process::Captured::Read(int pipe) {
   std::array<char, 4096> bytes;
   ssize_t count = 0;
   while ((count = ::read(pipe, bytes.data(), bytes.size())) > 0) {
     MutexLock lock(mutex_);
-    captured.text.append(bytes.data(), static_cast<size_t>(count));
+    text_.append(bytes.data(), static_cast<size_t>(count));
     changed_.NotifyAll();
   }
   ::close(pipe);
   MutexLock lock(mutex_);
-  captured.ended = true;
+  ended_ = true;
   changed_.NotifyAll();
 }
 
-bool Process::WaitForError(const std::string& text) {
-  const auto limit = std::chrono::steady_clock::now() + kPatience;
+bool Process::Captured::WaitFor(const std::string& text, Time limit) {
   MutexLock lock(mutex_);
-  while (err_.text.find(text) == std::string::npos) {
-    if (err_.ended || !changed_.WaitUntil(lock, limit)) return false;
+  while (text_.find(text) == std::string::npos) {
+    if (ended_ || !changed_.WaitUntil(lock, limit)) return false;
   }
   return true;
+}
+
+bool Process::Captured::WaitForEnd(Time limit) {
+  MutexLock lock(mutex_);
+  while (!ended_) {
+    if (!changed_.WaitUntil(lock, limit)) return false;
+  }
+  return true;
+}
+
+std::string Process::Captured::text() const {
+  MutexLock lock(mutex_);
+  return text_;
+}
+
+bool Process::WaitForError(const std::string& text) {
+  return err_.WaitFor(text, std::chrono::steady_clock::now() + kPatience);
 }
 
 int Process::Wait() {
   if (code_ >= 0 || pid_ < 0) return code_;
   const auto limit = std::chrono::steady_clock::now() + kPatience;
-  {
-    // The end of its outputs is the end of the program.
-    MutexLock lock(mutex_);
-    while (!out_.ended || !err_.ended) {
-      if (changed_.WaitUntil(lock, limit)) continue;
-      ADD_FAILURE() << "the program does not end; its standard error is\n" << err_.text;
-      Signal(SIGKILL);
-      break;
-    }
+  // The end of its outputs is the end of the program.
+  if (!out_.WaitForEnd(limit) || !err_.WaitForEnd(limit)) {
+    ADD_FAILURE() << "the program does not end; its standard error is\n" << err_.text();
+    Signal(SIGKILL);
   }
   int status = 0;
   EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
-  out_.reader.join();
-  err_.reader.join();
+  out_.Join();
+  err_.Join();
   code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return code_;
 }
 
 void Process::Signal(int signal) const { ::kill(pid_, signal); }
 
-std::string Process::out() const {
-  MutexLock lock(mutex_);
-  return out_.text;
-}
+std::string Process::out() const { return out_.text(); }
 
-std::string Process::err() const {
-  MutexLock lock(mutex_);
-  return err_.text;
-}
+std::string Process::err() const { return err_.text(); }
 
 }  // namespace linserve

@@ -10,10 +10,11 @@
 
 #include "client/embedding_client.h"
 #include "core/test_files.h"
+#include "core/test_tensors.h"
 #include "engine/model_manager.h"
 #include "linserve/v1/embedding.grpc.pb.h"
 #include "rpc/grpc_server.h"
-#include "rpc/test_model.h"
+#include "support/test_model.h"
 #include "telemetry/scraped.h"
 #include "text/tokenizer.h"
 
@@ -86,11 +87,12 @@ inline std::string InFlight(const std::string& rpc = "Embed") {
   return R"(linserve_in_flight_requests{rpc=")" + rpc + R"("})";
 }
 
+// So many ids of the vocabulary, each another than those around it.
+std::vector<int64_t> Ids(int64_t count);
 NamedSequence Tokens(std::string id, const std::vector<int64_t>& ids);
 // `count` rows of three.
 NamedSequence Floats(std::string id, const std::vector<float>& values);
 EmbedCall CallOf(const std::string& model, std::vector<NamedSequence> sequences);
-std::vector<float> Values(const Tensor& tensor);
 
 // What "tokens" makes of these ids.
 std::vector<float> ExpectedRows(const std::vector<int64_t>& ids);

@@ -1,10 +1,12 @@
-#include "rpc/test_server.h"
+#include "support/test_server.h"
 
 #include <grpcpp/grpcpp.h>
 
 #include <filesystem>
 #include <thread>
 #include <utility>
+
+#include "support/paths.h"
 
 namespace linserve {
 
@@ -54,7 +56,7 @@ std::unique_ptr<ServedModel> TestServer::Load(const std::string& name, int64_t v
   model->version = version;
   model->default_pooling = options_.default_pooling;
   if (options_.text && name == "tokens") {
-    model->tokenizer = *Tokenizer::Load(LINSERVE_TEST_DATA "/text/tokenizer.model", options_.marks);
+    model->tokenizer = *Tokenizer::Load(DataFile("text/tokenizer.model"), options_.marks);
   }
   model->engine = *std::move(started);
   return model;
@@ -85,6 +87,12 @@ bool TestServer::WaitFor(const std::string& series, double value) const {
   return true;
 }
 
+std::vector<int64_t> Ids(int64_t count) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < count; ++i) ids.push_back(i * 7 % kTestVocabulary);
+  return ids;
+}
+
 NamedSequence Tokens(std::string id, const std::vector<int64_t>& ids) {
   return {std::move(id), {{"x", Tensor::FromInts({static_cast<int64_t>(ids.size())}, ids)}}};
 }
@@ -99,12 +107,6 @@ EmbedCall CallOf(const std::string& model, std::vector<NamedSequence> sequences)
   call.model = model;
   call.sequences = std::move(sequences);
   return call;
-}
-
-std::vector<float> Values(const Tensor& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.elements()));
-  ConvertToFloat(tensor.dtype(), tensor.bytes(), tensor.elements(), values.data());
-  return values;
 }
 
 std::vector<float> ExpectedRows(const std::vector<int64_t>& ids) {

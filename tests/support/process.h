@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <thread>
@@ -37,19 +38,33 @@ class Process {
   std::string err() const;
 
  private:
-  // The text of one stream, as far as it has come.
-  struct Captured {
-    std::string text LINSERVE_GUARDED_BY(mutex_);
-    bool ended LINSERVE_GUARDED_BY(mutex_) = false;
-    std::thread reader;
-  };
+  using Time = std::chrono::steady_clock::time_point;
 
-  void Capture(Captured& captured, int pipe);
+  // The text of one stream, as far as it has come.
+  class Captured {
+   public:
+    // Reads the pipe, and closes it, on a thread of its own.
+    void Start(int pipe);
+    void Join() { reader_.join(); }
+
+    // False once the stream has ended without `text`, or at `limit`.
+    bool WaitFor(const std::string& text, Time limit);
+    // Waits for the stream's end; false if it has not come by `limit`.
+    bool WaitForEnd(Time limit);
+    std::string text() const;
+
+   private:
+    void Read(int pipe);
+
+    std::thread reader_;
+    mutable Mutex mutex_;
+    CondVar changed_;
+    std::string text_ LINSERVE_GUARDED_BY(mutex_);
+    bool ended_ LINSERVE_GUARDED_BY(mutex_) = false;
+  };
 
   pid_t pid_ = -1;
   int code_ = -1;
-  mutable Mutex mutex_;
-  CondVar changed_;
   Captured out_;
   Captured err_;
 };

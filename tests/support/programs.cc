@@ -1,4 +1,4 @@
-#include "program/programs.h"
+#include "support/programs.h"
 
 #include <httplib.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "core/data_file.h"
+#include "support/paths.h"
 
 namespace linserve {
 namespace {
@@ -28,13 +28,11 @@ Outcome Run(const std::string& program, const Arguments& arguments, const Variab
 nlohmann::json ReadyLine(const std::string& log) {
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
-    auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.value("event", "") == "ready") return json;
+    auto event = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (event.is_object() && event.value("event", "") == "ready") return event;
   }
   return {};
 }
-
-std::string ServerProgram() { return BuiltOr("LINSERVE_PROGRAM", LINSERVE_PROGRAM); }
 
 }  // namespace
 
@@ -43,8 +41,7 @@ Outcome RunLinserve(const Arguments& arguments, const Variables& variables) {
 }
 
 Outcome RunClient(const Arguments& arguments, const std::string& standard_input) {
-  return Run(BuiltOr("LINSERVE_CLIENT_PROGRAM", LINSERVE_CLIENT_PROGRAM), arguments, {},
-             standard_input);
+  return Run(ClientProgram(), arguments, {}, standard_input);
 }
 
 void InitModel(const std::string& directory) {

@@ -1,4 +1,4 @@
-#include "program/half_precision.h"
+#include "support/half_precision.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/comparison.h"
 #include "core/safetensors.h"
-#include "program/programs.h"
+#include "support/programs.h"
 
 namespace linserve {
 namespace {
