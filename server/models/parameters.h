@@ -68,7 +68,7 @@ class ParameterList {
   auto end() const { return parameters_.end(); }
 
  private:
-  static constexpr size_t kMostNames = size_t{1} << 20;
+  static constexpr size_t kMostNames = size_t{1} << 17;
 
   std::vector<Parameter> parameters_;
   std::vector<std::function<void()>> prepare_;

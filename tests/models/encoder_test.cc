@@ -130,13 +130,7 @@ TEST_F(EncoderTest, GivesTheSameRowsAloneAndInEveryPadding) {
       if (round == 1) lengths.assign(20, 1);
       std::vector<Item> items;
       for (int64_t length : lengths) items.push_back(Random(length, false, round % 2 == 1));
-      for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed}) {
-        const auto together = Compute(*model, items, padding);
-        for (size_t i = 0; i < items.size(); ++i) {
-          ASSERT_LT(LargestDifference(together[i], Compute(*model, {items[i]})[0]), kTolerance)
-              << Name(padding) << ", sequence " << i << " of " << lengths.size();
-        }
-      }
+      ExpectTheSameAloneAndTogether(*model, items);
     }
   }
 }

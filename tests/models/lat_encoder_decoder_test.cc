@@ -71,13 +71,7 @@ TEST_F(LatEncoderDecoderTest, GivesEachPairItsOwnRowsInEveryMode) {
   for (int round = 0; round < 20; ++round) {
     std::vector<Item> items;
     for (int64_t i = Any(1, 5); i > 0; --i) items.push_back(RandomItem(round % 2 == 1));
-    for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed}) {
-      const auto together = Compute(*model, items, padding);
-      for (size_t i = 0; i < items.size(); ++i) {
-        ASSERT_LT(LargestDifference(together[i], Compute(*model, {items[i]})[0]), kTolerance)
-            << Name(padding);
-      }
-    }
+    ExpectTheSameAloneAndTogether(*model, items);
   }
 }
 

@@ -33,17 +33,8 @@ TEST_F(LinearMultiheadAttentionTest, GivesASequenceTheSameRowsInAnyCompanyAndPad
         items.push_back(Call(Any(1, 45), keys, kdim, vdim));
         if (masked) items.back().inputs["key_padding_mask"] = RandomMask(keys);
       }
-      const auto packed = Compute(*model, items);
-      for (size_t i = 0; i < items.size(); ++i) {
-        ASSERT_LT(LargestDifference(packed[i], Compute(*model, {items[i]})[0]), kTolerance);
-      }
-      for (Padding padding : {Padding::kBucket, Padding::kFixed}) {
-        const auto padded = Compute(*model, items, padding);
-        for (size_t i = 0; i < items.size(); ++i) {
-          ASSERT_LT(LargestDifference(packed[i], padded[i]), kTolerance)
-              << options << ", " << Name(padding);
-        }
-      }
+      SCOPED_TRACE(options);
+      ExpectTheSameAloneAndTogether(*model, items);
     }
   }
 }
@@ -106,12 +97,7 @@ TEST_F(LinearMultiheadAttentionTest, AMaskIsTheSameInAnyCompanyAndPadding) {
       items.push_back(Call(9, keys));
       items.back().inputs["attn_mask"] = RandomFloats({4, 9, kProjected});
     }
-    for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed}) {
-      const auto together = Compute(*model, items, padding);
-      for (size_t i = 0; i < items.size(); ++i) {
-        EXPECT_LT(LargestDifference(together[i], Compute(*model, {items[i]})[0]), kTolerance);
-      }
-    }
+    ExpectTheSameAloneAndTogether(*model, items);
   }
 }
 

@@ -41,16 +41,6 @@ class MathModelsTest : public ModelFixture {
     for (int64_t i = 0; i < keys; ++i) bytes[i] = visible(random_) ? std::byte{1} : std::byte{0};
     return mask;
   }
-
-  void ExpectAloneAndTogetherAlike(Model& model, const std::vector<Item>& items) {
-    for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed}) {
-      const auto together = Compute(model, items, padding);
-      for (size_t i = 0; i < items.size(); ++i) {
-        ASSERT_LT(LargestDifference(together[i], Compute(model, {items[i]})[0]), kTolerance)
-            << Name(padding) << ", sequence " << i << " of " << items.size();
-      }
-    }
-  }
 };
 
 TEST_F(MathModelsTest, HaveNoWeights) {
@@ -95,7 +85,7 @@ TEST_F(MathModelsTest, GiveTheSameRowsAloneAndInEveryPadding) {
           const int64_t queries = round == 0 ? 1 : any(random_);
           items.push_back(Random(queries, causal ? queries : any(random_), round % 2 == 1));
         }
-        ExpectAloneAndTogetherAlike(*model, items);
+        ExpectTheSameAloneAndTogether(*model, items);
       }
     }
   }
@@ -111,7 +101,7 @@ TEST_F(MathModelsTest, GiveLinformerOfAnyNumberOfSlotsTheSameRowsAloneAndTogethe
     for (int i = 0; i < 1 + round % 6; ++i) {
       items.push_back(Random(any(random_), keys, round % 2 == 1, any(random_)));
     }
-    ExpectAloneAndTogetherAlike(*model, items);
+    ExpectTheSameAloneAndTogether(*model, items);
   }
 }
 

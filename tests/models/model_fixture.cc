@@ -56,6 +56,18 @@ std::vector<TensorMap> ModelFixture::Compute(Model& model, const std::vector<Ite
   return results.ok() ? *std::move(results) : std::vector<TensorMap>();
 }
 
+void ModelFixture::ExpectTheSameAloneAndTogether(Model& model, const std::vector<Item>& items) {
+  std::vector<TensorMap> alone;
+  for (const Item& item : items) alone.push_back(Compute(model, {item})[0]);
+  for (Padding padding : {Padding::kPacked, Padding::kBucket, Padding::kFixed}) {
+    const auto together = Compute(model, items, padding);
+    for (size_t i = 0; i < items.size(); ++i) {
+      ASSERT_LT(LargestDifference(together[i], alone[i]), kTolerance)
+          << Name(padding) << ", sequence " << i << " of " << items.size();
+    }
+  }
+}
+
 Item ModelFixture::Tokens(int64_t length, int64_t vocabulary) {
   std::vector<int64_t> ids(static_cast<size_t>(length));
   std::uniform_int_distribution<int64_t> any(0, vocabulary - 1);

@@ -35,6 +35,8 @@ class ModelFixture : public testing::Test {
   // The outputs of each item, computed as one batch.
   static std::vector<TensorMap> Compute(Model& model, const std::vector<Item>& items,
                                         Padding padding = Padding::kPacked);
+  // In every padding, each item's outputs are those that it has alone.
+  static void ExpectTheSameAloneAndTogether(Model& model, const std::vector<Item>& items);
 
   int64_t Any(int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random_);

@@ -79,7 +79,7 @@ TEST_F(ModelLoaderTest, ImpossibleArgumentsAreNamedWithTheirValueAndWhatIsAllowe
   EXPECT_TRUE(Contains(ParamsError("linformer_pytorch.Linformer",
                                    R"({"input_size": 64, "channels": 4, "dim_d": 1, "dim_k": 2,
                                        "nhead": 1024, "depth": 4096})"),
-                       "more than 1048576 tensors"));
+                       "more than 131072 tensors"));
   EXPECT_TRUE(Contains(error("[1]"), "not a JSON object"));
 }
 
