@@ -16,7 +16,8 @@ void AddInitCommand(CLI::App& app, ChosenCommand& chosen);
 void AddInspectCommand(CLI::App& app, ChosenCommand& chosen);
 void AddBenchCommand(CLI::App& app, ChosenCommand& chosen);
 
-// All that `linserve` does with these arguments, as main() gets them; its exit status.
+// Runs the command that the arguments name, which are those of main(), and returns its exit status.
+// Exceptions are the caller's.
 int RunProgram(int argc, char** argv);
 
 // Prints "linserve: MESSAGE" to standard error and returns the exit status of a failure.

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""What the tests of some presets came to: counts them and prints, for each that failed, why and how
+"""What the tests came to: counts them and prints, for each that failed, why and how
 to repeat it, and which took longest.
 
-usage: tests/report.py PRESET…
-
-Reads what `ctest --output-junit build/PRESET/tests.xml` wrote, and for each of its entries that is a
-process of GoogleTest, build/PRESET/reports/ENTRY.xml; and the steps of tests/run, build/steps.tsv. The
-last line is "N passed, N failed, N skipped".
+Reads the steps of tests/run, build/steps.tsv; for each of them that is the tests of a preset, what
+`ctest --output-junit build/PRESET/tests.xml` wrote, and for each of its entries that is a process of
+GoogleTest, build/PRESET/reports/ENTRY.xml. The last line is "N passed, N failed, N skipped".
 """
 
 import sys
@@ -25,6 +23,7 @@ class Step:
     name: str
     failed: bool
     seconds: int
+    command: str
 
 
 @dataclass
@@ -53,6 +52,17 @@ def tests_of_suite(preset, entry, report):
                    float(case.get("time", 0)), result, "\n".join(failures))
 
 
+def result_of(entry, suite):
+    """Of an entry of CTest, whose tests are `suite` if it is a process of GoogleTest."""
+    if entry.get("status") == "run" and suite != []:
+        return "passed"
+    # What could not even be started is no different in the status from what says that it cannot run here.
+    skipped = entry.find("skipped")
+    if skipped is not None and skipped.get("message", "").startswith("SKIP_RETURN_CODE"):
+        return "skipped"
+    return "skipped" if entry.get("status") == "disabled" else "failed"
+
+
 def tests_of(preset):
     """All tests of a preset: an entry that ended badly for no test's sake counts as one more."""
     written = BUILD / preset / "tests.xml"
@@ -60,32 +70,44 @@ def tests_of(preset):
         yield Test(f"{preset}: ctest", f"ctest --preset {preset}", 0, "failed", "it wrote no report")
         return
     for entry in xml.parse(written).getroot().iter("testcase"):
-        name, status = entry.get("name"), entry.get("status")
-        report = BUILD / preset / "reports" / f"{name}.xml"
-        tests = list(tests_of_suite(preset, name, report)) if report.exists() else []
-        yield from tests
-        if tests and (status == "run" or any(test.result == "failed" for test in tests)):
+        name = entry.get("name")
+        report, unfinished = (BUILD / preset / "reports" / f"{name}.{kind}" for kind in ("xml", "unfinished"))
+        suite, why = None, ""
+        if unfinished.exists():
+            suite, why = [], "the process ended before its tests\n"
+        elif report.exists():
+            try:
+                suite = list(tests_of_suite(preset, name, report))
+                why = "" if suite else "no test has been run\n"
+            except xml.ParseError as error:
+                suite, why = [], f"{report}: {error}\n"
+        yield from suite or []
+        result = result_of(entry, suite)
+        if suite and (result == "passed" or any(test.result == "failed" for test in suite)):
             continue
-        result = {"run": "passed", "notrun": "skipped", "disabled": "skipped"}.get(status, "failed")
-        output = "".join(entry.findtext("system-out", "")).splitlines()
+        output = entry.findtext("system-out", "").splitlines()
         yield Test(f"{preset}: {name}", f"ctest --preset {preset} --output-on-failure -R '^{name}$'",
-                   float(entry.get("time") or 0), result, "\n".join(output[-LAST_LINES:]))
+                   float(entry.get("time") or 0), result, why + "\n".join(output[-LAST_LINES:]))
 
 
 def steps():
-    lines = (BUILD / "steps.tsv").read_text().splitlines()
-    return [Step(kind, name, code != "0", int(seconds)) for kind, name, code, seconds in map(lambda line: line.split("\t"), lines)]
+    for line in (BUILD / "steps.tsv").read_text().splitlines():
+        kind, name, code, seconds, command = line.split("\t")
+        yield Step(kind, name, code != "0", int(seconds), command)
+
+
+def tests_of_step(step):
+    """A step that failed although none of its tests did counts as one that did."""
+    tests = list(tests_of(step.name.split()[-1])) if step.kind == "tests" else []
+    failed = step.failed and not any(test.result == "failed" for test in tests)
+    if failed or step.kind == "check":
+        tests.append(Test(step.name, step.command, step.seconds, "failed" if failed else "passed", "see above"))
+    return tests
 
 
 def main():
-    presets = sys.argv[1:]
-    if not presets or presets[0].startswith("-"):
-        print(__doc__)
-        return 0 if presets else 2
-    ran = steps()
-    tests = [test for preset in presets if any(step.name == f"test {preset}" for step in ran) for test in tests_of(preset)]
-    tests += [Test(step.name, f"the step {step.name!r} of tests/run", step.seconds, "failed" if step.failed else "passed")
-              for step in ran if step.kind == "check" or step.kind == "need" and step.failed]
+    ran = list(steps())
+    tests = [test for step in ran for test in tests_of_step(step)]
     for test in tests:
         if test.result == "failed":
             print(f"\n--- failed: {test.name}\n{test.why}\nrepeat: {test.repeat}")

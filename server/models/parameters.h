@@ -68,6 +68,7 @@ class ParameterList {
   auto end() const { return parameters_.end(); }
 
  private:
+  // More than 4,096 layers have, which is the deepest that a configuration may ask for.
   static constexpr size_t kMostNames = size_t{1} << 17;
 
   std::vector<Parameter> parameters_;

@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "support/wait_until.h"
+
 namespace linserve {
 namespace {
 
@@ -176,10 +178,6 @@ class HeldRequests {
   std::queue<EmbedCallback> held_;
 };
 
-void WaitUntil(const std::function<bool()>& condition) {
-  while (!condition()) std::this_thread::sleep_for(milliseconds(1));
-}
-
 // Else the work on requests that wait longer than the measurement takes would hardly count.
 TEST(LoadGenerator, RatesAreOfTheAnswersThatCameWithinTheMeasurement) {
   HeldRequests requests;
@@ -188,9 +186,9 @@ TEST(LoadGenerator, RatesAreOfTheAnswersThatCameWithinTheMeasurement) {
       requests.sender());
   const std::jthread answerer([&] {
     requests.AnswerNext();  // while it warms up, which sends a third one
-    WaitUntil([&] { return !generator.progress().warming_up; });
+    EXPECT_TRUE(WaitUntil([&] { return !generator.progress().warming_up; }));
     for (int i = 0; i < 3; ++i) requests.AnswerNext();  // only the last was sent since then
-    WaitUntil([&] { return generator.progress().elapsed > milliseconds(2000); });
+    EXPECT_TRUE(WaitUntil([&] { return generator.progress().elapsed > milliseconds(2000); }));
     for (int i = 0; i < 2; ++i) requests.AnswerNext();
   });
   const std::atomic<bool> stop = false;
@@ -219,8 +217,8 @@ TEST(LoadGenerator, StopsWhenToldAndReportsWhatItHas) {
       {.concurrency = 3, .duration = std::chrono::hours(1), .warmup = milliseconds(0)},
       answerer.sender());
   std::atomic<bool> stop = false;
-  const std::jthread stopper([&stop] {
-    std::this_thread::sleep_for(milliseconds(200));
+  const std::jthread stopper([&] {
+    EXPECT_TRUE(WaitUntil([&] { return generator.progress().answered > 0; }));
     stop = true;
   });
   const LoadReport report = generator.Run(stop);
@@ -238,7 +236,7 @@ TEST(LoadGenerator, StoppedInAnOpenLoopMeasuresUntilThen) {
       answerer.sender());
   std::atomic<bool> stop = false;
   const std::jthread stopper([&] {
-    WaitUntil([&] { return generator.progress().answered >= 5; });
+    EXPECT_TRUE(WaitUntil([&] { return generator.progress().answered >= 5; }));
     stop = true;
   });
   const LoadReport report = generator.Run(stop);
@@ -255,9 +253,9 @@ TEST(LoadGenerator, StoppedAfterTheMeasurementKeepsItsTime) {
       requests.sender());
   std::atomic<bool> stop = false;
   const std::jthread stopper([&] {
-    WaitUntil([&] { return generator.progress().elapsed > milliseconds(200); });
+    EXPECT_TRUE(WaitUntil([&] { return generator.progress().elapsed > milliseconds(200); }));
     stop = true;
-    WaitUntil([&] { return generator.progress().elapsed > milliseconds(400); });
+    EXPECT_TRUE(WaitUntil([&] { return generator.progress().elapsed > milliseconds(400); }));
     requests.AnswerNext();
   });
   EXPECT_DOUBLE_EQ(generator.Run(stop).seconds, 0.05);

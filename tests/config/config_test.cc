@@ -50,8 +50,10 @@ TEST_F(ConfigTest, AFlagWinsOverAVariableAndAVariableOverTheFile) {
   const std::string path = File(R"({"replicas": 2, "threads": 2, "max_batch_tokens": 2})");
   setenv("LINSERVE_REPLICAS", "3", 1);
   setenv("LINSERVE_THREADS", "3", 1);
-  ASSERT_TRUE(ReadConfig(path, {{"replicas", "4"}}, table_).ok());
+  const absl::Status read = ReadConfig(path, {{"replicas", "4"}}, table_);
+  unsetenv("LINSERVE_REPLICAS");
   unsetenv("LINSERVE_THREADS");
+  ASSERT_TRUE(read.ok()) << read;
   EXPECT_EQ(config_.serving.replicas, 4);
   EXPECT_EQ(config_.serving.threads, 3);
   EXPECT_EQ(config_.serving.max_batch_tokens, 2);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include "support/wait_until.h"
+
 namespace linserve {
 namespace {
 
@@ -16,7 +18,7 @@ TEST(Periodic, RunsAtOnceAndAgainAfterThePauseThatTheTaskAsksFor) {
     ++runs;
     return std::chrono::milliseconds(1);
   });
-  while (runs < 3) std::this_thread::yield();
+  EXPECT_TRUE(WaitUntil([&] { return runs >= 3; }));
 }
 
 TEST(Periodic, EndsWithoutWaitingForAPause) {
@@ -25,7 +27,7 @@ TEST(Periodic, EndsWithoutWaitingForAPause) {
     ++runs;
     return std::chrono::hours(1);
   });
-  while (runs < 1) std::this_thread::yield();
+  EXPECT_TRUE(WaitUntil([&] { return runs >= 1; }));
   periodic.reset();
   EXPECT_EQ(runs, 1);
 }
@@ -39,7 +41,7 @@ TEST(Periodic, EndsOnlyAfterTheRunThatHasBegun) {
     ended = true;
     return std::chrono::milliseconds(0);
   });
-  while (!begun) std::this_thread::yield();
+  EXPECT_TRUE(WaitUntil([&] { return begun.load(); }));
   periodic.reset();
   EXPECT_TRUE(ended);
 }

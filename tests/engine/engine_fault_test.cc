@@ -102,7 +102,7 @@ TEST_F(EngineFault, OfTheDeviceMakesTheReplicaLoadAgain) {
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_THAT(sink_->Await(i), IsStatus(absl::StatusCode::kUnavailable, "the device failed"));
   }
-  EXPECT_TRUE(WaitFor([&] { return changes == 2; }));
+  EXPECT_TRUE(WaitUntil([&] { return changes == 2; }));
   EXPECT_TRUE(engine_->ready());
   const auto later = std::make_shared<RecordingSink>();
   EXPECT_TRUE(Submit(later, {5}).ok());
@@ -119,9 +119,9 @@ TEST_F(EngineFault, OfTheDeviceForGoodRefusesRequestsAndSaysThatTheProcessIsStuc
   Start(clock_);
   EXPECT_TRUE(Submit(sink_, {1}).ok());
   EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kUnavailable, "the device failed"));
-  EXPECT_TRUE(WaitFor([&] { return !engine_->ready(); }));
+  EXPECT_TRUE(WaitUntil([&] { return !engine_->ready(); }));
   EXPECT_THAT(Submit(sink_, {1}), IsStatus(absl::StatusCode::kUnavailable, "device was lost"));
-  EXPECT_TRUE(WaitFor([&] {
+  EXPECT_TRUE(WaitUntil([&] {
     clock_.Advance(1s);
     return engine_->stuck();
   }));

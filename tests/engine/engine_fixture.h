@@ -13,6 +13,7 @@
 #include "core/test_files.h"
 #include "engine/engine.h"
 #include "engine/fake_model.h"
+#include "support/wait_until.h"
 #include "telemetry/scraped.h"
 
 namespace linserve {
@@ -54,16 +55,6 @@ class EngineTest : public testing::Test {
     if (!result.ok()) return {};
     const Tensor& y = result->outputs.at("y");
     return {y.data<float>(), y.data<float>() + y.elements()};
-  }
-
-  // False if it has not become true within a minute.
-  static bool WaitFor(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
   }
 
   double SplitsFor(const std::string& reason) const {

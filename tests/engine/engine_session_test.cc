@@ -239,7 +239,7 @@ TEST_F(EngineSession, ExpiresOnceItWasNotUsedForSoLong) {
   clock_.Advance(6s);
   Read({.id = "young", .start = true}, 3);
   clock_.Advance(5s);
-  EXPECT_TRUE(WaitFor([&] { return Metric("sessions") == 1; }));
+  EXPECT_TRUE(WaitUntil([&] { return Metric("sessions") == 1; }));
   EXPECT_EQ(Closed("expired"), 1);
   EXPECT_THAT(Refused({.id = "old"}, 1),
               ResumesAt(0, "was not used for too long (session_idle_seconds), after 3 rows"));
@@ -385,9 +385,9 @@ TEST_F(EngineSession, IsLostWithItsDevice) {
   Read({.id = "b", .start = true}, 2);
   lose = true;
   EXPECT_TRUE(absl::IsUnavailable(Refused({.id = "a"}, 1)));
-  EXPECT_TRUE(WaitFor([&] { return Closed("lost") == 2; }));
+  EXPECT_TRUE(WaitUntil([&] { return Closed("lost") == 2; }));
   lose = false;
-  EXPECT_TRUE(WaitFor([&] { return Metric("replicas_lost") == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return Metric("replicas_lost") == 0; }));
   EXPECT_THAT(Refused({.id = "b"}, 1), ResumesAt(0, "was lost with the device"));
 }
 

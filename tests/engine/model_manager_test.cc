@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/engine_fixture.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -212,9 +213,9 @@ TEST_F(ModelManagerTest, PollsTheDirectory) {
   Manage("all", std::chrono::milliseconds(1));
   EXPECT_TRUE(Refresh().ok());
   Write("b", "x");
-  while (!repository_.Find("b", 0).ok()) std::this_thread::yield();
+  EXPECT_TRUE(WaitUntil([&] { return repository_.Find("b", 0).ok(); }));
   Remove("a");
-  while (repository_.Index().size() > 1) std::this_thread::yield();
+  EXPECT_TRUE(WaitUntil([&] { return repository_.Index().size() == 1; }));
   EXPECT_THAT(Index(), ElementsAre("b 1 READY"));
 }
 
@@ -325,7 +326,7 @@ TEST_F(ModelManagerTest, CallersSeeNothingButAnswersAndMissingModels) {
       (void)Refresh();
       if (round % 5 == 4) (void)LoadByName("stays");
       if (round % 7 == 6) (void)Unload("comes");
-      while (answered == seen) std::this_thread::yield();
+      EXPECT_TRUE(WaitUntil([&] { return answered > seen; }));
     }
     stop = true;
   }

@@ -24,9 +24,11 @@ TensorMap OutputsOf(const GoldenCase& golden, const std::string& dtype) {
   const std::string output = temporary.File("out.safetensors");
   const std::string input = golden.directory() + "/io.safetensors";
   const std::string padding = golden.needs_zeros() ? "zeros" : "packed";
-  EXPECT_EQ(RunHere({"run", "--model", golden.directory(), "--input", input, "--output", output,
-                     "--padding", padding, "--dtype", dtype, "--threads", "1"}),
-            0);
+  testing::internal::CaptureStderr();
+  const int code = RunHere({"run", "--model", golden.directory(), "--input", input, "--output",
+                            output, "--padding", padding, "--dtype", dtype, "--threads", "1"});
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code, 0) << said;
   const auto computed = ReadSafetensors(output);
   EXPECT_TRUE(computed.ok()) << computed.status();
   return computed.ok() ? computed->tensors : TensorMap();

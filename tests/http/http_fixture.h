@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "http/http_server.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 
@@ -36,11 +37,7 @@ class HttpServerTest : public ::testing::Test {
   HttpRoute WaitUntilAbandoned() {
     return {"POST", "/wait", [this](const HttpRequest& request) {
               begun_.set_value();
-              const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-              while (!request.abandoned() && std::chrono::steady_clock::now() < limit) {
-                std::this_thread::sleep_for(std::chrono::milliseconds(1));
-              }
-              noticed_.set_value(request.abandoned());
+              noticed_.set_value(WaitUntil(request.abandoned));
               return HttpReply{};
             }};
   }

@@ -12,9 +12,7 @@ class EncoderArgumentsTest : public ModelFixture {
   std::string Init(const std::string& params) { return Init("linserve.Encoder", params); }
 
   static std::string ErrorOf(const std::string& params) {
-    const absl::Status status =
-        InitModel("linserve.Encoder", params, 1, testing::TempDir() + "unused");
-    return std::string(status.message());
+    return InitError("linserve.Encoder", params);
   }
 };
 

@@ -84,10 +84,7 @@ class ImageLinearAttentionTest : public ModelFixture {
     return item;
   }
 
-  std::string Error(const std::string& params) {
-    return std::string(
-        InitModel(kImageLinearAttention, params, 1, testing::TempDir() + "unused").message());
-  }
+  std::string Error(const std::string& params) { return InitError(kImageLinearAttention, params); }
 };
 
 std::vector<ImageOptions> ImageVariants() {

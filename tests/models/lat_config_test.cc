@@ -12,9 +12,9 @@ std::string LatArguments(const std::string& more) {
   return R"({"dim": 12, "depth": 2, "max_seq_len": 40, )" + more + "}";
 }
 
-#define EXPECT_REFUSED(architecture, more, text)                                     \
-  EXPECT_NE(Refusal(architecture, LatArguments(more)).find(text), std::string::npos) \
-      << Refusal(architecture, LatArguments(more))
+#define EXPECT_REFUSED(architecture, more, text)                                       \
+  EXPECT_NE(InitError(architecture, LatArguments(more)).find(text), std::string::npos) \
+      << InitError(architecture, LatArguments(more))
 
 TEST_F(LatConfigTest, HeadsMustDivideTheWidthOnlyWhereTheirWidthComesFromIt) {
   EXPECT_REFUSED(kLatStack, R"("heads": 5)",
@@ -89,7 +89,7 @@ TEST_F(LatConfigTest, ReturnedEmbeddingsHaveTheModelsWidth) {
 }
 
 TEST_F(LatConfigTest, TheShiftNeedsAFeatureInEachGroup) {
-  EXPECT_NE(Refusal(kLatStack, R"({"dim": 2, "depth": 1, "max_seq_len": 8, "heads": 1,
+  EXPECT_NE(InitError(kLatStack, R"({"dim": 2, "depth": 1, "max_seq_len": 8, "heads": 1,
                                    "shift_tokens": true})")
                 .find("parameter \"dim\" is 2, expected at least 3 with shift_tokens"),
             std::string::npos);

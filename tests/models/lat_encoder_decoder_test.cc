@@ -95,7 +95,7 @@ TEST_F(LatEncoderDecoderTest, MayLeaveOutTheFlagsThatMakeThePair) {
 
 TEST_F(LatEncoderDecoderTest, RefusesHalvesThatDoNotFit) {
   const auto refusal = [&](const std::string& encoder, const std::string& decoder) {
-    return Refusal(kLatEncoderDecoder, Pair(encoder, decoder));
+    return InitError(kLatEncoderDecoder, Pair(encoder, decoder));
   };
   const std::string half = R"({"num_tokens": 20, "dim": 12, "depth": 1, "max_seq_len": 16)";
   EXPECT_NE(refusal(half + R"(, "return_embeddings": false})", kLatDecoder)
@@ -112,7 +112,7 @@ TEST_F(LatEncoderDecoderTest, RefusesHalvesThatDoNotFit) {
   EXPECT_NE(refusal(kLatEncoder, R"({"num_tokens": 9, "dim": 16, "depth": 1, "max_seq_len": 8})")
                 .find("parameter \"dim\" is 16, expected the encoder's dim = 12"),
             std::string::npos);
-  EXPECT_NE(Refusal(kLatEncoderDecoder, R"({"encoder": {"num_tokens": 9, "dim": 16, "depth": 1,
+  EXPECT_NE(InitError(kLatEncoderDecoder, R"({"encoder": {"num_tokens": 9, "dim": 16, "depth": 1,
                                                         "max_seq_len": 8}})")
                 .find("parameter \"decoder\" is missing, expected the arguments of a "
                       "LinearAttentionTransformerLM"),

@@ -57,12 +57,6 @@ class LatFixture : public ModelFixture {
   }
 
   Tensor Ids(int64_t length) { return Tokens(length, kVocabulary).inputs.at("x"); }
-
-  // What is wrong with a configuration; "" if nothing is.
-  static std::string Refusal(const std::string& architecture, const std::string& params) {
-    const std::string directory = testing::TempDir() + "refused";
-    return std::string(InitModel(architecture, params, 1, directory).message());
-  }
 };
 
 }  // namespace linserve

@@ -72,9 +72,7 @@ class LinearDetrTest : public ModelFixture {
   }
 
   std::string Error(const std::string& architecture, const std::string& params) {
-    return std::string(
-        InitModel("linear_detr." + architecture, params, 1, testing::TempDir() + "unused")
-            .message());
+    return InitError("linear_detr." + architecture, params);
   }
 };
 

@@ -55,10 +55,7 @@ class LinearMultiheadAttentionTest : public ModelFixture {
     return mask;
   }
 
-  std::string Error(const std::string& params) {
-    return std::string(
-        InitModel(kMultiheadAttention, params, 1, testing::TempDir() + "unused").message());
-  }
+  std::string Error(const std::string& params) { return InitError(kMultiheadAttention, params); }
 };
 
 inline Tensor Bools(const Shape& shape, bool value) {

@@ -26,7 +26,7 @@ class LptConfigTest : public LinformerPytorchFixture {
 
   void ExpectRefused(const std::string& architecture, const std::string& params,
                      const std::string& part, const std::string& wrapper = "null") {
-    const std::string error = Refusal(architecture, params, wrapper);
+    const std::string error = InitError(architecture, params, wrapper);
     EXPECT_NE(error.find(part), std::string::npos) << params << "\n" << error;
   }
 
@@ -131,8 +131,8 @@ TEST_F(LptConfigTest, RefusesEncodersAndDecodersThatDoNotFit) {
       "enc_channels": 8, "enc_dim_k": 4, "dec_dim_k": 4)";
   const std::string fits = R"("dec_input_size": 20, "dec_channels": 8)";
   EXPECT_EQ(
-      Refusal(kLptEncDec, "{" + base + ", " + fits + ", \"dec_nhead\": 3}").find("dec_"),
-      Refusal(kLptEncDec, "{" + base + ", " + fits + ", \"dec_nhead\": 3}").find("dec_channels"));
+      InitError(kLptEncDec, "{" + base + ", " + fits + ", \"dec_nhead\": 3}").find("dec_"),
+      InitError(kLptEncDec, "{" + base + ", " + fits + ", \"dec_nhead\": 3}").find("dec_channels"));
   ExpectRefused(kLptEncDec, LptArguments(base, R"("dec_input_size": 30, "dec_channels": 8)"),
                 R"("dec_input_size" is 30, expected enc_input_size = 20)");
   ExpectRefused(kLptEncDec, LptArguments(base, R"("dec_input_size": 20, "dec_channels": 12)"),

@@ -50,13 +50,6 @@ class LinformerPytorchFixture : public ModelFixture {
   Tensor Ids(int64_t length, int64_t vocabulary) {
     return Tokens(length, vocabulary).inputs.at("x");
   }
-
-  // What is wrong with a configuration; "" if nothing is.
-  std::string Refusal(const std::string& architecture, const std::string& params,
-                      const std::string& wrapper = "null") {
-    const std::string directory = testing::TempDir() + "refused";
-    return std::string(InitModel(architecture, params, 1, directory, wrapper).message());
-  }
 };
 
 // "{" + base + ", " + more + "}"

@@ -19,6 +19,13 @@ std::string ModelFixture::Init(const std::string& architecture, const std::strin
   return directory;
 }
 
+std::string ModelFixture::InitError(const std::string& architecture, const std::string& params,
+                                    const std::string& wrapper) {
+  const TempDir directory;
+  return std::string(
+      InitModel(architecture, params, 1, directory.File("refused"), wrapper).message());
+}
+
 std::unique_ptr<Model> ModelFixture::Load(const std::string& directory,
                                           const LoadOptions& options) {
   LoadOptions given = options;
@@ -53,7 +60,8 @@ std::vector<TensorMap> ModelFixture::Compute(Model& model, const std::vector<Ite
   }
   auto results = (*forward)->TakeResults();
   EXPECT_TRUE(results.ok()) << results.status();
-  return results.ok() ? *std::move(results) : std::vector<TensorMap>();
+  // One for each item, so that a test which has failed goes on to its end.
+  return results.ok() ? *std::move(results) : std::vector<TensorMap>(items.size());
 }
 
 void ModelFixture::ExpectTheSameAloneAndTogether(Model& model, const std::vector<Item>& items) {

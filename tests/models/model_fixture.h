@@ -27,6 +27,9 @@ class ModelFixture : public testing::Test {
   // A new directory with a model; fails the test if it cannot be made.
   std::string Init(const std::string& architecture, const std::string& params, uint64_t seed = 1,
                    const std::string& wrapper = "null");
+  // Why no model can be made of these arguments; "" if one can.
+  static std::string InitError(const std::string& architecture, const std::string& params,
+                               const std::string& wrapper = "null");
   std::unique_ptr<Model> Load(const std::string& directory, const LoadOptions& options = {});
 
   // Writes a file of the model directory.

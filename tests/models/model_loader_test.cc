@@ -20,10 +20,6 @@ class ModelLoaderTest : public ModelFixture {
     Write(directory, "config.json", text);
     return std::string(LoadModel(directory, {}).status().message());
   }
-
-  std::string ParamsError(const std::string& architecture, const std::string& params) {
-    return std::string(InitModel(architecture, params, 1, testing::TempDir() + "unused").message());
-  }
 };
 
 bool Contains(const std::string& text, const std::string& part) {
@@ -52,14 +48,14 @@ TEST_F(ModelLoaderTest, InitOverwritesNoModel) {
 }
 
 TEST_F(ModelLoaderTest, AnUnknownArchitectureIsRefusedWithTheKnownOnes) {
-  const std::string error = ParamsError("linformer.Linfomer", "{}");
+  const std::string error = InitError("linformer.Linfomer", "{}");
   EXPECT_TRUE(Contains(error, "unknown architecture \"linformer.Linfomer\"")) << error;
   for (const std::string& name : Architectures()) EXPECT_TRUE(Contains(error, name)) << error;
 }
 
 TEST_F(ModelLoaderTest, ImpossibleArgumentsAreNamedWithTheirValueAndWhatIsAllowed) {
   const auto error = [&](const std::string& params) {
-    return ParamsError("linformer.Linformer", params);
+    return InitError("linformer.Linformer", params);
   };
   EXPECT_TRUE(Contains(error(R"({"dim": 30, "seq_len": 6, "depth": 1})"),
                        "parameter \"dim\" is 30, expected a multiple of heads = 8"));
@@ -76,8 +72,8 @@ TEST_F(ModelLoaderTest, ImpossibleArgumentsAreNamedWithTheirValueAndWhatIsAllowe
                        "more than any memory holds"));
   EXPECT_TRUE(
       Contains(error(R"({"dim": 4194304, "seq_len": 6, "depth": 1})"), "the weights would take"));
-  EXPECT_TRUE(Contains(ParamsError("linformer_pytorch.Linformer",
-                                   R"({"input_size": 64, "channels": 4, "dim_d": 1, "dim_k": 2,
+  EXPECT_TRUE(Contains(InitError("linformer_pytorch.Linformer",
+                                 R"({"input_size": 64, "channels": 4, "dim_d": 1, "dim_k": 2,
                                        "nhead": 1024, "depth": 4096})"),
                        "more than 131072 tensors"));
   EXPECT_TRUE(Contains(error("[1]"), "not a JSON object"));

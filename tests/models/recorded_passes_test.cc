@@ -138,13 +138,13 @@ TEST_F(RecordedPassesTest, GiveThemOfALanguageModel) {
 }
 
 TEST_F(RecordedPassesTest, GiveThemOfLinearAttention) {
-  const nlohmann::json lat = {{"dim", 64}, {"heads", 2}, {"depth", 1}, {"max_seq_len", kLongest}};
+  const nlohmann::json lat = {{"dim", 64}, {"heads", 2}, {"depth", 2}, {"max_seq_len", kLongest}};
   nlohmann::json causal = lat;
   causal["causal"] = true;
   nlohmann::json tokens = causal;
   tokens["num_tokens"] = 50;
   tokens["dim_head"] = 32;
-  const nlohmann::json elu = {{"dim", 64}, {"heads", 2}, {"depth", 1}, {"attention", "elu"}};
+  const nlohmann::json elu = {{"dim", 64}, {"heads", 2}, {"depth", 2}, {"attention", "elu"}};
   const std::string transformer = "linear_attention_transformer.LinearAttentionTransformer";
   for (const auto& [architecture, params] :
        std::vector<std::pair<std::string, nlohmann::json>>{{transformer, lat},

@@ -25,14 +25,17 @@ class GenerateTest : public ::testing::Test {
  protected:
   Generated Generate(GenerateCall call) {
     Generated generated;
-    EmbeddingClient client(server_.client_options());
+    EmbeddingClient client(server_->client_options());
     generated.end = client.Generate(call, [&](const GeneratedTokens& tokens) {
       generated.tokens.insert(generated.tokens.end(), tokens.ids.begin(), tokens.ids.end());
     });
     return generated;
   }
 
-  RunningServer server_{kFixtures};
+  static void SetUpTestSuite() { server_ = std::make_unique<RunningServer>(kFixtures); }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  static inline std::unique_ptr<RunningServer> server_;  // of all tests, which only ask it
 };
 
 json Expected(const std::string& model) {
@@ -86,7 +89,7 @@ TEST_F(GenerateTest, RequestsThatRunAtOnceGetWhatEachGetsAlone) {
     EXPECT_EQ(together[i].end->reason, "max_tokens");
     EXPECT_EQ(together[i].end->prompt_tokens, 2);
   }
-  EXPECT_TRUE(server_.WaitFor(R"(linserve_sessions{model="local",version="1"})", 0));
+  EXPECT_TRUE(server_->WaitFor(R"(linserve_sessions{model="local",version="1"})", 0));
 }
 
 TEST_F(GenerateTest, EndsWithAStopToken) {
@@ -121,7 +124,7 @@ TEST_F(GenerateTest, TheClientPrintsTheTokens) {
   const json test = Expected("local")[1];
   const std::vector<int64_t> expected = test["tokens"];
   const Outcome outcome =
-      RunClient({"generate", "--target", server_.target(), test["prompt"].dump(), "--model",
+      RunClient({"generate", "--target", server_->target(), test["prompt"].dump(), "--model",
                  "local", "--max-tokens", "4", "--json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const json answer = json::parse(outcome.out);
@@ -129,7 +132,7 @@ TEST_F(GenerateTest, TheClientPrintsTheTokens) {
             json(std::vector<int64_t>(expected.begin(), expected.begin() + 4)));
   EXPECT_EQ(answer["finish_reason"], "max_tokens");
   const Outcome words =
-      RunClient({"generate", "--target", server_.target(), "once", "--model", "local"});
+      RunClient({"generate", "--target", server_->target(), "once", "--model", "local"});
   EXPECT_EQ(words.code, 1);
   EXPECT_THAT(words.err, HasSubstr("token ids"));
 }

@@ -9,11 +9,11 @@
 #include <set>
 #include <sstream>
 
-#include "core/npy.h"
-#include "core/safetensors.h"
 #include "linserve/v1/embedding.grpc.pb.h"
+#include "program/served_model.h"
 #include "support/paths.h"
 #include "support/programs.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -49,55 +49,6 @@ TEST_F(ServeTest, AModelFromInitIsInspectedServedAndAsked) {
   EXPECT_EQ(server.Stop(), 0) << server.process().err();
 }
 
-TEST_F(ServeTest, Int8ResultsAreCloseToTheOthersByBothProtocols) {
-  RunningServer server(repository());
-  const std::string text = directory_.File("in.txt");
-  WriteAll(text, "abc\nhello\n");
-  const auto embed = [&](const std::string& dtype, const std::string& protocol) {
-    const std::string output = directory_.File(dtype + protocol + ".npy");
-    const Outcome outcome = RunClient({"--protocol", protocol, "--target", server.target(), "embed",
-                                       text, "--dtype", dtype, "--output", output});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return *ReadNpy(output);
-  };
-  const Tensor exact = embed("f32", "linserve");
-  for (const std::string protocol : {"linserve", "oip"}) {
-    const Tensor close = embed("i8", protocol);
-    ASSERT_EQ(close.dtype(), DType::kF32);
-    ASSERT_EQ(close.shape(), exact.shape());
-    for (int64_t i = 0; i < exact.elements(); ++i) {
-      EXPECT_NEAR(close.data<float>()[i], exact.data<float>()[i], 0.02);
-    }
-  }
-}
-
-TEST_F(ServeTest, EveryInputFormatGivesTheSameEmbeddings) {
-  RunningServer server(repository());
-  const std::string text = directory_.File("in.txt");
-  WriteAll(text, "abc\nhello\n");
-  const std::string ids = directory_.File("in.jsonl");
-  WriteAll(ids, "[97, 98, 99]\n{\"id\": \"two\", \"x\": [104, 101, 108, 108, 111]}\n");
-  const std::string npy = directory_.File("in.npy");
-  ASSERT_TRUE(WriteNpy(npy, Tensor::FromInts({3}, {97, 98, 99})).ok());
-  const std::string tensors = directory_.File("in.safetensors");
-  ASSERT_TRUE(WriteSafetensors(tensors, {{"a", Tensor::FromInts({3}, {97, 98, 99})},
-                                         {"b", Tensor::FromInts({5}, {104, 101, 108, 108, 111})}})
-                  .ok());
-  std::vector<std::string> first_lines;
-  for (const std::string& file : {text, ids, npy, tensors}) {
-    const std::string output = file + ".out.npy";
-    const Outcome outcome =
-        RunClient({"embed", file, "--target", server.target(), "--output", output});
-    ASSERT_EQ(outcome.code, 0) << file << ": " << outcome.err;
-    const auto vectors = ReadNpy(output);
-    ASSERT_TRUE(vectors.ok()) << vectors.status();
-    const Tensor first = vectors->shape().size() == 2 ? vectors->Rows(0, 1) : *vectors;
-    first_lines.emplace_back(reinterpret_cast<const char*>(first.bytes()), first.byte_size());
-    EXPECT_EQ(first_lines.back(), first_lines.front()) << file;
-  }
-  EXPECT_EQ(server.Scrape()["linserve_sequences_total{model=\"bytes\",version=\"1\"}"], 7);
-}
-
 TEST_F(ServeTest, ModelsAreComparedOnTheSameInput) {
   InitModel(directory_.File("models/same"));
   CopyGolden("linformer-lm-basic", directory_.File("models/other"));
@@ -114,31 +65,6 @@ TEST_F(ServeTest, ModelsAreComparedOnTheSameInput) {
   const Outcome other = compare("bytes,other");
   EXPECT_EQ(other.code, 1);
   EXPECT_THAT(other.err, HasSubstr("shapes differ"));
-}
-
-TEST_F(ServeTest, StandardInputBecomesOneJsonLineASequence) {
-  RunningServer server(repository());
-  const Outcome outcome = RunClient({"embed", "--target", server.target(), "--normalize"},
-                                    "one\ntwo\n" + std::string(65, 'x') + "\n");
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("at most 64"));
-  std::istringstream lines(outcome.out);
-  std::vector<nlohmann::json> results;
-  for (std::string line; std::getline(lines, line);) {
-    results.push_back(nlohmann::json::parse(line));
-  }
-  EXPECT_GE(results.size(), 2U);
-  EXPECT_EQ(results[0].at("id"), "1");
-  EXPECT_EQ(server.Stop(), 0);
-}
-
-TEST_F(ServeTest, PagesTellOfLifeReadinessAndFigures) {
-  RunningServer server(repository());
-  EXPECT_THAT(server.Get("/metrics"), HasSubstr("linserve_build_info"));
-  server.Get("/livez");
-  server.Get("/readyz");
-  EXPECT_THAT(server.Get("/"), HasSubstr("bytes"));
-  server.Get("/nothing", 404);
 }
 
 TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
@@ -275,10 +201,9 @@ TEST_F(ServeTest, AClientThatIsKilledLeavesTheServerAnswering) {
   {
     Process load({ClientProgram(), "load", "--target", server.target(), "--concurrency", "64",
                   "--duration", "600", "--warmup", "0"});
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!(server.Scrape()["linserve_requests_total{code=\"OK\",rpc=\"Embed\"}"] > 100)) {
-      ASSERT_LT(std::chrono::steady_clock::now(), limit);
-    }
+    EXPECT_TRUE(WaitUntil([&] {
+      return server.Scrape()["linserve_requests_total{code=\"OK\",rpc=\"Embed\"}"] > 100;
+    }));
     load.Signal(SIGKILL);
     EXPECT_EQ(load.Wait(), 128 + SIGKILL);
   }
@@ -288,110 +213,14 @@ TEST_F(ServeTest, AClientThatIsKilledLeavesTheServerAnswering) {
   EXPECT_EQ(server.Stop(), 0);
 }
 
-TEST_F(ServeTest, LoadInAClosedAndInAnOpenLoopMeetsNoErrors) {
-  RunningServer server(repository());
-  for (const Arguments& loop : {Arguments{"--concurrency", "4"}, Arguments{"--rate", "100"}}) {
-    Arguments arguments = {"load", "--target",  server.target(), "--duration", "1", "--warmup",
-                           "0.1",  "--lengths", "uniform:1,64",  "--json",     "-"};
-    arguments.insert(arguments.end(), loop.begin(), loop.end());
-    const Outcome outcome = RunClient(arguments);
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    const auto report = nlohmann::json::parse(outcome.out);
-    EXPECT_GT(report.at("ok_requests"), 10);
-    EXPECT_EQ(report.at("ok_requests"), report.at("requests"));
-    EXPECT_TRUE(report.at("request_errors").empty()) << report;
-    EXPECT_TRUE(report.at("sequence_errors").empty()) << report;
-    uint64_t answered = 0;
-    for (const auto& interval : report.at("over_time")) {
-      answered += interval.at("answered").get<uint64_t>();
-    }
-    EXPECT_EQ(answered, report.at("within").at("requests"));
-    EXPECT_EQ(report.at("latency_percentiles").back()[0], 1);
-  }
-}
+class PagesTest : public ServedModelTest {};
 
-TEST_F(ServeTest, LoadOnTwoProtocolsInTurnsIsComparedOnAPageOfItsOwn) {
-  RunningServer server(repository());
-  const TempDir directory;
-  Arguments arguments = {"load",
-                         "--target",
-                         server.target(),
-                         "--concurrency",
-                         "1,2",
-                         "--duration",
-                         "0.3",
-                         "--warmup",
-                         "0.1",
-                         "--against",
-                         "oip",
-                         "--html",
-                         directory.File("report.html"),
-                         "--percentiles",
-                         directory.File("percentiles.txt")};
-  const Outcome outcome = RunClient(arguments);
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("over " + server.target()));
-  EXPECT_THAT(outcome.out, HasSubstr(server.target() + " (oip)"));
-  const std::string page = ReadAll(directory.File("report.html"));
-  constexpr std::string_view kBegin = R"(<script type="application/json" id="report">)";
-  const size_t begin = page.find(kBegin) + kBegin.size();
-  const auto report =
-      nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
-  ASSERT_EQ(report.at("subjects").size(), 2U);
-  for (const auto& subject : report.at("subjects")) {
-    ASSERT_EQ(subject.at("steps").size(), 2U);
-    for (const auto& step : subject.at("steps")) EXPECT_GT(step.at("ok_requests"), 0) << step;
-  }
-  for (const char* file : {"percentiles-1-1.txt", "percentiles-1-2.txt", "percentiles-2-1.txt",
-                           "percentiles-2-2.txt"}) {
-    EXPECT_THAT(ReadAll(directory.File(file)), HasSubstr("1/(1-Percentile)")) << file;
-  }
-  EXPECT_FALSE(std::filesystem::exists(directory.File("percentiles.txt")));
-}
-
-TEST_F(ServeTest, LoadMeasuresWhatTheClientItselfCanDo) {
-  RunningServer server(repository());
-  for (const char* protocol : {"linserve", "oip"}) {
-    const Outcome outcome =
-        RunClient({"load", "--target", server.target(), "--protocol", protocol, "--ceiling",
-                   "--concurrency", "1", "--duration", "0.5", "--warmup", "0.1", "--json", "-"});
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    const auto report = nlohmann::json::parse(outcome.out);
-    EXPECT_GT(report.at("client_ceiling_requests_per_second"), report.at("requests_per_second"))
-        << report;
-  }
-}
-
-TEST_F(ServeTest, LoadReplaysATrace) {
-  RunningServer server(repository());
-  const TempDir directory;
-  WriteAll(directory.File("trace.txt"), "0 5\n0.01 64\n0.05 5\n0.1 1\n");
-  const Outcome outcome = RunClient(
-      {"load", "--target", server.target(), "--trace", directory.File("trace.txt"), "--json", "-"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto report = nlohmann::json::parse(outcome.out);
-  EXPECT_EQ(report.at("ok_requests"), 4);
-  EXPECT_EQ(report.at("tokens"), 75);
-}
-
-TEST_F(ServeTest, LoadSaysWhatIsWrongWithItsArgumentsBeforeItAsksAServer) {
-  const std::vector<std::pair<Arguments, const char*>> wrong = {
-      {{"--trace", "/nowhere"}, "File does not exist"},
-      {{"--trace", "/tmp"}, "File is actually a directory"},
-      {{"--slo", "p99=20"}, "expected mean, p50"},
-      {{"--lengths", "normal:3"}, "expected fixed:LENGTH"},
-      {{"--seed", "-1"}, "-1 not in range"},
-      {{"--duration", "nan"}, "expected a number"},
-      {{"--against", "oip@"}, "names no target"},
-      {{"--html", "-"}, "expected a file"},
-      {{"--percentiles", "-"}, "expected a file"}};
-  for (const auto& [arguments, expected] : wrong) {
-    Arguments all = {"load", "--target", "127.0.0.1:1"};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    const Outcome outcome = RunClient(all);
-    EXPECT_EQ(outcome.code, 2) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(expected));
-  }
+TEST_F(PagesTest, TellOfLifeReadinessAndFigures) {
+  EXPECT_THAT(server().Get("/metrics"), HasSubstr("linserve_build_info"));
+  server().Get("/livez");
+  server().Get("/readyz");
+  EXPECT_THAT(server().Get("/"), HasSubstr("bytes"));
+  server().Get("/nothing", 404);
 }
 
 }  // namespace

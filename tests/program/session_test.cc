@@ -15,15 +15,15 @@ using ::testing::HasSubstr;
 constexpr int64_t kSessionRows = 60;
 constexpr float kTolerance = 1e-5F;
 
-// A server of a causal language model, an encoder that is none, and as much room for sessions as
-// `more` says.
+// Servers of a causal language model and an encoder that is none.
 class SessionServers : public ::testing::Test {
  protected:
-  SessionServers() {
-    const auto init = [&](const std::string& name, const std::string& architecture,
-                          const std::string& params) {
+  static void SetUpTestSuite() {
+    models_ = std::make_unique<TempDir>();
+    const auto init = [](const std::string& name, const std::string& architecture,
+                         const std::string& params) {
       const Outcome made = RunLinserve({"init", "--architecture", architecture, "--params", params,
-                                        "--output", directory_.File("models/" + name + "/1")});
+                                        "--output", models_->File(name + "/1")});
       EXPECT_EQ(made.code, 0) << made.err;
     };
     init("causal", "linear_attention_transformer.LinearAttentionTransformerLM",
@@ -31,9 +31,14 @@ class SessionServers : public ::testing::Test {
              "causal": true, "n_local_attn_heads": 2, "local_attn_window_size": 8,
              "shift_tokens": true, "blindspot_size": 4})");
     init("linformer", "linformer.Linformer", R"({"dim": 8, "seq_len": 64, "depth": 1, "k": 4})");
+    server_ = std::make_unique<RunningServer>(repository());
+  }
+  static void TearDownTestSuite() {
+    server_.reset();
+    models_.reset();
   }
 
-  std::string repository() const { return directory_.File("models"); }
+  static std::string repository() { return models_->File("."); }
 
   static std::vector<int64_t> Ids() {
     std::vector<int64_t> ids;
@@ -70,11 +75,15 @@ class SessionServers : public ::testing::Test {
     return testing::Pointwise(testing::FloatNear(kTolerance), rows);
   }
 
-  TempDir directory_;
+  static inline std::unique_ptr<TempDir> models_;
+  static inline std::unique_ptr<RunningServer> server_;  // which tests only ask
+  TempDir directory_;                                    // of a test alone
 };
 
 TEST_F(SessionServers, ChunksSentWithoutWaitingGiveTheRowsOfTheWholeSequence) {
-  const RunningServer server(repository());
+  const RunningServer& server = *server_;
+  const std::string open = R"(linserve_sessions{model="causal",version="1"})";
+  const double before = server.Scrape()[open];
   const std::vector<float> whole = Rows(Embed(server, CallOf(0, kSessionRows)));
   EmbeddingClient client(server.client_options());
   const auto stream = client.OpenStream();
@@ -99,11 +108,11 @@ TEST_F(SessionServers, ChunksSentWithoutWaitingGiveTheRowsOfTheWholeSequence) {
     rows.insert(rows.end(), part.begin(), part.end());
   }
   EXPECT_THAT(rows, Near(whole));
-  EXPECT_TRUE(server.WaitFor(R"(linserve_sessions{model="causal",version="1"})", 0));
+  EXPECT_TRUE(server.WaitFor(open, before));
 }
 
 TEST_F(SessionServers, ASavedSessionGoesOnInAnotherServer) {
-  const RunningServer first(repository());
+  const RunningServer& first = *server_;
   const RunningServer second(repository());
   const std::vector<float> whole = Rows(Embed(first, CallOf(0, kSessionRows)));
   const SequenceResult saved =
@@ -124,7 +133,7 @@ TEST_F(SessionServers, ASavedSessionGoesOnInAnotherServer) {
 }
 
 TEST_F(SessionServers, TheOpenInferenceProtocolHasThemAsSequences) {
-  const RunningServer server(repository());
+  const RunningServer& server = *server_;
   const std::vector<float> whole = Rows(Embed(server, CallOf(0, kSessionRows)));
   std::vector<float> rows;
   for (int64_t row = 0; row < kSessionRows; row += 20) {
@@ -157,7 +166,7 @@ TEST_F(SessionServers, ALostOneSaysFromWhereToSendAgain) {
 }
 
 TEST_F(SessionServers, ModelsThatCannotSayWhy) {
-  const RunningServer server(repository());
+  const RunningServer& server = *server_;
   EmbedCall call{.model = "linformer", .options = {}};
   call.sequences.push_back(
       {.id = "s",
@@ -174,7 +183,7 @@ TEST_F(SessionServers, ModelsThatCannotSayWhy) {
 }
 
 TEST_F(SessionServers, TheClientSendsAFileChunkByChunk) {
-  const RunningServer server(repository());
+  const RunningServer& server = *server_;
   const std::string file = directory_.File("x.npy");
   const std::string whole = directory_.File("whole.npy");
   const std::string parts = directory_.File("parts.npy");

@@ -23,7 +23,7 @@ def killed_server():
     server = Server()
     port = server.grpc.rsplit(":", 1)[1]
     clients = load(server.grpc, "--concurrency", "4", "--duration", "2")
-    time.sleep(1)
+    wait_for(lambda: server.total("linserve_requests_total") > 100, "load")
     server.process.kill()
     server.process.wait()
     clients.communicate()
@@ -186,7 +186,7 @@ def no_descriptors_left():
         return []  # sanitizers end a process in which they cannot open files
     server = server_of_few_descriptors()
     sockets = crowd(server, 300)
-    time.sleep(1)
+    wait_for(lambda: server.descriptors() >= 120, "nearly all descriptors to be taken")
     alive = server.process.poll() is None
     for connection in sockets:
         connection.close()

@@ -66,6 +66,14 @@ class Proxy:
         self.process = subprocess.Popen(["haproxy", "-f", self.configuration], stderr=subprocess.DEVNULL)
         CHILDREN.append(self.process)
 
+    def servers_up(self):
+        """How many servers it sends calls to."""
+        with socket.socket(socket.AF_UNIX) as admin:
+            admin.connect(f"{self.directory.name}/admin")
+            admin.sendall(b"show stat\n")
+            lines = admin.makefile(encoding="ascii").read().splitlines()
+        return sum(line.startswith("servers,s") and line.split(",")[17] == "UP" for line in lines)
+
     def close(self):
         self.process.kill()
         self.process.wait()

@@ -1,7 +1,5 @@
 """Promise 3: replacing servers behind a proxy loses no request."""
 
-import time
-
 from harness import Figure, Server, Settings, wait_for
 from proxy import Callers, Proxy, no_proxy
 
@@ -23,7 +21,7 @@ def replacement():
         which = turn % 2
         codes.append(servers[which].stop())
         servers[which] = Server(grpc_port=ports[which][0], http_port=ports[which][1], options=options)
-        time.sleep(0.5)  # for the proxy to see it
+        wait_for(lambda: proxy.servers_up() == 2, "the proxy to see it")
     # And the proxy itself, by kill -9: then a call may be lost, but nothing is stuck.
     callers.stop()
     figures = [Figure(f"{rounds} replacements of one of two servers behind HAProxy, gRPC's own retries",

@@ -146,7 +146,7 @@ def tokens_changed():
         wait_for(lambda: call(server, APP) == "UNAUTHENTICATED", "the token to be withdrawn")
         seconds = time.monotonic() - started
         tokens.path.write_text("{")
-        time.sleep(2)
+        wait_for(lambda: "the tokens of before go on" in server.log(), "the broken file to be read")
         kept = call(server, OTHER)
         texts = {"metrics": server.get("/metrics"), "/": server.get("/"), "/v2": server.get("/v2")}
         try:

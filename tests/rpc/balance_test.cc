@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "support/test_server.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -28,11 +29,14 @@ class Balance : public testing::Test {
     for (int i = 0; i < times; ++i) ASSERT_TRUE(client.Embed(call_).ok());
     made_ += times;
     // They are counted once they are done with, a little after their answers.
-    while (Calls(one_) + Calls(two_) < made_) std::this_thread::yield();
+    EXPECT_TRUE(WaitUntil([&] { return Calls(one_) + Calls(two_) >= made_; }));
   }
 
   void ConnectToBoth(EmbeddingClient& client) {
-    while (Calls(one_) == 0 || Calls(two_) == 0) Embed(client, 1);
+    EXPECT_TRUE(WaitUntil([&] {
+      Embed(client, 1);
+      return Calls(one_) > 0 && Calls(two_) > 0;
+    }));
   }
 
   int made_ = 0;

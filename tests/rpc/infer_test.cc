@@ -180,7 +180,7 @@ TEST_F(InferTest, GivesTheDatatypeThatIsAskedFor) {
 }
 
 TEST_F(InferTest, EndsAtTheTimeoutThatIsAskedFor) {
-  constexpr std::chrono::milliseconds kTimeout(2);
+  constexpr std::chrono::milliseconds kTimeout(100);  // long enough to be queued in
   server_.tokens().Block();
   std::thread first([&] { Infer(TwoSequences()); });
   ASSERT_TRUE(server_.tokens().WaitForStarted(1));

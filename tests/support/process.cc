@@ -21,7 +21,8 @@ std::vector<std::string> Environment(const std::map<std::string, std::string>& v
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    if (!text.starts_with("LINSERVE_")) environment.push_back(text);
+    const bool of_tests = text.starts_with("LINSERVE_") || text.starts_with("OMP_");
+    if (!of_tests) environment.push_back(text);
   }
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   return environment;
@@ -59,16 +60,19 @@ Process::Process(const std::vector<std::string>& command,
                                     Pointers(arguments).data(), Pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
   EXPECT_EQ(spawned, 0) << arguments[0];
-  if (spawned != 0) pid_ = -1;
   ::close(in.ends[0]);
   ::close(out.ends[1]);
   ::close(err.ends[1]);
+  out_.Start(out.ends[0]);
+  err_.Start(err.ends[0]);
   // Little enough to fit into the pipe.
   EXPECT_EQ(::write(in.ends[1], standard_input.data(), standard_input.size()),
             static_cast<ssize_t>(standard_input.size()));
   ::close(in.ends[1]);
-  out_.Start(out.ends[0]);
-  err_.Start(err.ends[0]);
+  if (spawned == 0) return;
+  pid_ = -1;
+  out_.Join();
+  err_.Join();
 }
 
 Process::~Process() {

@@ -16,7 +16,7 @@ namespace linserve {
 class Process {
  public:
   // `command`: the program's path and arguments. `variables` join the environment, from which all
-  // LINSERVE_* are removed.
+  // LINSERVE_* and OMP_* are removed.
   explicit Process(const std::vector<std::string>& command,
                    const std::map<std::string, std::string>& variables = {},
                    const std::string& standard_input = "");

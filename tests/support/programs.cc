@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "support/paths.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -45,11 +46,17 @@ Outcome RunClient(const Arguments& arguments, const std::string& standard_input)
 }
 
 void InitModel(const std::string& directory) {
-  const Outcome outcome = RunLinserve(
-      {"init", "--architecture", "linformer.LinformerLM", "--seed", "3", "--output", directory,
-       "--params",
-       R"({"num_tokens": 256, "dim": 16, "seq_len": 64, "depth": 1, "k": 8, "heads": 2})"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  static const TempDir made;
+  const std::string model = made.File("model");
+  if (!fs::exists(model)) {
+    const Outcome outcome = RunLinserve(
+        {"init", "--architecture", "linformer.LinformerLM", "--seed", "3", "--output", model,
+         "--params",
+         R"({"num_tokens": 256, "dim": 16, "seq_len": 64, "depth": 1, "k": 8, "heads": 2})"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+  }
+  fs::create_directories(directory);
+  fs::copy(model, directory, fs::copy_options::recursive);
 }
 
 std::string GoldensDirectory() { return DataFile("goldens"); }
@@ -67,11 +74,11 @@ RunningServer::RunningServer(const std::string& repository, const Arguments& mor
                        "--log-format",   "json"};
   command.insert(command.end(), more.begin(), more.end());
   process_ = std::make_unique<Process>(command);
-  // With the end of its line, which may come later.
-  const bool ready = process_->WaitForError("\"event\":\"ready\"");
-  EXPECT_TRUE(ready) << process_->err();
   nlohmann::json line;
-  while (ready && (line = ReadyLine(process_->err())).is_null()) std::this_thread::yield();
+  // The end of its line may come later.
+  const bool ready = process_->WaitForError("\"event\":\"ready\"") &&
+                     WaitUntil([&] { return !(line = ReadyLine(process_->err())).is_null(); });
+  EXPECT_TRUE(ready) << process_->err();
   if (!ready) return;
   grpc_port_ = line.at("grpc_port");
   http_port_ = line.at("http_port");
@@ -94,12 +101,7 @@ std::string RunningServer::Get(const std::string& path, int status) const {
 }
 
 bool RunningServer::WaitFor(const std::string& series, double value) const {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (Scrape()[series] != value) {
-    if (std::chrono::steady_clock::now() > limit) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
+  return WaitUntil([&] { return Scrape()[series] == value; });
 }
 
 int RunningServer::Stop() {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "support/paths.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 
@@ -79,12 +80,7 @@ std::unique_ptr<v1::EmbeddingService::Stub> TestServer::NewStub() const {
 }
 
 bool TestServer::WaitFor(const std::string& series, double value) const {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (Scrape()[series] != value) {
-    if (std::chrono::steady_clock::now() > limit) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
+  return WaitUntil([&] { return Scrape()[series] == value; });
 }
 
 std::vector<int64_t> Ids(int64_t count) {

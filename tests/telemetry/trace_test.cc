@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/test_files.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -106,11 +107,7 @@ TEST_F(TraceTest, HoldsWholeEventsWhileItIsWritten) {
 TEST_F(TraceTest, IsWrittenSoonWhateverComes) {
   Open();
   TraceSpan(kTraceThread, "only", begin_, begin_);
-  const auto limit = begin_ + std::chrono::minutes(1);
-  while (ReadAll(path_).find("only") == std::string::npos) {
-    ASSERT_LT(std::chrono::steady_clock::now(), limit);
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(WaitUntil([&] { return ReadAll(path_).find("only") != std::string::npos; }));
 }
 
 TEST_F(TraceTest, HoldsWholeEventsWhereTheDiskIsFull) {
@@ -118,12 +115,13 @@ TEST_F(TraceTest, HoldsWholeEventsWhereTheDiskIsFull) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit small{kMost, before.rlim_max};
-  signal(SIGXFSZ, SIG_IGN);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   Open();
   while (Tracing()) TraceSpan(kTraceThread, "batch", begin_, begin_);
   EXPECT_THAT(Closed("X"), testing::SizeIs(testing::Gt(10)));
   EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
 }
 
 TEST_F(TraceTest, IsOffUnlessItIsOpened) {
