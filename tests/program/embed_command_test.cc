@@ -17,8 +17,8 @@ TEST_F(EmbedCommandTest, Int8ResultsAreCloseToTheOthersByBothProtocols) {
   WriteAll(text, "abc\nhello\n");
   const auto embed = [&](const std::string& dtype, const std::string& protocol) {
     const std::string output = directory_.File(dtype + protocol + ".npy");
-    const Outcome outcome = RunClient({"--protocol", protocol, "--target", server().target(), "embed",
-                                       text, "--dtype", dtype, "--output", output});
+    const Outcome outcome = RunClient({"--protocol", protocol, "--target", server().target(),
+                                       "embed", text, "--dtype", dtype, "--output", output});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return *ReadNpy(output);
   };

@@ -13,7 +13,7 @@ class LoadCommandTest : public ServedModelTest {};
 TEST_F(LoadCommandTest, InAClosedAndInAnOpenLoopMeetsNoErrors) {
   for (const Arguments& loop : {Arguments{"--concurrency", "4"}, Arguments{"--rate", "100"}}) {
     Arguments arguments = {"load", "--target",  server().target(), "--duration", "1", "--warmup",
-                           "0.1",  "--lengths", "uniform:1,64",  "--json",     "-"};
+                           "0.1",  "--lengths", "uniform:1,64",    "--json",     "-"};
     arguments.insert(arguments.end(), loop.begin(), loop.end());
     const Outcome outcome = RunClient(arguments);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -84,8 +84,8 @@ TEST_F(LoadCommandTest, MeasuresWhatTheClientItselfCanDo) {
 TEST_F(LoadCommandTest, ReplaysATrace) {
   const TempDir directory;
   WriteAll(directory.File("trace.txt"), "0 5\n0.01 64\n0.05 5\n0.1 1\n");
-  const Outcome outcome = RunClient(
-      {"load", "--target", server().target(), "--trace", directory.File("trace.txt"), "--json", "-"});
+  const Outcome outcome = RunClient({"load", "--target", server().target(), "--trace",
+                                     directory.File("trace.txt"), "--json", "-"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto report = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(report.at("ok_requests"), 4);
