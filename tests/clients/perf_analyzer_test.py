@@ -45,7 +45,9 @@ class PerfAnalyzerTest(unittest.TestCase):
             env=environment(), capture_output=True, text=True, timeout=300)
         text = run.stdout + run.stderr
         self.assertEqual(run.returncode, 0, text)
-        self.assertNotRegex(text.lower(), "warning|error|failed", text)
+        # That it could not keep up it says of this machine, where other tests run, and not of the server.
+        said = re.sub(r"(?i)\[warning\] perf analyzer was not able to keep up.*", "", text)
+        self.assertNotRegex(said.lower(), "warning|error|failed", text)
         for what in ("Inference count", "Execution count", "Successful request count"):
             self.assertGreater(int(re.search(what + r": (\d+)", text)[1]), 0, text)
         self.assertRegex(text, r"queue \d+ usec \+ compute input \d+ usec \+ compute infer \d+ usec")
