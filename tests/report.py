@@ -52,6 +52,20 @@ def tests_of_suite(preset, entry, report):
                    float(case.get("time", 0)), result, "\n".join(failures))
 
 
+def suite_of(preset, name):
+    """The tests of an entry that is a process of GoogleTest, none if they cannot be known, and why; None of a script."""
+    report, unfinished = (BUILD / preset / "reports" / f"{name}.{kind}" for kind in ("xml", "unfinished"))
+    if unfinished.exists():
+        return [], "the process ended before its tests\n"
+    if not report.exists():
+        return None, ""
+    try:
+        suite = list(tests_of_suite(preset, name, report))
+    except xml.ParseError as error:
+        return [], f"{report}: {error}\n"
+    return suite, "" if suite else "no test has been run\n"
+
+
 def result_of(entry, suite):
     """Of an entry of CTest, whose tests are `suite` if it is a process of GoogleTest."""
     if entry.get("status") == "run" and suite != []:
@@ -71,16 +85,7 @@ def tests_of(preset):
         return
     for entry in xml.parse(written).getroot().iter("testcase"):
         name = entry.get("name")
-        report, unfinished = (BUILD / preset / "reports" / f"{name}.{kind}" for kind in ("xml", "unfinished"))
-        suite, why = None, ""
-        if unfinished.exists():
-            suite, why = [], "the process ended before its tests\n"
-        elif report.exists():
-            try:
-                suite = list(tests_of_suite(preset, name, report))
-                why = "" if suite else "no test has been run\n"
-            except xml.ParseError as error:
-                suite, why = [], f"{report}: {error}\n"
+        suite, why = suite_of(preset, name)
         yield from suite or []
         result = result_of(entry, suite)
         if suite and (result == "passed" or any(test.result == "failed" for test in suite)):

@@ -166,11 +166,11 @@ TEST_F(RepositoryTest, LetsEveryModelRefuseRequestsAsSoonAsItDrains) {
   // Refused although the drain still waits for the first model.
   std::jthread drain([&] { EXPECT_EQ(repository_.Drain(TimePoint::max()), 0u); });
   absl::Status status;
-  while (status.ok()) {
+  EXPECT_TRUE(WaitUntil([&] {
     request = Of(std::make_shared<RecordingSink>(), {65});
     status = idle->engine->Submit(request);
-    std::this_thread::yield();
-  }
+    return !status.ok();
+  }));
   EXPECT_THAT(status, IsStatus(absl::StatusCode::kUnavailable, "draining"));
   EXPECT_EQ(occupant_->delivered(), 0u);
   control_->LetGo();

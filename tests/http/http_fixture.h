@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <httplib.h>
 
-#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "http/http_server.h"
 #include "support/wait_until.h"

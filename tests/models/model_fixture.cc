@@ -52,7 +52,9 @@ std::vector<TensorMap> ModelFixture::Compute(Model& model, const std::vector<Ite
   }
   auto forward = model.Start(padder.Pad(pointers));
   EXPECT_TRUE(forward.ok()) << forward.status();
-  if (!forward.ok()) return {};
+  // One for each item, so that a test which has failed goes on to its end.
+  const std::vector<TensorMap> none(items.size());
+  if (!forward.ok()) return none;
   for (bool done = false; !done;) {
     auto advanced = (*forward)->Advance(1);
     EXPECT_TRUE(advanced.ok()) << advanced.status();
@@ -60,8 +62,7 @@ std::vector<TensorMap> ModelFixture::Compute(Model& model, const std::vector<Ite
   }
   auto results = (*forward)->TakeResults();
   EXPECT_TRUE(results.ok()) << results.status();
-  // One for each item, so that a test which has failed goes on to its end.
-  return results.ok() ? *std::move(results) : std::vector<TensorMap>(items.size());
+  return results.ok() ? *std::move(results) : none;
 }
 
 void ModelFixture::ExpectTheSameAloneAndTogether(Model& model, const std::vector<Item>& items) {

@@ -3,7 +3,7 @@
 
 #include "core/npy.h"
 #include "core/safetensors.h"
-#include "program/served_model.h"
+#include "program/shared_server.h"
 
 namespace linserve {
 namespace {
@@ -17,7 +17,7 @@ TEST_F(EmbedCommandTest, Int8ResultsAreCloseToTheOthersByBothProtocols) {
   WriteAll(text, "abc\nhello\n");
   const auto embed = [&](const std::string& dtype, const std::string& protocol) {
     const std::string output = directory_.File(dtype + protocol + ".npy");
-    const Outcome outcome = RunClient({"--protocol", protocol, "--target", server().target(),
+    const Outcome outcome = RunClient({"--protocol", protocol, "--target", shared().target(),
                                        "embed", text, "--dtype", dtype, "--output", output});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return *ReadNpy(output);
@@ -45,12 +45,12 @@ TEST_F(EmbedCommandTest, EveryInputFormatGivesTheSameEmbeddings) {
                                          {"b", Tensor::FromInts({5}, {104, 101, 108, 108, 111})}})
                   .ok());
   const std::string computed = R"(linserve_sequences_total{model="bytes",version="1"})";
-  const double before = server().Scrape()[computed];
+  const double before = shared().Scrape()[computed];
   std::vector<std::string> first_lines;
   for (const std::string& file : {text, ids, npy, tensors}) {
     const std::string output = file + ".out.npy";
     const Outcome outcome =
-        RunClient({"embed", file, "--target", server().target(), "--output", output});
+        RunClient({"embed", file, "--target", shared().target(), "--output", output});
     ASSERT_EQ(outcome.code, 0) << file << ": " << outcome.err;
     const auto vectors = ReadNpy(output);
     ASSERT_TRUE(vectors.ok()) << vectors.status();
@@ -58,11 +58,11 @@ TEST_F(EmbedCommandTest, EveryInputFormatGivesTheSameEmbeddings) {
     first_lines.emplace_back(reinterpret_cast<const char*>(first.bytes()), first.byte_size());
     EXPECT_EQ(first_lines.back(), first_lines.front()) << file;
   }
-  EXPECT_EQ(server().Scrape()[computed] - before, 7);
+  EXPECT_EQ(shared().Scrape()[computed] - before, 7);
 }
 
 TEST_F(EmbedCommandTest, StandardInputBecomesOneJsonLineASequence) {
-  const Outcome outcome = RunClient({"embed", "--target", server().target(), "--normalize"},
+  const Outcome outcome = RunClient({"embed", "--target", shared().target(), "--normalize"},
                                     "one\ntwo\n" + std::string(65, 'x') + "\n");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("at most 64"));

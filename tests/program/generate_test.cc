@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "program/shared_server.h"
 #include "support/paths.h"
 #include "support/programs.h"
 
@@ -21,21 +22,18 @@ struct Generated {
   std::vector<int64_t> tokens;
 };
 
-class GenerateTest : public ::testing::Test {
+class GenerateTest : public SharedServerTest {
  protected:
   Generated Generate(GenerateCall call) {
     Generated generated;
-    EmbeddingClient client(server_->client_options());
+    EmbeddingClient client(shared().client_options());
     generated.end = client.Generate(call, [&](const GeneratedTokens& tokens) {
       generated.tokens.insert(generated.tokens.end(), tokens.ids.begin(), tokens.ids.end());
     });
     return generated;
   }
 
-  static void SetUpTestSuite() { server_ = std::make_unique<RunningServer>(kFixtures); }
-  static void TearDownTestSuite() { server_.reset(); }
-
-  static inline std::unique_ptr<RunningServer> server_;  // of all tests, which only ask it
+  static void SetUpTestSuite() { Serve(kFixtures); }
 };
 
 json Expected(const std::string& model) {
@@ -89,7 +87,7 @@ TEST_F(GenerateTest, RequestsThatRunAtOnceGetWhatEachGetsAlone) {
     EXPECT_EQ(together[i].end->reason, "max_tokens");
     EXPECT_EQ(together[i].end->prompt_tokens, 2);
   }
-  EXPECT_TRUE(server_->WaitFor(R"(linserve_sessions{model="local",version="1"})", 0));
+  EXPECT_TRUE(shared().WaitFor(R"(linserve_sessions{model="local",version="1"})", 0));
 }
 
 TEST_F(GenerateTest, EndsWithAStopToken) {
@@ -124,7 +122,7 @@ TEST_F(GenerateTest, TheClientPrintsTheTokens) {
   const json test = Expected("local")[1];
   const std::vector<int64_t> expected = test["tokens"];
   const Outcome outcome =
-      RunClient({"generate", "--target", server_->target(), test["prompt"].dump(), "--model",
+      RunClient({"generate", "--target", shared().target(), test["prompt"].dump(), "--model",
                  "local", "--max-tokens", "4", "--json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const json answer = json::parse(outcome.out);
@@ -132,7 +130,7 @@ TEST_F(GenerateTest, TheClientPrintsTheTokens) {
             json(std::vector<int64_t>(expected.begin(), expected.begin() + 4)));
   EXPECT_EQ(answer["finish_reason"], "max_tokens");
   const Outcome words =
-      RunClient({"generate", "--target", server_->target(), "once", "--model", "local"});
+      RunClient({"generate", "--target", shared().target(), "once", "--model", "local"});
   EXPECT_EQ(words.code, 1);
   EXPECT_THAT(words.err, HasSubstr("token ids"));
 }

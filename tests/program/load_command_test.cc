@@ -1,7 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "program/served_model.h"
+#include "program/shared_server.h"
 
 namespace linserve {
 namespace {
@@ -12,7 +12,7 @@ class LoadCommandTest : public ServedModelTest {};
 
 TEST_F(LoadCommandTest, InAClosedAndInAnOpenLoopMeetsNoErrors) {
   for (const Arguments& loop : {Arguments{"--concurrency", "4"}, Arguments{"--rate", "100"}}) {
-    Arguments arguments = {"load", "--target",  server().target(), "--duration", "1", "--warmup",
+    Arguments arguments = {"load", "--target",  shared().target(), "--duration", "1", "--warmup",
                            "0.1",  "--lengths", "uniform:1,64",    "--json",     "-"};
     arguments.insert(arguments.end(), loop.begin(), loop.end());
     const Outcome outcome = RunClient(arguments);
@@ -35,7 +35,7 @@ TEST_F(LoadCommandTest, OnTwoProtocolsInTurnsIsComparedOnAPageOfItsOwn) {
   const TempDir directory;
   Arguments arguments = {"load",
                          "--target",
-                         server().target(),
+                         shared().target(),
                          "--concurrency",
                          "1,2",
                          "--duration",
@@ -50,8 +50,8 @@ TEST_F(LoadCommandTest, OnTwoProtocolsInTurnsIsComparedOnAPageOfItsOwn) {
                          directory.File("percentiles.txt")};
   const Outcome outcome = RunClient(arguments);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("over " + server().target()));
-  EXPECT_THAT(outcome.out, HasSubstr(server().target() + " (oip)"));
+  EXPECT_THAT(outcome.out, HasSubstr("over " + shared().target()));
+  EXPECT_THAT(outcome.out, HasSubstr(shared().target() + " (oip)"));
   const std::string page = ReadAll(directory.File("report.html"));
   constexpr std::string_view kBegin = R"(<script type="application/json" id="report">)";
   const size_t begin = page.find(kBegin) + kBegin.size();
@@ -72,7 +72,7 @@ TEST_F(LoadCommandTest, OnTwoProtocolsInTurnsIsComparedOnAPageOfItsOwn) {
 TEST_F(LoadCommandTest, MeasuresWhatTheClientItselfCanDo) {
   for (const char* protocol : {"linserve", "oip"}) {
     const Outcome outcome =
-        RunClient({"load", "--target", server().target(), "--protocol", protocol, "--ceiling",
+        RunClient({"load", "--target", shared().target(), "--protocol", protocol, "--ceiling",
                    "--concurrency", "1", "--duration", "0.5", "--warmup", "0.1", "--json", "-"});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const auto report = nlohmann::json::parse(outcome.out);
@@ -84,7 +84,7 @@ TEST_F(LoadCommandTest, MeasuresWhatTheClientItselfCanDo) {
 TEST_F(LoadCommandTest, ReplaysATrace) {
   const TempDir directory;
   WriteAll(directory.File("trace.txt"), "0 5\n0.01 64\n0.05 5\n0.1 1\n");
-  const Outcome outcome = RunClient({"load", "--target", server().target(), "--trace",
+  const Outcome outcome = RunClient({"load", "--target", shared().target(), "--trace",
                                      directory.File("trace.txt"), "--json", "-"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto report = nlohmann::json::parse(outcome.out);

@@ -7,6 +7,7 @@
 #include "client/neighbours.h"
 #include "core/npy.h"
 #include "core/safetensors.h"
+#include "program/shared_server.h"
 #include "support/paths.h"
 #include "support/programs.h"
 
@@ -26,14 +27,14 @@ std::vector<std::string> LinesOf(const std::string& path) {
 }
 
 // The model that comes with the source, served.
-class SentenceEncoderTest : public ::testing::Test {
+class SentenceEncoderTest : public SharedServerTest {
  protected:
   std::vector<SequenceResult> Embed(const std::vector<std::string>& texts) {
     EmbedCall call{.model = "", .options = {}};
     call.options.pooling = Pooling::kMean;
     call.options.normalize = true;
     for (const std::string& text : texts) call.sequences.push_back({"", {}, text});
-    auto results = EmbeddingClient(server_->client_options()).Embed(call);
+    auto results = EmbeddingClient(shared().client_options()).Embed(call);
     EXPECT_TRUE(results.ok()) << results.status();
     return results.ok() ? *std::move(results) : std::vector<SequenceResult>(texts.size());
   }
@@ -43,10 +44,7 @@ class SentenceEncoderTest : public ::testing::Test {
     return result.status.ok() ? ToFloats(result.outputs.at("y")) : std::vector<float>(1);
   }
 
-  static void SetUpTestSuite() { server_ = std::make_unique<RunningServer>(BundledModels()); }
-  static void TearDownTestSuite() { server_.reset(); }
-
-  static inline std::unique_ptr<RunningServer> server_;  // of all tests, which only ask it
+  static void SetUpTestSuite() { Serve(BundledModels()); }
 };
 
 // As deploy/models/train/fixture.py wrote them, with PyTorch and the Python package of the
@@ -80,7 +78,7 @@ TEST_F(SentenceEncoderTest, PlacesLikeWithLike) {
 
 TEST_F(SentenceEncoderTest, TheClientFindsThePassageThatIsMeant) {
   const Outcome found = RunClient(
-      {"search", "--target", server_->target(), "--index", "-", "how do I get more free space?",
+      {"search", "--target", shared().target(), "--index", "-", "how do I get more free space?",
        "--top", "1"},
       "The shepherd keeps his sheep in the mountains, where they graze all summer long.\n\n"
       "Delete files that you no longer need when the disk\nis full.\n\n"
@@ -109,7 +107,7 @@ TEST(SearchTest, TellsWhatIsWrongWithTheTextBeforeItAsksAServer) {
 }
 
 TEST_F(SentenceEncoderTest, TheClientEmbedsLinesOfTextAndTellsTheFaultyOnes) {
-  const Outcome embedded = RunClient({"embed", "--target", server_->target(), "--normalize"},
+  const Outcome embedded = RunClient({"embed", "--target", shared().target(), "--normalize"},
                                      "How do I change my password?\ncaf\xe9\nA second line.\n");
   EXPECT_EQ(embedded.code, 1);
   EXPECT_THAT(embedded.err, HasSubstr("line 2: not UTF-8"));
@@ -128,7 +126,7 @@ TEST_F(SentenceEncoderTest, TheClientCutsLongLinesOnTheSideThatIsChosen) {
     for (int i = 0; i < 600; ++i) line += word;
   }
   const auto embed = [&](const std::string& truncate) {
-    return RunClient({"embed", "--target", server_->target(), truncate}, line + "\n");
+    return RunClient({"embed", "--target", shared().target(), truncate}, line + "\n");
   };
   const auto vector = [&](const std::string& truncate) {
     const Outcome embedded = embed(truncate);

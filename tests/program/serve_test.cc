@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "linserve/v1/embedding.grpc.pb.h"
-#include "program/served_model.h"
+#include "program/shared_server.h"
 #include "support/paths.h"
 #include "support/programs.h"
 #include "support/wait_until.h"
@@ -216,11 +216,11 @@ TEST_F(ServeTest, AClientThatIsKilledLeavesTheServerAnswering) {
 class PagesTest : public ServedModelTest {};
 
 TEST_F(PagesTest, TellOfLifeReadinessAndFigures) {
-  EXPECT_THAT(server().Get("/metrics"), HasSubstr("linserve_build_info"));
-  server().Get("/livez");
-  server().Get("/readyz");
-  EXPECT_THAT(server().Get("/"), HasSubstr("bytes"));
-  server().Get("/nothing", 404);
+  EXPECT_THAT(shared().Get("/metrics"), HasSubstr("linserve_build_info"));
+  shared().Get("/livez");
+  shared().Get("/readyz");
+  EXPECT_THAT(shared().Get("/"), HasSubstr("bytes"));
+  shared().Get("/nothing", 404);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "client/neighbours.h"
 #include "core/npy.h"
 #include "core/safetensors.h"
-#include "support/programs.h"
+#include "program/shared_server.h"
 
 namespace linserve {
 namespace {
@@ -16,14 +16,14 @@ constexpr int64_t kSessionRows = 60;
 constexpr float kTolerance = 1e-5F;
 
 // Servers of a causal language model and an encoder that is none.
-class SessionServers : public ::testing::Test {
+class SessionServers : public SharedServerTest {
  protected:
   static void SetUpTestSuite() {
-    models_ = std::make_unique<TempDir>();
+    repository_ = MakeRepository();
     const auto init = [](const std::string& name, const std::string& architecture,
                          const std::string& params) {
       const Outcome made = RunLinserve({"init", "--architecture", architecture, "--params", params,
-                                        "--output", models_->File(name + "/1")});
+                                        "--output", repository_ + "/" + name + "/1"});
       EXPECT_EQ(made.code, 0) << made.err;
     };
     init("causal", "linear_attention_transformer.LinearAttentionTransformerLM",
@@ -31,14 +31,8 @@ class SessionServers : public ::testing::Test {
              "causal": true, "n_local_attn_heads": 2, "local_attn_window_size": 8,
              "shift_tokens": true, "blindspot_size": 4})");
     init("linformer", "linformer.Linformer", R"({"dim": 8, "seq_len": 64, "depth": 1, "k": 4})");
-    server_ = std::make_unique<RunningServer>(repository());
+    Serve(repository_);
   }
-  static void TearDownTestSuite() {
-    server_.reset();
-    models_.reset();
-  }
-
-  static std::string repository() { return models_->File("."); }
 
   static std::vector<int64_t> Ids() {
     std::vector<int64_t> ids;
@@ -75,13 +69,12 @@ class SessionServers : public ::testing::Test {
     return testing::Pointwise(testing::FloatNear(kTolerance), rows);
   }
 
-  static inline std::unique_ptr<TempDir> models_;
-  static inline std::unique_ptr<RunningServer> server_;  // which tests only ask
-  TempDir directory_;                                    // of a test alone
+  static inline std::string repository_;
+  TempDir directory_;  // of a test alone
 };
 
 TEST_F(SessionServers, ChunksSentWithoutWaitingGiveTheRowsOfTheWholeSequence) {
-  const RunningServer& server = *server_;
+  const RunningServer& server = shared();
   const std::string open = R"(linserve_sessions{model="causal",version="1"})";
   const double before = server.Scrape()[open];
   const std::vector<float> whole = Rows(Embed(server, CallOf(0, kSessionRows)));
@@ -93,7 +86,7 @@ TEST_F(SessionServers, ChunksSentWithoutWaitingGiveTheRowsOfTheWholeSequence) {
     auto answer = std::make_shared<std::promise<StreamAnswer>>();
     answers.push_back(answer->get_future());
     const SessionChunk chunk{
-        .id = "a", .start = row == 0, .end = end == kSessionRows, .position = row};
+        .id = "together", .start = row == 0, .end = end == kSessionRows, .position = row};
     ASSERT_TRUE(stream
                     ->Send(CallOf(row, end, chunk),
                            [answer](StreamAnswer got) { answer->set_value(std::move(got)); })
@@ -112,8 +105,8 @@ TEST_F(SessionServers, ChunksSentWithoutWaitingGiveTheRowsOfTheWholeSequence) {
 }
 
 TEST_F(SessionServers, ASavedSessionGoesOnInAnotherServer) {
-  const RunningServer& first = *server_;
-  const RunningServer second(repository());
+  const RunningServer& first = shared();
+  const RunningServer second(repository_);
   const std::vector<float> whole = Rows(Embed(first, CallOf(0, kSessionRows)));
   const SequenceResult saved =
       Embed(first, CallOf(0, 33, SessionChunk{.id = "a", .start = true, .save = true}));
@@ -133,7 +126,7 @@ TEST_F(SessionServers, ASavedSessionGoesOnInAnotherServer) {
 }
 
 TEST_F(SessionServers, TheOpenInferenceProtocolHasThemAsSequences) {
-  const RunningServer& server = *server_;
+  const RunningServer& server = shared();
   const std::vector<float> whole = Rows(Embed(server, CallOf(0, kSessionRows)));
   std::vector<float> rows;
   for (int64_t row = 0; row < kSessionRows; row += 20) {
@@ -150,7 +143,7 @@ TEST_F(SessionServers, TheOpenInferenceProtocolHasThemAsSequences) {
 }
 
 TEST_F(SessionServers, ALostOneSaysFromWhereToSendAgain) {
-  const RunningServer server(repository(), {"--max-session-bytes", "500000"});
+  const RunningServer server(repository_, {"--max-session-bytes", "500000"});
   EXPECT_TRUE(Embed(server, CallOf(0, 9, SessionChunk{.id = "a", .start = true})).status.ok());
   for (int i = 0; i < 8; ++i) {
     const SessionChunk other{.id = std::to_string(i), .start = true};
@@ -166,7 +159,7 @@ TEST_F(SessionServers, ALostOneSaysFromWhereToSendAgain) {
 }
 
 TEST_F(SessionServers, ModelsThatCannotSayWhy) {
-  const RunningServer& server = *server_;
+  const RunningServer& server = shared();
   EmbedCall call{.model = "linformer", .options = {}};
   call.sequences.push_back(
       {.id = "s",
@@ -183,7 +176,7 @@ TEST_F(SessionServers, ModelsThatCannotSayWhy) {
 }
 
 TEST_F(SessionServers, TheClientSendsAFileChunkByChunk) {
-  const RunningServer& server = *server_;
+  const RunningServer& server = shared();
   const std::string file = directory_.File("x.npy");
   const std::string whole = directory_.File("whole.npy");
   const std::string parts = directory_.File("parts.npy");

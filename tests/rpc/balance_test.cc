@@ -1,5 +1,4 @@
 #include <string>
-#include <thread>
 
 #include "support/test_server.h"
 #include "support/wait_until.h"

@@ -60,15 +60,16 @@ Process::Process(const std::vector<std::string>& command,
                                     Pointers(arguments).data(), Pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
   EXPECT_EQ(spawned, 0) << arguments[0];
-  ::close(in.ends[0]);
   ::close(out.ends[1]);
   ::close(err.ends[1]);
   out_.Start(out.ends[0]);
   err_.Start(err.ends[0]);
-  // Little enough to fit into the pipe.
+  // Little enough to fit into the pipe, which has a reader even where the program has ended
+  // already.
   EXPECT_EQ(::write(in.ends[1], standard_input.data(), standard_input.size()),
             static_cast<ssize_t>(standard_input.size()));
   ::close(in.ends[1]);
+  ::close(in.ends[0]);
   if (spawned == 0) return;
   pid_ = -1;
   out_.Join();

@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "support/paths.h"
