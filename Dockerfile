@@ -7,12 +7,12 @@ ARG BASE=docker.io/library/debian:12-slim
 FROM ${BASE} AS dependencies
 WORKDIR /linserve
 # Nothing but these lists decides what is installed: changed sources leave the layer as it is.
-COPY deploy/install deploy/packages.txt deploy/requirements-cpu.txt deploy/
+COPY deploy/alone deploy/install deploy/packages.txt deploy/requirements-cpu.txt deploy/
 RUN deploy/install && rm -rf /var/lib/apt/lists/* ~/.cache
 
 FROM ${BASE} AS dependencies-cuda
 WORKDIR /linserve
-COPY deploy/install deploy/packages.txt deploy/requirements-cuda.txt deploy/requirements-nvcc.txt deploy/
+COPY deploy/alone deploy/install deploy/packages.txt deploy/requirements-cuda.txt deploy/requirements-nvcc.txt deploy/
 RUN deploy/install --cuda && rm -rf /var/lib/apt/lists/* ~/.cache
 
 FROM dependencies AS build

@@ -3,8 +3,11 @@
 
 usage: tests/check_layers.py [ROOT]
 
-Prints one line for every include that crosses a border and exits with 1 if there is any. What a
-layer may include stands in ALLOWED and LIBRARIES; a new layer starts with a line in each.
+Prints one line for every include that crosses a border and exits with 1 if there is any. A class that is
+declared without its header counts as an include of it. What a layer may include stands in ALLOWED and
+LIBRARIES, in which order its folders build on each other in FOLDERS; a new one starts with a line there.
+No two headers may define classes of one name in one namespace. Some functions of LibTorch may be called in
+the files alone that stand in CALLERS.
 """
 
 import os
@@ -13,24 +16,41 @@ import sys
 from collections import deque
 from pathlib import Path
 
-# Which layers a layer may include, besides itself. `main` is server/*.{h,cc}: main, config, commands.
+# Which layers a layer may include, besides itself.
 ALLOWED = {
     "core": set(),
     "telemetry": {"core"},
     "batching": {"core", "telemetry"},
-    "access": {"core", "telemetry", "batching"},
+    "access": {"core", "telemetry"},
     "engine": {"core", "telemetry", "batching"},
     "attention": {"core"},
-    "models": {"core", "telemetry", "batching", "engine", "attention"},
+    "models": {"core", "telemetry", "engine", "attention"},
     "cuda": {"core", "attention"},
-    "http": {"core", "telemetry", "batching", "access"},
-    "text": {"core", "telemetry"},
-    "rpc": {"core", "telemetry", "batching", "engine", "access", "text"},
-    "rest": {"core", "telemetry", "batching", "engine", "access", "text", "rpc", "http"},
+    "http": {"core", "telemetry", "access"},
+    "text": {"core"},
+    "repository": {"core", "telemetry", "engine", "text"},
+    "serving": {"core", "telemetry", "batching", "engine", "text", "access", "repository"},
+    "rpc": {"core", "telemetry", "engine", "text", "access", "repository", "serving"},
+    "rest": {"core", "access", "repository", "serving", "rpc", "http"},
+    "program": {"core", "telemetry", "engine", "text", "access", "repository", "serving", "rpc", "rest", "http",
+                "models"},
     "client": {"core"},
 }
-ALLOWED["main"] = set(ALLOWED) - {"client", "cuda"}
 ALLOWED["tests"] = set(ALLOWED) | {"tests"}
+
+# The folders of a layer: each may include those before it, and "" is the layer's own.
+FOLDERS = {
+    "core": ["status", "system", "threads", "options", "tensor", "files", "sequence"],
+    "text": ["sentencepiece", ""],
+    "attention": ["rows", "device", "linear", "linformer", "local", "blocks"],
+    "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer",
+               "linear_multihead_attention", "encoder", "math", "forward", ""],
+    "rpc": ["calls", "guards", "embedding", "oip", ""],
+    "http": ["framing", ""],
+    "rest": ["json", ""],
+    "program": ["", "serve", "offline"],
+    "client": ["library", "terminal", "files", "commands", "load/null_server", "load/report", "load"],
+}
 
 # Which layers may include LibTorch's and protobuf's headers. No file may reach both: the wheel of
 # LibTorch brings protobuf 3.13 headers, which the system's protobuf does not go together with.
@@ -39,11 +59,20 @@ LIBRARIES = {
     "protobuf": {"rpc", "rest", "client", "tests"},
 }
 # These must not even reach a library through the layers below.
-FREE_OF_LIBRARIES = {"main"}
+FREE_OF_LIBRARIES = {"program"}
+
+# The products of matrices, which are slow for some sizes, are asked for where that is known.
+CALLERS = {
+    r"at::(?:matmul|mm|bmm|mv|dot|addmm|baddbmm|einsum|tensordot|inner)(?:_out)?\(": {
+        "server/attention/rows/product.cc", "server/attention/blocks/block_product.cc"},
+}
 
 SOURCES = {".cc", ".cu"}
 HEADERS = {".h", ".cuh", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+DECLARED = re.compile(r"^(?:class|struct)\s+(\w+);")
+DEFINED = re.compile(r"^(?:class|struct)\s+(?:[A-Z_]+\s+)?(\w+)\b(?!::)[^;{]*\{", re.MULTILINE)
+NAMESPACE = re.compile(r"^namespace ([\w:]+) \{", re.MULTILINE)
 
 
 def library_of(include):
@@ -57,12 +86,10 @@ def library_of(include):
     return None
 
 
-def includes_of(path):
-    """Yields (line number, what is included) of a file."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    for number, line in enumerate(text.splitlines(), 1):
-        if match := INCLUDE.match(line):
-            yield number, match.group(1)
+def matches_of(pattern, text):
+    """All (line number, what the pattern holds) of lines that match."""
+    numbered = ((number, pattern.match(line)) for number, line in enumerate(text.splitlines(), 1))
+    return [(number, match.group(1)) for number, match in numbered if match]
 
 
 class Tree:
@@ -75,7 +102,18 @@ class Tree:
             for folder in ("server", "client", "tests")
             for path in (self.root / folder).rglob("*")
             if path.suffix in SOURCES | HEADERS)
-        self.includes = {path: list(includes_of(self.root / path)) for path in self.files}
+        self.includes, self.declared, self.defined, self.namespaces = {}, {}, {}, {}
+        self.calls = {}
+        for path in self.files:
+            text = (self.root / path).read_text(encoding="utf-8", errors="replace")
+            self.includes[path] = matches_of(INCLUDE, text)
+            self.declared[path] = matches_of(DECLARED, text)
+            self.calls[path] = [(function, callers) for function, callers in CALLERS.items()
+                                if path.parts[0] == "server" and re.search(function, text)]
+            if path.suffix in HEADERS and path.parts[0] != "tests":
+                self.namespaces[path] = (NAMESPACE.findall(text) or [""])[0]
+                for name in DEFINED.findall(text):
+                    self.defined.setdefault(name, []).append(path)
 
     def resolve(self, path, include):
         """The file of ours that an include means, or None. Follows the build's include folders."""
@@ -121,10 +159,12 @@ def chain(parents, path):
 
 def layer_of(path):
     """The layer that a file of ours belongs to."""
-    parts = path.parts
-    if parts[0] == "server":
-        return parts[1] if len(parts) > 2 else "main"
-    return parts[0]
+    return path.parts[1] if path.parts[0] == "server" else path.parts[0]
+
+
+def folder_of(path):
+    """The folder within its layer that a file of ours lies in."""
+    return "/".join(path.parts[2 if path.parts[0] == "server" else 1:-1])
 
 
 def layer_included(tree, path, include):
@@ -135,16 +175,57 @@ def layer_included(tree, path, include):
     return parts[0] if len(parts) > 1 and parts[0] in ALLOWED else None
 
 
+def may_use(path, target):
+    """Whether the folder of a file may know that of another in the same layer."""
+    own, other = folder_of(path), folder_of(target)
+    order = FOLDERS.get(layer_of(path), [""])
+    if own == other or layer_of(path) == "tests":
+        return True
+    return own in order and other in order and order.index(other) < order.index(own)
+
+
 def check_includes(tree, path):
     """Yields what is wrong with the include lines of one file."""
     layer = layer_of(path)
     for number, include in tree.includes[path]:
         target = layer_included(tree, path, include)
         library = None if target else library_of(include)
+        file = tree.resolve(path, include)
         if target and target != layer and target not in ALLOWED[layer]:
             yield f"{path}:{number}: {layer} may not include {target} ({include})"
+        elif file and target == layer and not may_use(path, file):
+            yield f"{path}:{number}: {path.parent} may not include {file.parent} ({include})"
         if library and layer not in LIBRARIES[library]:
             yield f"{path}:{number}: {layer} may not include {library} ({include})"
+
+
+def check_declarations(tree, path):
+    """Yields classes that one file declares whose headers it may not include."""
+    layer = layer_of(path)
+    for number, name in tree.declared[path]:
+        headers = tree.defined.get(name, [])
+        allowed = any(layer_of(header) in ALLOWED[layer] or
+                      layer_of(header) == layer and may_use(path, header) for header in headers)
+        if headers and not allowed:
+            yield f"{path}:{number}: {path.parent} may not declare {name} of {headers[0].parent}"
+
+
+def check_calls(tree, path):
+    """Yields functions that one file calls and may not."""
+    for function, callers in tree.calls[path]:
+        if str(path) not in callers:
+            yield f"{path}: only {', '.join(sorted(callers))} may call {function}"
+
+
+def check_names(tree):
+    """Yields classes of one name: where a program knew both headers, one would stand for the other."""
+    for name, headers in tree.defined.items():
+        places = {}
+        for header in headers:
+            places.setdefault(tree.namespaces[header], []).append(header)
+        for namespace, twins in places.items():
+            if len(twins) > 1:
+                yield f"{twins[1]}: {namespace}::{name} is defined in {twins[0]}, too"
 
 
 def check_reach(tree, path):
@@ -165,8 +246,14 @@ def check(root):
         if layer_of(path) not in ALLOWED:
             violations.append(f"{path}: the layer {layer_of(path)} has no line in ALLOWED")
             continue
+        order = FOLDERS.get(layer_of(path), [""])
+        if layer_of(path) != "tests" and folder_of(path) not in order:
+            violations.append(f"{path}: its folder has no place in FOLDERS")
         violations += check_includes(tree, path)
+        violations += check_declarations(tree, path)
+        violations += check_calls(tree, path)
         violations += check_reach(tree, path)
+    violations += check_names(tree)
     return violations, len(tree.files)
 
 

@@ -2,21 +2,22 @@
 
 #include <strings.h>
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
+#include "core/files/file.h"
 #include "telemetry/log.h"
 
 namespace linserve {
 namespace {
 
 absl::StatusOr<TokenTable> ReadTokens(const std::string& path, const TokenTable* before) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) return absl::NotFoundError("cannot read the tokens file " + path);
-  auto tokens = TokenTable::Parse(text.str(), before);
+  constexpr size_t kLongest = 4 << 20;
+  const auto text = ReadFile(path, kLongest);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(), "cannot read the tokens file " + path + ": " +
+                                                  std::string(text.status().message()));
+  }
+  auto tokens = TokenTable::Parse(*text, before);
   if (tokens.ok()) return tokens;
   return absl::InvalidArgumentError("tokens file " + path + ": " +
                                     std::string(tokens.status().message()));
@@ -33,6 +34,19 @@ absl::Status Unauthenticated(const char* what) {
 Access::Access(std::string path, Metrics& metrics, Clock& clock)
     : path_(std::move(path)), metrics_(metrics), watch_({path_}, clock) {}
 
+void AccessOptions::Bind(OptionTable& table) {
+  table.Text("tls_certificate", tls.certificate,
+             "PEM file of the server's certificate and those that it is signed by: gRPC and HTTP "
+             "then speak TLS only; read again when it changes");
+  table.Text("tls_private_key", tls.private_key, "PEM file of its private key");
+  table.Text("tls_client_ca", tls.client_ca,
+             "PEM file of the authority that callers' certificates must be signed by (mutual TLS); "
+             "over HTTP, health needs none; empty: callers need none");
+  table.Text("tokens_file", tokens_file,
+             "JSON file of the tokens with which callers may call, their rights and rates, read "
+             "again when it changes (deploy/README.md tells its form); empty: anybody may");
+}
+
 absl::StatusOr<std::unique_ptr<Access>> Access::Open(const std::string& path, Metrics& metrics,
                                                      Clock& clock) {
   std::unique_ptr<Access> access(new Access(path, metrics, clock));
@@ -48,7 +62,7 @@ void Access::ReloadIfChanged() {
   if (!watch_.Changed()) return;
   auto tokens = ReadTokens(path_, tokens_.get());
   if (!tokens.ok()) {
-    // The tokens that were good go on: a slip of the editor must not lock everybody out.
+    // The tokens that were good stay in force: a slip of the editor must not lock everybody out.
     Log(LogLevel::kError, "the tokens of before go on",
         {{"because", std::string(tokens.status().message())}});
     return;

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "core/quote.h"
-#include "core/retry_delay.h"
+#include "core/status/quote.h"
+#include "core/status/retry_delay.h"
 
 namespace linserve {
 namespace {
@@ -24,10 +24,13 @@ const char* What(Right right) {
   return "";
 }
 
-// Seconds until what is owed is paid.
+// Returns the seconds until what is owed is paid.
 double Debt(double balance, double rate, double price) {
   return rate > 0 && balance < price ? (price - balance) / rate : 0;
 }
+
+// Seconds that a caller is told to wait at most: a day, after which it may ask again.
+constexpr double kLongestWait = 86400;
 
 }  // namespace
 
@@ -39,7 +42,7 @@ absl::Status Budget::Spend(int64_t bytes, TimePoint now) {
     bytes_ = std::min(rates_.bytes, bytes_ + passed * rates_.bytes);
   }
   last_ = now;
-  // With less than one request a second, the first one need not be waited for, either.
+  // Where rates allow less than one request a second, the first one need not be waited for, either.
   if (rates_.requests > 0 && rates_.requests < 1 && requests_ == rates_.requests) requests_ = 1;
   const double wait = std::max(Debt(requests_, rates_.requests, 1), Debt(bytes_, rates_.bytes, 0));
   if (wait > 0) {
@@ -47,11 +50,16 @@ absl::Status Budget::Spend(int64_t bytes, TimePoint now) {
     return RetryAfter(
         absl::ResourceExhaustedError(by_bytes ? "over this token's bytes_per_second"
                                               : "over this token's requests_per_second"),
-        std::chrono::ceil<std::chrono::milliseconds>(Seconds(wait)));
+        std::chrono::ceil<std::chrono::milliseconds>(Seconds(std::min(wait, kLongestWait))));
   }
   requests_ -= 1;
   bytes_ -= static_cast<double>(bytes);
   return absl::OkStatus();
+}
+
+void Budget::Owe(int64_t bytes) {
+  MutexLock lock(mutex_);
+  bytes_ -= static_cast<double>(bytes);
 }
 
 Caller::Caller(std::string name)
@@ -82,6 +90,10 @@ absl::Status Caller::MayUse(const std::string& model) const {
 
 absl::Status Caller::Spend(int64_t bytes, TimePoint now) const {
   return budget_ == nullptr ? absl::OkStatus() : budget_->Spend(bytes, now);
+}
+
+void Caller::Owe(int64_t bytes) const {
+  if (budget_ != nullptr) budget_->Owe(bytes);
 }
 
 }  // namespace linserve

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "batching/clock.h"
-#include "core/mutex.h"
-#include "core/priority.h"
+#include "core/sequence/priority.h"
+#include "core/threads/clock.h"
+#include "core/threads/mutex.h"
 
 namespace linserve {
 
@@ -23,10 +23,11 @@ struct Rights {
   bool infer = true;
   bool metrics = false;
   bool control = false;
-  Priority best_priority = Priority::kNormal;  // that its requests may have
+  Priority best_priority = Priority::kNormal;  // the best that its requests may have
 };
 
-// What a caller may spend a second; 0: as much as it likes. A second's worth may be spent at once.
+// Says what a caller may spend a second; 0 means as much as it likes. A second's worth may be spent
+// at once.
 struct Rates {
   double requests = 0;
   double bytes = 0;
@@ -34,7 +35,7 @@ struct Rates {
   bool operator==(const Rates&) const = default;
 };
 
-// What is left of a caller's rates. Thread-safe.
+// Holds what is left of a caller's rates. Thread-safe.
 class Budget {
  public:
   explicit Budget(const Rates& rates)
@@ -42,42 +43,47 @@ class Budget {
 
   const Rates& rates() const { return rates_; }
 
-  // One request of so many bytes. RESOURCE_EXHAUSTED with a retry delay if too much was spent; a
-  // request larger than a second's worth is taken, and paid for by those after it.
+  // Spends one request of so many bytes. Returns RESOURCE_EXHAUSTED with a retry delay if too much
+  // was spent. A request larger than a second's worth is taken, and paid for by those after it.
   absl::Status Spend(int64_t bytes, TimePoint now);
+
+  // Adds so many bytes to a request that was spent already; the requests after it pay for them.
+  void Owe(int64_t bytes);
 
  private:
   const Rates rates_;
   Mutex mutex_;
-  TimePoint last_ LINSERVE_GUARDED_BY(mutex_) = TimePoint::min();
-  double requests_ LINSERVE_GUARDED_BY(mutex_);
-  double bytes_ LINSERVE_GUARDED_BY(mutex_);
+  TimePoint last_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
+  double requests_ ABSL_GUARDED_BY(mutex_);
+  double bytes_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Who calls, and what it may do.
+// Says who calls, and what it may do.
 class Caller {
  public:
-  // Who may do everything; `name` is then the address of the caller's machine.
+  // Makes a caller who may do everything; `name` is then the address of the caller's machine.
   explicit Caller(std::string name);
-  // `models` empty: all of them.
+  // Makes a caller with these rights. An empty `models` means all models.
   Caller(std::string name, Rights rights, std::set<std::string> models,
          std::shared_ptr<Budget> budget);
 
   const std::string& name() const { return name_; }
   const std::shared_ptr<Budget>& budget() const { return budget_; }  // null: no bounds
 
-  // PERMISSION_DENIED says what the caller may not.
+  // May() and MayUse() return PERMISSION_DENIED, which says what the caller may not do.
   absl::Status May(Right right) const;
   absl::Status MayUse(const std::string& model) const;
-  // What it may neither use nor load, it is told nothing of.
+  // SeesAll() and Sees() say what the caller is told of: nothing of a model that it may neither use
+  // nor load.
   bool SeesAll() const { return models_.empty() && (rights_.infer || rights_.control); }
   bool Sees(const std::string& model) const {
     return (rights_.infer || rights_.control) && (models_.empty() || models_.contains(model));
   }
-  // What a request that asks for a priority gets.
+  // Returns the priority that a request gets which asks for one.
   Priority Allowed(Priority asked) const { return std::max(asked, rights_.best_priority); }
 
   absl::Status Spend(int64_t bytes, TimePoint now) const;
+  void Owe(int64_t bytes) const;
 
  private:
   std::string name_;

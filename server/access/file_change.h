@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "batching/clock.h"
+#include "core/threads/clock.h"
 
 namespace linserve {
 
-// What tells one version of a file from another, through links: secrets of Kubernetes are replaced
-// by moving a link.
+// Tells one version of a file from another. It looks through links, because secrets of Kubernetes
+// are replaced by moving a link.
 struct FileState {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -21,13 +21,13 @@ struct FileState {
 
 FileState StateOf(const std::string& path);
 
-// Files that are read again when one of them has changed, at which is looked once a second at most.
-// As they are when this is made, they are not changed.
+// Watches files that are read again when one of them has changed; it looks once a second at most. A
+// change is one from how the files are when the watch is made.
 class FileWatch {
  public:
   FileWatch(std::vector<std::string> paths, Clock& clock);
 
-  // True once for each change.
+  // Returns true once for each change.
   bool Changed();
 
  private:

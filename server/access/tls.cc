@@ -31,7 +31,7 @@ absl::Status Unusable(const std::string& what, const std::string& path) {
 }
 
 void Verify(SSL_CTX& context) {
-  // Not FAIL_IF_NO_PEER_CERT: probes come without one.
+  // FAIL_IF_NO_PEER_CERT is left out, because probes come without a certificate.
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER, nullptr);
   const unsigned char id[] = "linserve";
   SSL_CTX_set_session_id_context(&context, id, sizeof(id) - 1);
@@ -83,7 +83,8 @@ ReloadingTls::~ReloadingTls() = default;
 
 void ReloadingTls::Install(SSL_CTX& server) {
   SSL_CTX_set_min_proto_version(&server, TLS1_2_VERSION);
-  // A session that is resumed was verified by the authority of its time, not by today's.
+  // Sessions are not cached, because a session that is resumed was verified by the authority of its
+  // time, not by today's.
   SSL_CTX_set_session_cache_mode(&server, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(&server, SSL_OP_NO_TICKET);
   SSL_CTX_set_num_tickets(&server, 0);

@@ -1,7 +1,6 @@
 #include "access/token_table.h"
 
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
 #include <map>
@@ -9,7 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/quote.h"
+#include "core/status/quote.h"
+#include "core/system/sha256.h"
 
 namespace linserve {
 namespace {
@@ -19,11 +19,11 @@ using nlohmann::json;
 const std::map<std::string, bool Rights::*> kRights = {
     {"infer", &Rights::infer}, {"metrics", &Rights::metrics}, {"control", &Rights::control}};
 
-// Long enough that nobody finds it by trying.
+// A token of this length is long enough that nobody finds it by trying.
 constexpr size_t kShortestToken = 16;
 
-std::optional<Sha256> FromHex(const std::string& text) {
-  Sha256 hash{};
+std::optional<std::string> FromHex(const std::string& text) {
+  std::string hash(kSha256Bytes, '\0');
   if (text.size() != 2 * hash.size()) return std::nullopt;
   const auto digit = [](char c) -> int {
     if (c >= '0' && c <= '9') return c - '0';
@@ -35,7 +35,7 @@ std::optional<Sha256> FromHex(const std::string& text) {
     const int high = digit(text[2 * i]);
     const int low = digit(text[2 * i + 1]);
     if (high < 0 || low < 0) return std::nullopt;
-    hash[i] = static_cast<uint8_t>(16 * high + low);
+    hash[i] = static_cast<char>(16 * high + low);
   }
   return hash;
 }
@@ -68,7 +68,7 @@ class EntryReader {
     return name->get<std::string>();
   }
 
-  absl::StatusOr<Sha256> Hash() const {
+  absl::StatusOr<std::string> Hash() const {
     const auto token = entry_.find("token");
     const auto hash = entry_.find("sha256");
     if ((token == entry_.end()) == (hash == entry_.end())) {
@@ -77,7 +77,7 @@ class EntryReader {
     const json& given = token != entry_.end() ? *token : *hash;
     if (token != entry_.end()) {
       if (given.is_string() && given.get<std::string>().size() >= kShortestToken) {
-        return Sha256Of(given.get<std::string>());
+        return Sha256(given.get<std::string>());
       }
       return Fault("\"token\" must be a text of " + std::to_string(kShortestToken) +
                    " characters or more; `openssl rand -hex 32` makes a good one");
@@ -108,7 +108,7 @@ class EntryReader {
     return rights;
   }
 
-  // Of a key; none if it is not there.
+  // Returns the texts of a key; none if the key is not there.
   absl::StatusOr<std::set<std::string>> Texts(const char* key) const {
     std::set<std::string> texts;
     const auto found = entry_.find(key);
@@ -145,7 +145,7 @@ class EntryReader {
 };
 
 struct Read {
-  Sha256 hash;
+  std::string hash;
   std::string name;
   Rights rights;
   std::set<std::string> models;
@@ -170,19 +170,13 @@ absl::StatusOr<Read> ReadEntry(const json& entry, size_t index) {
 
 }  // namespace
 
-Sha256 Sha256Of(std::string_view text) {
-  Sha256 hash{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data());
-  return hash;
-}
-
 absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& text, const TokenTable* before) {
   const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false,
                                   /*ignore_comments=*/true);
   const bool good = parsed.is_object() && parsed.size() == 1 && parsed.contains("tokens") &&
                     parsed["tokens"].is_array() && !parsed["tokens"].empty();
   if (!good) {
-    // Not the parser's own words, which may quote a secret.
+    // The parser's own words are not passed on, because they may quote a secret.
     return absl::InvalidArgumentError(
         "expected JSON of the form {\"tokens\": [{\"name\": ..., \"token\": ...}, ...]}");
   }
@@ -210,7 +204,7 @@ absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& text, const Toke
 }
 
 std::shared_ptr<const Caller> TokenTable::Find(std::string_view token) const {
-  const Sha256 hash = Sha256Of(token);
+  const std::string hash = Sha256(token);
   std::shared_ptr<const Caller> caller;
   for (const Entry& entry : entries_) {
     if (CRYPTO_memcmp(entry.hash.data(), hash.data(), hash.size()) == 0) caller = entry.caller;

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,30 +11,29 @@
 
 namespace linserve {
 
-using Sha256 = std::array<uint8_t, 32>;
-
-Sha256 Sha256Of(std::string_view text);
-
-// The tokens of a file, of which only hashes are kept.
+// Holds the tokens of a file; only their hashes are kept.
 class TokenTable {
  public:
+  // Parses a file of this form:
   // {"tokens": [{"name": "search", "token": "..." or "sha256": "64 hex digits",
   //              "may": ["infer", "metrics", "control"],           // default: ["infer"]
   //              "models": ["a", "b"],                             // default: all
+  //              "best_priority": 2,                               // default: 1, the highest
   //              "requests_per_second": 100, "bytes_per_second": 1e6}]}   // default: no bounds
   // INVALID_ARGUMENT names the token and the key, never a secret. Budgets of tokens that `before`
   // has with equal rates go on.
   static absl::StatusOr<TokenTable> Parse(const std::string& text,
                                           const TokenTable* before = nullptr);
 
-  // Null if there is no such token. In a time that says nothing about those that there are.
+  // Finds a caller by its token; null if there is no such token. The time that it takes says
+  // nothing about the tokens that there are.
   std::shared_ptr<const Caller> Find(std::string_view token) const;
 
   size_t size() const { return entries_.size(); }
 
  private:
   struct Entry {
-    Sha256 hash;
+    std::string hash;  // SHA-256
     std::shared_ptr<const Caller> caller;
   };
 

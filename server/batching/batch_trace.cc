@@ -7,7 +7,7 @@
 namespace linserve {
 namespace {
 
-// Of which requests a batch is made, for as many as one reads.
+// Lists the ids of the requests of a batch, as many as one reads.
 std::string Requests(const ClosedBatch& closed) {
   constexpr size_t kMost = 32;
   std::string ids;
@@ -26,7 +26,7 @@ std::string CodeOf(const absl::Status& status) {
   return std::string(absl::StatusCodeToString(status.code()));
 }
 
-// Returns its lane. `code`: "" where its answer decides.
+// Traces a sequence and returns its lane. `code` is "" where its answer decides.
 uint64_t TraceSequence(const Pending& pending, TimePoint ended, const std::string& code) {
   const uint64_t lane = NewTraceLane();
   TraceSpan(lane, "sequence", pending.enqueued, ended,

@@ -5,7 +5,7 @@
 namespace linserve {
 namespace {
 
-// What keeps the batch from growing.
+// Says what keeps the batch from growing.
 enum class Bound : uint8_t { kNothing, kBudget, kOtherKey };
 
 struct Gathered {
@@ -21,8 +21,8 @@ Gathered Gather(const BatchPolicy& policy, const std::vector<Waiting>& view) {
       if (gathered.bound == Bound::kNothing) gathered.bound = Bound::kOtherKey;
       continue;
     }
-    const bool fits =
-        gathered.take.empty() || view[i].unit || rows + view[i].rows <= policy.max_tokens;
+    const bool fits = gathered.take.empty() || view[i].unit ||
+                      (!view[i].alone && rows + view[i].rows <= policy.max_tokens);
     if (!fits) {
       gathered.bound = Bound::kBudget;
       continue;
@@ -30,7 +30,7 @@ Gathered Gather(const BatchPolicy& policy, const std::vector<Waiting>& view) {
     gathered.take.push_back(i);
     rows += view[i].rows;
     if (view[i].unit) continue;
-    if (rows >= policy.max_tokens ||
+    if (view[i].alone || rows >= policy.max_tokens ||
         static_cast<int64_t>(gathered.take.size()) >= policy.max_sequences) {
       gathered.bound = Bound::kBudget;
       break;
@@ -46,9 +46,10 @@ Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, Tim
   Decision decision;
   if (view.empty()) return decision;
   auto [take, bound] = Gather(policy, view);
-  // No company can come for a unit.
+  // A unit waits for no company, because none can join it.
   if (view[0].unit) bound = Bound::kBudget;
-  // Whoever waits longest ends the wait of all, even if it is not its turn: the turn comes sooner.
+  // The sequence that waits longest ends the wait of all, even if it is not its turn: the turn
+  // comes sooner.
   TimePoint oldest = view[0].enqueued;
   for (const Waiting& waiting : view) oldest = std::min(oldest, waiting.enqueued);
   const TimePoint patience_ends = oldest + policy.max_delay;

@@ -6,41 +6,47 @@
 #include <string_view>
 #include <vector>
 
-#include "batching/clock.h"
-#include "core/batch.h"
+#include "core/sequence/batch.h"
+#include "core/threads/clock.h"
 
 namespace linserve {
 
-// More are never looked at for one batch.
+// Bounds the sequences that are looked at for one batch.
 inline constexpr int64_t kMostSequencesPerBatch = 2048;
 
-// When a batch is closed. Its cost is the rows that it computes, padding included.
+// A pass that takes longer than this is long for those who come meanwhile.
+inline constexpr std::chrono::milliseconds kLongPass(5);
+
+// Says when a batch is closed. Its cost is the rows that it computes, padding included.
 struct BatchPolicy {
   int64_t max_tokens = 16384;             // rows a batch; a longer sequence goes alone
   int64_t max_sequences = 256;            // sequences a batch
   std::chrono::nanoseconds max_delay{0};  // the longest a sequence waits for company while a
                                           // worker is free; 0: never wait
+  int64_t long_rows = 512;                // a longer sequence whose pass is long goes alone, too
 };
 
-// One waiting sequence, as the decision sees it.
+// Describes one waiting sequence, as the decision sees it.
 struct Waiting {
   std::string_view key;  // only sequences of equal keys may share a batch
-  int64_t rows = 0;      // that it adds to the batch
+  int64_t rows = 0;      // rows that it adds to the batch
   TimePoint enqueued;
-  bool unit = false;  // all of its key are taken together, whatever the budget
+  bool unit = false;   // all sequences of its key are taken together, whatever the budget
+  bool alone = false;  // shares a batch with no other, so that those can go first
 };
 
-// Either a batch (indices into the view, ascending, the first sequence always among them), or
-// nothing to do before `wait_until` (nullopt: before the queue changes).
+// Says which sequences make a batch (indices into the view, ascending, the first sequence always
+// among them), or that there is nothing to do before `wait_until` (nullopt: before the queue
+// changes).
 struct Decision {
   std::vector<size_t> take;
   CloseReason reason = CloseReason::kIdle;
   std::optional<TimePoint> wait_until;
 };
 
-// A pure function: what a free worker should do about the waiting sequences, in the order of their
-// turns. The first one starts the batch, so nothing starves; later ones that fit may overtake those
-// that do not.
+// Decides what a free worker should do about the waiting sequences, in the order of their turns. It
+// is a pure function. The first sequence starts the batch, so nothing starves; later ones that fit
+// may overtake those that do not.
 Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, TimePoint now,
                 bool draining);
 

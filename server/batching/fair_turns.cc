@@ -10,7 +10,8 @@ constexpr std::chrono::seconds kMostBehind(10);
 }  // namespace
 
 TimePoint FairTurns::Next(const std::string& caller, TimePoint now) const {
-  // Not further behind the clock: else priorities would not age where turns stand still.
+  // The turn is not further behind the clock: else priorities would not age where turns stand
+  // still.
   const TimePoint turn = begun_ ? std::clamp(*begun_, now - kMostBehind, now) : now;
   const auto found = until_.find(caller);
   return found == until_.end() ? turn : std::max(turn, found->second);

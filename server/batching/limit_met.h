@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "core/retry_delay.h"
+#include "core/status/retry_delay.h"
 
 namespace linserve {
 
-// RESOURCE_EXHAUSTED of what is asked for beside what there is ("3 waiting", "2 in flight").
+// Returns RESOURCE_EXHAUSTED: what is asked for, beside what there is ("3 waiting", "2 in flight"),
+// exceeds the limit.
 inline absl::Status LimitMet(const std::string& there_is, int64_t asked, const char* limit,
                              int64_t value) {
   const bool ever_fits = asked <= value;

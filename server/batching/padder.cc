@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kSmallestBucket = 16;
 
-// The smallest of 16, 24, 32, 48, 64, 96, ... that is at least `length`: never more than half of
-// `length` is added, past the smallest bucket.
+// Returns the smallest of 16, 24, 32, 48, 64, 96, ... that is at least `length`: past the smallest
+// bucket, never more than half of `length` is added.
 int64_t DefaultBucket(int64_t length) {
   int64_t bucket = kSmallestBucket;
   while (bucket < length) {
@@ -35,15 +35,13 @@ DType BatchDType(InputKind kind) {
   return DType::kF32;
 }
 
-// BOOL hides by -inf; floats are what is added already.
+// Writes what is added to scores: BOOL hides by -inf, floats are already what is added.
 void CopyScores(const Tensor& source, float* target) {
   if (source.dtype() != DType::kBool) return ConvertToFloat(source, target);
-  source.ForRuns([&](const std::byte* hidden, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      *target++ = hidden[i] != std::byte{0} ? -std::numeric_limits<float>::infinity() : 0.0F;
-    }
-    return true;
-  });
+  const std::byte* hidden = source.bytes();
+  for (int64_t i = 0; i < source.elements(); ++i) {
+    target[i] = hidden[i] != std::byte{0} ? -std::numeric_limits<float>::infinity() : 0.0F;
+  }
 }
 
 void CopyConverted(const Tensor& source, InputKind kind, std::byte* target) {
@@ -59,7 +57,7 @@ void CopyConverted(const Tensor& source, InputKind kind, std::byte* target) {
   }
 }
 
-// Without a letter the tensors are stacked: item i is row i.
+// Lays out tensors without a letter: they are stacked, so that item i is row i.
 AxisLayout StackedLayout(size_t count) {
   AxisLayout layout;
   layout.rows = static_cast<int64_t>(count);
@@ -70,8 +68,8 @@ AxisLayout StackedLayout(size_t count) {
   return layout;
 }
 
-// The shape of the input in one item; its lengths along all axes but a laid-out one are the same
-// in all items of the batch.
+// Returns the shape of the input in one item; its lengths along all axes but a laid-out one are
+// equal in all items of the batch.
 Shape FullShape(const InputSpec& spec, const Tensor& tensor) {
   Shape shape = tensor.shape();
   if (shape.size() < spec.axes.size()) shape.insert(shape.begin(), spec.axes[0].size);
@@ -87,8 +85,8 @@ Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
   const size_t row_bytes = static_cast<size_t>(ElementCount(shape)) * ByteSize(dtype);
   shape.insert(shape.begin(), layout.rows);
   const Tensor& first = items[0]->inputs.at(spec.name);
-  const bool is_batch = items.size() == 1 && layout.padded_length == 0 && !first.in_pieces() &&
-                        first.dtype() == dtype && first.elements() == ElementCount(shape);
+  const bool is_batch = items.size() == 1 && layout.padded_length == 0 && first.dtype() == dtype &&
+                        first.elements() == ElementCount(shape);
   if (is_batch && !allocate) return first.Reshaped(std::move(shape));
   auto [tensor, bytes] = allocate ? allocate(dtype, std::move(shape))
                                   : Tensor::AllocateUnfilled(dtype, std::move(shape));

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "batching/batch_trace.h"
-#include "core/retry_delay.h"
+#include "core/status/retry_delay.h"
 
 namespace linserve {
 namespace {
 
-// The sequences that a decision looks at. Bounds the cost of forming one batch under backlog.
+// A decision looks at so many sequences. That bounds the cost of forming one batch under backlog.
 constexpr size_t kLookAhead = kMostSequencesPerBatch;
 
 constexpr int64_t kAnyRows = std::numeric_limits<int64_t>::max();
@@ -26,6 +26,30 @@ RequestQueue::RequestQueue(const QueueLimits& limits, const BatchPolicy& policy,
       workers_(std::move(workers)) {}
 
 absl::Status RequestQueue::Push(std::vector<Pending>& request) {
+  return TakeIn(request, /*held=*/false);
+}
+
+absl::Status RequestQueue::Hold(Pending& pending) {
+  std::vector<Pending> alone;
+  alone.push_back(std::move(pending));
+  absl::Status status = TakeIn(alone, /*held=*/true);
+  pending = std::move(alone[0]);
+  if (!status.ok()) return status;
+  const Totals held{1, 1, pending.tokens, pending.bytes};
+  pending.room = std::shared_ptr<void>(nullptr, [this, held](void*) { GiveBack(held); });
+  return status;
+}
+
+void RequestQueue::GiveBack(const Totals& held) {
+  MutexLock lock(mutex_);
+  totals_.requests -= held.requests;
+  totals_.sequences -= held.sequences;
+  totals_.tokens -= held.tokens;
+  totals_.bytes -= held.bytes;
+  PublishTotals();
+}
+
+absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
   std::vector<Pending> departed;
   std::vector<Pending> displaced;
   Admission admission;
@@ -33,7 +57,15 @@ absl::Status RequestQueue::Push(std::vector<Pending>& request) {
     MutexLock lock(mutex_);
     SetTurns(request);
     admission = MakeRoom(request, departed, displaced);
-    if (admission.status.ok()) Enqueue(request);
+    if (admission.status.ok() && held) {
+      const Totals added = TotalsOf(request);
+      totals_.requests += added.requests;
+      totals_.sequences += added.sequences;
+      totals_.tokens += added.tokens;
+      totals_.bytes += added.bytes;
+    } else if (admission.status.ok()) {
+      Enqueue(request);
+    }
     PublishTotals();
   }
   if (admission.status.ok()) {
@@ -108,11 +140,12 @@ std::optional<ClosedBatch> RequestQueue::PopAtOnce(int64_t most_rows) {
   return batch;
 }
 
-// Among those of at most so many rows, of which there are not units then.
+// Decides among the sequences that have at most so many rows together. Units are left out, unless
+// the bound is kAnyRows.
 Decision RequestQueue::DecideAmong(int64_t most_rows) const {
   if (most_rows == kAnyRows) return Decide(policy_, View(), clock_.Now(), closed_);
   std::vector<Waiting> view;
-  std::vector<size_t> places;  // in the queue
+  std::vector<size_t> places;  // their places in the queue
   for (size_t i = 0; const Waiting& waiting : View()) {
     if (waiting.rows <= most_rows && !waiting.unit) {
       view.push_back(waiting);
@@ -121,7 +154,8 @@ Decision RequestQueue::DecideAmong(int64_t most_rows) const {
     ++i;
   }
   BatchPolicy policy = policy_;
-  policy.max_delay = {};  // they have waited for the long one
+  policy.max_tokens = std::min(policy.max_tokens, most_rows);
+  policy.max_delay = {};  // the short ones have waited for the long one already
   Decision decision = Decide(policy, view, clock_.Now(), closed_);
   for (size_t& index : decision.take) index = places[index];
   return decision;
@@ -144,20 +178,28 @@ size_t RequestQueue::Flush(const absl::Status& status) {
   std::vector<Pending> flushed;
   {
     MutexLock lock(mutex_);
-    while (!queue_.empty()) Unlink(queue_.begin(), flushed);
+    while (!queue_.empty()) Scatter(Unlink(queue_.begin()), flushed);
     PublishTotals();
   }
   changed_.NotifyAll();
+  size_t waited = 0;
   for (Pending& pending : flushed) {
+    if (!pending.delivery.Abandoned()) ++waited;
     TraceQueued(pending, clock_.Now(), status);
     pending.delivery.Complete(status);
   }
-  return flushed.size();
+  return waited;
+}
+
+void RequestQueue::Expect(std::chrono::nanoseconds change) {
+  MutexLock lock(mutex_);
+  expected_ += change;
+  PublishTotals();
 }
 
 std::chrono::nanoseconds RequestQueue::DelayEstimate() const {
   MutexLock lock(mutex_);
-  return TimeFor(totals_.tokens);
+  return TimeFor(totals_.tokens) + expected_;
 }
 
 std::vector<Waiting> RequestQueue::View() const {
@@ -165,9 +207,15 @@ std::vector<Waiting> RequestQueue::View() const {
   view.reserve(std::min(queue_.size(), kLookAhead));
   for (const auto& [due, pending] : queue_) {
     if (view.size() == kLookAhead) break;
-    view.push_back({pending.key, pending.cost, pending.enqueued, pending.unit});
+    view.push_back({pending.key, pending.cost, pending.enqueued, pending.unit, IsLong(pending)});
   }
   return view;
+}
+
+// Returns whether the sequence by itself is worth all of a worker's threads, and makes a long pass.
+bool RequestQueue::IsLong(const Pending& pending) const {
+  return !pending.unit && pending.cost > policy_.long_rows && workers_.time_for &&
+         workers_.time_for(pending.tokens) > kLongPass;
 }
 
 ClosedBatch RequestQueue::Take(const Decision& decision) {
@@ -177,35 +225,25 @@ ClosedBatch RequestQueue::Take(const Decision& decision) {
   for (size_t index : decision.take) {
     std::advance(entry, index - at);
     const auto next = std::next(entry);
-    Unlink(entry, batch.sequences);
+    batch.sequences.push_back(Unlink(entry));
     entry = next;
     at = index + 1;
   }
   if (queue_.empty()) {
     turns_.AllBegun();
-  } else if (!batch.sequences.empty()) {
+  } else if (decision.take.front() == 0) {  // else they overtook those whose turn it is
     turns_.Begin(batch.sequences[0].turn);
   }
   batch.reason = decision.reason;
   batch.closed = last_batch_ = clock_.Now();
-  // What is left may be another batch, for another worker.
+  // The sequences that are left may be another batch, for another worker.
   if (!queue_.empty()) changed_.NotifyOne();
   return batch;
 }
 
-void RequestQueue::Unlink(Queue::iterator entry, std::vector<Pending>& target) {
-  Pending& pending = entry->second;
-  totals_.sequences -= 1;
-  totals_.tokens -= pending.tokens;
-  totals_.bytes -= pending.bytes;
-  if (--*pending.siblings == 0) totals_.requests -= 1;
-  target.push_back(std::move(pending));
-  queue_.erase(entry);
-}
-
 void RequestQueue::PublishTotals() {
   metrics_.SetQueue(totals_.requests, totals_.sequences, totals_.tokens, totals_.bytes);
-  metrics_.SetQueueDelayEstimate(TimeFor(totals_.tokens));
+  metrics_.SetQueueDelayEstimate(TimeFor(totals_.tokens) + expected_);
 }
 
 }  // namespace linserve

@@ -7,60 +7,71 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "batching/clock.h"
 #include "batching/decide.h"
 #include "batching/fair_turns.h"
-#include "core/item.h"
-#include "core/mutex.h"
-#include "core/priority.h"
+#include "core/sequence/item.h"
+#include "core/sequence/priority.h"
+#include "core/threads/clock.h"
+#include "core/threads/mutex.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
 
-// What may wait at most, over all requests.
+// Bounds what may wait, over all requests.
 struct QueueLimits {
   int64_t max_sequences = 16384;
   int64_t max_tokens = 4 << 20;
   int64_t max_bytes = int64_t{1} << 30;
 };
 
-// The wait by which a sequence makes up for a priority that is one step lower.
+// A sequence that has waited this long makes up for a priority that is one step lower.
 inline constexpr std::chrono::seconds kHeadStart(10);
 
-// Those who compute what waits.
+// Describes those who compute what waits.
 struct Workers {
   int64_t count = 1;
-  // How long one of them takes; zero while that is unknown.
+  // Returns how long one worker takes; zero while that is unknown.
   std::function<std::chrono::nanoseconds(int64_t tokens)> time_for{};
 };
 
-// The request that a sequence is part of.
+// Names the request that a sequence is part of.
 struct RequestOrigin {
   std::string request_id;
   std::string trace_id;  // "" if its caller has none
   std::string caller;    // who shares the workers fairly with the others
 };
 
-// One sequence that waits to be computed.
+// Holds one sequence that waits to be computed.
 struct Pending {
   Item item;
   std::string key;     // Padder::Key
   int64_t cost = 0;    // Padder::Cost
   int64_t tokens = 0;  // PackedRows
-  int64_t bytes = 0;   // of its inputs
-  bool unit = false;   // to be computed with all others of its key, and with nothing else
+  int64_t bytes = 0;   // bytes of its inputs
+  bool unit = false;   // computed with all others of its key, and with nothing else
   Priority priority = Priority::kNormal;
   TimePoint enqueued;
   TimePoint deadline = TimePoint::max();
   std::shared_ptr<const RequestOrigin> origin;
   Delivery delivery;
-  std::shared_ptr<int64_t> siblings;     // the queue's own: how many of the request still wait
-  TimePoint turn{};                      // the queue's own: see FairTurns
-  std::shared_ptr<ResultSink> flight{};  // the cache's own: what `delivery` delivers to
+  std::shared_ptr<int64_t> siblings;  // the queue's own: how many of the request still wait
+  TimePoint turn{};                   // the queue's own: see FairTurns
+  // What the result depends on: sequences of equal identity are computed as one. Null: it shares
+  // with none.
+  std::shared_ptr<const std::string> identity{};
+  std::vector<Pending> sharers{};  // the queue's own: later ones of its identity
+  std::shared_ptr<void> room{};    // the queue's own: see Hold()
 };
+
+// Returns the time from which the sequence is due, once it has its turn.
+inline TimePoint DueTime(const Pending& pending) {
+  return pending.turn + kHeadStart * static_cast<int>(pending.priority);
+}
 
 struct ClosedBatch {
   std::vector<Pending> sequences;  // in the order in which they were due
@@ -68,52 +79,70 @@ struct ClosedBatch {
   TimePoint closed;
 };
 
-// The bounded queue between the callers and the workers of one model. Thread-safe: many push, many
-// pop. Callers have their turns in fairness (FairTurns). Those of a higher priority go first, but
-// overtake nobody whose turn was kHeadStart earlier; and where there is no room for them, those who
-// would be last are displaced, with RESOURCE_EXHAUSTED.
-// Whoever no longer waits (cancelled, deadline past or too near) is answered and dropped when a
-// batch is formed or when room is needed, and is never part of a batch.
+// Queues what the callers of one model send until its workers take it, up to a bound. Thread-safe:
+// many push, many pop. Callers have their turns in fairness (FairTurns). Those of a higher priority
+// go first, but overtake nobody whose turn was kHeadStart earlier; and where there is no room for
+// them, those who would be last are displaced, with RESOURCE_EXHAUSTED. Whoever no longer waits
+// (cancelled, deadline past or too near) is answered and dropped when a batch is formed or when
+// room is needed, and is never part of a batch.
+//
+// Sequences of equal identity share one entry, which counts once. It is due when the first of those
+// is who still wait, and each of them is dropped by itself.
 class RequestQueue {
  public:
   // `clock` and `metrics` must outlive the queue.
   RequestQueue(const QueueLimits& limits, const BatchPolicy& policy, Clock& clock,
                ModelMetrics& metrics, Workers workers = {});
 
-  // Never blocks. All of the request's sequences or none: takes them (leaving `request` empty)
-  // only if the result is OK. RESOURCE_EXHAUSTED names the limit that it met, or says that the
-  // deadline leaves no time for what waits before it; UNAVAILABLE that the queue is closed.
+  // Takes all of the request's sequences or none; never blocks. `request` is left empty only if the
+  // result is OK. RESOURCE_EXHAUSTED names the limit that was met, or says that the deadline leaves
+  // no time for what waits before it; UNAVAILABLE says that the queue is closed.
   absl::Status Push(std::vector<Pending>& request);
 
-  // Takes one sequence more, beyond the limits if need be, and even while it is closed: it was
-  // accepted together with one before it, which a worker has just computed. REQUIRES: called by a
-  // worker before it pops again.
+  // Lets a sequence wait elsewhere, for others before it: it counts as if it were queued for as
+  // long as `room` lives, which is set. Refuses it as Push() does. REQUIRES: `room` goes before the
+  // queue.
+  absl::Status Hold(Pending& pending);
+
+  // Takes one sequence more, beyond the limits if need be, and even while the queue is closed: it
+  // was accepted together with one before it, which a worker has just computed. REQUIRES: called by
+  // a worker before it pops again.
   void PushNext(Pending next);
 
   // Blocks until a batch is due; nullopt once the queue is closed and empty.
   std::optional<ClosedBatch> Pop();
 
-  // A batch that is due now; nullopt at once if there is none.
+  // Returns a batch that is due now; nullopt at once if there is none.
   std::optional<ClosedBatch> PopDue();
 
-  // A batch of sequences that cost at most `most_rows` each, whoever waits before them; nullopt at
-  // once if there are none. For a worker in the midst of a sequence that is far longer.
+  // Returns a batch of sequences that cost at most `most_rows` together, whoever waits before them;
+  // nullopt at once if there are none. It is for a worker in the midst of a sequence that is far
+  // longer.
   std::optional<ClosedBatch> PopShort(int64_t most_rows);
 
   // Lets nobody in any more; what waits is still popped.
   void Close();
 
-  // Answers all that waits with `status`; returns how many sequences that were.
+  // Answers all that waits with `status`; returns how many sequences that were for which a caller
+  // still waits.
   size_t Flush(const absl::Status& status);
 
-  // The wait of a sequence that arrives now and is due after all others.
+  // Says that what is on its way here, as texts that become tokens, takes so much time more, or
+  // less again once it has arrived.
+  void Expect(std::chrono::nanoseconds change);
+
+  // Answers and drops whoever no longer waits, unless that was done just now.
+  void DropDeparted();
+
+  // Estimates the wait of a sequence that arrives now and is due after all others.
   std::chrono::nanoseconds DelayEstimate() const;
 
-  // How long one that is refused should wait before it comes again.
+  // Says how long a sequence that is refused should wait before it comes again.
   std::chrono::milliseconds RetryDelay() const;
 
  private:
-  // By the time from which a sequence is due: FIFO among the equal ones of a caller.
+  // Orders sequences by the time from which they are due: equal ones of a caller are first in,
+  // first out.
   using Queue = std::multimap<TimePoint, Pending>;
 
   struct Totals {
@@ -125,31 +154,46 @@ class RequestQueue {
 
   struct Admission {
     absl::Status status;
-    RejectReason reason = RejectReason::kQueue;  // if the status is not OK
+    RejectReason reason = RejectReason::kQueue;  // meaningless if the status is OK
   };
 
-  static Totals TotalsOf(const std::vector<Pending>& sequences);
-  Admission Admit(const Totals& added) const LINSERVE_REQUIRES(mutex_);
+  absl::Status TakeIn(std::vector<Pending>& request, bool held);
+  Totals TotalsOf(const std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBack(const Totals& held);
+  Admission Admit(const Totals& added) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Fits(const Totals& added, const Totals& waiting) const;
   Admission MakeRoom(const std::vector<Pending>& request, std::vector<Pending>& departed,
-                     std::vector<Pending>& displaced) LINSERVE_REQUIRES(mutex_);
+                     std::vector<Pending>& displaced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Displace(TimePoint due, const Totals& added, std::vector<Pending>& displaced)
-      LINSERVE_REQUIRES(mutex_);
-  void SetTurns(std::vector<Pending>& request) const LINSERVE_REQUIRES(mutex_);
-  void Enqueue(std::vector<Pending>& request) LINSERVE_REQUIRES(mutex_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetTurns(std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enqueue(std::vector<Pending>& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Joins(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Insert(Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Join(Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Pending Lead(Queue::iterator entry, Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropHopeless(Queue::iterator entry, std::vector<Pending>& departed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::chrono::nanoseconds TimeFor(int64_t tokens) const;
-  std::chrono::nanoseconds WaitBefore(const Pending& pending) const LINSERVE_REQUIRES(mutex_);
-  std::chrono::nanoseconds BatchTime(const Pending& pending) const LINSERVE_REQUIRES(mutex_);
-  bool IsHopeless(const Pending& pending) const LINSERVE_REQUIRES(mutex_);
-  void RemoveDeparted(size_t most, std::vector<Pending>& departed) LINSERVE_REQUIRES(mutex_);
-  std::vector<Waiting> View() const LINSERVE_REQUIRES(mutex_);
-  Decision DecideAmong(int64_t most_rows) const LINSERVE_REQUIRES(mutex_);
+  std::chrono::nanoseconds WaitBefore(const Pending& pending) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::chrono::nanoseconds BatchTime(const Pending& pending) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsHopeless(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveDeparted(size_t most, std::vector<Pending>& departed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Waiting> View() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Decision DecideAmong(int64_t most_rows) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsLong(const Pending& pending) const;
   std::optional<ClosedBatch> PopAtOnce(int64_t most_rows);
-  ClosedBatch Take(const Decision& decision) LINSERVE_REQUIRES(mutex_);
-  void Unlink(Queue::iterator entry, std::vector<Pending>& target) LINSERVE_REQUIRES(mutex_);
-  void GiveUp(Queue::iterator entry, std::vector<Pending>& target) LINSERVE_REQUIRES(mutex_);
-  void PublishTotals() LINSERVE_REQUIRES(mutex_);
+  ClosedBatch Take(const Decision& decision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Pending Unlink(Queue::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Scatter(Pending lead, std::vector<Pending>& target);
+  void GiveUp(Queue::iterator entry, std::vector<Pending>& target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PublishTotals() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnswerDeparted(std::vector<Pending>& departed);
   void AnswerDisplaced(std::vector<Pending>& displaced);
 
@@ -161,12 +205,15 @@ class RequestQueue {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  Queue queue_ LINSERVE_GUARDED_BY(mutex_);
-  Totals totals_ LINSERVE_GUARDED_BY(mutex_);
-  FairTurns turns_ LINSERVE_GUARDED_BY(mutex_);
-  TimePoint next_search_ LINSERVE_GUARDED_BY(mutex_){};  // for those who have departed
-  TimePoint last_batch_ LINSERVE_GUARDED_BY(mutex_){};   // taken
-  bool closed_ LINSERVE_GUARDED_BY(mutex_) = false;
+  Queue queue_ ABSL_GUARDED_BY(mutex_);
+  // The entries that can be shared, by identity.
+  std::unordered_map<std::string_view, Queue::iterator> shared_ ABSL_GUARDED_BY(mutex_);
+  Totals totals_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::nanoseconds expected_ ABSL_GUARDED_BY(mutex_){0};  // see Expect()
+  FairTurns turns_ ABSL_GUARDED_BY(mutex_);
+  TimePoint next_search_ ABSL_GUARDED_BY(mutex_){};  // when departed callers are next looked for
+  TimePoint last_batch_ ABSL_GUARDED_BY(mutex_){};   // when a batch was last taken
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace linserve

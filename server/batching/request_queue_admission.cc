@@ -5,7 +5,7 @@
 #include "batching/batch_trace.h"
 #include "batching/limit_met.h"
 #include "batching/request_queue.h"
-#include "core/retry_delay.h"
+#include "core/status/retry_delay.h"
 
 namespace linserve {
 namespace {
@@ -24,16 +24,15 @@ std::string Milliseconds(std::chrono::nanoseconds time) {
   return text;
 }
 
-TimePoint DueTime(const Pending& pending) {
-  return pending.turn + kHeadStart * static_cast<int>(pending.priority);
-}
-
 }  // namespace
 
-RequestQueue::Totals RequestQueue::TotalsOf(const std::vector<Pending>& sequences) {
+// Returns what the request would add to what waits.
+RequestQueue::Totals RequestQueue::TotalsOf(const std::vector<Pending>& request) const {
   Totals totals;
-  totals.sequences = static_cast<int64_t>(sequences.size());
-  for (const Pending& pending : sequences) {
+  if (!request.empty()) totals.requests = 1;
+  for (const Pending& pending : request) {
+    if (Joins(pending)) continue;
+    totals.sequences += 1;
     totals.tokens += pending.tokens;
     totals.bytes += pending.bytes;
   }
@@ -46,7 +45,7 @@ bool RequestQueue::Fits(const Totals& added, const Totals& waiting) const {
          waiting.bytes + added.bytes <= limits_.max_bytes;
 }
 
-// OK where Fits() says so, and else the limit that is met.
+// Returns OK where Fits() says so, and otherwise the limit that is met.
 RequestQueue::Admission RequestQueue::Admit(const Totals& added) const {
   const Totals& waiting = totals_;
   if (closed_) {
@@ -76,13 +75,14 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
   if (absl::IsResourceExhausted(admission.status) && clock_.Now() >= next_search_) {
     RemoveDeparted(queue_.size(), departed);
     admission = Admit(added);
-    // A queue that is full of those who wait is not searched for every one that it refuses.
+    // A queue that is full of sequences whose callers still wait is not searched for every one that
+    // it refuses.
     next_search_ = clock_.Now() + kBetweenSearches;
   }
   if (request.empty() || absl::IsUnavailable(admission.status)) return admission;
   const Pending& last = request.back();
   const auto slack = last.deadline - clock_.Now();
-  // The batch under way is waited for, too, and then its own.
+  // The request waits for the batch under way, too, and then for its own.
   const auto own = 2 * BatchTime(last);
   if (const auto wait = WaitBefore(last); wait.count() > 0 && wait + own > slack) {
     return {absl::ResourceExhaustedError(
@@ -97,7 +97,8 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
   return admission;
 }
 
-// Those who are due last make room for what is due before them; all that is needed, or nobody.
+// Displaces sequences that are due last, to make room for what is due before them: all that is
+// needed, or none.
 bool RequestQueue::Displace(TimePoint due, const Totals& added, std::vector<Pending>& displaced) {
   std::vector<Queue::iterator> victims;
   Totals left = totals_;
@@ -119,13 +120,7 @@ bool RequestQueue::Displace(TimePoint due, const Totals& added, std::vector<Pend
   return true;
 }
 
-// A sequence that is not to be computed.
-void RequestQueue::GiveUp(Queue::iterator entry, std::vector<Pending>& target) {
-  turns_.GiveBack(entry->second.origin->caller, TimeFor(entry->second.tokens));
-  Unlink(entry, target);
-}
-
-// As if the request were admitted.
+// Sets the turns as if the request were admitted.
 void RequestQueue::SetTurns(std::vector<Pending>& request) const {
   const TimePoint now = clock_.Now();
   if (request.empty()) return;
@@ -133,40 +128,24 @@ void RequestQueue::SetTurns(std::vector<Pending>& request) const {
   for (Pending& pending : request) {
     pending.enqueued = now;
     pending.turn = turn;
-    turn += TimeFor(pending.tokens);
+    if (!Joins(pending)) turn += TimeFor(pending.tokens);
   }
 }
 
-void RequestQueue::Enqueue(std::vector<Pending>& request) {
-  if (request.empty()) return;
-  const Totals added = TotalsOf(request);
-  totals_.requests += 1;
-  totals_.sequences += added.sequences;
-  totals_.tokens += added.tokens;
-  totals_.bytes += added.bytes;
-  const Pending& last = request.back();
-  turns_.Reserve(last.origin->caller, last.turn + TimeFor(last.tokens), clock_.Now());
-  const auto siblings = std::make_shared<int64_t>(added.sequences);
-  for (Pending& pending : request) {
-    pending.siblings = siblings;
-    const TimePoint due = DueTime(pending);
-    queue_.emplace_hint(queue_.end(), due, std::move(pending));
-  }
-  request.clear();
-}
-
-// By all workers together.
+// Returns how long all workers together take.
 std::chrono::nanoseconds RequestQueue::TimeFor(int64_t tokens) const {
   return workers_.time_for ? workers_.time_for(tokens) / workers_.count
                            : std::chrono::nanoseconds(0);
 }
 
-// At least so long, if the sequence has a deadline; not more than it takes to see that it is late.
+// Returns how long the sequence waits at least, if it has a deadline. Counting stops where it is
+// clear that the sequence is late.
 std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const {
   if (pending.deadline == TimePoint::max()) return {};
   const auto slack = pending.deadline - clock_.Now();
   if (TimeFor(totals_.tokens) + 2 * BatchTime(pending) <= slack) return {};
-  const TimePoint due = DueTime(pending);
+  TimePoint due = DueTime(pending);
+  if (Joins(pending)) due = std::min(due, shared_.find(*pending.identity)->second->first);
   int64_t tokens = 0;
   for (const auto& [others, other] : queue_) {
     if (others > due || TimeFor(tokens) > slack) break;
@@ -175,14 +154,14 @@ std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const 
   return TimeFor(tokens);
 }
 
-// Of the batch that the sequence will be in. Zero where none was begun for a while: then even a
-// hopeless sequence is computed, and the estimate mended by it.
+// Estimates the time of the batch that the sequence will be in. It is zero where no batch was begun
+// for a while: then even a hopeless sequence is computed, which mends the estimate.
 std::chrono::nanoseconds RequestQueue::BatchTime(const Pending& pending) const {
   if (!workers_.time_for || clock_.Now() - last_batch_ > kEstimateHolds) return {};
   const int64_t full = std::min(policy_.max_tokens, policy_.max_sequences * totals_.tokens /
                                                         std::max<int64_t>(totals_.sequences, 1));
-  // Half of the batches take longer than the estimate; few take a quarter longer. Where others wait
-  // to have the worker instead, it is theirs unless there is time enough.
+  // Half of the batches take longer than the estimate; few take a quarter longer. Where other
+  // sequences wait to have the worker instead, this one has it only if there is time enough.
   if (totals_.tokens > full) return workers_.time_for(std::max(full, pending.tokens)) * 5 / 4;
   return workers_.time_for(std::max(totals_.tokens, pending.tokens));
 }
@@ -197,14 +176,25 @@ void RequestQueue::RemoveDeparted(size_t most, std::vector<Pending>& departed) {
   auto entry = queue_.begin();
   for (size_t i = 0; i < most && entry != queue_.end(); ++i) {
     const auto next = std::next(entry);
-    if (IsHopeless(entry->second)) GiveUp(entry, departed);
+    DropHopeless(entry, departed);
     entry = next;
   }
 }
 
+void RequestQueue::DropDeparted() {
+  std::vector<Pending> departed;
+  {
+    MutexLock lock(mutex_);
+    if (clock_.Now() < next_search_) return;
+    next_search_ = clock_.Now() + kBetweenSearches;
+    RemoveDeparted(queue_.size(), departed);
+    PublishTotals();
+  }
+  AnswerDeparted(departed);
+}
+
 void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
   for (Pending& pending : departed) {
-    metrics_.Abandoned(AbandonStage::kQueue);
     const TimePoint now = clock_.Now();
     absl::Status status = absl::CancelledError("the caller left while the sequence was queued");
     if (pending.deadline <= now) {

@@ -9,7 +9,7 @@ namespace linserve::cuda {
 
 // Attention of packed or padded queries over the projected keys of their own sequence:
 //   result[i, h] = softmax(queries[i, h] · keys[b, :, h]ᵀ · scale) · values[b, :, h]
-// The reference is AttendToSlots() of attention/linformer_attention.h.
+// The reference is AttendToSlots() of attention/linformer/linformer_attention.h.
 //
 // A block takes 64 queries of one sequence and head, a warp 16 of them, and goes over the slots in
 // tiles of 64 with a running softmax, so that no score leaves the registers (the scheme of Dao
@@ -62,7 +62,7 @@ class AttendToSlots {
  private:
   static_assert(D % 32 == 0 && D <= 128);
 
-  // Of a warp's 16 queries. A lane has two rows of them: `half` 0 and 1.
+  // What a warp keeps of its 16 queries. A lane has two rows of them: `half` 0 and 1.
   struct WarpState {
     PerLane<Sums> scores[kSlots / 8];
     PerLane<Sums> result[D / 8];

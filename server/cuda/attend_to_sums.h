@@ -9,13 +9,13 @@
 
 namespace linserve::cuda {
 
-// A warp's 16 queries and what they make of the keys' sums: a part of linear attention. E columns
+// A warp's 16 queries and what they make of the keys' sums: a step of linear attention. E columns
 // of the values.
 template <typename T, int D, int E>
 class AttendToSums {
  public:
   // The features of queries [row, + 16) of a tile meet the logarithms before(d) and most(d), of the
-  // keys before the chunk and in it: they become weights relative to the largest of the products.
+  // keys before the tile and in it: they become weights relative to the largest of the products.
   template <typename Before, typename Most>
   LINSERVE_KERNEL void Begin(FeatureMap map, const T* queries, int row, const Before& before,
                              const Most& most) {
@@ -49,7 +49,7 @@ class AttendToSums {
     for (auto& total : total_) OverRow(total, [](float a, float b) { return a + b; });
   }
 
-  // The keys before the chunk, by their means [D, E].
+  // The keys before the tile, by their means [D, E].
   template <typename Before>
   LINSERVE_KERNEL void AddBefore(const T* means, const Before& before) {
     for (int feature = 0; feature < D; feature += 16) {
@@ -64,10 +64,10 @@ class AttendToSums {
     }
   }
 
-  // The chunk's own keys, by their features, and values. sees(row of the queries, row of the keys)
+  // The tile's own keys, by their features, and values. sees(row of the queries, row of the keys)
   template <typename Most, typename Sees>
-  LINSERVE_KERNEL void AddChunk(const T* features, const T* values, const Most& most,
-                                const Sees& sees) {
+  LINSERVE_KERNEL void AddTile(const T* features, const T* values, const Most& most,
+                               const Sees& sees) {
     for (int feature = 0; feature < D; feature += 16) {
       PerLane<FragmentA> a;
       Weigh(feature, most, a);
@@ -99,7 +99,7 @@ class AttendToSums {
     }
   }
 
-  // `result`: of the tile's first query, of which there are `rows`.
+  // Writes the result from the tile's first query on, of which there are `rows`.
   LINSERVE_KERNEL void Store(const LinearAttentionArguments<T>& arguments, T* result, int rows) {
     for (auto& divisor : divisor_) OverRow(divisor, [](float a, float b) { return a + b; });
     ForLanes([&](int lane) {
@@ -118,21 +118,21 @@ class AttendToSums {
   }
 
  private:
-  // As the operators, sums that are not divided end where F16 does.
+  // Sums that are not divided end where F16 does, as those of LibTorch's operators.
   LINSERVE_KERNEL static float Limited(float x) {
     constexpr float kMost = 65504;
     if constexpr (!std::is_same_v<T, c10::Half>) return x;
     return x > kMost ? kMost : x < -kMost ? -kMost : x;
   }
 
-  // Two numbers of a register.
+  // Unpacks the two numbers of a register.
   LINSERVE_KERNEL static void Unpack(uint32_t bits, float (&pair)[2]) {
     T numbers[2];
     memcpy(numbers, &bits, sizeof(bits));
     for (int i = 0; i < 2; ++i) pair[i] = static_cast<float>(numbers[i]);
   }
 
-  // function(lane, half, feature, logarithm of the query's feature) for all of them.
+  // Calls function(lane, half, feature, logarithm of the query's feature) for all of them.
   template <typename Function>
   LINSERVE_KERNEL void ForQueries(const Function& function) const {
     for (int first = 0; first < D; first += 16) {
@@ -179,7 +179,7 @@ class AttendToSums {
     });
   }
 
-  // By what the result is multiplied: true weights are exp(log) times those here.
+  // The factor that the result is multiplied by: true weights are exp(log) times those here.
   LINSERVE_KERNEL float ShareOf(const LinearAttentionArguments<T>& arguments, int lane,
                                 int half) const {
     float log = reach_[half][lane];
@@ -196,7 +196,7 @@ class AttendToSums {
   int row_;
   PerLane<Sums> result_[E / 8];
   PerLane<Sums> scores_[kTileRows / 8];
-  // Of a lane's two rows.
+  // These are kept of a lane's two rows.
   PerLane<float> largest_[2];  // logarithm of a feature of the query
   PerLane<float> reach_[2];    // logarithm of a product
   PerLane<float> total_[2];    // of the query's features relative to the largest

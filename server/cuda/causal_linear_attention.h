@@ -6,7 +6,7 @@
 
 namespace linserve::cuda {
 
-// The kernel of linear_attention.h that goes over a segment of a sequence's rows, in order.
+// The kernel of linear_attention.h that goes over a part of a sequence's rows, in order.
 template <typename T, int D>
 class CausalLinearAttention {
  public:
@@ -32,10 +32,10 @@ class CausalLinearAttention {
       : arguments_(arguments),
         block_(arguments, at),
         sums_(arguments.map, shared.floats),
-        segment_(at.x),
-        first_(at.x * arguments.segment_rows),
+        part_(at.x),
+        first_(at.x * arguments.part_rows),
         shared_(shared.tiles) {
-    const int end = first_ + arguments.segment_rows;
+    const int end = first_ + arguments.part_rows;
     end_ = end < block_.queries() ? end : block_.queries();
   }
 
@@ -55,11 +55,10 @@ class CausalLinearAttention {
   }
 
   LINSERVE_KERNEL void Begin(int warp) {
-    const bool later = segment_ > 0;
-    sums_.Begin(
-        later ? block_.Logs(arguments_.logs_before, segment_, arguments_.segments) : nullptr,
-        later ? block_.Means(arguments_.means_before, segment_, arguments_.segments) : nullptr,
-        warp);
+    const bool later = part_ > 0;
+    sums_.Begin(later ? block_.Logs(arguments_.logs_before, part_, arguments_.parts) : nullptr,
+                later ? block_.Means(arguments_.means_before, part_, arguments_.parts) : nullptr,
+                warp);
   }
 
   LINSERVE_KERNEL void Compute() {
@@ -103,14 +102,14 @@ class CausalLinearAttention {
     AttendToSums<T, D, E> queries;
     queries.Begin(arguments_.map, QueryTile(step), 16 * warp, before, most);
     queries.AddBefore(Means(), before);
-    queries.AddChunk(KeyTile(step), ValueTile(step), most, sees);
+    queries.AddTile(KeyTile(step), ValueTile(step), most, sees);
     queries.Store(arguments_, block_.Result(row), end_ - row);
   }
 
   const LinearAttentionArguments<T>& arguments_;
   Block block_;
   KeySums<T, D, E> sums_;
-  int segment_;
+  int part_;
   int first_;  // row of the sequence
   int end_;
   T* shared_;

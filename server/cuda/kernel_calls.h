@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "attention/device_plugin.h"
+#include "attention/device/device_plugin.h"
 #include "cuda/attend_to_slots.h"
 #include "cuda/project_length.h"
 
@@ -18,13 +18,13 @@ namespace linserve::cuda {
 
 constexpr int64_t kMostBlocksInZ = 65535;
 
-// Whether rows can be read in pieces of 16 bytes.
-inline bool HasWholePieces(const at::Tensor& tensor) {
-  constexpr int64_t kPiece = 8;
+// Whether rows can be read in vectors of 16 bytes.
+inline bool HasWholeVectors(const at::Tensor& tensor) {
+  constexpr int64_t kVector = 8;
   for (int64_t axis = 0; axis + 1 < tensor.dim(); ++axis) {
-    if (tensor.stride(axis) % kPiece != 0 && tensor.size(axis) > 1) return false;
+    if (tensor.stride(axis) % kVector != 0 && tensor.size(axis) > 1) return false;
   }
-  return tensor.stride(-1) == 1 && tensor.size(-1) % kPiece == 0 &&
+  return tensor.stride(-1) == 1 && tensor.size(-1) % kVector == 0 &&
          reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
 }
 
@@ -57,16 +57,16 @@ at::Tensor ProjectLengthAs(const at::Tensor& rows, const at::Tensor& projection,
   const int64_t wanted = Tiles(kBlocksEach * multiprocessors, tiles);
   const int64_t most = std::max<int64_t>(1, layout.longest / kFewestRows);
   const int64_t rows_each = Tiles(layout.longest, std::min(wanted, most));
-  sizes.chunk_rows = static_cast<int>(Tiles(rows_each, Kernel::kDepth) * Kernel::kDepth);
-  sizes.chunks = static_cast<int>(Tiles(layout.longest, sizes.chunk_rows));
-  if (batch * sizes.chunks > kMostBlocksInZ) return {};
-  grid.z = static_cast<int>(batch * sizes.chunks);
+  sizes.part_rows = static_cast<int>(Tiles(rows_each, Kernel::kDepth) * Kernel::kDepth);
+  sizes.parts = static_cast<int>(Tiles(layout.longest, sizes.part_rows));
+  if (batch * sizes.parts > kMostBlocksInZ) return {};
+  grid.z = static_cast<int>(batch * sizes.parts);
 
   at::Tensor result = at::empty({batch, sizes.slots, sizes.width}, rows.options());
   at::Tensor shares;
-  if (sizes.chunks > 1) {
-    shares = at::empty({batch, sizes.chunks, sizes.slots, sizes.width},
-                       rows.options().dtype(at::kFloat));
+  if (sizes.parts > 1) {
+    shares =
+        at::empty({batch, sizes.parts, sizes.slots, sizes.width}, rows.options().dtype(at::kFloat));
   }
   run(ProjectLengthArguments<T>{Read<T>(rows), rows.stride(0), Read<T>(projection),
                                 projection.stride(0), Read<int32_t>(layout.starts),
@@ -76,12 +76,13 @@ at::Tensor ProjectLengthAs(const at::Tensor& rows, const at::Tensor& projection,
   return result;
 }
 
-// run(arguments, grid, elements of the result)
+// Calls run(arguments, grid, elements of the result), which starts the kernel, if it takes these
+// tensors.
 template <typename Run>
 at::Tensor CallProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                              const LayoutTable& layout, int64_t multiprocessors, const Run& run) {
   if (rows.scalar_type() != projection.scalar_type()) return {};
-  if (!HasWholePieces(rows) || !HasWholePieces(projection)) return {};
+  if (!HasWholeVectors(rows) || !HasWholeVectors(projection)) return {};
   if (rows.scalar_type() == at::kBFloat16) {
     return ProjectLengthAs<c10::BFloat16>(rows, projection, layout, multiprocessors, run);
   }
@@ -91,7 +92,8 @@ at::Tensor CallProjectLength(const at::Tensor& rows, const at::Tensor& projectio
   return {};
 }
 
-// run.template operator()<D>(arguments, grid)
+// Calls run.template operator()<D>(arguments, grid), which starts the kernel for heads of D
+// features.
 template <typename T, typename Run>
 at::Tensor AttendToSlotsAs(const at::Tensor& queries, const at::Tensor& keys,
                            const at::Tensor& values, int64_t heads, const LayoutTable& layout,
@@ -140,7 +142,7 @@ at::Tensor CallAttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                              const Run& run) {
   const at::ScalarType type = queries.scalar_type();
   if (keys.scalar_type() != type || values.scalar_type() != type) return {};
-  if (!HasWholePieces(queries) || !HasWholePieces(keys) || !HasWholePieces(values)) return {};
+  if (!HasWholeVectors(queries) || !HasWholeVectors(keys) || !HasWholeVectors(values)) return {};
   if (layout.lengths.size(0) > kMostBlocksInZ || heads > kMostBlocksInZ) return {};
   // Rows of padding are not computed, but must be finite.
   const at::Tensor result = layout.padded ? at::zeros(queries.sizes(), queries.options())

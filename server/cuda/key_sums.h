@@ -7,7 +7,7 @@
 
 namespace linserve::cuda {
 
-// What linear attention keeps of the keys and values that it has read, in chunks of 64: a part of
+// What linear attention keeps of the keys and values that it has read, in tiles of 64: a step of
 // its kernels. The block's E columns of the values; the sums are in registers, each warp's of some
 // of the features.
 template <typename T, int D, int E>
@@ -17,7 +17,7 @@ class KeySums {
   static constexpr int kThreads = kWarps * kLanes;
   static constexpr int kFloats = 4 * D + 2 * kThreads;  // of shared memory
 
-  // Logarithms of each feature, for queries of the chunk: the total before it, and the largest key
+  // Logarithms of each feature, for queries of the tile: the total before it, and the largest key
   // so far. After Advance().
   LINSERVE_KERNEL float before(int feature) const { return before_[feature]; }
   LINSERVE_KERNEL float most(int feature) const { return most_[feature]; }
@@ -46,9 +46,9 @@ class KeySums {
     });
   }
 
-  // The next three phases of a chunk: the largest of its keys; keys become features relative to the
+  // The next three phases of a tile: the largest of its keys; keys become features relative to the
   // largest so far (what does not count: 0); and what came before becomes relative to it.
-  // counts(row) of the chunk.
+  // counts(row) of the tile.
   template <typename Counts>
   LINSERVE_KERNEL void FindMost(const T* keys, int warp, const Counts& counts) const {
     ForFeatures(warp, [&](int thread, int feature, int part) {
@@ -87,7 +87,7 @@ class KeySums {
     });
   }
 
-  // Adds the chunk's values by their features.
+  // Adds the tile's values by their features.
   LINSERVE_KERNEL void Add(const T* features, const T* values, int warp) {
     ForSums(warp, [&](int feature, int, float* pair) {
       pair[0] *= factor_[feature];
@@ -126,7 +126,7 @@ class KeySums {
     });
   }
 
-  // As Begin() reads them.
+  // Writes what Begin() reads.
   LINSERVE_KERNEL void Store(float* logs, float* means, int warp) {
     ForFeatures(warp, [&](int, int feature, int part) {
       if (part == 0) logs[feature] = LogTotal(feature);
@@ -150,12 +150,13 @@ class KeySums {
   }
   LINSERVE_KERNEL static int FeatureOf(int warp, int tile) { return 16 * (warp * kTiles + tile); }
 
-  // Only of heads of 32 features some warps have none.
+  // Some warps have no tile where heads have 32 features.
   LINSERVE_KERNEL static bool Has(int warp, int tile) {
     return 16 * kWarps * kTiles <= D || FeatureOf(warp, tile) < D;
   }
 
-  // function(thread, feature, part)
+  // Calls function(thread, feature, part) for each feature and part of its rows that the warp's
+  // threads have.
   template <typename Function>
   LINSERVE_KERNEL static void ForFeatures(int warp, const Function& function) {
     ForLanes([&](int lane) {
@@ -164,7 +165,7 @@ class KeySums {
     });
   }
 
-  // function(feature, column, two neighbouring sums) for all of a warp.
+  // Calls function(feature, column, two neighbouring sums) for all sums of a warp.
   template <typename Function>
   LINSERVE_KERNEL void ForSums(int warp, const Function& function) {
     ForLanes([&](int lane) {
@@ -195,7 +196,7 @@ class KeySums {
   float* most_;    // the largest logarithm so far
   float* total_;   // of the features relative to it
   float* factor_;  // by which sums become relative to it
-  float* before_;  // the logarithm of the total before the chunk
+  float* before_;  // the logarithm of the total before the tile
   float* part_most_;
   float* part_total_;
   PerWarp<WarpSums, kWarps> sums_;

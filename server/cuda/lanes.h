@@ -7,7 +7,7 @@
 
 #if defined(__CUDACC__)
 #define LINSERVE_KERNEL __device__ __forceinline__
-// For loops whose counter chooses among registers.
+// Unrolls loops whose counter chooses among registers.
 #define LINSERVE_UNROLL _Pragma("unroll")
 #else
 #define LINSERVE_KERNEL inline

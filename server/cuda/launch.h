@@ -12,7 +12,8 @@ namespace linserve::cuda {
 // Start kernels on a stream of the current device, of sm_80 or later. Their errors are the
 // runtime's last error.
 
-// `elements` of the result.
+// Starts the kernel, and adds up its parts' shares of the result's `elements` where there are
+// several.
 template <typename T>
 void Launch(const ProjectLengthArguments<T>& arguments, const BlockIndex& grid, int64_t elements,
             cudaStream_t stream);
@@ -21,13 +22,13 @@ template <typename T, int D>
 void Launch(const AttendToSlotsArguments<T>& arguments, const BlockIndex& grid,
             cudaStream_t stream);
 
-// Kernel: one of linear_attention.h, but for AddSegments().
+// Starts a kernel of linear_attention.h, but for AddParts().
 template <typename Kernel, typename T>
 void LaunchLinearAttention(const LinearAttentionArguments<T>& arguments, const BlockIndex& grid,
                            cudaStream_t stream);
 
 template <int D, typename T>
-void LaunchAddSegments(const LinearAttentionArguments<T>& arguments, int64_t elements,
-                       cudaStream_t stream);
+void LaunchAddParts(const LinearAttentionArguments<T>& arguments, int64_t elements,
+                    cudaStream_t stream);
 
 }  // namespace linserve::cuda

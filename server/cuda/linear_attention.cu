@@ -15,10 +15,10 @@ __global__ void __launch_bounds__(Kernel::kWarps* kLanes, Kernel::kBlocks)
 }
 
 template <int D, typename T>
-__global__ void AddSegmentsKernel(const __grid_constant__ LinearAttentionArguments<T> arguments,
+__global__ void AddPartsKernel(const __grid_constant__ LinearAttentionArguments<T> arguments,
                                   int64_t elements) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (index < elements) AddSegments<D>(arguments, index);
+  if (index < elements) AddParts<D>(arguments, index);
 }
 
 }  // namespace
@@ -34,11 +34,11 @@ void LaunchLinearAttention(const LinearAttentionArguments<T>& arguments, const B
 }
 
 template <int D, typename T>
-void LaunchAddSegments(const LinearAttentionArguments<T>& arguments, int64_t elements,
+void LaunchAddParts(const LinearAttentionArguments<T>& arguments, int64_t elements,
                        cudaStream_t stream) {
   constexpr int kThreads = 256;
   const auto blocks = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
-  AddSegmentsKernel<D, T><<<blocks, kThreads, 0, stream>>>(arguments, elements);
+  AddPartsKernel<D, T><<<blocks, kThreads, 0, stream>>>(arguments, elements);
 }
 
 #define LINSERVE_LAUNCH(T, D)                                                                 \
@@ -50,7 +50,7 @@ void LaunchAddSegments(const LinearAttentionArguments<T>& arguments, int64_t ele
       const LinearAttentionArguments<T>&, const BlockIndex&, cudaStream_t);                   \
   template void LaunchLinearAttention<AttendToKeys<T, D>>(const LinearAttentionArguments<T>&, \
                                                           const BlockIndex&, cudaStream_t);   \
-  template void LaunchAddSegments<D>(const LinearAttentionArguments<T>&, int64_t, cudaStream_t)
+  template void LaunchAddParts<D>(const LinearAttentionArguments<T>&, int64_t, cudaStream_t)
 
 LINSERVE_LAUNCH(c10::BFloat16, 32);
 LINSERVE_LAUNCH(c10::BFloat16, 64);

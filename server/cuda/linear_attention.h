@@ -14,24 +14,24 @@ namespace linserve::cuda {
 //
 // Features are products of numbers as large as exp(k), which 16 bits cannot hold. So what has been
 // read is kept, for each feature d, as the logarithm of Σ_s ψ(k_s)_d and as the mean of the values
-// weighed by it, of which neither leaves the range of its inputs; the keys of a chunk count
+// weighed by it, of which neither leaves the range of its inputs; the keys of a tile count
 // relative to the largest so far, and each query's features relative to the largest of their
-// products. (In F16, what lies e^17 below the largest key of the query's chunk, whether the query
+// products. (In F16, what lies e^17 below the largest key of the query's tile, whether the query
 // sees that or not, is 0.)
 //
-// Kernels, in chunks of 64 rows on the tensor cores with sums in F32:
+// Kernels, in tiles of 64 rows on the tensor cores with sums in F32:
 //   CausalLinearAttention  goes over the rows of a sequence and head once, in order: what was read
-//                          before the chunk through its state, which stays in registers, and the
-//                          rows of the chunk through their 64 x 64 weights.
+//                          before the tile through its state, which stays in registers, and the
+//                          rows of the tile through their 64 x 64 weights.
 //   WholeLinearAttention   goes over all keys of a sequence and head, and then over its queries.
-// and where few long sequences would leave most of the GPU idle, in segments of rows:
-//   SumKeys                what the keys of a segment add up to,
-//   AddSegments            what the segments before each one (causal), or all, add up to: then
-//                          CausalLinearAttention for each segment, or
-//   AttendToKeys           for each chunk of queries.
+// and where few long sequences would leave most of the GPU idle, in parts:
+//   SumKeys                what the keys of a part add up to,
+//   AddParts               what the parts before each one (causal), or all, add up to: then
+//                          CausalLinearAttention for each part, or
+//   AttendToKeys           for each tile of queries.
 //
 // For m rows and each head of D features causal attention computes m · (8 · D · D) FLOPs within
-// and before chunks at D = 64, and must move 4 · m · D · 2 bytes; not causal 4 · m · D · D and the
+// and before tiles at D = 64, and must move 4 · m · D · 2 bytes; not causal 4 · m · D · D and the
 // same bytes. Both are bound by memory.
 
 // The features' logarithms, and where they come from.
@@ -65,42 +65,42 @@ struct LinearAttentionArguments {
   T* result;
   int64_t result_stride;
 
-  // Of each sequence, head and segment of keys: logarithms [D] and means [D, D]. What each segment
-  // adds up to, and what lies before it: all keys, if not causal, for segment 0.
+  // Logarithms [D] and means [D, D] of each sequence, head and part of keys: what each part adds up
+  // to, and what lies before it, which is all keys for part 0 if not causal.
   float* logs;
   float* means;
   float* logs_before;
   float* means_before;
   int heads;
-  int segments;      // of the longest sequence
-  int segment_rows;  // a multiple of 64
+  int parts;      // of the longest sequence
+  int part_rows;  // a multiple of 64
 
   FeatureMap map;
   bool causal;
   int bucket;  // divides 64
-  // By the sum of weights. Not causal, kExp divides each feature by its own sum instead, which is
-  // the keys' softmax over the length.
+  // Whether the result is divided by the sum of weights. Not causal, kExp divides each feature by
+  // its own sum instead, which is the keys' softmax over the length.
   bool divided;
   float floor;
 };
 
 // Element `index` of [batch, heads, D, D].
 template <int D, typename T>
-LINSERVE_KERNEL void AddSegments(const LinearAttentionArguments<T>& arguments, int64_t index) {
+LINSERVE_KERNEL void AddParts(const LinearAttentionArguments<T>& arguments, int64_t index) {
   const int column = static_cast<int>(index % D);
   const int feature = static_cast<int>(index / D % D);
   const int64_t head = index / D / D;  // of the batch
   const int length = arguments.key_lengths[head / arguments.heads];
   float log = kLogOfNothing;
   float mean = 0;
-  const auto write = [&](int64_t segment) {
-    const int64_t row = segment * D + feature;
+  const auto write = [&](int64_t part) {
+    const int64_t row = part * D + feature;
     arguments.means_before[row * D + column] = mean;
     if (column == 0) arguments.logs_before[row] = log;
   };
-  for (int segment = 0; segment * arguments.segment_rows < length; ++segment) {
-    if (arguments.causal) write(head * arguments.segments + segment);
-    const int64_t row = (head * arguments.segments + segment) * D + feature;
+  for (int part = 0; part * arguments.part_rows < length; ++part) {
+    if (arguments.causal) write(head * arguments.parts + part);
+    const int64_t row = (head * arguments.parts + part) * D + feature;
     const float more = arguments.logs[row];
     if (more == kLogOfNothing) continue;
     const float most = fmaxf(log, more);

@@ -15,7 +15,7 @@ struct SharedMemory {
 };
 
 // What a block of linear attention's kernels works on: one sequence and head, and E columns of its
-// values. `at`: x counts segments or tiles of queries, y heads and the columns of each, z
+// values. `at`: x counts parts or tiles of queries, y heads and the columns of each, z
 // sequences.
 template <typename T, int D>
 class LinearAttentionBlock {
@@ -59,18 +59,19 @@ class LinearAttentionBlock {
            first_column_;
   }
 
-  // Of a segment: logarithms [D], and means [D, D] from the block's first column on.
-  LINSERVE_KERNEL float* Logs(float* logs, int segment, int segments) const {
-    return logs + StateRow(segment, segments);
+  // Logs() and Means() find a part's logarithms [D], and its means [D, D] from the block's first
+  // column on.
+  LINSERVE_KERNEL float* Logs(float* logs, int part, int parts) const {
+    return logs + StateRow(part, parts);
   }
-  LINSERVE_KERNEL float* Means(float* means, int segment, int segments) const {
-    return means + StateRow(segment, segments) * D + first_column_;
+  LINSERVE_KERNEL float* Means(float* means, int part, int parts) const {
+    return means + StateRow(part, parts) * D + first_column_;
   }
 
  private:
-  LINSERVE_KERNEL int64_t StateRow(int segment, int segments) const {
+  LINSERVE_KERNEL int64_t StateRow(int part, int parts) const {
     const int64_t head = static_cast<int64_t>(sequence_) * arguments_.heads + head_;
-    return (head * segments + segment) * D;
+    return (head * parts + part) * D;
   }
 
   template <int kWidth>

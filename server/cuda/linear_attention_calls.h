@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "attention/device_plugin.h"
+#include "attention/device/device_plugin.h"
 #include "cuda/causal_linear_attention.h"
 #include "cuda/kernel_calls.h"
 #include "cuda/whole_linear_attention.h"
@@ -15,11 +15,11 @@ namespace linserve::cuda {
 // From tensors to the kernels of linear_attention.h, as kernel_calls.h does it for others. False:
 // they do not take these arguments. `run` has
 //   run.template Start<Kernel>(arguments, grid)
-//   run.template AddSegments<D>(arguments, elements)
+//   run.template AddParts<D>(arguments, elements)
 
 // Into how many parts the longest sequence is cut, so that none of the multiprocessors waits long
 // for the last ones.
-inline int64_t SegmentsOf(int64_t longest, int64_t blocks, int64_t multiprocessors) {
+inline int64_t PartsOf(int64_t longest, int64_t blocks, int64_t multiprocessors) {
   constexpr int64_t kBlocksEach = 4;
   constexpr int64_t kFewestRows = 8 * kTileRows;
   const int64_t wanted = Tiles(kBlocksEach * multiprocessors, blocks);
@@ -61,34 +61,34 @@ bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
   const int64_t longest = call.key_layout.longest;
   if (columns > kMostBlocksInZ) return false;
   LinearAttentionArguments<T> arguments = ArgumentsOf<T>(call, out);
-  const int64_t wanted = SegmentsOf(longest, batch * columns, multiprocessors);
+  const int64_t wanted = PartsOf(longest, batch * columns, multiprocessors);
   const int64_t rows = Tiles(Tiles(longest, wanted), kTileRows) * kTileRows;
-  const int64_t segments = std::max<int64_t>(1, Tiles(longest, rows));
-  arguments.segment_rows = static_cast<int>(rows);
-  arguments.segments = static_cast<int>(segments);
+  const int64_t parts = std::max<int64_t>(1, Tiles(longest, rows));
+  arguments.part_rows = static_cast<int>(rows);
+  arguments.parts = static_cast<int>(parts);
 
-  BlockIndex grid{arguments.segments, static_cast<int>(columns), static_cast<int>(batch)};
+  BlockIndex grid{arguments.parts, static_cast<int>(columns), static_cast<int>(batch)};
   at::Tensor sums;
   at::Tensor before;
-  if (segments > 1) {
+  if (parts > 1) {
     // Logarithms and means.
     const auto states = [&](int64_t count) {
       return at::empty({batch * call.heads * count * D * (D + 1)},
                        call.keys.options().dtype(at::kFloat));
     };
-    sums = states(segments);
+    sums = states(parts);
     arguments.logs = Write<float>(sums);
-    arguments.means = arguments.logs + batch * call.heads * segments * D;
+    arguments.means = arguments.logs + batch * call.heads * parts * D;
     run.template Start<SumKeys<T, D>>(arguments, grid);
-    const int64_t count = call.causal ? segments : 1;
+    const int64_t count = call.causal ? parts : 1;
     before = states(count);
     arguments.logs_before = Write<float>(before);
     arguments.means_before = arguments.logs_before + batch * call.heads * count * D;
-    run.template AddSegments<D>(arguments, batch * call.heads * D * D);
+    run.template AddParts<D>(arguments, batch * call.heads * D * D);
   }
   if (call.causal) {
     run.template Start<CausalLinearAttention<T, D>>(arguments, grid);
-  } else if (segments == 1) {
+  } else if (parts == 1) {
     run.template Start<WholeLinearAttention<T, D>>(arguments, grid);
   } else {
     grid.x = static_cast<int>(Tiles(call.layout.longest, kTileRows));
@@ -117,7 +117,7 @@ bool CallLinearAttention(const PackedLinearAttention& call, const at::Tensor& ou
                          int64_t multiprocessors, const Run& run) {
   const at::ScalarType type = call.queries.scalar_type();
   for (const at::Tensor& rows : {call.queries, call.keys, call.values, out}) {
-    if (rows.scalar_type() != type || !HasWholePieces(rows)) return false;
+    if (rows.scalar_type() != type || !HasWholeVectors(rows)) return false;
   }
   if (call.mask.defined() && !call.mask.is_contiguous()) return false;
   if (call.causal && kTileRows % call.bucket != 0) return false;

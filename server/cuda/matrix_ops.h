@@ -38,25 +38,25 @@ LINSERVE_KERNEL uint32_t Pack(float low, float high) {
   return bits;
 }
 
-// A tile in shared memory of rows of kWidth numbers, in pieces of 8 (16 bytes). Pieces change
+// A tile in shared memory of rows of kWidth numbers, in vectors of 8 (16 bytes). Vectors change
 // places within their row so that the 8 rows that ldmatrix reads at once lie in different banks.
 template <int kWidth>
 struct Tile {
-  static constexpr int kPiece = 8;
-  static constexpr int kPieces = kWidth / kPiece;
-  static_assert(kPieces % 4 == 0, "rows are multiples of 64 bytes");
+  static constexpr int kVector = 8;
+  static constexpr int kVectors = kWidth / kVector;
+  static_assert(kVectors % 4 == 0, "rows are multiples of 64 bytes");
 
-  // Of the piece, in numbers from the tile's first.
-  LINSERVE_KERNEL static constexpr int Offset(int row, int piece) {
-    const int place = kPieces % 8 == 0 ? piece ^ (row & 7) : piece ^ (row >> 1 & 3);
-    return row * kWidth + place * kPiece;
+  // The place of a vector, in numbers from the tile's first.
+  LINSERVE_KERNEL static constexpr int Offset(int row, int vector) {
+    const int place = kVectors % 8 == 0 ? vector ^ (row & 7) : vector ^ (row >> 1 & 3);
+    return row * kWidth + place * kVector;
   }
 };
 
 // 16 bytes from global to shared memory, or zeros. Seen by others after WaitForCopies() and the
 // phase's end.
 template <typename T>
-LINSERVE_KERNEL void CopyPiece(T* shared, const T* global, bool valid) {
+LINSERVE_KERNEL void CopyVector(T* shared, const T* global, bool valid) {
 #if defined(__CUDACC__)
 #if __CUDA_ARCH__ >= 800
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/device_plugin.h"
+#include "attention/device/device_plugin.h"
 #include "cuda/kernel_calls.h"
 #include "cuda/launch.h"
 #include "cuda/linear_attention_calls.h"
@@ -26,7 +26,7 @@ namespace {
 
 c10::DeviceIndex Index(int64_t index) { return static_cast<c10::DeviceIndex>(index); }
 
-// Read once: it takes a while.
+// The properties are read once, since that takes a while.
 const cudaDeviceProp& PropertiesOf(int64_t index) {
   constexpr size_t kMostDevices = 64;
   static std::array<cudaDeviceProp, kMostDevices> properties;
@@ -67,7 +67,7 @@ std::string Describe(int64_t index) {
   return text;
 }
 
-// Turing has tensor cores for F16 alone.
+// Turing, whose major version is 7, has tensor cores for F16 alone.
 bool HasBfloat16(int64_t index) { return PropertiesOf(index).major >= 8; }
 
 size_t TotalMemory(int64_t index) { return PropertiesOf(index).totalGlobalMem; }
@@ -154,7 +154,8 @@ class Graph : public DeviceGraph {
   }
 
  private:
-  // Of graphs with the device's generator of random numbers, which LibTorch does not lock.
+  // Graphs are registered with the device's generator of random numbers, which LibTorch does not
+  // lock.
   static std::mutex& Registration() {
     static std::mutex mutex;
     return mutex;
@@ -223,8 +224,8 @@ struct LinearAttentionKernels {
   }
 
   template <int D, typename T>
-  void AddSegments(const cuda::LinearAttentionArguments<T>& arguments, int64_t elements) const {
-    cuda::LaunchAddSegments<D>(arguments, elements, c10::cuda::getCurrentCUDAStream());
+  void AddParts(const cuda::LinearAttentionArguments<T>& arguments, int64_t elements) const {
+    cuda::LaunchAddParts<D>(arguments, elements, c10::cuda::getCurrentCUDAStream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   }
 };

@@ -30,7 +30,7 @@ void Launch(const ProjectLengthArguments<T>& arguments, const BlockIndex& grid, 
   ProjectLengthKernel<T>
       <<<dim3(grid.x, grid.y, grid.z), Kernel::kWarps * kLanes, Kernel::kSharedBytes, stream>>>(
           arguments);
-  if (arguments.sizes.chunks == 1) return;
+  if (arguments.sizes.parts == 1) return;
   constexpr int kThreads = 256;
   const auto blocks = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
   AddSharesKernel<T><<<blocks, kThreads, 0, stream>>>(arguments, elements);

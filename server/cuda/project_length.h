@@ -8,9 +8,9 @@ namespace linserve::cuda {
 
 // Linformer's projection along the sequence for all sequences of a batch in one launch:
 //   result[b, s, :] = sum over t < lengths[b] of projection[t, s] · rows[starts[b] + t, :]
-// The reference is ProjectLength() of attention/linformer_attention.h.
+// The reference is ProjectLength() of attention/linformer/linformer_attention.h.
 //
-// A block makes a tile [kTileSlots, kTileWidth] of one sequence's result, or of one chunk's share
+// A block makes a tile [kTileSlots, kTileWidth] of one sequence's result, or of one part's share
 // of it where a few long sequences would leave most of the GPU idle; shares are added up by a
 // second kernel, in order, so that results are the same each time. Tiles of the projection and of
 // the rows come through a ring of kStages in shared memory while the tensor cores work on earlier
@@ -22,8 +22,8 @@ namespace linserve::cuda {
 struct ProjectLengthSizes {
   int slots = 0;  // multiples of 8, both
   int width = 0;
-  int chunks = 0;      // of the longest sequence
-  int chunk_rows = 0;  // a multiple of kDepth
+  int parts = 0;      // of the longest sequence
+  int part_rows = 0;  // a multiple of kDepth
 };
 
 template <typename T>
@@ -35,7 +35,7 @@ struct ProjectLengthArguments {
   const int32_t* starts;
   const int32_t* lengths;
   T* result;      // [batch, slots, width]
-  float* shares;  // [batch, chunks, slots, width] if there are several chunks
+  float* shares;  // [batch, parts, slots, width] if there are several parts
   ProjectLengthSizes sizes;
 };
 
@@ -50,11 +50,11 @@ class ProjectLength {
   static constexpr int kStageElements = kDepth * (kTileSlots + kTileWidth);
   static constexpr int kSharedBytes = kStages * kStageElements * static_cast<int>(sizeof(T));
 
-  // `at`: x counts tiles of the width, y of the slots, z chunks of one sequence after the other.
+  // `at`: x counts tiles of the width, y of the slots, z parts of one sequence after the other.
   LINSERVE_KERNEL static void Run(const ProjectLengthArguments<T>& arguments, const BlockIndex& at,
                                   T* shared) {
-    const int sequence = at.z / arguments.sizes.chunks;
-    const int first = at.z % arguments.sizes.chunks * arguments.sizes.chunk_rows;
+    const int sequence = at.z / arguments.sizes.parts;
+    const int first = at.z % arguments.sizes.parts * arguments.sizes.part_rows;
     const int length = arguments.lengths[sequence];
     if (first >= length && first > 0) return;
     ProjectLength block(arguments, at, sequence, first, shared);
@@ -63,7 +63,7 @@ class ProjectLength {
   }
 
  private:
-  // Of a warp: 32 slots and 32 columns, as 2 x 4 tiles of the tensor cores.
+  // A warp makes 32 slots and 32 columns, as 2 x 4 tiles of the tensor cores.
   static constexpr int kWarpTile = 32;
   struct WarpSums {
     PerLane<Sums> tiles[2][4];
@@ -73,12 +73,12 @@ class ProjectLength {
                                 int sequence, int first, T* shared)
       : arguments_(arguments),
         sequence_(sequence),
-        chunk_(at.z % arguments.sizes.chunks),
+        part_(at.z % arguments.sizes.parts),
         slot_(at.y * kTileSlots),
         column_(at.x * kTileWidth),
         first_(first),
         shared_(shared) {
-    const int end = first + arguments.sizes.chunk_rows;
+    const int end = first + arguments.sizes.part_rows;
     const int length = arguments.lengths[sequence];
     rows_ = (end < length ? end : length) - first;
   }
@@ -90,29 +90,30 @@ class ProjectLength {
     return ProjectionStage(step) + kDepth * kTileSlots;
   }
 
-  // A warp's share of the copies of one stage; rows past the chunk's last are zeros.
+  // A warp's share of the copies of one stage; rows past the part's last are zeros.
   LINSERVE_KERNEL void Load(int step, int warp) const {
     using Layout = Tile<kTileSlots>;
     static_assert(kTileSlots == kTileWidth);
-    constexpr int kPieces = kDepth * Layout::kPieces;
+    constexpr int kVectors = kDepth * Layout::kVectors;
     ForLanes([&](int lane) {
-      for (int i = warp * kLanes + lane; i < kPieces; i += kWarps * kLanes) {
-        const int row = i / Layout::kPieces;
-        const int piece = i % Layout::kPieces;
+      for (int i = warp * kLanes + lane; i < kVectors; i += kWarps * kLanes) {
+        const int row = i / Layout::kVectors;
+        const int vector = i % Layout::kVectors;
         const int within = step * kDepth + row;
         const bool real = within < rows_;
         const int64_t t = real ? first_ + within : 0;
-        const int slot = slot_ + piece * Layout::kPiece;
-        const int column = column_ + piece * Layout::kPiece;
+        const int slot = slot_ + vector * Layout::kVector;
+        const int column = column_ + vector * Layout::kVector;
         const bool has_slot = real && slot < arguments_.sizes.slots;
         const bool has_column = real && column < arguments_.sizes.width;
-        CopyPiece(ProjectionStage(step) + Layout::Offset(row, piece),
-                  arguments_.projection + (has_slot ? t * arguments_.projection_stride + slot : 0),
-                  has_slot);
+        CopyVector(ProjectionStage(step) + Layout::Offset(row, vector),
+                   arguments_.projection + (has_slot ? t * arguments_.projection_stride + slot : 0),
+                   has_slot);
         const int64_t start = arguments_.starts[sequence_];
-        CopyPiece(RowStage(step) + Layout::Offset(row, piece),
-                  arguments_.rows + (has_column ? (start + t) * arguments_.row_stride + column : 0),
-                  has_column);
+        CopyVector(
+            RowStage(step) + Layout::Offset(row, vector),
+            arguments_.rows + (has_column ? (start + t) * arguments_.row_stride + column : 0),
+            has_column);
       }
     });
     CommitCopies();
@@ -179,8 +180,8 @@ class ProjectLength {
   LINSERVE_KERNEL void StorePair(int slot, int column, float low, float high) const {
     const ProjectLengthSizes& sizes = arguments_.sizes;
     if (slot >= sizes.slots || column >= sizes.width) return;
-    if (sizes.chunks > 1) {
-      const int64_t share = static_cast<int64_t>(sequence_) * sizes.chunks + chunk_;
+    if (sizes.parts > 1) {
+      const int64_t share = static_cast<int64_t>(sequence_) * sizes.parts + part_;
       float* to = arguments_.shares + (share * sizes.slots + slot) * sizes.width + column;
       to[0] = low;
       to[1] = high;
@@ -194,25 +195,25 @@ class ProjectLength {
 
   const ProjectLengthArguments<T>& arguments_;
   int sequence_;
-  int chunk_;
+  int part_;
   int slot_;
   int column_;
   int first_;  // row of the sequence
-  int rows_;   // of the chunk that there are
+  int rows_;   // of the part that there are
   T* shared_;
   PerWarp<WarpSums, kWarps> sums_;
 };
 
-// Element `index` of the result [batch, slots, width] from the shares of its sequence's chunks.
+// Element `index` of the result [batch, slots, width] from the shares of its sequence's parts.
 template <typename T>
 LINSERVE_KERNEL void AddShares(const ProjectLengthArguments<T>& arguments, int64_t index) {
   const ProjectLengthSizes& sizes = arguments.sizes;
   const int64_t elements = static_cast<int64_t>(sizes.slots) * sizes.width;
   const int64_t sequence = index / elements;
   const int length = arguments.lengths[sequence];
-  const float* share = arguments.shares + sequence * sizes.chunks * elements + index % elements;
+  const float* share = arguments.shares + sequence * sizes.parts * elements + index % elements;
   float sum = 0;
-  for (int first = 0; first < length; first += sizes.chunk_rows, share += elements) sum += *share;
+  for (int first = 0; first < length; first += sizes.part_rows, share += elements) sum += *share;
   arguments.result[index] = T(sum);
 }
 

@@ -15,14 +15,14 @@ inline constexpr int kTileRows = 64;
 template <int kWidth, int kWarps, typename T>
 LINSERVE_KERNEL void CopyRows(T* tile, const T* rows, int64_t stride, int count, int warp) {
   using Layout = Tile<kWidth>;
-  constexpr int kPieces = kTileRows * Layout::kPieces;
+  constexpr int kVectors = kTileRows * Layout::kVectors;
   ForLanes([&](int lane) {
-    for (int i = warp * kLanes + lane; i < kPieces; i += kWarps * kLanes) {
-      const int row = i / Layout::kPieces;
-      const int piece = i % Layout::kPieces;
+    for (int i = warp * kLanes + lane; i < kVectors; i += kWarps * kLanes) {
+      const int row = i / Layout::kVectors;
+      const int vector = i % Layout::kVectors;
       const bool real = row < count;
-      CopyPiece(tile + Layout::Offset(row, piece),
-                rows + (real ? row * stride + piece * Layout::kPiece : 0), real);
+      CopyVector(tile + Layout::Offset(row, vector),
+                 rows + (real ? row * stride + vector * Layout::kVector : 0), real);
     }
   });
 }
@@ -40,7 +40,7 @@ LINSERVE_KERNEL void LoadPart(const T* tile, int row, int column, PerLane<Fragme
   LoadMatrices<kTransposed>(rows, part);
 }
 
-// As A, or its transpose as A.
+// Loads the tile as A, or its transpose as A.
 template <int kWidth, typename T>
 LINSERVE_KERNEL void LoadA(const T* tile, int row, int column, PerLane<FragmentA>& a) {
   LoadPart<kWidth, true, false>(tile, row, column, a);
@@ -56,8 +56,8 @@ LINSERVE_KERNEL void Split(const PerLane<FragmentA>& both, PerLane<FragmentB> (&
   });
 }
 
-// As B, 16 deep, two fragments of 8 columns; or its transpose as B, whose columns are the tile's
-// rows.
+// Loads the tile as B, 16 deep, two fragments of 8 columns; or its transpose as B, whose columns
+// are the tile's rows.
 template <int kWidth, typename T>
 LINSERVE_KERNEL void LoadB(const T* tile, int row, int column, PerLane<FragmentB> (&b)[2]) {
   PerLane<FragmentA> both;

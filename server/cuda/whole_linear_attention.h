@@ -95,16 +95,16 @@ class SumKeys {
   LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
                                   const BlockIndex& at, const SharedMemory<T>& shared) {
     const Block block(arguments, at);
-    const int first = at.x * arguments.segment_rows;
+    const int first = at.x * arguments.part_rows;
     const int length = block.keys();
-    // Of a sequence without keys the first segment says so.
+    // The first part says so of a sequence without keys.
     if (first >= length && first > 0) return;
-    const int end = first + arguments.segment_rows;
+    const int end = first + arguments.part_rows;
     typename Pass::Sums sums(arguments.map, shared.floats);
     Pass(block, sums, first, end < length ? end : length, shared.tiles).Compute();
     ForWarps<kWarps>([&](int warp) {
-      sums.Store(block.Logs(arguments.logs, at.x, arguments.segments),
-                 block.Means(arguments.means, at.x, arguments.segments), warp);
+      sums.Store(block.Logs(arguments.logs, at.x, arguments.parts),
+                 block.Means(arguments.means, at.x, arguments.parts), warp);
     });
   }
 };

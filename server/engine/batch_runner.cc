@@ -13,17 +13,13 @@
 namespace linserve {
 namespace {
 
-// Rows through one layer between two looks at who still waits.
+// About so many rows go through one layer between two looks at who still waits.
 constexpr int64_t kStepBudget = 1;
-// From so many on, chunks of sessions take about as long as other sequences.
+// From so many tokens on, a batch of sessions' chunks takes about as long as one of other
+// sequences.
 constexpr int64_t kTokensOfFullStep = 256;
 
-// Another server can do what this device cannot any more.
-absl::Status Unavailable(const absl::Status& status) {
-  return absl::UnavailableError(status.message());
-}
-
-// What the model throws as a status.
+// Turns what the model throws into a status.
 template <typename Function>
 auto Guarded(size_t sequences, const Function& function) -> decltype(function()) {
   try {
@@ -45,7 +41,8 @@ void BatchRunner::Run(ClosedBatch closed) {
   }
   Running running{std::move(closed)};
   absl::Status launched = Launch(running);
-  // What was started before is ready by now, or soon; and it may hold the memory that is missing.
+  // The batch that was started before is ready by now, or soon; and it may hold the memory that is
+  // missing.
   const bool again = absl::IsResourceExhausted(launched) && busy();
   if (again) running.forward.reset();
   Finish();
@@ -72,7 +69,7 @@ absl::Status BatchRunner::Launch(Running& running) {
 }
 
 absl::Status BatchRunner::TryLaunch(Running& running) {
-  running.progress.started = clock_.Now();  // and again below, unless that fails
+  running.progress.started = clock_.Now();  // set again below, unless that fails
   std::vector<const Item*> items;
   for (const Pending& pending : running.closed.sequences) {
     items.push_back(&pending.item);
@@ -108,23 +105,22 @@ absl::Status BatchRunner::Advance(Running& running) {
       if (!LookUp(running)) done = absl::CancelledError("all callers of the batch have left");
     }
     const TimePoint now = clock_.Now();
-    ForgetDeparted(running, now);
-    if (!done.ok()) return done.status();
-    if (*done) {
+    if (done.ok() && *done) {
       progress.forward += now - progress.turn;
       return absl::OkStatus();
     }
+    ForgetDeparted(running, now);
+    if (!done.ok()) return done.status();
   }
 }
 
-// Lets others have the thread. False if nobody waits for the batch any more.
+// Lets others have the thread. Returns false if nobody waits for the batch any more.
 bool BatchRunner::LookUp(Running& running) {
   const TimePoint now = clock_.Now();
-  const auto share = now - running.progress.turn;
-  running.progress.forward += share;
+  running.progress.forward += now - running.progress.turn;
   if (NobodyWaits(running, now)) return false;
   Report(running, now);
-  LetOvertake(share, running.progress);
+  LetOvertake(running);
   running.progress.turn = clock_.Now();
   return true;
 }
@@ -136,22 +132,22 @@ bool BatchRunner::NobodyWaits(const Running& running, TimePoint now) {
                      });
 }
 
-// What is left to compute for those who have left is left out, but of a unit, which is computed
-// together.
+// Drops what is left to compute for callers who have left. A unit is computed together, so nothing
+// of it is dropped.
 void BatchRunner::ForgetDeparted(Running& running, TimePoint now) {
   for (size_t i = 0; i < running.departed.size(); ++i) {
     const Pending& pending = running.closed.sequences[i];
     if (running.departed[i] || (pending.deadline > now && !pending.delivery.Abandoned())) continue;
     running.departed[i] = true;
     if (running.forward->Forget(i)) {
-      running.tokens -= pending.tokens;  // which the speed is measured by
+      running.cut_short = true;
     } else {
       metrics_.Wasted(pending.tokens);
     }
   }
 }
 
-// Ten times a second at most.
+// Reports progress ten times a second at most.
 void BatchRunner::Report(Running& running, TimePoint now) {
   constexpr std::chrono::milliseconds kEvery(100);
   Progress& progress = running.progress;
@@ -173,8 +169,10 @@ void BatchRunner::Complete(Running& running, const absl::Status& launched) {
   if (outputs.ok()) return DeliverResults(running, timing, *std::move(outputs));
   const bool divisible = running.closed.sequences.size() > 1 && !running.closed.sequences[0].unit;
   if (!divisible || absl::IsCancelled(outputs.status()) || model_.lost()) {
-    return DeliverFailure(running.closed,
-                          model_.lost() ? Unavailable(outputs.status()) : outputs.status());
+    // Another server can do what this device cannot any more.
+    return DeliverFailure(running.closed, model_.lost()
+                                              ? absl::UnavailableError(outputs.status().message())
+                                              : outputs.status());
   }
   metrics_.BatchSplit(absl::IsResourceExhausted(outputs.status()) ? SplitReason::kMemory
                                                                   : SplitReason::kFault);
@@ -185,12 +183,14 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running
   Progress& progress = running.progress;
   const size_t count = running.closed.sequences.size();
   const TimePoint start = clock_.Now();
-  auto outputs = Guarded(count, [&] { return running.forward->TakeResults(); });
+  auto outputs = Guarded(count, [&] {
+    return running.forward->TakeResults(
+        [&](int64_t /*rows*/) { return !NobodyWaits(running, clock_.Now()); });
+  });
   const TimePoint end = clock_.Now();
-  // A device has come to this batch when it was done with the one before.
-  const TimePoint begin = std::max(progress.started, std::exchange(completed_, end));
   if (model_.asynchronous()) {
-    progress.forward = end - begin;
+    // A device came to this batch when it was done with the one before.
+    progress.forward = end - std::max(progress.started, std::exchange(completed_, end));
   } else {
     progress.copy_out = end - start;
   }
@@ -201,15 +201,17 @@ absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running
   }
   metrics_.ComputeTime(ComputePhase::kForward, progress.forward);
   metrics_.ComputeTime(ComputePhase::kCopyOut, progress.copy_out);
-  // By real tokens, in which the queue is measured, too: padding makes each of them slower. A step
-  // of sessions says little of other work: its few tokens take as long as many.
-  if (running.closed.sequences[0].item.session == nullptr || running.tokens >= kTokensOfFullStep) {
-    speed_.Observe(running.tokens, end - begin - progress.overtaken);
+  // The speed counts real tokens, as the queue does: padding makes each of them slower. It is that
+  // of whole forward passes without their results, of which a caller may ask for many. A step of
+  // sessions says little of other work: its few tokens take as long as many.
+  const bool step = running.closed.sequences[0].item.session != nullptr;
+  if (!running.cut_short && (!step || running.tokens >= kTokensOfFullStep)) {
+    speed_.Observe(running.tokens, progress.forward);
   }
   return outputs;
 }
 
-// One after the other: the second may need the memory of the first.
+// Runs one half after the other: the second may need the memory of the first.
 void BatchRunner::RunHalves(Running& running) {
   ClosedBatch closed{
       .sequences = {}, .reason = running.closed.reason, .closed = running.closed.closed};
@@ -231,20 +233,6 @@ void BatchRunner::RunHalves(Running& running) {
     const absl::Status launched = Launch(again);
     Complete(again, launched);
   }
-}
-
-void BatchRunner::LetOvertake(std::chrono::nanoseconds share, Progress& progress) {
-  // A device has been asked for the whole of the long one by now.
-  if (model_.asynchronous()) return;
-  if (!overtaking_.next || progress.rows <= overtaking_.long_rows) return;
-  const TimePoint start = clock_.Now();
-  BatchRunner between(model_, padder_, metrics_, clock_, speed_);
-  do {
-    auto batch = overtaking_.next();
-    if (!batch) break;
-    between.Run(*std::move(batch));
-  } while (clock_.Now() - start < share);
-  progress.overtaken += clock_.Now() - start;
 }
 
 Timing BatchRunner::TimingOf(const Running& running, TimePoint ended) {
@@ -282,7 +270,7 @@ void BatchRunner::DeliverResults(Running& running, const Timing& timing,
   }
 }
 
-// Where the session of the chunk stands now.
+// Adds to the result where the session of the chunk stands now.
 absl::Status BatchRunner::AddSession(const Item& item, ItemResult& result) {
   if (item.session == nullptr) return absl::OkStatus();
   result.position = item.session->position();

@@ -16,20 +16,20 @@
 
 namespace linserve {
 
-// Batches that may be computed between the slices of one of more than `long_rows` rows, for about
-// as long as its own slices take: so that short sequences are not held up by a long one, nor it by
-// them. `next` gives one if there is any.
+// Says who may be computed between the slices of a long pass: one that takes longer than kLongPass,
+// with a sequence of more than `long_rows` rows. `next` returns a batch of at most so many rows if
+// there is any.
 struct Overtaking {
   int64_t long_rows = 0;
-  std::function<std::optional<ClosedBatch>()> next;
+  std::function<std::optional<ClosedBatch>(int64_t most_rows)> next{};
 };
 
-// Takes closed batches through one replica: pad, compute in steps, deliver. Used on the replica's
-// own thread. A batch that fails is cut in halves, so that only those sequences fail that cannot be
-// computed; this is the one place where that becomes their answer.
+// Takes closed batches through one replica: it pads, computes in steps and delivers. Used on the
+// replica's own thread. A batch that fails is cut in halves, so that only those sequences fail that
+// cannot be computed; this is the one place where that becomes their answer.
 class BatchRunner {
  public:
-  // All must outlive the runner.
+  // All arguments must outlive the runner.
   BatchRunner(Model& model, const Padder& padder, ModelMetrics& metrics, Clock& clock,
               SpeedEstimate& speed, Overtaking overtaking = {})
       : model_(model),
@@ -40,10 +40,10 @@ class BatchRunner {
         overtaking_(std::move(overtaking)) {}
 
   // Delivers every sequence of the batch exactly once, whatever happens. With an asynchronous model
-  // the device may compute it still when this returns: the next Run() or Finish() delivers it.
+  // the device may still be computing it when this returns: the next Run() or Finish() delivers it.
   void Run(ClosedBatch closed);
 
-  // Whether a batch is still to be delivered, and what waits for it.
+  // busy() returns whether a batch is still to be delivered, and Finish() waits for it.
   bool busy() const { return in_flight_.has_value(); }
   void Finish();
 
@@ -51,14 +51,14 @@ class BatchRunner {
   struct Progress {
     TimePoint started;
     int64_t rows = 0;
-    std::chrono::nanoseconds overtaken{0};  // that others were computed in between
+    std::chrono::nanoseconds overtaken{0};  // time in which others were computed in between
     std::chrono::nanoseconds copy_in{0};
     std::chrono::nanoseconds forward{0};
     std::chrono::nanoseconds copy_out{0};
     TimePoint turn{};           // when the pass was last given the thread
     TimePoint reported{};       // when its callers were last told how far it is
-    int64_t layers = 0;         // that are done
-    int64_t rows_of_layer = 0;  // that are through the next one
+    int64_t layers = 0;         // layers that are done
+    int64_t rows_of_layer = 0;  // rows that are through the next layer
   };
 
   struct Running {
@@ -67,6 +67,7 @@ class BatchRunner {
     int64_t tokens = 0;
     std::unique_ptr<Forward> forward{};
     std::vector<bool> departed{};  // sequences whose callers left while they were computed
+    bool cut_short = false;        // not all that it began with was computed
   };
 
   absl::Status Launch(Running& running);
@@ -76,7 +77,8 @@ class BatchRunner {
   static bool NobodyWaits(const Running& running, TimePoint now);
   void ForgetDeparted(Running& running, TimePoint now);
   void Report(Running& running, TimePoint now);
-  void LetOvertake(std::chrono::nanoseconds share, Progress& progress);
+  int64_t RowsAhead(const Running& running) const;
+  void LetOvertake(Running& running);
   void Complete(Running& running, const absl::Status& launched);
   absl::StatusOr<std::vector<TensorMap>> TakeResults(Running& running);
   void RunHalves(Running& running);
@@ -93,7 +95,7 @@ class BatchRunner {
   SpeedEstimate& speed_;
   const Overtaking overtaking_;
   std::optional<Running> in_flight_;
-  TimePoint completed_{};  // when the batch before was
+  TimePoint completed_{};  // when the batch before was completed
 };
 
 }  // namespace linserve

@@ -3,12 +3,12 @@
 #include <chrono>
 #include <cstdint>
 
-#include "batching/clock.h"
-#include "core/mutex.h"
+#include "core/threads/clock.h"
+#include "core/threads/mutex.h"
 
 namespace linserve {
 
-// How long workers have computed in all, counted while they do. Thread-safe.
+// Adds up how long workers have computed, counting while they do. Thread-safe.
 class BusyTime {
  public:
   void Begin(TimePoint now) { Change(now, 1); }
@@ -28,9 +28,9 @@ class BusyTime {
   }
 
   mutable Mutex mutex_;
-  std::chrono::nanoseconds total_ LINSERVE_GUARDED_BY(mutex_){0};
-  int64_t busy_ LINSERVE_GUARDED_BY(mutex_) = 0;
-  TimePoint changed_ LINSERVE_GUARDED_BY(mutex_);
+  std::chrono::nanoseconds total_ ABSL_GUARDED_BY(mutex_){0};
+  int64_t busy_ ABSL_GUARDED_BY(mutex_) = 0;
+  TimePoint changed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace linserve

@@ -12,7 +12,7 @@
 
 namespace linserve {
 
-// What the workers tell Start() about their replicas.
+// Collects what the workers tell Start() about their replicas.
 class Engine::Startup {
  public:
   void Report(const absl::StatusOr<ModelInfo>& replica) {
@@ -33,7 +33,7 @@ class Engine::Startup {
     return info_;
   }
 
-  // Workers wait here until the engine is complete.
+  // Lets the workers go on, which wait until the engine is complete.
   void Release() {
     MutexLock lock(mutex_);
     released_ = true;
@@ -48,16 +48,17 @@ class Engine::Startup {
  private:
   Mutex mutex_;
   CondVar changed_;
-  int64_t reported_ LINSERVE_GUARDED_BY(mutex_) = 0;
-  bool released_ LINSERVE_GUARDED_BY(mutex_) = false;
-  absl::Status status_ LINSERVE_GUARDED_BY(mutex_);
-  ModelInfo info_ LINSERVE_GUARDED_BY(mutex_);
+  int64_t reported_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  ModelInfo info_ ABSL_GUARDED_BY(mutex_);
 };
 
 Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock)
     : options_(options),
       metrics_(metrics),
       clock_(clock),
+      open_(clock, [this] { queue_.DropDeparted(); }),
       queue_(options.limits, options.policy, clock, metrics,
              {options.replicas, [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
   metrics_.SetReplicas(options.replicas);
@@ -97,7 +98,9 @@ void Engine::KeepSessions() {
   if (info_.sessions == nullptr) return;
   sessions_ = std::make_shared<SessionTable>(
       options_.sessions, info_.sessions, info_.signature,
-      [this](Pending chunk, bool next) { Compute(std::move(chunk), next); }, clock_, metrics_);
+      [this](Pending chunk, bool next) { Compute(std::move(chunk), next); },
+      [this](Pending& chunk) { return queue_.Hold(chunk); }, clock_, metrics_);
+  if (options_.sessions.budget != nullptr) options_.sessions.budget->Join(sessions_);
   expiry_ = std::make_unique<Periodic>([this] {
     sessions_->Expire();
     return std::chrono::seconds(1);
@@ -107,6 +110,7 @@ void Engine::KeepSessions() {
 Engine::~Engine() {
   StopAccepting();
   for (std::thread& worker : workers_) worker.join();
+  open_.Stop();  // which may be looking at the queue
 }
 
 void Engine::StopAccepting() {
@@ -122,7 +126,13 @@ size_t Engine::Drain(TimePoint deadline) {
     MutexLock lock(mutex_);
     while (working_ > 0 && clock_.Now() < deadline) clock_.WaitUntil(lock, finished_, deadline);
   }
-  return queue_.Flush(absl::UnavailableError("the server is shutting down; try another one"));
+  const absl::Status status =
+      absl::UnavailableError("the server is shutting down; try another one");
+  size_t given_up = open_.AnswerGenerating(status);
+  if (sessions_ != nullptr) given_up += sessions_->Flush(status);
+  given_up += queue_.Flush(status);
+  open_.GiveUp(status);
+  return given_up;
 }
 
 void Engine::Work(const ModelFactory& factory, int64_t replica, Startup& startup) {
@@ -143,15 +153,16 @@ void Engine::Work(const ModelFactory& factory, int64_t replica, Startup& startup
   finished_.NotifyAll();
 }
 
-// Until the queue is closed and empty, or the model is lost.
+// Serves until the queue is closed and empty, or the model is lost.
 void Engine::Serve(Model& model) {
-  const int64_t most = options_.policy.max_tokens;
-  BatchRunner runner(model, *padder_, metrics_, clock_, speed_,
-                     {most, [this, most] { return queue_.PopShort(most); }});
+  BatchRunner runner(
+      model, *padder_, metrics_, clock_, speed_,
+      {options_.policy.long_rows, [this](int64_t most_rows) { return PopShort(most_rows); }});
   while (!model.lost()) {
     const bool was_busy = runner.busy();
     auto batch = was_busy ? queue_.PopDue() : queue_.Pop();
     if (!batch && !was_busy) return;
+    if (batch && !Launch(*batch)) continue;
     if (!was_busy) busy_.Begin(clock_.Now());
     if (batch) {
       runner.Run(*std::move(batch));
@@ -163,6 +174,19 @@ void Engine::Serve(Model& model) {
   if (!runner.busy()) return;
   runner.Finish();
   busy_.End(clock_.Now());
+}
+
+// Lets the sequences of a batch answer for all who share them. Returns false if none is left to be
+// computed, since all have been meanwhile, or are.
+bool Engine::Launch(ClosedBatch& batch) {
+  if (cache_ != nullptr) cache_->Launch(batch.sequences);
+  return !batch.sequences.empty();
+}
+
+std::optional<ClosedBatch> Engine::PopShort(int64_t most_rows) {
+  auto batch = queue_.PopShort(most_rows);
+  if (batch && !Launch(*batch)) batch.reset();
+  return batch;
 }
 
 // Loads a replica again whose device was lost, until that succeeds or nobody needs it any more.
@@ -199,7 +223,7 @@ void Engine::SetLost(int64_t change) {
   if (options_.on_ready_change) options_.on_ready_change();
 }
 
-// False if it has not been closed for so long.
+// Waits until the engine is closed; returns false if that did not happen for so long.
 bool Engine::WaitForClose(std::chrono::nanoseconds most) {
   const TimePoint end = clock_.Now() + most;
   MutexLock lock(mutex_);

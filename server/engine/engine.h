@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,8 +14,9 @@
 #include "absl/status/statusor.h"
 #include "batching/padder.h"
 #include "batching/request_queue.h"
-#include "core/mutex.h"
-#include "core/periodic.h"
+#include "core/threads/mutex.h"
+#include "core/threads/periodic.h"
+#include "engine/answers.h"
 #include "engine/busy_time.h"
 #include "engine/model.h"
 #include "engine/result_cache.h"
@@ -25,23 +27,23 @@
 namespace linserve {
 
 struct EngineOptions {
-  std::string name{};  // of its threads, in traces
+  std::string name{};  // name of its threads, in traces
   Padding padding = Padding::kPacked;
-  std::vector<int64_t> buckets;  // of Padding::kBucket; empty: powers of two and their halves
+  std::vector<int64_t> buckets;  // for Padding::kBucket; empty: powers of two and their halves
   BatchPolicy policy;
   QueueLimits limits;
   SessionLimits sessions;
   int64_t replicas = 1;     // each with a thread of its own
-  int64_t cache_bytes = 0;  // of results, to compute identical sequences once; 0: none are kept
+  int64_t cache_bytes = 0;  // bytes of results kept, to compute identical sequences once; 0: none
   bool warmup = true;       // run the shortest and the longest sequence before being ready
-  // Told on a worker's thread when ready() has changed.
+  // Called on a worker's thread when ready() has changed.
   std::function<void()> on_ready_change{};
 };
 
-// Sequences of one caller, answered one by one through `sink`.
+// Holds sequences of one caller, answered one by one through `sink`.
 struct Request {
   std::string id;
-  std::string trace_id{};                   // of the caller's trace, if it has one
+  std::string trace_id{};                   // id of the caller's trace, if it has one
   std::string caller{};                     // who shares the workers fairly with the others
   std::vector<absl::StatusOr<Item>> items;  // a status: a sequence that was faulty on the wire
   TimePoint deadline = TimePoint::max();
@@ -49,8 +51,8 @@ struct Request {
   std::shared_ptr<ResultSink> sink;
 };
 
-// One version of one model, being served: its queue and the workers that empty it. Submit() may be
-// called from any thread. Every sequence of an accepted request is delivered exactly once.
+// Serves one version of one model: it is the model's queue and the workers that empty it. Submit()
+// may be called from any thread. Every sequence of an accepted request is delivered exactly once.
 class Engine {
  public:
   // Starts the workers and returns when every replica is loaded and warm, or with the first
@@ -65,29 +67,35 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Never blocks. OK: the request is taken, and each of its sequences will be delivered; faulty
-  // ones with INVALID_ARGUMENT. Else nothing of it is (RESOURCE_EXHAUSTED, UNAVAILABLE).
+  // Takes a request; never blocks. OK means that each of its sequences will be delivered, faulty
+  // ones with INVALID_ARGUMENT. RESOURCE_EXHAUSTED and UNAVAILABLE mean that nothing of it was
+  // taken.
   absl::Status Submit(Request& request);
 
   // Refuses new requests from now on; what was accepted is still answered.
   void StopAccepting();
 
-  // Refuses new requests and waits until what was accepted is answered. What still waits for a
-  // worker at `deadline` is answered with UNAVAILABLE; returns how many sequences that were.
+  // Refuses new requests and waits until what was accepted is answered. At `deadline`, what still
+  // waits for a worker and what goes on by itself is answered with UNAVAILABLE; returns how many
+  // sequences that were. What is being computed then is given up where a pass next looks up.
   size_t Drain(TimePoint deadline);
 
   // False while every replica's device is lost. Replicas are loaded again until that succeeds.
   bool ready() const { return replicas_lost_ < options_.replicas; }
-  // Not ready, and loading again has failed several times: only a new process will help.
+  // True if the engine is not ready, and loading again has failed several times: only a new process
+  // will help.
   bool stuck() const { return !ready() && failed_rebuilds_ >= kRebuildsUntilStuck; }
 
-  // The wait of a request that arrives now, from the measured speed.
+  // Says that what is on its way here takes so much time more, or less again: see RequestQueue.
+  void Expect(std::chrono::nanoseconds change) { queue_.Expect(change); }
+
+  // Estimates from the measured speed how long a request that arrives now will wait.
   std::chrono::nanoseconds DelayEstimate() const;
 
-  // How long a caller that was refused should wait before it tries again.
+  // Says how long a caller that was refused should wait before it tries again.
   std::chrono::milliseconds RetryDelay() const { return queue_.RetryDelay(); }
 
-  // How long its replicas have computed, added up.
+  // Says how long the replicas have computed, added up.
   std::chrono::nanoseconds ComputingTime() const { return busy_.Total(clock_.Now()); }
 
   const ModelInfo& info() const { return info_; }
@@ -96,6 +104,7 @@ class Engine {
 
  private:
   class Startup;
+  struct Intake;
 
   Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock);
   void KeepSessions();
@@ -107,12 +116,15 @@ class Engine {
   void SetLost(int64_t change);
   bool WaitForClose(std::chrono::nanoseconds most);
   absl::Status Check(absl::StatusOr<Item>& item) const;
+  Intake Sort(Request& request, const std::shared_ptr<Answers>& answers) const;
   absl::Status Enqueue(std::vector<Pending>& accepted);
+  bool Launch(ClosedBatch& batch);
+  std::optional<ClosedBatch> PopShort(int64_t most_rows);
   void Compute(Pending chunk, bool next);
   Pending Prepare(const Request& request, const Item& item, size_t index,
                   const std::shared_ptr<const RequestOrigin>& origin,
                   const std::shared_ptr<ResultSink>& sink) const;
-  // Sets what follows from how the padder would lay its item out.
+  // Sets the fields that follow from how the padder would lay the item out.
   void LayOut(Pending& pending) const;
   absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory,
                                                  int64_t replica) const;
@@ -125,18 +137,19 @@ class Engine {
   std::unique_ptr<Padder> padder_;
   SpeedEstimate speed_;
   BusyTime busy_;
+  OpenRequests open_;
   RequestQueue queue_;
   std::shared_ptr<ResultCache> cache_;      // null: there is none
-  std::shared_ptr<SessionTable> sessions_;  // likewise
-  std::unique_ptr<Periodic> expiry_;        // of sessions
+  std::shared_ptr<SessionTable> sessions_;  // null: the model has none
+  std::unique_ptr<Periodic> expiry_;        // lets idle sessions expire
 
   Mutex mutex_;
   CondVar finished_;
   CondVar closing_;
-  int64_t working_ LINSERVE_GUARDED_BY(mutex_) = 0;
-  bool closed_ LINSERVE_GUARDED_BY(mutex_) = false;
+  int64_t working_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<int64_t> replicas_lost_ = 0;
-  std::atomic<int64_t> failed_rebuilds_ = 0;  // since one succeeded
+  std::atomic<int64_t> failed_rebuilds_ = 0;  // since a rebuild last succeeded
   std::vector<std::thread> workers_;
 };
 

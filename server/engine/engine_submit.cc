@@ -6,7 +6,7 @@
 namespace linserve {
 namespace {
 
-// OK if the sequences of the request can be computed in one batch.
+// Returns OK if the sequences of the request can be computed in one batch.
 absl::Status CheckUnit(size_t all, const std::vector<Pending>& accepted) {
   constexpr const char* kWhy =
       ": this model mixes the sequences of a request, so that they are computed together or not at "
@@ -29,25 +29,18 @@ absl::Status CheckUnit(size_t all, const std::vector<Pending>& accepted) {
   return absl::OkStatus();
 }
 
-// Counts what it hands on: every accepted sequence comes here exactly once.
-class CountedResults : public ResultSink {
- public:
-  CountedResults(std::shared_ptr<ResultSink> sink, ModelMetrics& metrics)
-      : sink_(std::move(sink)), metrics_(metrics) {}
-
-  void Deliver(size_t index, absl::StatusOr<ItemResult> result) override {
-    metrics_.Delivered(result.status().raw_code());
-    sink_->Deliver(index, std::move(result));
-  }
-  void Report(size_t index, const ItemProgress& progress) override {
-    sink_->Report(index, progress);
-  }
-  bool Abandoned() const override { return sink_->Abandoned(); }
-
- private:
-  const std::shared_ptr<ResultSink> sink_;
-  ModelMetrics& metrics_;
-};
+// Makes what stands for a chunk that is not computed in the line of its session.
+Pending FaultyChunk(const Request& request, const Item& item, size_t index,
+                    const std::shared_ptr<const RequestOrigin>& origin) {
+  Item chunk;
+  chunk.chunk = item.chunk;
+  return Pending{.item = std::move(chunk),
+                 .key = {},
+                 .enqueued = {},
+                 .origin = origin,
+                 .delivery = Delivery(request.sink, index),
+                 .siblings = nullptr};
+}
 
 }  // namespace
 
@@ -82,7 +75,7 @@ void Engine::LayOut(Pending& pending) const {
   pending.tokens = PackedRows(info_.signature, pending.item);
 }
 
-// OK if the engine can compute the item.
+// Returns OK if the engine can compute the item.
 absl::Status Engine::Check(absl::StatusOr<Item>& item) const {
   if (!item.ok()) return item.status();
   FoldAxes(info_.signature, *item);
@@ -92,56 +85,93 @@ absl::Status Engine::Check(absl::StatusOr<Item>& item) const {
   return Validate(info_.signature, *item);
 }
 
+// Sorts the sequences of a request by what becomes of them.
+struct Engine::Intake {
+  std::vector<Pending> whole;
+  std::vector<ArrivedChunk> chunks;
+  std::vector<int64_t> lengths;  // of those that can be computed
+  std::vector<size_t> indices;   // where each of `whole` stands in the request
+  bool faults = false;           // any of its sequences has one
+  bool generates = false;        // any of its chunks goes on by itself
+  std::vector<std::pair<size_t, absl::Status>> faulty;
+
+  // Gives back the duty to answer, as the request is refused.
+  void Release() {
+    for (Pending& pending : whole) pending.delivery.Release();
+    for (ArrivedChunk& chunk : chunks) chunk.pending.delivery.Release();
+  }
+};
+
+Engine::Intake Engine::Sort(Request& request, const std::shared_ptr<Answers>& answers) const {
+  Intake intake;
+  const auto origin = std::make_shared<const RequestOrigin>(
+      RequestOrigin{request.id, request.trace_id, request.caller});
+  for (size_t i = 0; i < request.items.size(); ++i) {
+    absl::StatusOr<Item>& item = request.items[i];
+    absl::Status fault = Check(item);
+    const bool chunk = item.ok() && item->chunk != nullptr && sessions_ != nullptr;
+    if (!fault.ok()) {
+      intake.faults = true;
+      if (chunk) {  // those behind it have to know
+        intake.chunks.push_back({FaultyChunk(request, *item, i, origin), std::move(fault)});
+      } else {
+        intake.faulty.emplace_back(i, std::move(fault));
+      }
+      continue;
+    }
+    intake.generates = intake.generates || item->then != nullptr;
+    answers->Expect(i);
+    Pending pending = Prepare(request, *item, i, origin, answers);
+    intake.lengths.push_back(pending.tokens);
+    if (chunk) {
+      intake.chunks.push_back({std::move(pending), absl::OkStatus()});
+    } else {
+      intake.whole.push_back(std::move(pending));
+      intake.indices.push_back(i);
+    }
+  }
+  return intake;
+}
+
 absl::Status Engine::Submit(Request& request) {
   if (!ready()) {
     return absl::UnavailableError(
         "the model's device was lost, and it is being loaded again; try another server");
   }
-  std::vector<Pending> accepted;
-  std::vector<Pending> chunks;
-  std::vector<int64_t> lengths;
-  std::vector<size_t> indices;  // of those
-  std::vector<std::pair<size_t, absl::Status>> faulty;
-  const auto counted = std::make_shared<CountedResults>(request.sink, metrics_);
-  const auto origin = std::make_shared<const RequestOrigin>(
-      RequestOrigin{request.id, request.trace_id, request.caller});
-  for (size_t i = 0; i < request.items.size(); ++i) {
-    absl::StatusOr<Item>& item = request.items[i];
-    if (absl::Status status = Check(item); !status.ok()) {
-      faulty.emplace_back(i, std::move(status));
-      continue;
-    }
-    std::vector<Pending>& taken = item->chunk == nullptr ? accepted : chunks;
-    taken.push_back(Prepare(request, *item, i, origin, counted));
-    lengths.push_back(taken.back().tokens);
-    indices.push_back(i);
-  }
+  const auto answers = std::make_shared<Answers>(request.sink, request.items.size(),
+                                                 request.deadline, metrics_, open_);
+  Intake intake = Sort(request, answers);
   absl::Status unit;
-  if (info_.signature.request_is_unit && !accepted.empty()) {
-    unit = CheckUnit(request.items.size(), accepted);
+  if (info_.signature.request_is_unit && !intake.whole.empty()) {
+    unit = CheckUnit(request.items.size(), intake.whole);
   }
   if (!unit.ok()) {
-    for (Pending& pending : accepted) pending.delivery.Release();
-    for (size_t index : indices) faulty.emplace_back(index, unit);
-  } else if (absl::Status status = Enqueue(accepted); !status.ok()) {
-    for (Pending& pending : accepted) pending.delivery.Release();
-    for (Pending& pending : chunks) pending.delivery.Release();
+    intake.Release();
+    for (size_t index : intake.indices) intake.faulty.emplace_back(index, unit);
+  } else if (absl::Status status = Enqueue(intake.whole); !status.ok()) {
+    intake.Release();
     return status;
   } else {
-    for (int64_t length : lengths) metrics_.Accepted(length);
-    for (Pending& chunk : chunks) sessions_->Take(std::move(chunk));
+    for (int64_t length : intake.lengths) metrics_.Accepted(length);
+    if (intake.generates || request.deadline != TimePoint::max()) {
+      open_.Watch(answers, intake.generates);
+    }
+    if (!intake.chunks.empty()) sessions_->Take(std::move(intake.chunks));
   }
-  if (!faulty.empty()) metrics_.Rejected(RejectReason::kInvalid);
-  for (auto& [index, status] : faulty) Delivery(request.sink, index).Complete(std::move(status));
+  if (intake.faults || !unit.ok()) metrics_.Rejected(RejectReason::kInvalid);
+  for (auto& [index, status] : intake.faulty) {
+    Delivery(request.sink, index).Complete(std::move(status));
+  }
   return absl::OkStatus();
 }
 
-// Through the cache, if there is one, to the queue. Refuses all or nothing of them, unless some
-// have been answered by then: the others then have the refusal for a result.
+// Hands the sequences to the queue, through the cache if there is one. Refuses all or nothing of
+// them, unless some have been answered by then: the others then have the refusal for a result.
 absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
   if (cache_ == nullptr || info_.signature.request_is_unit) return queue_.Push(accepted);
   std::vector<std::pair<Delivery, ItemResult>> hits;
   std::vector<Pending> misses;
+  const size_t all = accepted.size();
   for (Pending& one : accepted) {
     std::optional<Pending> pending = std::move(one);
     const TimePoint start = clock_.Now();
@@ -153,20 +183,15 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
       misses.push_back(*std::move(pending));
     }
   }
-  const bool none_is_answered = misses.size() == accepted.size();
-  absl::Status status = misses.empty() ? absl::OkStatus() : queue_.Push(misses);
-  if (!status.ok()) {
-    for (Pending& miss : misses) ResultCache::Refuse(miss, status, none_is_answered);
-    if (none_is_answered) return status;
-  }
-  for (auto& [delivery, result] : hits) {
-    result.timing = {};
-    delivery.Complete(std::move(result));
-  }
+  accepted = std::move(misses);
+  const absl::Status status = accepted.empty() ? absl::OkStatus() : queue_.Push(accepted);
+  if (!status.ok() && accepted.size() == all) return status;
+  for (Pending& refused : accepted) refused.delivery.Complete(status);
+  for (auto& [delivery, result] : hits) delivery.Complete(std::move(result));
   return absl::OkStatus();
 }
 
-// A chunk whose session has been found, which counts for how it is laid out.
+// Queues a chunk whose session has been found; the session counts for how the chunk is laid out.
 void Engine::Compute(Pending chunk, bool next) {
   LayOut(chunk);
   if (next) return queue_.PushNext(std::move(chunk));

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/session_state.h"
-#include "core/signature.h"
+#include "core/sequence/session_state.h"
+#include "core/sequence/signature.h"
 
 namespace linserve {
 namespace {
 
-// Of a prompt. Those who generate at the same time share the step, and wait for no more.
+// Rows of a prompt are read in steps of so many. Those who generate at the same time share the
+// step, and wait for no more.
 constexpr int64_t kRowsAtOnce = 256;
 
 const OutputSpec* LogitsOf(const Signature& signature) {
@@ -58,7 +59,7 @@ absl::StatusOr<Item> Generation::Begin(const ModelInfo& info, std::string id, Te
   const Tensor prompt = item.inputs.at(input.name);
   const int64_t length = prompt.elements();
   const int64_t longest = LongestFor(info.signature, item, input.axes[0].letter);
-  // The last token is read by nobody.
+  // Nobody reads the last token, so it needs no room.
   const int64_t room = longest == 0 ? 0 : longest - length + 1;
   const int64_t read = std::min(length, kRowsAtOnce);
   item.inputs[input.name] = prompt.Rows(0, read);
@@ -88,8 +89,7 @@ std::optional<TensorMap> Generation::Next(const ItemResult& result) {
   const int64_t token = sampler_.Sample(logits.data<float>(), logits.elements());
   ++generated_;
   on_token_(token);
-  const std::vector<int64_t>& stops = options_.stop_tokens;
-  if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
+  if (options_.stop_tokens.contains(token)) {
     reason_ = FinishReason::kStop;
     return std::nullopt;
   }

@@ -9,102 +9,109 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/batch.h"
-#include "core/signature.h"
+#include "core/sequence/batch.h"
+#include "core/sequence/signature.h"
 
 namespace linserve {
 
-// Makes the sessions of a model. Thread-safe, and outlives the model.
+// Makes the sessions of a model. Thread-safe; it outlives the model.
 class SessionSource {
  public:
   virtual ~SessionSource() = default;
 
-  // A session that has read nothing yet. RESOURCE_EXHAUSTED: there is no memory for it.
+  // Returns a session that has read nothing yet. RESOURCE_EXHAUSTED means that there is no memory
+  // for it.
   virtual absl::StatusOr<std::shared_ptr<SessionState>> New() const = 0;
 
-  // One that goes on where Model::Save() was called, maybe of another replica of the same model.
-  // INVALID_ARGUMENT if the bytes were altered or cut, or are of another version or another model.
+  // Returns a session that goes on where Model::Save() was called, maybe of another replica of the
+  // same model. INVALID_ARGUMENT means that the bytes were altered or cut, or are of another
+  // version or another model.
   virtual absl::StatusOr<std::shared_ptr<SessionState>> Restore(std::string_view blob) const = 0;
 };
 
-// What is known of a model once it is loaded: plain values, the same for all its replicas.
+// Holds what is known of a model once it is loaded: plain values, equal for all its replicas.
 struct ModelInfo {
   std::string architecture;  // "linformer.LinformerLM"
   Signature signature;
-  std::string device;                             // "cpu", "cuda:0"
-  DType dtype = DType::kF32;                      // that it computes in
-  int64_t parameters = 0;                         // counted as PyTorch counts them
-  int64_t bytes = 0;                              // of the weights in memory
-  int64_t layers = 1;                             // steps of a forward pass
-  int64_t session_bytes = 0;                      // of a session's state; 0: there are none
-  std::string no_sessions;                        // why, in words for a user; empty if there are
+  std::string device;         // "cpu", "cuda:0"
+  DType dtype = DType::kF32;  // type that it computes in
+  int64_t parameters = 0;     // counted as PyTorch counts them
+  int64_t bytes = 0;          // bytes of the weights in memory
+  int64_t layers = 1;         // steps of a forward pass
+  int64_t session_bytes = 0;  // bytes of a session's state; 0: there are none
+  std::string no_sessions;    // why there are no sessions, in words for a user; else empty
   std::shared_ptr<const SessionSource> sessions;  // null: there are none, or it is not loaded
-  // What tells models apart that compute different numbers: of architecture, arguments, dtype and
-  // weights.
+  // Tells models apart that compute different numbers. It depends on architecture, arguments, dtype
+  // and weights.
   std::string fingerprint;
 };
 
-// One forward pass over one batch, taken in steps so that between them a worker can look up.
+// Computes one forward pass over one batch, in steps so that between them a worker can look up.
 class Forward {
  public:
   virtual ~Forward() = default;
 
-  // Called within a long step, with the rows that are through its layer since the last call. Meant
-  // for other passes of the same model. False: nobody wants this one any more.
+  // Called within a long step, with the rows that went through its layer since the last call, and
+  // between the shares of long results. Returns false if nobody wants this pass any more.
   using Between = std::function<bool(int64_t rows)>;
 
   // Computes at least one step (a layer) and goes on until about `budget` rows have passed through
-  // a layer. True when the pass is complete. INTERNAL if the pass failed; RESOURCE_EXHAUSTED if the
-  // device has no memory left; UNAVAILABLE if it is lost; CANCELLED if `between` ended it. A device
-  // that is only asked to compute does not call `between`.
+  // a layer. Returns true when the pass is complete. INTERNAL means that the pass failed;
+  // RESOURCE_EXHAUSTED that the device has no memory left; UNAVAILABLE that it is lost; CANCELLED
+  // that `between` ended it. A device that is only asked to compute does not call `between`.
   virtual absl::StatusOr<bool> Advance(int64_t budget, const Between& between) = 0;
   absl::StatusOr<bool> Advance(int64_t budget) {
     return Advance(budget, [](int64_t /*rows*/) { return true; });
   }
 
-  // Nobody waits for this sequence of the batch any more. True if what is left to compute for it is
-  // left out; its result is then empty.
+  // Called when nobody waits for this sequence of the batch any more. Returns true if what is left
+  // to compute for it is left out; its result is then empty.
   virtual bool Forget(size_t /*sequence*/) { return false; }
 
-  // The outputs of each sequence, cropped to its own lengths, pooled and converted as its options
-  // ask. REQUIRES: Advance() returned true. Call once.
-  virtual absl::StatusOr<std::vector<TensorMap>> TakeResults() = 0;
+  // Returns the outputs of each sequence, cropped to its own lengths, pooled and converted as its
+  // options ask; CANCELLED means that `between` ended it. REQUIRES: Advance() returned true. Call
+  // it once.
+  virtual absl::StatusOr<std::vector<TensorMap>> TakeResults(const Between& between) = 0;
+  absl::StatusOr<std::vector<TensorMap>> TakeResults() {
+    return TakeResults([](int64_t /*rows*/) { return true; });
+  }
 };
 
-// One replica of a model. Loaded, warmed, run and destroyed on one thread; needs no locks.
+// Represents one replica of a model. It is loaded, warmed, run and destroyed on one thread, and
+// needs no locks.
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual const ModelInfo& info() const = 0;
 
-  // Whether Advance() only asks a device to compute, and TakeResults() waits for it: then another
-  // batch can be started in between.
+  // Returns whether Advance() only asks a device to compute, and TakeResults() waits for it: then
+  // another batch can be started in between.
   virtual bool asynchronous() const { return false; }
 
-  // Whether its device has failed so that it will compute nothing any more.
+  // Returns whether its device has failed so that it will compute nothing any more.
   virtual bool lost() const { return false; }
 
-  // Where it likes the inputs of its batches to lie; empty: anywhere on the host. It only reads
-  // them.
+  // Returns what allocates the inputs of its batches where it likes them to lie; empty if they may
+  // lie anywhere on the host. The model only reads them.
   virtual TensorAllocator allocator() const { return {}; }
 
   // Does what would cost the first batches time, so that they need not wait for it. Called once,
   // before Start().
   virtual absl::Status Prepare() { return absl::OkStatus(); }
 
-  // A session as bytes that any replica of the same model, weights and dtype makes it of again
-  // (SessionSource). REQUIRES: a session of this model whose last chunk was computed by this
-  // replica, with no chunk in flight.
+  // Returns a session as bytes, of which SessionSource::Restore() makes it again for any replica of
+  // the same model, weights and dtype. REQUIRES: a session of this model whose last chunk was
+  // computed by this replica, with no chunk in flight.
   virtual absl::StatusOr<std::string> Save(const SessionState& /*session*/) {
     return absl::UnimplementedError(info().architecture +
                                     " has no sessions: " + info().no_sessions);
   }
 
-  // The sessions of a batch are as they were until its pass gives its results: one that fails or is
-  // given up can be repeated. INVALID_ARGUMENT if a session's chunk does not pass ValidateChunk(),
-  // if the session is of another model, or is in the batch twice.
-  // REQUIRES: a batch that the Padder made of items valid for info().signature.
+  // Begins the pass of a batch. The sessions of the batch are as they were until the pass gives its
+  // results: one that fails or is given up can be repeated. Returns INVALID_ARGUMENT if a session's
+  // chunk does not pass ValidateChunk(), or if the session is of another model or is in the batch
+  // twice. REQUIRES: a batch that the Padder made of items valid for info().signature.
   virtual absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) = 0;
 };
 

@@ -11,9 +11,9 @@ void Append(const void* bytes, size_t size, std::string& key) {
   key.append(static_cast<const char*>(bytes), size);
 }
 
-// Everything that a result depends on. No hash: of two sequences that differ, neither may get the
-// other's result.
-std::string KeyOf(const Item& item) {
+// Returns everything that a result depends on. It is not hashed: of two sequences that differ,
+// neither may get the other's result.
+std::string IdentityOf(const Item& item) {
   std::string key;
   for (const std::string& output : item.options.outputs) Append(output.data(), output.size(), key);
   key += "/";
@@ -27,13 +27,14 @@ std::string KeyOf(const Item& item) {
     key += std::to_string(static_cast<int64_t>(tensor.dtype()));
     Append(tensor.shape().data(), tensor.shape().size() * sizeof(int64_t), key);
     const size_t size = key.size();
-    key.resize(size + tensor.byte_size());  // which the shape and type tell
+    key.resize(size + tensor.byte_size());  // shape and type tell this size
     tensor.CopyTo(reinterpret_cast<std::byte*>(key.data() + size));
   }
   return key;
 }
 
-// In memory of its own: a result may be a piece of a whole batch's, which it would keep.
+// Copies a result into memory of its own: a result may be a view of a whole batch's, which it would
+// keep.
 ItemResult CopyOf(const ItemResult& result) {
   ItemResult copy = result;
   for (auto& [name, tensor] : copy.outputs) {
@@ -46,103 +47,147 @@ ItemResult CopyOf(const ItemResult& result) {
 
 }  // namespace
 
-// One computation, and all who wait for it.
+// Represents one computation, and knows all who wait for it.
 class ResultCache::Flight : public ResultSink {
  public:
-  Flight(std::shared_ptr<ResultCache> cache, std::string key)
-      : cache_(std::move(cache)), key_(std::move(key)) {}
+  Flight(std::shared_ptr<ResultCache> cache, std::shared_ptr<const std::string> identity)
+      : cache_(std::move(cache)), identity_(std::move(identity)) {}
 
-  // False: it has landed.
+  // Lets `pending`, and those who share it, wait for the result, too. Returns false if the
+  // computation has ended or was given up.
   bool Join(Pending& pending) {
     MutexLock lock(mutex_);
-    if (landed_) return false;
-    callers_.push_back(
-        {std::move(pending.delivery), pending.deadline, pending.item.report_progress});
+    if (over_) return false;
+    for (Pending& sharer : pending.sharers) Add(sharer);
+    pending.sharers.clear();
+    Add(pending);
     return true;
   }
 
-  void ReleaseFirst() {
-    MutexLock lock(mutex_);
-    callers_.front().delivery.Release();
-    callers_.erase(callers_.begin());
-  }
-
   void Deliver(size_t /*index*/, absl::StatusOr<ItemResult> result) override {
-    cache_->Landed(key_, result);
+    cache_->Landed(*this, result);
     std::vector<Caller> callers;
     {
       MutexLock lock(mutex_);
-      landed_ = true;
+      over_ = true;
       callers.swap(callers_);
     }
-    for (Caller& caller : callers) caller.delivery.Complete(result);
+    for (const Caller& caller : callers) caller.delivery->Complete(result);
   }
 
   void Report(size_t /*index*/, const ItemProgress& progress) override {
-    MutexLock lock(mutex_);
-    for (const Caller& caller : callers_) {
-      if (caller.wants_progress) caller.delivery.Report(progress);
+    std::vector<std::shared_ptr<Delivery>> asking;  // told without the lock: they may call back
+    {
+      MutexLock lock(mutex_);
+      for (const Caller& caller : callers_) {
+        if (caller.wants_progress) asking.push_back(caller.delivery);
+      }
     }
+    for (const auto& delivery : asking) delivery->Report(progress);
   }
 
+  // Once it has said so, the computation is given up, and nobody joins it any more: whoever comes
+  // then has one begun for them.
   bool Abandoned() const override {
     const TimePoint now = cache_->clock_.Now();
     MutexLock lock(mutex_);
-    return std::all_of(callers_.begin(), callers_.end(), [&](const Caller& caller) {
-      return caller.deadline <= now || caller.delivery.Abandoned();
-    });
+    over_ = over_ || std::all_of(callers_.begin(), callers_.end(), [&](const Caller& caller) {
+              return caller.deadline <= now || caller.delivery->Abandoned();
+            });
+    return over_;
   }
+
+  const std::shared_ptr<const std::string>& identity() const { return identity_; }
 
  private:
   struct Caller {
-    Delivery delivery;
+    std::shared_ptr<Delivery> delivery;
     TimePoint deadline;
     bool wants_progress;
   };
 
+  void Add(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    callers_.push_back({std::make_shared<Delivery>(std::move(pending.delivery)), pending.deadline,
+                        pending.item.report_progress});
+  }
+
   const std::shared_ptr<ResultCache> cache_;
-  const std::string key_;
+  const std::shared_ptr<const std::string> identity_;
   mutable Mutex mutex_;
-  std::vector<Caller> callers_ LINSERVE_GUARDED_BY(mutex_);
-  bool landed_ LINSERVE_GUARDED_BY(mutex_) = false;
+  std::vector<Caller> callers_ ABSL_GUARDED_BY(mutex_);
+  mutable bool over_ ABSL_GUARDED_BY(mutex_) = false;  // it has ended, or was given up
 };
 
 std::optional<ItemResult> ResultCache::Admit(std::optional<Pending>& pending) {
-  const std::string key = KeyOf(pending->item);
+  pending->identity = std::make_shared<const std::string>(IdentityOf(pending->item));
   MutexLock lock(mutex_);
-  if (const auto found = found_.find(key); found != found_.end()) {
-    entries_.splice(entries_.begin(), entries_, found->second);
+  auto result = Find(*pending);
+  if (result) {
     metrics_.CacheLookup(CacheOutcome::kHit);
-    return found->second->result;
-  }
-  std::weak_ptr<Flight>& slot = flights_[key];
-  if (const auto flight = slot.lock(); flight != nullptr && flight->Join(*pending)) {
+  } else if (JoinFlight(*pending)) {
     metrics_.CacheLookup(CacheOutcome::kJoined);
     pending.reset();
-    return std::nullopt;
   }
-  const auto flight = std::make_shared<Flight>(shared_from_this(), key);
-  flight->Join(*pending);
-  slot = flight;
-  pending->delivery = Delivery(flight, 0);
-  pending->deadline = TimePoint::max();  // each caller has its own
-  pending->item.report_progress = true;  // for those who ask, now or later
-  pending->flight = flight;
-  metrics_.CacheLookup(CacheOutcome::kMiss);
-  return std::nullopt;
+  return result;
 }
 
-void ResultCache::Refuse(Pending& pending, const absl::Status& status, bool with_request) {
-  if (with_request) static_cast<Flight&>(*pending.flight).ReleaseFirst();
-  pending.delivery.Complete(status);
+void ResultCache::Launch(std::vector<Pending>& sequences) {
+  std::vector<Pending> flying;
+  for (Pending& pending : sequences) {
+    if (pending.identity == nullptr) {
+      flying.push_back(std::move(pending));
+      continue;
+    }
+    std::optional<ItemResult> result;
+    {
+      MutexLock lock(mutex_);
+      result = Find(pending);
+      if (!result && !JoinFlight(pending)) {
+        Begin(pending);
+        flying.push_back(std::move(pending));
+      }
+    }
+    if (!result) continue;
+    for (Pending& sharer : pending.sharers) sharer.delivery.Complete(*result);
+    pending.delivery.Complete(*std::move(result));
+  }
+  sequences = std::move(flying);
 }
 
-void ResultCache::Landed(const std::string& key, const absl::StatusOr<ItemResult>& result) {
+std::optional<ItemResult> ResultCache::Find(const Pending& pending) {
+  const auto found = found_.find(*pending.identity);
+  if (found == found_.end()) return std::nullopt;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  ItemResult result = found->second->result;
+  result.timing = {};
+  return result;
+}
+
+bool ResultCache::JoinFlight(Pending& pending) {
+  const auto found = flights_.find(*pending.identity);
+  if (found == flights_.end()) return false;
+  const auto flight = found->second.lock();
+  return flight != nullptr && flight->Join(pending);
+}
+
+// Has the sequence computed for all who wait for it, and who join them meanwhile.
+void ResultCache::Begin(Pending& pending) {
+  const auto flight = std::make_shared<Flight>(shared_from_this(), pending.identity);
+  flight->Join(pending);
+  flights_[*pending.identity] = flight;
+  pending.delivery = Delivery(flight, 0);
+  pending.deadline = TimePoint::max();  // each caller has a deadline of its own
+  pending.item.report_progress = true;  // for callers who ask for it, now or later
+}
+
+void ResultCache::Landed(const Flight& flight, const absl::StatusOr<ItemResult>& result) {
   std::optional<ItemResult> copy;
   if (result.ok()) copy = CopyOf(*result);
   MutexLock lock(mutex_);
-  flights_.erase(key);
-  if (copy) Insert(key, *copy);
+  const auto slot = flights_.find(*flight.identity());
+  // One that was given up may have been followed by another.
+  if (slot != flights_.end() && slot->second.lock().get() == &flight) flights_.erase(slot);
+  if (copy) Insert(*flight.identity(), *copy);
   metrics_.SetCacheBytes(bytes_);
 }
 

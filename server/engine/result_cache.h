@@ -11,30 +11,31 @@
 #include <vector>
 
 #include "batching/request_queue.h"
-#include "core/mutex.h"
+#include "core/threads/mutex.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
 
-// Results of one model version by what was asked, so that identical sequences are computed once:
-// those that come later get the result at once, those that come meanwhile share the computation.
-// The least recently used go first. Thread-safe.
+// Keeps results of one model version by what was asked, so that identical sequences are computed
+// once. Sequences that come later get the result at once; those that come meanwhile share the
+// computation. Those that wait share an entry of the queue, which knows them by Pending::identity.
+// The least recently used results go first. Thread-safe.
 class ResultCache : public std::enable_shared_from_this<ResultCache> {
  public:
-  // `max_bytes` of results and of what they are found by. `clock` and `metrics` must outlive the
-  // cache.
+  // Keeps at most `max_bytes` of results and of what they are found by. `clock` and `metrics` must
+  // outlive the cache.
   ResultCache(int64_t max_bytes, Clock& clock, ModelMetrics& metrics)
       : max_bytes_(max_bytes), clock_(clock), metrics_(metrics) {}
 
-  // A hit: the result. Otherwise the sequence is either taken over, to be answered with an equal
-  // one that is being computed, and `pending` is empty; or it is the first of its kind, and to be
-  // computed: `pending` then answers for all that will share its result, and is abandoned when all
-  // of their callers are.
+  // Returns the result on a hit. If an equal sequence is being computed, this one is taken over, to
+  // be answered with it, and `pending` is empty. Otherwise it has its identity, and is to be
+  // queued.
   std::optional<ItemResult> Admit(std::optional<Pending>& pending);
 
-  // `pending` is a first one that cannot be computed: answers those that joined it with `status`.
-  // Its own caller is answered too, unless the whole request is refused.
-  static void Refuse(Pending& pending, const absl::Status& status, bool with_request);
+  // Called with sequences that are about to be computed. Takes out those that have been computed
+  // since they were admitted, or are being computed. Each that is left then answers for all who
+  // share it and all who will join them, and is abandoned when all of those are.
+  void Launch(std::vector<Pending>& sequences);
 
  private:
   class Flight;
@@ -45,18 +46,22 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
   };
   using Entries = std::list<Entry>;
 
-  void Landed(const std::string& key, const absl::StatusOr<ItemResult>& result);
-  void Insert(const std::string& key, const ItemResult& result) LINSERVE_REQUIRES(mutex_);
+  std::optional<ItemResult> Find(const Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool JoinFlight(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Begin(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Landed(const Flight& flight, const absl::StatusOr<ItemResult>& result);
+  void Insert(const std::string& key, const ItemResult& result)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t max_bytes_;
   Clock& clock_;
   ModelMetrics& metrics_;
 
   Mutex mutex_;
-  Entries entries_ LINSERVE_GUARDED_BY(mutex_);  // most recently used first
-  std::unordered_map<std::string, Entries::iterator> found_ LINSERVE_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, std::weak_ptr<Flight>> flights_ LINSERVE_GUARDED_BY(mutex_);
-  int64_t bytes_ LINSERVE_GUARDED_BY(mutex_) = 0;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  std::unordered_map<std::string, Entries::iterator> found_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::weak_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace linserve

@@ -3,28 +3,44 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/pooling.h"
-#include "core/processors.h"
+#include "core/sequence/pooling.h"
+#include "core/system/processors.h"
 
 namespace linserve {
 namespace {
 
 constexpr int64_t kTokensPerThread = 2048;
 constexpr int64_t kTokensPerDevice = 65536;
-// A replica gets at least so many threads of its own before there is another one, which holds the
-// weights once more. Twice as many find too little to do in a short sequence.
+// With so many rows for each thread, threads compute one sequence as fast as one sequence each.
+constexpr int64_t kRowsPerThread = 256;
+// A replica gets at least so many threads before there is another replica, which holds the weights
+// once more. Twice as many threads find too little to do in a short sequence.
 constexpr int64_t kThreadsPerReplica = 8;
-constexpr int64_t kMostReplicas = 16;  // that nobody asked for
+constexpr int64_t kMostReplicas = 16;  // where nobody asked for a number
 
 }  // namespace
 
+void DeviceOptions::Bind(OptionTable& table) {
+  table.Text("device", device, kDeviceHelp);
+  table.Integer(
+      "max_device_bytes", max_device_bytes, 0, int64_t{1} << 50,
+      "How much of each GPU's memory models may take, weights and batches; 0: all that is "
+      "free");
+  table.Integer(
+      "processors", processors, 0, 4096,
+      "How many processors to plan replicas and threads for; 0: those that the process may "
+      "use, by its affinity and its control group");
+}
+
 void ServingOptions::Bind(OptionTable& table) {
   constexpr int64_t kMany = int64_t{1} << 40;
-  table.Choice("padding", padding, {"packed", "bucket", "fixed", "zeros"},
+  table.Section(
+      "The rest may also stand in the \"serving\" object of a model's config.json, for that model");
+  table.Choice("padding", padding, {kPaddingNames.begin(), kPaddingNames.end()},
                "How ragged sequences become a batch: packed computes no padding, bucket pads to "
                "the next bucket, fixed to seq_len, zeros as the Python packages do");
   table.Integers("buckets", buckets, 1, kMany,
-                 "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96, ...");
+                 "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96 and so on");
   table.Choice(
       "dtype", dtype, {"f32", "bf16", "f16", "auto"},
       "What the model computes in; f16 on GPUs only; auto is bf16 where the CPU has AMX or "
@@ -33,32 +49,35 @@ void ServingOptions::Bind(OptionTable& table) {
                "What requests get that ask for no pooling in particular");
   table.Integer(
       "max_batch_tokens", max_batch_tokens, 0, kMany,
-      "Rows a batch, padding included; a longer sequence is computed alone; 0: " +
+      "How many rows a batch may have, padding included; a longer sequence is computed alone; 0: " +
           std::to_string(kTokensPerThread) +
           " for each of a replica's threads, with more of which no product gets faster; " +
           std::to_string(kTokensPerDevice) + " on a GPU");
   table.Integer("max_batch_sequences", max_batch_sequences, 1, kMostSequencesPerBatch,
-                "Sequences a batch");
-  table.Number("max_batch_delay_ms", max_batch_delay_ms, 0, 60000,
-               "How long a sequence waits for company while a worker is free; 0: never");
+                "How many sequences a batch may hold");
+  table.Duration("max_batch_delay_ms", max_batch_delay, 0, 60000,
+                 "How long a sequence waits for company while a worker is free; 0: never");
   table.Integer("max_queue_sequences", max_queue_sequences, 1, kMany,
-                "Sequences that may wait; more are refused with RESOURCE_EXHAUSTED");
-  table.Integer("max_queue_tokens", max_queue_tokens, 1, kMany, "Tokens that may wait");
-  table.Integer("max_queue_bytes", max_queue_bytes, 1, kMany, "Bytes of input that may wait");
+                "How many sequences may wait; more are refused with RESOURCE_EXHAUSTED");
+  table.Integer("max_queue_tokens", max_queue_tokens, 1, kMany, "How many tokens may wait");
+  table.Integer("max_queue_bytes", max_queue_bytes, 1, kMany, "How many bytes of input may wait");
   table.Integer("replicas", replicas, 0, 256,
                 "Copies of the model, weights and all, each computing one batch at a time; 0: one "
                 "for every " +
                     std::to_string(kThreadsPerReplica) +
                     " processors, or one if threads is given; on GPUs one for each of them");
   table.Integer("threads", threads, 0, 1024,
-                "Threads of one replica; 0: the processors over the replicas");
-  table.Integer("cache_bytes", cache_bytes, 0, kMany,
-                "Of results that are kept, so that identical sequences are computed once; 0: none");
-  table.Integer("max_session_bytes", max_session_bytes, 0, kMany,
-                "Of the states of sessions; where there is no room for a new one, the one that was "
-                "not used for longest is evicted");
-  table.Number("session_idle_seconds", session_idle_seconds, 0.001, 1e9,
-               "How long a session is kept after its last chunk");
+                "How many threads one replica has; 0: the processors over the replicas");
+  table.Integer(
+      "cache_bytes", cache_bytes, 0, kMany,
+      "How many bytes of results to keep, so that identical sequences are computed once; 0: none");
+  table.Integer(
+      "max_session_bytes", max_session_bytes, 0, kMany,
+      "How many bytes the states of sessions may take, of all models together, or where it stands "
+      "in a model's config.json of that model; where there is no room for a new one, the one that "
+      "was not used for longest is evicted; 0: as the memory plan has it");
+  table.Duration("session_idle_seconds", session_idle, 0.001, 1e9,
+                 "How long a session is kept after its last chunk");
   table.Flag("warmup", warmup,
              "Run the shortest and the longest sequence before the model is ready, and one as long "
              "as a batch");
@@ -74,12 +93,17 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices) const {
 }
 
 ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const {
-  ReplicaPlan plan{replicas, threads, max_batch_tokens, "as configured"};
+  ReplicaPlan plan{.replicas = replicas,
+                   .threads = threads,
+                   .batch_tokens = max_batch_tokens,
+                   .long_rows = 0,
+                   .reason = "as configured"};
   if (devices > 0) {
     if (replicas == 0) plan.replicas = devices;
     if (replicas == 0) plan.reason = "devices: " + std::to_string(devices) + ", a replica for each";
-    if (threads == 0) plan.threads = 1;  // it has little to do but to ask for what follows
+    if (threads == 0) plan.threads = 1;  // the thread has little to do but to ask for what follows
     if (max_batch_tokens == 0) plan.batch_tokens = kTokensPerDevice;
+    plan.long_rows = plan.batch_tokens;  // nothing overtakes what a device was asked for
     return plan;
   }
   if (replicas == 0) plan.replicas = 1;
@@ -92,23 +116,23 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const 
   }
   if (threads == 0) plan.threads = std::max<int64_t>(1, processors / plan.replicas);
   if (max_batch_tokens == 0) plan.batch_tokens = kTokensPerThread * plan.threads;
+  plan.long_rows = std::min(kRowsPerThread * plan.threads, plan.batch_tokens);
   return plan;
 }
 
 EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   EngineOptions options;
-  options.padding = PaddingFromName(padding).value_or(Padding::kPacked);
+  options.padding = padding;
   options.buckets = buckets;
   options.policy.max_tokens = plan.batch_tokens;
   options.policy.max_sequences = max_batch_sequences;
-  options.policy.max_delay = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double, std::milli>(max_batch_delay_ms));
+  options.policy.max_delay = max_batch_delay;
+  options.policy.long_rows = plan.long_rows;
   options.limits.max_sequences = max_queue_sequences;
   options.limits.max_tokens = max_queue_tokens;
   options.limits.max_bytes = max_queue_bytes;
-  options.sessions.max_bytes = max_session_bytes;
-  options.sessions.max_idle = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(session_idle_seconds));
+  if (max_session_bytes > 0) options.sessions.max_bytes = max_session_bytes;
+  options.sessions.max_idle = session_idle;
   options.replicas = plan.replicas;
   options.cache_bytes = cache_bytes;
   options.warmup = warmup;

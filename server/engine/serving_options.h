@@ -1,40 +1,59 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "core/options.h"
+#include "core/options/options.h"
+#include "core/sequence/batch.h"
+#include "core/sequence/pooling.h"
 #include "engine/engine.h"
 
 namespace linserve {
 
-// How a model shares the processors, or the devices besides the CPU, out.
+// Says how a model shares out the processors, or the devices besides the CPU.
 struct ReplicaPlan {
   int64_t replicas = 1;
-  int64_t threads = 1;       // of each
-  int64_t batch_tokens = 0;  // that a batch has room for
+  int64_t threads = 1;       // threads of each replica
+  int64_t batch_tokens = 0;  // tokens that a batch has room for
+  int64_t long_rows = 0;     // rows from which on a sequence may be long for others
   std::string reason;        // for the log
 };
 
-// How a model is served: the defaults of the whole server, which the "serving" object of a model's
-// config.json may override option by option.
+// Explains --device in every command that computes.
+inline constexpr const char* kDeviceHelp =
+    "Where models compute: cpu; cuda:N, or several such as cuda:0,cuda:1; cuda: all GPUs; auto: "
+    "all "
+    "GPUs, or the CPU where there is none";
+
+// Says where models compute.
+struct DeviceOptions {
+  std::string device = "auto";
+  int64_t max_device_bytes = 0;  // of each GPU; 0: all that is free
+  int64_t processors = 0;        // number to plan for; 0: those that the process may use
+
+  void Bind(OptionTable& table);
+};
+
+// Says how a model is served. These are the defaults of the whole server, which the "serving"
+// object of a model's config.json may override option by option.
 struct ServingOptions {
-  std::string padding = "packed";
+  Padding padding = Padding::kPacked;
   std::vector<int64_t> buckets;
   std::string dtype = "f32";
-  std::string pooling = "none";
-  int64_t max_batch_tokens = 0;  // as many as the device is fast with
+  Pooling pooling = Pooling::kNone;
+  int64_t max_batch_tokens = 0;  // 0: as many as the device is fast with
   int64_t max_batch_sequences = 256;
-  double max_batch_delay_ms = 0;
+  std::chrono::nanoseconds max_batch_delay{0};
   int64_t max_queue_sequences = 16384;
   int64_t max_queue_tokens = 4 << 20;
   int64_t max_queue_bytes = int64_t{1} << 30;
   int64_t replicas = 0;
   int64_t threads = 0;
   int64_t cache_bytes = 0;
-  int64_t max_session_bytes = int64_t{1} << 30;
-  double session_idle_seconds = 600;
+  int64_t max_session_bytes = 0;  // of the model's sessions; 0: as many as there is room for
+  std::chrono::nanoseconds session_idle = std::chrono::minutes(10);
   bool warmup = true;
   bool allow_nonfinite = false;
   bool add_bos = false;
@@ -43,8 +62,8 @@ struct ServingOptions {
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;
 
-  // What is not asked for: a replica on each of so many devices, or with 0 of them by the number of
-  // processors; of those that this process may use if none is given.
+  // Fills in what is not configured: a replica on each of `devices`, or if that is 0, replicas by
+  // the number of processors. Without `processors` they are those that this process may use.
   ReplicaPlan Replicas(int64_t devices) const;
   ReplicaPlan Replicas(int64_t devices, int64_t processors) const;
 };

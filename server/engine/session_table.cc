@@ -1,39 +1,20 @@
 #include "engine/session_table.h"
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 
-#include "batching/limit_met.h"
-#include "core/quote.h"
-#include "core/retry_delay.h"
+#include "core/status/quote.h"
+#include "core/status/retry_delay.h"
 
 namespace linserve {
 namespace {
 
 constexpr size_t kMostFormer = 4096;
 
-// What a session needs besides its state: names, places in the table, headers of tensors.
+// Bytes that a session needs besides its state: names, places in the table, headers of tensors.
 constexpr int64_t kOverhead = 2048;
 
-// How long a session is computing, at least about: until then there may be no room.
-constexpr std::chrono::milliseconds kRetryDelay(100);
-
-// What goes on with it needs nothing of a chunk's inputs.
-Pending WithoutDelivery(const Pending& chunk) {
-  Item item{.inputs = {},
-            .options = chunk.item.options,
-            .chunk = chunk.item.chunk,
-            .then = chunk.item.then};
-  return Pending{.item = std::move(item),
-                 .key = {},
-                 .tokens = 1,
-                 .priority = chunk.priority,
-                 .enqueued = {},
-                 .deadline = chunk.deadline,
-                 .origin = chunk.origin,
-                 .delivery = Delivery(nullptr, 0),
-                 .siblings = nullptr};
-}
+int64_t BytesOf(const SessionState& state) { return state.bytes() + kOverhead; }
 
 std::string WhyGone(SessionEnd reason) {
   switch (reason) {
@@ -45,6 +26,7 @@ std::string WhyGone(SessionEnd reason) {
       return "was lost with the device that it was on";
     case SessionEnd::kEnded:
     case SessionEnd::kRestarted:
+    case SessionEnd::kUnloaded:
       return "has ended";
   }
   return "is gone";
@@ -52,85 +34,27 @@ std::string WhyGone(SessionEnd reason) {
 
 }  // namespace
 
-// Answers the caller of a chunk, and lets the session's next one follow.
-class SessionTable::Turn : public ResultSink {
- public:
-  // `again`: the chunk, without delivery.
-  Turn(std::shared_ptr<SessionTable> table, Key key, Pending again, Delivery delivery)
-      : table_(std::move(table)),
-        key_(std::move(key)),
-        again_(std::move(again)),
-        delivery_(std::move(delivery)) {}
-
-  void Deliver(size_t /*index*/, absl::StatusOr<ItemResult> result) override {
-    const std::shared_ptr<Continuation> then = again_.item.then;
-    if (result.ok() && then != nullptr && !delivery_.Abandoned()) {
-      if (auto inputs = then->Next(*result)) return GoOn(*std::move(inputs));
-    }
-    const SessionChunk& chunk = *again_.item.chunk;
-    table_->Ended(key_, result.ok(), then != nullptr || (result.ok() ? chunk.end : chunk.start));
-    delivery_.Complete(std::move(result));
-  }
-  void Report(size_t /*index*/, const ItemProgress& progress) override {
-    delivery_.Report(progress);
-  }
-  bool Abandoned() const override { return delivery_.Abandoned(); }
-
- private:
-  void GoOn(TensorMap inputs) {
-    auto chunk = std::make_shared<SessionChunk>();
-    chunk->id = key_.second;
-    again_.item.inputs = std::move(inputs);
-    again_.item.chunk = std::move(chunk);
-    again_.delivery = std::move(delivery_);
-    table_->Begin(key_, std::move(again_), /*next=*/true);
-  }
-
-  const std::shared_ptr<SessionTable> table_;
-  const Key key_;
-  Pending again_;
-  Delivery delivery_;
-};
-
 SessionTable::SessionTable(const SessionLimits& limits, std::shared_ptr<const SessionSource> source,
-                           const Signature& signature, Compute compute, Clock& clock,
+                           const Signature& signature, Compute compute, Hold hold, Clock& clock,
                            ModelMetrics& metrics)
     : limits_(limits),
+      budget_(limits.budget != nullptr
+                  ? limits.budget
+                  : std::make_shared<SessionBudget>(limits.max_bytes, limits.max_bytes)),
       source_(std::move(source)),
       signature_(signature),
       compute_(std::move(compute)),
+      hold_(std::move(hold)),
       clock_(clock),
       metrics_(metrics) {}
 
-SessionTable::~SessionTable() { metrics_.SetSessions(0, 0); }
-
-void SessionTable::Take(Pending chunk) {
-  const Key key{chunk.origin->caller, chunk.item.chunk->id};
-  {
-    MutexLock lock(mutex_);
-    Session& session = sessions_[key];
-    if (session.computing) {
-      session.waiting.push_back(std::move(chunk));
-      return;
-    }
-    session.computing = true;
-    if (session.state != nullptr) idle_.erase(session.place);
+SessionTable::~SessionTable() {
+  for (const auto& [key, session] : sessions_) {
+    if (session.state == nullptr) continue;
+    metrics_.SessionClosed(SessionEnd::kUnloaded);
+    budget_->Give(key.first, BytesOf(*session.state));
   }
-  Begin(key, std::move(chunk), /*next=*/false);
-}
-
-// REQUIRES: the session is marked as computing.
-void SessionTable::Begin(const Key& key, Pending chunk, bool next) {
-  Delivery delivery = std::move(chunk.delivery);
-  absl::Status status = Enter(key, chunk.item);
-  if (!status.ok()) {
-    Ended(key, /*computed=*/false, chunk.item.chunk->start || chunk.item.then != nullptr);
-    return delivery.Complete(std::move(status));
-  }
-  Pending again = WithoutDelivery(chunk);
-  chunk.delivery = Delivery(
-      std::make_shared<Turn>(shared_from_this(), key, std::move(again), std::move(delivery)), 0);
-  compute_(std::move(chunk), next);
+  metrics_.SetSessions(0, 0);
 }
 
 absl::Status SessionTable::Enter(const Key& key, Item& item) {
@@ -141,6 +65,7 @@ absl::Status SessionTable::Enter(const Key& key, Item& item) {
     auto state = chunk.state.empty() ? source_->New() : source_->Restore(chunk.state);
     if (!state.ok()) return state.status();
     begun = *std::move(state);
+    budget_->MakeRoom(key.first, BytesOf(*begun));
   } else if (!chunk.state.empty()) {
     return absl::InvalidArgumentError("a saved session is given without start");
   }
@@ -167,23 +92,24 @@ absl::Status SessionTable::Enter(const Key& key, Item& item) {
   return ValidateChunk(signature_, item);
 }
 
-// Begins the session, again if it had been, where there is room for it.
+// Begins the session where there is room for it. One that was begun before is kept until the first
+// chunk is computed, lest a fault of that takes it from its caller; unless both can never be kept.
 absl::Status SessionTable::Open(Session& session, const Key& key,
                                 std::shared_ptr<SessionState> state, Freed& freed) {
-  if (session.state != nullptr) Drop(key, session, SessionEnd::kRestarted, freed);
-  const int64_t bytes = state->bytes() + kOverhead;
-  while (bytes_ + bytes > limits_.max_bytes && !idle_.empty()) {
-    DropOldest(SessionEnd::kEvicted, freed);
+  const int64_t bytes = BytesOf(*state);
+  if (session.state != nullptr) {
+    const bool both =
+        BytesOf(*session.state) + bytes <= std::min(limits_.max_bytes, budget_->MostOfACaller());
+    if (session.lost) {
+      Drop(key, session, SessionEnd::kLost, freed);
+    } else if (!both) {
+      Drop(key, session, SessionEnd::kRestarted, freed);
+    }
   }
-  if (bytes_ + bytes > limits_.max_bytes) {
-    metrics_.Rejected(RejectReason::kSessions);
-    return RetryAfter(LimitMet(std::to_string(count_) + " sessions are being computed, with " +
-                                   std::to_string(bytes_) + " bytes",
-                               bytes, "max_session_bytes", limits_.max_bytes),
-                      kRetryDelay);
-  }
+  if (absl::Status room = TakeRoom(key.first, bytes, freed); !room.ok()) return room;
+  session.before = std::move(session.state);
   session.state = std::move(state);
-  session.bytes = bytes;
+  session.fresh = true;
   session.lost = false;
   ++count_;
   bytes_ += bytes;
@@ -204,40 +130,27 @@ absl::Status SessionTable::Unknown(const Key& key) const {
       0);
 }
 
-// `over`: the session ends with this chunk.
-void SessionTable::Ended(const Key& key, bool computed, bool over) {
-  std::deque<Pending> failed;
-  std::optional<Pending> next;
-  int64_t position = 0;
-  Freed freed;
-  {
-    MutexLock lock(mutex_);
-    Session& session = sessions_.at(key);
-    if (session.state != nullptr && (over || session.lost)) {
-      Drop(key, session, session.lost ? SessionEnd::kLost : SessionEnd::kEnded, freed);
-    }
-    if (session.state != nullptr) position = session.state->position();
-    if (!computed) failed.swap(session.waiting);
-    if (session.waiting.empty()) {
-      Rest(key, session);
-    } else {
-      next = std::move(session.waiting.front());
-      session.waiting.pop_front();
-    }
+// Decides what is left of a session after a chunk: one that has started it again counts only if it
+// was computed.
+void SessionTable::Settle(const Key& key, Session& session, const Ending& ending, Freed& freed) {
+  if (session.fresh && !ending.computed && session.before != nullptr) {
+    Close(key, std::exchange(session.state, std::move(session.before)), SessionEnd::kEnded, freed);
+  } else if (session.fresh && !ending.computed) {
+    Drop(key, session, SessionEnd::kEnded, freed);
+  } else if (session.before != nullptr) {
+    Close(key, std::move(session.before), SessionEnd::kRestarted, freed);
   }
-  for (Pending& pending : failed) {
-    pending.delivery.Complete(
-        ResumeFrom(absl::FailedPreconditionError("the chunk of the session before this one was not "
-                                                 "computed: send both again, from row " +
-                                                 std::to_string(position) + " on"),
-                   position));
+  session.fresh = false;
+  if (session.state != nullptr && (ending.over || session.lost)) {
+    Drop(key, session, session.lost ? SessionEnd::kLost : SessionEnd::kEnded, freed);
   }
-  if (next) Begin(key, *std::move(next), /*next=*/true);
+  session.lost = false;
 }
 
-// Nothing of it is being computed any more.
+// Marks a session as resting: nothing of it is being computed any more.
 void SessionTable::Rest(const Key& key, Session& session) {
   session.computing = false;
+  session.tail = absl::OkStatus();
   if (session.state == nullptr) {
     sessions_.erase(key);
     return;
@@ -246,19 +159,25 @@ void SessionTable::Rest(const Key& key, Session& session) {
   session.place = idle_.insert(idle_.end(), key);
 }
 
-void SessionTable::Drop(const Key& key, Session& session, SessionEnd reason, Freed& freed) {
-  Remember(key, {session.state->position(), reason});
-  freed.push_back(std::move(session.state));
-  session.state = nullptr;
+void SessionTable::Close(const Key& key, std::shared_ptr<SessionState> state, SessionEnd reason,
+                         Freed& freed) {
   --count_;
-  bytes_ -= session.bytes;
+  bytes_ -= BytesOf(*state);
+  budget_->Give(key.first, BytesOf(*state));
+  freed.push_back(std::move(state));
   metrics_.SessionClosed(reason);
   Publish();
 }
 
-void SessionTable::DropOldest(SessionEnd reason, Freed& freed) {
-  const Key key = idle_.front();
-  idle_.pop_front();
+void SessionTable::Drop(const Key& key, Session& session, SessionEnd reason, Freed& freed) {
+  Remember(key, {session.state->position(), reason});
+  Close(key, std::move(session.state), reason, freed);
+  session.state = nullptr;
+}
+
+void SessionTable::DropIdle(std::list<Key>::iterator place, SessionEnd reason, Freed& freed) {
+  const Key key = *place;
+  idle_.erase(place);
   Drop(key, sessions_.at(key), reason, freed);
   sessions_.erase(key);
 }
@@ -277,14 +196,14 @@ void SessionTable::Expire() {
   MutexLock lock(mutex_);
   const TimePoint oldest = clock_.Now() - limits_.max_idle;
   while (!idle_.empty() && sessions_.at(idle_.front()).used <= oldest) {
-    DropOldest(SessionEnd::kExpired, freed);
+    DropIdle(idle_.begin(), SessionEnd::kExpired, freed);
   }
 }
 
 void SessionTable::DeviceLost() {
   Freed freed;
   MutexLock lock(mutex_);
-  while (!idle_.empty()) DropOldest(SessionEnd::kLost, freed);
+  while (!idle_.empty()) DropIdle(idle_.begin(), SessionEnd::kLost, freed);
   for (auto& [key, session] : sessions_) session.lost = true;
 }
 

@@ -6,19 +6,20 @@
 
 namespace linserve {
 
-// Real tokens per second of one replica, averaged over the last batches with falling weight. A
-// batch counts by its tokens over those of the largest one: a single row takes as long as many, and
-// many are what waits where it matters. Thread-safe.
+// Estimates the real tokens per second of one replica, averaged over the last batches with falling
+// weight. A batch counts by its tokens over those of the largest one: a single row takes as long as
+// many, and where the estimate matters, many rows wait. Thread-safe.
 class SpeedEstimate {
  public:
+  // Learns from a forward pass that took this time and was not cut short.
   void Observe(int64_t tokens, std::chrono::nanoseconds time);
 
-  // How long `tokens` take on one replica; zero before the first observation.
+  // Returns how long `tokens` take on one replica; zero before the first observation.
   std::chrono::nanoseconds TimeFor(int64_t tokens) const;
 
  private:
   std::atomic<double> nanoseconds_per_token_{0.0};
-  std::atomic<double> largest_{1.0};  // tokens
+  std::atomic<double> largest_{1.0};  // tokens of the largest batch
 };
 
 }  // namespace linserve

@@ -12,7 +12,7 @@ float Number(float logit) {
   return std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit;
 }
 
-// The likelier one first, of two equal ones the lower.
+// Puts the likelier one first, of two equal ones the lower.
 bool Before(const std::pair<float, int64_t>& a, const std::pair<float, int64_t>& b) {
   return a.first != b.first ? a.first > b.first : a.second < b.second;
 }
@@ -50,7 +50,7 @@ void TokenSampler::KeepTopK() {
   std::sort(candidates_.begin(), candidates_.end(), Before);
 }
 
-// A heap, since few of many are kept as a rule.
+// A heap is used because as a rule few of many candidates are kept.
 void TokenSampler::KeepTopP() {
   const auto later = [](const Candidate& a, const Candidate& b) { return Before(b, a); };
   const double wanted = options_.top_p * Sum();
@@ -74,7 +74,7 @@ double TokenSampler::Sum() const {
   return sum;
 }
 
-// In [0, 1); the standard's distributions differ from library to library.
+// Draws from [0, 1) by hand: the standard's distributions differ from library to library.
 double TokenSampler::Uniform() { return static_cast<double>(random_() >> 11) * 0x1.0p-53; }
 
 }  // namespace linserve

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/memory.h"
-#include "core/result_bytes.h"
+#include "core/sequence/result_bytes.h"
+#include "core/system/memory.h"
 
 namespace linserve {
 namespace {
 
-// The nearest to `length` that the letter may be long.
+// Returns the length nearest to `length` that the letter may have.
 int64_t AllowedLength(const Signature& signature, const Item& item, char letter, int64_t length) {
   const int64_t longest = LongestFor(signature, item, letter);
   int64_t allowed = longest > 0 ? std::min(length, longest) : length;
@@ -34,7 +34,7 @@ Tensor WithoutMemory(DType dtype, Shape shape) {
   return Tensor(dtype, std::move(shape), nullptr, nullptr);
 }
 
-// An item whose lettered axes are `length` long, without optional inputs.
+// Makes an item whose lettered axes are `length` long, without optional inputs.
 Item ItemOf(const Signature& signature, int64_t length, MakeTensor make_tensor) {
   Item item;
   for (const InputSpec& input : signature.inputs) {
@@ -52,9 +52,9 @@ Item ItemOf(const Signature& signature, int64_t length, MakeTensor make_tensor) 
   return item;
 }
 
-// Longer sequences are computed in the same pieces, only more of them; with a million rows that
-// would hold up the start for most of a minute. Several lengths of one input (of an image)
-// multiply.
+// Returns the longest sequence to try. Longer ones are computed in slices of the same size, only
+// more of them; with a million rows that would hold up the start for most of a minute. Several
+// lengths of one input (of an image) multiply.
 int64_t LongestToTry(const Signature& signature) {
   constexpr double kMostRows = 65536;
   int64_t letters = 1;
@@ -67,7 +67,7 @@ int64_t LongestToTry(const Signature& signature) {
   return std::llround(std::pow(kMostRows, 1.0 / static_cast<double>(letters)));
 }
 
-// One batch of `count` sequences of this length.
+// Computes one batch of `count` sequences of this length.
 absl::Status RunOnce(Model& model, const Padder& padder, int64_t count, int64_t length) {
   const Item item = ItemOf(model.info().signature, length, &Zeros);
   const std::vector<const Item*> items(static_cast<size_t>(count), &item);
@@ -88,8 +88,8 @@ absl::Status TryOnce(Model& model, const Padder& padder, int64_t count, int64_t 
   }
 }
 
-// Whether there is memory for a sequence of this length, its results, and rows as wide as these to
-// compute them in. It is asked for, and not touched.
+// Returns OK if there is memory for a sequence of this length, its results, and rows as wide as the
+// results to compute them in. The memory is asked for, and not touched.
 absl::Status HasMemoryFor(const Signature& signature, int64_t length) {
   const Item item = ItemOf(signature, length, &WithoutMemory);
   int64_t bytes = 2 * ResultBytes(signature, item);
@@ -129,7 +129,7 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   for (const auto& [most, length] : batches) {
     int64_t count = most;
     absl::Status status = TryOnce(model, padder, count, length);
-    // As a batch that does not fit is computed in halves later.
+    // The batch is halved here because one that does not fit is computed in halves later, too.
     while (absl::IsResourceExhausted(status) && count > 1) {
       count /= 2;
       status = TryOnce(model, padder, count, length);

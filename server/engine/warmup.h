@@ -8,9 +8,9 @@
 namespace linserve {
 
 // Runs the shortest sequence, the fullest batch of the longest ones, and the longest sequence that
-// the model takes (of one of more rows 65,536, once there is memory for all): lazy initialisation
-// and first allocations happen before the first request, and a model that cannot compute what it
-// declares says so now.
+// the model takes. If that is longer than 65,536 rows, so many are run, once there is memory for
+// all. Thus lazy initialisation and first allocations happen before the first request, and a model
+// that cannot compute what it declares says so now.
 absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& policy);
 
 }  // namespace linserve

@@ -1,138 +1,83 @@
 #include "http/answers.h"
 
-#include <algorithm>
-#include <cctype>
-#include <exception>
-#include <optional>
-#include <string>
+#include <array>
 #include <utility>
-
-#include "telemetry/log.h"
 
 namespace linserve {
 namespace {
 
-constexpr char kText[] = "text/plain; charset=utf-8";
-
-// Of a body that is not wanted. Packed, it may go on for long.
-constexpr size_t kMostOverlooked = 1 << 20;
-
-bool HasBody(const httplib::Request& request) {
-  return request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
+// "" for a status whose class says enough.
+const char* ReasonOf(int status) {
+  constexpr std::array<std::pair<int, const char*>, 19> kReasons{
+      {{200, "OK"},
+       {400, "Bad Request"},
+       {401, "Unauthorized"},
+       {403, "Forbidden"},
+       {404, "Not Found"},
+       {405, "Method Not Allowed"},
+       {408, "Request Timeout"},
+       {413, "Content Too Large"},
+       {414, "URI Too Long"},
+       {415, "Unsupported Media Type"},
+       {417, "Expectation Failed"},
+       {429, "Too Many Requests"},
+       {431, "Request Header Fields Too Large"},
+       {499, "Client Closed Request"},
+       {500, "Internal Server Error"},
+       {501, "Not Implemented"},
+       {503, "Service Unavailable"},
+       {504, "Gateway Timeout"},
+       {505, "HTTP Version Not Supported"}}};
+  for (const auto& [known, reason] : kReasons) {
+    if (known == status) return reason;
+  }
+  return "";
 }
 
 }  // namespace
 
-void AnswerText(httplib::Response& response, int status, const std::string& text) {
-  response.status = status;
-  response.set_content(text + "\n", kText);
+HttpReply TextReply(int status, const std::string& text) {
+  return {.status = status, .content_type = "text/plain; charset=utf-8", .body = text + "\n"};
 }
 
-void AnswerError(httplib::Response& response, int status, const std::string& text) {
-  response.status = status;
-  response.set_content(R"({"error":")" + text + R"("})", "application/json");
+HttpReply RefusalReply(int status, const std::string& text) {
+  return {.status = status, .body = R"({"error":")" + text + R"("})"};
 }
 
-void AnswerHealth(httplib::Response& response, const absl::Status& health) {
-  if (health.ok()) return AnswerText(response, 200, "ok");
-  AnswerText(response, 503, std::string(health.message()));
+HttpReply RefusalReply(const HttpFault& fault) {
+  return fault.status == 405 ? RefuseMethod("GET, HEAD, POST")
+                             : RefusalReply(fault.status, fault.text);
 }
 
-void AnswerBusy(httplib::Response& response) {
-  response.set_header("Retry-After", "1");
-  response.set_header("Connection", "close");
-  AnswerError(response, 503, "too many requests at once over HTTP; try again, or use gRPC");
+HttpReply RefuseMethod(const std::string& allowed) {
+  HttpReply reply = RefusalReply(405, "this path expects " + allowed);
+  reply.headers.emplace_back("Allow", allowed);
+  return reply;
 }
 
-bool ReadBody(const httplib::Request& request, const httplib::ContentReader& read, size_t most,
-              const HttpGate& gate, std::string& body, httplib::Response& response) {
-  std::optional<HttpReply> refusal = gate ? gate(0) : std::nullopt;
-  if (refusal) {
-    Overlook(request, read, response);
-    AnswerReply(*refusal, response);
-    return false;
-  }
-  if (request.is_multipart_form_data()) {
-    response.status = 415;
-    response.set_header("Connection", "close");
-    return false;
-  }
-  if (!HasBody(request)) return true;
-  bool too_long = false;
-  size_t overlooked = 0;
-  // httplib itself looks at no length but the one that is announced.
-  const bool whole = read([&](const char* data, size_t size) {
-    if (!too_long && !refusal) {
-      too_long = size > most - body.size();
-      if (!too_long && gate) refusal = gate(size);
-    }
-    if (!too_long && !refusal) {
-      body.append(data, size);
-      return true;
-    }
-    std::string().swap(body);
-    overlooked += size;
-    return overlooked <= kMostOverlooked;
-  });
-  if (!whole) response.set_header("Connection", "close");
-  if (too_long) response.status = 413;
-  if (refusal) AnswerReply(*refusal, response);
-  return whole && !too_long && !refusal;
+HttpReply HealthReply(const absl::Status& health) {
+  return health.ok() ? TextReply(200, "ok") : TextReply(503, std::string(health.message()));
 }
 
-void Overlook(const httplib::Request& request, const httplib::ContentReader& read,
-              httplib::Response& response) {
-  size_t overlooked = 0;
-  const auto overlook = [&](const char*, size_t size) {
-    overlooked += size;
-    return overlooked <= kMostOverlooked;
-  };
-  const bool whole = !request.is_multipart_form_data() && (!HasBody(request) || read(overlook));
-  if (!whole) response.set_header("Connection", "close");
+HttpReply BusyReply(const std::string& text) {
+  HttpReply reply = RefusalReply(503, text);
+  reply.headers.emplace_back("Retry-After", "1");
+  reply.last = true;
+  return reply;
 }
 
-HttpRequest Converted(const httplib::Request& request, std::string body) {
-  HttpRequest converted{.captures = {},
-                        .headers = {},
-                        .body = std::move(body),
-                        .peer = request.remote_addr,
-                        .abandoned = [progress = request.progress] { return !progress(0, 0); }};
-  for (size_t i = 1; i < request.matches.size(); ++i) {
-    converted.captures.push_back(request.matches[i].str());
-  }
-  for (const auto& [name, value] : request.headers) {
-    std::string lower = name;
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    converted.headers[lower] = value;
-  }
-  return converted;
-}
-
-void AnswerReply(const HttpReply& reply, httplib::Response& response) {
-  response.status = reply.status;
-  for (const auto& [name, value] : reply.headers) response.set_header(name, value);
-  response.set_content(reply.body, reply.content_type);
-  // All that a response has which lives as long as it does.
-  response.content_provider_resource_releaser_ = [held = reply.sending](bool) {};
-}
-
-void AnswerRoute(const HttpRoute& route, const httplib::Request& request, std::string body,
-                 httplib::Response& response) {
-  AnswerReply(route.handler(Converted(request, std::move(body))), response);
-}
-
-void AnswerException(const httplib::Request& request, httplib::Response& response,
-                     std::exception_ptr exception) {
-  std::string what = "not a std::exception";
-  try {
-    std::rethrow_exception(std::move(exception));
-  } catch (const std::exception& error) {
-    what = error.what();
-  } catch (...) {
-  }
-  Log(LogLevel::kError, "http handler failed", {{"path", request.path}, {"error", what}});
-  AnswerText(response, 500, "internal error: see the server's log");
+std::string ReplyHead(const HttpReply& reply, bool last, std::chrono::milliseconds idle,
+                      int requests) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(idle).count();
+  std::string head =
+      "HTTP/1.1 " + std::to_string(reply.status) + " " + ReasonOf(reply.status) + "\r\n";
+  head +=
+      last ? "Connection: close"
+           : "Keep-Alive: timeout=" + std::to_string(seconds) + ", max=" + std::to_string(requests);
+  head += "\r\nContent-Type: " + reply.content_type +
+          "\r\nContent-Length: " + std::to_string(reply.body.size()) + "\r\n";
+  for (const auto& [name, value] : reply.headers) head += name + ": " + value + "\r\n";
+  return head + "\r\n";
 }
 
 }  // namespace linserve

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <utility>
 
 namespace linserve {
 namespace {
@@ -32,7 +33,8 @@ int AtMostInt(size_t size) { return static_cast<int>(std::min<size_t>(size, INT_
 
 }  // namespace
 
-Connection::Connection(int descriptor) : descriptor_(descriptor), tls_(nullptr, SSL_free) {}
+Connection::Connection(Descriptor descriptor)
+    : descriptor_(std::move(descriptor)), tls_(nullptr, SSL_free) {}
 
 Connection::~Connection() = default;
 

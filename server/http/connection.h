@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 
-#include "batching/clock.h"
-#include "core/descriptor.h"
+#include "core/files/descriptor.h"
+#include "core/threads/clock.h"
 
 // OpenSSL's own, so that its headers stay in the .cc files.
 struct ssl_ctx_st;
@@ -20,7 +20,7 @@ namespace linserve {
 class Connection {
  public:
   // Takes over a descriptor that does not block.
-  explicit Connection(int descriptor);
+  explicit Connection(Descriptor descriptor);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

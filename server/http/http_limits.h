@@ -5,8 +5,10 @@
 
 namespace linserve {
 
-// How long a caller may take. What it may send is in request_head.h.
+// How many callers there may be, and how long they may take. What they may send stands in
+// framing/.
 struct HttpLimits {
+  int connections = 1024;                      // open at once; others wait to be accepted
   std::chrono::milliseconds idle{1000};        // between requests, and after the last answer
   std::chrono::milliseconds patience{10'000};  // for the handshake, and for the head of a request
   std::chrono::milliseconds stall{5000};       // while nothing of a body comes, of an answer goes

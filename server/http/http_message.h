@@ -33,6 +33,7 @@ struct HttpReply {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers{};
   std::shared_ptr<void> sending{};  // held until it is sent
+  bool last = false;                // of its connection; what is left of the request is not read
 };
 
 // Lets a request's body be read: asked with 0 before it, and then with the size of each piece

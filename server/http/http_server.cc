@@ -1,17 +1,24 @@
 #include "http/http_server.h"
 
-#include <httplib.h>
 #include <openssl/ssl.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <memory>
+#include <semaphore>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
+#include "core/files/descriptor.h"
+#include "core/system/endpoint.h"
+#include "core/threads/elastic_threads.h"
+#include "core/threads/guarded.h"
+#include "http/answers.h"
 #include "http/connection.h"
-#include "http/elastic_threads.h"
+#include "http/content.h"
 #include "http/listener.h"
 #include "http/open_connections.h"
 #include "http/request_stream.h"
@@ -20,20 +27,13 @@
 namespace linserve {
 namespace {
 
-constexpr size_t kMostThreads = 1024;
 constexpr int kMostRequestsPerConnection = 10000;
 // A body cut into chunks of a byte takes six times its size on the way.
 constexpr size_t kMostPacking = 8;
 
-TimePoint In(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
+using Places = std::counting_semaphore<>;
 
-// What httplib does not come to see.
-void Refuse(const HeadFault& fault, httplib::Stream& stream) {
-  const std::string body = R"({"error":")" + std::string(fault.text) + R"("})";
-  stream.write("HTTP/1.1 " + std::to_string(fault.status) + " " + fault.text +
-               "\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: " +
-               std::to_string(body.size()) + "\r\n\r\n" + body);
-}
+TimePoint In(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
 
 absl::Status CannotListen(const HttpOptions& options, const absl::Status& reason) {
   return absl::UnavailableError("cannot listen for HTTP on " + options.host + ":" +
@@ -47,19 +47,21 @@ absl::Status CannotListen(const HttpOptions& options, const absl::Status& reason
 struct HttpServer::Impl {
   Impl(const HttpOptions& of_server, HttpHandlers handlers)
       : options(of_server),
-        router(std::move(handlers), of_server.max_body_bytes, of_server.tls.mutual()) {
-    // What callers are told of it.
-    router.set_keep_alive_timeout(
-        std::chrono::ceil<std::chrono::seconds>(options.limits.idle).count());
-    router.set_keep_alive_max_count(kMostRequestsPerConnection);
-  }
+        router(std::move(handlers), of_server.max_body_bytes, of_server.limits.connections,
+               of_server.tls.mutual()) {}
   ~Impl();
 
   absl::Status OpenTls();
+  // Takes connections until the listener is closed.
+  void Accept();
+  // Waits until another connection may be taken; false if none may any more.
+  bool TakePlace();
   void Serve(Connection& connection);
   // True if another request may follow.
   bool ServeRequest(const Connection& connection, const OpenConnections::Entry& entry,
                     RequestStream& stream, bool last);
+  HttpReply ReplyTo(HttpHead& head, const Connection& connection,
+                    const OpenConnections::Entry& entry, RequestStream& stream);
 
   const HttpOptions options;
   Router router;
@@ -67,8 +69,9 @@ struct HttpServer::Impl {
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_context{nullptr, SSL_CTX_free};
   std::unique_ptr<Listener> listener;
   std::atomic<bool> ending = false;
+  Places places{options.limits.connections};
   OpenConnections connections;
-  ElasticThreads threads{kMostThreads};
+  ElasticThreads threads{static_cast<size_t>(options.limits.connections)};
   std::thread accepting;
 };
 
@@ -92,6 +95,27 @@ absl::Status HttpServer::Impl::OpenTls() {
   return absl::OkStatus();
 }
 
+bool HttpServer::Impl::TakePlace() {
+  constexpr std::chrono::milliseconds kPause(100);
+  while (!ending) {
+    if (places.try_acquire_for(kPause)) return true;
+  }
+  return false;
+}
+
+void HttpServer::Impl::Accept() {
+  while (TakePlace()) {
+    Descriptor accepted(listener->Accept());
+    if (accepted.get() < 0) return;
+    RunGuarded("the taking of an HTTP connection", [&] {
+      // It is given back whatever fails.
+      const std::shared_ptr<Places> place(&places, [](Places* of) { of->release(); });
+      const auto connection = std::make_shared<Connection>(std::move(accepted));
+      threads.Run([this, place, connection] { Serve(*connection); });
+    });
+  }
+}
+
 void HttpServer::Impl::Serve(Connection& connection) {
   const OpenConnections::Entry entry(connections, connection.descriptor());
   if (ending) return;
@@ -107,23 +131,39 @@ void HttpServer::Impl::Serve(Connection& connection) {
 bool HttpServer::Impl::ServeRequest(const Connection& connection,
                                     const OpenConnections::Entry& entry, RequestStream& stream,
                                     bool last) {
-  if (const auto fault = stream.ReadHead()) {
-    Refuse(*fault, stream);
-    return false;
-  }
-  bool goes_on = false;  // so it stays if httplib refuses the request, and reads no body
-  bool ended = false;
-  const bool written = router.process_request(stream, last, ended, [&](httplib::Request& request) {
-    request.ssl = connection.tls();
-    // httplib has these two for its clients. Ours tell Converted() whether the caller is there, and
-    // us how the request is answered.
-    request.progress = [left = entry.left()](uint64_t, uint64_t) { return !*left; };
-    request.response_handler = [&goes_on](const httplib::Response& answer) {
-      goes_on = answer.get_header_value("Connection") != "close";
-      return true;
-    };
+  std::optional<HttpHead> head = stream.ReadHead();
+  HttpReply reply =
+      head ? ReplyTo(*head, connection, entry, stream) : RefusalReply(*stream.fault());
+  const bool whole = head && !reply.last && stream.SkipBody();
+  last = last || !whole || head->last;
+  // A request whose body is malformed is none, whatever was found before that was read.
+  if (stream.fault() && stream.fault()->status == 400) reply = RefusalReply(*stream.fault());
+  const bool sends_body = !head || head->method != "HEAD";
+  return stream.Write(ReplyHead(reply, last, options.limits.idle, kMostRequestsPerConnection)) &&
+         (!sends_body || stream.Write(reply.body)) && !last;
+}
+
+HttpReply HttpServer::Impl::ReplyTo(HttpHead& head, const Connection& connection,
+                                    const OpenConnections::Entry& entry, RequestStream& stream) {
+  const auto peer = PeerOf(connection.descriptor());
+  HttpRequest request{.captures = {},
+                      .headers = std::move(head.headers),
+                      .body = {},
+                      .peer = peer ? peer->Machine() : "",
+                      .abandoned = [left = entry.left()] { return left->load(); }};
+  const bool certified = connection.tls() != nullptr && HasCertificate(*connection.tls());
+  constexpr std::string_view kWork = "the HTTP handler";
+  auto reply = Guarded(kWork, [&]() -> absl::StatusOr<HttpReply> {
+    HttpReply answer = router.Answer(head, stream, certified, request);
+    PackContent(request, answer);
+    return answer;
   });
-  return written && goes_on && !ended && !stream.failed();
+  if (reply.ok()) return *std::move(reply);
+  if (absl::IsResourceExhausted(reply.status())) {
+    return BusyReply("the server is out of memory; try again");
+  }
+  ReportFailure(kWork, reply.status());
+  return TextReply(500, "internal error: see the server's log");
 }
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -136,18 +176,14 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
     return absl::InvalidArgumentError("the HTTP port is " + std::to_string(options.port) +
                                       ", expected 0 to 65535");
   }
+  // Who hangs up while OpenSSL or the log writes to him is to end that, and not the process.
+  std::signal(SIGPIPE, SIG_IGN);
   auto impl = std::make_unique<Impl>(options, std::move(handlers));
   if (absl::Status status = impl->OpenTls(); !status.ok()) return status;
   auto listener = Listener::Open(options.host, options.port);
   if (!listener.ok()) return CannotListen(options, listener.status());
   impl->listener = *std::move(listener);
-  impl->accepting = std::thread([&server = *impl] {
-    for (int accepted = 0; (accepted = server.listener->Accept()) >= 0;) {
-      server.threads.Run([&server, connection = std::make_shared<Connection>(accepted)] {
-        server.Serve(*connection);
-      });
-    }
-  });
+  impl->accepting = std::thread([&server = *impl] { server.Accept(); });
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 

@@ -40,8 +40,8 @@ struct HttpHandlers {
 //   /livez  /v2/health/live      200, or 503 if the process should be restarted
 //   /readyz /v2/health/ready     200, or 503 with the reason as text
 //   /                            the status: a page for browsers, JSON for others
-// A connection occupies one of 1,024 threads while it is open. One that is silent or slow is ended:
-// see HttpLimits.
+// A connection occupies a thread while it is open. One that is silent or slow is ended, and more
+// than so many wait: see HttpLimits.
 class HttpServer {
  public:
   // Listens when it returns. UNAVAILABLE if the address cannot be had, a port in use included.

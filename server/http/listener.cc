@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "core/endpoint.h"
+#include "core/system/endpoint.h"
 
 namespace linserve {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "core/descriptor.h"
+#include "core/files/descriptor.h"
 
 namespace linserve {
 

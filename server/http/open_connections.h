@@ -6,8 +6,8 @@
 #include <memory>
 #include <thread>
 
-#include "core/descriptor.h"
-#include "core/mutex.h"
+#include "core/files/descriptor.h"
+#include "core/threads/mutex.h"
 
 namespace linserve {
 
@@ -53,8 +53,8 @@ class OpenConnections {
   Mutex mutex_;
   // By numbers that are never used again, as a descriptor is before the last event of its former
   // connection was seen.
-  std::map<uint64_t, Open> open_ LINSERVE_GUARDED_BY(mutex_);
-  uint64_t last_id_ LINSERVE_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, Open> open_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread watch_;
 };
 

@@ -1,21 +1,16 @@
 #include "http/router.h"
 
-#include <algorithm>
-#include <array>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "http/answers.h"
+#include "http/content.h"
+#include "http/framing/grammar.h"
 #include "http/status_page.h"
 
 namespace linserve {
 namespace {
-
-// The other threads are left to probes and scrapes.
-constexpr int kMostRouteRequests = 896;
-
-// For anybody, whatever else is guarded.
-constexpr std::array kLive = {"/livez", "/v2/health/live"};
-constexpr std::array kReady = {"/readyz", "/v2/health/ready"};
 
 // The status page is one file and asks only us.
 constexpr const char* kPagePolicy =
@@ -23,10 +18,10 @@ constexpr const char* kPagePolicy =
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'";
 
-// One of the requests to routes that may be under way at once.
+// One of the requests of which so many may be under way at once.
 class Admission {
  public:
-  explicit Admission(std::atomic<int>& count) : count_(count), ok_(++count <= kMostRouteRequests) {}
+  Admission(std::atomic<int>& count, int most) : count_(count), ok_(++count <= most) {}
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
   ~Admission() { --count_; }
@@ -37,144 +32,114 @@ class Admission {
   const bool ok_;
 };
 
-void AnswerMethod(httplib::Response& response, const std::string& allowed) {
-  response.set_header("Allow", allowed);
-  AnswerError(response, 405, "this path expects " + allowed);
+HttpReply RefuseUncertified() {
+  HttpReply reply = RefusalReply(401, "this server expects a client certificate");
+  reply.last = true;
+  return reply;
 }
 
-bool IsHealth(const std::string& path) {
-  const auto is_path = [&](const char* health) { return path == health; };
-  return std::any_of(kLive.begin(), kLive.end(), is_path) ||
-         std::any_of(kReady.begin(), kReady.end(), is_path);
-}
-
-// With an authority, who shows no certificate may ask for health, and for nothing else.
-httplib::Server::HandlerResponse RequireCertificate(const httplib::Request& request,
-                                                    httplib::Response& response) {
-  if (IsHealth(request.path) || HasCertificate(*request.ssl)) {
-    return httplib::Server::HandlerResponse::Unhandled;
-  }
-  response.set_header("Connection", "close");  // what it sends is not read
-  AnswerError(response, 401, "this server expects a client certificate");
-  return httplib::Server::HandlerResponse::Handled;
+// It holds nothing yet: what it shows, it asks for by itself, with its reader's token.
+HttpReply StatusPage() {
+  return {.content_type = "text/html; charset=utf-8",
+          .body = std::string(kStatusPage),
+          .headers = {{"Vary", "Accept"},
+                      {"Cache-Control", "no-store"},
+                      {"Content-Security-Policy", kPagePolicy},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"X-Content-Type-Options", "nosniff"}}};
 }
 
 }  // namespace
 
-Router::Router(HttpHandlers handlers, size_t max_body_bytes, bool mutual)
-    : handlers_(std::move(handlers)), max_body_bytes_(max_body_bytes) {
-  set_payload_max_length(max_body_bytes);
-  if (mutual) set_pre_routing_handler(RequireCertificate);
+Router::Router(HttpHandlers handlers, size_t max_body_bytes, int connections, bool mutual)
+    : handlers_(std::move(handlers)),
+      max_body_bytes_(max_body_bytes),
+      most_bounded_(connections - connections / 8),
+      mutual_(mutual) {
   AddHealth();
   if (handlers_.metrics) {
-    Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
-      AnswerPage(request, response, "text/plain; version=0.0.4; charset=utf-8", handlers_.metrics);
-    });
+    const auto metrics = [this](const HttpRequest& request) {
+      return GuardedPage(request, "text/plain; version=0.0.4; charset=utf-8", handlers_.metrics);
+    };
+    AddPage("/metrics", metrics, /*health=*/false);
   }
   if (handlers_.status_json) AddStatus();
-  for (const HttpRoute& route : handlers_.routes) AddRoute(route);
-  AddRefusals();
-  set_post_routing_handler([](const httplib::Request& request, httplib::Response& response) {
-    if (request.response_handler) request.response_handler(response);
-  });
+  for (const HttpRoute& route : handlers_.routes) {
+    pages_.push_back(
+        {.route = route, .pattern = std::regex(route.pattern), .health = false, .bounded = true});
+  }
 }
 
-void Router::AnswerPage(const httplib::Request& request, httplib::Response& response,
-                        const char* type, const std::function<std::string()>& text) const {
-  const absl::Status status =
-      handlers_.authorize ? handlers_.authorize(Converted(request, "")) : absl::OkStatus();
-  if (status.ok()) return response.set_content(text(), type);
+HttpReply Router::Answer(const HttpHead& head, RequestStream& stream, bool certified,
+                         HttpRequest& request) {
+  const std::string path = PathOf(head.target);
+  const std::string method = head.method == "POST" ? "POST" : "GET";
+  const Page* of_path = nullptr;
+  for (const Page& page : pages_) {
+    std::smatch match;
+    if (!std::regex_match(path, match, page.pattern)) continue;
+    of_path = &page;
+    if (page.route.method != method) continue;
+    request.captures.assign(std::next(match.begin()), match.end());
+    break;
+  }
+  if (mutual_ && !certified && (of_path == nullptr || !of_path->health)) return RefuseUncertified();
+  if (of_path == nullptr) return RefusalReply(404, "no such page");
+  if (of_path->route.method != method) {
+    return RefuseMethod(of_path->route.method == "POST" ? "POST" : "GET, HEAD");
+  }
+  if (!of_path->bounded) return AnswerPage(*of_path, head, stream, request);
+  const Admission admission(bounded_, most_bounded_);
+  if (!admission.ok()) {
+    return BusyReply("too many requests at once over HTTP; try again, or use gRPC");
+  }
+  return AnswerPage(*of_path, head, stream, request);
+}
+
+HttpReply Router::AnswerPage(const Page& page, const HttpHead& head, RequestStream& stream,
+                             HttpRequest& request) const {
+  if (page.route.method != "POST") return page.route.handler(request);
+  // It holds room for the body until the request is answered.
+  const HttpGate gate = page.route.gate ? page.route.gate(request) : nullptr;
+  auto refusal = ReadContent(head, stream, max_body_bytes_, gate, request);
+  return refusal ? *std::move(refusal) : page.route.handler(request);
+}
+
+HttpReply Router::GuardedPage(const HttpRequest& request, const char* type,
+                              const std::function<std::string()>& text) const {
+  const absl::Status status = handlers_.authorize ? handlers_.authorize(request) : absl::OkStatus();
+  if (status.ok()) return {.content_type = type, .body = text()};
   const bool unknown = absl::IsUnauthenticated(status);
-  if (unknown) response.set_header("WWW-Authenticate", "Bearer");
-  AnswerText(response, unknown ? 401 : 403, std::string(status.message()));
+  HttpReply reply = TextReply(unknown ? 401 : 403, std::string(status.message()));
+  if (unknown) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return reply;
 }
 
 void Router::AddStatus() {
-  Get("/", [this](const httplib::Request& request, httplib::Response& response) {
-    response.set_header("Vary", "Accept");
-    if (request.get_header_value("Accept").find("text/html") == std::string::npos) {
-      return AnswerPage(request, response, "application/json", handlers_.status_json);
-    }
-    // It holds nothing yet: what it shows, it asks for by itself, with its reader's token.
-    response.set_header("Cache-Control", "no-store");
-    response.set_header("Content-Security-Policy", kPagePolicy);
-    response.set_header("Referrer-Policy", "no-referrer");
-    response.set_header("X-Content-Type-Options", "nosniff");
-    response.set_content(kStatusPage.data(), kStatusPage.size(), "text/html; charset=utf-8");
-  });
+  const auto status = [this](const HttpRequest& request) {
+    if (request.Header("accept").find("text/html") != std::string::npos) return StatusPage();
+    HttpReply reply = GuardedPage(request, "application/json", handlers_.status_json);
+    reply.headers.emplace_back("Vary", "Accept");
+    return reply;
+  };
+  AddPage("/", status, /*health=*/false);
 }
 
 void Router::AddHealth() {
-  using httplib::Request;
-  using httplib::Response;
-  for (const char* path : kLive) {
-    Get(path, [this](const Request&, Response& response) {
-      AnswerHealth(response, handlers_.live() ? absl::OkStatus()
-                                              : absl::UnavailableError("the server is stuck"));
-    });
-  }
-  for (const char* path : kReady) {
-    Get(path,
-        [this](const Request&, Response& response) { AnswerHealth(response, handlers_.ready()); });
-  }
-}
-
-void Router::AddRoute(const HttpRoute& route) {
-  using httplib::Request;
-  using httplib::Response;
-  if (route.method != "POST") {
-    Get(route.pattern, [this, &route](const Request& request, Response& response) {
-      const Admission admission(route_requests_);
-      if (!admission.ok()) return AnswerBusy(response);
-      AnswerRoute(route, request, "", response);
-    });
-    return;
-  }
-  Post(route.pattern, [this, &route](const Request& request, Response& response,
-                                     const httplib::ContentReader& read) {
-    const Admission admission(route_requests_);
-    if (!admission.ok()) return AnswerBusy(response);
-    const HttpGate gate = route.gate ? route.gate(Converted(request, "")) : nullptr;
-    std::string body;
-    if (ReadBody(request, read, max_body_bytes_, gate, body, response)) {
-      AnswerRoute(route, request, std::move(body), response);
-    }
-  });
-}
-
-void Router::AddRefusals() {
-  using httplib::Request;
-  using httplib::Response;
-  for (const HttpRoute& route : handlers_.routes) {
-    if (route.method == "POST") {
-      Get(route.pattern,
-          [](const Request&, Response& response) { AnswerMethod(response, "POST"); });
-    } else {
-      Post(route.pattern,
-           [](const Request& request, Response& response, const httplib::ContentReader& read) {
-             Overlook(request, read, response);
-             AnswerMethod(response, "GET, HEAD");
-           });
-    }
-  }
-  // httplib would keep a body that nothing asks for.
-  Post(".*", [](const Request& request, Response& response, const httplib::ContentReader& read) {
-    Overlook(request, read, response);
-    AnswerError(response, 404, "no such page");
-  });
-  const auto refuse = [](const Request& request, Response& response,
-                         const httplib::ContentReader& read) {
-    Overlook(request, read, response);
-    AnswerMethod(response, "GET, HEAD, POST");
+  const auto live = [this](const HttpRequest&) {
+    return HealthReply(handlers_.live() ? absl::OkStatus()
+                                        : absl::UnavailableError("the server is stuck"));
   };
-  Put(".*", refuse);
-  Patch(".*", refuse);
-  Delete(".*", refuse);
-  set_error_handler([](const Request&, Response& response) {
-    if (!response.body.empty()) return;
-    AnswerError(response, response.status, response.status == 404 ? "no such page" : "bad request");
-  });
-  set_exception_handler(AnswerException);
+  const auto ready = [this](const HttpRequest&) { return HealthReply(handlers_.ready()); };
+  for (const char* path : {"/livez", "/v2/health/live"}) AddPage(path, live, /*health=*/true);
+  for (const char* path : {"/readyz", "/v2/health/ready"}) AddPage(path, ready, /*health=*/true);
+}
+
+void Router::AddPage(const std::string& path, const HttpHandler& handler, bool health) {
+  pages_.push_back({.route = {"GET", path, handler},
+                    .pattern = std::regex(path),
+                    .health = health,
+                    .bounded = false});
 }
 
 }  // namespace linserve

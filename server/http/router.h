@@ -1,38 +1,55 @@
 #pragma once
 
-#include <httplib.h>
-
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <regex>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "http/framing/request_head.h"
+#include "http/http_message.h"
 #include "http/http_server.h"
+#include "http/request_stream.h"
 
 namespace linserve {
 
-// What is answered on which path. Of httplib's server it is the part that reads and answers one
-// request; connections are ours.
-class Router : public httplib::Server {
+// What is answered on which path.
+class Router {
  public:
-  // `mutual`: all but health is for callers with a certificate.
-  Router(HttpHandlers handlers, size_t max_body_bytes, bool mutual);
+  // Of `connections` threads one in eight is left to probes and scrapes. `mutual`: all but health
+  // is for callers with a certificate.
+  Router(HttpHandlers handlers, size_t max_body_bytes, int connections, bool mutual);
 
-  using httplib::Server::process_request;
+  // Answers a request of a caller who has shown a certificate or not. Reads as much of its body as
+  // the answer takes. Thread-safe.
+  HttpReply Answer(const HttpHead& head, RequestStream& stream, bool certified,
+                   HttpRequest& request);
 
  private:
+  struct Page {
+    HttpRoute route;
+    std::regex pattern;
+    bool health = false;   // for anybody, whatever else is guarded
+    bool bounded = false;  // how many of its requests may be under way
+  };
+
   void AddHealth();
   void AddStatus();
-  void AddRoute(const HttpRoute& route);
-  // Of what nothing else answers.
-  void AddRefusals();
-  // A page that `authorize` guards.
-  void AnswerPage(const httplib::Request& request, httplib::Response& response, const char* type,
-                  const std::function<std::string()>& text) const;
+  void AddPage(const std::string& path, const HttpHandler& handler, bool health);
+  // Of what `authorize` guards.
+  HttpReply GuardedPage(const HttpRequest& request, const char* type,
+                        const std::function<std::string()>& text) const;
+  HttpReply AnswerPage(const Page& page, const HttpHead& head, RequestStream& stream,
+                       HttpRequest& request) const;
 
   const HttpHandlers handlers_;
-  const size_t max_body_bytes_;          // of a route's request
-  std::atomic<int> route_requests_ = 0;  // under way
+  const size_t max_body_bytes_;
+  const int most_bounded_;
+  const bool mutual_;
+  std::vector<Page> pages_;
+  std::atomic<int> bounded_ = 0;  // under way
 };
 
 }  // namespace linserve

@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "attention/aten.h"
-#include "core/memory.h"
-#include "models/config_error.h"
-#include "models/tensor_bridge.h"
+#include "attention/rows/aten.h"
+#include "core/system/memory.h"
+#include "models/network/config_error.h"
+#include "models/network/tensor_bridge.h"
 
 namespace linserve {
 namespace {
@@ -39,7 +39,7 @@ bool SameBytes(const Tensor& a, const Tensor& b) {
          (a.bytes() == b.bytes() || std::memcmp(a.bytes(), b.bytes(), a.byte_size()) == 0);
 }
 
-// "": the tensor can be the parameter.
+// Why the tensor cannot be the parameter; "" if it can.
 std::string Misfit(const Parameter& parameter, const Tensor& tensor) {
   if (tensor.shape() != parameter.shape) {
     return "is " + ToString(tensor.shape()) + ", expected " + ToString(parameter.shape);
@@ -134,14 +134,14 @@ std::string CheckpointDifference::ToString() const {
   return text;
 }
 
-AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, const TensorMap& file,
+AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, TensorMap file,
                                   const std::map<std::string, std::string>& aliases) {
   AlignedCheckpoint best;
   best.tensors = file;
   ResolveAliases(best.tensors, aliases);
   best.difference = Compare(parameters, best.tensors);
   // Wrappers nest ("module._orig_mod."), so each round may remove one more.
-  TensorMap current = file;
+  TensorMap current = std::move(file);
   std::string stripped;
   for (bool found = true; found && Faults(best.difference) > 0;) {
     found = false;
@@ -162,7 +162,7 @@ AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, const TensorM
   return best;
 }
 
-void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
+void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoint,
                     at::ScalarType dtype, at::Device device) {
   if (!checkpoint.difference.empty()) {
     throw ConfigError("the tensors do not fit the configuration:" +
@@ -174,8 +174,10 @@ void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& ch
   for (const Parameter& parameter : parameters) {
     const bool buffer = parameter.kind == ParameterKind::kBuffer;
     const Tensor* tensor = Find(parameter, checkpoint.tensors);
-    const at::Tensor loaded = tensor == nullptr ? parameter.formula() : ToAten(*tensor);
-    *parameter.slot = loaded.to(device).to(tensor == nullptr || buffer ? at::kFloat : dtype);
+    const bool made = tensor == nullptr;
+    const at::Tensor loaded = made ? parameter.formula() : ToAten(*tensor);
+    for (const std::string& name : parameter.names) checkpoint.tensors.erase(name);
+    *parameter.slot = loaded.to(device).to(made || buffer ? at::kFloat : dtype);
   }
 }
 

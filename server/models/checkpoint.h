@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/safetensors.h"
-#include "models/parameters.h"
+#include "core/files/safetensors.h"
+#include "models/network/parameters.h"
 
 namespace linserve {
 
 // How the tensors of a file differ from what a network declares. Complete: every one is listed.
 struct CheckpointDifference {
   std::vector<std::string> missing;     // "name [shape]"
-  std::vector<std::string> unexpected;  // likewise
+  std::vector<std::string> unexpected;  // "name [shape]"
   std::vector<std::string> misshapen;   // "name is [shape], expected [shape]"
 
   bool empty() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
@@ -29,13 +29,13 @@ struct AlignedCheckpoint {
   CheckpointDifference difference;
 };
 
-AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, const TensorMap& file,
+AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, TensorMap file,
                                   const std::map<std::string, std::string>& aliases);
 
 // Puts each tensor where the network wants it, as `dtype` and on the device. F32 tensors for F32 on
-// the CPU are not copied: they stay views of the mapped file. Throws ConfigError with the complete
-// difference.
-void LoadParameters(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
+// the CPU are not copied; of others the checkpoint's form goes one by one, so that there are never
+// two of all. Throws ConfigError with the complete difference.
+void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoint,
                     at::ScalarType dtype, at::Device device);
 
 // Seeded random values by each parameter's Init. The same seed gives the same weights.

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
-#include "attention/device_plugin.h"
-#include "core/own_libraries.h"
-#include "core/quote.h"
+#include "attention/device/device_plugin.h"
+#include "core/status/quote.h"
+#include "core/system/own_libraries.h"
 
 namespace linserve {
 namespace {

@@ -18,13 +18,13 @@ struct DevicePlan {
   std::string reason;
   std::vector<std::string> descriptions;  // of each device but the CPU: "NVIDIA H200, 139.8 GiB"
 
-  // Besides the CPU.
+  // How many devices there are besides the CPU.
   int64_t accelerators() const {
     return devices.front() == "cpu" ? 0 : static_cast<int64_t>(devices.size());
   }
 };
 
-// Of one that a plan names, not the CPU; zeros if it does not answer. Thread-safe.
+// The memory of a device that a plan names, not the CPU; zeros if it does not answer. Thread-safe.
 DeviceUse UseOf(const std::string& device);
 // The pool may hold no more; what does not fit is RESOURCE_EXHAUSTED.
 absl::Status LimitMemory(const std::string& device, int64_t bytes);
@@ -35,7 +35,7 @@ absl::Status LimitMemory(const std::string& device, int64_t bytes);
 // there is; the codes of OpenDevicePlugin() what is missing; UNAVAILABLE why there is no
 // device.
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice);
-// The same with the plug-ins of another directory.
+// PlanDevices() with the plug-ins of another directory.
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins);
 
 }  // namespace linserve

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "models/session_blob.h"
+#include "core/system/sha256.h"
 
 namespace linserve {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/tensor.h"
-#include "models/params.h"
+#include "core/tensor/tensor.h"
+#include "models/network/params.h"
 
 namespace linserve {
 

@@ -2,81 +2,28 @@
 
 #include <torch/headeronly/version.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
-#include "attention/aten.h"
-#include "attention/device_plugin.h"
-#include "core/processors.h"
-#include "core/safetensors.h"
+#include "attention/device/device_plugin.h"
+#include "attention/rows/aten.h"
+#include "core/files/safetensors.h"
+#include "core/system/processors.h"
+#include "models/built_network.h"
+#include "models/caught.h"
 #include "models/checkpoint.h"
-#include "models/config_error.h"
 #include "models/fingerprint.h"
-#include "models/model_config.h"
-#include "models/placement.h"
-#include "models/registry.h"
-#include "models/tensor_bridge.h"
-#include "models/torch_model.h"
+#include "models/forward/torch_model.h"
+#include "models/network/config_error.h"
+#include "models/network/model_config.h"
+#include "models/network/placement.h"
+#include "models/network/tensor_bridge.h"
 #include "telemetry/log.h"
 
 namespace linserve {
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-
-// Runs `function`, turning this layer's exceptions into a status that begins with `where`.
-template <typename Result>
-Result Caught(const std::string& where, const std::function<Result()>& function) {
-  try {
-    return function();
-  } catch (const ConfigError& error) {
-    return absl::InvalidArgumentError(where + ": " + error.what());
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(where + ": not enough memory for the weights");
-  } catch (const c10::Error& error) {
-    return absl::InternalError(where + ": " + error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return absl::InternalError(where + ": " + error.what());
-  }
-}
-
-// A network built as config.json says, with the list of its parameters.
-struct Built {
-  std::unique_ptr<Network> network;
-  ParameterList parameters;
-
-  static Built From(const NetworkConfig& config) {
-    Built built{MakeNetwork(config), {}};
-    built.network->Declare(Scope(built.parameters));
-    for (const Parameter& parameter : built.parameters) {
-      if (!CheckedByteSize(DType::kF64, parameter.shape)) {
-        throw ConfigError(config.architecture + ": the tensor " + parameter.name() + " would be " +
-                          ToString(parameter.shape) + ", more than any memory holds");
-      }
-    }
-    return built;
-  }
-
-  ModelInfo Describe(const std::string& architecture) const {
-    ModelInfo info;
-    info.architecture = architecture;
-    info.signature = network->signature();
-    for (const Parameter& parameter : parameters) {
-      const int64_t elements = ElementCount(parameter.shape);
-      if (parameter.kind == ParameterKind::kParameter) info.parameters += elements;
-      info.bytes += elements * static_cast<int64_t>(ByteSize(DType::kF32));
-    }
-    info.layers = network->Layers();
-    const SessionPlan sessions = network->Sessions();
-    info.no_sessions = sessions.refusal;
-    info.session_bytes = sessions.elements() * static_cast<int64_t>(ByteSize(DType::kF32));
-    return info;
-  }
-};
 
 bool HasFastBFloat16(const at::Device& device) {
   if (device.is_cpu()) return HasAmxBFloat16();
@@ -102,7 +49,7 @@ at::Device ParseDevice(const std::string& name) {
     const at::Device device(name);
     if (device.is_cpu() || FindDevicePlugin(device.type()) != nullptr) return device;
   } catch (const c10::Error&) {
-    // Said below.
+    // What is wrong is said below.
   }
   throw ConfigError("device \"" + name + "\" is neither cpu nor one whose plug-in is open");
 }
@@ -116,10 +63,20 @@ void ComputeExactly() {
   context.setAllowBF16ReductionCuBLAS(false);
 }
 
-std::string WeightsPath(const std::string& directory) { return directory + "/model.safetensors"; }
+// What the engine is told of the model as it is to be computed with.
+ModelInfo InfoOf(const BuiltNetwork& built, const ModelConfig& config,
+                 const ModelLoadOptions& options, const at::Device& device) {
+  ModelInfo info = built.Describe(config.network.architecture);
+  info.device = options.device;
+  info.dtype = ComputeType(options.dtype, device);
+  info.bytes = info.bytes / static_cast<int64_t>(ByteSize(DType::kF32)) *
+               static_cast<int64_t>(ByteSize(info.dtype));
+  info.signature.allow_nonfinite = options.allow_nonfinite;
+  return info;
+}
 
 absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
-                                            const LoadOptions& options) {
+                                            const ModelLoadOptions& options) {
   const Placement placement(ParseDevice(options.device));
   const Placement::Entered entered(placement);
   auto config = ReadModelConfig(directory);
@@ -131,15 +88,15 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   // replica's other threads are made by this one and do the same.
   at::Context::setFlushDenormal(true);
   ComputeExactly();
-  Built built = Built::From(config->network);
-  ModelInfo info = built.Describe(config->network.architecture);
+  BuiltNetwork built = BuiltNetwork::From(config->network);
+  ModelInfo info = InfoOf(built, *config, options, placement.device());
   if (options.accept) {
     if (absl::Status status = options.accept(info.signature); !status.ok()) return status;
   }
   auto file = ReadSafetensors(WeightsPath(directory));
   if (!file.ok()) return file.status();
-  const AlignedCheckpoint checkpoint =
-      AlignCheckpoint(built.parameters, file->tensors, config->aliases);
+  AlignedCheckpoint checkpoint =
+      AlignCheckpoint(built.parameters, std::exchange(file->tensors, {}), config->aliases);
   if (!checkpoint.stripped_prefix.empty()) {
     Log(LogLevel::kInfo, "checkpoint prefix removed",
         {{"model", directory}, {"prefix", checkpoint.stripped_prefix}});
@@ -147,114 +104,41 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   for (const std::string& warning : built.network->Notes().warnings) {
     Log(LogLevel::kWarning, warning, {{"model", directory}});
   }
-  info.device = options.device;
-  info.dtype = ComputeType(options.dtype, placement.device());
-  info.bytes = info.bytes / static_cast<int64_t>(ByteSize(DType::kF32)) *
-               static_cast<int64_t>(ByteSize(info.dtype));
-  info.signature.allow_nonfinite = options.allow_nonfinite;
   info.fingerprint = FingerprintOf(config->network, info.dtype, checkpoint.tensors);
-  LoadParameters(built.parameters, checkpoint, ToScalarType(info.dtype), placement.device());
+  LoadParameters(built.parameters, std::move(checkpoint), ToScalarType(info.dtype),
+                 placement.device());
   built.parameters.Prepare();
-  built.network->Prepare();
-  file->mapping.ReleasePages();  // most of it was copied into the form that is computed with
   return MakeTorchModel(std::move(built.network), std::move(info), placement);
-}
-
-absl::Status WriteRandomModel(const std::string& architecture, const std::string& params,
-                              uint64_t seed, const std::string& directory,
-                              const std::string& wrapper) {
-  json arguments = json::parse(params, nullptr, /*allow_exceptions=*/false, true);
-  if (!arguments.is_object()) {
-    throw ConfigError("--params is not a JSON object: " + params +
-                      "; write for example '{\"dim\": 64, \"seq_len\": 512, \"depth\": 2}'");
-  }
-  const json wrapped = json::parse(wrapper, nullptr, /*allow_exceptions=*/false, true);
-  if (!wrapped.is_null() && !wrapped.is_object()) {
-    throw ConfigError("--wrapper is not a JSON object: " + wrapper);
-  }
-  // What is trained anew should not depend on its neighbours.
-  if (architecture == "linear_multihead_attention.LinearMultiheadAttention") {
-    arguments.emplace("projection_layout", "corrected");
-  }
-  Built built =
-      Built::From({.architecture = architecture, .params = arguments, .wrapper = wrapped});
-  if (fs::exists(directory + "/config.json") || fs::exists(WeightsPath(directory))) {
-    return absl::AlreadyExistsError(directory + " holds a model already; choose another directory");
-  }
-  fs::create_directories(directory);
-  InitParameters(built.parameters, seed);
-  TensorMap tensors;
-  for (const Parameter& parameter : built.parameters) {
-    tensors[parameter.name()] = FromAten(*parameter.slot);
-  }
-  absl::Status written = WriteSafetensors(WeightsPath(directory), tensors, {{"format", "pt"}});
-  if (!written.ok()) return written;
-  std::ofstream config(directory + "/config.json");
-  json document = {{"architecture", architecture}, {"params", arguments}};
-  if (!wrapped.is_null()) document["wrapper"] = wrapped;
-  config << document.dump(2) << "\n";
-  config.close();
-  if (!config) return absl::UnknownError("cannot write " + directory + "/config.json");
-  return absl::OkStatus();
-}
-
-// The length that the cost is told for: the longest.
-int64_t TypicalLength(const Signature& signature) {
-  if (const int64_t longest = LongestFor(signature, Item(), 'n'); longest > 0) return longest;
-  return signature.limits.empty() ? 512 : signature.limits[0].longest;
-}
-
-absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
-  auto config = ReadModelConfig(directory);
-  if (!config.ok()) return config.status();
-  Built built = Built::From(config->network);
-  ModelReport report;
-  report.info = built.Describe(config->network.architecture);
-  for (const Parameter& parameter : built.parameters) {
-    report.parameters.push_back({parameter.name(), parameter.shape});
-  }
-  NetworkNotes notes = built.network->Notes();
-  report.facts = std::move(notes.facts);
-  report.warnings = std::move(notes.warnings);
-  report.length = TypicalLength(report.info.signature);
-  report.flops_per_token = built.network->Flops(report.length) / static_cast<double>(report.length);
-  auto file = ReadSafetensors(WeightsPath(directory));
-  if (!file.ok()) return file.status();
-  const AlignedCheckpoint checkpoint =
-      AlignCheckpoint(built.parameters, file->tensors, config->aliases);
-  report.stripped_prefix = checkpoint.stripped_prefix;
-  report.difference = checkpoint.difference.ToString();
-  return report;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
-                                                 const LoadOptions& options) {
-  return Caught<absl::StatusOr<std::unique_ptr<Model>>>(directory,
-                                                        [&] { return Load(directory, options); });
+                                                 const ModelLoadOptions& options) {
+  return Caught(directory, [&] { return Load(directory, options); });
 }
 
-ModelFactory ReplicasOf(const std::string& directory, LoadOptions options,
+absl::StatusOr<int64_t> WeightBytes(const std::string& directory, const ModelLoadOptions& options) {
+  return Caught(directory, [&]() -> absl::StatusOr<int64_t> {
+    auto config = ReadModelConfig(directory);
+    if (!config.ok()) return config.status();
+    const BuiltNetwork built = BuiltNetwork::From(config->network);
+    const ModelInfo info = InfoOf(built, *config, options, ParseDevice(options.device));
+    // The file is in memory until each tensor has the form that is computed with.
+    std::error_code error;
+    const auto file = std::filesystem::file_size(WeightsPath(directory), error);
+    return std::max(info.bytes, error ? 0 : static_cast<int64_t>(file));
+  });
+}
+
+ModelFactory ReplicasOf(const std::string& directory, ModelLoadOptions options,
                         std::vector<std::string> devices) {
   return [directory, options = std::move(options), devices = std::move(devices)](int64_t replica) {
-    LoadOptions own = options;
+    ModelLoadOptions own = options;
     own.device = devices[static_cast<size_t>(replica) % devices.size()];
     return LoadModel(directory, own);
   };
 }
-
-absl::Status InitModel(const std::string& architecture, const std::string& params, uint64_t seed,
-                       const std::string& directory, const std::string& wrapper) {
-  return Caught<absl::Status>(
-      "init", [&] { return WriteRandomModel(architecture, params, seed, directory, wrapper); });
-}
-
-absl::StatusOr<ModelReport> InspectModel(const std::string& directory) {
-  return Caught<absl::StatusOr<ModelReport>>(directory, [&] { return Inspect(directory); });
-}
-
-std::vector<std::string> Architectures() { return KnownArchitectures(); }
 
 std::string TorchVersion() { return TORCH_VERSION; }
 

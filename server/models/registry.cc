@@ -1,17 +1,18 @@
 #include "models/registry.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 
-#include "models/config_error.h"
-#include "models/encoder.h"
-#include "models/image_linear_attention.h"
-#include "models/lat_encoder_decoder.h"
-#include "models/linear_attention_transformer.h"
-#include "models/linear_detr.h"
-#include "models/linear_multihead_attention.h"
-#include "models/linformer.h"
-#include "models/linformer_pytorch.h"
-#include "models/math_models.h"
+#include "models/encoder/encoder.h"
+#include "models/linear_attention_transformer/encoder_decoder.h"
+#include "models/linear_attention_transformer/image_linear_attention.h"
+#include "models/linear_attention_transformer/linear_attention_transformer.h"
+#include "models/linear_multihead_attention/linear_detr.h"
+#include "models/linear_multihead_attention/linear_multihead_attention.h"
+#include "models/linformer/linformer.h"
+#include "models/linformer_pytorch/linformer_pytorch.h"
+#include "models/math/math_models.h"
+#include "models/network/config_error.h"
 
 namespace linserve {
 namespace {
@@ -19,46 +20,62 @@ namespace {
 struct Row {
   const char* architecture;
   std::unique_ptr<Network> (*make)(Params&);
+  // JSON: arguments of a model that is made anew, where the package's defaults would be a pity.
+  const char* of_new_models = "{}";
 };
 
 constexpr std::array kRows = {
-    Row{"linformer.LinformerSelfAttention", MakeLinformerSelfAttention},
-    Row{"linformer.Linformer", MakeLinformer},
-    Row{"linformer.LinformerLM", MakeLinformerLM},
-    Row{"math.softmax", MakeMathSoftmax},
-    Row{"math.efficient", MakeMathEfficient},
-    Row{"math.kernel", MakeMathKernel},
-    Row{"math.taylor", MakeMathTaylor},
-    Row{"math.linformer", MakeMathLinformer},
-    Row{"linserve.Encoder", MakeEncoder},
-    Row{"linear_attention_transformer.ImageLinearAttention", MakeImageLinearAttention},
-    Row{"linear_multihead_attention.LinearMultiheadAttention", MakeLinearMultiheadAttention},
-    Row{"linear_detr.Transformer", MakeDetrTransformer},
-    Row{"linear_detr.TransformerEncoderLayer", MakeDetrEncoderLayer},
-    Row{"linear_detr.TransformerDecoderLayer", MakeDetrDecoderLayer},
-    Row{"linformer_pytorch.MHAttention", MakeLinformerPytorchAttention},
-    Row{"linformer_pytorch.Linformer", MakeLinformerPytorchStack},
-    Row{"linformer_pytorch.LinformerLM", MakeLinformerPytorchLM},
-    Row{"linformer_pytorch.LinformerEncDec", MakeLinformerPytorchEncDec},
-    Row{"linear_attention_transformer.LinearAttentionTransformer", MakeLinearAttentionTransformer},
+    Row{"linformer.LinformerSelfAttention", linformer::MakeSelfAttention},
+    Row{"linformer.Linformer", linformer::MakeStack},
+    Row{"linformer.LinformerLM", linformer::MakeLanguageModel},
+    Row{"math.softmax", math::MakeSoftmax},
+    Row{"math.efficient", math::MakeEfficient},
+    Row{"math.kernel", math::MakeKernel},
+    Row{"math.taylor", math::MakeTaylor},
+    Row{"math.linformer", math::MakeLinformer},
+    Row{"linserve.Encoder", encoder::MakeEncoder},
+    Row{"linear_attention_transformer.ImageLinearAttention",
+        linear_attention_transformer::MakeImageLinearAttention},
+    Row{"linear_multihead_attention.LinearMultiheadAttention",
+        linear_multihead_attention::MakeAttention,
+        // What is trained anew should not depend on its neighbours in the batch.
+        R"({"projection_layout": "corrected"})"},
+    Row{"linear_detr.Transformer", linear_multihead_attention::MakeDetrTransformer},
+    Row{"linear_detr.TransformerEncoderLayer", linear_multihead_attention::MakeDetrEncoderLayer},
+    Row{"linear_detr.TransformerDecoderLayer", linear_multihead_attention::MakeDetrDecoderLayer},
+    Row{"linformer_pytorch.MHAttention", linformer_pytorch::MakeAttention},
+    Row{"linformer_pytorch.Linformer", linformer_pytorch::MakeStack},
+    Row{"linformer_pytorch.LinformerLM", linformer_pytorch::MakeLanguageModel},
+    Row{"linformer_pytorch.LinformerEncDec", linformer_pytorch::MakeEncoderDecoder},
+    Row{"linear_attention_transformer.LinearAttentionTransformer",
+        linear_attention_transformer::MakeStack},
     Row{"linear_attention_transformer.LinearAttentionTransformerLM",
-        MakeLinearAttentionTransformerLM},
-    Row{"linear_attention_transformer.EncoderDecoder", MakeLatEncoderDecoder},
+        linear_attention_transformer::MakeLanguageModel},
+    Row{"linear_attention_transformer.EncoderDecoder",
+        linear_attention_transformer::MakeEncoderDecoder},
 };
+
+const Row& Find(const std::string& architecture) {
+  for (const Row& row : kRows) {
+    if (row.architecture == architecture) return row;
+  }
+  std::string known;
+  for (const Row& row : kRows) known += std::string(known.empty() ? "" : ", ") + row.architecture;
+  throw ConfigError("unknown architecture \"" + architecture + "\"; known are " + known);
+}
 
 }  // namespace
 
 std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config) {
-  for (const Row& row : kRows) {
-    if (row.architecture != config.architecture) continue;
-    Params arguments(config);
-    std::unique_ptr<Network> network = row.make(arguments);
-    arguments.RefuseUnknown();
-    return network;
-  }
-  std::string known;
-  for (const Row& row : kRows) known += std::string(known.empty() ? "" : ", ") + row.architecture;
-  throw ConfigError("unknown architecture \"" + config.architecture + "\"; known are " + known);
+  const Row& row = Find(config.architecture);
+  Params arguments(config);
+  std::unique_ptr<Network> network = row.make(arguments);
+  arguments.RefuseUnknown();
+  return network;
+}
+
+nlohmann::json ArgumentsOfNewModels(const std::string& architecture) {
+  return nlohmann::json::parse(Find(architecture).of_new_models);
 }
 
 std::vector<std::string> KnownArchitectures() {

@@ -1,95 +1,33 @@
 #include "rest/embeddings.h"
 
-#include <cstring>
-#include <memory>
-#include <numeric>
+#include <functional>
 #include <string>
 #include <utility>
-#include <vector>
+#include <variant>
 
 #include "absl/strings/escaping.h"
-#include "core/pooling.h"
-#include "core/quote.h"
-#include "core/truncation.h"
-#include "rest/float_json.h"
+#include "core/sequence/truncation.h"
+#include "core/status/quote.h"
+#include "core/tensor/tensor.h"
+#include "rest/embeddings_request.h"
 #include "rest/http_errors.h"
-#include "rest/parse_json.h"
+#include "rest/json/json_members.h"
+#include "rest/json/json_text.h"
 #include "rest/sequence_input.h"
-#include "rest/waiting_infer.h"
-#include "rpc/inference_checks.h"
-#include "rpc/inference_texts.h"
+#include "rest/tensor_json.h"
+#include "rpc/calls/grpc_status.h"
+#include "serving/admission.h"
 
 namespace linserve {
 namespace {
 
 using nlohmann::json;
-struct Vectors {
-  std::string model;
-  int64_t tokens = 0;              // of all sequences
-  std::vector<std::string> bytes;  // of each one's floats
-  std::shared_ptr<void> sending;   // InferAnswer::sending
-};
-
-// What the two APIs ask for in different words.
-struct Asked {
-  std::string model;
-  SequenceInput sequences;
-  bool normalize = true;
-  Truncation truncation = Truncation::kNone;
-  bool base64 = false;
-};
-
-absl::StatusOr<inference::ModelInferRequest> ToRequest(const RestCall& call,
-                                                       const absl::StatusOr<Asked>& asked) {
-  if (!asked.ok()) return asked.status();
-  const auto model = FindModel(call.service, *call.caller, asked->model, "");
-  if (!model.ok()) return model.status();
-  inference::ModelInferRequest message;
-  const absl::Status status =
-      AddBatch(**model, asked->sequences, call.service.limits.max_message_bytes, message);
-  if (!status.ok()) return status;
-  const Pooling preferred = (*model)->default_pooling;
-  const Pooling pooling = preferred == Pooling::kNone ? Pooling::kMean : preferred;
-  message.set_model_name((*model)->name);
-  message.add_outputs()->set_name(kTokensOutput);
-  auto& parameters = *message.mutable_parameters();
-  parameters["pooling"].set_string_param(std::string(Name(pooling)));
-  parameters["normalize"].set_bool_param(asked->normalize);
-  parameters["truncation"].set_string_param(std::string(Name(asked->truncation)));
-  return message;
-}
-
-absl::StatusOr<Vectors> Embed(const RestCall& call, const std::string& rpc,
-                              const absl::StatusOr<Asked>& asked) {
-  const auto answer = InferAndWait(call, rpc, ToRequest(call, asked));
-  if (!answer.ok()) return answer.status();
-  const auto outputs = answer->Outputs(0);
-  const Tensor& all = outputs[0].second;
-  const Tensor& tokens = outputs[1].second;
-  Vectors vectors{.model = answer->model_name,
-                  .tokens = std::accumulate(tokens.data<int64_t>(),
-                                            tokens.data<int64_t>() + tokens.elements(), int64_t{0}),
-                  .bytes = {},
-                  .sending = answer->sending};
-  const auto count = static_cast<size_t>(tokens.elements());
-  const size_t each = all.byte_size() / count;
-  for (size_t i = 0; i < count; ++i) {
-    vectors.bytes.emplace_back(reinterpret_cast<const char*>(all.bytes()) + i * each, each);
-  }
-  return vectors;
-}
-
-FloatJson Floats(const std::string& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
 
 HttpReply OpenAiError(const absl::Status& status) {
   const int code = HttpCode(status);
   return ErrorReply(status,
                     ToText(json{{"error",
-                                 {{"message", status.message()},
+                                 {{"message", MessageOf(status)},
                                   {"type", code < 500 ? "invalid_request_error" : "server_error"},
                                   {"param", nullptr},
                                   {"code", nullptr}}}}));
@@ -100,95 +38,123 @@ HttpReply TeiError(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) type = "validation";
   if (absl::IsResourceExhausted(status)) type = "overloaded";
   if (absl::IsUnavailable(status)) type = "unhealthy";
-  return ErrorReply(status, ToText(json{{"error", status.message()}, {"error_type", type}}));
+  return ErrorReply(status, ToText(json{{"error", MessageOf(status)}, {"error_type", type}}));
 }
 
 json OpenAiModelOf(const std::string& name) {
   return {{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "linserve"}};
 }
 
-// "" if there is none.
-absl::StatusOr<std::string> TextOf(const json& body, const char* name) {
-  const auto found = body.find(name);
-  if (found == body.end() || found->is_null()) return "";
-  if (!found->is_string()) return absl::InvalidArgumentError(Quoted(name) + ": expected a string");
-  return found->get<std::string>();
+// Returns the query once its body was read with this status; its sequences are under `name`.
+absl::StatusOr<EmbeddingsQuery> Whole(const absl::Status& status, EmbeddingsQuery query,
+                                      const std::string& name) {
+  if (!status.ok()) return status;
+  const bool none = std::visit([](const auto& all) { return all.empty(); }, query.sequences);
+  if (none) return absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
+  return query;
 }
 
-// "truncate" says whether, "truncation_direction" on which side.
-absl::StatusOr<Truncation> TeiTruncation(const json& body) {
-  const json truncate = body.value("truncate", json(false));
-  const json side = body.value("truncation_direction", json("Right"));
-  if (!truncate.is_null() && !truncate.is_boolean()) {
-    return absl::InvalidArgumentError("'truncate': expected a bool");
-  }
+absl::Status CheckEncoding(const std::string& encoding) {
+  if (encoding.empty() || encoding == "float" || encoding == "base64") return absl::OkStatus();
+  return absl::InvalidArgumentError("'encoding_format': expected \"float\" or \"base64\"");
+}
+
+absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
+  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
+  const int64_t most = call.service.limits.max_sequences_per_request;
+  EmbeddingsQuery query;
+  std::string encoding;
+  JsonReader reader(call.http.body, WantedBy(call));
+  const auto no_dimensions = [&]() -> absl::Status {
+    absl::Status null =
+        reader.Expect(JsonReader::Kind::kNull,
+                      "'dimensions': this model's vectors cannot be shortened; leave it out");
+    return null.ok() ? reader.Skip().status() : null;
+  };
+  absl::Status status = ReadBody(
+      reader, {{"input", [&] { return ReadSequences(reader, "input", most, query.sequences); }},
+               {"model", [&] { return ReadText(reader, "model", query.model); }},
+               {"encoding_format", [&] { return ReadText(reader, "encoding_format", encoding); }},
+               {"dimensions", no_dimensions}});
+  if (status.ok()) status = CheckEncoding(encoding);
+  query.base64 = encoding == "base64";
+  return Whole(status, std::move(query), "input");
+}
+
+// Says on which side a text is truncated, if it is.
+absl::StatusOr<Truncation> TeiTruncation(bool truncate, const std::string& side) {
   if (side != "Left" && side != "Right") {
     return absl::InvalidArgumentError("'truncation_direction': expected \"Left\" or \"Right\"");
   }
-  if (truncate != true) return Truncation::kNone;
+  if (!truncate) return Truncation::kNone;
   return side == "Left" ? Truncation::kLeft : Truncation::kRight;
 }
 
-absl::StatusOr<Asked> ReadOpenAi(const RestCall& call) {
+absl::StatusOr<EmbeddingsQuery> ReadTei(const RestCall& call) {
   if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
-  const auto parsed = ParseObject(call.http.body);
-  if (!parsed.ok()) return parsed.status();
-  const json& body = *parsed;
-  auto sequences = ReadSequences(body, "input");
-  if (!sequences.ok()) return sequences.status();
-  const auto model = TextOf(body, "model");
-  if (!model.ok()) return model.status();
-  const auto encoding = TextOf(body, "encoding_format");
-  if (!encoding.ok()) return encoding.status();
-  if (!encoding->empty() && *encoding != "float" && *encoding != "base64") {
-    return absl::InvalidArgumentError("'encoding_format': expected \"float\" or \"base64\"");
+  const int64_t most = call.service.limits.max_sequences_per_request;
+  EmbeddingsQuery query;
+  bool truncate = false;
+  std::string side = "Right";
+  JsonReader reader(call.http.body, WantedBy(call));
+  absl::Status status = ReadBody(
+      reader,
+      {{"inputs", [&] { return ReadSequences(reader, "inputs", most, query.sequences); }},
+       {"model", [&] { return ReadText(reader, "model", query.model); }},
+       {"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
+       {"truncate", [&] { return ReadBool(reader, "truncate", truncate); }},
+       {"truncation_direction", [&] { return ReadText(reader, "truncation_direction", side); }}});
+  if (status.ok()) {
+    const auto truncation = TeiTruncation(truncate, side);
+    if (!truncation.ok()) return truncation.status();
+    query.truncation = *truncation;
   }
-  if (body.contains("dimensions") && !body["dimensions"].is_null()) {
-    return absl::InvalidArgumentError(
-        "'dimensions': this model's vectors cannot be shortened; leave it out");
-  }
-  return Asked{
-      .model = *model, .sequences = *std::move(sequences), .base64 = *encoding == "base64"};
+  return Whole(status, std::move(query), "inputs");
 }
 
-absl::StatusOr<Asked> ReadTei(const RestCall& call) {
-  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
-  const auto parsed = ParseObject(call.http.body);
-  if (!parsed.ok()) return parsed.status();
-  const json& body = *parsed;
-  auto sequences = ReadSequences(body, "inputs");
-  if (!sequences.ok()) return sequences.status();
-  const auto model = TextOf(body, "model");
-  if (!model.ok()) return model.status();
-  const json normalize = body.value("normalize", json(true));
-  if (!normalize.is_boolean()) {
-    return absl::InvalidArgumentError("'normalize': expected a bool");
+// Appends the vectors with commas between them, each by `append` with its index. CANCELLED if the
+// caller leaves meanwhile.
+absl::Status AppendVectors(const RestCall& call, const Embeddings& embeddings,
+                           const std::function<void(size_t index, const Tensor& vector)>& append,
+                           std::string& text) {
+  constexpr size_t kAround = 64;  // what stands around a vector's elements
+  const auto elements = static_cast<size_t>(embeddings.vectors[0].elements() * kLongestElement);
+  text.reserve(embeddings.vectors.size() * (kAround + elements));
+  for (size_t i = 0; i < embeddings.vectors.size(); ++i) {
+    if (call.http.abandoned()) return absl::CancelledError("the caller left");
+    if (i > 0) text += ',';
+    append(i, embeddings.vectors[i]);
   }
-  const auto truncation = TeiTruncation(body);
-  if (!truncation.ok()) return truncation.status();
-  return Asked{.model = *model,
-               .sequences = *std::move(sequences),
-               .normalize = normalize,
-               .truncation = *truncation};
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 HttpReply OpenAiEmbeddings(const RestCall& call) {
-  const auto asked = ReadOpenAi(call);
-  const auto vectors = Embed(call, "/v1/embeddings", asked);
-  if (!vectors.ok()) return OpenAiError(vectors.status());
-  FloatJson answer = {
-      {"object", "list"},
-      {"model", vectors->model},
-      {"usage", {{"prompt_tokens", vectors->tokens}, {"total_tokens", vectors->tokens}}}};
-  FloatJson& data = answer["data"] = FloatJson::array();
-  for (const std::string& bytes : vectors->bytes) {
-    const size_t index = data.size();
-    data.push_back({{"object", "embedding"}, {"index", index}});
-    data.back()["embedding"] = asked->base64 ? FloatJson(absl::Base64Escape(bytes)) : Floats(bytes);
-  }
-  return {.body = ToText(answer), .sending = vectors->sending};
+  auto query = ReadOpenAi(call);
+  const bool base64 = query.ok() && query->base64;
+  const auto embeddings = Embed(call, "/v1/embeddings", std::move(query));
+  if (!embeddings.ok()) return OpenAiError(embeddings.status());
+  std::string text = R"({"object":"list","data":[)";
+  const absl::Status written = AppendVectors(
+      call, *embeddings,
+      [&](size_t index, const Tensor& vector) {
+        text += R"({"object":"embedding","index":)" + std::to_string(index) + R"(,"embedding":)";
+        if (base64) {
+          text += '"' +
+                  absl::Base64Escape(
+                      {reinterpret_cast<const char*>(vector.bytes()), vector.byte_size()}) +
+                  '"';
+        } else {
+          AppendElements(vector, text);
+        }
+        text += '}';
+      },
+      text);
+  if (!written.ok()) return OpenAiError(written);
+  const json usage = {{"prompt_tokens", embeddings->tokens}, {"total_tokens", embeddings->tokens}};
+  text += R"(],"model":)" + ToText(json(embeddings->model)) + R"(,"usage":)" + ToText(usage) + '}';
+  return {.body = std::move(text), .sending = embeddings->sending};
 }
 
 HttpReply OpenAiModels(const RestCall& call) {
@@ -202,17 +168,20 @@ HttpReply OpenAiModels(const RestCall& call) {
 }
 
 HttpReply OpenAiModel(const RestCall& call) {
-  const auto model = FindModel(call.service, *call.caller, call.http.captures.at(0), "");
+  const auto model = FindModel(call.service, *call.caller, call.http.captures.at(0), 0);
   if (!model.ok()) return OpenAiError(model.status());
   return {.body = ToText(OpenAiModelOf((*model)->name))};
 }
 
 HttpReply TeiEmbed(const RestCall& call) {
-  const auto vectors = Embed(call, "/embed", ReadTei(call));
-  if (!vectors.ok()) return TeiError(vectors.status());
-  FloatJson answer = FloatJson::array();
-  for (const std::string& bytes : vectors->bytes) answer.push_back(Floats(bytes));
-  return {.body = ToText(answer), .sending = vectors->sending};
+  const auto embeddings = Embed(call, "/embed", ReadTei(call));
+  if (!embeddings.ok()) return TeiError(embeddings.status());
+  std::string text = "[";
+  const absl::Status written = AppendVectors(
+      call, *embeddings,
+      [&](size_t /*index*/, const Tensor& vector) { AppendElements(vector, text); }, text);
+  if (!written.ok()) return TeiError(written);
+  return {.body = std::move(text += ']'), .sending = embeddings->sending};
 }
 
 }  // namespace linserve

@@ -5,15 +5,15 @@
 
 namespace linserve {
 
-// One vector for each text or sequence of token ids, as embedding APIs have it: pooled as the model
-// is served (by the mean if it is not), and normalized.
+// These functions answer with one vector for each text or sequence of token ids, as embedding APIs
+// do: pooled as the model is served (by the mean if it is not), and normalized.
 
-// POST /v1/embeddings and GET /v1/models, as OpenAI's.
+// These answer POST /v1/embeddings and GET /v1/models as OpenAI does.
 HttpReply OpenAiEmbeddings(const RestCall& call);
 HttpReply OpenAiModels(const RestCall& call);
 HttpReply OpenAiModel(const RestCall& call);
 
-// POST /embed, as text-embeddings-inference's.
+// Answers POST /embed as text-embeddings-inference does.
 HttpReply TeiEmbed(const RestCall& call);
 
 }  // namespace linserve

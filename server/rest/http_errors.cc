@@ -4,8 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "core/retry_delay.h"
-#include "rest/parse_json.h"
+#include "core/status/retry_delay.h"
+#include "rest/json/json_text.h"
+#include "rpc/calls/grpc_status.h"
 
 namespace linserve {
 
@@ -26,7 +27,7 @@ int HttpCode(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted:
       return IsNeverFits(status) ? 413 : 429;
     case absl::StatusCode::kCancelled:
-      return 499;  // as nginx has it in its logs: the caller has left
+      return 499;  // nginx's code for a caller that has left
     case absl::StatusCode::kUnimplemented:
       return 501;
     case absl::StatusCode::kUnavailable:
@@ -50,7 +51,7 @@ HttpReply ErrorReply(const absl::Status& status, std::string body) {
 }
 
 HttpReply ErrorReply(const absl::Status& status) {
-  return ErrorReply(status, ToText(nlohmann::json{{"error", status.message()}}));
+  return ErrorReply(status, ToText(nlohmann::json{{"error", MessageOf(status)}}));
 }
 
 }  // namespace linserve

@@ -7,13 +7,14 @@
 
 namespace linserve {
 
-// The HTTP code that says what a status says.
+// Returns the HTTP code that says what the status says.
 int HttpCode(const absl::Status& status);
 
-// {"error": "..."}, as KServe and Triton have it; with Retry-After where another try may succeed.
+// Replies {"error": "..."}, as KServe and Triton do, with Retry-After where another try may
+// succeed.
 HttpReply ErrorReply(const absl::Status& status);
 
-// The same with a body of another form.
+// Replies with a body of another form, with Retry-After where another try may succeed.
 HttpReply ErrorReply(const absl::Status& status, std::string body);
 
 }  // namespace linserve

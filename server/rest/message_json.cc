@@ -10,7 +10,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using nlohmann::ordered_json;
 
-// One value of a field; `index` is -1 unless it is repeated.
+// Returns one value of a field; `index` is -1 unless the field is repeated.
 ordered_json Value(const Message& message, const FieldDescriptor& field, int index) {
   const auto& reflection = *message.GetReflection();
   const auto get = [&](auto repeated, auto single) {

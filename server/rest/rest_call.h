@@ -2,20 +2,39 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
+#include "absl/status/status.h"
 #include "access/caller.h"
-#include "batching/clock.h"
+#include "core/threads/clock.h"
 #include "http/http_message.h"
-#include "rpc/service_context.h"
+#include "rest/json/json_reader.h"
+#include "serving/request.h"
+#include "serving/service_context.h"
 
 namespace linserve {
 
-// A request over HTTP, of a caller who may call.
+// Holds a request over HTTP, of a caller who may call.
 struct RestCall {
   ServiceContext& service;
   const HttpRequest& http;
   std::shared_ptr<const Caller> caller;
   TimePoint begin = std::chrono::steady_clock::now();
 };
+
+// Returns OK if the caller may infer, and its rates permit a body of this size. Called before the
+// body is parsed.
+absl::Status Admit(const RestCall& call);
+
+// Returns OK while the body is worth reading: its caller is there, and the server does not drain.
+// The reader of the body asks it now and then, and must not outlive the call.
+JsonReader::GoOn WantedBy(const RestCall& call);
+
+// Makes the context of a request. Its id is `given`, unless the header x-request-id names another
+// of kMaxIdBytes at most.
+RequestContext ContextOf(const RestCall& call, const std::string& given);
+
+// Returns the call's side of a request that `rpc` names in the metrics.
+CallSide SideOf(const RestCall& call, const std::string& rpc);
 
 }  // namespace linserve

@@ -14,25 +14,26 @@
 #include "rest/embeddings.h"
 #include "rest/http_errors.h"
 #include "rest/infer_json.h"
+#include "rest/json/json_members.h"
+#include "rest/json/json_text.h"
 #include "rest/message_json.h"
-#include "rest/parse_json.h"
 #include "rest/rest_call.h"
 #include "rest/waiting_infer.h"
-#include "rpc/admission.h"
-#include "rpc/inference_checks.h"
-#include "rpc/inference_queries.h"
+#include "rpc/oip/inference_checks.h"
+#include "rpc/oip/inference_queries.h"
+#include "serving/admission.h"
 
 namespace linserve {
 namespace {
 
 using nlohmann::ordered_json;
 
-// MODEL, and perhaps its version.
+// Matches MODEL, and perhaps its version.
 constexpr const char* kModel = "/v2/models/([^/]+)(?:/versions/([^/]+))?";
 
 HttpReply JsonReply(const ordered_json& message) { return {.body = ToText(message)}; }
 
-// The answer to a query about the model of the path.
+// Answers a query about the model of the path.
 template <typename Request, typename Response>
 absl::StatusOr<Response> QueryModel(const RestCall& call) {
   Request request;
@@ -64,8 +65,8 @@ HttpReply ModelConfig(const RestCall& call) {
 }
 
 HttpReply ModelReady(const RestCall& call) {
-  const auto model =
-      FindModel(call.service, *call.caller, call.http.captures.at(0), call.http.captures.at(1));
+  const auto model = FindInferModel(call.service, *call.caller, call.http.captures.at(0),
+                                    call.http.captures.at(1));
   if (!model.ok()) return ErrorReply(model.status());
   if (call.service.draining) return ErrorReply(absl::UnavailableError("the server is draining"));
   return JsonReply({{"name", (*model)->name}, {"ready", true}});
@@ -87,27 +88,43 @@ HttpReply AllStatistics(const RestCall& call) {
 HttpReply RepositoryIndex(const RestCall& call) {
   inference::RepositoryIndexRequest request;
   if (!call.http.body.empty()) {
-    const auto body = ParseObject(call.http.body);
-    if (!body.ok()) return ErrorReply(body.status());
-    request.set_ready(body->value("ready", nlohmann::json()) == true);
+    JsonReader reader(call.http.body, WantedBy(call));
+    bool ready = false;
+    const absl::Status read =
+        ReadBody(reader, {{"ready", [&] { return ReadBool(reader, "ready", ready); }}});
+    if (!read.ok()) return ErrorReply(read);
+    request.set_ready(ready);
   }
   inference::RepositoryIndexResponse response;
   const absl::Status status = Query(call.service, *call.caller, request, response);
   return status.ok() ? JsonReply(ToJson(response)["models"]) : ErrorReply(status);
 }
 
-// Loads or unloads the model of the path, and waits for the end of it.
+// Reads the names of the parameters of a command, whose values mean nothing here.
+template <typename Request>
+absl::Status ReadCommand(const RestCall& call, Request& request) {
+  if (call.http.body.empty()) return absl::OkStatus();
+  JsonReader reader(call.http.body, WantedBy(call));
+  auto& parameters = *request.mutable_parameters();
+  const auto read_name = [&](const std::string& name) {
+    if (parameters.size() < kMaxParameters) parameters[name];
+    return reader.Skip().status();
+  };
+  const auto read_parameters = [&] {
+    if (reader.Next() == JsonReader::Kind::kNull) return reader.Skip().status();
+    absl::Status object =
+        reader.Expect(JsonReader::Kind::kObject, "\"parameters\": expected an object");
+    return object.ok() ? reader.Object(read_name) : object;
+  };
+  return ReadBody(reader, {{"parameters", read_parameters}});
+}
+
+// Loads or unloads the model of the path, and waits for the end of that.
 template <typename Request>
 HttpReply Command(const RestCall& call) {
   Request request;
   request.set_model_name(call.http.captures.at(0));
-  if (!call.http.body.empty()) {
-    auto body = ParseObject(call.http.body);
-    if (!body.ok()) return ErrorReply(body.status());
-    for (const auto& [name, value] : (*body)["parameters"].items()) {
-      (*request.mutable_parameters())[name].set_string_param(ToText(value));
-    }
-  }
+  if (absl::Status read = ReadCommand(call, request); !read.ok()) return ErrorReply(read);
   const auto ended = std::make_shared<std::promise<absl::Status>>();
   Begin(call.service, *call.caller, request,
         [ended](const absl::Status& status) { ended->set_value(status); });
@@ -117,7 +134,7 @@ HttpReply Command(const RestCall& call) {
 
 absl::StatusOr<JsonInferRequest> ReadInfer(const RestCall& call) {
   if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
-  auto asked = ReadInferRequest(call.http);
+  auto asked = ReadInferRequest(call);
   if (!asked.ok()) return asked;
   asked->message.set_model_name(call.http.captures.at(0));
   asked->message.set_model_version(call.http.captures.at(1));
@@ -128,16 +145,18 @@ HttpReply Infer(const RestCall& call) {
   using InferMessage = absl::StatusOr<inference::ModelInferRequest>;
   auto asked = ReadInfer(call);
   const std::string id = asked.ok() ? asked->message.id() : "";
+  const int64_t answer_bytes = asked.ok() ? asked->AnswerBytes() : 0;
   const auto answer = InferAndWait(
       call, "/v2/models/infer",
-      asked.ok() ? InferMessage(std::move(asked->message)) : InferMessage(asked.status()));
+      asked.ok() ? InferMessage(std::move(asked->message)) : InferMessage(asked.status()),
+      answer_bytes);
   if (!answer.ok()) return ErrorReply(WithRequestId(answer.status(), id));
   HttpReply reply = WriteInferResponse(*answer, *asked);
   reply.sending = answer->sending;
   return reply;
 }
 
-// How much of a body is JSON; the rest is binary data.
+// Returns how much of a body is JSON; the rest is binary data.
 int64_t JsonBytes(const HttpRequest& request, bool binary) {
   const std::string header = request.Header("inference-header-content-length");
   int64_t bytes = 0;
@@ -146,8 +165,8 @@ int64_t JsonBytes(const HttpRequest& request, bool binary) {
   return read ? bytes : std::numeric_limits<int64_t>::max();
 }
 
-// Of a caller who may call, while there is room for what the body becomes. `binary`: it may hold
-// binary data.
+// Lets in the body of a caller who may call, while there is room for what the body becomes.
+// `binary` says that it may hold binary data.
 HttpGate GateOf(const ServiceContext& context, const HttpRequest& request, bool binary) {
   const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
   if (!caller.ok()) return [refusal = ErrorReply(caller.status())](size_t) { return refusal; };
@@ -155,8 +174,9 @@ HttpGate GateOf(const ServiceContext& context, const HttpRequest& request, bool 
       std::make_shared<Inflight::Reservation>(context.inflight->ReserveBytes((*caller)->name()));
   return
       [held, json = JsonBytes(request, binary)](size_t piece) mutable -> std::optional<HttpReply> {
-        // Numbers take some 25 times their text while JSON is parsed; binary data is copied once.
-        constexpr int64_t kParsed = 25;
+        // A digit and its comma are read into a number of eight bytes, of which UINT64 is copied
+        // twice; binary data is copied once.
+        constexpr int64_t kParsed = 1 + 3 * 8 / 2;
         constexpr int64_t kCopied = 2;
         const auto bytes = static_cast<int64_t>(piece);
         const int64_t text = std::min(json, bytes);

@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "http/http_message.h"
-#include "rpc/service_context.h"
+#include "serving/service_context.h"
 
 namespace linserve {
 
-// What the HTTP port answers beside its pages: the REST form of the Open Inference Protocol
+// Returns what the HTTP port answers beside its pages: the REST form of the Open Inference Protocol
 // (/v2/...), and the embedding APIs of OpenAI (/v1/...) and text-embeddings-inference (/embed).
 // `context` must outlive the routes.
 std::vector<HttpRoute> RestRoutes(ServiceContext& context);

@@ -1,22 +1,20 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "inference/grpc_service.pb.h"
 #include "rest/rest_call.h"
-#include "rpc/infer_answer.h"
+#include "rpc/oip/infer_answer.h"
 
 namespace linserve {
 
-// Whether the caller may infer, and its rates permit a body of this size: asked before it is
-// parsed.
-absl::Status Admit(const RestCall& call);
-
-// ModelInfer of a caller that waits for its answer, or the refusal of what he asked for, which
-// counts as a request, too. `rpc` names it in the metrics.
+// Calls ModelInfer for a caller that waits for its answer, in which a byte of the results becomes
+// up to `answer_bytes`. A request that could not be read is refused, which counts as a request,
+// too. `rpc` names the request in the metrics.
 absl::StatusOr<InferAnswer> InferAndWait(const RestCall& call, const std::string& rpc,
-                                         absl::StatusOr<inference::ModelInferRequest> request);
+                                         absl::StatusOr<inference::ModelInferRequest> request,
+                                         int64_t answer_bytes);
 
 }  // namespace linserve

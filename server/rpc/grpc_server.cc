@@ -2,15 +2,11 @@
 
 #include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,20 +15,22 @@
 #include <thread>
 #include <utility>
 
-#include "core/processors.h"
-#include "rpc/embedding_service.h"
-#include "rpc/idle_tick.h"
-#include "rpc/inference_service.h"
-#include "rpc/listener_check.h"
-#include "rpc/reset_guard.h"
+#include "core/system/processors.h"
+#include "rpc/embedding/embedding_service.h"
+#include "rpc/guards/idle_tick.h"
+#include "rpc/guards/listener_check.h"
+#include "rpc/guards/reset_guard.h"
+#include "rpc/oip/inference_service.h"
+#include "rpc/reflection_service.h"
 #include "telemetry/log.h"
 
 namespace linserve {
 namespace {
 
-// gRPC's own lines in the form of ours.
+// Writes gRPC's own lines into our log, in its form.
 void LogFromGrpc(gpr_log_func_args* line) {
-  // Any scanner of ports makes handshakes fail, and so does our own ListenerCheck under TLS.
+  // A line about a handshake is not of interest: any scanner of ports makes handshakes fail, and so
+  // does our own ListenerCheck under TLS.
   const bool of_interest =
       line->severity == GPR_LOG_SEVERITY_ERROR &&
       std::string_view(line->message).find("andshake failed") == std::string_view::npos;
@@ -40,24 +38,25 @@ void LogFromGrpc(gpr_log_func_args* line) {
   Log(level, "grpc", {{"message", std::string(line->message)}});
 }
 
-// A caller's strings that are no UTF-8 are worth no line each.
+// Logs protobuf's messages at a low level, because a caller's strings that are not UTF-8 are not
+// worth a line each.
 void LogFromProtobuf(google::protobuf::LogLevel level, const char* /*file*/, int /*line*/,
                      const std::string& message) {
   Log(level == google::protobuf::LOGLEVEL_FATAL ? LogLevel::kError : LogLevel::kDebug, "protobuf",
       {{"message", message}});
 }
 
-// Through the macros: a misspelt argument name is ignored without a word.
+// Sets gRPC's arguments by its macros, because a misspelt argument name is ignored without a word.
 void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
-  builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.limits.max_message_bytes));
+  builder.SetMaxSendMessageSize(static_cast<int>(options.limits.max_message_bytes));
   // gRPC 1.51 unpacks a message before it looks at its size: a few megabytes become gigabytes. So
-  // none is unpacked, and callers are told that they are not to be packed.
+  // none is unpacked, and callers are told not to pack them.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   for (const grpc_compression_algorithm packed : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
     builder.SetCompressionAlgorithmSupportStatus(packed, false);
   }
-  // With reuseport a second server would share the port silently.
+  // With reuseport, a second server would share the port silently.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              static_cast<int>(options.max_streams_per_connection));
@@ -69,12 +68,14 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
   if (options.max_connection_age.count() > 0) {
     // The caller is told to connect anew, perhaps elsewhere; open calls go on. gRPC itself spreads
     // the ages, so that callers that came together do not all leave together.
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
-                               static_cast<int>(options.max_connection_age.count()));
+    builder.AddChannelArgument(
+        GRPC_ARG_MAX_CONNECTION_AGE_MS,
+        static_cast<int>(
+            std::chrono::ceil<std::chrono::milliseconds>(options.max_connection_age).count()));
   }
 }
 
-// The files are read again when they change.
+// Makes credentials whose files are read again when they change.
 std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsFiles& tls) {
   using grpc::experimental::FileWatcherCertificateProvider;
   using grpc::experimental::TlsServerCredentialsOptions;
@@ -90,21 +91,9 @@ std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsFiles& tls) {
   return grpc::experimental::TlsServerCredentials(options);
 }
 
-// gRPC takes a socket's path over, whoever has it.
-bool IsListenedTo(const std::string& path) {
-  sockaddr_un address{};
-  if (path.size() >= sizeof(address.sun_path)) return false;
-  address.sun_family = AF_UNIX;
-  std::copy(path.begin(), path.end(), address.sun_path);
-  const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool listened =
-      ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-  ::close(probe);
-  return listened;
-}
-
-// Whoever was answered last calls again now, and is told UNAVAILABLE; a call that comes while gRPC
-// ends its connections would be told CANCELLED, with which nobody tries another server.
+// Waits until callers have stopped calling. Whoever was answered last calls again now, and is told
+// UNAVAILABLE; a call that comes while gRPC ends its connections would be told CANCELLED, with
+// which nobody tries another server.
 void AwaitQuiet(const Inflight& inflight, std::chrono::system_clock::time_point deadline) {
   constexpr std::chrono::milliseconds kQuiet(200);
   constexpr std::chrono::seconds kLongest(1);  // for callers that never cease
@@ -125,31 +114,47 @@ void AwaitIdle(const Inflight& inflight, std::chrono::system_clock::time_point d
   }
 }
 
-// Before a model's name, as a service that health tells of.
+// Stands before a model's name in the name of a service that health tells of.
 constexpr const char* kOfModels = "linserve/";
 
-// Texts are read a hundred times as fast as they are embedded.
-int64_t TokenizerThreads() { return std::clamp<int64_t>(Processors() / 8, 1, 8); }
+// Texts are tokenized a hundred times as fast as they are embedded. But they may be long, and cut
+// off after a few tokens, so that half of the processors may be needed.
+int64_t TokenizerThreads() { return std::clamp<int64_t>(Processors() / 2, 2, 16); }
 
 }  // namespace
+
+void GrpcOptions::BindAddress(OptionTable& table) {
+  address.Bind(table, "grpc_address", "HOST:PORT of the gRPC services; port 0: any free one");
+  unix_socket.Bind(table);
+}
+
+void GrpcOptions::BindLimits(OptionTable& table) {
+  table.Section("What may be in flight");
+  inflight.Bind(table);
+  table.Integer("max_streams_per_connection", max_streams_per_connection, 1, 1 << 20,
+                "How many gRPC calls one connection may have at once; more wait at the caller");
+  table.Section("Limits of one message, one request and one stream");
+  limits.Bind(table);
+  table.Duration("max_connection_age_seconds", max_connection_age, 0, 86400,
+                 "After how long callers are told to connect anew, so that they spread over the "
+                 "servers behind one name; open calls go on; 0: never");
+}
 
 struct GrpcServer::Impl {
   Impl(ModelRepository& repository, Metrics& metrics, const GrpcOptions& options,
        std::unique_ptr<Access> access)
       : context{repository,
                 metrics,
-                {options.max_message_bytes, options.max_sequences_per_request,
-                 options.max_requests_per_stream, options.chunk_bytes, options.max_text_bytes,
-                 options.max_upload_pause},
+                options.limits,
                 options.version,
                 std::move(access),
                 std::make_shared<Inflight>(options.inflight, metrics),
-                Turns(TokenizerThreads())},
+                StepPool(TokenizerThreads())},
         embedding(context),
         inference(context) {}
 
-  // Watchers hear of it only if it is news.
-  void Tell(const std::string& service, bool serving) LINSERVE_REQUIRES(health_mutex) {
+  // Sets the health of a service. Watchers hear of it only if it is news.
+  void Tell(const std::string& service, bool serving) ABSL_EXCLUSIVE_LOCKS_REQUIRED(health_mutex) {
     const auto [told, is_new] = health.try_emplace(service, serving);
     if (!is_new && std::exchange(told->second, serving) == serving) return;
     server->GetHealthCheckService()->SetServingStatus(service, serving);
@@ -158,6 +163,9 @@ struct GrpcServer::Impl {
   ServiceContext context;
   EmbeddingService embedding;
   InferenceService inference;
+  ReflectionService reflection{{v1::EmbeddingService::service_full_name(),
+                                inference::GRPCInferenceService::service_full_name(),
+                                ReflectionProtocol::service_full_name(), "grpc.health.v1.Health"}};
   int port = 0;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<IdleTick> tick;
@@ -166,7 +174,7 @@ struct GrpcServer::Impl {
   std::unique_ptr<ResetGuard> resets;
   bool drained_under_load = false;
   Mutex health_mutex;
-  std::map<std::string, bool> health LINSERVE_GUARDED_BY(health_mutex);  // that was told
+  std::map<std::string, bool> health ABSL_GUARDED_BY(health_mutex);  // what was told last
 };
 
 GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -179,41 +187,34 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   gpr_set_log_function(LogFromGrpc);
   google::protobuf::SetLogHandler(LogFromProtobuf);
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  if (absl::Status status = CheckTlsFiles(options.tls); !status.ok()) return status;
-  auto access = Access::Open(options.tokens_file, metrics);
+  if (absl::Status status = CheckTlsFiles(options.access.tls); !status.ok()) return status;
+  auto access = Access::Open(options.access.tokens_file, metrics);
   if (!access.ok()) return access.status();
   for (const char* rpc : {"Embed", "EmbedStream", "ModelInfer", "ModelStreamInfer"}) {
     metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   auto impl = std::make_unique<Impl>(repository, metrics, options, *std::move(access));
-  const bool v6 = options.host.find(':') != std::string::npos;
-  const std::string address =
-      (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
+  const std::string address = options.address.ToString();
   grpc::ServerBuilder builder;
   Configure(builder, options);
-  // Of messages that are not whole yet, which Inflight does not know, and of large fields that stay
-  // where gRPC received them: see LeastLargeField().
+  // The quota bounds the messages that are not whole yet, which Inflight does not know.
   grpc::ResourceQuota quota("linserve");
-  quota.Resize(static_cast<size_t>(options.inflight.max_bytes));
-  // Of reflection, gRPC's one service that takes a thread for each call.
-  constexpr int kMostThreads = 32;
-  quota.SetMaxThreads(kMostThreads);
+  quota.Resize(static_cast<size_t>(options.inflight.Resolved().max_bytes));
   builder.SetResourceQuota(quota);
-  builder.AddListeningPort(address, CredentialsOf(options.tls), &impl->port);
+  builder.AddListeningPort(address, CredentialsOf(options.access.tls), &impl->port);
   int unix_port = 1;
-  if (!options.unix_socket.empty()) {
-    if (IsListenedTo(options.unix_socket)) {
-      return absl::UnavailableError("another program listens on the Unix socket " +
-                                    options.unix_socket +
-                                    "; choose another with --grpc-unix-socket");
-    }
-    builder.AddListeningPort("unix:" + options.unix_socket, grpc::InsecureServerCredentials(),
+  if (!options.unix_socket.path.empty()) {
+    if (absl::Status free = options.unix_socket.CheckFree(); !free.ok()) return free;
+    builder.AddListeningPort("unix:" + options.unix_socket.path, grpc::InsecureServerCredentials(),
                              &unix_port);
   }
   builder.RegisterService(&impl->embedding);
   builder.RegisterService(&impl->inference);
-  impl->server = builder.BuildAndStart();
+  builder.RegisterService(&impl->reflection);
+  {
+    const ModeOfNewFiles mode(options.unix_socket.mode);
+    impl->server = builder.BuildAndStart();
+  }
   // gRPC gives up at the first address that it cannot listen on, and says nothing of the next.
   const bool unix_failed = impl->port != 0 && (impl->server == nullptr || unix_port == 0);
   if (impl->port == 0) {
@@ -222,7 +223,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
                                   "machine's; choose another with --grpc-address HOST:PORT");
   }
   if (unix_failed) {
-    return absl::UnavailableError("cannot listen on the Unix socket " + options.unix_socket +
+    return absl::UnavailableError("cannot listen on the Unix socket " + options.unix_socket.path +
                                   ": its directory must exist and be writable, and the path be "
                                   "shorter than 108 bytes; choose another with --grpc-unix-socket");
   }
@@ -231,8 +232,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
     streams.LookUpAll();
     return std::chrono::seconds(1);
   });
-  impl->listener = std::make_unique<ListenerCheck>(options.host, impl->port);
-  impl->resets = std::make_unique<ResetGuard>(options.max_streams_per_connection, metrics);
+  impl->listener = std::make_unique<ListenerCheck>(options.address.host, impl->port);
+  impl->resets = std::make_unique<ResetGuard>(options.max_streams_per_connection,
+                                              options.unix_socket.path, metrics);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
   server->SetServing(false);
   server->SetLive(true);
@@ -285,7 +287,8 @@ void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
   impl_->look_up.reset();
   impl_->resets.reset();
   AwaitIdle(*impl_->context.inflight, deadline);
-  // What is open still waits for no result: watches of health, which have no end of their own.
+  // Calls that are still open wait for no result: they are watches of health, which have no end of
+  // their own.
   constexpr std::chrono::milliseconds kLast(500);
   impl_->server->Shutdown(std::min<std::chrono::system_clock::time_point>(
       deadline, std::chrono::system_clock::now() + kLast));

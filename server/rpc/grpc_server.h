@@ -6,67 +6,68 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "access/tls.h"
-#include "batching/inflight.h"
-#include "engine/model_manager.h"
-#include "engine/repository.h"
+#include "access/access.h"
+#include "core/options/listen_address.h"
+#include "core/options/options.h"
+#include "repository/model_manager.h"
+#include "repository/repository.h"
+#include "rpc/unix_socket.h"
+#include "serving/inflight.h"
+#include "serving/rpc_limits.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
 
 struct GrpcOptions {
-  std::string host = "127.0.0.1";
-  int port = 8500;            // 0: any free one
-  std::string unix_socket{};  // path of a further listener, for callers on this machine
-  std::chrono::milliseconds max_connection_age{0};  // give or take a tenth; 0: without an end
-  int64_t max_message_bytes = 128 << 20;
-  int64_t max_sequences_per_request = 16384;
-  int64_t max_text_bytes = 1 << 20;
-  int64_t max_requests_per_stream = 256;
-  // Between two parts of a sequence.
-  std::chrono::milliseconds max_upload_pause{60000};
-  int64_t chunk_bytes = 1 << 20;
-  std::string version{};      // of the server, as its metadata says it
-  TlsFiles tls{};             // of the address; none: plain text
-  std::string tokens_file{};  // who may call; empty: anybody
-  int64_t max_streams_per_connection = 1024;
+  ListenAddress address = {"127.0.0.1", 8500};
+  UnixSocketOptions unix_socket{};
+  AccessOptions access{};
   InflightLimits inflight{};
+  int64_t max_streams_per_connection = 1024;
+  RpcLimits limits{};
+  std::chrono::nanoseconds max_connection_age{0};  // give or take a tenth; 0: without an end
+  std::string version{};                           // the server's version, as its metadata says it
+
+  void BindAddress(OptionTable& table);
+  void BindLimits(OptionTable& table);
 };
 
 struct ServiceContext;
 
-// The gRPC side of a server: linserve.v1.EmbeddingService, inference.GRPCInferenceService,
-// grpc.health.v1.Health (for "", the services' names, linserve/MODEL and live) and reflection.
-// Starts NOT_SERVING, but live.
+// Runs the gRPC side of a server: linserve.v1.EmbeddingService, inference.GRPCInferenceService,
+// grpc.health.v1.Health (for "", the services' names, linserve/MODEL and live) and reflection. It
+// starts NOT_SERVING, but live.
 class GrpcServer {
  public:
-  // `repository` and `metrics` must outlive the server. UNAVAILABLE if the address is taken.
+  // Starts the server. `repository` and `metrics` must outlive it. Returns UNAVAILABLE if the
+  // address is taken.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcOptions& options,
                                                            ModelRepository& repository,
                                                            Metrics& metrics);
 
-  // Cancels what is left.
+  // Cancels the calls that are left.
   ~GrpcServer();
 
   int port() const;
 
-  // Whether it still takes connections: if not, only a new process will.
+  // Returns whether the server still takes connections: if not, only a new process will.
   bool Accepts();
 
-  // What its services share, for another way to reach them.
+  // Returns what its services share, for another way to reach them.
   ServiceContext& context();
 
-  // From now on callers may load and unload models. `manager` must outlive their calls.
+  // Lets callers load and unload models from now on. `manager` must outlive their calls.
   void AllowModelControl(ModelManager& manager);
 
-  // What health checks say of the whole server, and of one model.
+  // Sets what health checks say of the whole server, and of one model.
   void SetServing(bool serving);
   void SetModelServing(const std::string& model, bool serving);
 
-  // What they say of "live": whether this process need not be replaced.
+  // Sets what health checks say of "live": whether this process need not be replaced.
   void SetLive(bool live);
 
-  // Ends streams as they fall idle; health turns to NOT_SERVING. The engines refuse new requests.
+  // Ends streams as they fall idle, and turns health to NOT_SERVING. The engines refuse new
+  // requests.
   void Drain();
 
   // Waits for open calls until `deadline`, then cancels them. If there were requests when the drain

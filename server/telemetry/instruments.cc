@@ -6,7 +6,8 @@
 namespace linserve {
 namespace {
 
-// Three significant digits: bounds end up as labels, which people read and queries repeat.
+// Rounds to three significant digits: bounds end up as labels, which people read and queries
+// repeat.
 double Rounded(double value) {
   const double scale = std::pow(10, 2 - std::floor(std::log10(value)));
   return std::round(value * scale) / scale;

@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/seconds.h"
+#include "core/system/seconds.h"
 #include "telemetry/metrics.h"
 
-// For the .cc files of this folder: how a metric is declared in one line.
+// This header is for the .cc files of this folder: it declares a metric in one line.
 
 namespace linserve {
 
@@ -34,7 +34,7 @@ class Instruments {
                                    const std::vector<double>& buckets,
                                    const prometheus::Labels& more = {}) const;
 
-  // One metric for each value of a label. All exist from the start: a rate over a series that
+  // Makes one metric for each value of a label. All exist from the start: a rate over a series that
   // appears only with its first event misses that event.
   template <size_t N>
   std::array<prometheus::Counter*, N> Counters(const std::string& name, const std::string& help,
@@ -56,14 +56,14 @@ class Instruments {
   prometheus::Labels labels_;
 };
 
-// The gRPC status codes by their numbers, 0 to 16.
+// Names the gRPC status codes by their numbers, 0 to 16.
 inline constexpr std::array<std::string_view, 17> kCodes = {
     "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
     "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
-// The one for a code; UNKNOWN's for any other number.
+// Returns the counter of a code; that of UNKNOWN for any other number.
 inline prometheus::Counter& OfCode(const std::array<prometheus::Counter*, kCodes.size()>& counters,
                                    int code) {
   constexpr size_t kUnknown = 2;
@@ -71,12 +71,12 @@ inline prometheus::Counter& OfCode(const std::array<prometheus::Counter*, kCodes
   return *counters[index < kCodes.size() ? index : kUnknown];
 }
 
-// Upper bounds from 100 µs to 60 s, each 1.6 times the one before.
+// Returns upper bounds from 100 µs to 60 s, each 1.6 times the one before.
 std::vector<double> TimeBuckets();
-// first, first * factor, ... up to and including `last`.
+// Returns first, first * factor, ... up to and including `last`.
 std::vector<double> GeometricBuckets(double first, double factor, double last);
 
-// The metric of an enumerator, from an array in the order of its enumeration.
+// Returns the metric of an enumerator, from an array in the order of its enumeration.
 template <typename Metric, size_t N, typename Enum>
 Metric& At(const std::array<Metric*, N>& metrics, Enum value) {
   return *metrics[static_cast<size_t>(value)];
@@ -86,8 +86,8 @@ std::unique_ptr<ModelMetrics> MakeModelMetrics(prometheus::Registry& registry,
                                                const std::string& name, int64_t version);
 std::unique_ptr<RpcMetrics> MakeRpcMetrics(prometheus::Registry& registry, const std::string& rpc);
 
-// The figures of this process under the names that every Prometheus client uses, read now. What
-// the system does not tell is left out.
+// Returns the figures of this process under the names that every Prometheus client uses, read now.
+// What the system does not tell is left out.
 std::vector<prometheus::MetricFamily> ProcessMetrics();
 
 template <size_t N>

@@ -1,57 +1,46 @@
 #include "telemetry/log.h"
 
-#include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
-
 #include <atomic>
 #include <chrono>
-#include <memory>
+#include <cstdio>
+#include <string>
 
+#include "core/threads/guarded.h"
 #include "telemetry/log_format.h"
 
 namespace linserve {
 namespace {
 
-struct Logger {
-  LogFormat format = LogFormat::kHuman;
-  spdlog::logger logger{"linserve", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
+std::atomic<LogLevel> least = LogLevel::kInfo;
+std::atomic<LogFormat> log_format = LogFormat::kHuman;
 
-  Logger() { logger.set_pattern("%v"); }
-};
-
-// Never destroyed: threads may log while the process exits.
-Logger& TheLogger() {
-  static auto* const logger = new Logger;
-  return *logger;
-}
-
-spdlog::level::level_enum SpdlogLevel(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarning:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      break;
-  }
-  return spdlog::level::err;
+void LogFailure(std::string_view work, const absl::Status& failure) {
+  Log(LogLevel::kError, "work failed",
+      {{"work", std::string(work)}, {"error", failure.ToString()}});
 }
 
 }  // namespace
 
+void LogOptions::Bind(OptionTable& table) {
+  table.Choice("log_format", format, {"human", "json"},
+               "How the log is written, one line an event");
+  table.Choice("log_level", level, {"debug", "info", "warning", "error"},
+               "Which events are logged; debug logs every request");
+}
+
 void ConfigureLog(const LogOptions& options) {
-  TheLogger().format = options.format;
-  TheLogger().logger.set_level(SpdlogLevel(options.level));
+  log_format = options.format;
+  least = options.level;
+  ReportFailuresTo(LogFailure);
 }
 
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
-  Logger& log = TheLogger();
-  const auto spdlog_level = SpdlogLevel(level);
-  if (!log.logger.should_log(spdlog_level)) return;
-  const auto format = log.format == LogFormat::kJson ? FormatJson : FormatHuman;
-  log.logger.log(spdlog_level, format(std::chrono::system_clock::now(), level, event, fields));
+  if (level < least) return;
+  const auto format = log_format == LogFormat::kJson ? FormatJson : FormatHuman;
+  const std::string line = format(std::chrono::system_clock::now(), level, event, fields) + "\n";
+  // One call writes the line, so that lines of several threads do not mix. Where it cannot be
+  // written, there is nobody to tell.
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 LogLevel InfoAtMostSoOften() {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <variant>
 
+#include "core/options/options.h"
+
 namespace linserve {
 
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
@@ -14,24 +16,27 @@ enum class LogFormat : uint8_t { kHuman, kJson };
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;
   LogFormat format = LogFormat::kHuman;
+
+  void Bind(OptionTable& table);
 };
 
-// One named value of an event. Never the content of an input, never a secret.
+// Holds one named value of an event. It is never the content of an input, never a secret.
 struct LogField {
   std::string_view key;
   std::variant<std::string, int64_t, double, bool> value;
 };
 
-// Call once, before other threads start. Lines go to standard error, one an event.
+// Sets how the log is written, and that it holds what RunGuarded() reports. Call it once, before
+// other threads start. Lines go to standard error, one an event.
 void ConfigureLog(const LogOptions& options);
 
-// Thread-safe. `event` is a fixed, greppable phrase ("request finished"); what varies goes into
-// fields. Writes {"time": RFC 3339 with microseconds, "level", "event", fields...} as JSON, or
-// `time level event key=value ...` for people.
+// Logs an event. Thread-safe. `event` is a fixed, greppable phrase ("request finished"); what
+// varies goes into fields. Writes {"time": RFC 3339 with microseconds, "level", "event", fields...}
+// as JSON, or `time level event key=value ...` for people.
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields = {});
 
-// For an event that callers can cause at will: kInfo for the first fifty in a second, then kDebug.
-// The metrics count all of them.
+// Returns the level for an event that callers can cause at will: kInfo for the first fifty in a
+// second, then kDebug. The metrics count all of them.
 LogLevel InfoAtMostSoOften();
 
 }  // namespace linserve

@@ -1,11 +1,13 @@
 #include "telemetry/log_format.h"
 
-#include <spdlog/fmt/chrono.h>
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 
 namespace linserve {
 namespace {
@@ -16,15 +18,12 @@ constexpr std::array<std::string_view, 4> kLevels = {"DEBUG", "INFO", "WARN", "E
 
 std::string_view Name(LogLevel level) { return kLevels[static_cast<size_t>(level)]; }
 
-// RFC 3339 with microseconds.
+// Writes RFC 3339 with microseconds.
 std::string Timestamp(LogTime time) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  const auto micros = std::chrono::floor<std::chrono::microseconds>(time - seconds);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)), micros.count());
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::FromChrono(time), absl::UTCTimeZone());
 }
 
-// What a caller sent may be no UTF-8; a log line must come out all the same.
+// Writes JSON. What a caller sent may not be UTF-8; a log line must come out all the same.
 std::string Dump(const Json& json, bool ensure_ascii) {
   return json.dump(-1, ' ', ensure_ascii, Json::error_handler_t::replace);
 }
@@ -38,18 +37,21 @@ bool IsPlain(std::string_view text) {
 std::string HumanValue(const std::string& text) {
   return IsPlain(text) ? text : Dump(text, /*ensure_ascii=*/true);
 }
-std::string HumanValue(int64_t value) { return fmt::format("{}", value); }
-std::string HumanValue(double value) { return fmt::format("{}", value); }
+std::string HumanValue(int64_t value) { return std::to_string(value); }
+std::string HumanValue(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};  // as short as it can be
+}
 std::string HumanValue(bool value) { return value ? "true" : "false"; }
 
 }  // namespace
 
 std::string FormatHuman(LogTime time, LogLevel level, std::string_view event,
                         std::initializer_list<LogField> fields) {
-  std::string line = fmt::format("{} {:<5} {}", Timestamp(time), Name(level), event);
+  std::string line = absl::StrFormat("%s %-5s %s", Timestamp(time), Name(level), event);
   for (const LogField& field : fields) {
     const auto text = std::visit([](const auto& value) { return HumanValue(value); }, field.value);
-    line += fmt::format(" {}={}", field.key, text);
+    line.append(" ").append(field.key).append("=").append(text);
   }
   return line;
 }

@@ -12,8 +12,8 @@ namespace linserve {
 
 using LogTime = std::chrono::system_clock::time_point;
 
-// One event as one line, without its end. Whatever the fields hold, it stays one line, and what
-// they hold cannot pass for another field or move a terminal's cursor.
+// Formats one event as one line, without its end. Whatever the fields hold, it stays one line, and
+// what they hold cannot pass for another field or move a terminal's cursor.
 std::string FormatHuman(LogTime time, LogLevel level, std::string_view event,
                         std::initializer_list<LogField> fields);
 std::string FormatJson(LogTime time, LogLevel level, std::string_view event,

@@ -5,17 +5,21 @@
 #include <array>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "core/threads/mutex.h"
 #include "telemetry/instruments.h"
 
 namespace linserve {
 namespace {
 
-// In the order of the enumeration.
+// Names the values of Refusal in their order.
 constexpr std::array<std::string_view, 4> kRefusals = {"unauthenticated", "forbidden", "rate",
                                                        "inflight"};
+
+// Names the values of MemoryPart in their order.
+constexpr std::array<std::string_view, 6> kMemoryParts = {"program",  "weights", "inflight",
+                                                          "sessions", "cache",   "scratch"};
 
 }  // namespace
 
@@ -37,10 +41,15 @@ struct Metrics::Impl {
   prometheus::Gauge& max_inflight_bytes =
       Instruments(registry, {})
           .Gauge("linserve_max_inflight_bytes", "What linserve_inflight_bytes may come to.");
-  std::mutex mutex;  // guards the maps
-  std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> models;
-  std::map<std::string, std::unique_ptr<RpcMetrics>> rpcs;
-  std::map<std::string, std::function<DeviceUse()>> devices;
+  std::array<prometheus::Gauge*, kMemoryParts.size()> memory_plan =
+      Instruments(registry, {})
+          .Gauges("linserve_memory_plan_bytes", "What the memory limit is planned to be used for.",
+                  "part", kMemoryParts);
+  Mutex mutex;
+  std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> models
+      ABSL_GUARDED_BY(mutex);
+  std::map<std::string, std::unique_ptr<RpcMetrics>> rpcs ABSL_GUARDED_BY(mutex);
+  std::map<std::string, std::function<DeviceUse()>> devices ABSL_GUARDED_BY(mutex);
 
   void ReadDevices();
 };
@@ -55,14 +64,14 @@ Metrics::Metrics(const BuildInfo& build) : impl_(std::make_unique<Impl>()) {
 Metrics::~Metrics() = default;
 
 ModelMetrics& Metrics::ForModel(const std::string& name, int64_t version) {
-  std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   std::unique_ptr<ModelMetrics>& handle = impl_->models[{name, version}];
   if (!handle) handle = MakeModelMetrics(impl_->registry, name, version);
   return *handle;
 }
 
 RpcMetrics& Metrics::ForRpc(const std::string& rpc) {
-  std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   std::unique_ptr<RpcMetrics>& handle = impl_->rpcs[rpc];
   if (!handle) handle = MakeRpcMetrics(impl_->registry, rpc);
   return *handle;
@@ -76,12 +85,16 @@ void Metrics::SetMaxInflightBytes(int64_t bytes) {
   impl_->max_inflight_bytes.Set(static_cast<double>(bytes));
 }
 
+void Metrics::SetMemoryPlan(MemoryPart part, int64_t bytes) {
+  At(impl_->memory_plan, part).Set(static_cast<double>(bytes));
+}
+
 void Metrics::SetInflightBytes(int64_t bytes) {
   impl_->inflight_bytes.Set(static_cast<double>(bytes));
 }
 
 void Metrics::AddDevice(const std::string& device, std::function<DeviceUse()> use) {
-  std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   impl_->devices[device] = std::move(use);
 }
 
@@ -96,7 +109,7 @@ void Metrics::SetDeviceFallback(const std::string& reason) {
 }
 
 void Metrics::Impl::ReadDevices() {
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   for (const auto& [device, use] : devices) {
     const DeviceUse now = use();
     const Instruments make(registry, {{"device", device}});

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/batch.h"
+#include "core/sequence/batch.h"
 #include "telemetry/model_statistics.h"
 
 namespace linserve {
@@ -18,19 +18,21 @@ enum class AbandonStage : uint8_t { kQueue, kBatch, kStream };
 enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
 enum class ModelState : uint8_t { kLoading, kReady, kDraining, kUnavailable };
 enum class CacheOutcome : uint8_t { kHit, kJoined, kMiss };
-enum class SessionEnd : uint8_t { kEnded, kRestarted, kEvicted, kExpired, kLost };
+enum class SessionEnd : uint8_t { kEnded, kRestarted, kEvicted, kExpired, kLost, kUnloaded };
 enum class SplitReason : uint8_t { kMemory, kFault };
-// Why a request was refused before any model saw it.
+// Says why a request was refused before any model saw it.
 enum class Refusal : uint8_t { kUnauthenticated, kForbidden, kRate, kInflight };
+// Says what memory is planned for.
+enum class MemoryPart : uint8_t { kProgram, kWeights, kInflight, kSessions, kCache, kScratch };
 enum class Direction : uint8_t { kReceived, kSent };
 
 std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING", "UNAVAILABLE"
 
-// Every metric that linserve exports, one named method an event. All methods are thread-safe and
-// cannot fail; labels are resolved when a handle is made, never per event. README.md lists the
-// exported names, and a test compares that list with what is scraped.
+// This header has every metric that linserve exports, one named method an event. All methods are
+// thread-safe and cannot fail; labels are resolved when a handle is made, never per event.
+// README.md here lists the exported names, and a test compares that list with what is scraped.
 
-// What happens to the sequences of one model version.
+// Counts what happens to the sequences of one model version.
 class ModelMetrics {
  public:
   struct Handles;
@@ -42,25 +44,25 @@ class ModelMetrics {
   void SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
                  std::string_view device, int64_t bytes);
 
-  // The queue as it stands after a change.
+  // Sets the queue as it stands after a change.
   void SetQueue(int64_t requests, int64_t sequences, int64_t tokens, int64_t bytes);
-  // The wait of a request that arrives now: queued tokens over measured tokens per second.
+  // Sets the wait of a request that arrives now: queued tokens over measured tokens per second.
   void SetQueueDelayEstimate(std::chrono::nanoseconds estimate);
 
-  // Once a text, from its arrival until it was tokens.
+  // Called once a text, with the time from its arrival until it was tokens.
   void TokenizeTime(std::chrono::nanoseconds time);
   void Accepted(int64_t sequence_length);  // once a sequence
   void Rejected(RejectReason reason);      // once a request
   void Abandoned(AbandonStage stage);      // once a sequence
   void Displaced();                        // once a sequence
-  void Wasted(int64_t tokens);             // of a sequence that was computed for nobody
-  // Once a sequence that was accepted; `code` is a gRPC status code, 0 to 16.
+  void Wasted(int64_t tokens);             // tokens of a sequence that was computed for nobody
+  // Called once for each sequence that was accepted; `code` is a gRPC status code, 0 to 16.
   void Delivered(int code);
 
   void CacheLookup(CacheOutcome outcome);  // once a sequence, where there is a cache
   void SetCacheBytes(int64_t bytes);
 
-  void SetSessions(int64_t count, int64_t bytes);  // that are kept
+  void SetSessions(int64_t count, int64_t bytes);  // those that are kept
   void SessionOpened(bool restored);
   void SessionClosed(SessionEnd reason);
   void Generated();  // once a token
@@ -68,9 +70,9 @@ class ModelMetrics {
   void BatchClosed(const Batch& batch, CloseReason reason);
   void BatchSplit(SplitReason reason);
   void SetReplicas(int64_t count);
-  void SetReplicasLost(int64_t count);                                  // of these
-  void QueueTime(std::chrono::nanoseconds time);                        // once a sequence
-  void BatchFormTime(std::chrono::nanoseconds time);                    // once a batch
+  void SetReplicasLost(int64_t count);                // replicas whose device is lost
+  void QueueTime(std::chrono::nanoseconds time);      // once a sequence
+  void BatchFormTime(std::chrono::nanoseconds time);  // once a batch
   void ComputeTime(ComputePhase phase, std::chrono::nanoseconds time);  // once a batch and phase
 
   ModelStatistics& statistics() { return statistics_; }
@@ -80,7 +82,7 @@ class ModelMetrics {
   ModelStatistics statistics_;
 };
 
-// What happens to the calls of one RPC ("Embed", "EmbedStream", ...).
+// Counts what happens to the calls of one RPC ("Embed", "EmbedStream", ...).
 class RpcMetrics {
  public:
   struct Handles;
@@ -89,12 +91,12 @@ class RpcMetrics {
 
   const std::string& rpc() const { return rpc_; }  // its name
 
-  void Started();  // a request: the whole call, or one request of a stream
-  // `code` is a gRPC status code, 0 to 16. Times are kept of those that were OK, lest
-  // refusals, which take none, make a percentile better.
+  void Started();  // once a request: the whole call, or one request of a stream
+  // Called once a request ends; `code` is a gRPC status code, 0 to 16. Only the times of requests
+  // that were OK are kept, lest refusals, which take no time, make a percentile better.
   void Finished(int code, std::chrono::nanoseconds duration);
   void FirstResponse(std::chrono::nanoseconds since_start);
-  void Sent(std::chrono::nanoseconds time);  // one message, from the write's start to its end
+  void Sent(std::chrono::nanoseconds time);  // once a message, from the write's start to its end
   void Message(Direction direction, size_t bytes);
   void StreamOpened();
   void StreamClosed();
@@ -104,11 +106,11 @@ class RpcMetrics {
   std::unique_ptr<Handles> handles_;
 };
 
-// Bytes of a device's memory, not the CPU's.
+// Holds bytes of a device's memory, not the CPU's.
 struct DeviceUse {
-  int64_t used = 0;      // by tensors
-  int64_t reserved = 0;  // by the pool that they come from
-  int64_t limit = 0;     // of the pool
+  int64_t used = 0;      // used by tensors
+  int64_t reserved = 0;  // held by the pool that the tensors come from
+  int64_t limit = 0;     // bound of the pool
 };
 
 struct BuildInfo {
@@ -125,22 +127,27 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // The same handles for the same arguments.
+  // ForModel() and ForRpc() return the same handles for the same arguments.
   ModelMetrics& ForModel(const std::string& name, int64_t version);
   RpcMetrics& ForRpc(const std::string& rpc);
 
   void Refused(Refusal reason);
-  void ResetFlood();  // once a connection that was ended for it
-  // Of requests, and of the results that they are to have, from arrival to the last answer.
+  void ResetFlood();  // once a connection that was ended for resets
+  // Sets the bytes of requests, and of the results that they are to have, from arrival to the last
+  // answer.
   void SetInflightBytes(int64_t bytes);
   void SetMaxInflightBytes(int64_t bytes);
+  // Sets what is planned for; all parts together are the memory limit.
+  void SetMemoryPlan(MemoryPart part, int64_t bytes);
 
-  // A device that models compute on: what `use` says is asked at each scrape.
+  // Adds a device that models compute on; `use` is called at each scrape.
   void AddDevice(const std::string& device, std::function<DeviceUse()> use);
-  // Models compute on the CPU, since no GPU could be used: "no_plugin", say. Empty: they do not.
+  // Says why models compute on the CPU, since no GPU could be used: "no_plugin", say. Empty means
+  // that they do not.
   void SetDeviceFallback(const std::string& reason);
 
-  // All metrics in the Prometheus text format 0.0.4; process figures are read at this moment.
+  // Returns all metrics in the Prometheus text format 0.0.4; process figures are read at this
+  // moment.
   std::string Scrape() const;
 
  private:

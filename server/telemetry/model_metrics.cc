@@ -1,12 +1,12 @@
-#include <mutex>
 #include <utility>
 
+#include "core/threads/mutex.h"
 #include "telemetry/instruments.h"
 
 namespace linserve {
 namespace {
 
-// In the order of their enumerations.
+// These tables name the values of enumerations in their order.
 constexpr std::array<std::string_view, 6> kRejectReasons = {"queue",    "bytes",    "invalid",
                                                             "draining", "deadline", "sessions"};
 constexpr std::array<std::string_view, 3> kAbandonStages = {"queue", "batch", "stream"};
@@ -15,8 +15,8 @@ constexpr std::array<std::string_view, 3> kPhases = {"copy_in", "forward", "copy
 constexpr std::array<std::string_view, 4> kStates = {"LOADING", "READY", "DRAINING", "UNAVAILABLE"};
 constexpr std::array<std::string_view, 3> kCacheOutcomes = {"hit", "joined", "miss"};
 constexpr std::array<std::string_view, 2> kSessionOrigins = {"start", "restore"};
-constexpr std::array<std::string_view, 5> kSessionEnds = {"ended", "restarted", "evicted",
-                                                          "expired", "lost"};
+constexpr std::array<std::string_view, 6> kSessionEnds = {"ended",   "restarted", "evicted",
+                                                          "expired", "lost",      "unloaded"};
 constexpr std::array<std::string_view, 2> kLoadResults = {"ok", "failed"};
 
 template <typename... Enums>
@@ -32,7 +32,7 @@ struct ModelMetrics::Handles {
   explicit Handles(Instruments of_model) : make(std::move(of_model)) {}
 
   Instruments make;
-  std::mutex state_mutex;
+  Mutex state_mutex;
 
   std::array<prometheus::Gauge*, 4> state =
       make.Gauges("linserve_model_state", "1 for the state that the model is in, 0 for the others.",
@@ -93,10 +93,10 @@ struct ModelMetrics::Handles {
       make.Counters("linserve_sessions_opened_total",
                     "Sessions that were begun, at their first row or from a saved state.", "from",
                     kSessionOrigins);
-  std::array<prometheus::Counter*, 5> sessions_closed = make.Counters(
+  std::array<prometheus::Counter*, 6> sessions_closed = make.Counters(
       "linserve_sessions_closed_total",
       "Sessions that are kept no longer: ended or started again by their callers, evicted for "
-      "others, expired, or lost with their device.",
+      "others, expired, lost with their device, or unloaded with their model version.",
       "reason", kSessionEnds);
 
   prometheus::Counter& generated_tokens =
@@ -140,7 +140,7 @@ ModelMetrics::~ModelMetrics() = default;
 
 void ModelMetrics::SetState(ModelState state) {
   // Two threads that change the state at once must not leave two states at 1.
-  std::lock_guard lock(handles_->state_mutex);
+  const MutexLock lock(handles_->state_mutex);
   for (prometheus::Gauge* gauge : handles_->state) gauge->Set(0);
   At(handles_->state, state).Set(1);
 }

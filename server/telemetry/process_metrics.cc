@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/memory.h"
+#include "core/system/memory.h"
 #include "telemetry/instruments.h"
 #include "telemetry/process_stat.h"
 

@@ -4,7 +4,7 @@
 
 namespace linserve {
 
-// Of /proc/self/stat, see proc(5).
+// Holds fields of /proc/self/stat, see proc(5).
 struct ProcessStat {
   double cpu_seconds = 0;
   double threads = 0;
@@ -13,7 +13,7 @@ struct ProcessStat {
   double resident_bytes = 0;
 };
 
-// nullopt where there is no such file.
+// Reads the file; nullopt where there is none.
 std::optional<ProcessStat> ReadProcessStat();
 
 }  // namespace linserve

@@ -16,13 +16,13 @@ using nlohmann::json;
 
 constexpr int kProcess = 1;
 
-// Never destroyed: threads may trace while the process exits.
+// The trace is never destroyed: threads may trace while the process exits.
 TraceFile& TheTrace() {
   static auto* const trace = new TraceFile;
   return *trace;
 }
 
-// Where the times of the trace begin.
+// The times of the trace count from here.
 std::atomic<TraceTime> beginning;
 
 double Microseconds(TraceTime time) {
@@ -49,9 +49,18 @@ json Arguments(std::initializer_list<LogField> fields) {
 
 }  // namespace
 
-absl::Status OpenTrace(const std::string& path, int64_t max_bytes) {
+void TraceOptions::Bind(OptionTable& table) {
+  table.Text("trace", path,
+             "File for a trace in Chrome's format (Perfetto shows it): every request, sequence and "
+             "batch; empty: none");
+  table.Integer("trace_max_bytes", max_bytes, 0, int64_t{1} << 50,
+                "How large the trace may grow; then it ends, and serving goes on");
+}
+
+absl::Status OpenTrace(const TraceOptions& options) {
+  if (options.path.empty()) return absl::OkStatus();
   beginning = std::chrono::steady_clock::now();
-  absl::Status status = TheTrace().Open(path, max_bytes);
+  absl::Status status = TheTrace().Open(options.path, options.max_bytes);
   if (!status.ok()) return status;
   json name = Event("M", "process_name");
   name["args"] = {{"name", "linserve"}};

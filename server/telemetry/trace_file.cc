@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/file.h"
+#include "core/files/file.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -73,7 +73,7 @@ bool TraceFile::Flush() {
     written_ += static_cast<int64_t>(events.size());
     return true;
   }
-  // No part of an event stays on a full disk.
+  // The file is cut, so that no part of an event stays on a full disk.
   const int error = errno;
   static_cast<void>(::ftruncate(file_.get(), written_));
   errno = error;

@@ -3,11 +3,12 @@
 namespace linserve {
 namespace {
 
-// So many tokens before those whose text is not told yet, and at most so many more.
+// TextStream keeps kContext tokens before those whose text is not told yet, and at most kMost
+// tokens.
 constexpr std::ptrdiff_t kContext = 4;
 constexpr size_t kMost = 32;
 
-// SentencePiece's text of bytes that are no character, and of those that are not one yet.
+// SentencePiece decodes bytes that are not a character, or not one yet, to this text.
 constexpr std::string_view kIncomplete = "\xEF\xBF\xBD";
 
 }  // namespace

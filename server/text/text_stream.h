@@ -11,15 +11,15 @@
 
 namespace linserve {
 
-// The text of tokens that come one by one. Not thread-safe.
+// Decodes tokens that come one by one. Not thread-safe.
 class TextStream {
  public:
   explicit TextStream(std::shared_ptr<const Tokenizer> tokenizer)
       : tokenizer_(std::move(tokenizer)) {}
 
-  // What the token adds: nothing while it only begins a character.
+  // Returns what the token adds to the text: nothing while it only begins a character.
   std::string Add(int64_t id);
-  // What was held back for a character that is not complete.
+  // Returns what was held back for a character that is not complete.
   std::string Rest();
 
  private:
@@ -27,7 +27,7 @@ class TextStream {
 
   const std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<int64_t> ids_;  // the last ones: a piece's text depends on what is before it
-  size_t told_ = 0;           // bytes of their text
+  size_t told_ = 0;           // bytes of their text that were returned
 };
 
 }  // namespace linserve

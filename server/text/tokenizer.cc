@@ -1,15 +1,20 @@
 #include "text/tokenizer.h"
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
 #include <utility>
 
-#include "core/utf8.h"
-#include "text/piece_functions.h"
+#include "text/sentencepiece/decode_pieces.h"
+#include "text/text_encoding.h"
 
 namespace linserve {
 namespace {
 
-// The id of a mark, if it is asked for.
+constexpr uintmax_t kLargest = 64 << 20;  // some megabytes are usual
+
+// Returns the id of a mark, if it is asked for.
 absl::StatusOr<std::optional<int64_t>> MarkOf(bool wanted, int id, const char* option,
                                               const std::string& path) {
   if (!wanted) return std::nullopt;
@@ -17,7 +22,24 @@ absl::StatusOr<std::optional<int64_t>> MarkOf(bool wanted, int id, const char* o
   return absl::InvalidArgumentError(path + " has no piece that " + option + " could add");
 }
 
+absl::StatusOr<std::shared_ptr<const Vocabulary>> LoadPieces(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  auto model = ParsePieceModel(bytes);
+  if (!model.ok()) return model.status();
+  for (const NormalizerRules* rules : {&model->normalizer, &model->denormalizer}) {
+    if (absl::Status status = CheckRules(*rules); !status.ok()) return status;
+  }
+  return Vocabulary::Make(*std::move(model));
+}
+
 }  // namespace
+
+Tokenizer::Tokenizer(std::shared_ptr<const Vocabulary> pieces)
+    : pieces_(std::move(pieces)),
+      normalizer_(pieces_->model.normalizer, pieces_->user_defined,
+                  pieces_->model.whitespace_as_suffix),
+      denormalizer_(pieces_->model.denormalizer, nothing_kept_, false) {}
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::string& path,
                                                                  const TokenizerOptions& options) {
@@ -25,16 +47,22 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::stri
   if (!std::filesystem::is_regular_file(path, error)) {
     return absl::NotFoundError("there is no tokenizer at " + path);
   }
-  const auto functions = OpenPieceFunctions();
-  if (!functions.ok()) return functions.status();
-  void* const model = (*functions)->load(path.c_str());
-  if (model == nullptr) {
-    return absl::InvalidArgumentError(path + " is no SentencePiece model");
+  if (std::filesystem::file_size(path, error) > kLargest) {
+    return absl::InvalidArgumentError(path + " is larger than " + std::to_string(kLargest) +
+                                      " bytes, the most that a tokenizer may be");
   }
-  const std::shared_ptr<Tokenizer> tokenizer(new Tokenizer(**functions, model));
-  const auto bos = MarkOf(options.add_bos, (*functions)->bos(model), "add_bos", path);
+  auto pieces = LoadPieces(path);
+  if (!pieces.ok()) {
+    return absl::InvalidArgumentError(
+        path + " is no SentencePiece model: " + std::string(pieces.status().message()));
+  }
+  const std::shared_ptr<Tokenizer> tokenizer(new Tokenizer(*std::move(pieces)));
+  const Vocabulary& vocabulary = *tokenizer->pieces_;
+  const auto bos =
+      MarkOf(options.add_bos, vocabulary.ControlId(vocabulary.model.bos), "add_bos", path);
   if (!bos.ok()) return bos.status();
-  const auto eos = MarkOf(options.add_eos, (*functions)->eos(model), "add_eos", path);
+  const auto eos =
+      MarkOf(options.add_eos, vocabulary.ControlId(vocabulary.model.eos), "add_eos", path);
   if (!eos.ok()) return eos.status();
   tokenizer->bos_ = *bos;
   tokenizer->eos_ = *eos;
@@ -42,49 +70,35 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::stri
 }
 
 absl::StatusOr<std::vector<int64_t>> Tokenizer::Encode(std::string_view text) const {
-  if (!IsUtf8(text)) return absl::InvalidArgumentError("the text is not UTF-8");
-  std::vector<int64_t> ids;
-  if (bos_) ids.push_back(*bos_);
-  const size_t marks = ids.size();
-  const auto append = [](void* sink, const int* begin, size_t count) {
-    auto& all = *static_cast<std::vector<int64_t>*>(sink);
-    all.insert(all.end(), begin, begin + count);
-  };
-  if (!functions_.encode(model_, text.data(), text.size(), append, &ids)) {
-    return absl::InternalError("SentencePiece failed on the text");
-  }
-  if (ids.size() == marks) return std::vector<int64_t>();
-  if (eos_) ids.push_back(*eos_);
-  return ids;
+  TextEncoding encoding(*this, text, Truncation::kNone, 0);
+  size_t budget = std::numeric_limits<size_t>::max();
+  absl::Status status = encoding.Advance(budget);
+  if (status.ok()) status = encoding.Finish();
+  if (!status.ok()) return status;
+  return encoding.ids();
 }
 
 absl::StatusOr<std::string> Tokenizer::Decode(const std::vector<int64_t>& ids) const {
-  std::vector<int> pieces;
-  for (const int64_t id : ids) {
-    if (id >= 0 && id < vocabulary()) pieces.push_back(static_cast<int>(id));
-  }
-  std::string text;
-  const auto append = [](void* sink, const char* begin, size_t bytes) {
-    static_cast<std::string*>(sink)->append(begin, bytes);
-  };
-  if (!functions_.decode(model_, pieces.data(), pieces.size(), append, &text)) {
-    return absl::InternalError("SentencePiece failed on the tokens");
-  }
-  return text;
+  std::string text = DecodePieces(*pieces_, ids);
+  if (pieces_->model.denormalizer.charsmap.empty()) return text;
+  std::string denormalized;
+  NormalizedText whole(denormalizer_, text);
+  absl::Status status = whole.Append(std::numeric_limits<size_t>::max(), denormalized);
+  if (!status.ok()) return status;
+  return denormalized;
 }
 
 absl::Status Tokenizer::Truncate(Truncation truncation, int64_t longest,
                                  std::vector<int64_t>& ids) const {
-  const auto count = static_cast<int64_t>(ids.size());
-  if (longest == 0 || count <= longest) return absl::OkStatus();
+  if (longest == 0 || std::cmp_less_equal(ids.size(), longest)) return absl::OkStatus();
   if (truncation == Truncation::kNone) {
-    return absl::InvalidArgumentError(
-        "the text has " + std::to_string(count) + " tokens, but the model takes at most " +
-        std::to_string(longest) + "; shorten it, or ask for truncation (left or right)");
+    return absl::InvalidArgumentError("the text has more than the " + std::to_string(longest) +
+                                      " tokens that the model takes; shorten it, or ask for "
+                                      "truncation (left or right)");
   }
   if (truncation == Truncation::kLeft) ids.erase(ids.begin(), ids.end() - longest);
   ids.resize(static_cast<size_t>(longest));
-  // Over a piece at the side that was cut.
+  // A mark takes the place of a piece at the side that was cut.
   if (bos_) ids.front() = *bos_;
   if (eos_) ids.back() = *eos_;
   return absl::OkStatus();

@@ -9,56 +9,57 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/truncation.h"
-#include "text/sentencepiece/functions.h"
+#include "core/sequence/truncation.h"
+#include "text/sentencepiece/normalizer.h"
+#include "text/sentencepiece/vocabulary.h"
 
 namespace linserve {
 
-// The model's input that a text stands for.
+// Names the model's input that a text becomes.
 inline constexpr const char* kTextBecomes = "x";
 
-// Marks around the pieces of each text, as the package's encode() puts them for arguments of these
-// names.
+// Says which marks stand around the pieces of each text, as the package's encode() puts them for
+// arguments of these names.
 struct TokenizerOptions {
   bool add_bos = false;
   bool add_eos = false;
 };
 
-// A SentencePiece model (https://github.com/google/sentencepiece): text to token ids. Thread-safe.
+// Turns text into token ids by a SentencePiece model (https://github.com/google/sentencepiece).
+// Thread-safe.
 class Tokenizer {
  public:
-  // NOT_FOUND if there is no such file, INVALID_ARGUMENT if it is no SentencePiece model, or one
-  // without a mark that is asked for.
+  // Loads a model. Returns NOT_FOUND if there is no such file, INVALID_ARGUMENT if it is no
+  // SentencePiece model, or one without a mark that is asked for.
   static absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(
       const std::string& path, const TokenizerOptions& options = {});
 
-  ~Tokenizer() { functions_.unload(model_); }
-  Tokenizer(const Tokenizer&) = delete;
-  Tokenizer& operator=(const Tokenizer&) = delete;
+  // Returns the number of pieces: ids are below it.
+  int64_t vocabulary() const { return static_cast<int64_t>(pieces_->model.pieces.size()); }
 
-  int64_t vocabulary() const { return functions_.size(model_); }  // ids are below it
-
-  // As the package's encode() gives them, but none for a text without pieces, marks included.
-  // INVALID_ARGUMENT if the text is not UTF-8.
+  // Returns the ids of a whole text: see TextEncoding.
   absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text) const;
 
-  // The mark that ends the ids of each text, if one does.
+  // Returns the mark that ends the ids of each text, if one does.
   std::optional<int64_t> end_mark() const { return eos_; }
 
-  // The inverse, without marks; ids that are no pieces say nothing.
+  // Inverts Encode(), without marks; ids that are not pieces add nothing.
   absl::StatusOr<std::string> Decode(const std::vector<int64_t>& ids) const;
 
-  // At most `longest` ids of Encode() are left, the marks among them; 0: as many as there are.
-  // INVALID_ARGUMENT tells both numbers.
+  // Leaves at most `longest` ids of Encode(), the marks among them; 0: as many as there are.
+  // INVALID_ARGUMENT tells `longest`.
   absl::Status Truncate(Truncation truncation, int64_t longest, std::vector<int64_t>& ids) const;
 
  private:
-  // Takes the model over.
-  Tokenizer(const PieceFunctions& functions, void* model) : functions_(functions), model_(model) {}
+  friend class TextEncoding;
 
-  const PieceFunctions& functions_;
-  void* const model_;
-  std::optional<int64_t> bos_;  // if it is added
+  explicit Tokenizer(std::shared_ptr<const Vocabulary> pieces);
+
+  const std::shared_ptr<const Vocabulary> pieces_;
+  const PieceTrie nothing_kept_;
+  const Normalizer normalizer_;
+  const Normalizer denormalizer_;
+  std::optional<int64_t> bos_;  // set if it is added
   std::optional<int64_t> eos_;
 };
 

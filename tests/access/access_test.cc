@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "batching/fake_clock.h"
-#include "core/test_files.h"
+#include "support/fake_clock.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {
@@ -105,6 +105,9 @@ TEST_F(AccessTest, RefusesToBeginWithABrokenFile) {
   Write("{}");
   EXPECT_THAT(Access::Open(path_, metrics_, clock_),
               IsStatus(StatusCode::kInvalidArgument, path_ + ": expected JSON of the form"));
+  Write(std::string((4 << 20) + 1, ' '));
+  EXPECT_THAT(Access::Open(path_, metrics_, clock_),
+              IsStatus(StatusCode::kInvalidArgument, "is longer than 4194304 bytes"));
 }
 
 TEST(MachineOf, IsTheAddressWithoutThePort) {

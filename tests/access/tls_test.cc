@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/test_files.h"
 #include "support/test_certificates.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {

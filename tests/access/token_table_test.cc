@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/retry_delay.h"
-#include "core/test_files.h"
+#include "core/status/retry_delay.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {
@@ -22,7 +22,7 @@ TEST(TokenTable, KnowsThemByThemselvesOrTheirHashes) {
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   ASSERT_NE(tokens->Find(kToken), nullptr);
   EXPECT_EQ(tokens->Find(kToken)->name(), "a");
-  ASSERT_NE(tokens->Find("a"), nullptr);  // whose hash that is
+  ASSERT_NE(tokens->Find("a"), nullptr);  // the hash is that of "a"
   EXPECT_EQ(tokens->Find("a")->name(), "b");
   EXPECT_EQ(tokens->Find("0123456789abcdeF"), nullptr);
   EXPECT_EQ(tokens->Find(""), nullptr);
@@ -45,7 +45,7 @@ TEST(TokenTable, MayDoWhatTheFileSays) {
   const Caller& caller = *tokens->Find(kToken);
   EXPECT_FALSE(caller.May(Right::kInfer).ok());
   EXPECT_TRUE(caller.May(Right::kMetrics).ok());
-  EXPECT_FALSE(caller.Sees("m"));  // of which it may do nothing
+  EXPECT_FALSE(caller.Sees("m"));  // the caller may do nothing with it
 }
 
 TEST(TokenTable, TellsOfTheModelsThatACallerMayUseOrLoad) {
@@ -138,6 +138,8 @@ TEST(Budget, OfBytesIsPaidForAfterwards) {
   EXPECT_THAT(spent, IsStatus(StatusCode::kResourceExhausted, "bytes_per_second"));
   EXPECT_EQ(RetryDelayOf(spent), 10s);
   EXPECT_TRUE(budget.Spend(1, start + 10s).ok());
+  budget.Owe(499);
+  EXPECT_EQ(RetryDelayOf(budget.Spend(1, start + 10s)), 5s);
 }
 
 }  // namespace

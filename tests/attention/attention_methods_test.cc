@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "attention/aten.h"
-#include "attention/efficient_attention.h"
-#include "attention/kernel_attention.h"
+#include "attention/linear/efficient_attention.h"
+#include "attention/linear/kernel_attention.h"
+#include "attention/linear/taylor_attention.h"
+#include "attention/linformer/softmax_attention.h"
 #include "attention/naive_attention.h"
-#include "attention/softmax_attention.h"
-#include "attention/taylor_attention.h"
+#include "attention/rows/aten.h"
 
 namespace linserve {
 namespace {
@@ -34,7 +34,7 @@ void PrintTo(const Method& method, std::ostream* out) { *out << method.name; }
 
 class AttentionMethods : public testing::TestWithParam<Method> {
  protected:
-  // Of two sequences with three heads.
+  // Random rows of two sequences with three heads.
   static at::Tensor Random(int64_t rows, int64_t width) { return at::randn({2, 3, rows, width}); }
 
   void ExpectNaive(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -168,7 +168,7 @@ TEST_P(AttentionMethods, AreFiniteForLargeValuesInEveryType) {
         EXPECT_TRUE(result.isfinite().all().item<bool>()) << toString(type) << " " << length;
         EXPECT_EQ(result.scalar_type(), type);
         if (!GetParam().averages || std::string(GetParam().name) == "taylor") continue;
-        // An average of values.
+        // The result is an average of values, and no larger than the largest.
         EXPECT_LE(result.abs().max().item<float>(), value.abs().max().item<float>() * 1.01F);
       }
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/aten.h"
+#include "attention/rows/aten.h"
 
 // Random heads for the tests of sequences that go on.
 namespace linserve {

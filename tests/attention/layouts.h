@@ -3,33 +3,30 @@
 #include <limits>
 #include <vector>
 
-#include "attention/aten.h"
-#include "core/batch.h"
+#include "attention/rows/aten.h"
+#include "attention/rows/placed_layout.h"
 
-// Small batches for the tests of this folder.
+// Small batches for the tests of attention and of the kernels.
 namespace linserve {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-inline AxisLayout Packed(const std::vector<int64_t>& lengths) {
-  AxisLayout layout;
+// Sequences one after another, each with `padded_length` rows; 0: packed, with its own rows only.
+inline PlacedLayout LayoutOf(const std::vector<int64_t>& lengths, int64_t padded_length = 0) {
+  PlacedLayout layout;
   layout.lengths = lengths;
-  for (int64_t length : lengths) {
+  layout.padded_length = padded_length;
+  for (const int64_t length : lengths) {
     layout.starts.push_back(layout.rows);
-    layout.rows += length;
+    layout.rows += padded_length > 0 ? padded_length : length;
   }
   return layout;
 }
 
-inline AxisLayout Padded(const std::vector<int64_t>& lengths, int64_t padded_length) {
-  AxisLayout layout;
-  layout.lengths = lengths;
-  layout.padded_length = padded_length;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    layout.starts.push_back(layout.rows);
-    layout.rows += padded_length;
-  }
-  return layout;
+inline PlacedLayout Packed(const std::vector<int64_t>& lengths) { return LayoutOf(lengths); }
+
+inline PlacedLayout Padded(const std::vector<int64_t>& lengths, int64_t padded_length) {
+  return LayoutOf(lengths, padded_length);
 }
 
 inline at::Tensor Matrix(const std::vector<std::vector<double>>& rows) {  // F32
@@ -54,7 +51,8 @@ inline double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // Rows of `from`, padded, at the places that `layout` gives them; garbage elsewhere.
-inline at::Tensor Spread(const at::Tensor& packed, const AxisLayout& from, const AxisLayout& to) {
+inline at::Tensor Spread(const at::Tensor& packed, const PlacedLayout& from,
+                         const PlacedLayout& to) {
   at::Tensor spread = at::full({to.rows, packed.size(1)}, 1e6f);
   for (size_t i = 0; i < from.starts.size(); ++i) {
     spread.narrow(0, to.starts[i], to.lengths[i])

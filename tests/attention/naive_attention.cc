@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/aten.h"
+#include "attention/rows/aten.h"
 
 namespace linserve {
 namespace {
 
-// One head, as numbers.
+// The numbers of one head.
 struct Head {
   std::vector<std::vector<double>> query, key, value;
   std::vector<bool> mask;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attention/layouts.h"
-#include "attention/visible.h"
+#include "attention/rows/visible.h"
 
 namespace linserve {
 

@@ -21,9 +21,10 @@ using testing::SizeIs;
 
 class BatchTraceTest : public RequestQueueTest {
  protected:
-  BatchTraceTest() { EXPECT_TRUE(OpenTrace(path_, 1 << 20).ok()); }
+  BatchTraceTest() { EXPECT_TRUE(OpenTrace({path_, 1 << 20}).ok()); }
 
-  // The arguments of the spans of each name, lanes or the thread's, once the trace is whole.
+  // Returns the arguments of the spans of each name, lanes or the thread's, once the trace is
+  // whole.
   std::map<std::string, std::vector<json>> Closed() const {
     CloseTrace();
     std::map<std::string, std::vector<json>> spans;

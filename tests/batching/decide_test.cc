@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "batching/fake_clock.h"
+#include "support/fake_clock.h"
 
 namespace linserve {
 namespace {
@@ -80,8 +80,24 @@ TEST(Decide, SendsASequenceLongerThanTheBudgetAlone) {
   const Decision first = Decide(kDelay, {Of(101), Of(1)}, kStart, false);
   EXPECT_THAT(first.take, ElementsAre(0));
   EXPECT_EQ(first.reason, CloseReason::kFull);
-  // Nor does it join one that has begun.
+  // A long sequence does not join a batch that has begun either.
   EXPECT_THAT(Decide(kNoDelay, {Of(1), Of(101)}, kStart, false).take, ElementsAre(0));
+}
+
+TEST(Decide, TakesWhatIsToBeAloneWithoutCompanyAndWithoutWaitingForAny) {
+  std::vector<Waiting> view = {Of(10), Of(10), Of(10)};
+  view[0].alone = true;
+  const Decision decision = Decide(kDelay, view, kStart, false);
+  EXPECT_THAT(decision.take, ElementsAre(0));
+  EXPECT_EQ(decision.reason, CloseReason::kFull);
+}
+
+TEST(Decide, FillsABatchWithoutWhatIsToBeAlone) {
+  std::vector<Waiting> view = {Of(10), Of(10), Of(10)};
+  view[1].alone = true;
+  const Decision decision = Decide(kDelay, view, kStart, false);
+  EXPECT_THAT(decision.take, ElementsAre(0, 2));
+  EXPECT_EQ(decision.reason, CloseReason::kFull);
 }
 
 TEST(Decide, KeepsSequencesOfOtherKeysApart) {
@@ -125,7 +141,7 @@ TEST(Decide, CallsABatchFullEvenWhileDraining) {
   EXPECT_EQ(Decide(kDelay, {Of(100), Of(2)}, kStart, true).reason, CloseReason::kFull);
 }
 
-// What must hold of any decision, over many random queues.
+// Checks what must hold of any decision, over many random queues.
 class DecideProperty : public testing::TestWithParam<int> {
  protected:
   DecideProperty() {
@@ -135,6 +151,7 @@ class DecideProperty : public testing::TestWithParam<int> {
     const int64_t count = 1 + below(60);
     for (int64_t i = 0; i < count; ++i) {
       view_.push_back(Of(1 + below(80), kKeys[below(3)], kStart + std::chrono::milliseconds(i)));
+      view_.back().alone = view_.back().rows > 70;
     }
     now_ = kStart + std::chrono::milliseconds(below(20));
     draining_ = below(4) == 0;
@@ -166,15 +183,16 @@ TEST_P(DecideProperty, TakesTheOldestWithinTheLimitsAndOfOneKey) {
     }
     EXPECT_EQ(view_[decision.take[i]].key, view_[0].key);
     rows += view_[decision.take[i]].rows;
+    EXPECT_TRUE(decision.take.size() == 1 || !view_[decision.take[i]].alone);
   }
   if (decision.take.size() > 1) {
     EXPECT_LE(rows, policy_.max_tokens);
   }
-  // Nothing that would fit is left behind.
+  // No sequence that would fit is left behind.
   const std::set<size_t> taken(decision.take.begin(), decision.take.end());
-  if (static_cast<int64_t>(taken.size()) == policy_.max_sequences) return;
+  if (static_cast<int64_t>(taken.size()) == policy_.max_sequences || view_[0].alone) return;
   for (size_t i = 0; i < view_.size(); ++i) {
-    if (view_[i].key == view_[0].key && !taken.contains(i)) {
+    if (view_[i].key == view_[0].key && !taken.contains(i) && !view_[i].alone) {
       EXPECT_GT(rows + view_[i].rows, policy_.max_tokens) << i;
     }
   }
@@ -182,7 +200,7 @@ TEST_P(DecideProperty, TakesTheOldestWithinTheLimitsAndOfOneKey) {
 
 TEST_P(DecideProperty, GivesTheSameDecisionForTheSameInput) {
   const Decision first = Decide(policy_, view_, now_, draining_);
-  Decide(kNoDelay, {Of(1)}, kStart, false);  // what another queue does in between
+  Decide(kNoDelay, {Of(1)}, kStart, false);  // another queue does this in between
   const Decision second = Decide(policy_, std::vector<Waiting>(view_), now_, draining_);
   EXPECT_EQ(first.take, second.take);
   EXPECT_EQ(first.reason, second.reason);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "batching/fake_clock.h"
+#include "support/fake_clock.h"
 
 namespace linserve {
 namespace {
@@ -53,7 +53,7 @@ TEST(FairTurns, WhoHasNothingWaitingIsForgotten) {
     const TimePoint now = kStart + i * 1s;
     turns.Reserve(std::to_string(i), now + 1s, now);
   }
-  // Of those who are remembered, this one has a backlog.
+  // This caller is remembered, because it has a backlog.
   EXPECT_EQ(turns.Next("busy", kStart), kStart + 10h);
   EXPECT_EQ(turns.Next("0", kStart), kStart);
 }

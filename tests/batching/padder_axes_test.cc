@@ -6,7 +6,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// query [n, 2] and attention mask [2, n, 3], the first axis of which may be left out.
+// Takes query [n, 2] and an attention mask [2, n, 3], the first axis of which may be left out.
 Signature Masked() {
   Signature signature;
   signature.inputs = {{"query", InputKind::kFloat, {Axis::Ragged('n'), Axis::Fixed(2)}},

@@ -9,21 +9,21 @@
 #include <vector>
 
 #include "batching/padder.h"
-#include "core/test_tensors.h"
+#include "support/test_tensors.h"
 
 namespace linserve {
 
-constexpr int64_t kLongest = 50;       // of the random sequences
-constexpr float kHidden = -kInfinity;  // in an attention mask
+constexpr int64_t kLongest = 50;       // longest random sequence
+constexpr float kHidden = -kInfinity;  // hides an element in an attention mask
 
-// A tensor [rows, 2] of first, first + 1, ...
+// Makes a tensor [rows, 2] of first, first + 1, ...
 inline Tensor Counting(int64_t rows, float first) {
   std::vector<float> values;
   for (int64_t i = 0; i < 2 * rows; ++i) values.push_back(first + static_cast<float>(i));
   return Tensor::FromFloats({rows, 2}, values);
 }
 
-// An item for the signatures below.
+// Makes an item for the signatures in this file.
 inline Item Rows(int64_t length, float first = 1) {
   Item item;
   item.inputs["x"] = Counting(length, first);
@@ -35,7 +35,7 @@ inline Item WithContext(Item item, int64_t length, float first = 1) {
   return item;
 }
 
-// x [n, 2]; `longest` 0: without limit.
+// Takes x [n, 2]; a `longest` of 0 means that there is no limit.
 inline Signature Simple(int64_t longest = 0) {
   Signature signature;
   signature.inputs = {{"x", InputKind::kFloat, {Axis::Ragged('n'), Axis::Fixed(2)}}};
@@ -44,7 +44,7 @@ inline Signature Simple(int64_t longest = 0) {
   return signature;
 }
 
-// x [n, 2], and optionally context [m, 2].
+// Takes x [n, 2], and optionally context [m, 2].
 inline Signature TwoInputs(int64_t longest = 0) {
   Signature signature = Simple(longest);
   signature.inputs.push_back(
@@ -53,8 +53,8 @@ inline Signature TwoInputs(int64_t longest = 0) {
   return signature;
 }
 
-// Of TwoInputs(). Every tenth seed gives 64 sequences of one row; all others hold among many
-// lengths one of 1 and the longest.
+// Makes items for TwoInputs(). Every tenth seed gives 64 sequences of one row; all others hold
+// among many lengths one of 1 and the longest.
 inline std::vector<Item> RandomItems(unsigned seed) {
   if (seed % 10 == 0) return std::vector<Item>(64, Rows(1, static_cast<float>(seed + 1)));
   std::mt19937 random(seed);
@@ -67,7 +67,7 @@ inline std::vector<Item> RandomItems(unsigned seed) {
   return items;
 }
 
-// The groups that may share a batch.
+// Returns the groups that may share a batch.
 inline std::vector<std::vector<Item>> ByKey(const Padder& padder, const std::vector<Item>& items) {
   std::map<std::string, std::vector<Item>> groups;
   for (const Item& item : items) groups[padder.Key(item)].push_back(item);

@@ -1,7 +1,6 @@
 #include "batching/padder.h"
 
 #include "batching/padder_cases.h"
-#include "core/in_pieces.h"
 
 namespace linserve {
 namespace {
@@ -88,7 +87,8 @@ TEST(FixedPadding, PadsToTheLongestThatTheModelTakes) {
   }
 }
 
-// Else a sequence would be padded, and with kZeros computed, by what its neighbours are.
+// Without such groups a sequence would be padded, and with kZeros computed, by what its neighbours
+// are.
 TEST(FixedPadding, GroupsByBucketIfTheModelHasNoLongest) {
   for (const Padding padding : {Padding::kFixed, Padding::kZeros}) {
     const Padder padder(Simple(), padding);
@@ -192,33 +192,14 @@ TEST(Padder, CountsASequenceWithoutLetteredAxesAsOneRow) {
   EXPECT_THAT(padder.Pad({&item, &item}).axes, IsEmpty());
 }
 
-TEST(Padder, GathersSequencesFromTheirPieces) {
-  for (unsigned seed = 0; seed < 40; ++seed) {
-    const std::vector<Item> items = RandomItems(seed);
-    std::vector<Item> cut = items;
-    for (Item& item : cut) {
-      for (auto& [name, tensor] : item.inputs) tensor = InPieces(tensor, 1 + seed, seed);
-    }
-    const Padder padder(TwoInputs(), Padding::kPacked);
-    for (size_t i = 0; i < items.size(); ++i) {
-      const Batch whole = padder.Pad({&items[0], &items[i]});
-      const Batch gathered = padder.Pad({&cut[0], &cut[i]});
-      const Batch alone = padder.Pad({&cut[i]});
-      EXPECT_FALSE(alone.inputs.at("x").in_pieces());
-      EXPECT_EQ(Values(alone.inputs.at("x")), Values(items[i].inputs.at("x")));
-      EXPECT_EQ(Values(gathered.inputs.at("x")), Values(whole.inputs.at("x")));
-    }
-  }
-}
-
-TEST(Padder, GathersMasksFromTheirPieces) {
+TEST(Padder, PadsMasks) {
   Signature signature = Simple();
   signature.inputs.push_back({"mask", InputKind::kMask, {Axis::Ragged('n')}});
   signature.inputs.push_back({"hidden", InputKind::kAttentionMask, {Axis::Ragged('n')}});
   const Tensor mask = *Convert(Tensor::FromInts({5}, {1, 0, 0, 1, 1}), DType::kBool);
   Item item = Rows(5);
-  item.inputs["mask"] = InPieces(mask, 2, 1);
-  item.inputs["hidden"] = InPieces(mask, 2, 2);
+  item.inputs["mask"] = mask;
+  item.inputs["hidden"] = mask;
   const Batch batch = Padder(signature, Padding::kBucket, {8}).Pad({&item});
   const auto* values = batch.inputs.at("mask").data<bool>();
   EXPECT_THAT(std::vector<bool>(values, values + 8),
@@ -235,7 +216,7 @@ TEST(Padder, KeepsTheOptionsOfEachSequence) {
   EXPECT_THAT(batch.options, ElementsAre(a.options, b.options));
 }
 
-// Random mixes of lengths, in every mode, by seed.
+// Tries random mixes of lengths, in every mode, by seed.
 class PadderProperty
     : public testing::TestWithParam<std::tuple<Padding, std::vector<int64_t>, int64_t>> {
  protected:

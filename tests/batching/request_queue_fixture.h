@@ -6,18 +6,19 @@
 #include <utility>
 #include <vector>
 
-#include "batching/fake_clock.h"
-#include "batching/recording_sink.h"
 #include "batching/request_queue.h"
-#include "core/test_files.h"
+#include "support/fake_clock.h"
+#include "support/recording_sink.h"
+#include "support/test_files.h"
 #include "telemetry/scraped.h"
 
 namespace linserve {
 
-// A queue's surroundings. Its sequences are of 10 tokens, 10 rows and 100 bytes, all of one key.
+// Makes a queue's surroundings. Its sequences are of 10 tokens, 10 rows and 100 bytes, all of one
+// key.
 class RequestQueueTest : public testing::Test {
  protected:
-  // Named "0", "1", ...
+  // Makes a request whose sequences are named "0", "1", ...
   std::vector<Pending> Request(size_t count) const {
     std::vector<Pending> request;
     for (size_t i = 0; i < count; ++i) request.push_back(One(sink_, i));
@@ -39,7 +40,7 @@ class RequestQueueTest : public testing::Test {
             .siblings = nullptr};
   }
 
-  // Pushes what must be admitted.
+  // Pushes a request, which must be admitted.
   static void Push(RequestQueue& queue, std::vector<Pending> request) {
     EXPECT_TRUE(queue.Push(request).ok());
   }
@@ -61,7 +62,7 @@ class RequestQueueTest : public testing::Test {
     return Scraped(
         metrics_.Scrape())["linserve_" + name + R"({model="m",)" + label + R"(version="1"})"];
   }
-  // Requests, sequences, tokens and bytes that wait.
+  // Returns the requests, sequences, tokens and bytes that wait.
   std::vector<double> Gauges() const {
     return {Metric("queue_requests"), Metric("queue_sequences"), Metric("queue_tokens"),
             Metric("queue_bytes")};

@@ -9,12 +9,13 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// A millisecond a token, and so ten a sequence.
+// The worker takes a millisecond a token, and so ten a sequence.
 const Workers kWorker{1, [](int64_t tokens) { return tokens * 1ms; }};
 
 class RequestQueueOverload : public RequestQueueTest {
  protected:
-  // One more sequence of this caller, named by its number; what the queue says to it.
+  // Pushes one more sequence of this caller, named by its number, and returns what the queue says
+  // to it.
   absl::Status PushOf(RequestQueue& queue, const std::string& caller, size_t number,
                       Priority priority = Priority::kNormal,
                       TimePoint deadline = TimePoint::max()) const {
@@ -24,6 +25,32 @@ class RequestQueueOverload : public RequestQueueTest {
     return queue.Push(request);
   }
 };
+
+TEST_F(RequestQueueOverload, ALongSequenceIsInABatchOfItsOwn) {
+  RequestQueue queue({}, {.long_rows = 9}, clock_, model_, kWorker);  // 10 rows take 10 ms
+  Push(queue, Request(2));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("1"));
+  const Workers fast{1, [](int64_t) { return kLongPass; }};
+  for (const auto& [long_rows, worker] : {std::pair(10, kWorker), std::pair(9, fast)}) {
+    RequestQueue together({}, {.long_rows = long_rows}, clock_, model_, worker);
+    Push(together, Request(2));
+    EXPECT_THAT(Names(together.Pop()), ElementsAre("0", "1"));
+  }
+}
+
+TEST_F(RequestQueueOverload, TheTurnsDoNotGoOnWithThoseWhoOvertake) {
+  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kWorker);
+  std::vector<Pending> request;
+  for (size_t i = 0; i < 1000; ++i) request.push_back(One(sink_, i, TimePoint::max(), "busy"));
+  for (size_t i = 0; i < 999; ++i) request[i].cost = 100;
+  Push(queue, std::move(request));
+  clock_.Advance(1s);
+  EXPECT_THAT(Names(queue.PopShort(10)), ElementsAre("999"));  // its turn was in ten seconds
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
+  EXPECT_TRUE(PushOf(queue, "new", 5).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("5"));
+}
 
 TEST_F(RequestQueueOverload, CallersHaveTheirTurnsWhateverTheOthersHaveWaiting) {
   RequestQueue queue({}, {.max_sequences = 3}, clock_, model_, kWorker);
@@ -67,7 +94,7 @@ TEST_F(RequestQueueOverload, AFullQueueMakesRoomForCallersWithLessInIt) {
   EXPECT_THAT(PushOf(queue, "much", 4), IsStatus(kExhaustedCode, "max_queue_tokens = 40"));
   EXPECT_TRUE(PushOf(queue, "little", 10).ok());
   EXPECT_TRUE(PushOf(queue, "little", 11).ok());
-  // Half of it each, by now.
+  // Each caller has half of the queue by now.
   EXPECT_THAT(PushOf(queue, "little", 12), IsStatus(kExhaustedCode, "max_queue_tokens = 40"));
   EXPECT_THAT(PushOf(queue, "much", 5), IsStatus(kExhaustedCode, "max_queue_tokens = 40"));
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "10", "1", "11"));
@@ -111,7 +138,7 @@ TEST_F(RequestQueueOverload, ADeadlineTooNearForWhatWaitsIsRefusedAtOnce) {
               IsStatus(kExhaustedCode, "the deadline is in 90.0 ms, but 100.0 ms or more of work"));
   EXPECT_EQ(Metric("rejected_total", R"(reason="deadline",)"), 1);
   EXPECT_TRUE(PushOf(queue, "", 21, Priority::kNormal, clock_.Now() + 101ms).ok());
-  // Of others it is the turn now.
+  // Sequences of other callers and priorities are in time, because it is their turn now.
   EXPECT_TRUE(PushOf(queue, "b", 22, Priority::kNormal, clock_.Now() + 20ms).ok());
   EXPECT_TRUE(PushOf(queue, "", 23, Priority::kHigh, clock_.Now() + 20ms).ok());
 }

@@ -76,8 +76,9 @@ TEST_F(RequestQueueTest, GivesShortSequencesOutWhoeverWaitsBeforeThem) {
   for (const size_t i : {0, 2}) request[i].cost = 100;
   request[3].unit = true;
   Push(queue, std::move(request));
-  EXPECT_THAT(Names(queue.PopShort(10)), ElementsAre("1", "4"));
-  EXPECT_THAT(Names(queue.PopShort(10)), ElementsAre("5"));
+  EXPECT_EQ(queue.PopShort(9), std::nullopt);
+  EXPECT_THAT(Names(queue.PopShort(10)), ElementsAre("1"));
+  EXPECT_THAT(Names(queue.PopShort(99)), ElementsAre("4", "5"));
   EXPECT_EQ(queue.PopShort(10), std::nullopt);
   EXPECT_EQ(Metric("queue_tokens"), 30);
   EXPECT_EQ(queue.Flush(absl::UnavailableError("")), 3u);

@@ -86,7 +86,7 @@ TEST_F(RequestQueueThreads, ShareTheWorkOfOneRequest) {
 TEST_F(RequestQueueThreads, DeliverEachSequenceOfManyProducersExactlyOnce) {
   constexpr unsigned kProducers = 6;
   constexpr size_t kRequests = 150;
-  // So small that producers meet the limits all the time.
+  // The queue is so small that producers meet the limits all the time.
   RequestQueue queue({.max_sequences = 40, .max_tokens = 300}, {.max_sequences = 7}, SteadyClock(),
                      model_);
   std::vector<std::jthread> consumers;

@@ -1,5 +1,6 @@
-// Each attention function over the length n: nanoseconds a token, and the share that it reaches of
-// the rate at which this machine multiplies two 2048 x 2048 matrices, one thread each.
+// This program measures each attention function over the length n: nanoseconds a token, and the
+// share that it reaches of the rate at which this machine multiplies two 2048 x 2048 matrices, one
+// thread each.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -8,26 +9,26 @@
 #include <cmath>
 #include <cstdio>
 
-#include "attention/aten.h"
-#include "attention/causal_linear_attention.h"
-#include "attention/efficient_attention.h"
-#include "attention/kernel_attention.h"
-#include "attention/linear_attention.h"
-#include "attention/linformer_attention.h"
-#include "attention/local_attention.h"
-#include "attention/softmax_attention.h"
-#include "attention/taylor_attention.h"
-#include "models/attention_method.h"
+#include "attention/linear/causal_linear_attention.h"
+#include "attention/linear/efficient_attention.h"
+#include "attention/linear/kernel_attention.h"
+#include "attention/linear/linear_attention.h"
+#include "attention/linear/taylor_attention.h"
+#include "attention/linformer/linformer_attention.h"
+#include "attention/linformer/softmax_attention.h"
+#include "attention/local/local_attention.h"
+#include "attention/rows/aten.h"
+#include "models/network/attention_method.h"
 
 namespace linserve {
 namespace {
 
 constexpr int64_t kHeads = 8;
-constexpr int64_t kWidth = 32;  // of a head
+constexpr int64_t kWidth = 32;  // width of a head
 constexpr int64_t kSlots = 128;
 constexpr int64_t kWindow = 128;
 
-// FLOP a second, the best of several.
+// Returns the FLOP a second that a product of matrices reaches, the best of several.
 double ProductRate() {
   static const double rate = [] {
     const at::Tensor a = at::randn({2048, 2048});
@@ -45,7 +46,7 @@ double ProductRate() {
 
 at::Tensor Rows(int64_t length) { return at::randn({1, kHeads, length, kWidth}); }
 
-// `flops` is of the whole length.
+// Measures `function` and reports its time a row; `flops` is for the whole length.
 template <typename Function>
 void Measure(benchmark::State& state, double flops, const Function& attend) {
   const c10::InferenceMode no_autograd;
@@ -87,9 +88,10 @@ void Linear(benchmark::State& state, bool causal) {
 
 void Linformer(benchmark::State& state) {
   const int64_t n = state.range(0);
-  const AxisLayout layout{.starts = {0}, .lengths = {n}, .rows = n, .padded_length = 0};
+  const PlacedLayout layout{{.starts = {0}, .lengths = {n}, .rows = n, .padded_length = 0}};
   const at::Tensor rows = at::randn({n, kHeads * kWidth});
-  // Scaled as a trained one is: larger scores would be exponentials too small for F32's full speed.
+  // The projection is scaled as a trained one is: larger scores would be exponentials too small for
+  // F32's full speed.
   const at::Tensor projection = at::randn({n, kSlots}).div_(std::sqrt(static_cast<double>(n)));
   Measure(state, 8.0 * kSlots * kHeads * kWidth * static_cast<double>(n), [&] {
     const at::Tensor keys = ProjectLength(rows, projection, layout);
@@ -112,7 +114,7 @@ void Lengths(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(128)->Arg(1024)->Arg(8192)->Arg(65536)->Unit(benchmark::kMillisecond);
 }
 
-// Quadratic: longer ones take minutes.
+// Sets lengths that are short, since longer ones take minutes where the cost is quadratic.
 void ShortLengths(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(128)->Arg(1024)->Arg(8192)->Unit(benchmark::kMillisecond);
 }

@@ -1,6 +1,7 @@
-// Our kernels for other devices than the CPU, at sizes that no cache holds: time, and the share
-// that it is of what the device's memory and its matrix units need at the least, as both are
-// measured here by a copy and a product. Beside each, LibTorch's operators for the same.
+// This program measures our kernels for other devices than the CPU, at sizes that no cache holds.
+// It reports the time, and the share of it that the device's memory and matrix units need at the
+// least, as both are measured here by a copy and a product. Beside each kernel it measures
+// LibTorch's operators for the same.
 //
 //   kernel_bench [--device cuda:0] [--rows 65536] [Google Benchmark's options]
 #include <ATen/ATen.h>
@@ -19,22 +20,22 @@
 #include <optional>
 #include <string>
 
-#include "attention/causal_linear_attention.h"
-#include "attention/device_plugin.h"
-#include "attention/kernel_attention.h"
-#include "attention/linear_attention.h"
-#include "attention/linformer_attention.h"
-#include "attention/spans.h"
-#include "core/own_libraries.h"
+#include "attention/device/device_plugin.h"
+#include "attention/linear/causal_linear_attention.h"
+#include "attention/linear/kernel_attention.h"
+#include "attention/linear/linear_attention.h"
+#include "attention/linformer/linformer_attention.h"
+#include "attention/rows/spans.h"
+#include "core/system/own_libraries.h"
 
 namespace linserve {
 namespace {
 
 constexpr int64_t kHeads = 8;
-constexpr int64_t kWidth = 64;  // of a head
+constexpr int64_t kWidth = 64;  // width of a head
 constexpr int64_t kSlots = 128;
 
-// The program ends at the first failure.
+// Returns the result; the program ends at the first failure.
 template <typename T>
 T Checked(absl::StatusOr<T> result) {
   if (result.ok()) return *std::move(result);
@@ -55,7 +56,7 @@ struct Device {
 std::optional<Device> used;
 int64_t rows_in_all = 65536;
 
-// Of one call, among several.
+// Returns the seconds that one call takes among several.
 double SecondsOf(const std::function<void()>& work) {
   constexpr int kCalls = 10;
   work();
@@ -99,7 +100,7 @@ void MeasureDevice() {
                used->flops_per_second / 1e12);
 }
 
-// What a call must move and compute.
+// Says what a call must move and compute.
 struct Work {
   double bytes;
   double flops;
@@ -119,9 +120,9 @@ void Measure(benchmark::State& state, const Work& work, const std::function<void
   state.SetLabel(text.data());
 }
 
-// Packed sequences of so many rows each.
-AxisLayout LayoutOf(int64_t length, bool with_table) {
-  AxisLayout layout;
+// Lays out packed sequences of so many rows each.
+PlacedLayout LayoutOf(int64_t length, bool with_table) {
+  PlacedLayout layout;
   for (; layout.rows + length <= rows_in_all; layout.rows += length) {
     layout.starts.push_back(layout.rows);
     layout.lengths.push_back(length);
@@ -139,7 +140,7 @@ at::Tensor Random(at::IntArrayRef shape) { return at::randn(shape).to(used->opti
 
 void Project(benchmark::State& state, bool ours) {
   const int64_t length = state.range(0);
-  const AxisLayout layout = LayoutOf(length, ours);
+  const PlacedLayout layout = LayoutOf(length, ours);
   const at::Tensor rows = Random({layout.rows, kHeads * kWidth});
   const at::Tensor projection = Random({length, kSlots});
   const auto values = static_cast<double>(rows.numel());
@@ -150,7 +151,7 @@ void Project(benchmark::State& state, bool ours) {
 }
 
 void AttendToSome(benchmark::State& state, bool ours) {
-  const AxisLayout layout = LayoutOf(state.range(0), ours);
+  const PlacedLayout layout = LayoutOf(state.range(0), ours);
   const at::Tensor queries = Random({layout.rows, kHeads * kWidth});
   const at::Tensor keys = Random({layout.sequences(), kSlots, kHeads * kWidth});
   const at::Tensor values = Random(keys.sizes());
@@ -177,7 +178,7 @@ void ByOperators(const Form& form, const at::Tensor& q, const at::Tensor& k, con
 }
 
 void AttendLinearly(benchmark::State& state, const Form& form, bool ours) {
-  const AxisLayout layout = LayoutOf(state.range(0), /*with_table=*/true);
+  const PlacedLayout layout = LayoutOf(state.range(0), /*with_table=*/true);
   const at::Tensor queries = Random({layout.rows, kHeads * kWidth});
   const at::Tensor keys = Random(queries.sizes());
   const at::Tensor values = Random(queries.sizes());
@@ -233,7 +234,7 @@ void Register() {
 
 int Run(int argc, char** argv) {
   std::string device = "cuda:0";
-  // What is not Google Benchmark's.
+  // These arguments are not Google Benchmark's.
   int left = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];

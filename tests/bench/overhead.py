@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what serving costs apart from the model: null_server, whose model computes nothing,
+"""Measures what serving costs apart from the model: null_model_server, whose model computes nothing,
 under `linserve-client load` with results of growing size, by protocol. Prints medians: the server's
 processor time a request, the rate, and the straight line through the former: µs a request and µs
 per KiB of result. Several --server are measured side by side, interleaved.
@@ -65,7 +65,7 @@ def measure(options, server, protocol, kib):
 
 def main():
     options = arguments()
-    programs = options.server or [str(ROOT / "build/release/bin/null_server")]
+    programs = options.server or [str(ROOT / "build/release/bin/null_model_server")]
     servers = [Server(program, options.inputs) for program in programs]
     sizes = [int(kib) for kib in options.kib.split(",")]
     cells = [(place, protocol, kib) for kib in sizes for protocol in options.protocols.split(",")

@@ -1,5 +1,6 @@
-// One token of each of several sessions, computed as one step: time a step and tokens a second,
-// over the number of sessions and the position that they have come to.
+// This program computes one token of each of several sessions as one step. It measures the time of
+// a step and the tokens a second, over the number of sessions and the position that they have come
+// to.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 
@@ -16,6 +17,7 @@
 
 #include "batching/padder.h"
 #include "engine/model.h"
+#include "models/init_model.h"
 #include "models/model_loader.h"
 
 namespace linserve {
@@ -46,7 +48,7 @@ Item Chunk(int64_t length, std::shared_ptr<SessionState> session) {
   return item;
 }
 
-// The program ends at the first failure.
+// Returns the result; the program ends at the first failure.
 template <typename T>
 T Checked(absl::StatusOr<T> result) {
   if (result.ok()) return *std::move(result);
@@ -72,7 +74,7 @@ std::unique_ptr<Model> Make(const Benched& benched, const std::string& dtype) {
   return Checked(LoadModel(directory.string(), {.dtype = dtype, .threads = 1}));
 }
 
-// A session that has read so many rows.
+// Makes a session that has read so many rows.
 std::shared_ptr<SessionState> SessionAt(Model& model, int64_t position) {
   constexpr int64_t kRowsOfChunk = 2000;
   auto session = Checked(model.info().sessions->New());
@@ -108,7 +110,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// A token of a session near the beginning and one of a session far from it, in turns.
+// Computes a token of a session near the beginning and one of a session far from it, in turns.
 void Position(benchmark::State& state, const Benched& benched, const char* dtype) {
   const auto model = Make(benched, dtype);
   const std::vector<Item> near = {Chunk(1, SessionAt(*model, 100))};
@@ -146,7 +148,7 @@ BENCHMARK_CAPTURE(Position, lat_local, kLatLocal, "f32")->Apply(Positions);
 }  // namespace linserve
 
 int main(int argc, char** argv) {
-  // As linserve does: memory that is used again costs no page faults.
+  // linserve sets this, too: memory that is used again costs no page faults.
   constexpr int kLargest = 1 << 30;
   mallopt(M_MMAP_THRESHOLD, kLargest);
   mallopt(M_TRIM_THRESHOLD, kLargest);

@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
-#include "client/embedding_client.h"
+#include "client/library/embedding_client.h"
 #include "linserve/v1/embedding.grpc.pb.h"
 
 namespace linserve {
 
-// What the fake server does wrong.
+// Says what the fake server does wrong.
 struct FakeFaults {
   int refuse_calls = 0;         // so many calls end as UNAVAILABLE at once
   int break_calls = 0;          // so many calls end as UNAVAILABLE after their first result
-  int unavailable_results = 0;  // so many sequences do
+  int unavailable_results = 0;  // so many sequences end as UNAVAILABLE
   bool drop_last_result = false;
-  bool break_streams = false;  // after their first answer
+  bool break_streams = false;  // streams break after their first answer
 };
 
-// A model of three-column rows (token, place, length), in a server that answers the sequences of a
-// request from last to first. Token 1013 is refused; token 1099 is never answered.
+// Serves a model of three-column rows (token, place, length). It answers the sequences of a request
+// from last to first. Token 1013 is refused; token 1099 is never answered.
 class FakeService final : public v1::EmbeddingService::Service {
  public:
   explicit FakeService(FakeFaults faults) : faults_(faults) {}
@@ -38,11 +38,11 @@ class FakeService final : public v1::EmbeddingService::Service {
   grpc::Status GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request,
                         v1::Model* response) override;
 
-  // The number of sequences of every Embed call so far.
+  // Returns the number of sequences of every Embed call so far.
   std::vector<int> calls() const;
 
  private:
-  // The messages that answer one sequence.
+  // Makes the messages that answer one sequence.
   std::vector<v1::EmbedResponse> Answer(const v1::EmbedRequest& request, int index);
   bool Take(int FakeFaults::*fault);
 
@@ -57,7 +57,7 @@ class FakeServer {
   ~FakeServer();
 
   std::string target() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Of a client that does not pause long.
+  // Returns the options of a client that does not pause long.
   ClientOptions client_options() const;
   FakeService& service() { return service_; }
 
@@ -67,7 +67,7 @@ class FakeServer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// A sequence of these token ids.
+// Makes a sequence of these token ids.
 NamedSequence Tokens(std::string id, const std::vector<int64_t>& ids);
 
 }  // namespace linserve

@@ -1,6 +1,6 @@
 #include "cuda/attend_to_slots.h"
 
-#include "attention/linformer_attention.h"
+#include "attention/linformer/linformer_attention.h"
 #include "cuda/kernel_calls.h"
 #include "cuda/kernel_fixture.h"
 
@@ -8,7 +8,7 @@ namespace linserve::cuda {
 namespace {
 
 at::Tensor Compute(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                   int64_t heads, const AxisLayout& layout) {
+                   int64_t heads, const PlacedLayout& layout) {
   const auto run = []<int D, typename T>(const AttendToSlotsArguments<T>& arguments,
                                          const BlockIndex& grid) {
     using Kernel = AttendToSlots<T, D>;
@@ -29,7 +29,7 @@ template <typename T>
 class AttendToSlotsKernel : public testing::Test {
  protected:
   template <int D>
-  void ExpectLikeTheReference(const SlotsCase& sizes, const AxisLayout& layout) {
+  void ExpectLikeTheReference(const SlotsCase& sizes, const PlacedLayout& layout) {
     const at::Tensor queries =
         Random({layout.rows, sizes.heads * D}, at::kFloat).mul_(sizes.scale).to(kTypeOf<T>);
     const at::Tensor keys =
@@ -39,7 +39,7 @@ class AttendToSlotsKernel : public testing::Test {
     ASSERT_TRUE(result.defined());
     at::Tensor expected = linserve::AttendToSlots(queries.to(at::kDouble), keys.to(at::kDouble),
                                                   values.to(at::kDouble), sizes.heads, layout);
-    // Of padding the reference may hold anything; the kernel leaves it as it was.
+    // The reference may hold anything in rows of padding; the kernel leaves them as they were.
     for (size_t i = 0; i < layout.lengths.size(); ++i) {
       const int64_t start = layout.starts[i];
       const int64_t end = i + 1 < layout.starts.size() ? layout.starts[i + 1] : layout.rows;

@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/device_plugin.h"
-#include "core/batch.h"
+#include "attention/device/device_plugin.h"
+#include "attention/layouts.h"
+#include "attention/rows/placed_layout.h"
 #include "cuda/grid.h"
 #include "cuda/lanes.h"
 
@@ -29,24 +30,12 @@ inline at::Tensor Random(at::IntArrayRef shape, at::ScalarType type) {
   return at::randn(shape).to(type);
 }
 
-// Packed sequences; with a padded length each has so many rows.
-inline AxisLayout LayoutOf(const std::vector<int64_t>& lengths, int64_t padded_length = 0) {
-  AxisLayout layout;
-  layout.lengths = lengths;
-  layout.padded_length = padded_length;
-  for (const int64_t length : lengths) {
-    layout.starts.push_back(layout.rows);
-    layout.rows += padded_length > 0 ? padded_length : length;
-  }
-  return layout;
-}
-
 inline std::vector<int32_t> Narrowed(const std::vector<int64_t>& values) {
   return {values.begin(), values.end()};
 }
 
-// The same as a kernel reads it.
-inline LayoutTable TableOf(const AxisLayout& layout) {
+// The layout as a kernel reads it.
+inline LayoutTable TableOf(const PlacedLayout& layout) {
   const auto narrowed = [](const std::vector<int64_t>& values) {
     return at::tensor(values, at::kLong).to(at::kInt);
   };

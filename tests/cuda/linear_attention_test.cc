@@ -3,17 +3,17 @@
 #include <limits>
 #include <memory>
 
-#include "attention/causal_linear_attention.h"
-#include "attention/kernel_attention.h"
-#include "attention/linear_attention.h"
-#include "attention/spans.h"
+#include "attention/linear/causal_linear_attention.h"
+#include "attention/linear/kernel_attention.h"
+#include "attention/linear/linear_attention.h"
+#include "attention/rows/spans.h"
 #include "cuda/kernel_fixture.h"
 #include "cuda/linear_attention_calls.h"
 
 namespace linserve::cuda {
 namespace {
 
-// The kernels as the CPU runs them.
+// Runs the kernels on the CPU.
 struct OnTheCpu {
   template <typename Kernel, typename T>
   void Start(const LinearAttentionArguments<T>& arguments, const BlockIndex& grid) const {
@@ -25,8 +25,8 @@ struct OnTheCpu {
   }
 
   template <int D, typename T>
-  void AddSegments(const LinearAttentionArguments<T>& arguments, int64_t elements) const {
-    for (int64_t i = 0; i < elements; ++i) cuda::AddSegments<D>(arguments, i);
+  void AddParts(const LinearAttentionArguments<T>& arguments, int64_t elements) const {
+    for (int64_t i = 0; i < elements; ++i) cuda::AddParts<D>(arguments, i);
   }
 };
 
@@ -63,8 +63,8 @@ at::Tensor Reference(const LinearCase& sizes, const at::Tensor& queries, const a
 template <typename T>
 class LinearAttentionKernel : public testing::Test {
  protected:
-  void ExpectLikeTheReference(const LinearCase& sizes, const AxisLayout& layout,
-                              const AxisLayout& key_layout) {
+  void ExpectLikeTheReference(const LinearCase& sizes, const PlacedLayout& layout,
+                              const PlacedLayout& key_layout) {
     const int64_t width = sizes.heads * sizes.dim_head;
     const auto random = [&](int64_t rows, double scale) {
       return Random({rows, width}, at::kFloat).mul_(scale).to(kTypeOf<T>);
@@ -92,11 +92,11 @@ class LinearAttentionKernel : public testing::Test {
                                      .floor = floor},
                                     out, sizes.multiprocessors, OnTheCpu()));
     for (int64_t i = 0; i < layout.sequences(); ++i) {
-      const auto part = [&](const at::Tensor& rows, const AxisLayout& of) {
+      const auto part = [&](const at::Tensor& rows, const PlacedLayout& of) {
         const auto sequence = static_cast<size_t>(i);
         return rows.narrow(0, of.starts[sequence], of.lengths[sequence]);
       };
-      const auto heads = [&](const at::Tensor& rows, const AxisLayout& of) {
+      const auto heads = [&](const at::Tensor& rows, const PlacedLayout& of) {
         return part(rows, of).to(at::kDouble).unflatten(1, {sizes.heads, -1}).transpose(0, 1);
       };
       const at::Tensor of_keys = sizes.masked ? part(mask, key_layout).unsqueeze(0) : at::Tensor();
@@ -111,7 +111,7 @@ class LinearAttentionKernel : public testing::Test {
       const double most = kTypeOf<T> == at::kBFloat16 ? 1e-2 : 2e-3;
       EXPECT_LT(Distance(result, expected), most) << "sequence " << i;
     }
-    // Nobody's rows.
+    // The rows of padding, which belong to nobody, stay as they were.
     for (int64_t i = 0; layout.padded_length > 0 && i < layout.sequences(); ++i) {
       const int64_t end =
           layout.starts[static_cast<size_t>(i)] + layout.lengths[static_cast<size_t>(i)];
@@ -119,7 +119,7 @@ class LinearAttentionKernel : public testing::Test {
       EXPECT_TRUE(out.narrow(0, end, next - end).eq(7).all().template item<bool>());
     }
   }
-  void ExpectLikeTheReference(const LinearCase& sizes, const AxisLayout& layout) {
+  void ExpectLikeTheReference(const LinearCase& sizes, const PlacedLayout& layout) {
     ExpectLikeTheReference(sizes, layout, layout);
   }
 };
@@ -167,7 +167,7 @@ TYPED_TEST(LinearAttentionKernel, ComputesTheFeaturesOfEluToo) {
   }
 }
 
-TYPED_TEST(LinearAttentionKernel, CutsLongSequencesIntoSegments) {
+TYPED_TEST(LinearAttentionKernel, CutsLongSequencesIntoParts) {
   for (const bool causal : {false, true}) {
     for (const bool elu : {false, true}) {
       const LinearCase sizes{

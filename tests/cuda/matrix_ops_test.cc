@@ -13,27 +13,28 @@ template <int kWidth>
 void ExpectNoBankConflicts() {
   using Layout = Tile<kWidth>;
   for (int row = 0; row < 64; row += 8) {
-    for (int piece = 0; piece < Layout::kPieces; ++piece) {
-      std::set<int> banks;  // of 16 bytes: a warp's phase reads 8 pieces from 8 of them
-      for (int i = 0; i < 8; ++i) banks.insert(Layout::Offset(row + i, piece) / Layout::kPiece % 8);
-      EXPECT_THAT(banks, SizeIs(8)) << kWidth << ": row " << row << ", piece " << piece;
+    for (int vector = 0; vector < Layout::kVectors; ++vector) {
+      std::set<int> banks;  // of 16 bytes: a warp's phase reads 8 vectors from 8 of them
+      for (int i = 0; i < 8; ++i)
+        banks.insert(Layout::Offset(row + i, vector) / Layout::kVector % 8);
+      EXPECT_THAT(banks, SizeIs(8)) << kWidth << ": row " << row << ", vector " << vector;
     }
   }
 }
 
-TEST(Tile, HasEachPieceOfEightRowsInABankOfItsOwn) {
+TEST(Tile, HasEachVectorOfEightRowsInABankOfItsOwn) {
   ExpectNoBankConflicts<32>();
   ExpectNoBankConflicts<64>();
   ExpectNoBankConflicts<96>();
   ExpectNoBankConflicts<128>();
 }
 
-TEST(Tile, HasAPlaceForEachPieceAndNoOther) {
+TEST(Tile, HasAPlaceForEachVectorAndNoOther) {
   using Layout = Tile<96>;
   std::set<int> places;
   for (int row = 0; row < 64; ++row) {
-    for (int piece = 0; piece < Layout::kPieces; ++piece) {
-      places.insert(Layout::Offset(row, piece));
+    for (int vector = 0; vector < Layout::kVectors; ++vector) {
+      places.insert(Layout::Offset(row, vector));
     }
   }
   EXPECT_THAT(places, SizeIs(64 * 96 / 8));

@@ -1,26 +1,26 @@
 #include "cuda/project_length.h"
 
-#include "attention/linformer_attention.h"
+#include "attention/linformer/linformer_attention.h"
 #include "cuda/kernel_fixture.h"
 
 namespace linserve::cuda {
 namespace {
 
 template <typename T>
-at::Tensor Compute(const at::Tensor& rows, const at::Tensor& projection, const AxisLayout& layout,
-                   int chunk_rows) {
+at::Tensor Compute(const at::Tensor& rows, const at::Tensor& projection, const PlacedLayout& layout,
+                   int part_rows) {
   const auto starts = Narrowed(layout.starts);
   const auto lengths = Narrowed(layout.lengths);
   const int longest = *std::max_element(lengths.begin(), lengths.end());
   ProjectLengthSizes sizes;
   sizes.slots = static_cast<int>(projection.size(1));
   sizes.width = static_cast<int>(rows.size(1));
-  sizes.chunk_rows = chunk_rows;
-  sizes.chunks = (longest + chunk_rows - 1) / chunk_rows;
+  sizes.part_rows = part_rows;
+  sizes.parts = (longest + part_rows - 1) / part_rows;
   const auto batch = static_cast<int>(layout.sequences());
   const at::Tensor result = at::full({batch, sizes.slots, sizes.width}, NAN, rows.options());
   const at::Tensor shares =
-      at::full({batch, sizes.chunks, sizes.slots, sizes.width}, NAN, at::kFloat);
+      at::full({batch, sizes.parts, sizes.slots, sizes.width}, NAN, at::kFloat);
   const ProjectLengthArguments<T> arguments{
       DataOf<T>(rows),      rows.stride(0),        DataOf<T>(projection),
       projection.stride(0), starts.data(),         lengths.data(),
@@ -28,10 +28,10 @@ at::Tensor Compute(const at::Tensor& rows, const at::Tensor& projection, const A
   using Kernel = ProjectLength<T>;
   const BlockIndex grid{(sizes.width + Kernel::kTileWidth - 1) / Kernel::kTileWidth,
                         (sizes.slots + Kernel::kTileSlots - 1) / Kernel::kTileSlots,
-                        batch * sizes.chunks};
+                        batch * sizes.parts};
   RunGrid<T>(grid, Kernel::kSharedBytes,
              [&](const BlockIndex& at, T* shared) { Kernel::Run(arguments, at, shared); });
-  if (sizes.chunks > 1) {
+  if (sizes.parts > 1) {
     for (int64_t i = 0; i < result.numel(); ++i) AddShares(arguments, i);
   }
   return result;
@@ -40,11 +40,11 @@ at::Tensor Compute(const at::Tensor& rows, const at::Tensor& projection, const A
 template <typename T>
 class ProjectLengthKernel : public testing::Test {
  protected:
-  void ExpectLikeTheReference(int64_t width, int64_t slots, const AxisLayout& layout,
-                              int chunk_rows = 4096) {
+  void ExpectLikeTheReference(int64_t width, int64_t slots, const PlacedLayout& layout,
+                              int part_rows = 4096) {
     const at::Tensor projection = Random({600, slots}, kTypeOf<T>);
     const at::Tensor rows = Random({layout.rows, width}, kTypeOf<T>);
-    const at::Tensor result = Compute<T>(rows, projection, layout, chunk_rows);
+    const at::Tensor result = Compute<T>(rows, projection, layout, part_rows);
     // The reference overwrites rows of padding.
     const at::Tensor expected =
         linserve::ProjectLength(rows.to(at::kDouble), projection.to(at::kDouble), layout);
@@ -67,7 +67,7 @@ TYPED_TEST(ProjectLengthKernel, TakesWidthsAndSlotsThatEndWithinATile) {
   this->ExpectLikeTheReference(8, 136, LayoutOf({100, 5}));
 }
 
-TYPED_TEST(ProjectLengthKernel, AddsUpTheChunksOfLongSequences) {
+TYPED_TEST(ProjectLengthKernel, AddsUpThePartsOfLongSequences) {
   this->ExpectLikeTheReference(64, 72, LayoutOf({600, 1, 128, 129, 256}), 128);
 }
 

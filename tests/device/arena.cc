@@ -8,7 +8,7 @@
 namespace linserve {
 namespace {
 
-constexpr size_t kBytes = size_t{64} << 30;  // of addresses; pages come as they are used
+constexpr size_t kBytes = size_t{64} << 30;  // bytes of addresses; pages come as they are used
 constexpr size_t kPage = 4096;
 
 }  // namespace
@@ -124,7 +124,7 @@ Arena::Opened::~Opened() {
   const std::scoped_lock lock(arena.mutex_);
   for (char* begin : opened_) {
     const auto block = arena.blocks_.find(begin);
-    // It may be freed by now.
+    // A block that is missing here was freed meanwhile.
     if (block == arena.blocks_.end() || --block->second.opened > 0) continue;
     mprotect(begin, block->second.bytes, PROT_NONE);
   }

@@ -10,11 +10,11 @@
 
 namespace linserve {
 
-// The device that the calling thread uses.
+// Returns the device that the calling thread uses.
 c10::DeviceIndex& CurrentDevice();
 
-// The simulated devices' memory: pages that fault when they are touched, except those that the
-// device computes with at that moment. What is allocated is full of NaNs. Thread-safe.
+// Holds the simulated devices' memory: pages that fault when they are touched, except those that
+// the device computes with at that moment. What is allocated is full of NaNs. Thread-safe.
 class Arena : public c10::Allocator {
  public:
   static Arena& Get();
@@ -25,7 +25,7 @@ class Arena : public c10::Allocator {
 
   bool Holds(const void* address) const;
 
-  // Opens memory as long as it lives: to be held while the device computes.
+  // Opens memory for as long as this lives: it is held while the device computes.
   class Opened {
    public:
     Opened() = default;
@@ -33,7 +33,7 @@ class Arena : public c10::Allocator {
     Opened(const Opened&) = delete;
     Opened& operator=(const Opened&) = delete;
 
-    void Add(const void* address);  // what was allocated around it
+    void Add(const void* address);  // opens what was allocated around the address
     void AddAll();
 
    private:
@@ -42,7 +42,7 @@ class Arena : public c10::Allocator {
 
   int64_t used() const;
   int64_t limit() const;
-  void SetLimit(int64_t bytes);  // past it: c10::OutOfMemoryError
+  void SetLimit(int64_t bytes);  // past it, c10::OutOfMemoryError is thrown
 
  private:
   struct Block {
@@ -56,7 +56,7 @@ class Arena : public c10::Allocator {
 
   mutable std::mutex mutex_;
   char* begin_;
-  size_t next_ = 0;  // never handed out yet
+  size_t next_ = 0;  // from here on nothing was handed out yet
   int64_t used_ = 0;
   int64_t limit_;
   std::multimap<size_t, char*> free_;  // by size

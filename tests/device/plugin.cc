@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "arena.h"
-#include "attention/device_plugin.h"
+#include "attention/device/device_plugin.h"
 #include "cuda/grid.h"
 #include "cuda/kernel_calls.h"
 #include "cuda/linear_attention_calls.h"
@@ -33,7 +33,8 @@ c10::Stream TakeStream(int64_t index) {
 
 void GiveStream(const c10::Stream& /*stream*/) {}
 
-// The GPU's kernels, block after block.
+// The simulated device runs the GPU's kernels block after block, as if it had so many
+// multiprocessors.
 constexpr int64_t kMultiprocessors = 4;
 
 template <typename T, typename Block>
@@ -50,7 +51,7 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
       RunBlocks<T>(grid, cuda::ProjectLength<T>::kSharedBytes, [&](const auto& at, T* shared) {
         cuda::ProjectLength<T>::Run(arguments, at, shared);
       });
-      if (arguments.sizes.chunks == 1) return;
+      if (arguments.sizes.parts == 1) return;
       for (int64_t i = 0; i < elements; ++i) cuda::AddShares(arguments, i);
     });
   };
@@ -83,9 +84,9 @@ struct LinearAttentionKernels {
   }
 
   template <int D, typename T>
-  void AddSegments(const cuda::LinearAttentionArguments<T>& arguments, int64_t elements) const {
+  void AddParts(const cuda::LinearAttentionArguments<T>& arguments, int64_t elements) const {
     RunOnSimulated([arguments, elements] {
-      for (int64_t i = 0; i < elements; ++i) cuda::AddSegments<D>(arguments, i);
+      for (int64_t i = 0; i < elements; ++i) cuda::AddParts<D>(arguments, i);
     });
   }
 };
@@ -115,7 +116,7 @@ DevicePlugin Plugin() {
 }  // namespace
 }  // namespace linserve
 
-// Opened like liblinserve_cuda.so: `--device simulated:0`.
+// `--device simulated:0` opens the plug-in as liblinserve_cuda.so is opened.
 extern "C" const linserve::DevicePlugin* linserve_device_plugin() {
   static const linserve::DevicePlugin plugin = linserve::Plugin();
   return &plugin;

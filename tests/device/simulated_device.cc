@@ -24,16 +24,16 @@ namespace {
 constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 constexpr c10::DeviceIndex kDevices = 2;
 
-// What a thread computes while a graph is captured, to be computed again.
+// Records what a thread computes while a graph is captured, to be computed again.
 struct Recording {
   std::vector<std::function<void()>> calls;
-  std::vector<at::Tensor> kept;  // whose memory the calls use
+  std::vector<at::Tensor> kept;  // the calls use their memory
 };
 thread_local Recording* recording = nullptr;
 
 bool IsOnDevice(const at::Tensor& tensor) { return tensor.device().type() == kType; }
 
-// The same memory as a tensor of the CPU, which may be used as long as it is open.
+// Returns the tensor's memory as a tensor of the CPU, which may be used as long as it is open.
 at::Tensor HostView(const at::Tensor& tensor, Arena::Opened& opened) {
   opened.Add(tensor.const_data_ptr());
   if (recording != nullptr) recording->kept.push_back(tensor);
@@ -42,7 +42,7 @@ at::Tensor HostView(const at::Tensor& tensor, Arena::Opened& opened) {
                        at::TensorOptions().dtype(tensor.dtype()));
 }
 
-// What a graph uses is not given away to others.
+// Keeps a tensor that a graph uses, so that its memory is not given away to others.
 at::Tensor Kept(const at::Tensor& tensor) {
   if (recording != nullptr) recording->kept.push_back(tensor);
   return tensor;
@@ -74,7 +74,7 @@ at::Tensor ToDevice(const at::Tensor& host) {
   return tensor;
 }
 
-// The arguments of one call as the host sees them, and the way back for its results.
+// Holds the arguments of one call as the host sees them, and the way back for its results.
 class Arguments {
  public:
   explicit Arguments(const c10::OperatorHandle& op) : op_(op) {}
@@ -97,7 +97,8 @@ class Arguments {
     return value;
   }
 
-  // A result that is an argument becomes that argument; any other a tensor of its own.
+  // Returns a result as the device sees it: one that is an argument becomes that argument, any
+  // other a tensor of its own.
   at::Tensor Device(const at::Tensor& result) {
     for (const auto& [host, device] : tensors_) {
       if (result.is_same(host)) {
@@ -124,7 +125,7 @@ class Arguments {
                   tensor.device());
       return tensor;
     }
-    // An empty one may be for a result, which then sets its size.
+    // An empty tensor may be for a result, which then sets its size.
     tensors_.emplace_back(tensor.numel() > 0 ? HostView(tensor, opened_)
                                              : at::empty(tensor.sizes(), tensor.scalar_type()),
                           tensor);
@@ -143,7 +144,7 @@ class Arguments {
   std::vector<at::Tensor> made_;
 };
 
-// What an operator makes anew goes where it was when the graph was captured.
+// Copies what an operator makes anew to where it was when the graph was captured.
 void CopyResults(const c10::IValue& value, const std::vector<at::Tensor>& made, size_t& next) {
   if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector()) CopyResults(tensor, made, next);
@@ -161,7 +162,7 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     host.push_back(arguments.Host(value));
   }
   torch::jit::drop(*stack, count);
-  // LibTorch's hook for the convolutions of devices like this one.
+  // This is LibTorch's hook for the convolutions of devices like this one.
   static const auto convolution =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
   const bool hook = op.schema().name() == "aten::convolution_overrideable";
@@ -242,7 +243,7 @@ class Guard : public c10::impl::DeviceGuardImplInterface {
     return old;
   }
   c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
-  // What is asked of it is done at once, so that there is nothing to wait for.
+  // Work is done at once, so that there is nothing to wait for.
   void record(void** /*event*/, const c10::Stream& /*stream*/, c10::DeviceIndex /*index*/,
               c10::EventFlag /*flag*/) const override {}
   void block(void* /*event*/, const c10::Stream& /*stream*/) const override {}

@@ -4,21 +4,23 @@
 #include <functional>
 #include <memory>
 
-#include "attention/device_plugin.h"
+#include "attention/device/device_plugin.h"
 
 namespace linserve {
 
-// A device for LibTorch that computes on the CPU, but whose memory the host cannot touch: so what
-// models and engine do with a GPU can be tried without one. Every operator checks that its tensors
-// are on the device, and a stray pointer ends the process.
+// This is a device for LibTorch that computes on the CPU, but whose memory the host cannot touch:
+// so what models and engine do with a GPU can be tried without one. Every operator checks that its
+// tensors are on the device, and a stray pointer ends the process.
 
-// Registers it with LibTorch. Once.
+// Registers the device with LibTorch. Call it once.
 void RegisterSimulatedDevice();
 
-// Computes on the device: `work` may use its memory. Part of a graph that is captured meanwhile.
+// Computes on the device: `work` may use its memory. The work is recorded in a graph that is
+// captured meanwhile.
 void RunOnSimulated(const std::function<void()>& work);
 
-// See DevicePlugin::capture. The operators run at once and again at each replay.
+// Captures a graph as DevicePlugin::capture says. The operators run at once and again at each
+// replay.
 std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work,
                                               const DeviceGraph* neighbour);
 

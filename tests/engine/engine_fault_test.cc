@@ -2,7 +2,7 @@
 #include <atomic>
 #include <limits>
 
-#include "engine/engine_fixture.h"
+#include "support/engine_fixture.h"
 
 namespace linserve {
 namespace {
@@ -38,7 +38,7 @@ TEST_F(EngineFault, OfAllSequencesIsAnsweredWithoutTheModel) {
   EXPECT_THAT(control_->batch_sizes(), IsEmpty());
 }
 
-// Of a batch that the model fails, and what the callers are told.
+// Says how the model fails a batch, and what the callers are told.
 struct FaultCase {
   Fault fault;
   absl::StatusCode code;
@@ -47,7 +47,7 @@ struct FaultCase {
 
 class EngineModelFault : public EngineTest, public testing::WithParamInterface<FaultCase> {};
 
-// The length of the sequences that no batch with them can be computed of.
+// No batch with a sequence of this length can be computed.
 constexpr int64_t kCulprit = 7;
 
 Fault IfWithCulprit(const Batch& batch, Fault fault) {
@@ -171,7 +171,7 @@ TEST_F(EngineDeparture, OfADeadlineEndsAForwardPassToo) {
   control_->LetGo();
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_THAT(hasty->Await(i),
-                IsStatus(absl::StatusCode::kDeadlineExceeded, "while the sequence was computed"));
+                IsStatus(absl::StatusCode::kDeadlineExceeded, "the deadline passed"));
   }
   EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kCancelled, "the caller left"));
   EXPECT_EQ(steps, 1);
@@ -181,7 +181,8 @@ TEST_F(EngineDeparture, OfADeadlineEndsAForwardPassToo) {
 
 class EngineDepartureOfSome : public EngineTest, public testing::WithParamInterface<bool> {};
 
-// Whether the model can leave out what is left to compute for them, or cannot.
+// The parameter says whether the model can leave out what is left to compute for those who have
+// left.
 INSTANTIATE_TEST_SUITE_P(Models, EngineDepartureOfSome, testing::Bool());
 
 TEST_P(EngineDepartureOfSome, LetsTheOthersHaveTheirResults) {

@@ -1,11 +1,8 @@
-#include <gmock/gmock.h>
-
-#include <numeric>
 #include <random>
 #include <thread>
 
-#include "core/retry_delay.h"
-#include "engine/engine_fixture.h"
+#include "core/status/retry_delay.h"
+#include "engine/session_fixture.h"
 
 namespace linserve {
 namespace {
@@ -14,67 +11,6 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using Sink = std::shared_ptr<RecordingSink>;
-
-class EngineSession : public EngineTest {
- protected:
-  EngineSession() { control_->sessions = true; }
-
-  // Submits a chunk of `length` rows, whose answer comes to the sink that is returned.
-  Sink Send(const SessionChunk& chunk, int64_t length, const std::string& caller = "") {
-    auto sink = std::make_shared<RecordingSink>();
-    Submit(sink, chunk, length, caller);
-    return sink;
-  }
-
-  void Submit(const Sink& sink, const SessionChunk& chunk, int64_t length,
-              const std::string& caller = "") {
-    Request request = Of(sink, {length});
-    request.caller = caller;
-    request.items[0]->chunk = std::make_shared<const SessionChunk>(chunk);
-    ASSERT_TRUE(engine_->Submit(request).ok());
-    ++sent_;
-  }
-
-  // Waits for the answer; the position that the session then has.
-  int64_t Read(const SessionChunk& chunk, int64_t length, const std::string& caller = "") {
-    const auto result = Send(chunk, length, caller)->Await(0);
-    EXPECT_TRUE(result.ok()) << result.status();
-    return result.ok() ? result->position : -1;
-  }
-
-  absl::Status Refused(const SessionChunk& chunk, int64_t length, const std::string& caller = "") {
-    return Send(chunk, length, caller)->Await(0).status();
-  }
-
-  double Closed(const std::string& reason) const {
-    return Metric("sessions_closed_total", "reason=\"" + reason + "\",");
-  }
-
-  double Opened(const std::string& from) const {
-    return Scraped(metrics_.Scrape())["linserve_sessions_opened_total{from=\"" + from +
-                                      R"(",model="m",version="1"})"];
-  }
-
-  double Results(const std::string& code) const {
-    return Scraped(
-        metrics_.Scrape())["linserve_results_total{code=\"" + code + R"(",model="m",version="1"})"];
-  }
-
-  // The rows of a chunk of `length` after `before` others.
-  static std::vector<float> RowsAfter(int64_t before, int64_t length) {
-    const std::vector<float> all = FakeResult(before + length);
-    return {all.begin() + 2 * before, all.end()};
-  }
-
-  double sent_ = 0;
-};
-
-MATCHER_P2(ResumesAt, position, message, "") {
-  *result_listener << arg;
-  return arg.code() == absl::StatusCode::kFailedPrecondition && ResumePosition(arg) == position &&
-         std::string(arg.message()).find(message) != std::string::npos;
-}
 
 TEST_F(EngineSession, GoesOnWhereTheChunkBeforeEnded) {
   Start();
@@ -276,7 +212,7 @@ TEST_F(EngineSession, GoesOnFromItsSavedState) {
   EXPECT_THAT(Send({.id = "c", .start = true, .state = "x"}, 1)->Await(0),
               IsInvalid("no saved session"));
   EXPECT_THAT(Send({.id = "b", .state = "fake 3"}, 1)->Await(0), IsInvalid("without start"));
-  // A test that fails here has moved the state between threads.
+  // This fails if the state has moved between threads.
   EXPECT_EQ(control_->threads().size(), 1u);
 }
 
@@ -292,89 +228,6 @@ TEST_F(EngineSession, ChunksThatWereAcceptedAreComputedWhileTheEngineDrains) {
   for (size_t i = 0; i < sinks.size(); ++i) {
     EXPECT_EQ(sinks[i]->Await(0)->position, static_cast<int64_t>(i + 1));
   }
-}
-
-// Goes on for so many chunks of one row.
-class Counted : public Continuation {
- public:
-  explicit Counted(int64_t chunks) : left_(chunks) {}
-
-  std::optional<TensorMap> Next(const ItemResult& /*result*/) override {
-    if (left_-- == 0) return std::nullopt;
-    return FakeItem(1).inputs;
-  }
-
- private:
-  int64_t left_;
-};
-
-class EngineContinuation : public EngineSession {
- protected:
-  // A session that goes on by itself.
-  Sink Begin(const std::string& id, int64_t chunks) {
-    auto sink = std::make_shared<RecordingSink>();
-    Request request = Of(sink, {3});
-    request.items[0]->chunk =
-        std::make_shared<const SessionChunk>(SessionChunk{.id = id, .start = true, .end = true});
-    request.items[0]->then = std::make_shared<Counted>(chunks);
-    EXPECT_TRUE(engine_->Submit(request).ok());
-    return sink;
-  }
-};
-
-TEST_F(EngineContinuation, EndsWithTheResultOfItsLastChunk) {
-  Start();
-  const auto result = Begin("a", 4)->Await(0);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->position, 7);
-  EXPECT_EQ(Rows(result), RowsAfter(6, 1));
-  EXPECT_EQ(Metric("sessions"), 0);
-  EXPECT_EQ(Results("OK"), 1);
-  EXPECT_EQ(control_->batch_sizes().size(), 5u);
-}
-
-TEST_F(EngineContinuation, ThoseThatRunAtOnceShareEachStep) {
-  Start();
-  Occupy();
-  std::vector<Sink> sinks;
-  for (const char* id : {"a", "b", "c"}) sinks.push_back(Begin(id, 2));
-  control_->LetGo();
-  for (const Sink& sink : sinks) EXPECT_EQ(sink->Await(0)->position, 5);
-  EXPECT_THAT(control_->batch_sizes(), ElementsAre(1, 3, 3, 3));
-}
-
-TEST_F(EngineContinuation, GoesOnWhileTheEngineDrains) {
-  Start();
-  control_->Hold();
-  const Sink sink = Begin("a", 10);
-  control_->AwaitHeld(1);
-  engine_->StopAccepting();
-  control_->LetGo();
-  EXPECT_EQ(engine_->Drain(TimePoint::max()), 0u);
-  EXPECT_EQ(sink->Await(0)->position, 13);
-}
-
-TEST_F(EngineContinuation, EndsAndIsForgottenWhenItsCallerLeavesOrAChunkFails) {
-  std::atomic<int> chunks = 0;
-  control_->fault = [&](const Batch& batch) {
-    return batch.rows == 1 && ++chunks == 3 ? Fault::kStepFails : Fault::kNone;
-  };
-  Start();
-  EXPECT_TRUE(absl::IsInternal(Begin("a", 10)->Await(0).status()));
-  EXPECT_EQ(Metric("sessions"), 0);
-  control_->Hold();
-  const Sink left = Begin("a", 1000000);
-  control_->AwaitHeld(1);
-  left->Abandon();
-  control_->LetGo();
-  EXPECT_TRUE(absl::IsCancelled(left->Await(0).status()) || left->Await(0).ok());
-  EXPECT_EQ(Metric("sessions"), 0);
-}
-
-TEST_F(EngineContinuation, EndsWhereTheModelTakesNoMore) {
-  Start();
-  EXPECT_THAT(Begin("a", 1000)->Await(0), IsInvalid("has read 64 rows; the model takes 64 in all"));
-  EXPECT_EQ(Metric("sessions"), 0);
 }
 
 TEST_F(EngineSession, IsLostWithItsDevice) {
@@ -433,7 +286,7 @@ TEST_F(EngineSession, ChunksOfManyThreadsAreEachReadOnceAndInOrder) {
   }
   EXPECT_EQ(answers, kThreads * kChunks);
   double delivered = 0;
-  // INVALID_ARGUMENT: another thread has moved the session close to the longest.
+  // INVALID_ARGUMENT means that another thread has moved the session close to the longest.
   for (const char* code :
        {"OK", "INTERNAL", "FAILED_PRECONDITION", "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"}) {
     delivered += Results(code);

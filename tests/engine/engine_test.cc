@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "engine/engine_fixture.h"
+#include "support/engine_fixture.h"
 
 namespace linserve {
 namespace {
@@ -34,7 +34,7 @@ TEST_F(EngineTest, StartsWhenAllReplicasAreLoadedAndWarm) {
   options_.warmup = true;
   Start();
   EXPECT_EQ(control_->alive(), 3);
-  // The shortest sequence, the longest, and a full batch of those.
+  // These are the shortest sequence, the longest, and a full batch of those, for each replica.
   EXPECT_THAT(control_->batch_sizes(), SizeIs(9));
   EXPECT_EQ(engine_->info().architecture, "fake.Model");
   EXPECT_EQ(Metric("batches_total", R"(reason="idle",)"), 0);
@@ -141,41 +141,6 @@ TEST_F(EngineTest, FormsTheNextBatchWhileOneIsComputed) {
   EXPECT_EQ(other->Await(0)->timing.batch_tokens, 6);
 }
 
-TEST_F(EngineTest, LetsShortSequencesOvertakeOneThatIsLongerThanABatch) {
-  options_.policy.max_tokens = 8;
-  control_->steps = 3;
-  Start();
-  control_->Hold();
-  const auto first = std::make_shared<RecordingSink>();
-  const auto second = std::make_shared<RecordingSink>();
-  EXPECT_TRUE(Submit(first, {40}).ok());
-  control_->AwaitHeld(1);
-  EXPECT_TRUE(Submit(second, {30}).ok());
-  EXPECT_TRUE(Submit(sink_, {3, 2}).ok());
-  control_->LetGo();
-  for (const auto& sink : {first, second, sink_}) EXPECT_TRUE(sink->Await(0).ok());
-  EXPECT_THAT(control_->batch_sizes(), ElementsAre(1, 2, 1));
-  EXPECT_EQ(Rows(first->Await(0)), FakeResult(40));
-  EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
-}
-
-TEST_F(EngineTest, LetsShortSequencesOvertakeBetweenTheSlicesOfAStep) {
-  options_.policy.max_tokens = 8;
-  control_->slices = 4;
-  Start();
-  control_->Hold();
-  const auto first = std::make_shared<RecordingSink>();
-  EXPECT_TRUE(Submit(first, {40}).ok());
-  control_->AwaitHeld(1);
-  EXPECT_TRUE(Submit(sink_, {3, 2}).ok());
-  EXPECT_EQ(control_->steps_done(), 0);
-  control_->LetGo();
-  sink_->AwaitDeliveries(2);
-  EXPECT_TRUE(first->Await(0).ok());
-  EXPECT_THAT(control_->events(), ElementsAre("start", "start", "take", "take"));
-  EXPECT_EQ(Rows(first->Await(0)), FakeResult(40));
-}
-
 TEST_F(EngineTest, GivesALongStepUpWithinWhenItsCallerLeaves) {
   control_->slices = 1000000;
   Start();
@@ -203,7 +168,7 @@ TEST_F(EngineTest, ReportsHowFarALongPassIsToThoseWhoAsk) {
     EXPECT_EQ(progress.rows, 80);
     rows.push_back(80 * progress.layers_done + progress.rows_done);
   }
-  // Every second slice, 100 ms at least after the one before.
+  // Reports come every second slice, 100 ms at least after the one before.
   EXPECT_THAT(rows, ElementsAre(40, 80, 120));
   EXPECT_TRUE(sink_->ReportsOf(1).empty());
 }
@@ -237,7 +202,7 @@ TEST_F(EngineTest, MeasuresWhereTheTimeOfASequenceWent) {
   EXPECT_EQ(waited.compute, 0ms);
   EXPECT_EQ(waited.batch_sequences, 2);
   EXPECT_EQ(waited.batch_tokens, 5);
-  EXPECT_EQ(Metric("queue_duration_seconds_sum"), 0.01);  // of two sequences
+  EXPECT_EQ(Metric("queue_duration_seconds_sum"), 0.01);  // sum over two sequences
   EXPECT_EQ(Metric("compute_duration_seconds_sum", R"(phase="forward",)"), 0.005);
 }
 
@@ -286,7 +251,7 @@ TEST_F(EngineTest, GivesUpWhatStillWaitsAtTheDeadlineOfADrain) {
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_THAT(sink_->Of(i), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "shutting")));
   }
-  // What is computed is not given up.
+  // What is being computed is not given up.
   EXPECT_THAT(occupant_->Of(0), IsEmpty());
   control_->LetGo();
   EXPECT_TRUE(occupant_->Await(0).ok());

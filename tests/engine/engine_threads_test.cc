@@ -1,7 +1,7 @@
 #include <random>
 #include <thread>
 
-#include "engine/engine_fixture.h"
+#include "support/engine_fixture.h"
 
 namespace linserve {
 namespace {
@@ -10,14 +10,14 @@ using testing::SizeIs;
 
 using EngineThreads = EngineTest;
 
-// One request of the test below, and what may become of it.
+// Holds one request of the test in this file, and what may become of it.
 struct Sent {
   std::shared_ptr<RecordingSink> sink = std::make_shared<RecordingSink>();
   std::vector<int64_t> lengths;
   bool left = false;
 };
 
-// The sequence is faulty, failed with its batch, was abandoned, or has the right rows.
+// Expects that the sequence is faulty, failed with its batch, was abandoned, or has the right rows.
 void ExpectRightAnswer(const Sent& sent, size_t index) {
   const std::vector<RecordingSink::Result> results = sent.sink->Of(index);
   ASSERT_THAT(results, SizeIs(1));
@@ -78,7 +78,7 @@ TEST_F(EngineThreads, AreEachAnsweredExactlyOnceWhateverFailsAndWhoeverLeaves) {
       succeeded += sent.sink->Of(i)[0].ok() ? 1 : 0;
     }
   }
-  EXPECT_GT(succeeded, all.size());  // most of them, thus
+  EXPECT_GT(succeeded, all.size());  // thus most of them succeeded
   EXPECT_EQ(Metric("queue_requests"), 0);
   EXPECT_EQ(Metric("queue_sequences"), 0);
   EXPECT_EQ(Metric("queue_tokens"), 0);

@@ -1,11 +1,11 @@
-#include "engine/engine_fixture.h"
+#include "support/engine_fixture.h"
 
 namespace linserve {
 namespace {
 
 using testing::ElementsAre;
 
-// A model that mixes the sequences of a request.
+// Serves a model that mixes the sequences of a request.
 class EngineUnitTest : public EngineTest {
  protected:
   EngineUnitTest() { control_->request_is_unit = true; }

@@ -1,19 +1,20 @@
 #include "engine/result_cache.h"
 
+#include <random>
 #include <thread>
 
-#include "engine/engine_fixture.h"
+#include "support/engine_fixture.h"
 
 namespace linserve {
 namespace {
 
-using testing::ElementsAre;
+using namespace std::chrono_literals;
 
 class ResultCacheTest : public EngineTest {
  protected:
   ResultCacheTest() { options_.cache_bytes = 1 << 20; }
 
-  // A sequence of which all elements are `value`.
+  // Submits a sequence of which all elements are `value`.
   absl::Status Ask(const std::shared_ptr<RecordingSink>& sink, float value,
                    TimePoint deadline = TimePoint::max(), Pooling pooling = Pooling::kNone) {
     Item item = FakeItem(3, value);
@@ -87,6 +88,134 @@ TEST_F(ResultCacheTest, ComputesOnForThoseWhoStay) {
   EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 0);
 }
 
+TEST_F(ResultCacheTest, ComputesForThoseWhoStayWhereTheFirstOneIsLate) {
+  Start(clock_);
+  Occupy();
+  const auto stays = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Ask(sink_, 1, clock_.Now() + 5ms).ok());
+  EXPECT_TRUE(Ask(stays, 1, clock_.Now() + 1h).ok());
+  clock_.Advance(5ms);
+  // The first one is answered by the timer, while the worker computes something else.
+  EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kDeadlineExceeded, "deadline passed"));
+  EXPECT_EQ(occupant_->delivered(), 0u);
+  control_->LetGo();
+  EXPECT_EQ(Rows(stays->Await(0)), FakeResult(3, 1));
+}
+
+TEST_F(ResultCacheTest, AnswersWhoSharesAComputationAtTheirOwnDeadlines) {
+  Start(clock_);
+  control_->Hold();
+  EXPECT_TRUE(Ask(sink_, 1).ok());
+  control_->AwaitHeld(1);
+  const auto hasty = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(Ask(hasty, 1, clock_.Now() + 5ms).ok());
+  EXPECT_EQ(Lookups("joined"), 1);
+  clock_.Advance(5ms);
+  EXPECT_THAT(hasty->Await(0), IsStatus(absl::StatusCode::kDeadlineExceeded, "deadline passed"));
+  EXPECT_EQ(sink_->delivered(), 0u);
+  control_->LetGo();
+  EXPECT_EQ(Rows(sink_->Await(0)), FakeResult(3, 1));
+}
+
+TEST_F(ResultCacheTest, BeginsAnewForWhoComesAfterAComputationWasGivenUp) {
+  control_->steps = 2;
+  const auto late = std::make_shared<RecordingSink>();
+  int given_up = 0;
+  Start();
+  control_->Hold();
+  EXPECT_TRUE(Ask(sink_, 1).ok());
+  control_->AwaitHeld(1);
+  // The cancelled pass has found that nobody waits, and is not at its end yet.
+  control_->on_failure = [&] {
+    if (given_up++ > 0) return;
+    EXPECT_TRUE(Ask(late, 1).ok());
+  };
+  sink_->Abandon();
+  control_->LetGo();
+  EXPECT_TRUE(absl::IsCancelled(sink_->Await(0).status()));
+  EXPECT_EQ(Rows(late->Await(0)), FakeResult(3, 1));
+}
+
+TEST_F(ResultCacheTest, CancelsNobodyWhoStillWaitsHoweverTheOthersLeave) {
+  options_.cache_bytes = 600;  // two results: most are computed
+  options_.replicas = 2;
+  control_->steps = 3;
+  control_->slices = 3;
+  Start();
+  std::atomic<int> answered = 0;
+  std::vector<std::jthread> callers;
+  for (unsigned thread = 0; thread < 4; ++thread) {
+    callers.emplace_back([&, thread] {
+      std::mt19937 random(thread);
+      for (int i = 0; i < 300; ++i) {
+        const auto value = static_cast<float>(random() % 5);
+        const auto sink = std::make_shared<RecordingSink>();
+        const bool leaves = random() % 2 == 0;
+        const TimePoint deadline =
+            random() % 4 == 0 ? SteadyClock().Now() + 200us : TimePoint::max();
+        if (!Ask(sink, value, deadline).ok()) continue;  // the deadline is too near
+        if (leaves) sink->Abandon();
+        const auto result = sink->Await(0);
+        EXPECT_THAT(sink->Of(0), testing::SizeIs(1));
+        if (result.ok()) {
+          ASSERT_EQ(Rows(result), FakeResult(3, value));
+          ++answered;
+        } else {
+          EXPECT_TRUE(leaves || deadline != TimePoint::max()) << result.status();
+        }
+      }
+    });
+  }
+  callers.clear();
+  EXPECT_GT(answered, 300);
+}
+
+TEST_F(ResultCacheTest, LetsThePriorityOfWhoeverJoinsCount) {
+  options_.policy.max_sequences = 1;
+  Start();
+  Occupy();
+  const auto ask = [&](const auto& sink, float value, Priority priority) {
+    Request request{.id = "r", .items = {}, .priority = priority, .sink = sink};
+    request.items.emplace_back(FakeItem(3, value));
+    EXPECT_TRUE(engine_->Submit(request).ok());
+  };
+  const auto other = std::make_shared<RecordingSink>();
+  const auto joins = std::make_shared<RecordingSink>();
+  ask(sink_, 1, Priority::kLow);
+  ask(other, 2, Priority::kNormal);
+  ask(joins, 1, Priority::kHigh);
+  control_->Allow(2);
+  EXPECT_TRUE(sink_->Await(0).ok());
+  EXPECT_TRUE(joins->Await(0).ok());
+  EXPECT_EQ(other->delivered(), 0u);
+  control_->LetGo();
+  EXPECT_TRUE(other->Await(0).ok());
+}
+
+// Under overload, the deadlines of cached sequences keep the queue from filling with what comes too
+// late, as they do without a cache.
+TEST_F(ResultCacheTest, RefusesWhatWouldComeTooLate) {
+  options_.replicas = 1;
+  options_.policy.max_sequences = 1;
+  Start(clock_);
+  Occupy();  // one token in 10 ms
+  clock_.Advance(10ms);
+  control_->LetGo();
+  occupant_->AwaitDeliveries(1);
+  control_->Hold();
+  EXPECT_TRUE(Ask(std::make_shared<RecordingSink>(), 50).ok());
+  control_->AwaitHeld(1);
+  const TimePoint deadline = clock_.Now() + 100ms;  // time for one of three tokens, and its wait
+  EXPECT_TRUE(Ask(sink_, 1, deadline).ok());
+  absl::Status refused;
+  for (int value = 2; value < 10 && refused.ok(); ++value) {
+    refused = Ask(std::make_shared<RecordingSink>(), static_cast<float>(value), deadline);
+  }
+  EXPECT_THAT(refused, IsStatus(absl::StatusCode::kResourceExhausted, "the deadline is in 100.0"));
+  control_->LetGo();
+  EXPECT_TRUE(sink_->Await(0).ok());
+}
+
 TEST_F(ResultCacheTest, DropsWhatNobodyWaitsForAnyMore) {
   Start();
   Occupy();
@@ -98,6 +227,7 @@ TEST_F(ResultCacheTest, DropsWhatNobodyWaitsForAnyMore) {
   EXPECT_FALSE(sink_->Await(0).ok());
   EXPECT_FALSE(other->Await(0).ok());
   EXPECT_EQ(Metric("abandoned_total", R"(stage="queue",)"), 1);
+  EXPECT_EQ(computed(), 1);  // the occupant's
 }
 
 TEST_F(ResultCacheTest, KeepsNoFailure) {
@@ -111,7 +241,7 @@ TEST_F(ResultCacheTest, KeepsNoFailure) {
 }
 
 TEST_F(ResultCacheTest, ForgetsTheLeastRecentlyUsed) {
-  options_.cache_bytes = 1000;  // of some 250 a result
+  options_.cache_bytes = 1000;  // a result takes some 250
   Start();
   Answer(1);
   Answer(2);
@@ -135,7 +265,7 @@ TEST_F(ResultCacheTest, RefusesAsAWholeWhatIsWhollyNew) {
   const auto refused = std::make_shared<RecordingSink>();
   EXPECT_TRUE(absl::IsResourceExhausted(Ask(refused, 2)));
   EXPECT_EQ(refused->delivered(), 0U);
-  // What joins takes no room.
+  // A sequence that joins takes no room.
   const auto joined = std::make_shared<RecordingSink>();
   EXPECT_TRUE(Ask(joined, 1).ok());
   control_->LetGo();

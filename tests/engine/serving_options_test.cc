@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/test_files.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {
@@ -39,6 +39,15 @@ TEST(ServingOptions, GiveABatchAsManyTokensAsItsThreadsTake) {
   EXPECT_EQ(options.ForEngine(options.Replicas(0)).policy.max_tokens, 3 * 2048);
   ASSERT_TRUE(Set(options, {{"max_batch_tokens", 100}}).ok());
   EXPECT_EQ(options.ForEngine(options.Replicas(0)).policy.max_tokens, 100);
+}
+
+TEST(ServingOptions, CallSequencesLongByTheRowsThatKeepAllThreadsBusy) {
+  ServingOptions options;
+  ASSERT_TRUE(Set(options, {{"threads", 3}}).ok());
+  EXPECT_EQ(options.ForEngine(options.Replicas(0)).policy.long_rows, 3 * 256);
+  EXPECT_EQ(options.ForEngine(options.Replicas(1)).policy.long_rows, 65536);  // nothing overtakes
+  ASSERT_TRUE(Set(options, {{"max_batch_tokens", 100}}).ok());
+  EXPECT_EQ(options.ForEngine(options.Replicas(0)).policy.long_rows, 100);
 }
 
 struct PlanCase {
@@ -113,7 +122,7 @@ TEST(ServingOptions, OfAModelLeaveWhatTheyDoNotNameAsTheServerHasIt) {
   ASSERT_TRUE(Set(options, {{"pooling", "mean"}, {"replicas", 2}}).ok());
   ServingOptions of_model = options;
   ASSERT_TRUE(Set(of_model, {{"replicas", 3}}).ok());
-  EXPECT_EQ(of_model.pooling, "mean");
+  EXPECT_EQ(of_model.pooling, Pooling::kMean);
   EXPECT_EQ(of_model.replicas, 3);
   EXPECT_EQ(options.replicas, 2);
 }

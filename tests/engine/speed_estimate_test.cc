@@ -35,7 +35,7 @@ TEST(SpeedEstimate, LearnsLittleFromSmallBatches) {
   speed.Observe(10000, 10ms);
   for (int i = 0; i < 100; ++i) speed.Observe(1, 1ms);
   EXPECT_LT(speed.TimeFor(10000), 30ms);
-  // And all there is to know where none is larger.
+  // Small batches are all there is to learn from where none is larger.
   SpeedEstimate single;
   for (int i = 0; i < 100; ++i) single.Observe(1, 1ms);
   EXPECT_EQ(single.TimeFor(1), 1ms);

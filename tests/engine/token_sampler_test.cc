@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "core/test_tensors.h"
+#include "support/test_tensors.h"
 
 namespace linserve {
 namespace {
@@ -17,7 +17,7 @@ int64_t Sampled(TokenSampler& sampler, const std::vector<float>& logits) {
   return sampler.Sample(logits.data(), static_cast<int64_t>(logits.size()));
 }
 
-// How often each token is chosen of `count`, over that.
+// Returns how often each token is chosen in `count` draws, over `count`.
 std::map<int64_t, double> Frequencies(const SamplingOptions& options,
                                       const std::vector<float>& logits, int count = 20000) {
   TokenSampler sampler(options);

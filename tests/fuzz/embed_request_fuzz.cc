@@ -1,52 +1,28 @@
 #include <cstdint>
 #include <cstdlib>
-#include <future>
-#include <memory>
+#include <string>
 #include <utility>
 
-#include "fuzz/fuzz_server.h"
-#include "rpc/embed_request.h"
-#include "rpc/received.h"
+#include "fuzz/fuzz_bounds.h"
+#include "fuzz/fuzz_embed.h"
+#include "rpc/calls/received.h"
+#include "rpc/embedding/upload.h"
 
-namespace linserve {
-namespace {
-
-// A call whose caller reads all at once.
-struct Call {
-  explicit Call(RpcMetrics& metrics)
-      : outbox(
-            {[this](const grpc::ByteBuffer*) { outbox.Written(true); }, [](const grpc::Status&) {}},
-            metrics) {}
-
-  Outbox outbox;
-};
-
-void Ask(Received<v1::EmbedRequest> request) {
-  ServiceContext& server = FuzzServer();
-  RpcMetrics& metrics = server.metrics.ForRpc("Embed");
-  const auto call = std::make_shared<Call>(metrics);
-  const auto ended = std::make_shared<std::promise<void>>();
-  const CallSide side{.call = call,
-                      .outbox = &call->outbox,
-                      .metrics = &metrics,
-                      .refuse = [](const absl::Status&, const std::shared_ptr<void>&) {},
-                      .answered = nullptr,
-                      .finished = [ended] { ended->set_value(); }};
-  std::make_shared<EmbedRequestState>(side, RequestContext{"id", TimePoint::max(), FuzzCaller()})
-      ->Submit(server, std::move(request));
-  ended->get_future().wait();
-}
-
-}  // namespace
-}  // namespace linserve
-
-// Whatever the bytes are, the request comes to its end.
+// Checks that the request comes to its end, whatever the bytes are, and that what is known of it
+// before it is decoded is right.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   grpc::ByteBuffer bytes = linserve::InSlices(data, size);
   linserve::Received<linserve::v1::EmbedRequest> request;
-  const bool parsed = linserve::Parse(bytes, request, /*least=*/1).ok();
-  if (parsed != linserve::v1::EmbedRequest().ParseFromArray(data, static_cast<int>(size)))
-    std::abort();
-  if (parsed) linserve::Ask(std::move(request));
+  const linserve::RequestHead head = linserve::HeadOf(bytes);
+  if (!linserve::FuzzBounds<linserve::v1::EmbedRequest>(bytes)) return 0;
+  if (!linserve::Parse(bytes, request.message).ok()) return 0;
+  const std::string& id = request.message.request_id();
+  if (head.id != id) std::abort();
+  const auto& sequences = request.message.sequences();
+  const bool one = sequences.size() == 1;
+  const bool later = one && sequences[0].first_row() > 0;
+  if (head.later_part != later) std::abort();
+  if (head.part != (later || (one && sequences[0].total_rows() > 0))) std::abort();
+  linserve::FuzzEmbed(std::move(request)).wait();
   return 0;
 }

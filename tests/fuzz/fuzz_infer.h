@@ -6,24 +6,23 @@
 #include <utility>
 
 #include "fuzz/fuzz_server.h"
-#include "rpc/inference_request.h"
+#include "rpc/oip/inference_request.h"
 
 namespace linserve {
 
-// The answer to the request, of whose message all is made.
+// Returns the answer to the request, after making all of its messages.
 inline absl::StatusOr<InferAnswer> FuzzInfer(Received<inference::ModelInferRequest> request) {
   ServiceContext& server = FuzzServer();
   const auto answered = std::make_shared<std::promise<absl::StatusOr<InferAnswer>>>();
   const auto done = [answered](absl::StatusOr<InferAnswer> answer) {
     if (answer.ok()) {
-      for (size_t part = 0; part < answer->parts.size(); ++part) (void)answer->Part(part).Take();
+      for (size_t part = 0; part < answer->Parts(); ++part) (void)answer->Part(part).Take();
     }
     answered->set_value(std::move(answer));
   };
   std::make_shared<InferRequestState>(
-      InferRequestState::CallSide{server.metrics.ForRpc("ModelInfer"), true, done,
-                                  [] { return false; }},
-      RequestContext{"id", TimePoint::max(), FuzzCaller()})
+      CallSide{nullptr, server.metrics.ForRpc("ModelInfer"), [] { return false; }},
+      RequestContext{.id = "id", .caller = FuzzCaller()}, /*chunks=*/true, done)
       ->Submit(server, std::move(request));
   return answered->get_future().get();
 }

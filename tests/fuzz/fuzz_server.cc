@@ -32,17 +32,18 @@ ServiceContext* Start() {
   ConfigureLog(quiet);
   auto& metrics = *new Metrics({});
   auto& repository = *new ModelRepository(metrics);
-  Serve(repository, metrics, "tokens", TokenModel(std::make_shared<ModelControl>()));
-  Serve(repository, metrics, "floats", FloatModel(std::make_shared<ModelControl>()));
+  Serve(repository, metrics, "tokens", TokenModel(std::make_shared<FakeModelControl>()));
+  Serve(repository, metrics, "floats", FloatModel(std::make_shared<FakeModelControl>()));
+  const auto sessions = std::make_shared<FakeModelControl>();
+  sessions->sessions = true;
+  Serve(repository, metrics, "sessions", TokenModel(sessions));
   auto access = Access::Open("", metrics);
   if (!access.ok()) std::abort();
-  return new ServiceContext{repository,
-                            metrics,
-                            RpcLimits{},
-                            "fuzz",
-                            *std::move(access),
-                            std::make_shared<Inflight>(InflightLimits{}, metrics),
-                            Turns(1)};
+  return new ServiceContext{
+      repository,         metrics,
+      RpcLimits{},        "fuzz",
+      *std::move(access), std::make_shared<Inflight>(InflightLimits{}, metrics),
+      StepPool(1)};
 }
 
 }  // namespace

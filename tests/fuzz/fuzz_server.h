@@ -6,18 +6,19 @@
 #include <cstdint>
 #include <memory>
 
-#include "rpc/service_context.h"
+#include "serving/service_context.h"
 
 namespace linserve {
 
-// Engines over the test models "tokens" and "floats", as a request meets them behind the wire. Made
-// at the first call, and never destroyed.
+// Returns engines over the test models "tokens", "floats" and "sessions", which is "tokens" with
+// sessions, as a request meets them behind the wire. They are made at the first call, and never
+// destroyed.
 ServiceContext& FuzzServer();
 
-// Who may do everything.
+// Returns a caller who may do everything.
 std::shared_ptr<const Caller> FuzzCaller();
 
-// The bytes as gRPC might have received them: in two slices.
+// Returns the bytes as gRPC might have received them: in two slices.
 inline grpc::ByteBuffer InSlices(const uint8_t* data, size_t size) {
   const grpc::Slice slices[] = {grpc::Slice(data, size / 3),
                                 grpc::Slice(data + size / 3, size - size / 3)};

@@ -8,9 +8,9 @@
 namespace linserve {
 namespace {
 
-// The length of the JSON in a body, as the binary data extension has it, or none.
-void Infer(const HttpRequest& http) {
-  auto asked = ReadInferRequest(http);
+// Has the models answer the request, and writes their answers.
+void Infer(const RestCall& call) {
+  auto asked = ReadInferRequest(call);
   if (!asked.ok()) return;
   for (const char* model : {"tokens", "floats"}) {
     inference::ModelInferRequest message = asked->message;
@@ -23,8 +23,8 @@ void Infer(const HttpRequest& http) {
 }  // namespace
 }  // namespace linserve
 
-// The first byte says which page is asked; where the second is not zero, it is how much of the body
-// is JSON, and bytes follow.
+// Asks for a page. The first byte says which one; where the second is not zero, it is how much of
+// the body is JSON, and bytes follow.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace linserve;
   if (size < 2) return 0;
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   http.body.assign(reinterpret_cast<const char*>(data) + 2, size - 2);
   if (data[1] != 0) http.headers["inference-header-content-length"] = std::to_string(data[1]);
   const RestCall call{FuzzServer(), http, FuzzCaller()};
-  if (data[0] % 3 == 0) Infer(http);
+  if (data[0] % 3 == 0) Infer(call);
   if (data[0] % 3 == 1) (void)OpenAiEmbeddings(call);
   if (data[0] % 3 == 2) (void)TeiEmbed(call);
   return 0;

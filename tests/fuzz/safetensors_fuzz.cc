@@ -2,9 +2,9 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 
-// Whatever the bytes are, what is accepted lies within them.
+// Checks that what is accepted lies within the bytes, whatever they are.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   const auto file = linserve::ParseSafetensors(bytes, size, nullptr, "fuzz");

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "http/http_server.h"
+#include "support/http_client.h"
 #include "support/wait_until.h"
 
 namespace linserve {
@@ -22,12 +23,12 @@ class HttpServerTest : public ::testing::Test {
 
   // The answer to one request on a connection of its own.
   static httplib::Result Get(const HttpServer& server, const std::string& path) {
-    return httplib::Client("127.0.0.1", server.port()).Get(path);
+    return LocalHttpClient(server.port()).Get(path);
   }
 
   // The same, as a browser asks for the status.
   static httplib::Result GetPage(const HttpServer& server) {
-    return httplib::Client("127.0.0.1", server.port())
+    return LocalHttpClient(server.port())
         .Get("/", {{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}});
   }
 

@@ -1,9 +1,9 @@
 #include <chrono>
 
-#include "core/test_files.h"
 #include "http/http_fixture.h"
 #include "http/raw_connection.h"
 #include "support/test_certificates.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {

@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <array>
+#include <chrono>
 #include <string>
 
-#include "core/descriptor.h"
+#include "core/files/descriptor.h"
 
 namespace linserve {
 
@@ -41,6 +43,12 @@ class RawConnection {
       if (size <= 0) return text;
       text.append(piece.data(), static_cast<size_t>(size));
     }
+  }
+
+  // Whether something comes, or the server hangs up, within the time.
+  bool Answers(std::chrono::milliseconds within) {
+    pollfd waiting{descriptor_.get(), POLLIN, 0};
+    return ::poll(&waiting, 1, static_cast<int>(within.count())) > 0;
   }
 
   // Sends no more, as one who has asked all that it wants to.

@@ -1,15 +1,18 @@
 #include "http/request_stream.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <thread>
 
-#include "core/descriptor.h"
+#include "core/files/descriptor.h"
 
 namespace linserve {
 namespace {
@@ -31,14 +34,25 @@ class RequestStreamTest : public ::testing::Test {
   void AnswerWithoutEnd(const HttpLimits& limits) {
     RequestStream stream(connection_, limits, 1 << 20);
     const std::string piece(1 << 16, 'a');
-    while (stream.write(piece.data(), piece.size()) > 0) {
+    while (stream.Write(piece)) {
     }
-    EXPECT_TRUE(stream.failed());
-    EXPECT_EQ(stream.write("a", 1), -1);
+    EXPECT_FALSE(stream.Write("a"));
+  }
+
+  void Send(const std::string& text) {
+    EXPECT_EQ(::send(caller_.get(), text.data(), text.size(), 0),
+              static_cast<ssize_t>(text.size()));
+  }
+
+  // What has come for the caller by now.
+  std::string Received() const {
+    std::string text(1 << 10, '\0');
+    const ssize_t size = ::recv(caller_.get(), text.data(), text.size(), MSG_DONTWAIT);
+    return text.substr(0, static_cast<size_t>(std::max<ssize_t>(size, 0)));
   }
 
   const Ends ends_;
-  Connection connection_{ends_.ends[0]};
+  Connection connection_{Descriptor(ends_.ends[0])};
   const Descriptor caller_{ends_.ends[1]};
 };
 
@@ -58,6 +72,63 @@ TEST_F(RequestStreamTest, AnAnswerThatIsReadTooSlowlyIsGivenUp) {
   AnswerWithoutEnd({.patience = milliseconds(100), .bytes_per_second = 1 << 30});
   ended = true;
   reader.join();
+}
+
+TEST_F(RequestStreamTest, ABodyIsBoundedHoweverItIsPacked) {
+  RequestStream stream(connection_, {}, 100);
+  std::string chunks;
+  for (int i = 0; i < 20; ++i) chunks += "1\r\na\r\n";
+  Send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks);
+  ASSERT_TRUE(stream.Await());
+  ASSERT_TRUE(stream.ReadHead());
+  size_t read = 0;
+  for (auto piece = stream.ReadBody(); !piece.empty(); piece = stream.ReadBody())
+    read += piece.size();
+  EXPECT_LE(read, 100 / 6 + 1);
+  ASSERT_TRUE(stream.fault());
+  EXPECT_EQ(stream.fault()->status, 413);
+}
+
+TEST_F(RequestStreamTest, SkipsALittleOfABody) {
+  RequestStream stream(connection_, {.stall = milliseconds(1000)}, 1 << 30);
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ";
+  const std::string body((1 << 20) - 5, 'a');
+  std::thread sender([&] {
+    Send(head + std::to_string(body.size()) + "\r\n\r\n" + body);
+    Send(head + "10000000\r\n\r\n" + body + body);
+  });
+  ASSERT_TRUE(stream.Await());
+  ASSERT_TRUE(stream.ReadHead());
+  EXPECT_TRUE(stream.SkipBody());
+  ASSERT_TRUE(stream.ReadHead());
+  EXPECT_FALSE(stream.SkipBody());
+  EXPECT_FALSE(stream.fault());
+  while (!stream.ReadBody().empty()) {
+  }
+  sender.join();
+}
+
+TEST_F(RequestStreamTest, ACallerWhoWaitsForLeaveIsAskedForTheBodyThatIsWanted) {
+  RequestStream stream(connection_, {}, 1 << 20);
+  const std::string head =
+      "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+  Send(head);
+  ASSERT_TRUE(stream.Await());
+  ASSERT_TRUE(stream.ReadHead());
+  std::thread caller([&] {
+    std::string asked;
+    while (asked.empty()) asked = Received();
+    EXPECT_EQ(asked, "HTTP/1.1 100 Continue\r\n\r\n");
+    Send("hello");
+  });
+  EXPECT_EQ(stream.ReadBody(), "hello");
+  caller.join();
+  EXPECT_TRUE(stream.SkipBody());
+  // Who does not want the body asks for nothing, and cannot go on.
+  Send(head);
+  ASSERT_TRUE(stream.ReadHead());
+  EXPECT_FALSE(stream.SkipBody());
+  EXPECT_EQ(Received(), "");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "models/model_fixture.h"
 
 namespace linserve {

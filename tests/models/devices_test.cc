@@ -4,9 +4,9 @@
 
 #include <fstream>
 
-#include "attention/device_plugin.h"
-#include "core/test_files.h"
+#include "attention/device/device_plugin.h"
 #include "support/paths.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {

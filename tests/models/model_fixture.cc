@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "models/random_weights.h"
+
 namespace linserve {
 
 namespace fs = std::filesystem;
@@ -27,13 +29,20 @@ std::string ModelFixture::InitError(const std::string& architecture, const std::
 }
 
 std::unique_ptr<Model> ModelFixture::Load(const std::string& directory,
-                                          const LoadOptions& options) {
-  LoadOptions given = options;
+                                          const ModelLoadOptions& options) {
+  ModelLoadOptions given = options;
   // The models are tiny, and tests run beside each other.
   if (given.threads == 0) given.threads = 1;
   auto model = LoadModel(directory, given);
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : nullptr;
+}
+
+std::string ModelFixture::Directory(const std::string& architecture, const std::string& params,
+                                    const std::string& wrapper) {
+  const std::string directory = Init(architecture, params, 1, wrapper);
+  RandomiseWeights(directory);
+  return directory;
 }
 
 void ModelFixture::Write(const std::string& directory, const std::string& name,
@@ -47,7 +56,8 @@ std::vector<TensorMap> ModelFixture::Compute(Model& model, const std::vector<Ite
   const Padder padder(model.info().signature, padding);
   std::vector<const Item*> pointers;
   for (const Item& item : items) {
-    EXPECT_TRUE(Validate(model.info().signature, item).ok());
+    const absl::Status valid = Validate(model.info().signature, item);
+    EXPECT_TRUE(valid.ok()) << valid;
     pointers.push_back(&item);
   }
   auto forward = model.Start(padder.Pad(pointers));
@@ -77,6 +87,25 @@ void ModelFixture::ExpectTheSameAloneAndTogether(Model& model, const std::vector
   }
 }
 
+std::vector<int64_t> ModelFixture::LengthsOf(int mix) {
+  if (mix == 0) return {1};
+  if (mix == 1) return {kLongestInput, 1, kLongestInput};
+  if (mix == 2) return std::vector<int64_t>(16, 1);
+  if (mix == 3) return {8, 16, 9, 7, 24, 24, 24};
+  std::vector<int64_t> lengths(static_cast<size_t>(Any(1, 6)));
+  for (int64_t& length : lengths) length = Any(1, kLongestInput);
+  return lengths;
+}
+
+void ModelFixture::ExpectTheSameInMixes(Model& model, int mixes, const ItemMaker& make) {
+  for (int mix = 0; mix < mixes; ++mix) {
+    SCOPED_TRACE("mix " + std::to_string(mix));
+    std::vector<Item> items;
+    for (const int64_t length : LengthsOf(mix)) items.push_back(make(length, mix % 2 == 1));
+    ASSERT_NO_FATAL_FAILURE(ExpectTheSameAloneAndTogether(model, items));
+  }
+}
+
 Item ModelFixture::Tokens(int64_t length, int64_t vocabulary) {
   std::vector<int64_t> ids(static_cast<size_t>(length));
   std::uniform_int_distribution<int64_t> any(0, vocabulary - 1);
@@ -84,6 +113,10 @@ Item ModelFixture::Tokens(int64_t length, int64_t vocabulary) {
   Item item;
   item.inputs["x"] = Tensor::FromInts({length}, ids);
   return item;
+}
+
+Tensor ModelFixture::Ids(int64_t length, int64_t vocabulary) {
+  return Tokens(length, vocabulary).inputs.at("x");
 }
 
 Item ModelFixture::Floats(int64_t length, int64_t width) {
@@ -97,6 +130,19 @@ Tensor ModelFixture::RandomFloats(const Shape& shape) {
   std::normal_distribution<float> normal;
   for (float& value : values) value = normal(random_);
   return Tensor::FromFloats(shape, values);
+}
+
+Tensor ModelFixture::RandomMask(int64_t length, double share) {
+  auto [mask, bytes] = Tensor::Allocate(DType::kBool, {length});
+  std::bernoulli_distribution visible(share);
+  for (int64_t i = 0; i < length; ++i) bytes[i] = std::byte{visible(random_)};
+  return mask;
+}
+
+Tensor ModelFixture::MaskOf(int64_t length, int64_t begin, int64_t end) {
+  auto [mask, bytes] = Tensor::Allocate(DType::kBool, {length});
+  for (int64_t i = begin; i < end; ++i) bytes[i] = std::byte{true};
+  return mask;
 }
 
 double LargestDifference(const Tensor& a, const Tensor& b) {

@@ -3,21 +3,24 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "batching/padder.h"
-#include "core/item.h"
-#include "core/test_files.h"
+#include "core/sequence/item.h"
 #include "engine/model.h"
+#include "models/init_model.h"
+#include "models/inspect_model.h"
 #include "models/model_loader.h"
+#include "support/test_files.h"
 
 namespace linserve {
 
 inline constexpr double kTolerance = 1e-5;
-// Of most models in these tests; not one of the default buckets.
+// The longest input of most models in these tests; it is not one of the default buckets.
 inline constexpr int64_t kLongestInput = 40;
 
 // Models with random weights in directories of their own, computed through the Padder as a worker
@@ -30,7 +33,15 @@ class ModelFixture : public testing::Test {
   // Why no model can be made of these arguments; "" if one can.
   static std::string InitError(const std::string& architecture, const std::string& params,
                                const std::string& wrapper = "null");
-  std::unique_ptr<Model> Load(const std::string& directory, const LoadOptions& options = {});
+  std::unique_ptr<Model> Load(const std::string& directory, const ModelLoadOptions& options = {});
+
+  // A model whose biases and norms are random, too, so that none of them is left out unnoticed.
+  std::string Directory(const std::string& architecture, const std::string& params,
+                        const std::string& wrapper = "null");
+  std::unique_ptr<Model> Make(const std::string& architecture, const std::string& params,
+                              const std::string& wrapper = "null") {
+    return Load(Directory(architecture, params, wrapper));
+  }
 
   // Writes a file of the model directory.
   static void Write(const std::string& directory, const std::string& name, const std::string& text);
@@ -38,20 +49,31 @@ class ModelFixture : public testing::Test {
   // The outputs of each item, computed as one batch.
   static std::vector<TensorMap> Compute(Model& model, const std::vector<Item>& items,
                                         Padding padding = Padding::kPacked);
-  // In every padding, each item's outputs are those that it has alone.
+  // Expects that in every padding each item's outputs are those that it has alone.
   static void ExpectTheSameAloneAndTogether(Model& model, const std::vector<Item>& items);
+  // Expects it of so many batches: the first ones are of lengths that are easily got wrong, the
+  // others of any up to kLongestInput, every second one with masks.
+  using ItemMaker = std::function<Item(int64_t length, bool masked)>;
+  void ExpectTheSameInMixes(Model& model, int mixes, const ItemMaker& make);
 
   int64_t Any(int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random_);
   }
   // A random sequence of input x.
   Item Tokens(int64_t length, int64_t vocabulary);
+  Tensor Ids(int64_t length, int64_t vocabulary);
   Item Floats(int64_t length, int64_t width);
   Tensor RandomFloats(const Shape& shape);
+  // A mask each place of which is true with the probability `share`.
+  Tensor RandomMask(int64_t length, double share = 0.7);
+  // A mask that is true on [begin, end).
+  static Tensor MaskOf(int64_t length, int64_t begin, int64_t end);
 
   std::mt19937_64 random_{42};
 
  private:
+  std::vector<int64_t> LengthsOf(int mix);
+
   TempDir root_;
   int made_ = 0;
 };

@@ -89,7 +89,7 @@ TEST_F(ModelLoaderTest, ABrokenConfigurationIsAnErrorThatNamesTheFile) {
   EXPECT_TRUE(Contains(ConfigError("{"), "config.json"));
   EXPECT_TRUE(Contains(ConfigError(R"({"params": {}})"), "\"architecture\" is missing"));
   EXPECT_TRUE(Contains(ConfigError(R"({"architecture": "linformer.Linformer", "parms": {}})"),
-                       "unknown key \"parms\""));
+                       "unknown key 'parms'"));
   EXPECT_TRUE(
       Contains(ConfigError(R"({"architecture": "linformer.Linformer", "wrapper": {"type": "Padder"},
                       "params": {"dim": 8, "seq_len": 6, "depth": 1, "k": 4}})"),
@@ -107,7 +107,7 @@ TEST_F(ModelLoaderTest, ADirectoryWithoutAModelIsAnErrorThatSaysWhatIsMissing) {
 }
 
 TEST_F(ModelLoaderTest, ADeviceWhosePluginIsNotOpenIsAnError) {
-  LoadOptions options;
+  ModelLoadOptions options;
   options.device = "cuda:0";
   const auto model = LoadModel(
       Init("linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})"), options);

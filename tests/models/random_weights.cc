@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 
 namespace linserve {
 namespace {
@@ -31,7 +31,8 @@ void RandomiseWeights(const std::string& directory, uint64_t seed) {
   std::normal_distribution<float> normal;
   TensorMap weights;
   for (const auto& [name, tensor] : ReadWeights(directory)) {
-    // Of a matrix or a filter, so that products keep their size; of a vector more.
+    // Values of a matrix or a filter are small, so that products keep their size; those of a vector
+    // are larger.
     const Shape& shape = tensor.shape();
     const int64_t fan_in = shape.size() < 2 ? 4 : tensor.elements() / shape[0];
     const float scale = 1.0f / std::sqrt(static_cast<float>(fan_in));

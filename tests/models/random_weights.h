@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace linserve {
 

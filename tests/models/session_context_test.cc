@@ -137,7 +137,7 @@ TEST_P(SessionContext, IsNeitherMissedNorTakenTwice) {
   Compute(*model_, {first});
   EXPECT_TRUE(ValidateChunk(signature, ChunkOf(item, 4, 6, session)).ok());
   EXPECT_THAT(ValidateChunk(signature, first).message(), HasSubstr("has read 4 rows"));
-  // As a whole sequence it needs its context.
+  // A whole sequence needs its context.
   Item whole = item;
   whole.inputs.erase(context());
   EXPECT_FALSE(Validate(signature, whole).ok());

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "models/lat_fixture.h"
+#include "models/linear_attention_transformer/fixture.h"
 
 namespace linserve {
 
 // Sequences fed to a model chunk by chunk.
-class SessionFixture : public LatFixture {
+class SessionFixture : public ModelFixture {
  protected:
   using Session = std::shared_ptr<SessionState>;
 
@@ -28,7 +28,7 @@ class SessionFixture : public LatFixture {
   static int64_t LengthOfX(const Item& item) { return item.inputs.at("x").shape()[0]; }
 };
 
-// Tensors [rows, width] one after another.
+// Joins tensors [rows, width] one after another.
 Tensor Joined(const std::vector<Tensor>& parts);
 
 }  // namespace linserve

@@ -14,7 +14,7 @@ class SessionRefusalTest : public SessionFixture {
       R"({"dim": 8, "depth": 1, "heads": 2, "causal": true, "attention": "elu",
           "max_seq_len": 20})";
 
-  // Why a model has no sessions.
+  // Says why a model has no sessions.
   std::string WhyNot(const std::string& architecture, const std::string& params,
                      const std::string& wrapper = "null") {
     const auto model = Load(Init(architecture, params, 1, wrapper));
@@ -89,7 +89,7 @@ TEST_F(SessionRefusalTest, ASequenceMayNotBecomeLongerThanTheModelTakes) {
 TEST_F(SessionRefusalTest, AChunkHasNoOptionalInputs) {
   Item item = Floats(3, 8);
   item.session = New(*model_);
-  item.inputs["input_mask"] = Mask(3);
+  item.inputs["input_mask"] = RandomMask(3);
   EXPECT_THAT(ValidateChunk(model_->info().signature, item).message(), HasSubstr("input_mask"));
   EXPECT_EQ(Start(*model_, {item}).code(), absl::StatusCode::kInvalidArgument);
 }

@@ -22,7 +22,7 @@ std::string EncoderParams(const std::string& more) {
   return R"({"dim": 12, "depth": 2, "heads": 3, "causal": true, )" + more + "}";
 }
 
-// Where a key is given twice, the last one counts.
+// The last one counts where a key is given twice.
 std::string LatParams(const std::string& more) {
   std::string params = R"({"dim": 12, "depth": 2, "max_seq_len": 208, "heads": 3,
                            "local_attn_window_size": 8, "causal": true)";

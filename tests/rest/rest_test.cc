@@ -1,85 +1,28 @@
 #include <gmock/gmock.h>
-#include <httplib.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include "http/http_server.h"
-#include "http/raw_connection.h"
-#include "rest/rest_routes.h"
-#include "support/test_server.h"
+#include "rest/rest_fixture.h"
 
 namespace linserve {
 namespace {
 
 using nlohmann::json;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr const char* kInfer = "/v2/models/tokens/infer";
 
 template <typename T>
 std::string BytesOf(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-class RestTest : public ::testing::Test {
- protected:
-  explicit RestTest(TestServerOptions options = {.model_control = true})
-      : server_(std::move(options)) {
-    HttpHandlers handlers{.metrics = [] { return std::string(); },
-                          .live = [] { return true; },
-                          .ready = [] { return absl::OkStatus(); },
-                          .status_json = [] { return std::string(); },
-                          .routes = RestRoutes(server_.grpc().context())};
-    http_ = *HttpServer::Start({.port = 0, .max_body_bytes = 1 << 20}, std::move(handlers));
-  }
-
-  struct Reply {
-    int status = 0;
-    httplib::Headers headers;
-    std::string body;
-    json parsed;  // if it is JSON
-  };
-
-  static Reply Of(const httplib::Result& result) {
-    EXPECT_TRUE(result) << httplib::to_string(result.error());
-    if (!result) return {};
-    return {result->status, result->headers, result->body,
-            json::parse(result->body, nullptr, /*allow_exceptions=*/false)};
-  }
-
-  Reply Get(const std::string& path) const {
-    return Of(httplib::Client("127.0.0.1", http_->port()).Get(path));
-  }
-  Reply Post(const std::string& path, const std::string& body,
-             const httplib::Headers& headers = {}) const {
-    return Of(
-        httplib::Client("127.0.0.1", http_->port()).Post(path, headers, body, "application/json"));
-  }
-
-  // A request for the rows of tokens 5, 6 and 7.
-  static json ThreeTokens() {
-    return {{"inputs",
-             {{{"name", "x"}, {"datatype", "INT64"}, {"shape", {1, 3}}, {"data", {5, 6, 7}}}}}};
-  }
-
-  static void SendThreeTokens(RawConnection& caller) {
-    const std::string body = ThreeTokens().dump();
-    caller.Send("POST " + std::string(kInfer) +
-                " HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
-  }
-
-  TestServer server_;
-  std::unique_ptr<HttpServer> http_;
-};
-
 class RestInflight : public RestTest {
  protected:
   RestInflight()
-      : RestTest({.grpc = {.inflight = {.max_bytes = 1'000'000,
-                                        .max_requests_per_caller = 1,
+      : RestTest({.grpc = {.inflight = {.max_requests_per_caller = 1,
+                                        .max_bytes = 1'000'000,
                                         .max_bytes_per_caller = 1'000'000}}}) {}
 };
 
@@ -154,8 +97,7 @@ TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
   expect("", "the body is empty");
   expect("[1]", "not a JSON object");
   expect("{\"inputs\": [}", "not JSON: a syntax error at byte 13");
-  expect("{\"inputs\": 1e999}", "a number that is too large");
-  expect("{\"inputs\": " + std::string(100000, '['), "nested more than 32 deep");
+  expect("{\"else\": " + std::string(100000, '['), "nested more than 32 deep");
   expect("{\"inputs\": 1}", "expected \"inputs\", an array");
   expect("{\"id\": 1, \"inputs\": []}", "\"id\": expected a string");
   expect("{\"inputs\": [], \"parameters\": []}", "\"parameters\": expected an object");
@@ -172,13 +114,13 @@ TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
   expect(with_input("shape", {1.5}), "something else than integers");
   expect(with_input("shape", {1, 4}), "mismatch");
   expect(with_input("datatype", "FP16"), "send them as binary data");
-  expect(with_input("datatype", "BOOL"), "5 is no such element");
-  expect(with_input("data", {5, "six", 7}), "\"six\" is no such element");
-  expect(with_input("data", nullptr), "null is no such element");
+  expect(with_input("datatype", "BOOL"), "'5' is no such element");
+  expect(with_input("data", {5, "six", 7}), "'\"six\"' is no such element");
+  expect(with_input("data", nullptr), "'null' is no such element");
   expect(with_input("parameters", {{"binary_data_size", 24}}), "there is \"data\", too");
   json negative = with_input("datatype", "UINT8");
   negative["inputs"][0]["data"] = {5, -1, 7};
-  expect(negative, "-1 is no such element");
+  expect(negative, "'-1' is no such element");
 }
 
 TEST_F(RestTest, ChecksTheLengthOfTheJson) {
@@ -202,7 +144,7 @@ TEST_F(RestTest, ErrorsBecomeHttpCodes) {
   request["parameters"] = {{"sequence_id", 5}};
   EXPECT_EQ(Post(kInfer, request.dump()).status, 501);
   EXPECT_EQ(Post(kInfer, std::string((1 << 20) + 1, ' ')).status, 413);
-  EXPECT_EQ(Of(httplib::Client("127.0.0.1", http_->port())
+  EXPECT_EQ(Of(LocalHttpClient(http_->port())
                    .Post(
                        kInfer,
                        [](size_t offset, httplib::DataSink& sink) {
@@ -214,7 +156,7 @@ TEST_F(RestTest, ErrorsBecomeHttpCodes) {
                        "application/json"))
                 .status,
             413);
-  EXPECT_EQ(Of(httplib::Client("127.0.0.1", http_->port())
+  EXPECT_EQ(Of(LocalHttpClient(http_->port())
                    .Post(kInfer, httplib::MultipartFormDataItems{{"a", "b", "c", ""}}))
                 .status,
             415);
@@ -244,7 +186,7 @@ class RestOverloadTest : public RestTest {
 };
 
 TEST_F(RestOverloadTest, ARefusalSaysWhenToComeBack) {
-  server_.tokens().Block();
+  server_.tokens().Hold();
   std::thread first([&] { EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200); });
   ASSERT_TRUE(server_.tokens().WaitForStarted(1));
   std::thread second([&] { EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200); });
@@ -252,13 +194,13 @@ TEST_F(RestOverloadTest, ARefusalSaysWhenToComeBack) {
   const Reply reply = Post(kInfer, ThreeTokens().dump());
   EXPECT_EQ(reply.status, 429);
   EXPECT_TRUE(reply.headers.contains("Retry-After"));
-  server_.tokens().Release();
+  server_.tokens().LetGo();
   first.join();
   second.join();
 }
 
 TEST_F(RestOverloadTest, ACallerWhoHasLeftMakesRoom) {
-  server_.tokens().Block();
+  server_.tokens().Hold();
   std::thread first([&] { EXPECT_EQ(Post(kInfer, ThreeTokens().dump()).status, 200); });
   ASSERT_TRUE(server_.tokens().WaitForStarted(1));
   RawConnection caller(http_->port());
@@ -266,12 +208,12 @@ TEST_F(RestOverloadTest, ACallerWhoHasLeftMakesRoom) {
   EXPECT_TRUE(server_.WaitFor(OfTokens("linserve_queue_sequences"), 1));
   caller.Close();
   std::thread third([&] {
-    int status = 429;  // until the server has seen it
+    int status = 429;  // stays so until the server has seen it
     while (status == 429) status = Post(kInfer, ThreeTokens().dump()).status;
     EXPECT_EQ(status, 200);
   });
   EXPECT_TRUE(server_.WaitFor(Abandoned("queue"), 1));
-  server_.tokens().Release();
+  server_.tokens().LetGo();
   first.join();
   third.join();
   EXPECT_EQ(server_.tokens().computed(), 2);
@@ -311,45 +253,6 @@ TEST_F(RestTest, LoadsAndUnloadsModels) {
             501);
 }
 
-TEST_F(RestTest, EmbedsAsOpenAiDoes) {
-  const Reply reply = Post("/v1/embeddings", R"({"model": "tokens", "input": [[5, 6], [7]]})");
-  ASSERT_EQ(reply.status, 200) << reply.body;
-  EXPECT_EQ(reply.parsed["usage"]["total_tokens"], 3);
-  ASSERT_EQ(reply.parsed["data"].size(), 2U);
-  EXPECT_EQ(reply.parsed["data"][1]["index"], 1);
-  // The rows of 7 are (7, 0, 1, 1), over their norm.
-  const auto vector = reply.parsed["data"][1]["embedding"].get<std::vector<float>>();
-  EXPECT_THAT(vector, ElementsAre(testing::FloatNear(0.980196F, 1e-5F), 0,
-                                  testing::FloatNear(0.140028F, 1e-5F),
-                                  testing::FloatNear(0.140028F, 1e-5F)));
-  const Reply encoded =
-      Post("/v1/embeddings", R"({"model": "tokens", "input": [7], "encoding_format": "base64"})");
-  EXPECT_EQ(encoded.parsed["data"][0]["embedding"].get<std::string>().size(), 24U);
-  // Padded they would be gigabytes.
-  std::string uneven = R"({"model": "tokens", "input": [[1)";
-  for (int i = 0; i < 100000; ++i) uneven += ",1";
-  for (int i = 0; i < 20000; ++i) uneven += "],[1";
-  EXPECT_THAT(Post("/v1/embeddings", uneven + "]]}").body, HasSubstr("too much for one request"));
-  const Reply text = Post("/v1/embeddings", R"({"model": "tokens", "input": "text"})");
-  EXPECT_EQ(text.status, 400);
-  EXPECT_THAT(text.parsed["error"]["message"].get<std::string>(), HasSubstr("no tokenizer"));
-  for (const char* wrong :
-       {"", "[]", "{}", R"({"input": []})", R"({"input": [[1], 2]})", R"({"input": [1, [2]]})",
-        R"({"input": [1.5]})", R"({"input": [[]]})", R"({"input": [1], "model": 1})",
-        R"({"input": [1], "model": "tokens", "encoding_format": "int"})",
-        R"({"input": [1], "model": "tokens", "dimensions": 2})",
-        R"({"input": [1], "model": "floats"})", R"({"input": [1]})", "[[[[[[[[[[["}) {
-    EXPECT_EQ(Post("/v1/embeddings", wrong).status, 400) << wrong;
-  }
-}
-
-TEST_F(RestTest, EmbedsAsTextEmbeddingsInferenceDoes) {
-  const Reply reply = Post("/embed", R"({"model": "tokens", "inputs": [7], "normalize": false})");
-  EXPECT_EQ(reply.parsed, json({{7, 0, 1, 1}})) << reply.body;
-  EXPECT_EQ(Post("/embed", R"({"inputs": "text"})").parsed["error_type"], "validation");
-  EXPECT_EQ(Post("/embed", R"({"inputs": [7], "model": "tokens", "normalize": 1})").status, 400);
-}
-
 TEST_F(RestTest, CountsTheRequestsThatItRefuses) {
   for (const char* path : {kInfer, "/v1/embeddings", "/embed"}) {
     EXPECT_EQ(Post(path, "{").status, 400) << path;
@@ -359,46 +262,6 @@ TEST_F(RestTest, CountsTheRequestsThatItRefuses) {
     const std::string labels = R"({code="INVALID_ARGUMENT",rpc=")" + std::string(rpc) + "\"}";
     EXPECT_EQ(metrics["linserve_requests_total" + labels], 1) << rpc;
   }
-}
-
-class RestTextTest : public RestTest {
- protected:
-  RestTextTest() : RestTest({.text = true}) {}
-};
-
-TEST_F(RestTextTest, EveryApiTakesTexts) {
-  const Reply one = Post("/v1/embeddings", R"({"model": "tokens", "input": "the server answers"})");
-  EXPECT_EQ(one.parsed["usage"]["prompt_tokens"], 10) << one.body;
-  const Reply two =
-      Post("/v1/embeddings", R"({"model": "tokens", "input": ["the server answers", "a"]})");
-  EXPECT_EQ(two.parsed["data"].size(), 2U);
-  EXPECT_EQ(two.parsed["data"][0]["embedding"], one.parsed["data"][0]["embedding"]);
-  const Reply tei = Post("/embed", R"({"model": "tokens", "inputs": "the server answers"})");
-  EXPECT_EQ(tei.parsed[0], one.parsed["data"][0]["embedding"]);
-  const Reply oip = Post(kInfer, R"({"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1],
-      "data": ["the server answers"]}], "outputs": [{"name": "tokens"}],
-      "parameters": {"pooling": "mean", "normalize": true}})");
-  EXPECT_EQ(oip.parsed["outputs"][0]["data"], one.parsed["data"][0]["embedding"]) << oip.body;
-  EXPECT_EQ(oip.parsed["outputs"][1]["data"], json({10}));
-}
-
-TEST_F(RestTextTest, TextsAreCutWhereTheCallerAsksForIt) {
-  std::string text;
-  for (const char* word : {"server ", "a "}) {
-    for (int64_t i = 0; i < kTestLongest; ++i) text += word;
-  }
-  const json body = {{"model", "tokens"}, {"inputs", text}};
-  EXPECT_EQ(Post("/embed", body.dump()).parsed["error_type"], "validation");
-  json cut = body;
-  cut["truncate"] = true;
-  const Reply right = Post("/embed", cut.dump());
-  EXPECT_EQ(right.status, 200) << right.body;
-  cut["truncation_direction"] = "Left";
-  const Reply left = Post("/embed", cut.dump());
-  EXPECT_EQ(left.status, 200) << left.body;
-  EXPECT_NE(left.body, right.body);
-  cut["truncation_direction"] = "middle";
-  EXPECT_EQ(Post("/embed", cut.dump()).status, 400);
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <chrono>
 #include <optional>
 
-#include "core/test_files.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "rpc/raw_call.h"
+#include "support/test_files.h"
 #include "support/test_server.h"
 
 namespace linserve {
@@ -34,7 +34,8 @@ class RpcAccess : public testing::Test {
 
   TestServer& server() {
     if (!server_) {
-      server_.emplace(TestServerOptions{.grpc = {.tokens_file = file_}, .model_control = true});
+      server_.emplace(
+          TestServerOptions{.grpc = {.access = {.tokens_file = file_}}, .model_control = true});
     }
     return *server_;
   }
@@ -99,7 +100,8 @@ TEST_F(RpcAccess, ATokenSeesAndUsesItsModelsOnly) {
   for (const ModelDescription& model : *models) EXPECT_EQ(model.name, "tokens");
   EXPECT_THAT(client.GetModel("floats"),
               IsStatus(StatusCode::kPermissionDenied, "may not use model"));
-  // What it may not see answers as what there is not, and no error tells of it.
+  // A model that the token may not see is answered like one that does not exist, and no error tells
+  // of it.
   EXPECT_THAT(client.GetModel("nobody"),
               IsStatus(StatusCode::kPermissionDenied, "may not use model"));
   EXPECT_EQ(client.GetModel("tokens", 9).status().message(), "no model 'tokens' of this version");
@@ -167,6 +169,66 @@ TEST_F(RpcAccess, WhatCannotBeDecodedSpendsOfTheRateToo) {
   EXPECT_EQ(ask(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
+// A request that is refused is answered by its id, though nothing else of the message can be
+// decoded.
+TEST_F(RpcAccess, OnStreamsACallerIsAdmittedBeforeItsMessageIsDecoded) {
+  ASSERT_TRUE(ClientOf(kSlow).Embed(call_).ok());
+  const std::string junk = "\x07";
+  v1::EmbedRequest request;
+  request.set_request_id("mine");
+  RawCall embed(server(), "/linserve.v1.EmbeddingService/EmbedStream",
+                request.SerializeAsString() + junk, kSlow);
+  v1::EmbedResponse refused;
+  ASSERT_TRUE(refused.ParseFromString(embed.Read()));
+  EXPECT_EQ(refused.request_id(), "mine");
+  EXPECT_THAT(refused.message(), testing::HasSubstr("requests_per_second"));
+  EXPECT_TRUE(embed.Finish().ok());
+
+  inference::ModelInferRequest infer;
+  infer.set_id("mine");
+  RawCall oip(server(), "/inference.GRPCInferenceService/ModelStreamInfer",
+              infer.SerializeAsString() + junk, kSlow);
+  inference::ModelStreamInferResponse answer;
+  ASSERT_TRUE(answer.ParseFromString(oip.Read()));
+  EXPECT_EQ(answer.infer_response().id(), "mine");
+  EXPECT_THAT(answer.error_message(), testing::HasSubstr("requests_per_second"));
+  EXPECT_TRUE(oip.Finish().ok());
+}
+
+TEST_F(RpcAccess, OverItsRateAPartTooManyIsNoAnswerToTheSequenceThatIsComputed) {
+  server().tokens().Hold();
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", std::string("Bearer ") + kSlow);
+  const auto stub = server().NewStub();
+  const auto stream = stub->EmbedStream(&context);
+  const auto send = [&](const std::string& id, uint64_t first_row) {
+    v1::EmbedRequest request;
+    request.set_request_id(id);
+    request.set_model("tokens");
+    v1::Sequence& part = *request.add_sequences();
+    part.set_total_rows(2);
+    part.set_first_row(first_row);
+    part.add_token_ids(1);
+    ASSERT_TRUE(stream->Write(request));
+  };
+  send("whole", 0);
+  send("whole", 1);  // paid for with the first part
+  ASSERT_TRUE(server().tokens().WaitForStarted(1));
+  send("whole", 2);
+  send("other", 0);
+  v1::EmbedResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.request_id(), "other");
+  EXPECT_TRUE(response.request_failed());
+  server().tokens().LetGo();
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.request_id(), "whole");
+  EXPECT_FALSE(response.request_failed()) << response.message();
+  stream->WritesDone();
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
 TEST_F(RpcAccess, AWithdrawnTokenEndsWithinSecondsOnOpenStreamsToo) {
   EmbeddingClient client = ClientOf(kAll);
   const auto stream = client.OpenStream();
@@ -197,7 +259,7 @@ TEST_F(RpcAccess, NoSecretIsInTheMetrics) {
 TEST(RpcInflight, WhatIsOverTheBoundsIsRefusedUntilSomethingEnds) {
   for (const Protocol protocol : {Protocol::kLinserve, Protocol::kOip}) {
     TestServer server({.grpc = {.inflight = {.max_requests_per_caller = 1}}});
-    server.tokens().Block();
+    server.tokens().Hold();
     ClientOptions options = server.client_options();
     options.protocol = protocol;
     EmbeddingClient client(options);
@@ -208,7 +270,7 @@ TEST(RpcInflight, WhatIsOverTheBoundsIsRefusedUntilSomethingEnds) {
     EXPECT_GT(server.Scrape()["linserve_inflight_bytes"], 0);
     EXPECT_THAT(client.Embed(call),
                 IsStatus(StatusCode::kResourceExhausted, "max_concurrent_requests_per_caller = 1"));
-    server.tokens().Release();
+    server.tokens().LetGo();
     EXPECT_TRUE(first.status().ok());
     EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
     EXPECT_TRUE(client.Embed(call).ok());
@@ -216,11 +278,11 @@ TEST(RpcInflight, WhatIsOverTheBoundsIsRefusedUntilSomethingEnds) {
 }
 
 TEST(RpcInflight, ResultsCountFromTheBeginningAndUntilTheyAreRead) {
-  // 320 kB of results of 16 kB of ids.
+  // These 20 kB of ids take 320 kB, and have 320 kB of results.
   v1::EmbedRequest large;
   large.set_model("tokens");
   large.add_sequences()->mutable_token_ids()->Resize(static_cast<int>(kTestLongest), 1);
-  TestServer server({.grpc = {.inflight = {.max_bytes = 400000}}});
+  TestServer server({.grpc = {.inflight = {.max_bytes = 700000, .max_bytes_per_caller = 700000}}});
   const auto stub = server.NewStub();
   const auto ask = [&] {
     grpc::ClientContext context;
@@ -230,17 +292,44 @@ TEST(RpcInflight, ResultsCountFromTheBeginningAndUntilTheyAreRead) {
     }
     return reader->Finish();
   };
-  server.tokens().Block();
+  server.tokens().Hold();
   Ended held;
   EmbeddingClient client(server.client_options());
   client.EmbedAsync(CallOf("tokens", {Tokens("a", std::vector<int64_t>(5000, 1))}),
                     held.callback());
   ASSERT_TRUE(server.tokens().WaitForStarted(1));
   EXPECT_EQ(ask().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  server.tokens().Release();
+  server.tokens().LetGo();
   EXPECT_TRUE(held.status().ok());
   EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
   EXPECT_TRUE(ask().ok());
+}
+
+TEST(RpcInflight, WholeAnswersOnAStreamCountUntilTheyAreRead) {
+  constexpr int kRequests = 60;  // whose 19 MB of results are more than gRPC keeps for a reader
+  TestServer server;
+  const auto stub = inference::GRPCInferenceService::NewStub(
+      grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
+  inference::ModelInferRequest request;
+  request.set_model_name("tokens");
+  auto& input = *request.add_inputs();
+  input.set_name("x");
+  input.set_datatype("INT64");
+  input.add_shape(1);
+  input.add_shape(kTestLongest);
+  input.mutable_contents()->mutable_int64_contents()->Resize(static_cast<int>(kTestLongest), 1);
+  grpc::ClientContext context;
+  const auto stream = stub->ModelStreamInfer(&context);
+  for (int i = 0; i < kRequests; ++i) ASSERT_TRUE(stream->Write(request));
+  stream->WritesDone();
+  ASSERT_TRUE(server.WaitFor(OfTokens("linserve_sequences_total"), kRequests));
+  EXPECT_GT(server.Scrape()["linserve_inflight_bytes"], 4'000'000);
+  inference::ModelStreamInferResponse response;
+  int answers = 0;
+  while (stream->Read(&response)) ++answers;
+  EXPECT_EQ(answers, kRequests);
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class Balance : public testing::Test {
   void Embed(EmbeddingClient& client, int times) {
     for (int i = 0; i < times; ++i) ASSERT_TRUE(client.Embed(call_).ok());
     made_ += times;
-    // They are counted once they are done with, a little after their answers.
+    // Calls are counted once they are done with, a little after their answers.
     EXPECT_TRUE(WaitUntil([&] { return Calls(one_) + Calls(two_) >= made_; }));
   }
 

@@ -2,12 +2,16 @@
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <future>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "inference/grpc_service.pb.h"
 #include "support/test_server.h"
@@ -15,7 +19,7 @@
 namespace linserve {
 namespace {
 
-// A plain connection to the server's port, on which anything may be sent.
+// Opens a plain connection to the server's port, on which anything may be sent.
 class RawConnection {
  public:
   explicit RawConnection(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -23,6 +27,12 @@ class RawConnection {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
     ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  explicit RawConnection(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
     EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
   RawConnection(const RawConnection&) = delete;
@@ -34,7 +44,7 @@ class RawConnection {
     (void)!::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
-  // Whether the server sends these bytes before it hangs up.
+  // Returns whether the server sends these bytes before it hangs up.
   bool WaitFor(const std::string& expected) {
     char bytes[4096];
     while (received_.find(expected) == std::string::npos) {
@@ -45,7 +55,7 @@ class RawConnection {
     return true;
   }
 
-  // Without waiting.
+  // Returns whether the server has hung up, without waiting.
   bool HungUp() {
     char bytes[4096];
     ssize_t size = 0;
@@ -65,7 +75,7 @@ class RawConnection {
   std::string received_;
 };
 
-// What every HTTP/2 connection begins with, and empty settings.
+// Returns what every HTTP/2 connection begins with, and empty settings.
 std::string Preface() {
   return std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + std::string("\0\0\0\4\0\0\0\0\0", 9);
 }
@@ -83,7 +93,7 @@ std::string Frame(char type, char flags, const std::string& payload, int stream 
   return header + payload;
 }
 
-// By the bytes of RFC 7541.
+// Makes the headers of a call by the bytes of RFC 7541.
 std::string Headers(const std::string& method) {
   std::string headers;
   const auto add = [&](const std::string& name, const std::string& value) {
@@ -101,7 +111,7 @@ std::string Headers(const std::string& method) {
   return headers;
 }
 
-// A call with one message, by the bytes of RFC 9113.
+// Makes a call with one message, by the bytes of RFC 9113.
 std::string Call(const std::string& method, const std::string& message) {
   const std::string prefix = {0, 0, 0, 0, static_cast<char>(message.size())};
   return Preface() + Frame(1, 4, Headers(method)) + Frame(0, 1, prefix + message);
@@ -127,24 +137,47 @@ TEST(Connection, TrailersOfEveryKindOfCallTellTheLoad) {
   }
 }
 
-// CVE-2023-44487: the bound on streams is of no use against calls that are reset at once.
+// Resets calls at once, until the server hangs up.
+void Flood(RawConnection& connection, const std::string& method) {
+  const std::string headers = Headers(method);
+  connection.Send(Preface());
+  int stream = 1;
+  while (!connection.HungUp()) {
+    std::string calls;
+    for (int i = 0; i < 100; ++i, stream += 2) {
+      calls += Frame(1, 4, headers, stream) + Frame(3, 0, std::string("\0\0\0\10", 4), stream);
+    }
+    connection.Send(calls);
+  }
+}
+
+// The bound on streams is of no use against calls that are reset at once (CVE-2023-44487).
 TEST(Connection, ThatResetsCallsFasterThanTheyAreDroppedIsHungUpOn) {
   TestServer server({.grpc = {.max_streams_per_connection = 1}});
   for (const std::string method : {"/linserve.v1.EmbeddingService/Embed", "/no.such/Method"}) {
-    const std::string headers = Headers(method);
     RawConnection flood(server.grpc().port());
-    flood.Send(Preface());
-    int stream = 1;
-    while (!flood.HungUp()) {
-      std::string calls;
-      for (int i = 0; i < 100; ++i, stream += 2) {
-        calls += Frame(1, 4, headers, stream) + Frame(3, 0, std::string("\0\0\0\10", 4), stream);
-      }
-      flood.Send(calls);
-    }
+    Flood(flood, method);
   }
   EXPECT_TRUE(Serves(server));
   EXPECT_GE(server.Scrape()["linserve_reset_floods_total"], 2);
+}
+
+TEST(Connection, ByAUnixSocketThatResetsCallsIsHungUpOnAndNoOther) {
+  const TempDir directory;
+  const std::string path = directory.File("linserve.sock");
+  TestServer server({.grpc = {.unix_socket = {.path = path}, .max_streams_per_connection = 1}});
+  std::vector<std::unique_ptr<RawConnection>> others;
+  for (int i = 0; i < 3; ++i) {
+    others.push_back(std::make_unique<RawConnection>(path));
+    others.back()->Send(Preface());
+  }
+  for (int i = 0; i < 3; ++i) {
+    RawConnection flood(path);
+    Flood(flood, "/linserve.v1.EmbeddingService/Embed");
+  }
+  EXPECT_GE(server.Scrape()["linserve_reset_floods_total"], 3);
+  for (const auto& other : others) EXPECT_FALSE(other->HungUp());
+  EXPECT_TRUE(Serves(server));
 }
 
 TEST(Connection, GarbageIsHungUpOn) {
@@ -198,21 +231,22 @@ TEST(Connection, AClientThatVanishesMidRequestLeavesNothingBehind) {
   EXPECT_TRUE(server.WaitFor(Abandoned("batch"), 1));
   EXPECT_TRUE(server.WaitFor(InFlight("EmbedStream"), 0));
   EXPECT_TRUE(server.WaitFor("linserve_open_streams{rpc=\"EmbedStream\"}", 0));
-  server.tokens().Release();
+  server.tokens().LetGo();
   EXPECT_TRUE(Serves(server));
 }
 
 TEST(Connection, MayBeOverAUnixSocket) {
   const TempDir directory;
   const std::string path = directory.File("linserve.sock");
-  TestServer server({.grpc = {.unix_socket = path}});
+  TestServer server({.grpc = {.unix_socket = {.path = path}}});
   ClientOptions options = server.client_options();
   options.target = "unix:" + path;
   EmbeddingClient client(options);
   EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
   Metrics metrics({});
   ModelRepository repository(metrics);
-  EXPECT_THAT(GrpcServer::Start({.port = 0, .unix_socket = path}, repository, metrics),
+  EXPECT_THAT(GrpcServer::Start({.address = {"127.0.0.1", 0}, .unix_socket = {.path = path}},
+                                repository, metrics),
               IsStatus(absl::StatusCode::kUnavailable, "another program listens"));
   EXPECT_TRUE(Serves(server));
 }
@@ -220,13 +254,26 @@ TEST(Connection, MayBeOverAUnixSocket) {
 TEST(Connection, ToAUnixSocketThatCannotBeEndsTheStart) {
   Metrics metrics({});
   ModelRepository repository(metrics);
-  EXPECT_THAT(
-      GrpcServer::Start({.port = 0, .unix_socket = "/nowhere/linserve.sock"}, repository, metrics),
-      IsStatus(absl::StatusCode::kUnavailable, "cannot listen on"));
+  EXPECT_THAT(GrpcServer::Start(
+                  {.address = {"127.0.0.1", 0}, .unix_socket = {.path = "/nowhere/linserve.sock"}},
+                  repository, metrics),
+              IsStatus(absl::StatusCode::kUnavailable, "cannot listen on"));
 }
 
-// The caller is told to connect anew, and no call is lost by it.
-// A call, and its end once that is asked for.
+TEST(Connection, OverAUnixSocketIsForThoseWhomItsModeLetsIn) {
+  namespace fs = std::filesystem;
+  const TempDir directory;
+  const std::string path = directory.File("linserve.sock");
+  // What the process was started with changes nothing.
+  for (const auto& [mode, mask] : {std::pair<mode_t, mode_t>{0600, 0}, {0666, 077}, {0770, 022}}) {
+    const mode_t before = ::umask(mask);
+    const TestServer server({.grpc = {.unix_socket = {.path = path, .mode = mode}}});
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms(mode));
+    EXPECT_EQ(::umask(before), mask);
+  }
+}
+
+// Makes a call, and returns its end, which the caller may wait for.
 std::future<grpc::Status> CallTokens(v1::EmbeddingService::Stub& stub) {
   return std::async(std::launch::async, [&stub] {
     v1::EmbedRequest request;
@@ -242,12 +289,13 @@ std::future<grpc::Status> CallTokens(v1::EmbeddingService::Stub& stub) {
   });
 }
 
+// The caller is told to connect anew, and no call is lost by it.
 TEST(Connection, EndsAtItsAgeWithoutLosingACall) {
   TestServer server({.grpc = {.max_connection_age = std::chrono::milliseconds(200)}});
   const auto channel = grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials());
   const auto stub = v1::EmbeddingService::NewStub(channel);
   for (int i = 0; i < 3; ++i) {
-    server.tokens().Block();
+    server.tokens().Hold();
     std::future<grpc::Status> call = CallTokens(*stub);
     while (server.Scrape()[InFlight()] == 0) {
       if (call.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout) continue;
@@ -259,7 +307,7 @@ TEST(Connection, EndsAtItsAgeWithoutLosingACall) {
     while (channel->GetState(false) == GRPC_CHANNEL_READY) {
       ASSERT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY, limit));
     }
-    server.tokens().Release();
+    server.tokens().LetGo();
     const grpc::Status status = call.get();
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_TRUE(server.WaitFor(InFlight(), 0));

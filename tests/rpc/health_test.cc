@@ -1,10 +1,13 @@
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <grpcpp/grpcpp.h>
 
 #include <set>
 
-#include "core/test_files.h"
+#include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "rpc/raw_call.h"
+#include "support/test_files.h"
 #include "support/test_server.h"
 
 namespace linserve {
@@ -44,19 +47,20 @@ TEST(Health, OfLiveIsWhetherTheProcessNeedNotBeReplaced) {
   EXPECT_EQ(*client.Health("live"), HealthState::kNotServing);
 }
 
-// The numbers of grpc.health.v1's ServingStatus, whose generated code the package does not install.
+// These are the numbers of grpc.health.v1's ServingStatus, whose generated code the package does
+// not install.
 constexpr int kServing = 1;
 constexpr int kNotServing = 2;
 constexpr int kServiceUnknown = 3;
 
-// One call of grpc.health.v1.Health/Watch.
+// Makes one call of grpc.health.v1.Health/Watch.
 class Watch {
  public:
   Watch(const TestServer& server, const std::string& service)
       : call_(server, "/grpc.health.v1.Health/Watch",
               "\x0a" + std::string(1, static_cast<char>(service.size())) + service) {}
 
-  // Waits until this is said, and returns whatever else was said before.
+  // Waits until this status is said, and returns whatever else was said before.
   std::set<int> Until(int status) {
     std::set<int> before;
     for (int said = Next(); said != status; said = Next()) before.insert(said);
@@ -88,7 +92,7 @@ TEST(Health, WatchersHearOfModelsThatComeAndGo) {
   EXPECT_THAT(watch.Until(kServiceUnknown), IsEmpty());
   load();
   EXPECT_THAT(watch.Until(kServing), IsSubsetOf({kNotServing}));
-  load();  // replaced: not a moment without
+  load();  // the model is replaced, and is never gone
   grpc::ClientContext context;
   inference::RepositoryModelUnloadRequest request;
   request.set_model_name("extra");
@@ -109,7 +113,7 @@ TEST(Health, WatchersHearOnlyWhatIsNewAndHoldNobodyUp) {
   server.grpc().SetLive(false);
   EXPECT_THAT(watch.Until(kNotServing), IsEmpty());
   server.grpc().Drain();
-  // Else the test would take the hour.
+  // If watchers held the end up, the test would take the hour.
   server.grpc().Shutdown(std::chrono::system_clock::now() + std::chrono::hours(1));
 }
 
@@ -160,24 +164,94 @@ TEST(Models, AreFoundByVersionOrNotAtAll) {
   EXPECT_THAT(client.GetModel("late"), IsStatus(absl::StatusCode::kUnavailable, "is loading"));
 }
 
-// The answer of server reflection to "list_services", as bytes: the package installs no header for
-// its messages.
-TEST(Reflection, ListsTheServices) {
+using grpc::reflection::v1alpha::ServerReflectionRequest;
+using grpc::reflection::v1alpha::ServerReflectionResponse;
+
+class ReflectionTest : public testing::Test {
+ protected:
+  ServerReflectionResponse Ask(const ServerReflectionRequest& request) {
+    EXPECT_TRUE(stream_->Write(request));
+    ServerReflectionResponse response;
+    EXPECT_TRUE(stream_->Read(&response));
+    return response;
+  }
+
+  TestServer server_;
+  std::unique_ptr<grpc::reflection::v1alpha::ServerReflection::Stub> stub_ =
+      grpc::reflection::v1alpha::ServerReflection::NewStub(
+          grpc::CreateChannel(server_.target(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<ServerReflectionRequest, ServerReflectionResponse>>
+      stream_ = stub_->ServerReflectionInfo(&context_);
+};
+
+TEST_F(ReflectionTest, ListsTheServicesAndDescribesThem) {
+  ServerReflectionRequest request;
+  request.set_list_services("*");
+  std::vector<std::string> names;
+  const ServerReflectionResponse listed = Ask(request);
+  for (const auto& service : listed.list_services_response().service()) {
+    names.push_back(service.name());
+  }
+  EXPECT_THAT(names,
+              ElementsAre("linserve.v1.EmbeddingService", "inference.GRPCInferenceService",
+                          "grpc.reflection.v1alpha.ServerReflection", "grpc.health.v1.Health"));
+  request.set_file_containing_symbol("inference.GRPCInferenceService");
+  google::protobuf::DescriptorPool pool;
+  const ServerReflectionResponse described = Ask(request);
+  for (const std::string& file : described.file_descriptor_response().file_descriptor_proto()) {
+    google::protobuf::FileDescriptorProto description;
+    ASSERT_TRUE(description.ParseFromString(file));
+    EXPECT_NE(pool.BuildFile(description), nullptr) << description.name();
+  }
+  EXPECT_NE(pool.FindServiceByName("inference.GRPCInferenceService"), nullptr);
+  EXPECT_NE(pool.FindMessageTypeByName("inference.ModelConfig"), nullptr);
+  request.set_file_by_filename("linserve/v1/embedding.proto");
+  EXPECT_EQ(Ask(request).file_descriptor_response().file_descriptor_proto_size(), 1);
+  stream_->WritesDone();
+  EXPECT_TRUE(stream_->Finish().ok());
+}
+
+TEST_F(ReflectionTest, AnswersWhatItDoesNotKnowWithAnError) {
+  ServerReflectionRequest request;
+  const auto expect_error = [&](grpc::StatusCode code) {
+    EXPECT_EQ(Ask(request).error_response().error_code(), code) << request.ShortDebugString();
+  };
+  expect_error(grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_file_by_filename("no.proto");
+  expect_error(grpc::StatusCode::NOT_FOUND);
+  request.set_file_containing_symbol("no.Symbol");
+  expect_error(grpc::StatusCode::NOT_FOUND);
+  request.set_all_extension_numbers_of_type("no.Type");
+  expect_error(grpc::StatusCode::NOT_FOUND);
+  request.mutable_file_containing_extension()->set_containing_type("linserve.v1.Tensor");
+  expect_error(grpc::StatusCode::NOT_FOUND);
+  request.set_all_extension_numbers_of_type("linserve.v1.Tensor");
+  EXPECT_EQ(Ask(request).all_extension_numbers_response().base_type_name(), "linserve.v1.Tensor");
+}
+
+TEST_F(ReflectionTest, DecodesNoQuestionThatIsLarge) {
+  ServerReflectionRequest request;
+  request.set_file_by_filename(std::string(1'000'000, 'a'));
+  EXPECT_TRUE(stream_->Write(request));
+  ServerReflectionResponse response;
+  EXPECT_FALSE(stream_->Read(&response));
+  EXPECT_EQ(stream_->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST(Health, RefusesANameThatIsTooLong) {
   TestServer server;
-  RawCall call(server, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-               std::string("\x3a\x01*"));  // field 7, a string
-  const std::string text = call.Read();
-  EXPECT_THAT(text, HasSubstr("linserve.v1.EmbeddingService"));
-  EXPECT_THAT(text, HasSubstr("grpc.health.v1.Health"));
-  const grpc::Status status = call.Finish();
-  EXPECT_TRUE(status.ok()) << status.error_message();
+  EmbeddingClient client(server.client_options());
+  EXPECT_EQ(*client.Health(std::string(200, 'a')), HealthState::kServiceUnknown);
+  EXPECT_EQ(client.Health(std::string(201, 'a')).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Port, InUseIsReportedWithTheWayOut) {
   TestServer server;
   Metrics metrics({});
   GrpcOptions options;
-  options.port = server.grpc().port();
+  options.address.port = server.grpc().port();
   const auto second = GrpcServer::Start(options, server.repository(), metrics);
   EXPECT_THAT(second, IsStatus(absl::StatusCode::kUnavailable, "--grpc-address HOST:PORT"));
 }

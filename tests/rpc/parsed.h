@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "rpc/received.h"
+#include "rpc/calls/received.h"
 
 namespace linserve {
 

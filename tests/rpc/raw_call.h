@@ -11,8 +11,14 @@
 
 namespace linserve {
 
-// One call of any kind, as bytes: for messages that are none, and for services whose generated code
-// the packages do not install. Cancelled at its end if it still goes on.
+inline constexpr const char* kEmbedRpc = "/linserve.v1.EmbeddingService/Embed";
+inline constexpr const char* kEmbedStreamRpc = "/linserve.v1.EmbeddingService/EmbedStream";
+inline constexpr const char* kGenerateRpc = "/linserve.v1.EmbeddingService/Generate";
+inline constexpr const char* kInferRpc = "/inference.GRPCInferenceService/ModelInfer";
+inline constexpr const char* kInferStreamRpc = "/inference.GRPCInferenceService/ModelStreamInfer";
+
+// Makes one call of any kind, as bytes: for messages that are not of the protocol, and for services
+// whose generated code the packages do not install. It is cancelled at its end if it still goes on.
 class RawCall {
  public:
   // Sends `message` and half-closes. Without a token it sends none.

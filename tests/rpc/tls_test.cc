@@ -2,8 +2,8 @@
 
 #include <chrono>
 
-#include "core/test_files.h"
 #include "support/test_certificates.h"
+#include "support/test_files.h"
 #include "support/test_server.h"
 
 namespace linserve {
@@ -32,7 +32,7 @@ class RpcTls : public testing::Test {
 };
 
 TEST_F(RpcTls, IsForThoseWhoSpeakItAndTrustTheAuthority) {
-  TestServer server({.grpc = {.tls = WithoutAuthority()}});
+  TestServer server({.grpc = {.access = {.tls = WithoutAuthority()}}});
   EXPECT_TRUE(EmbeddingClient(OptionsOf(server, authority_.pem())).Embed(call_).ok());
   ClientOptions stranger = OptionsOf(server, TestAuthority().pem());
   EXPECT_THAT(EmbeddingClient(stranger).Embed(call_), IsStatus(StatusCode::kUnavailable, ""));
@@ -40,7 +40,7 @@ TEST_F(RpcTls, IsForThoseWhoSpeakItAndTrustTheAuthority) {
 }
 
 TEST_F(RpcTls, MutualIsForThoseWithACertificate) {
-  TestServer server({.grpc = {.tls = files_}});
+  TestServer server({.grpc = {.access = {.tls = files_}}});
   ClientOptions options = OptionsOf(server, authority_.pem());
   EXPECT_FALSE(EmbeddingClient(options).Embed(call_).ok());
   const auto mine = authority_.Sign("client");
@@ -54,7 +54,7 @@ TEST_F(RpcTls, MutualIsForThoseWithACertificate) {
 }
 
 TEST_F(RpcTls, ANewCertificateIsServedWithoutARestart) {
-  TestServer server({.grpc = {.tls = WithoutAuthority()}});
+  TestServer server({.grpc = {.access = {.tls = WithoutAuthority()}}});
   EmbeddingClient open(OptionsOf(server, authority_.pem()));
   EXPECT_TRUE(open.Embed(call_).ok());
   const TestAuthority next;
@@ -71,7 +71,8 @@ TEST_F(RpcTls, ABrokenCertificateIsSaidAtTheStart) {
   WriteAll(files_.certificate, "no certificate");
   Metrics metrics({});
   ModelRepository repository(metrics);
-  const auto server = GrpcServer::Start({.port = 0, .tls = files_}, repository, metrics);
+  const auto server = GrpcServer::Start({.address = {"127.0.0.1", 0}, .access = {.tls = files_}},
+                                        repository, metrics);
   EXPECT_THAT(server, IsStatus(StatusCode::kInvalidArgument, "tls_certificate"));
 }
 

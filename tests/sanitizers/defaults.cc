@@ -1,5 +1,5 @@
-// What the sanitizers of a program do unless its environment says otherwise, so that a test that is
-// run by hand finds what it finds under ctest.
+// These functions say what the sanitizers of a program do unless its environment says otherwise, so
+// that a test that is run by hand finds what it finds under ctest.
 
 extern "C" {
 

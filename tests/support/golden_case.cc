@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "support/programs.h"
 
 namespace linserve {
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Index `index` of an axis, which goes.
+// Returns the tensor at `index` of an axis, which goes.
 Tensor Select(const Tensor& tensor, size_t axis, size_t index) {
   Shape shape = tensor.shape();
   const auto count = static_cast<size_t>(shape[axis]);
@@ -29,7 +29,7 @@ Tensor Select(const Tensor& tensor, size_t axis, size_t index) {
   return selected;
 }
 
-// Over the elements of rows that count; `rows` null: of all rows.
+// Compares the elements of rows that count; if `rows` is null, all rows do.
 double LargestDistance(const Tensor& a, const Tensor& b, const Tensor* rows) {
   if (a.shape() != b.shape() || a.dtype() != DType::kF32 || b.dtype() != DType::kF32) {
     return std::numeric_limits<double>::infinity();

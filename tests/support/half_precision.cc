@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/comparison.h"
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
+#include "core/tensor/comparison.h"
 #include "support/programs.h"
 
 namespace linserve {

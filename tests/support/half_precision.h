@@ -5,8 +5,9 @@
 
 namespace linserve {
 
-// Models with linear attention, whose heads of 32 and 64 our kernels take, give nearly the same
-// rows on this device in BF16 and F16 as on the CPU in F32, for a sequence of `length` rows.
+// Expects that models with linear attention, whose heads of 32 and 64 our kernels take, give nearly
+// the same rows on this device in BF16 and F16 as on the CPU in F32, for a sequence of `length`
+// rows.
 void ExpectLinearAttentionNearlyAsOnTheCpu(const std::string& device, int64_t length);
 
 }  // namespace linserve

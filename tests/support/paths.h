@@ -4,19 +4,19 @@
 
 namespace linserve {
 
-// A file of the checkout, by its path in it.
+// Returns the path of a file of the checkout, by its path in it.
 std::string SourceFile(const std::string& name);
 
-// A file of the build that the tests belong to, by its path in it.
+// Returns the path of a file of the build that the tests belong to, by its path in it.
 std::string BuiltFile(const std::string& name);
 
-// A file of tests/data; with LINSERVE_TEST_DATA set, of that folder.
+// Returns the path of a file of tests/data; with LINSERVE_TEST_DATA set, of that folder.
 std::string DataFile(const std::string& name);
 
-// The bundled models, a model repository.
+// Returns the path of the bundled models, a model repository.
 std::string BundledModels();
 
-// The programs under test; LINSERVE_PROGRAM and LINSERVE_CLIENT_PROGRAM name others.
+// These return the programs under test; LINSERVE_PROGRAM and LINSERVE_CLIENT_PROGRAM name others.
 std::string ServerProgram();
 std::string ClientProgram();
 

@@ -35,7 +35,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// A pipe that children do not inherit unless told.
+// Opens a pipe that children do not inherit unless told.
 struct Pipe {
   Pipe() { EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0); }
   std::array<int, 2> ends{};
@@ -64,8 +64,8 @@ Process::Process(const std::vector<std::string>& command,
   ::close(err.ends[1]);
   out_.Start(out.ends[0]);
   err_.Start(err.ends[0]);
-  // Little enough to fit into the pipe, which has a reader even where the program has ended
-  // already.
+  // The text is short enough to fit into the pipe, which has a reader even where the program has
+  // ended already.
   EXPECT_EQ(::write(in.ends[1], standard_input.data(), standard_input.size()),
             static_cast<ssize_t>(standard_input.size()));
   ::close(in.ends[1]);
@@ -129,7 +129,7 @@ bool Process::WaitForError(const std::string& text) {
 int Process::Wait() {
   if (code_ >= 0 || pid_ < 0) return code_;
   const auto limit = std::chrono::steady_clock::now() + kPatience;
-  // The end of its outputs is the end of the program.
+  // A program has ended when its outputs have.
   if (!out_.WaitForEnd(limit) || !err_.WaitForEnd(limit)) {
     ADD_FAILURE() << "the program does not end; its standard error is\n" << err_.text();
     Signal(SIGKILL);

@@ -8,15 +8,16 @@
 #include <thread>
 #include <vector>
 
-#include "core/mutex.h"
+#include "core/threads/mutex.h"
 
 namespace linserve {
 
-// A program as a child process, its outputs captured. Killed when this goes out of scope.
+// Runs a program as a child process, its outputs captured. It is killed when this goes out of
+// scope.
 class Process {
  public:
-  // `command`: the program's path and arguments. `variables` join the environment, from which all
-  // LINSERVE_* and OMP_* are removed.
+  // Starts `command`, the program's path and arguments. `variables` join the environment, from
+  // which all LINSERVE_* and OMP_* are removed.
   explicit Process(const std::vector<std::string>& command,
                    const std::map<std::string, std::string>& variables = {},
                    const std::string& standard_input = "");
@@ -24,12 +25,12 @@ class Process {
   Process& operator=(const Process&) = delete;
   ~Process();
 
-  // Waits until the standard error holds `text`; false once the program has ended without it, or
-  // after two minutes.
+  // Waits until the standard error holds `text`. Returns false once the program has ended without
+  // it, or after two minutes.
   bool WaitForError(const std::string& text);
 
-  // Waits for the end: the exit code, or 128 and the number of the signal that ended it. A program
-  // that does not end within two minutes is killed.
+  // Waits for the end, and returns the exit code, or 128 and the number of the signal that ended
+  // it. A program that does not end within two minutes is killed.
   int Wait();
 
   void Signal(int signal) const;
@@ -40,16 +41,16 @@ class Process {
  private:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The text of one stream, as far as it has come.
+  // Holds the text of one stream, as far as it has come.
   class Captured {
    public:
     // Reads the pipe, and closes it, on a thread of its own.
     void Start(int pipe);
     void Join() { reader_.join(); }
 
-    // False once the stream has ended without `text`, or at `limit`.
+    // Waits for `text`; returns false once the stream has ended without it, or at `limit`.
     bool WaitFor(const std::string& text, Time limit);
-    // Waits for the stream's end; false if it has not come by `limit`.
+    // Waits for the stream's end; returns false if it has not come by `limit`.
     bool WaitForEnd(Time limit);
     std::string text() const;
 
@@ -59,8 +60,8 @@ class Process {
     std::thread reader_;
     mutable Mutex mutex_;
     CondVar changed_;
-    std::string text_ LINSERVE_GUARDED_BY(mutex_);
-    bool ended_ LINSERVE_GUARDED_BY(mutex_) = false;
+    std::string text_ ABSL_GUARDED_BY(mutex_);
+    bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   };
 
   pid_t pid_ = -1;

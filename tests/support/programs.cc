@@ -1,12 +1,12 @@
 #include "support/programs.h"
 
-#include <httplib.h>
 #include <signal.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "support/http_client.h"
 #include "support/paths.h"
 #include "support/wait_until.h"
 
@@ -24,7 +24,7 @@ Outcome Run(const std::string& program, const Arguments& arguments, const Variab
   return {code, process.out(), process.err()};
 }
 
-// The log line of the event "ready".
+// Returns the log line of the event "ready".
 nlohmann::json ReadyLine(const std::string& log) {
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
@@ -74,7 +74,7 @@ RunningServer::RunningServer(const std::string& repository, const Arguments& mor
   command.insert(command.end(), more.begin(), more.end());
   process_ = std::make_unique<Process>(command);
   nlohmann::json line;
-  // The end of its line may come later.
+  // The end of the line may come later than the text.
   const bool ready = process_->WaitForError("\"event\":\"ready\"") &&
                      WaitUntil([&] { return !(line = ReadyLine(process_->err())).is_null(); });
   EXPECT_TRUE(ready) << process_->err();
@@ -91,7 +91,7 @@ ClientOptions RunningServer::client_options() const {
 }
 
 std::string RunningServer::Get(const std::string& path, int status) const {
-  httplib::Client client("127.0.0.1", http_port_);
+  httplib::Client client = LocalHttpClient(http_port_);
   const auto response = client.Get(path.c_str());
   EXPECT_TRUE(response) << path;
   if (!response) return "";

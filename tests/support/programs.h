@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "client/embedding_client.h"
-#include "core/test_files.h"
+#include "client/library/embedding_client.h"
 #include "support/process.h"
+#include "support/test_files.h"
 #include "telemetry/scraped.h"
 
 namespace linserve {
@@ -15,7 +15,7 @@ namespace linserve {
 using Arguments = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;
 
-// What a program that has ended said.
+// Holds what a program that has ended said.
 struct Outcome {
   int code = -1;
   std::string out;
@@ -25,16 +25,16 @@ struct Outcome {
 Outcome RunLinserve(const Arguments& arguments, const Variables& variables = {});
 Outcome RunClient(const Arguments& arguments, const std::string& standard_input = "");
 
-// A small Linformer language model of 256 tokens and a length of 64, as a model directory.
+// Writes a small Linformer language model of 256 tokens and a length of 64, as a model directory.
 void InitModel(const std::string& directory);
 
-// The golden cases in tests/data/goldens.
+// Returns the directory of the golden cases, tests/data/goldens.
 std::string GoldensDirectory();
 
 // Copies a golden case to where a test may change it.
 void CopyGolden(const std::string& name, const std::string& directory);
 
-// `linserve serve` on free ports, ready when this is constructed.
+// Runs `linserve serve` on free ports. It is ready when this is constructed.
 class RunningServer {
  public:
   explicit RunningServer(const std::string& repository, const Arguments& more = {});
@@ -42,16 +42,17 @@ class RunningServer {
   bool ready() const { return grpc_port_ != 0; }
   Process& process() { return *process_; }
   std::string target() const { return "127.0.0.1:" + std::to_string(grpc_port_); }
+  int http_port() const { return http_port_; }
   std::string http() const { return "127.0.0.1:" + std::to_string(http_port_); }
   ClientOptions client_options() const;
 
-  // The body of a page; its status is `status`.
+  // Returns the body of a page, whose status must be `status`.
   std::string Get(const std::string& path, int status = 200) const;
   Scraped Scrape() const { return Scraped(Get("/metrics")); }
-  // Waits until a series has the value; false if it has not within a minute.
+  // Waits until a series has the value; returns false if it has not within a minute.
   bool WaitFor(const std::string& series, double value) const;
 
-  // SIGTERM, and the exit code.
+  // Sends SIGTERM, and returns the exit code.
   int Stop();
 
  private:

@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "core/test_files.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {
@@ -32,7 +32,7 @@ void Extend(X509* certificate, int what, const char* value) {
   X509_EXTENSION_free(extension);
 }
 
-// Unsigned, and good for a day.
+// Makes an unsigned certificate that is good for a day.
 X509* NewCertificate(const std::string& name, EVP_PKEY* key) {
   static std::atomic<long> serial{1};
   X509* certificate = X509_new();

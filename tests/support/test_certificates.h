@@ -9,7 +9,7 @@
 
 namespace linserve {
 
-// An authority of the test's own, which signs certificates for "localhost" and 127.0.0.1.
+// Acts as an authority of the test's own, which signs certificates for "localhost" and 127.0.0.1.
 class TestAuthority {
  public:
   TestAuthority();
@@ -20,7 +20,7 @@ class TestAuthority {
     std::string certificate;
     std::string private_key;
   };
-  // Of a server or a client of this name.
+  // Signs a certificate for a server or a client of this name.
   Signed Sign(const std::string& name) const;
 
  private:
@@ -31,7 +31,7 @@ class TestAuthority {
   Certificate certificate_;
 };
 
-// A certificate for "server" that the authority has signed, and the authority's own.
+// Writes a certificate for "server" that the authority has signed, and the authority's own.
 void WriteTlsFiles(const TestAuthority& authority, const TlsFiles& files);
 
 }  // namespace linserve

@@ -13,18 +13,18 @@ namespace linserve {
 TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
   repository_ = std::make_unique<ModelRepository>(metrics_);
   repository_->Announce("late", 1);
-  repository_->Publish(Load("tokens", 1, TokenModel(std::make_shared<ModelControl>())));
+  repository_->Publish(Load("tokens", 1, TokenModel(std::make_shared<FakeModelControl>())));
   repository_->Publish(Load("tokens", 2, TokenModel(tokens_)));
   repository_->Publish(Load("floats", 1, FloatModel(floats_)));
   manager_ = std::make_unique<ModelManager>(
       ManagerOptions{.root = models_.File("")}, *repository_, metrics_,
-      [this](const ModelDirectory& directory) {
+      [this](const ModelDirectory& directory, const ModelManager::Room&) {
         return Load(directory.name, directory.version,
-                    TokenModel(std::make_shared<ModelControl>()));
+                    TokenModel(std::make_shared<FakeModelControl>()));
       },
       [this](const std::string& model, bool ready) { grpc_->SetModelServing(model, ready); });
   GrpcOptions grpc = options_.grpc;
-  grpc.port = 0;
+  grpc.address.port = 0;
   grpc.version = "test";
   auto started = GrpcServer::Start(grpc, *repository_, metrics_);
   EXPECT_TRUE(started.ok()) << started.status();
@@ -33,8 +33,8 @@ TestServer::TestServer(TestServerOptions options) : options_(std::move(options))
 }
 
 TestServer::~TestServer() {
-  tokens_->Release();
-  floats_->Release();
+  tokens_->LetGo();
+  floats_->LetGo();
 }
 
 void TestServer::WriteModel(const std::string& name) {

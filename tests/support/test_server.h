@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "client/embedding_client.h"
-#include "core/test_files.h"
-#include "core/test_tensors.h"
-#include "engine/model_manager.h"
+#include "client/library/embedding_client.h"
 #include "linserve/v1/embedding.grpc.pb.h"
+#include "repository/model_manager.h"
 #include "rpc/grpc_server.h"
+#include "support/test_files.h"
 #include "support/test_model.h"
+#include "support/test_tensors.h"
 #include "telemetry/scraped.h"
 #include "text/tokenizer.h"
 
@@ -31,16 +31,16 @@ struct TestServerOptions {
   TokenizerOptions marks = {};
 };
 
-// A real server on a free port with real engines over the test models: "tokens" in versions 1 and
-// 2, "floats" in version 1, and "late", which never comes to be loaded.
+// Runs a real server on a free port with real engines over the test models: "tokens" in versions 1
+// and 2, "floats" in version 1, and "late", which never comes to be loaded.
 class TestServer {
  public:
   explicit TestServer(TestServerOptions options = {});
   ~TestServer();
 
-  // Of version 2 of "tokens", the latest, and of "floats".
-  ModelControl& tokens() { return *tokens_; }
-  ModelControl& floats() { return *floats_; }
+  // tokens() controls version 2 of "tokens", the latest, and floats() controls "floats".
+  FakeModelControl& tokens() { return *tokens_; }
+  FakeModelControl& floats() { return *floats_; }
 
   GrpcServer& grpc() { return *grpc_; }
   ModelRepository& repository() { return *repository_; }
@@ -48,18 +48,18 @@ class TestServer {
   // Makes a directory of a token model that is loaded when somebody asks for it.
   void WriteModel(const std::string& name);
 
-  // Ends a part of the server before its time; nullptr from then on.
+  // These end a part of the server before its time; it is nullptr from then on.
   void DestroyGrpc() { grpc_.reset(); }
   void DestroyRepository() { repository_.reset(); }
 
   std::string target() const { return "127.0.0.1:" + std::to_string(grpc_->port()); }
-  // Of a client that never tries again.
+  // Returns the options of a client that never tries again.
   ClientOptions client_options() const;
-  // Of a client on a connection of its own that does as it is told.
+  // Makes a stub on a connection of its own, which does as it is told.
   std::unique_ptr<v1::EmbeddingService::Stub> NewStub() const;
 
   Scraped Scrape() const { return Scraped(metrics_.Scrape()); }
-  // Waits until a series has the value; false if it has not within a minute.
+  // Waits until a series has the value; returns false if it has not within a minute.
   bool WaitFor(const std::string& series, double value) const;
 
  private:
@@ -67,8 +67,8 @@ class TestServer {
                                     const ModelFactory& factory);
 
   const TestServerOptions options_;
-  std::shared_ptr<ModelControl> tokens_ = std::make_shared<ModelControl>();
-  std::shared_ptr<ModelControl> floats_ = std::make_shared<ModelControl>();
+  std::shared_ptr<FakeModelControl> tokens_ = std::make_shared<FakeModelControl>();
+  std::shared_ptr<FakeModelControl> floats_ = std::make_shared<FakeModelControl>();
   Metrics metrics_{{}};
   TempDir models_;
   std::unique_ptr<ModelRepository> repository_;
@@ -76,7 +76,7 @@ class TestServer {
   std::unique_ptr<ModelManager> manager_;
 };
 
-// The labels of version 2 of "tokens", and those of one RPC.
+// These add labels to a metric's name: those of version 2 of "tokens", and those of one RPC.
 inline std::string OfTokens(const std::string& metric) {
   return metric + R"({model="tokens",version="2"})";
 }
@@ -87,20 +87,20 @@ inline std::string InFlight(const std::string& rpc = "Embed") {
   return R"(linserve_in_flight_requests{rpc=")" + rpc + R"("})";
 }
 
-// So many ids of the vocabulary, each another than those around it.
+// Returns so many ids of the vocabulary, each unlike those around it.
 std::vector<int64_t> Ids(int64_t count);
 NamedSequence Tokens(std::string id, const std::vector<int64_t>& ids);
-// `count` rows of three.
+// Makes a sequence of rows of three values.
 NamedSequence Floats(std::string id, const std::vector<float>& values);
 EmbedCall CallOf(const std::string& model, std::vector<NamedSequence> sequences);
 
-// What "tokens" makes of these ids.
+// Returns what "tokens" makes of these ids.
 std::vector<float> ExpectedRows(const std::vector<int64_t>& ids);
 
-// Whether the server still answers, which it must after whatever a caller did.
+// Returns whether the server still answers, which it must after whatever a caller did.
 bool Serves(const TestServer& server);
 
-// The end of one asynchronous call.
+// Takes the end of one asynchronous call.
 class Ended {
  public:
   EmbedCallback callback();
@@ -108,7 +108,7 @@ class Ended {
 
   // Waits for the end; DEADLINE_EXCEEDED if there is none within a minute.
   const absl::Status& status();
-  // REQUIRES: status() is OK.
+  // Returns the results. REQUIRES: status() is OK.
   const std::vector<SequenceResult>& results() const { return answer_.results; }
 
  private:

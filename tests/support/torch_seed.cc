@@ -4,8 +4,8 @@
 namespace linserve {
 namespace {
 
-// Each test draws the same numbers, alone and after others. at::manual_seed() would ask for those
-// of the simulated device, too, which draws none.
+// Lets each test draw the same numbers, alone and after others. at::manual_seed() would also seed
+// the simulated device, which draws none.
 class SeedBeforeEachTest : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& /*test*/) override {
     at::Generator(at::detail::getDefaultCPUGenerator()).set_current_seed(1);

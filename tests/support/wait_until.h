@@ -5,7 +5,8 @@
 
 namespace linserve {
 
-// Waits for a condition that something else brings about; false if it has not come within a minute.
+// Waits for a condition that something else brings about; returns false if it has not come within a
+// minute.
 template <typename Condition>
 [[nodiscard]] bool WaitUntil(const Condition& condition) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);

@@ -18,7 +18,7 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using namespace std::chrono_literals;
 
-// 2026-01-02T03:04:05.678901Z
+// This is 2026-01-02T03:04:05.678901Z.
 constexpr LogTime kTime{std::chrono::sys_days{2026y / 1 / 2} + 3h + 4min + 5s + 678901us};
 
 std::string Human(std::initializer_list<LogField> fields) {

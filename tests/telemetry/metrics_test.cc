@@ -22,7 +22,7 @@ class MetricsTest : public ::testing::Test {
   RpcMetrics& rpc_ = metrics_.ForRpc("Embed");
 };
 
-// Three sequences of five real rows in all, each padded to four.
+// Makes three sequences of five real rows in all, each padded to four.
 Batch PaddedBatch() {
   Batch batch;
   batch.padding = Padding::kFixed;

@@ -10,9 +10,9 @@
 namespace linserve {
 namespace {
 
-// The rows of the table under "## Metrics".
+// Returns the rows of the table under "## Metrics".
 std::map<std::string, Scraped::Family> DocumentedFamilies() {
-  std::ifstream readme(SourceFile("README.md"));
+  std::ifstream readme(SourceFile("server/telemetry/README.md"));
   const std::regex row(R"(\| `(\w+)` \| (\w+) \| ([^|]*)\|.*)");
   const std::regex label("`(\\w+)`");
   std::map<std::string, Scraped::Family> families;

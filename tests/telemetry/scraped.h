@@ -9,7 +9,7 @@
 
 namespace linserve {
 
-// A scrape in the Prometheus text format, taken apart.
+// Holds a scrape in the Prometheus text format, taken apart.
 struct Scraped {
   struct Family {
     std::string type;
@@ -35,7 +35,7 @@ struct Scraped {
     }
   }
 
-  // The value of a series; not a number if there is none, which equals nothing.
+  // Returns the value of a series; if there is none it is not a number, which equals nothing.
   double operator[](const std::string& series) const {
     const auto found = samples.find(series);
     return found == samples.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "core/test_files.h"
+#include "support/test_files.h"
 #include "support/wait_until.h"
 
 namespace linserve {
@@ -22,11 +22,11 @@ using testing::ElementsAre;
 class TraceTest : public testing::Test {
  protected:
   void Open(int64_t max_bytes = 1 << 20) {
-    ASSERT_TRUE(OpenTrace(path_, max_bytes).ok());
+    ASSERT_TRUE(OpenTrace({path_, max_bytes}).ok());
     begin_ = std::chrono::steady_clock::now();
   }
 
-  // The events of a phase, once the file is complete.
+  // Returns the events of a phase, once the file is complete.
   std::vector<json> Closed(const std::string& phase) const {
     CloseTrace();
     std::vector<json> events;
@@ -134,7 +134,7 @@ TEST_F(TraceTest, IsOffUnlessItIsOpened) {
 }
 
 TEST_F(TraceTest, ThatCannotBeWrittenIsAnError) {
-  EXPECT_THAT(OpenTrace(dir_.File("no/such/trace.json"), 1000),
+  EXPECT_THAT(OpenTrace({dir_.File("no/such/trace.json"), 1000}),
               IsStatus(absl::StatusCode::kUnavailable, "No such file"));
 }
 

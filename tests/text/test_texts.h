@@ -10,7 +10,7 @@ namespace linserve {
 
 inline const std::string kTextData = DataFile("text/");
 
-// Texts as the Python package encodes them (sentencepiece 0.2.1).
+// Returns texts as the Python package encodes them (sentencepiece 0.2.1).
 inline nlohmann::json EncodedTexts() {
   return nlohmann::json::parse(std::ifstream(kTextData + "encoded.json"));
 }

@@ -12,7 +12,7 @@ namespace {
 
 class TextStreamTest : public ::testing::Test {
  protected:
-  // The text of the tokens that come one by one.
+  // Returns the text of the tokens, which come one by one.
   std::string Streamed(const std::vector<int64_t>& ids) const {
     TextStream stream(tokenizer_);
     std::string text;

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/test_files.h"
 #include "support/paths.h"
+#include "support/test_files.h"
 #include "text/test_texts.h"
 
 namespace linserve {
@@ -64,7 +64,7 @@ TEST(Tokenizer, SaysWhichFileIsNone) {
   }
 }
 
-// The marks of tests/data/text/tokenizer.model.
+// These are the marks of tests/data/text/tokenizer.model.
 constexpr int64_t kBos = 1;
 constexpr int64_t kEos = 2;
 
@@ -100,7 +100,7 @@ TEST(Truncate, DropsTokensOnTheChosenSideOrRefuses) {
   EXPECT_TRUE(tokenizer->Truncate(Truncation::kNone, 4, ids).ok());
   const absl::Status refused = tokenizer->Truncate(Truncation::kNone, 3, ids);
   EXPECT_TRUE(absl::IsInvalidArgument(refused));
-  EXPECT_THAT(refused.message(), HasSubstr("has 4 tokens, but the model takes at most 3"));
+  EXPECT_THAT(refused.message(), HasSubstr("more than the 3 tokens that the model takes"));
   EXPECT_TRUE(tokenizer->Truncate(Truncation::kRight, 3, ids).ok());
   EXPECT_THAT(ids, ElementsAre(11, 12, 13));
   EXPECT_TRUE(tokenizer->Truncate(Truncation::kLeft, 2, ids).ok());

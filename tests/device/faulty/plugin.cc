@@ -1,6 +1,6 @@
-#include "attention/device_plugin.h"
+#include "attention/device/device_plugin.h"
 
-// Plug-ins that cannot be used, one a build: LINSERVE_FAULT_... says why.
+// Each build of this file is a plug-in that cannot be used; LINSERVE_FAULT_... says why.
 
 namespace {
 

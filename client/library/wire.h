@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/library/calls.h"
+#include "client/library/result_assembler.h"
+#include "linserve/v1/embedding.pb.h"
+
+namespace linserve {
+
+// Makes the request for the sequences `indices` of `call`, in that order. Token inputs named `x`
+// take the short form where it can hold them; whatever is wrong with an input is for the server to
+// say.
+v1::EmbedRequest EncodeRequest(const EmbedCall& call, const std::vector<size_t>& indices);
+v1::EmbedRequest EncodeRequest(const EmbedCall& call);
+
+v1::GenerateRequest EncodeGenerateRequest(const GenerateCall& call);
+
+// Takes the rows' bytes out of `response` without copying them. Returns INTERNAL if dtype, shape
+// and number of bytes contradict each other.
+absl::StatusOr<ResultChunk> DecodeChunk(v1::EmbedResponse&& response);
+
+ModelDescription DecodeModel(const v1::Model& model);
+
+}  // namespace linserve

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "attention/blocks/block_product.h"
+#include "attention/linear/causal_linear_attention.h"
+
+namespace linserve {
+
+// LinearAttention (attention/linear/linear_attention.h) of one sequence whose rows come in blocks,
+// so that neither its keys nor its queries need ever exist as a whole. F32 on the CPU.
+class BlockLinearAttention {
+ public:
+  BlockLinearAttention(int64_t heads, int64_t dim_head);
+
+  void Begin();
+  // Takes keys and values [count, heads · dim_head] and overwrites the keys. A row that nothing
+  // sees has the lowest number as its keys and zeros as its values. On all threads, head by head.
+  void Add(const RowBlock& keys, const RowBlock& values, int64_t count);
+  // Divides by the keys' sums. To be called after the last Add(), before the first Attend().
+  void Finish();
+
+  // out = the attention of a block of queries [count, heads · dim_head], which it overwrites.
+  void Attend(const RowBlock& queries, int64_t count, const RowBlock& out, float* scratch) const;
+  int64_t ScratchElements() const;
+
+ private:
+  int64_t heads_;
+  int64_t dim_head_;
+  at::Tensor context_;            // Σ_s κ_s v_sᵀ [heads, dim_head, dim_head]
+  at::Tensor most_, sums_;        // of the keys and of κ [heads, dim_head]
+  at::Tensor factors_, weights_;  // scratch of Add()
+};
+
+// CausalLinearAttention with bucket 1 of one sequence whose rows come in blocks.
+class BlockCausalAttention {
+ public:
+  BlockCausalAttention(int64_t heads, int64_t dim_head);
+
+  void Begin() { state_ = {}; }
+  // The next rows: queries, keys and values [count, heads · dim_head], each overwritten; the
+  // queries by the result. On all threads, head by head.
+  void Attend(const RowBlock& queries, const RowBlock& keys, const RowBlock& values, int64_t count);
+
+ private:
+  bool FitsF32(const RowBlock& keys, int64_t count) const;
+  void AttendInF64(const RowBlock& queries, const RowBlock& keys, const RowBlock& values,
+                   int64_t count);
+  void AttendHead(int64_t head, const RowBlock& queries, const RowBlock& keys,
+                  const RowBlock& values, int64_t count, float* scratch);
+
+  int64_t heads_;
+  int64_t dim_head_;
+  CausalState state_;
+};
+
+}  // namespace linserve

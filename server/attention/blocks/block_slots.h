@@ -1,0 +1,111 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "attention/blocks/block_product.h"
+
+namespace linserve {
+
+// The matrix E or F by which the rows of a sequence become slots, along its length. It is read in
+// contiguous blocks, since whole rows of it may be pages apart: laid out like that once, or, where
+// it is large and its blocks would not stay in a cache anyway, copied block by block each time.
+class LengthWeights {
+ public:
+  LengthWeights() = default;
+  // matrices [heads, slots, length], one for each head or one for all of them; bias [heads, slots]
+  // or undefined. F32 on the CPU. With more elements than `most_packed` they are kept as they are.
+  LengthWeights(const at::Tensor& matrices, at::Tensor bias,
+                int64_t most_packed = int64_t{4} << 20);
+
+  bool defined() const { return matrices_ > 0; }
+  bool is_same(const LengthWeights& other) const {
+    return blocks_.is_same(other.blocks_) && as_loaded_.is_same(other.as_loaded_);
+  }
+  int64_t matrices() const { return matrices_; }
+  const at::Tensor& bias() const { return bias_; }
+
+  // A block of the matrix, [slots, kBlockRows] or less: what `count` slots from `slot` on take of
+  // the rows from `row` on, a multiple of kBlockRows. `scratch` has ScratchElements().
+  RowBlock Block(int64_t matrix, int64_t row, int64_t slot, int64_t count, float* scratch) const;
+  int64_t ScratchElements() const;
+
+ private:
+  RowBlock Packed(int64_t matrix, int64_t row) const;
+
+  int64_t matrices_ = 0;
+  int64_t slots_ = 0;
+  int64_t length_ = 0;
+  at::Tensor blocks_;
+  at::Tensor as_loaded_;  // [matrices, slots, length], in place of blocks
+  at::Tensor bias_;
+};
+
+// Linformer attention of one sequence whose rows come in blocks, so that neither its keys nor its
+// queries need ever exist as a whole. F32 on the CPU.
+class BlockSlots {
+ public:
+  struct Sizes {
+    int64_t slots;
+    int64_t heads;
+    int64_t kv_heads;  // heads or 1, which serves all
+    int64_t dim_head;
+    // Slot s is hidden from queries i < s: slots and not positions, as in linformer-pytorch.
+    bool causal = false;
+
+    int64_t kv_width() const { return kv_heads * dim_head; }
+  };
+
+  // With `shared` the values are the keys, and one matrix projects both.
+  BlockSlots(const Sizes& sizes, bool shared);
+
+  using Fill = RowSlices::Fill;
+  // Makes keys (or values) of `count` rows of the source.
+  using Map = std::function<void(const RowBlock& rows, int64_t count, const RowBlock& out)>;
+
+  // ProjectKeys() and ProjectSource() make slots of a sequence's rows: e · keys and f · values, and
+  // the biases. They call `fill` for blocks of rows, side by side, with scratch of so many
+  // elements. Source: Wang et al. 2020 (arXiv:2006.04768), equation 7.
+  // In ProjectKeys() `fill` writes keys and values side by side, or the keys alone if they are
+  // shared.
+  void ProjectKeys(int64_t rows, const LengthWeights& e, const LengthWeights& f, int64_t scratch,
+                   const Fill& fill);
+  // `fill` writes rows of `width` that keys and values are linear functions of, which then meet
+  // slots and not rows: with many rows, there is less to compute. REQUIRES: both projections are of
+  // one matrix.
+  void ProjectSource(int64_t rows, int64_t width, const LengthWeights& e, const LengthWeights& f,
+                     const Fill& fill, const Map& to_keys, const Map& to_values);
+
+  // out = softmax(queries · keysᵀ / sqrt(dim_head)) · values for a block of queries [count, heads ·
+  // dim_head], the first one of which is the sequence's row `row`. REQUIRES: the sequence was
+  // projected by one of the two functions above.
+  void Attend(const RowBlock& queries, int64_t row, int64_t count, const RowBlock& out,
+              float* scratch) const;
+  int64_t ScratchElements() const;
+
+ private:
+  // sums [slots, columns of them] += matrix · the columns of the rows from `column` on.
+  struct Sum {
+    const LengthWeights& projection;
+    int64_t matrix;
+    int64_t column;
+    at::Tensor sums;
+  };
+  void AddSums(const LengthWeights& projection, int64_t column, const at::Tensor& slots,
+               std::vector<Sum>& sums) const;
+  void Finish(const LengthWeights& e, const LengthWeights& f);
+  void Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,
+           const std::vector<Sum>& sums);
+  void AddSlice(const Sum& sum, int64_t first, int64_t rows, const RowBlock& source) const;
+
+  Sizes sizes_;
+  bool shared_;
+  at::Tensor keys_, values_;    // [slots, kv_width]; one tensor if they are shared
+  at::Tensor transposed_keys_;  // [kv_width, slots]
+  RowSlices slices_;
+};
+
+}  // namespace linserve

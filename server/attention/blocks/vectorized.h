@@ -1,0 +1,91 @@
+#pragma once
+
+#include <ATen/Version.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+namespace linserve {
+
+// Loops over floats, compiled for each kind of vectors that the CPU may have. What they call must
+// be inlined into them.
+
+#define LINSERVE_INLINE [[gnu::always_inline]] inline
+
+// The function's loops are compiled for each kind of vectors, once it is inlined here.
+#if defined(__x86_64__)
+template <typename Function>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] void WithAvx512(const Function& f) {
+  f();
+}
+
+template <typename Function>
+[[gnu::target("avx2,fma")]] void WithAvx2(const Function& f) {
+  f();
+}
+
+template <typename Function>
+void Vectorized(const Function& function) {
+  // LibTorch is asked, so that ATEN_CPU_CAPABILITY=default|avx2|avx512 chooses here, too.
+  static const std::string capability = at::get_cpu_capability();
+  static const bool avx512 = capability == "AVX512";
+  static const bool avx2 = capability == "AVX2";
+  if (avx512) {
+    WithAvx512(function);
+  } else if (avx2) {
+    WithAvx2(function);
+  } else {
+    function();
+  }
+}
+#else
+template <typename Function>
+void Vectorized(const Function& function) {
+  function();
+}
+#endif
+
+// 2^x to 2e-8 of it, for x in ±126; elsewhere without meaning.
+LINSERVE_INLINE float Exp2(float x) {
+  constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: its last bit is worth one
+  const float shifted = x + kRound;
+  const float f = x - (shifted - kRound);  // in ±0.5
+  float power = 0.000153458095F;
+  power = power * f + 0.001339993090F;
+  power = power * f + 0.009618489072F;
+  power = power * f + 0.055503286421F;
+  power = power * f + 0.240226462483F;
+  power = power * f + 0.693147182465F;
+  power = power * f + 1.0F;
+  const uint32_t exponent = std::bit_cast<uint32_t>(shifted) << 23;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(power) + exponent);
+}
+
+// x·Φ(x) = max(x, 0) - |x|·Φ(-|x|), and log2 Φ(-a) is nearly a polynomial.
+LINSERVE_INLINE float Gelu(float x) {
+  constexpr float kNothingLeft = 6.0F;  // 6·Φ(-6) = 6e-9
+  const float a = std::fabs(x);
+  float log = -1.95879943e-06F;
+  log = log * a + 2.88159354e-05F;
+  log = log * a - 1.35557377e-04F;
+  log = log * a - 2.60703033e-04F;
+  log = log * a + 7.22788926e-03F;
+  log = log * a - 5.26128300e-02F;
+  log = log * a - 4.59168345e-01F;
+  log = log * a - 1.15111005e+00F;
+  log = log * a - 1.0F;
+  const float tail = a * Exp2(log);
+  return (x > 0 ? x : 0.0F) - (a > kNothingLeft ? 0.0F : tail);
+}
+
+// e^x; 0 below e^-87.
+LINSERVE_INLINE float Exp(float x) {
+  constexpr float kLog2OfE = 1.44269504F;
+  constexpr float kLowest = -126.0F;
+  const float power = x * kLog2OfE;
+  return power < kLowest ? 0.0F : Exp2(power);
+}
+
+}  // namespace linserve

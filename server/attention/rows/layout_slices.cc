@@ -1,0 +1,63 @@
+#include "attention/rows/layout_slices.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace linserve {
+namespace {
+
+// Where the slice that starts at row `begin` ends. `sequence` is the first one that ends past
+// `begin`.
+int64_t EndOfSlice(const PlacedLayout& layout, size_t sequence, int64_t begin, int64_t limit,
+                   int64_t multiple) {
+  if (layout.rows - begin <= limit) return layout.rows;
+  const int64_t end = begin + limit;
+  while (sequence < layout.starts.size() &&
+         layout.starts[sequence] + layout.lengths[sequence] <= end) {
+    ++sequence;
+  }
+  if (sequence == layout.starts.size() || layout.starts[sequence] >= end) return end;
+  const int64_t start = layout.starts[sequence];
+  const int64_t cut = start + (end - start) / multiple * multiple;
+  if (cut > begin) return cut;
+  return std::min(begin + multiple, start + layout.lengths[sequence]);
+}
+
+// Whether the sequence, which is whole in the slice, continues the slice's last span.
+bool Continues(const SliceSpan& span, const PlacedLayout& layout, size_t sequence) {
+  const auto first = static_cast<size_t>(span.first);
+  const bool whole = span.length == layout.lengths[first];
+  if (!whole || layout.lengths[sequence] != layout.lengths[first]) return false;
+  const int64_t distance = layout.starts[sequence] - layout.starts[sequence - 1];
+  return span.count == 1 || distance == span.stride;
+}
+
+}  // namespace
+
+std::vector<LayoutSlice> LayoutSlices(const PlacedLayout& layout, int64_t limit, int64_t multiple) {
+  std::vector<LayoutSlice> slices;
+  size_t sequence = 0;
+  for (int64_t begin = 0; begin < layout.rows;) {
+    const int64_t end = EndOfSlice(layout, sequence, begin, limit, multiple);
+    LayoutSlice slice{begin, end - begin, {}};
+    for (; sequence < layout.starts.size() && layout.starts[sequence] < end; ++sequence) {
+      const int64_t start = layout.starts[sequence];
+      const int64_t first = std::max(start, begin);
+      const int64_t length = std::min(start + layout.lengths[sequence], end) - first;
+      const bool whole = length == layout.lengths[sequence];
+      if (whole && !slice.spans.empty() && Continues(slice.spans.back(), layout, sequence)) {
+        slice.spans.back().stride = start - layout.starts[sequence - 1];
+        ++slice.spans.back().count;
+      } else {
+        const Span span{static_cast<int64_t>(sequence), 1, first - begin, length, length};
+        slice.spans.push_back({span, first - start});
+      }
+      if (start + layout.lengths[sequence] > end) break;
+    }
+    slices.push_back(std::move(slice));
+    begin = end;
+  }
+  return slices;
+}
+
+}  // namespace linserve

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "attention/rows/aten.h"
+#include "core/sequence/batch.h"
+
+namespace linserve {
+
+// A layout in a device's memory: what kernels read, and what a graph finds anew at each replay.
+// I32.
+struct LayoutTable {
+  at::Tensor starts;    // [batch]
+  at::Tensor lengths;   // [batch]
+  int64_t longest = 0;  // no length is more
+  bool padded = false;  // there are rows that belong to no sequence
+  // The host's lengths are bounds: a pass is being recorded, and only these tensors tell the truth.
+  bool recording = false;
+};
+
+// A layout on the host, and as the device reads it.
+struct PlacedLayout : AxisLayout {
+  std::shared_ptr<const LayoutTable> table{};  // null: the host computes
+};
+
+}  // namespace linserve

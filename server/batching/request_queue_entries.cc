@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "batching/request_queue.h"
+
+namespace linserve {
+
+void RequestQueue::Enqueue(std::vector<Pending>& request) {
+  if (request.empty()) return;
+  totals_.requests += 1;
+  const Pending& last = request.back();
+  const auto own = Joins(last) ? std::chrono::nanoseconds(0) : TimeFor(last.tokens);
+  turns_.Reserve(last.origin->caller, last.turn + own, clock_.Now());
+  const auto siblings = std::make_shared<int64_t>(std::ssize(request));
+  for (Pending& pending : request) {
+    pending.siblings = siblings;
+    const bool joins = Joins(pending);
+    if (pending.identity != nullptr) {
+      metrics_.CacheLookup(joins ? CacheOutcome::kJoined : CacheOutcome::kMiss);
+    }
+    if (joins) {
+      Join(std::move(pending));
+    } else {
+      Insert(std::move(pending));
+    }
+  }
+  request.clear();
+}
+
+// Returns whether an equal sequence waits, whose entry this one would share.
+bool RequestQueue::Joins(const Pending& pending) const {
+  return pending.identity != nullptr && shared_.contains(*pending.identity);
+}
+
+void RequestQueue::Insert(Pending pending) {
+  totals_.sequences += 1;
+  totals_.tokens += pending.tokens;
+  totals_.bytes += pending.bytes;
+  const TimePoint due = DueTime(pending);
+  const auto entry = queue_.emplace_hint(queue_.end(), due, std::move(pending));
+  if (const auto& identity = entry->second.identity) shared_[*identity] = entry;
+}
+
+// Lets the sequence share the entry of an equal one. All who share it have one identity object,
+// which `shared_` views.
+void RequestQueue::Join(Pending pending) {
+  const auto entry = shared_.find(*pending.identity)->second;
+  pending.identity = entry->second.identity;
+  if (DueTime(pending) < entry->first) pending = Lead(entry, std::move(pending));
+  shared_.find(*pending.identity)->second->second.sharers.push_back(std::move(pending));
+}
+
+// Makes the sequence the one among those who share the entry whose priority and turn count, and
+// whose caller spends the time. Returns the one before it.
+Pending RequestQueue::Lead(Queue::iterator entry, Pending pending) {
+  const TimePoint now = clock_.Now();
+  auto node = queue_.extract(entry);
+  Pending& lead = node.mapped();
+  const auto time = TimeFor(lead.tokens);
+  turns_.GiveBack(lead.origin->caller, time);
+  turns_.Reserve(pending.origin->caller, turns_.Next(pending.origin->caller, now) + time, now);
+  pending.sharers = std::exchange(lead.sharers, {});
+  std::swap(lead, pending);
+  node.key() = DueTime(lead);
+  shared_[*pending.identity] = queue_.insert(std::move(node));
+  return pending;
+}
+
+// Takes out of an entry those who need not be computed any more, and the entry if nobody is left.
+void RequestQueue::DropHopeless(Queue::iterator entry, std::vector<Pending>& departed) {
+  std::vector<Pending> staying;
+  for (Pending& sharer : entry->second.sharers) {
+    const bool hopeless = IsHopeless(sharer);
+    if (hopeless) Leave(sharer);
+    (hopeless ? departed : staying).push_back(std::move(sharer));
+  }
+  const bool leads = !IsHopeless(entry->second);
+  if (!leads && staying.empty()) {
+    metrics_.Abandoned(AbandonStage::kQueue);
+    entry->second.sharers.clear();
+    return GiveUp(entry, departed);
+  }
+  if (!leads) {
+    const auto next = std::min_element(
+        staying.begin(), staying.end(),
+        [](const Pending& a, const Pending& b) { return DueTime(a) < DueTime(b); });
+    std::swap(*next, staying.back());
+    Pending left = Lead(entry, std::move(staying.back()));
+    staying.pop_back();
+    Leave(left);
+    entry = shared_.find(*left.identity)->second;
+    departed.push_back(std::move(left));
+  }
+  entry->second.sharers = std::move(staying);
+}
+
+// Counts that a sequence of its request waits no longer.
+void RequestQueue::Leave(Pending& pending) {
+  if (--*pending.siblings == 0) totals_.requests -= 1;
+}
+
+// Takes out an entry, with all who share it.
+Pending RequestQueue::Unlink(Queue::iterator entry) {
+  Pending lead = std::move(entry->second);
+  if (lead.identity != nullptr) shared_.erase(*lead.identity);
+  queue_.erase(entry);
+  totals_.sequences -= 1;
+  totals_.tokens -= lead.tokens;
+  totals_.bytes -= lead.bytes;
+  Leave(lead);
+  for (Pending& sharer : lead.sharers) Leave(sharer);
+  return lead;
+}
+
+// Takes out an entry that is not to be computed.
+void RequestQueue::GiveUp(Queue::iterator entry, std::vector<Pending>& target) {
+  turns_.GiveBack(entry->second.origin->caller, TimeFor(entry->second.tokens));
+  Scatter(Unlink(entry), target);
+}
+
+// Adds all who share an entry, each by itself.
+void RequestQueue::Scatter(Pending lead, std::vector<Pending>& target) {
+  std::vector<Pending> sharers = std::exchange(lead.sharers, {});
+  target.push_back(std::move(lead));
+  std::move(sharers.begin(), sharers.end(), std::back_inserter(target));
+}
+
+}  // namespace linserve

@@ -1,0 +1,65 @@
+#include "core/options/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/status/nearest.h"
+
+namespace linserve {
+namespace {
+
+constexpr int kUsageError = 2;
+
+std::string Suggestion(const std::string& name, const std::vector<std::string>& names) {
+  const std::string nearest = NearestName(name, names, name.size() / 3);
+  return nearest.empty() ? "" : "; did you mean " + nearest + "?";
+}
+
+std::vector<std::string> OptionsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// Says what is wrong with the arguments that no option takes; empty if there are none.
+std::string Unexpected(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  if (extras.empty()) return "";
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  for (const std::string& extra : extras) {
+    if (!extra.starts_with("--")) continue;
+    const std::string name = extra.substr(0, extra.find('='));
+    std::vector<std::string> names = OptionsOf(app);
+    if (chosen.empty()) return "unknown option " + name + Suggestion(name, names);
+    for (std::string& known : OptionsOf(*chosen[0])) names.push_back(std::move(known));
+    return "unknown option " + name + " of " + chosen[0]->get_name() + Suggestion(name, names);
+  }
+  if (!chosen.empty()) return "unexpected argument '" + extras[0] + "'";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) {
+    names.push_back(command->get_name());
+  }
+  return "unknown subcommand '" + extras[0] + "'" + Suggestion(extras[0], names);
+}
+
+}  // namespace
+
+std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* argv) {
+  app.failure_message([](const CLI::App* of, const CLI::Error& error) {
+    const std::string unexpected = Unexpected(*of);
+    return (unexpected.empty() ? error.what() : unexpected) +
+           "\nRun with --help for more information.\n";
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  return std::nullopt;
+}
+
+}  // namespace linserve

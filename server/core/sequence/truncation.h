@@ -1,0 +1,20 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace linserve {
+
+// Says what becomes of a text with more tokens than the model takes: it is a fault (kNone), or its
+// first (kLeft) or last (kRight) tokens are dropped.
+enum class Truncation : uint8_t { kNone, kLeft, kRight };
+
+// Names the values of Truncation in their order, as command lines and requests do.
+inline constexpr std::array<std::string_view, 3> kTruncationNames = {"none", "left", "right"};
+
+std::string_view Name(Truncation truncation);
+std::optional<Truncation> TruncationFromName(std::string_view name);
+
+}  // namespace linserve

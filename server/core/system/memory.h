@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace linserve {
+
+// Returns the bytes of memory that this process may use: the machine's, or the limit of its control
+// groups if that is less, as a container's memory limit is.
+int64_t MemoryBytes();
+
+// Writes a size as "1.5 GiB", with a unit that fits.
+std::string FormatBytes(double bytes);
+
+}  // namespace linserve

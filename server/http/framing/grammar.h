@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The words of a request, by RFC 9110 (HTTP), 9112 (HTTP/1.1) and 3986 (URIs), to the letter.
+
+namespace linserve {
+
+bool IsToken(std::string_view text);                              // RFC 9110 5.6.2
+bool IsFieldValue(std::string_view text);                         // RFC 9110 5.5
+bool IsHost(std::string_view text);                               // RFC 9110 7.2; may be empty
+bool AreChunkExtensions(std::string_view text);                   // RFC 9112 7.1.1
+bool IsTarget(std::string_view text);                             // RFC 9112 3.2.1 or 3.2.2
+bool SameButCase(std::string_view left, std::string_view right);  // of ASCII
+
+// Returns the text in lower case.
+std::string LowerCase(std::string_view text);
+
+// Returns the text without the white space around it.
+std::string_view Trimmed(std::string_view text);
+
+// Returns the elements of a list in lower case, without empty ones (RFC 9110 5.6.1.2). Commas in
+// quotes count as others, so it is for lists whose elements have none.
+std::vector<std::string> ElementsOf(std::string_view list);
+
+// Returns the path of a target, decoded. REQUIRES: IsTarget().
+std::string PathOf(std::string_view target);
+
+}  // namespace linserve

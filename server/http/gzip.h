@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+// zlib's own, so that its header stays in the .cc file.
+struct z_stream_s;
+
+namespace linserve {
+
+// Returns the text packed. Throws std::bad_alloc without memory.
+std::string Gzip(std::string_view text);
+
+// Unpacks what comes in pieces.
+class Gunzip {
+ public:
+  // Throws std::bad_alloc without memory.
+  Gunzip();
+
+  // Hands on what the piece unpacks to; false if it is malformed, or `keep` wants no more.
+  bool Take(std::string_view packed, const std::function<bool(std::string_view)>& keep);
+
+  // The text has ended.
+  bool ended() const { return ended_; }
+
+ private:
+  std::unique_ptr<z_stream_s, void (*)(z_stream_s*)> stream_;
+  bool ended_ = false;
+};
+
+}  // namespace linserve

@@ -1,0 +1,128 @@
+#include "models/encoder/attention.h"
+
+#include <utility>
+#include <vector>
+
+#include "attention/device/device_plugin.h"
+#include "attention/linear/kernel_attention.h"
+#include "attention/linformer/linformer_attention.h"
+#include "attention/linformer/slot_attention.h"
+#include "attention/rows/aten.h"
+#include "attention/rows/positions.h"
+
+namespace linserve::encoder {
+
+Attention::Attention(const Options& options)
+    : options_(options),
+      to_q_(options.dim, options.inner(), /*biased=*/false),
+      to_k_(options.dim, options.inner(), /*biased=*/false),
+      to_v_(options.dim, options.inner(), /*biased=*/false),
+      to_out_(options.inner(), options.dim) {}
+
+void Attention::Declare(const Scope& scope) {
+  to_q_.Declare(scope / "to_q");
+  to_k_.Declare(scope / "to_k");
+  to_v_.Declare(scope / "to_v");
+  if (options_.linformer()) {
+    scope.Declare("proj_k", proj_k_, {options_.seq_len, options_.k}, Init::kNormal);
+    scope.Declare("proj_v", proj_v_, {options_.seq_len, options_.k}, Init::kNormal);
+  }
+  to_out_.Declare(scope / "to_out");
+}
+
+at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context) const {
+  at::Tensor queries = to_q_(rows);
+  at::Tensor keys = to_k_(rows);
+  at::Tensor values = to_v_(rows);
+  if (context.rotation.defined()) {
+    Rotate(queries, context.position_layout, options_.heads, context.rotation);
+    Rotate(keys, context.position_layout, options_.heads, context.rotation);
+  }
+  if (options_.linformer()) {
+    AttendToProjected(queries, keys, values, context);
+  } else if (context.memory != nullptr) {
+    Continue(queries, keys, values, context);
+  } else {
+    AttendToKeys(queries, keys, values, context);
+  }
+  return to_out_(queries);
+}
+
+void Attention::AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                             const Context& context) const {
+  if (AttendOnDevice(queries, keys, values, context)) return;
+  CheckNotRecording(context.layout);
+  for (const Span& span : Spans(context.layout)) {
+    const auto heads = [&](const at::Tensor& rows) {
+      return SplitHeads(View(rows, span), options_.heads);
+    };
+    Visible visible{.causal = options_.causal};
+    if (context.mask.defined()) visible.mask = View(context.mask, span).unsqueeze(1);
+    const at::Tensor result =
+        Attend(*options_.method, heads(queries), heads(keys), heads(values), visible);
+    View(queries, span).copy_(JoinHeads(result));
+  }
+}
+
+bool Attention::AttendOnDevice(at::Tensor& queries, const at::Tensor& keys,
+                               const at::Tensor& values, const Context& context) const {
+  if (!options_.method || !IsKernel(*options_.method)) return false;
+  const auto kernel = KernelsFor(queries).linear_attention;
+  if (kernel == nullptr || !context.layout.table) return false;
+  const LayoutTable& layout = *context.layout.table;
+  // The kernel cannot write over the queries, since several of its blocks read the same ones.
+  const at::Tensor attended =
+      NewRows(context.layout, queries.size(0), queries.size(1), queries.options());
+  if (!kernel({.queries = queries,
+               .keys = keys,
+               .values = values,
+               .mask = context.mask,
+               .heads = options_.heads,
+               .layout = layout,
+               .key_layout = layout,
+               .elu = true,
+               .causal = options_.causal,
+               .bucket = 1,
+               .floor = KernelForm(options_.method == AttentionMethod::kKernelNormalized).floor},
+              attended)) {
+    return false;
+  }
+  queries = attended;
+  return true;
+}
+
+void Attention::AttendToProjected(at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
+                                  const Context& context) const {
+  if (context.mask.defined()) {
+    const at::Tensor hidden = context.mask.logical_not().unsqueeze(-1);
+    keys.masked_fill_(hidden, 0);
+    values.masked_fill_(hidden, 0);
+  }
+  const at::Tensor key_slots = ProjectLength(keys, proj_k_, context.layout);
+  const at::Tensor value_slots = ProjectLength(values, proj_v_, context.layout);
+  if (!options_.causal) {
+    queries = AttendToSlots(queries, key_slots, value_slots, options_.heads, context.layout);
+    return;
+  }
+  for (const Span& span : Spans(context.layout)) {
+    const auto heads = [&](const at::Tensor& slots) {
+      return SplitHeads(slots.narrow(0, span.first, span.count), options_.heads);
+    };
+    View(queries, span)
+        .copy_(AttendToOpenSlots(View(queries, span), heads(key_slots), heads(value_slots),
+                                 {.causal = true}));
+  }
+}
+
+double Attention::Flops(int64_t length) const {
+  const auto rows = static_cast<double>(length);
+  const double linears = rows * static_cast<double>(3 * to_q_.Flops() + to_out_.Flops());
+  if (options_.linformer()) {
+    // Keys and values meet k slots, then queries and weights do.
+    return linears + rows * static_cast<double>(8 * options_.k * options_.inner());
+  }
+  const AttentionSizes sizes{length, length, options_.dim_head, options_.dim_head, options_.causal};
+  return linears + static_cast<double>(options_.heads) * AttentionFlops(*options_.method, sizes);
+}
+
+}  // namespace linserve::encoder

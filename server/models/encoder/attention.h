@@ -1,0 +1,84 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "attention/rows/spans.h"
+#include "models/encoder/options.h"
+#include "models/network/layers.h"
+#include "models/network/session_memory.h"
+#include "models/network/session_plan.h"
+
+namespace linserve::encoder {
+
+// What all layers need to know of a batch.
+struct Context {
+  PlacedLayout layout;
+  at::Tensor mask;  // BOOL [rows], true = the key is visible; undefined: all
+  // F32 [longest of position_layout, dim_head]: sines, then cosines; undefined: none.
+  at::Tensor rotation;
+  // The rows that tables of positions are for: those of each sequence, or all, if these are chunks
+  // of sequences.
+  PlacedLayout position_layout;
+  std::shared_ptr<SessionMemory> memory;  // null: these are whole sequences
+};
+
+// Self-attention by any of the methods, with q, k, v without bias.
+class Attention {
+ public:
+  explicit Attention(const Options& options);
+
+  void Declare(const Scope& scope);
+  at::Tensor operator()(const at::Tensor& rows, const Context& context) const;
+  double Flops(int64_t length) const;
+
+  // What it keeps of a sequence. REQUIRES: causal, a linear method.
+  std::vector<StateSlot> State() const;
+
+  // Whether the batch is better computed by AddByBlocks(): a linear method, and a sequence that
+  // does not fit the caches.
+  bool WorksByBlocks(const Context& context) const;
+  // rows += attention of their norms, sequence by sequence and block by block, so that keys and
+  // queries never exist as a whole. Calls `then` for each block once it is done.
+  void AddByBlocks(at::Tensor& rows, const LayerNorm& norm, const Context& context,
+                   const std::function<void(const at::Tensor& block)>& then) const;
+
+ private:
+  // A block of one sequence, from its row `offset` on.
+  struct Block {
+    at::Tensor rows;
+    at::Tensor normed;
+    int64_t offset;
+    at::Tensor mask;  // [1, rows], undefined: all
+  };
+  // Calls `function` for the blocks of a sequence.
+  static void ForBlocks(const at::Tensor& rows, int64_t sequence, const LayerNorm& norm,
+                        const Context& context, const std::function<void(const Block&)>& function);
+  // [heads, rows, dim_head] of a block by one of the projections, turned if that is asked for.
+  at::Tensor Heads(const Linear& projection, const Block& block, const at::Tensor& rotation) const;
+
+  // Attends to all keys and overwrites the queries with the result.
+  void AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                    const Context& context) const;
+  // Does what AttendToKeys() does for all sequences at once, where the device has a kernel for it.
+  // False: nothing is done.
+  bool AttendOnDevice(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                      const Context& context) const;
+  // Attends for the next rows of sequences whose earlier ones are in the context's memory, and
+  // overwrites the queries.
+  void Continue(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                const Context& context) const;
+  // Attends to Linformer's slots and overwrites the queries, and hidden keys and values, too.
+  void AttendToProjected(at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
+                         const Context& context) const;
+
+  Options options_;
+  Linear to_q_, to_k_, to_v_, to_out_;
+  at::Tensor proj_k_, proj_v_;  // of linformer
+};
+
+}  // namespace linserve::encoder

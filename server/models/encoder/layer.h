@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/encoder/attention.h"
+
+namespace linserve::encoder {
+
+// A pre-norm layer: x += attn(attn_norm(x)), x += ff(ff_norm(x)).
+class Layer {
+ public:
+  explicit Layer(const Options& options);
+
+  void Declare(const Scope& scope);
+  void Apply(at::Tensor& rows, const Context& context) const;  // in place
+  double Flops(int64_t length) const;
+  std::vector<StateSlot> State() const { return attn_.State(); }
+
+ private:
+  LayerNorm attn_norm_;
+  Attention attn_;
+  LayerNorm ff_norm_;
+  FeedForward ff_;
+};
+
+}  // namespace linserve::encoder

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "attention/device/device_plugin.h"
+#include "engine/model.h"
+#include "models/network/network.h"
+#include "models/network/placement.h"
+
+namespace linserve {
+
+// Passes over small batches on a device, recorded for some numbers of sequences and lengths and
+// repeated for each batch that fits: asking the device for a recorded pass takes the host as long
+// as asking for one kernel, not for hundreds. What a pass is recorded for is padded; the lengths
+// within it are read anew each time, so that the rows are those of any pass, to within rounding.
+class RecordedPasses {
+ public:
+  // Network, info and placement must outlive this.
+  RecordedPasses(const Network& network, const ModelInfo& info, const Placement& placement)
+      : network_(network), info_(info), placement_(placement) {}
+
+  // Records them, where network and device can. Else nothing, and Replay() gives nothing.
+  void Record();
+
+  // A pass that is complete, or will be when the device has come to it, and how its rows are laid
+  // out. Valid until the next Replay().
+  struct Replayed {
+    std::shared_ptr<Pass> pass;
+    std::map<char, PlacedLayout> axes;
+  };
+  // Replays a recorded pass that the batch fits; nullopt if none does.
+  std::optional<Replayed> Replay(const TensorBatch& batch);
+
+ private:
+  using Size = std::pair<int64_t, int64_t>;  // length of each sequence and their number
+  struct Recorded {
+    at::Tensor input;    // [sequences · length, ...]
+    at::Tensor lengths;  // [sequences]; 0: there is none in its place
+    std::shared_ptr<Pass> pass;
+    std::unique_ptr<DeviceGraph> graph;
+  };
+
+  Recorded RecordOne(const DevicePlugin& plugin, const Size& size) const;
+  std::map<Size, Recorded>::iterator Fitting(const PlacedLayout& layout);
+
+  const Network& network_;
+  const ModelInfo& info_;
+  const Placement& placement_;
+  std::map<Size, Recorded> recorded_;
+};
+
+}  // namespace linserve

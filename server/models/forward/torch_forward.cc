@@ -1,0 +1,211 @@
+#include "models/forward/torch_forward.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+#include "attention/blocks/block_product.h"
+#include "attention/rows/aten.h"
+#include "attention/rows/slices.h"
+#include "models/forward/batch_parts.h"
+#include "models/forward/pass_results.h"
+#include "models/network/guarded.h"
+
+namespace linserve {
+namespace {
+
+// Calls `function` with 0 to `count` - 1, side by side on all threads of the replica; a product
+// within has one thread then. With `count` 1 the thread is the caller's, and a product has all.
+void SideBySide(size_t count, const std::function<void(size_t)>& function) {
+  if (count == 1) return function(0);
+  std::atomic<size_t> next = 0;
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode no_autograd;
+    for (; begin < end; ++begin) {
+      for (size_t i = next++; i < count; i = next++) function(i);
+    }
+  });
+}
+
+// How many rows make a slice that takes a CPU a few milliseconds, but a block for each thread.
+int64_t SliceRows(const Network& network, int64_t rows) {
+  constexpr double kFlopsOfSlice = 2e8;
+  const auto fewest = static_cast<double>(kBlockRows * at::get_num_threads());
+  const double all = std::max(network.Flops(rows), 1.0);
+  const double layers = static_cast<double>(network.Layers());
+  return static_cast<int64_t>(
+      std::max(fewest, kFlopsOfSlice * layers * static_cast<double>(rows) / all));
+}
+
+// On how many threads a pass over so many rows of sessions pays: waking one for each of a layer's
+// small products takes longer than a few rows of it do.
+int ThreadsFor(const Network& network, bool sessions, int64_t rows) {
+  constexpr double kFlopsOfThread = 1e8;  // of a layer
+  const int all = at::get_num_threads();
+  if (!sessions) return all;
+  const double flops = network.Flops(1) * static_cast<double>(rows);
+  const double threads = flops / static_cast<double>(network.Layers()) / kFlopsOfThread;
+  return static_cast<int>(std::clamp(threads, 1.0, static_cast<double>(all)));
+}
+
+// Sets the calling thread's number of threads, for as long as this lives.
+class ThreadsScope {
+ public:
+  explicit ThreadsScope(int threads) : before_(at::get_num_threads()) { Set(threads); }
+  ~ThreadsScope() { Set(before_); }
+  ThreadsScope(const ThreadsScope&) = delete;
+  ThreadsScope& operator=(const ThreadsScope&) = delete;
+
+ private:
+  static void Set(int threads) {
+    if (threads != at::get_num_threads()) at::set_num_threads(threads);
+  }
+
+  int before_;
+};
+
+// Thrown through a pass that nobody wants any more.
+struct GivenUp {};
+
+}  // namespace
+
+TorchForward::TorchForward(const Network& network, const Signature& signature,
+                           const Placement& placement, const TensorBatch& batch,
+                           const std::vector<OutputOptions>& options,
+                           const std::vector<std::shared_ptr<TorchSession>>& sessions, int64_t rows)
+    : signature_(signature),
+      placement_(placement),
+      rows_(rows),
+      slice_rows_(SliceRows(network, rows)),
+      threads_(ThreadsFor(network, !sessions.empty(), rows)) {
+  const ThreadsScope threads(threads_);
+  std::vector<BatchPart> parts = {{0, batch.size}};
+  if (!signature.request_is_unit && placement.on_host())
+    parts = ShareOut(Costs(batch), at::get_num_threads());
+  parts_.resize(parts.size());
+  SideBySide(parts.size(), [&](size_t i) {
+    const auto first = options.begin() + parts[i].first;
+    Part& part = parts_[i];
+    part.options.assign(first, first + parts[i].count);
+    // A batch that stays whole keeps what the device knows of its layout.
+    TensorBatch own = parts.size() == 1 ? batch : PartOf(batch, signature, parts[i]);
+    part.axes = own.axes;
+    if (!sessions.empty()) {
+      const auto begin = sessions.begin() + parts[i].first;
+      part.memory = std::make_shared<SessionMemory>(
+          std::vector(begin, begin + parts[i].count),
+          own.axes.at(ChunkInput(signature).axes[0].letter), placement);
+      own.memory = part.memory;
+    }
+    part.pass = network.Begin(std::move(own));
+  });
+}
+
+TorchForward::TorchForward(const Signature& signature, const Placement& placement,
+                           RecordedPasses::Replayed replayed, std::vector<OutputOptions> options)
+    : signature_(signature),
+      placement_(placement),
+      rows_(1),
+      slice_rows_(1),
+      threads_(at::get_num_threads()) {
+  parts_.push_back({std::move(replayed.axes), std::move(options), std::move(replayed.pass),
+                    /*memory=*/nullptr, /*done=*/true});
+}
+
+TorchForward::~TorchForward() {
+  if (placement_.lost()) Leak(std::move(parts_));
+}
+
+absl::StatusOr<bool> TorchForward::Advance(int64_t budget, const Between& between) {
+  try {
+    return TryAdvance(budget, between);
+  } catch (const GivenUp&) {
+    return absl::CancelledError("the forward pass was given up");
+  }
+}
+
+absl::StatusOr<bool> TorchForward::TryAdvance(int64_t budget, const Between& between) {
+  return Guarded(placement_, [&] {
+    const ThreadsScope threads(threads_);
+    std::optional<SliceScope> slices;
+    if (placement_.on_host() && parts_.size() == 1) {
+      slices.emplace(slice_rows_, [&](int64_t rows) {
+        if (!between(rows)) throw GivenUp();
+      });
+    }
+    std::atomic<bool> going_on;
+    do {
+      going_on = false;
+      SideBySide(parts_.size(), [&](size_t i) {
+        if (parts_[i].Step()) going_on = true;
+      });
+      budget -= rows_;
+    } while (going_on && budget > 0);
+    if (!going_on && !placement_.on_host()) {
+      results_ = Collect(between);
+      for (const Part& part : parts_) {
+        if (part.memory != nullptr && part.pass != nullptr) part.memory->Detach();
+      }
+      finished_.emplace(placement_);
+    }
+    return !going_on;
+  });
+}
+
+bool TorchForward::Forget(size_t sequence) {
+  for (Part& part : parts_) {
+    if (sequence < part.options.size()) return part.Forget(sequence);
+    sequence -= part.options.size();
+  }
+  return false;
+}
+
+bool TorchForward::Part::Forget(size_t sequence) {
+  if (memory != nullptr) memory->Forget(sequence);
+  if (++forgotten < options.size() || done) return false;
+  pass.reset();
+  return done = true;
+}
+
+absl::StatusOr<std::vector<TensorMap>> TorchForward::TakeResults(const Between& between) {
+  try {
+    return Guarded(placement_, [&] {
+      const ThreadsScope threads(threads_);
+      if (finished_) {
+        finished_->Wait();
+      } else {
+        results_ = Collect(between);
+      }
+      for (Part& part : parts_) {
+        if (part.memory != nullptr && part.pass != nullptr) part.memory->Commit();
+      }
+      return std::move(results_);
+    });
+  } catch (const GivenUp&) {
+    return absl::CancelledError("the results were given up");
+  }
+}
+
+std::vector<TensorMap> TorchForward::Collect(const Between& between) {
+  const auto look_up = [&] {
+    // Results of several parts are made side by side, and within the budget of a batch.
+    if (placement_.on_host() && parts_.size() == 1 && !between(0)) throw GivenUp();
+  };
+  std::vector<std::vector<TensorMap>> of_parts(parts_.size());
+  SideBySide(parts_.size(), [&](size_t i) {
+    Part& part = parts_[i];
+    of_parts[i] = part.pass == nullptr ? std::vector<TensorMap>(part.options.size())
+                                       : ResultsOf(*part.pass, signature_, placement_, part.axes,
+                                                   part.options, look_up);
+  });
+  std::vector<TensorMap> results;
+  for (std::vector<TensorMap>& part : of_parts) {
+    results.insert(results.end(), std::make_move_iterator(part.begin()),
+                   std::make_move_iterator(part.end()));
+  }
+  return results;
+}
+
+}  // namespace linserve

@@ -1,0 +1,111 @@
+#include "models/forward/torch_model.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/rows/aten.h"
+#include "models/forward/recorded_passes.h"
+#include "models/forward/torch_forward.h"
+#include "models/forward/torch_sessions.h"
+#include "models/network/guarded.h"
+#include "models/network/tensor_bridge.h"
+
+namespace linserve {
+namespace {
+
+class TorchModel : public Model {
+ public:
+  TorchModel(std::unique_ptr<Network> network, ModelInfo info, const Placement& placement)
+      : placement_(placement),
+        network_(std::move(network)),
+        info_(std::move(info)),
+        sessions_(std::make_shared<TorchSessions>(network_->Sessions(), info_)),
+        recorded_(*network_, info_, placement_) {
+    if (info_.no_sessions.empty()) info_.sessions = sessions_;
+  }
+
+  ~TorchModel() override {
+    if (placement_.lost()) {
+      Leak(std::move(recorded_));
+      Leak(std::move(network_));
+    }
+  }
+
+  const ModelInfo& info() const override { return info_; }
+  bool asynchronous() const override { return !placement_.on_host(); }
+  bool lost() const override { return placement_.lost(); }
+
+  TensorAllocator allocator() const override {
+    if (placement_.on_host()) return {};
+    return [this](DType dtype, const Shape& shape) {
+      try {
+        return placement_.Allocate(dtype, shape);
+      } catch (const c10::AcceleratorError&) {
+        placement_.CheckDevice();
+        throw;
+      }
+    };
+  }
+
+  absl::Status Prepare() override {
+    return Guarded(placement_,
+                   [&] {
+                     recorded_.Record();
+                     return true;
+                   })
+        .status();
+  }
+
+  absl::StatusOr<std::string> Save(const SessionState& session) override {
+    if (!info_.no_sessions.empty()) return Model::Save(session);
+    auto saved = Guarded(placement_, [&] { return sessions_->Save(session); });
+    return saved.ok() ? *std::move(saved) : saved.status();
+  }
+
+  absl::StatusOr<std::unique_ptr<Forward>> Start(Batch batch) override {
+    const auto sessions = sessions_->Of(batch);
+    if (!sessions.ok()) return sessions.status();
+    return Guarded(placement_, [&]() -> std::unique_ptr<Forward> {
+      TensorBatch tensors = OnDevice(batch);
+      if (sessions->empty()) {
+        if (auto replayed = recorded_.Replay(tensors)) {
+          return std::make_unique<TorchForward>(info_.signature, placement_, *std::move(replayed),
+                                                std::move(batch.options));
+        }
+      }
+      for (auto& [letter, layout] : tensors.axes) placement_.AddTable(layout);
+      return std::make_unique<TorchForward>(*network_, info_.signature, placement_, tensors,
+                                            batch.options, *sessions, batch.rows);
+    });
+  }
+
+ private:
+  TensorBatch OnDevice(const Batch& batch) const {
+    TensorBatch tensors;
+    tensors.padding = batch.padding;
+    tensors.size = static_cast<int64_t>(batch.size());
+    for (const auto& [letter, layout] : batch.axes) tensors.axes[letter] = {layout};
+    for (const auto& [name, tensor] : batch.inputs) {
+      at::Tensor input = placement_.ToDevice(ToAten(tensor));
+      if (input.is_floating_point()) input = input.to(ToScalarType(info_.dtype));
+      tensors.inputs[name] = std::move(input);
+    }
+    return tensors;
+  }
+
+  const Placement placement_;
+  std::unique_ptr<Network> network_;
+  ModelInfo info_;
+  std::shared_ptr<const TorchSessions> sessions_;
+  RecordedPasses recorded_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> MakeTorchModel(std::unique_ptr<Network> network, ModelInfo info,
+                                      const Placement& placement) {
+  return std::make_unique<TorchModel>(std::move(network), std::move(info), placement);
+}
+
+}  // namespace linserve

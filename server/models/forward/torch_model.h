@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/model.h"
+#include "models/network/network.h"
+#include "models/network/placement.h"
+
+namespace linserve {
+
+// Any network as the engine sees it: moves batches to its device and rows back, pools, normalises,
+// converts and crops them, and turns what LibTorch throws into a status.
+std::unique_ptr<Model> MakeTorchModel(std::unique_ptr<Network> network, ModelInfo info,
+                                      const Placement& placement);
+
+}  // namespace linserve

@@ -1,0 +1,51 @@
+#include "models/inspect_model.h"
+
+#include <utility>
+
+#include "core/files/safetensors.h"
+#include "core/sequence/item.h"
+#include "core/sequence/signature.h"
+#include "models/built_network.h"
+#include "models/caught.h"
+#include "models/checkpoint.h"
+#include "models/network/model_config.h"
+
+namespace linserve {
+namespace {
+
+// The length that the cost is told for is the longest, and 512 where there is no limit.
+int64_t TypicalLength(const Signature& signature) {
+  if (const int64_t longest = LongestFor(signature, Item(), 'n'); longest > 0) return longest;
+  return signature.limits.empty() ? 512 : signature.limits[0].longest;
+}
+
+absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
+  auto config = ReadModelConfig(directory);
+  if (!config.ok()) return config.status();
+  const BuiltNetwork built = BuiltNetwork::From(config->network);
+  ModelReport report;
+  report.info = built.Describe(config->network.architecture);
+  for (const Parameter& parameter : built.parameters) {
+    report.parameters.push_back({parameter.name(), parameter.shape});
+  }
+  NetworkNotes notes = built.network->Notes();
+  report.facts = std::move(notes.facts);
+  report.warnings = std::move(notes.warnings);
+  report.length = TypicalLength(report.info.signature);
+  report.flops_per_token = built.network->Flops(report.length) / static_cast<double>(report.length);
+  auto file = ReadSafetensors(WeightsPath(directory));
+  if (!file.ok()) return file.status();
+  const AlignedCheckpoint checkpoint =
+      AlignCheckpoint(built.parameters, file->tensors, config->aliases);
+  report.stripped_prefix = checkpoint.stripped_prefix;
+  report.difference = checkpoint.difference.ToString();
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelReport> InspectModel(const std::string& directory) {
+  return Caught(directory, [&] { return Inspect(directory); });
+}
+
+}  // namespace linserve

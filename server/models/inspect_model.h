@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/tensor/tensor.h"
+#include "engine/model.h"
+
+namespace linserve {
+
+// Looking at a model directory without loading its weights. Free of LibTorch, as model_loader.h is.
+
+// What `linserve inspect` shows.
+struct ModelReport {
+  ModelInfo info;
+  struct Row {
+    std::string name;
+    Shape shape;
+  };
+  std::vector<Row> parameters;
+  int64_t length = 0;          // rows that the FLOPs are counted for: the longest; 512 if unlimited
+  double flops_per_token = 0;  // additions and multiplications, all outputs
+  std::vector<std::pair<std::string, std::string>> facts;  // what is particular to the architecture
+  std::vector<std::string> warnings;
+  std::string stripped_prefix;
+  std::string difference;  // between file and configuration; empty if they fit
+};
+
+// The report on DIRECTORY/config.json and the header of model.safetensors. INVALID_ARGUMENT or
+// NOT_FOUND says what is wrong with the directory; tensors that do not fit are a `difference`.
+absl::StatusOr<ModelReport> InspectModel(const std::string& directory);
+
+}  // namespace linserve

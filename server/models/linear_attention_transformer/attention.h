@@ -1,0 +1,116 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/blocks/block_linear_attention.h"
+#include "attention/rows/spans.h"
+#include "models/network/layers.h"
+#include "models/network/session_memory.h"
+#include "models/network/session_plan.h"
+
+namespace linserve::linear_attention_transformer {
+
+// Where the sequences of a tensor [rows, ...] lie, and which rows are attended to.
+struct MaskedLayout {
+  PlacedLayout layout;
+  at::Tensor mask;  // BOOL [rows]; undefined: all
+};
+
+struct AttentionOptions {
+  int64_t dim = 0;
+  int64_t heads = 0;
+  int64_t dim_head = 0;
+  int64_t local_heads = 0;  // the first ones; the others attend globally
+  int64_t window = 0;       // of local heads
+  bool causal = false;
+  int64_t bucket = 1;       // of causal global heads
+  int64_t axial_width = 0;  // not 0: attention within the columns of a grid so wide
+};
+
+// linear_attention_transformer.SelfAttention: q, k, v without bias, some heads local and the others
+// with linear attention. Keys and values come of the rows themselves or of a context.
+class Attention {
+ public:
+  explicit Attention(const AttentionOptions& options);
+
+  void Declare(const Scope& scope);
+
+  // x [rows, dim], source [source rows, dim]; `rotary`: table of rotary positions for both, or
+  // undefined.
+  at::Tensor Forward(const at::Tensor& x, const PlacedLayout& layout, const at::Tensor& source,
+                     const MaskedLayout& source_layout, const at::Tensor& rotary) const;
+
+  // target += Forward() of the rows' norms, with `then`, which follows on each block of the
+  // target's rows. Target and x may be the same; and the source, too, if it is x.
+  // REQUIRES: WorksByBlocks().
+  void AddByBlocks(const at::Tensor& target, const NormedRows& x, const PlacedLayout& layout,
+                   const NormedRows& source, const MaskedLayout& source_layout,
+                   const at::Tensor& rotary, const BlockStep& then) const;
+  bool WorksByBlocks() const;
+
+  // What is kept of a sequence that comes chunk by chunk. REQUIRES: causal, not axial.
+  std::vector<StateSlot> State() const;
+  // target += Forward() of the next rows x of sequences whose earlier ones are in `memory`;
+  // `rotary`: one row of the table for each of them, or undefined.
+  void AddNext(const at::Tensor& target, const at::Tensor& x, const PlacedLayout& layout,
+               const at::Tensor& rotary, SessionMemory& memory) const;
+
+  // State and next rows where rows attend to a context, which comes with the first of them: then
+  // `source` is defined.
+  std::vector<StateSlot> ContextState() const;
+  void AddNextToContext(const at::Tensor& target, const at::Tensor& x, const PlacedLayout& layout,
+                        const at::Tensor& source, const MaskedLayout& source_layout,
+                        SessionMemory& memory) const;
+
+  // Additions and multiplications for one sequence of `queries` rows and `keys` source rows.
+  double Flops(int64_t queries, int64_t keys) const;
+
+ private:
+  // All rows [rows, heads · dim_head], mask [rows], or a span of sequences of equal length:
+  // [count, rows, heads · dim_head], mask [count, rows].
+  struct Operands {
+    at::Tensor queries, keys, values, mask, out;
+  };
+
+  // One sequence that is computed by blocks: of queries, keys and values at these rows.
+  struct BlockSequence {
+    const at::Tensor& target;
+    const NormedRows& x;
+    const NormedRows& source;
+    int64_t start, length;                // rows of the target and of x
+    int64_t source_start, source_length;  // rows of the source
+    const at::Tensor& mask;
+    const at::Tensor& rotary;
+    const BlockStep& then;
+  };
+
+  void SetKeys(const BlockSequence& sequence, int64_t row, int64_t count, const RowBlock& out,
+               float* scratch) const;
+  void SetQueries(const BlockSequence& sequence, int64_t row, int64_t count, const RowBlock& out,
+                  float* scratch) const;
+  void AddGlobal(const BlockSequence& sequence, BlockLinearAttention& attention,
+                 RowSlices& slices) const;
+  void AddCausal(const BlockSequence& sequence, BlockCausalAttention& attention,
+                 RowSlices& slices) const;
+  void Attend(const Operands& rows, bool global_is_done) const;
+  void AttendGlobally(const Operands& heads) const;
+  // Attends for all sequences at once, where the device has a kernel for it. False: nothing is
+  // done.
+  bool AttendGloballyOnDevice(const Operands& rows, const PlacedLayout& layout,
+                              const PlacedLayout& source_layout) const;
+  void AttendAxially(const Operands& rows) const;
+  void AttendNext(const Operands& rows, const std::vector<int64_t>& positions,
+                  const std::vector<at::Tensor>& state, bool local_is_done) const;
+  // Attends locally for one row of each sequence.
+  void StepLocally(const Operands& rows, SessionMemory& memory) const;
+
+  int64_t inner() const { return options_.heads * options_.dim_head; }
+
+  AttentionOptions options_;
+  Linear to_q_, to_k_, to_v_, to_out_;
+};
+
+}  // namespace linserve::linear_attention_transformer

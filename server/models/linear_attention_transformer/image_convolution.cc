@@ -1,0 +1,35 @@
+#include "models/linear_attention_transformer/image_convolution.h"
+
+#include <algorithm>
+
+#include "attention/rows/aten.h"
+
+namespace linserve::linear_attention_transformer {
+
+Stripe Stripe::Widened(int64_t halo, int64_t positions) const {
+  return {std::max<int64_t>(begin - halo, 0), std::min(end + halo, positions)};
+}
+
+void ImageConvolution::Declare(const Scope& scope) {
+  scope.Declare("weight", weight, {outputs, inputs, kernel_size, kernel_size}, Init::kUniform);
+  scope.Declare("bias", bias, {outputs}, Init::kZeros);
+}
+
+at::Tensor ImageConvolution::operator()(const at::Tensor& image, int64_t axis, Stripe held,
+                                        Stripe wanted) const {
+  const int64_t first = std::max(wanted.begin - halo(), held.begin);
+  const int64_t last = std::min(wanted.end + halo(), held.end);
+  at::Tensor part = image.narrow(axis, first - held.begin, last - first);
+  // Zeros where the whole image ends; along the other axis the convolution pads by itself.
+  const int64_t before = halo() - (wanted.begin - first);
+  const int64_t after = halo() - (last - wanted.end);
+  if (before + after > 0) {
+    part = axis == 3 ? at::constant_pad_nd(part, {before, after})
+                     : at::constant_pad_nd(part, {0, 0, before, after});
+  }
+  const int64_t padding = halo();
+  return axis == 3 ? at::conv2d(part, weight, bias, {1, 1}, at::IntArrayRef({padding, 0}))
+                   : at::conv2d(part, weight, bias, {1, 1}, at::IntArrayRef({0, padding}));
+}
+
+}  // namespace linserve::linear_attention_transformer

@@ -1,0 +1,144 @@
+#include "models/linear_multihead_attention/attention.h"
+
+#include <array>
+#include <utility>
+
+#include "attention/linformer/linformer_attention.h"
+#include "attention/linformer/projected_slots.h"
+#include "attention/rows/aten.h"
+
+namespace linserve::linear_multihead_attention {
+
+AttentionOptions AttentionOptions::From(Params& params) {
+  AttentionOptions options;
+  options.embed_dim = params.Positive("embed_dim");
+  options.num_heads = params.Positive("num_heads");
+  if (options.embed_dim % options.num_heads != 0) {
+    params.Fail("embed_dim", "a multiple of num_heads = " + std::to_string(options.num_heads));
+  }
+  options.kdim = params.Positive("kdim", options.embed_dim);
+  options.vdim = params.Positive("vdim", options.embed_dim);
+  options.seq_len = params.Positive("seq_len", options.seq_len);
+  options.bias = params.Flag("bias", true);
+  options.add_bias_kv = params.Flag("add_bias_kv", false);
+  options.add_zero_attn = params.Flag("add_zero_attn", false);
+  if (options.longest() < 1) params.Fail("seq_len", "at least 2 with add_bias_kv, which takes one");
+  options.ReadProjection(params, "package");
+  params.Ignore("dropout");
+  return options;
+}
+
+void AttentionOptions::ReadProjection(Params& params, const std::string& default_layout) {
+  proj_k = params.Positive("proj_k", proj_k);
+  param_sharing = params.Text("param_sharing", param_sharing);
+  package_layout =
+      params.Choice("projection_layout", default_layout, {"package", "corrected"}) == "package";
+}
+
+LengthLimit AttentionOptions::Limit(char letter) const {
+  return {letter, longest(), "", package_layout ? longest() : 1};
+}
+
+void AttentionOptions::AddTo(NetworkNotes& notes) const {
+  const bool layerwise = param_sharing == "layerwise";
+  notes.facts.emplace_back("projection", std::to_string(seq_len) + " to " + std::to_string(proj_k) +
+                                             " rows, " + (layerwise ? "E is F" : "E and F"));
+  notes.facts.emplace_back("layout", package_layout ? "package" : "corrected");
+  if (package_layout) {
+    notes.warnings.emplace_back(
+        "projection_layout is \"package\": as in the package, the sequences of a request change "
+        "each other's results, so that requests are not batched together; train with "
+        "\"corrected\" to serve sequences that are independent");
+  }
+  if (!layerwise && param_sharing != "none" && param_sharing != "headwise") {
+    notes.warnings.push_back("param_sharing \"" + param_sharing +
+                             "\" acts as \"none\", as in the package");
+  }
+}
+
+Attention::Attention(const AttentionOptions& options)
+    : options_(options),
+      one_in_proj_(options.kdim == options.embed_dim && options.vdim == options.embed_dim),
+      out_proj_(options.embed_dim, options.embed_dim, options.bias) {}
+
+void Attention::Declare(const Scope& scope) {
+  const int64_t width = options_.embed_dim;
+  const int64_t slots = options_.proj_k;
+  if (one_in_proj_) {
+    scope.Declare("in_proj_weight", in_proj_weight_, {3 * width, width}, Init::kUniform);
+  } else {
+    scope.Declare("q_proj_weight", q_proj_weight_, {width, width}, Init::kUniform);
+    scope.Declare("k_proj_weight", k_proj_weight_, {width, options_.kdim}, Init::kUniform);
+    scope.Declare("v_proj_weight", v_proj_weight_, {width, options_.vdim}, Init::kUniform);
+  }
+  if (options_.bias) scope.Declare("in_proj_bias", in_proj_bias_, {3 * width}, Init::kZeros);
+  // One E and one F serve all heads, which is what the paper calls headwise sharing.
+  at::Tensor& f_slot = options_.param_sharing == "layerwise" ? e_proj_weight_ : f_proj_weight_;
+  scope.Declare("e_proj_weight", e_proj_weight_, {slots, options_.seq_len}, Init::kNormal);
+  scope.Declare("f_proj_weight", f_slot, {slots, options_.seq_len}, Init::kNormal);
+  scope.Declare("bias_e", bias_e_, {1, 1, slots}, Init::kNormal);
+  scope.Declare("bias_f", bias_f_, {1, 1, slots}, Init::kNormal);
+  if (options_.add_bias_kv) {
+    scope.Declare("bias_k", bias_k_, {1, 1, width}, Init::kNormal);
+    scope.Declare("bias_v", bias_v_, {1, 1, width}, Init::kNormal);
+  }
+  out_proj_.Declare(scope / "out_proj");
+}
+
+at::Tensor Attention::InProjection(const at::Tensor& rows, int64_t third) const {
+  const int64_t width = options_.embed_dim;
+  const std::array weights = {&q_proj_weight_, &k_proj_weight_, &v_proj_weight_};
+  const at::Tensor weight = one_in_proj_ ? in_proj_weight_.narrow(0, third * width, width)
+                                         : *weights[static_cast<size_t>(third)];
+  if (!options_.bias) return at::linear(rows, weight, {});
+  return at::linear(rows, weight, in_proj_bias_.narrow(0, third * width, width));
+}
+
+at::Tensor Attention::ToSlots(at::Tensor& rows, const Inputs& inputs, const at::Tensor& projection,
+                              const at::Tensor& bias, const at::Tensor& last_row) const {
+  // The package accepts a key_padding_mask and ignores it.
+  if (inputs.key_padding_mask.defined() && !options_.package_layout) {
+    rows.masked_fill_(inputs.key_padding_mask.unsqueeze(-1), 0);
+  }
+  const at::Tensor by_row = projection.t();  // [seq_len, proj_k]
+  at::Tensor slots = ProjectLength(rows, by_row, inputs.key_layout);
+  if (options_.add_bias_kv) AddLastRow(slots, last_row.view({-1}), by_row, inputs.key_layout);
+  slots.add_(bias.view({1, -1, 1}));
+  if (options_.package_layout) slots = RereadSlots(slots);
+  return options_.add_zero_attn ? AppendZeroSlot(slots) : slots;
+}
+
+Attention::Projected Attention::Project(const Inputs& inputs) const {
+  at::Tensor keys = InProjection(inputs.key, 1);
+  at::Tensor values = InProjection(inputs.value, 2);
+  const at::Tensor& f = options_.param_sharing == "layerwise" ? e_proj_weight_ : f_proj_weight_;
+  Projected projected;
+  projected.queries = InProjection(inputs.query, 0);
+  projected.keys = ToSlots(keys, inputs, e_proj_weight_, bias_e_, bias_k_);
+  projected.values = ToSlots(values, inputs, f, bias_f_, bias_v_);
+  projected.mask = inputs.attn_mask;
+  // torch.nn.MultiheadAttention does the same; the package fails here.
+  if (projected.mask.defined() && options_.add_zero_attn) {
+    projected.mask = AppendOpenSlot(projected.mask);
+  }
+  return projected;
+}
+
+at::Tensor Attention::Attend(const Projected& projected, const PlacedLayout& layout) const {
+  return out_proj_(AttendToSlots(projected.queries, projected.keys, projected.values,
+                                 options_.num_heads, layout, projected.mask));
+}
+
+at::Tensor Attention::Weights(const Projected& projected, const PlacedLayout& layout) const {
+  return SlotWeights(projected.queries, projected.keys, options_.num_heads, layout, projected.mask);
+}
+
+double Attention::Flops(int64_t queries, int64_t keys) const {
+  const int64_t width = options_.embed_dim;
+  const int64_t per_query = 4 * width * width + 4 * options_.slots() * width;
+  const int64_t per_key = 2 * width * (options_.kdim + options_.vdim) + 4 * options_.proj_k * width;
+  return static_cast<double>(per_query) * static_cast<double>(queries) +
+         static_cast<double>(per_key) * static_cast<double>(keys);
+}
+
+}  // namespace linserve::linear_multihead_attention

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "attention/rows/placed_layout.h"
+#include "models/network/layers.h"
+#include "models/network/network.h"
+#include "models/network/params.h"
+
+namespace linserve::linear_multihead_attention {
+
+struct AttentionOptions {
+  int64_t embed_dim = 0;
+  int64_t num_heads = 0;
+  int64_t kdim = 0;
+  int64_t vdim = 0;
+  int64_t seq_len = 512;
+  int64_t proj_k = 128;
+  std::string param_sharing = "none";  // layerwise: E is F; all other words mean none
+  bool bias = true;
+  bool add_bias_kv = false;
+  bool add_zero_attn = false;
+  bool package_layout = false;
+
+  // Reads and checks the arguments of the class itself.
+  static AttentionOptions From(Params& params);
+
+  // Reads proj_k, param_sharing and projection_layout, which all that is built of the class takes.
+  void ReadProjection(Params& params, const std::string& default_layout);
+
+  // Rows of keys that it takes at most; in the package's layout these and no fewer.
+  int64_t longest() const { return seq_len - (add_bias_kv ? 1 : 0); }
+  int64_t slots() const { return proj_k + (add_zero_attn ? 1 : 0); }
+  LengthLimit Limit(char letter) const;
+  void AddTo(NetworkNotes& notes) const;
+};
+
+// linear_multihead_attention.LinearMultiheadAttention: torch.nn.MultiheadAttention with keys and
+// values projected along the length by E and F (proj_k, seq_len).
+class Attention {
+ public:
+  // Rows of a batch, laid out each by its own layout. Undefined masks are none.
+  struct Inputs {
+    at::Tensor query;
+    at::Tensor key;
+    at::Tensor value;
+    const PlacedLayout& layout;
+    const PlacedLayout& key_layout;
+    at::Tensor key_padding_mask{};  // [key rows], true: this row is no key
+    at::Tensor attn_mask{};         // [batch, heads, length, proj_k], added to the scores
+  };
+
+  // What attends to what: heads side by side, queries [rows, embed_dim], slots
+  // [batch, slots, embed_dim].
+  struct Projected {
+    at::Tensor queries;
+    at::Tensor keys;
+    at::Tensor values;
+    at::Tensor mask;
+  };
+
+  explicit Attention(const AttentionOptions& options);
+
+  void Declare(const Scope& scope);
+
+  Projected Project(const Inputs& inputs) const;
+  at::Tensor Attend(const Projected& projected, const PlacedLayout& layout) const;
+  at::Tensor Forward(const Inputs& inputs) const { return Attend(Project(inputs), inputs.layout); }
+  // The weights that the slots get, averaged over the heads: [rows, slots].
+  at::Tensor Weights(const Projected& projected, const PlacedLayout& layout) const;
+
+  // Additions and multiplications for one sequence of `queries` rows and `keys` rows of keys.
+  double Flops(int64_t queries, int64_t keys) const;
+
+ private:
+  at::Tensor InProjection(const at::Tensor& rows, int64_t third) const;
+  // Makes slots [batch, slots, embed_dim] of keys or values. Overwrites `rows`.
+  at::Tensor ToSlots(at::Tensor& rows, const Inputs& inputs, const at::Tensor& projection,
+                     const at::Tensor& bias, const at::Tensor& last_row) const;
+
+  AttentionOptions options_;
+  bool one_in_proj_;  // one in_proj_weight for q, k and v
+  at::Tensor in_proj_weight_, q_proj_weight_, k_proj_weight_, v_proj_weight_, in_proj_bias_;
+  at::Tensor e_proj_weight_, f_proj_weight_, bias_e_, bias_f_, bias_k_, bias_v_;
+  Linear out_proj_;
+};
+
+}  // namespace linserve::linear_multihead_attention

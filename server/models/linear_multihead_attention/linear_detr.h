@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+
+#include "models/network/network.h"
+#include "models/network/params.h"
+
+namespace linserve::linear_multihead_attention {
+
+// Linear-DETR: DETR's transformer with LinearMultiheadAttention for its attention, of an image's
+// features as rows, batch first as a whole and by layer. seq_len is the number of source rows,
+// num_queries that of object queries; fewer will do, unless projection_layout is "package" (the
+// default is "corrected").
+
+// src, pos_embed [n, d_model], query_embed [q, d_model] and optionally mask [n] (true: padding)
+// -> hs [q, d_model] (with return_intermediate_dec [layers, q, d_model]), memory [n, d_model].
+std::unique_ptr<Network> MakeDetrTransformer(Params& params);
+
+// src [n, d_model] and optionally src_key_padding_mask [n], pos [n, d_model] -> y [n, d_model].
+std::unique_ptr<Network> MakeDetrEncoderLayer(Params& params);
+
+// tgt [q, d_model], memory [n, d_model] and optionally tgt_key_padding_mask [q],
+// memory_key_padding_mask [n], pos [n, d_model], query_pos [q, d_model] -> y [q, d_model].
+std::unique_ptr<Network> MakeDetrDecoderLayer(Params& params);
+
+}  // namespace linserve::linear_multihead_attention

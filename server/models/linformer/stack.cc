@@ -1,0 +1,67 @@
+#include "models/linformer/stack.h"
+
+#include <utility>
+
+#include "attention/rows/aten.h"
+
+namespace linserve::linformer {
+
+Stack::Stack(const AttentionOptions& options, int64_t depth, bool reversible)
+    : reversible_(reversible) {
+  for (int64_t i = 0; i < depth; ++i) {
+    layers_.push_back({LayerNorm(options.dim), SelfAttention(options), LayerNorm(options.dim),
+                       FeedForward(options.dim, 4 * options.dim)});
+  }
+}
+
+void Stack::Declare(const Scope& scope) {
+  const Scope net = scope / "net";
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    const Scope layer = reversible_ ? net / "blocks" / index : net / "layers" / index;
+    const Scope attention = reversible_ ? layer / "f" / "net" : layer / "0";
+    const Scope feed_forward = reversible_ ? layer / "g" / "net" : layer / "1";
+    layers_[i].attention.Declare(attention / "fn");
+    layers_[i].attention_norm.Declare(attention / "norm");
+    layers_[i].feed_forward.Declare(feed_forward / "fn");
+    layers_[i].feed_forward_norm.Declare(feed_forward / "norm");
+  }
+}
+
+double Stack::Flops(int64_t length) const {
+  double flops = 0;
+  for (const Layer& layer : layers_) {
+    flops += layer.attention.Flops(length, length) +
+             static_cast<double>(layer.feed_forward.Flops()) * static_cast<double>(length);
+  }
+  return flops;
+}
+
+Stack::Steps::Steps(const Stack& stack, at::Tensor rows, PlacedLayout layout)
+    : stack_(stack), layout_(std::move(layout)), stream_(std::move(rows)) {
+  if (stack_.reversible_) second_stream_ = stream_.clone();
+}
+
+bool Stack::Steps::Step() {
+  if (layer_ == stack_.layers_.size()) return false;
+  const Layer& layer = stack_.layers_[layer_++];
+  // Plain: one stream is read and added to. Reversible: u += f(v), then v += g(u).
+  at::Tensor& u = stack_.reversible_ ? second_stream_ : stream_;
+  const NormedRows normed{stream_, &layer.attention_norm};
+  const FeedForward& feed_forward = layer.feed_forward;
+  if (layer.attention.packed() && feed_forward.packed()) {
+    layer.attention.AddByBlocks(u, normed, layout_, normed, layout_,
+                                feed_forward.Step(stream_, u, &layer.feed_forward_norm));
+  } else {
+    layer.attention.AddTo(u, normed, layout_, normed, layout_);
+    feed_forward.AddTo(stream_, u, &layer.feed_forward_norm);
+  }
+  return layer_ < stack_.layers_.size();
+}
+
+at::Tensor Stack::Steps::Take() {
+  if (stack_.reversible_) stream_.add_(second_stream_);
+  return std::move(stream_);
+}
+
+}  // namespace linserve::linformer

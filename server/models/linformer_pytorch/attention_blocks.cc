@@ -1,0 +1,86 @@
+#include <algorithm>
+
+#include "attention/blocks/block_product.h"
+#include "attention/blocks/block_slots.h"
+#include "attention/rows/aten.h"
+#include "models/linformer_pytorch/attention.h"
+
+// The part of MultiHeadAttention that computes block by block.
+namespace linserve::linformer_pytorch {
+namespace {
+
+// Sets rows that the mask hides to zeros. `hidden` is undefined where none is.
+void Hide(const at::Tensor& hidden, int64_t first, int64_t count, int64_t width,
+          const RowBlock& rows) {
+  if (!hidden.defined()) return;
+  const bool* mask = hidden.const_data_ptr<bool>() + first;
+  for (int64_t i = 0; i < count; ++i) {
+    if (mask[i]) std::fill_n(rows.Rows(i).data, width, 0.0F);
+  }
+}
+
+}  // namespace
+
+void MultiHeadAttention::ProjectSource(const AttentionInput& input, size_t sequence,
+                                       BlockSlots& slots) const {
+  const int64_t start = input.source_layout.starts[sequence];
+  const int64_t length = input.source_layout.lengths[sequence];
+  const int64_t inner = options_.inner();
+  const LengthWeights& e = e_->ByBlocks();
+  const LengthWeights& f = f_->ByBlocks();
+  if (LengthFirst(/*sequences=*/1, length)) {
+    const auto copy = [&](int64_t row, int64_t count, const RowBlock& out, float*) {
+      NormedRows{input.source}.Copy(start + row, count, out);
+      Hide(input.hidden_source, start + row, count, options_.width, out);
+    };
+    const auto to_keys = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
+      packed_k_.Multiply(rows, count, out, /*add=*/false);
+    };
+    const auto to_values = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
+      packed_v_.Multiply(rows, count, out, /*add=*/false);
+    };
+    return slots.ProjectSource(length, options_.width, e, f, copy, to_keys, to_values);
+  }
+  slots.ProjectKeys(length, e, f, 0, [&](int64_t row, int64_t count, const RowBlock& out, float*) {
+    const RowBlock rows = BlockOf(input.source, start + row);
+    packed_k_.Multiply(rows, count, out, /*add=*/false);
+    packed_v_.Multiply(rows, count, out.Columns(inner), /*add=*/false);
+    Hide(input.hidden_source, start + row, count, 2 * inner, out);
+  });
+}
+
+void MultiHeadAttention::AddByBlocks(const at::Tensor& target, const AttentionInput& input,
+                                     const BlockStep& then) const {
+  const int64_t inner = options_.inner();
+  BlockSlots slots(
+      {e_->slots(), options_.heads, options_.heads, options_.dim_head, options_.causal},
+      /*shared=*/false);
+  const int64_t own_scratch = kBlockRows * (2 * inner + w_o_.outputs) + slots.ScratchElements();
+  const PlacedLayout& layout = input.query_layout;
+  for (size_t i = 0; i < layout.starts.size(); ++i) {
+    ProjectSource(input, i, slots);
+    ForSlicedBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
+                    [&](int64_t begin, int64_t count, float* scratch) {
+                      const int64_t row = layout.starts[i] + begin;
+                      const RowBlock queries{scratch, inner};
+                      const RowBlock attended = queries.Rows(kBlockRows);
+                      float* rest = attended.Rows(kBlockRows).data;
+                      packed_q_.Multiply(BlockOf(input.queries, row), count, queries,
+                                         /*add=*/false);
+                      Hide(input.hidden_queries, row, count, inner, queries);
+                      slots.Attend(queries, begin, count, attended, rest);
+                      AddOutput(BlockOf(target, row), attended, count, rest);
+                      if (then.apply) then.apply(row, count, scratch);
+                    });
+  }
+}
+
+void MultiHeadAttention::AddOutput(const RowBlock& target, const RowBlock& joined, int64_t count,
+                                   float* scratch) const {
+  if (!w_o_2_) return w_o_.Add(target, joined, count);
+  const RowBlock between{scratch, w_o_.outputs};
+  w_o_.Set(between, joined, count);
+  w_o_2_->Add(target, between, count);
+}
+
+}  // namespace linserve::linformer_pytorch

@@ -1,0 +1,184 @@
+#include "models/network/layers.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "attention/blocks/block_math.h"
+#include "attention/blocks/block_product.h"
+#include "attention/rows/aten.h"
+#include "attention/rows/slices.h"
+
+namespace linserve {
+namespace {
+
+constexpr float kNormEps = 1e-5F;
+
+const float* DataOrNull(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
+}
+
+// Gives x as rows [rows, width], each contiguous.
+at::Tensor AsRows(const at::Tensor& x, int64_t width) {
+  const at::Tensor rows = x.reshape({-1, width});
+  return rows.stride(1) == 1 ? rows : rows.contiguous();
+}
+
+}  // namespace
+
+void Linear::DeclareUnpacked(const Scope& scope) {
+  scope.Declare("weight", weight, {outputs, inputs}, Init::kUniform);
+  if (with_bias) scope.Declare("bias", bias, {outputs}, Init::kZeros);
+}
+
+void Linear::Declare(const Scope& scope) {
+  DeclareUnpacked(scope);
+  scope.AfterLoading([this] {
+    if (packed) return;  // declared twice: shared by two modules
+    packed = PackedWeight(weight);
+    if (!packed) return;
+    weight.reset();
+    if (with_bias) bias = bias.contiguous();
+  });
+}
+
+at::Tensor Linear::operator()(const at::Tensor& x) const {
+  at::Tensor y = packed ? MultiplyPacked(x) : at::linear(x, weight, bias);
+  RowsRead(y.numel() / outputs);
+  return y;
+}
+
+at::Tensor Linear::MultiplyPacked(const at::Tensor& x) const {
+  const at::Tensor rows = AsRows(x, inputs);
+  const at::Tensor y = at::empty({rows.size(0), outputs}, x.options());
+  ForBlocks(rows.size(0), 0, [&](int64_t begin, int64_t count, float*) {
+    Set(BlockOf(y, begin), BlockOf(rows, begin), count);
+  });
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = outputs;
+  return y.view(shape);
+}
+
+void Linear::AddTo(const at::Tensor& target, const at::Tensor& x) const {
+  if (!packed) {
+    target.add_((*this)(x));
+    return;
+  }
+  const at::Tensor rows = AsRows(x, inputs);
+  ForBlocks(rows.size(0), 0, [&](int64_t begin, int64_t count, float*) {
+    Add(BlockOf(target, begin), BlockOf(rows, begin), count);
+  });
+}
+
+void Linear::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
+  packed.Multiply(x, count, y, /*add=*/false);
+  AddBiasTo(y, count);
+}
+
+void Linear::Add(const RowBlock& y, const RowBlock& x, int64_t count) const {
+  packed.Multiply(x, count, y, /*add=*/true);
+  AddBiasTo(y, count);
+}
+
+void Linear::AddBiasTo(const RowBlock& y, int64_t count) const {
+  if (with_bias) AddBias(y, count, outputs, DataOrNull(bias));
+}
+
+at::Tensor NormedRows::Normed() const { return norm != nullptr ? (*norm)(rows) : rows; }
+
+RowBlock NormedRows::Block(int64_t row, int64_t count, float* scratch) const {
+  const RowBlock block = BlockOf(rows, row);
+  if (norm == nullptr) return block;
+  const RowBlock normed{scratch, norm->width};
+  norm->Set(normed, block, count);
+  return normed;
+}
+
+void NormedRows::Copy(int64_t row, int64_t count, const RowBlock& out) const {
+  const RowBlock block = BlockOf(rows, row);
+  if (norm != nullptr) return norm->Set(out, block, count);
+  for (int64_t i = 0; i < count; ++i) {
+    std::copy_n(block.Rows(i).data, rows.size(1), out.Rows(i).data);
+  }
+}
+
+void LayerNorm::Declare(const Scope& scope) {
+  scope.Declare("weight", weight, {width}, Init::kOnes);
+  scope.Declare("bias", bias, {width}, Init::kZeros);
+}
+
+at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
+  return at::layer_norm(x, {width}, weight, bias, kNormEps);
+}
+
+void LayerNorm::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
+  NormalizeRows(x, count, width, DataOrNull(weight), DataOrNull(bias), kNormEps, y);
+}
+
+void FeedForward::Declare(const Scope& scope, const char* first, const char* second) {
+  w1.Declare(scope / first);
+  w2.Declare(scope / second);
+}
+
+at::Tensor FeedForward::operator()(const at::Tensor& x) const {
+  if (packed()) {
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape.back() = w2.outputs;
+    at::Tensor y = at::zeros(shape, x.options());
+    AddTo(y.view({-1, w2.outputs}), AsRows(x, w1.inputs), nullptr);
+    return y;
+  }
+  const at::Tensor inner = w1(x);
+  at::Tensor activated = gated ? inner.narrow(-1, 0, w2.inputs) : inner;
+  if (activation == Activation::kGelu) {
+    at::gelu_(activated);
+  } else {
+    at::relu_(activated);
+  }
+  if (!gated) return w2(activated);
+  return w2(activated.mul_(inner.narrow(-1, w2.inputs, w2.inputs)));
+}
+
+void FeedForward::AddTo(const at::Tensor& target, const at::Tensor& x,
+                        const LayerNorm* norm) const {
+  if (!packed()) {
+    return AddByRows(target, x, [&](const at::Tensor& rows) {
+      return (*this)(norm != nullptr ? (*norm)(rows) : rows);
+    });
+  }
+  const at::Tensor rows = AsRows(x, w1.inputs);
+  const BlockStep step = Step(target, rows, norm);
+  ForSlicedBlocks(rows.size(0), step.scratch_elements, step.apply);
+}
+
+BlockStep FeedForward::Step(const at::Tensor& target, const at::Tensor& x,
+                            const LayerNorm* norm) const {
+  return {ScratchElements(), [this, target, x, norm](int64_t row, int64_t count, float* scratch) {
+            Add(BlockOf(target, row), BlockOf(x, row), count, norm, scratch);
+          }};
+}
+
+int64_t FeedForward::ScratchElements() const { return kBlockRows * (w1.inputs + w1.outputs); }
+
+void FeedForward::Add(const RowBlock& target, const RowBlock& x, int64_t count,
+                      const LayerNorm* norm, float* scratch) const {
+  const RowBlock inner{scratch, w1.outputs};
+  const RowBlock normed{scratch + kBlockRows * w1.outputs, w1.inputs};
+  if (norm != nullptr) norm->Set(normed, x, count);
+  w1.packed.Multiply(norm != nullptr ? normed : x, count, inner, /*add=*/false);
+  const auto activate = activation == Activation::kGelu ? BiasGelu : BiasRelu;
+  activate(inner, count, w2.inputs, DataOrNull(w1.bias));
+  if (gated) Gate(inner, count, w2.inputs, DataOrNull(w1.bias));
+  w2.Add(target, inner, count);
+}
+
+void AddByRows(const at::Tensor& target, const at::Tensor& source,
+               const std::function<at::Tensor(const at::Tensor&)>& function) {
+  constexpr int64_t kRows = 4096;
+  for (int64_t row = 0; row < source.size(0); row += kRows) {
+    ForSlices(std::min(kRows, source.size(0) - row), [&](int64_t begin, int64_t count) {
+      target.narrow(0, row + begin, count).add_(function(source.narrow(0, row + begin, count)));
+    });
+  }
+}
+
+}  // namespace linserve

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "models/network/packed_weight.h"
+#include "models/network/parameters.h"
+
+namespace linserve {
+
+// The modules that all families share. Rows are [rows, width]; member names are checkpoint names.
+//
+// Those with packed weights (F32 on the CPU) have besides a function of a block of rows, by which
+// a model can chain their steps while the block is in the cache.
+
+// y = x·weightᵀ + bias (torch.nn.Linear).
+struct Linear {
+  Linear(int64_t in, int64_t out, bool biased = true)
+      : inputs(in), outputs(out), with_bias(biased) {}
+
+  void Declare(const Scope& scope);
+  // Its weight stays as it is in the file. For what is large and seldom asked for: logits.
+  void DeclareUnpacked(const Scope& scope);
+  at::Tensor operator()(const at::Tensor& x) const;
+  // target += y
+  void AddTo(const at::Tensor& target, const at::Tensor& x) const;
+  int64_t Flops() const { return 2 * inputs * outputs; }  // a row
+
+  // Set() makes a block's y, and Add() adds to it. REQUIRES: packed.
+  void Set(const RowBlock& y, const RowBlock& x, int64_t count) const;
+  void Add(const RowBlock& y, const RowBlock& x, int64_t count) const;
+
+  int64_t inputs;
+  int64_t outputs;
+  bool with_bias;
+  at::Tensor weight;  // [outputs, inputs]; undefined once it is packed
+  at::Tensor bias;    // [outputs]
+  PackedWeight packed;
+
+ private:
+  at::Tensor MultiplyPacked(const at::Tensor& x) const;
+  void AddBiasTo(const RowBlock& y, int64_t count) const;
+};
+
+struct LayerNorm;
+
+// Rows that are read through a norm, or as they are without one.
+struct NormedRows {
+  const at::Tensor& rows;
+  const LayerNorm* norm = nullptr;
+
+  // The rows [rows, width] through the norm.
+  at::Tensor Normed() const;
+  // A block of the rows, computed in the scratch of kBlockRows · width elements if there is a norm.
+  RowBlock Block(int64_t row, int64_t count, float* scratch) const;
+  void Copy(int64_t row, int64_t count, const RowBlock& out) const;
+};
+
+// What a block of rows goes through while it is in the cache.
+struct BlockStep {
+  int64_t scratch_elements = 0;
+  std::function<void(int64_t row, int64_t count, float* scratch)> apply;
+};
+
+// Over the last axis, biased variance, eps 1e-5 (torch.nn.LayerNorm).
+struct LayerNorm {
+  explicit LayerNorm(int64_t size) : width(size) {}
+
+  void Declare(const Scope& scope);
+  at::Tensor operator()(const at::Tensor& x) const;
+  // Normalises a block of x into y; they may be the same.
+  void Set(const RowBlock& y, const RowBlock& x, int64_t count) const;
+
+  int64_t width;
+  at::Tensor weight;
+  at::Tensor bias;
+};
+
+// GELU is the exact one.
+enum class Activation : uint8_t { kGelu, kRelu };
+
+// w2(activation(w1(x))), or with `gated` w2(activation(a) · b) where [a, b] = w1(x) (GLU).
+struct FeedForward {
+  FeedForward(int64_t width, int64_t inner) : FeedForward(width, inner, width, Activation::kGelu) {}
+  FeedForward(int64_t in, int64_t inner, int64_t out, Activation function, bool with_gate = false)
+      : w1(in, with_gate ? 2 * inner : inner),
+        w2(inner, out),
+        activation(function),
+        gated(with_gate) {}
+
+  // The packages have different names for its two layers.
+  void Declare(const Scope& scope, const char* first = "w1", const char* second = "w2");
+  at::Tensor operator()(const at::Tensor& x) const;
+  // target += the result for norm(x), or for x without a norm. They may be the same tensor.
+  void AddTo(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
+  int64_t Flops() const { return w1.Flops() + w2.Flops(); }
+
+  // Where both layers are packed, Step() and Add() compute it block by block, and for one block
+  // with scratch for it. REQUIRES: packed.
+  bool packed() const { return w1.packed && w2.packed; }
+  BlockStep Step(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
+  int64_t ScratchElements() const;
+  void Add(const RowBlock& target, const RowBlock& x, int64_t count, const LayerNorm* norm,
+           float* scratch) const;
+
+  Linear w1;
+  Linear w2;
+  Activation activation;
+  bool gated;
+};
+
+// target += function(source), slice by slice, so that what the function holds in between stays
+// bounded however many rows there are. Source and target may be the same tensor.
+void AddByRows(const at::Tensor& target, const at::Tensor& source,
+               const std::function<at::Tensor(const at::Tensor&)>& function);
+
+}  // namespace linserve

@@ -1,0 +1,90 @@
+#include "models/network/model_config.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/files/json_file.h"
+#include "core/status/json_text.h"
+#include "core/status/quote.h"
+#include "models/network/config_error.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+// Bookkeeping of golden cases, which are model directories too.
+constexpr std::array<std::string_view, 10> kIgnoredKeys = {
+    "schema",         "seed",
+    "note",           "package",
+    "compare",        "ragged_mask",
+    "tolerance",      "float32_noise",
+    "unused_tensors", "tensors_not_in_package_state_dict"};
+
+const json& Object(const json& value, const std::string& key) {
+  static const json kNone = json::object();
+  if (value.is_null()) return kNone;
+  if (!value.is_object()) throw ConfigError("\"" + key + "\" must be an object");
+  return value;
+}
+
+void Assign(ModelConfig& config, const std::string& key, const json& value) {
+  if (key == "architecture") {
+    if (!value.is_string()) throw ConfigError("\"architecture\" must be a text");
+    config.network.architecture = value.get<std::string>();
+  } else if (key == "params") {
+    config.network.params = Object(value, key);
+  } else if (key == "serving") {
+    config.serving = Object(value, key);
+  } else if (key == "call") {
+    config.network.call = Object(value, key);
+  } else if (key == "wrapper") {
+    config.network.wrapper = value;
+  } else if (key == "aliases") {
+    for (const auto& [alias, target] : Object(value, key).items()) {
+      if (!target.is_string()) throw ConfigError("\"aliases\" must map names to names");
+      config.aliases[alias] = target.get<std::string>();
+    }
+  } else if (std::find(kIgnoredKeys.begin(), kIgnoredKeys.end(), key) == kIgnoredKeys.end()) {
+    throw ConfigError("unknown key " + Quoted(key) +
+                      "; a model's config.json has architecture, params, serving, wrapper, call "
+                      "and aliases");
+  }
+}
+
+absl::StatusOr<ModelConfig> ConfigOf(const json& document) {
+  try {
+    if (!document.is_object()) throw ConfigError("expected a JSON object");
+    ModelConfig config;
+    for (const auto& [key, value] : document.items()) Assign(config, key, value);
+    if (config.network.architecture.empty()) throw ConfigError("\"architecture\" is missing");
+    return config;
+  } catch (const std::exception& error) {  // ConfigError, or the JSON library's
+    return absl::InvalidArgumentError(error.what());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ModelConfig> ParseModelConfig(const std::string& text) {
+  const auto document = ParseJson(text);
+  if (!document.ok()) return document.status();
+  return ConfigOf(*document);
+}
+
+absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
+  const std::string path = directory + "/config.json";
+  const auto document = ReadJson(path);
+  if (absl::IsNotFound(document.status())) {
+    return absl::NotFoundError("no model at " + directory +
+                               ": a model directory holds config.json and model.safetensors; "
+                               "`linserve init --help` tells how to make one");
+  }
+  if (!document.ok()) return document.status();
+  auto config = ConfigOf(*document);
+  if (config.ok()) return config;
+  return absl::InvalidArgumentError(path + ": " + std::string(config.status().message()));
+}
+
+}  // namespace linserve

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "models/network/config_error.h"
+
+namespace linserve {
+
+// How `linserve init` fills a parameter.
+enum class Init : uint8_t {
+  kUniform,  // in ±1/sqrt(fan-in), the last axis: torch.nn.Linear's own
+  kNormal,   // standard deviation 1/sqrt(last axis): embeddings and projections
+  kNarrow,   // standard deviation 1/last axis: projections without parameters
+  kOnes,
+  kZeros,
+};
+
+// What PyTorch takes a tensor for. Only parameters are counted.
+enum class ParameterKind : uint8_t {
+  kParameter,
+  kBuffer,  // a table by formula: as in the file, or the formula's where the file lacks it; in F32
+  kPlain,   // the package keeps it out of its state_dict, but the model needs it
+};
+
+// One tensor of a network: its names in the Python package's state_dict, and where it goes.
+struct Parameter {
+  std::vector<std::string> names;  // all that share the tensor; any of them in a file will do
+  std::vector<int64_t> shape;
+  at::Tensor* slot;
+  Init init;
+  ParameterKind kind = ParameterKind::kParameter;
+  std::function<at::Tensor()> formula{};  // of a buffer
+
+  const std::string& name() const { return names.front(); }
+};
+
+// The parameters of a network in the order of their declaration. Loading, random initialisation
+// and inspection are loops over it.
+class ParameterList {
+ public:
+  // Adds a parameter; if its slot has one already, that one gets its names, too. Throws ConfigError
+  // past a bound on names: a few numbers in a configuration can ask for more than memory holds.
+  void Add(Parameter parameter) {
+    if (++names_ > kMostNames) {
+      throw ConfigError("the network would have more than " + std::to_string(kMostNames) +
+                        " tensors; its layers, or its heads a layer, are too many");
+    }
+    const auto [place, added] = places_.try_emplace(parameter.slot, parameters_.size());
+    if (added) return parameters_.push_back(std::move(parameter));
+    std::vector<std::string>& names = parameters_[place->second].names;
+    names.insert(names.end(), parameter.names.begin(), parameter.names.end());
+  }
+
+  // Adds what Prepare() does, in the order of these calls.
+  void AfterLoading(std::function<void()> prepare) { prepare_.push_back(std::move(prepare)); }
+  // Lays the weights out. To be called once all tensors are in their slots.
+  void Prepare() const {
+    for (const auto& prepare : prepare_) prepare();
+  }
+
+  auto begin() const { return parameters_.begin(); }
+  auto end() const { return parameters_.end(); }
+
+ private:
+  // More than 4,096 layers have, which is the deepest that a configuration may ask for.
+  static constexpr size_t kMostNames = size_t{1} << 17;
+
+  std::vector<Parameter> parameters_;
+  std::vector<std::function<void()>> prepare_;
+  std::unordered_map<at::Tensor*, size_t> places_;
+  size_t names_ = 0;
+};
+
+// A place in the tree of a state_dict's names. Modules declare their tensors in it once they are
+// where they stay: the list keeps pointers to their members. A slot that is declared again gets
+// another name for its tensor: so parameters are shared.
+class Scope {
+ public:
+  explicit Scope(ParameterList& list) : list_(&list) {}
+
+  Scope operator/(const std::string& name) const { return Scope(*list_, Join(name)); }
+  Scope operator/(int64_t index) const { return *this / std::to_string(index); }
+
+  void Declare(const std::string& name, at::Tensor& slot, std::vector<int64_t> shape, Init init,
+               ParameterKind kind = ParameterKind::kParameter) const {
+    list_->Add({{Join(name)}, std::move(shape), &slot, init, kind});
+  }
+
+  // Adds what a module does once all tensors are loaded, such as to lay out its weights. A module
+  // is prepared after those that it declared before this call.
+  void AfterLoading(std::function<void()> prepare) const {
+    list_->AfterLoading(std::move(prepare));
+  }
+
+  // `formula` gives the table in F32. It is called only where a file lacks the table and fits in
+  // all else.
+  void DeclareBuffer(const std::string& name, at::Tensor& slot, std::vector<int64_t> shape,
+                     std::function<at::Tensor()> formula) const {
+    list_->Add({{Join(name)},
+                std::move(shape),
+                &slot,
+                Init::kZeros,
+                ParameterKind::kBuffer,
+                std::move(formula)});
+  }
+
+ private:
+  Scope(ParameterList& list, std::string prefix) : list_(&list), prefix_(std::move(prefix)) {}
+  std::string Join(const std::string& name) const {
+    return prefix_.empty() ? name : prefix_ + "." + name;
+  }
+
+  ParameterList* list_;
+  std::string prefix_;
+};
+
+}  // namespace linserve

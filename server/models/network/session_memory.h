@@ -1,0 +1,91 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "attention/rows/placed_layout.h"
+#include "core/sequence/session_state.h"
+#include "models/network/placement.h"
+#include "models/network/session_plan.h"
+
+namespace linserve {
+
+// The state of one sequence: the tensors of its network's plan, on the host or, once a device has
+// computed a chunk of it, there.
+class TorchSession : public SessionState {
+ public:
+  // The state before the first row of a model with this fingerprint.
+  TorchSession(const SessionPlan& plan, std::string fingerprint);
+  ~TorchSession() override;
+
+  int64_t position() const override { return position_; }
+  int64_t bytes() const override;
+
+  const std::string& fingerprint() const { return fingerprint_; }
+
+  // The state as numbers in the order of the plan, on the host: F32 [elements].
+  at::Tensor ToHost() const;
+  // The inverse. REQUIRES: no chunk of it has been computed.
+  void Set(int64_t position, const at::Tensor& state);
+
+ private:
+  friend class SessionMemory;
+
+  std::string fingerprint_;
+  int64_t position_ = 0;
+  std::vector<at::Tensor> slots_;
+  std::optional<Placement> home_;  // of the replica that computed the last chunk
+};
+
+// The sessions of a batch as a pass sees them: copies of their states, put together for all of the
+// batch's sequences, which the layers rewrite in place. The sessions themselves change at Commit(),
+// but for what NextInPlace() gives.
+class SessionMemory {
+ public:
+  // The sequences are laid out by `layout`, which is packed.
+  SessionMemory(std::vector<std::shared_ptr<TorchSession>> sessions, const PlacedLayout& layout,
+                const Placement& placement);
+
+  // The next tensor of the plan: F32 [sequences, ...], contiguous. Each pass asks for all of them,
+  // in the order of the plan.
+  at::Tensor Next();
+
+  // Whether these are single rows on the host. Then the next tensor may be asked for as those of
+  // the sessions themselves, one a sequence, in which nothing may change that the session still
+  // needs if the pass comes to nothing.
+  bool is_step() const;
+  std::vector<at::Tensor> NextInPlace();
+
+  // The number of rows that each sequence had before the batch's.
+  const std::vector<int64_t>& positions() const { return positions_; }
+  // The position of each of the batch's rows: I64 [rows].
+  const at::Tensor& row_positions() const { return row_positions_; }
+
+  // Leaves this sequence's session as it is.
+  void Forget(size_t sequence) { forgotten_.insert(sequence); }
+  // Lets the device make of the batch's tensors what Commit() takes. To be called before it is
+  // waited for.
+  void Detach();
+  // Makes the sessions what the layers have made of them. To be called after a complete pass.
+  void Commit();
+
+ private:
+  void Take(size_t sequence);
+
+  const Placement placement_;
+  std::vector<std::shared_ptr<TorchSession>> sessions_;
+  std::set<size_t> forgotten_;
+  std::vector<int64_t> lengths_;
+  std::vector<int64_t> positions_;
+  at::Tensor row_positions_;
+  std::vector<at::Tensor> slots_;                  // undefined: changed in place
+  std::vector<std::vector<at::Tensor>> detached_;  // of each slot, of each sequence
+};
+
+}  // namespace linserve

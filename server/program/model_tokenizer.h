@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/sequence/signature.h"
+#include "engine/serving_options.h"
+#include "text/tokenizer.h"
+
+namespace linserve {
+
+// Loads DIRECTORY/tokenizer.model; null if there is none.
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
+                                                               const ServingOptions& serving);
+
+// Returns OK if the model takes what its tokenizer gives. INVALID_ARGUMENT says why not.
+absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& tokenizer,
+                            const Signature& signature);
+
+}  // namespace linserve

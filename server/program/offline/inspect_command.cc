@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "core/sequence/signature_json.h"
+#include "models/inspect_model.h"
+#include "program/commands.h"
+#include "program/model_tokenizer.h"
+#include "program/offline/verify.h"
+#include "program/option_flags.h"
+
+namespace linserve {
+namespace {
+
+struct InspectArguments {
+  std::string model;
+  bool all = false;
+  bool json = false;
+  bool verify = false;
+};
+
+std::string KindOf(const InputSpec& input) {
+  switch (input.kind) {
+    case InputKind::kFloat:
+      return std::string("float") + (input.folds ? ", further axes may follow" : "");
+    case InputKind::kToken:
+      return "token ids below " + std::to_string(input.vocabulary);
+    case InputKind::kMask:
+      return "mask";
+    case InputKind::kAttentionMask:
+      return std::string("attention mask") + (input.broadcast ? ", first axis optional" : "");
+  }
+  return "";
+}
+
+void PrintText(const ModelReport& report, bool all) {
+  const Signature& signature = report.info.signature;
+  std::printf("architecture   %s\n", report.info.architecture.c_str());
+  std::printf("parameters     %lld in %zu tensors\n",
+              static_cast<long long>(report.info.parameters), report.parameters.size());
+  std::printf("memory         %.1f MiB in f32, %.1f MiB in bf16\n",
+              static_cast<double>(report.info.bytes) / (1 << 20),
+              static_cast<double>(report.info.bytes) / (2 << 20));
+  std::printf("compute        %.3f MFLOP a token, at a length of %lld, all outputs\n",
+              report.flops_per_token / 1e6, static_cast<long long>(report.length));
+  for (const InputSpec& input : signature.inputs) {
+    std::printf("input          %s %s, %s%s\n", input.name.c_str(), ToString(input.axes).c_str(),
+                KindOf(input).c_str(), input.optional ? ", optional" : "");
+  }
+  for (size_t i = 0; i < signature.outputs.size(); ++i) {
+    std::printf("output         %s %s%s\n", signature.outputs[i].name.c_str(),
+                ToString(signature.outputs[i].axes).c_str(), i == 0 ? " (default)" : "");
+  }
+  for (const LengthLimit& limit : signature.limits) {
+    std::printf("limit          %c %s %lld%s\n", limit.letter,
+                limit.shortest == limit.longest ? "=" : "<=", static_cast<long long>(limit.longest),
+                limit.unless_input.empty() ? "" : (" without " + limit.unless_input).c_str());
+  }
+  if (report.info.no_sessions.empty()) {
+    std::printf("sessions       %lld bytes each\n",
+                static_cast<long long>(report.info.session_bytes));
+  } else {
+    std::printf("sessions       none: %s\n", report.info.no_sessions.c_str());
+  }
+  for (const auto& [name, value] : report.facts) {
+    std::printf("%-14s %s\n", name.c_str(), value.c_str());
+  }
+  for (const std::string& warning : report.warnings) {
+    std::printf("warning        %s\n", warning.c_str());
+  }
+  if (all) {
+    for (const ModelReport::Row& row : report.parameters) {
+      std::printf("tensor         %s %s\n", row.name.c_str(), ToString(row.shape).c_str());
+    }
+  }
+  if (!report.stripped_prefix.empty()) {
+    std::printf("prefix         \"%s\" removed from every name\n", report.stripped_prefix.c_str());
+  }
+  std::printf("checkpoint     %s%s\n",
+              report.difference.empty() ? "fits the configuration" : "DOES NOT FIT:",
+              report.difference.c_str());
+}
+
+nlohmann::json ToJson(const Comparison& comparison) {
+  return {{"largest", comparison.largest},
+          {"mean", comparison.mean},
+          {"mean_cosine", comparison.mean_cosine},
+          {"smallest_cosine", comparison.smallest_cosine},
+          {"rows", comparison.rows}};
+}
+
+nlohmann::json ToJson(const ModelReport& report) {
+  nlohmann::json tensors = nlohmann::json::object();
+  for (const ModelReport::Row& row : report.parameters) tensors[row.name] = row.shape;
+  nlohmann::json document = ToJson(report.info.signature);
+  document.update({{"architecture", report.info.architecture},
+                   {"parameters", report.info.parameters},
+                   {"bytes", report.info.bytes},
+                   {"session_bytes", report.info.session_bytes},
+                   {"no_sessions", report.info.no_sessions},
+                   {"flops_per_token", report.flops_per_token},
+                   {"length", report.length},
+                   {"tensors", tensors},
+                   {"facts", report.facts},
+                   {"warnings", report.warnings},
+                   {"stripped_prefix", report.stripped_prefix},
+                   {"difference", report.difference}});
+  return document;
+}
+
+// Returns a length as people usually have it, if the model takes it.
+int64_t VerifiedLength(const ModelReport& report) { return std::min<int64_t>(report.length, 512); }
+
+int Inspect(const InspectArguments& arguments) {
+  // What the server would refuse at its start is reported here, too.
+  const auto serving = ServingOptionsFor(arguments.model, ServingOptions());
+  if (!serving.ok()) return Fail(std::string(serving.status().message()));
+  const auto tokenizer = LoadTokenizer(arguments.model, *serving);
+  if (!tokenizer.ok()) return Fail(std::string(tokenizer.status().message()));
+  auto report = InspectModel(arguments.model);
+  if (!report.ok()) return Fail(std::string(report.status().message()));
+  if (*tokenizer != nullptr) {
+    const absl::Status fits = CheckTokenizer(arguments.model, **tokenizer, report->info.signature);
+    if (!fits.ok()) return Fail(std::string(fits.message()));
+  }
+  std::optional<Comparison> bf16;
+  if (arguments.verify && report->difference.empty()) {
+    const auto compared =
+        CompareWithF32({arguments.model, *serving, "cpu"}, "bf16", VerifiedLength(*report));
+    if (!compared.ok()) return Fail(std::string(compared.status().message()));
+    bf16 = *compared;
+  }
+  if (arguments.json) {
+    nlohmann::json document = ToJson(*report);
+    if (bf16) document["bf16_error"] = ToJson(*bf16);
+    std::printf("%s\n", document.dump(2).c_str());
+  } else {
+    PrintText(*report, arguments.all);
+    if (bf16) std::printf("bf16 to f32    %s\n", ToString(*bf16).c_str());
+  }
+  return report->difference.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App& app, ChosenCommand& chosen) {
+  auto arguments = std::make_shared<InspectArguments>();
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show a model's size, cost, inputs and outputs, and whether its tensors fit");
+  command->add_option("--model", arguments->model, "A model directory")->required();
+  command->add_flag("--tensors", arguments->all,
+                    "List every tensor that the configuration asks for");
+  command->add_flag("--verify", arguments->verify,
+                    "Compute random sequences in f32 and in bf16, and show how far they differ: "
+                    "the first output, before pooling");
+  command->add_flag("--json", arguments->json, "Print it as JSON");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return Inspect(*arguments); }; });
+}
+
+}  // namespace linserve

@@ -1,0 +1,80 @@
+#include "program/offline/offline.h"
+
+#include <limits>
+#include <utility>
+
+#include "core/threads/mutex.h"
+#include "models/devices.h"
+#include "models/model_loader.h"
+#include "program/option_flags.h"
+
+namespace linserve {
+namespace {
+
+// Waits for the results of one request.
+class Collector : public ResultSink {
+ public:
+  explicit Collector(size_t count) : results_(count, absl::InternalError("no result")) {}
+
+  void Deliver(size_t index, absl::StatusOr<ItemResult> result) override {
+    MutexLock lock(mutex_);
+    results_[index] = std::move(result);
+    ++delivered_;
+    changed_.NotifyAll();
+  }
+
+  bool Abandoned() const override { return false; }
+
+  std::vector<absl::StatusOr<ItemResult>> Wait(
+      const std::function<void(size_t, size_t)>& progress) {
+    MutexLock lock(mutex_);
+    while (delivered_ < results_.size()) {
+      changed_.Wait(lock);
+      progress(delivered_, results_.size());
+    }
+    return std::move(results_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<absl::StatusOr<ItemResult>> results_ ABSL_GUARDED_BY(mutex_);
+  size_t delivered_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const OfflineModel& model,
+                                                     ModelMetrics& metrics) {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  const auto devices = PlanDevices(model.device);
+  if (!devices.ok()) return devices.status();
+  const ReplicaPlan plan = model.serving.Replicas(devices->accelerators());
+  EngineOptions options = model.serving.ForEngine(plan);
+  options.limits = {kAny, kAny, kAny};
+  const ModelLoadOptions load = LoadOptionsFor(model.serving, plan);
+  return Engine::Start(options, ReplicasOf(model.directory, load, devices->devices), metrics);
+}
+
+absl::StatusOr<std::vector<TensorMap>> RunAll(
+    Engine& engine, std::vector<Item> items,
+    const std::function<void(size_t done, size_t all)>& progress) {
+  auto collector = std::make_shared<Collector>(items.size());
+  Request request;
+  request.id = "offline";
+  request.sink = collector;
+  for (Item& item : items) request.items.emplace_back(std::move(item));
+  if (absl::Status status = engine.Submit(request); !status.ok()) return status;
+  std::vector<TensorMap> outputs;
+  for (absl::StatusOr<ItemResult>& result : collector->Wait(progress)) {
+    if (!result.ok()) {
+      return absl::Status(result.status().code(), "sequence " + std::to_string(outputs.size()) +
+                                                      ": " +
+                                                      std::string(result.status().message()));
+    }
+    outputs.push_back(std::move(result->outputs));
+  }
+  return outputs;
+}
+
+}  // namespace linserve

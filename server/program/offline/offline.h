@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/engine.h"
+#include "engine/serving_options.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+// Names one model directory, and says how and where it is computed.
+struct OfflineModel {
+  std::string directory;
+  ServingOptions serving;
+  std::string device = "auto";  // as PlanDevices() takes it
+};
+
+// Starts an engine for one model that refuses nothing for want of room: all that it will be given
+// is in memory already.
+absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const OfflineModel& model,
+                                                     ModelMetrics& metrics);
+
+// Runs all items through the engine, without a server; `progress` is told how many are done. The
+// first failure is the result.
+absl::StatusOr<std::vector<TensorMap>> RunAll(
+    Engine& engine, std::vector<Item> items,
+    const std::function<void(size_t done, size_t all)>& progress);
+
+}  // namespace linserve

@@ -1,0 +1,61 @@
+#include "program/option_flags.h"
+
+#include <nlohmann/json.hpp>
+
+#include "models/network/model_config.h"
+
+namespace linserve {
+namespace {
+
+std::string FlagName(std::string option) {
+  for (char& c : option) {
+    if (c == '_') c = '-';
+  }
+  return "--" + option;
+}
+
+}  // namespace
+
+void AddOptionFlags(CLI::App& command, const OptionTable& table, OptionFlags& flags,
+                    const std::set<std::string>& only) {
+  std::string section;
+  for (const OptionTable::Description& option : table.Describe()) {
+    if (!option.section.empty()) section = option.section;
+    if (!only.empty() && !only.contains(option.name)) continue;
+    const std::string allowed = option.allowed.empty() ? "" : " (" + option.allowed + ")";
+    const std::string help = option.help + allowed + " [" + option.current + "]";
+    const bool is_flag = option.is_flag;
+    const auto set = [&flags, is_flag, name = option.name](const std::string& value) {
+      flags[name] = is_flag && value.empty() ? "true" : value;
+    };
+    CLI::Option* flag =
+        command.add_option_function<std::string>(FlagName(option.name), set, help)->type_name("");
+    if (is_flag) flag->expected(0, 1);
+    if (!section.empty()) flag->group(section);
+  }
+}
+
+absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
+                                                 const ServingOptions& defaults,
+                                                 const OptionFlags& flags) {
+  auto config = ReadModelConfig(directory);
+  if (!config.ok()) return config.status();
+  ServingOptions serving = defaults;
+  OptionTable table;
+  serving.Bind(table);
+  absl::Status status = table.SetAll(config->serving, directory + "/config.json, \"serving\"");
+  for (const auto& [name, value] : flags) {
+    if (status.ok()) status = table.SetText(name, value, "command line");
+  }
+  if (!status.ok()) return status;
+  return serving;
+}
+
+ModelLoadOptions LoadOptionsFor(const ServingOptions& serving, const ReplicaPlan& plan) {
+  return {.device = "cpu",
+          .dtype = serving.dtype,
+          .threads = plan.threads,
+          .allow_nonfinite = serving.allow_nonfinite};
+}
+
+}  // namespace linserve

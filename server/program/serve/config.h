@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/options/listen_address.h"
+#include "core/options/options.h"
+#include "engine/serving_options.h"
+#include "repository/model_manager.h"
+#include "rpc/grpc_server.h"
+#include "telemetry/log.h"
+#include "telemetry/trace.h"
+
+namespace linserve {
+
+// Says where HTTP is served.
+struct HttpAddresses {
+  ListenAddress all = {"127.0.0.1", 8080};
+  std::optional<ListenAddress> pages{};  // of /metrics and the status page; none: as `all`
+
+  void Bind(OptionTable& table);
+};
+
+// Holds everything that `linserve serve` can be told. It is filled, in rising order of precedence,
+// from these defaults, the file that LINSERVE_DEFAULTS names, the configuration file, LINSERVE_*
+// variables and flags.
+struct Config {
+  ManagerOptions repository;
+  bool exit_on_error = true;
+  bool allow_model_control = false;
+  GrpcOptions grpc;
+  HttpAddresses http;
+  DeviceOptions devices;
+  int64_t max_session_bytes_per_caller = 0;  // 0: half of all
+  std::chrono::nanoseconds drain_delay{0};
+  std::chrono::nanoseconds drain_timeout = std::chrono::seconds(30);
+  LogOptions log;
+  TraceOptions trace;
+  ServingOptions serving;
+
+  void Bind(OptionTable& table);
+};
+
+// Applies the configuration file that the variable LINSERVE_DEFAULTS names, if there is one (an
+// image brings it), then the one at `path` (JSON with comments; every key is an option of the
+// table), then LINSERVE_<OPTION> variables, then `flags` (by option name). An empty path means that
+// there is no file.
+absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,
+                        OptionTable& table);
+
+// Says of each LINSERVE_* variable that is nearly, and not quite, one of an option, what it is and
+// what it may have been meant to be. Others are not ours: Kubernetes sets such in every pod.
+std::vector<std::string> MisspeltVariables(const OptionTable& table);
+
+// Writes the table's options as a configuration file, one a line; with comments, each under its
+// help.
+std::string ToFile(const OptionTable& table, bool comments);
+
+}  // namespace linserve

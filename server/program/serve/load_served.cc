@@ -1,0 +1,109 @@
+#include "program/serve/load_served.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "core/sequence/pooling.h"
+#include "models/model_loader.h"
+#include "program/model_tokenizer.h"
+#include "program/option_flags.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+// Says how a version is served, and how its replicas are loaded.
+struct ServingPlan {
+  ServingOptions serving;
+  ReplicaPlan replicas;
+  ModelLoadOptions load;
+};
+
+absl::StatusOr<ServingPlan> PlanServing(const ModelDirectory& directory, const Config& config,
+                                        const DevicePlan& devices) {
+  auto serving = ServingOptionsFor(directory.path, config.serving);
+  if (!serving.ok()) return serving.status();
+  ServingPlan plan;
+  plan.replicas = serving->Replicas(devices.accelerators());
+  plan.load = LoadOptionsFor(*serving, plan.replicas);
+  plan.load.device = devices.devices.front();
+  plan.serving = *std::move(serving);
+  return plan;
+}
+
+absl::StatusOr<int64_t> WeightBytesOf(const ModelDirectory& directory, const ServingPlan& plan) {
+  const auto bytes = WeightBytes(directory.path, plan.load);
+  if (!bytes.ok()) return bytes.status();
+  // More than this there is nowhere; sums of it over all models do not overflow.
+  constexpr int64_t kMost = int64_t{1} << 42;
+  return std::min(*bytes, kMost) * plan.replicas.replicas;
+}
+
+void LogReady(const ModelDirectory& directory, const ServedModel& model, const ServingPlan& plan,
+              const DevicePlan& devices, double seconds) {
+  const ModelInfo& info = model.engine->info();
+  Log(LogLevel::kInfo, "model ready",
+      {{"model", directory.name},
+       {"version", directory.version},
+       {"architecture", info.architecture},
+       {"parameters", info.parameters},
+       {"device", absl::StrJoin(devices.devices, ",")},
+       {"dtype", std::string(Name(info.dtype))},
+       {"padding", std::string(Name(plan.serving.padding))},
+       {"text", model.tokenizer != nullptr},
+       {"replicas", plan.replicas.replicas},
+       {"threads", plan.load.threads},
+       {"replicas_because", plan.replicas.reason},
+       {"max_batch_tokens", plan.replicas.batch_tokens},
+       {"seconds", seconds}});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& directory,
+                                                        const LoadContext& context,
+                                                        const ModelManager::Room& room,
+                                                        std::function<void()> on_ready_change) {
+  const auto start = std::chrono::steady_clock::now();
+  auto plan = PlanServing(directory, context.config, context.devices);
+  if (!plan.ok()) return plan.status();
+  const auto bytes = WeightBytesOf(directory, *plan);
+  if (!bytes.ok()) return bytes.status();
+  if (absl::Status status = room(*bytes); !status.ok()) return status;
+  auto tokenizer = LoadTokenizer(directory.path, plan->serving);
+  if (!tokenizer.ok()) return tokenizer.status();
+  if (*tokenizer != nullptr) {
+    plan->load.accept = [path = directory.path, own = *tokenizer](const Signature& signature) {
+      return CheckTokenizer(path, *own, signature);
+    };
+  }
+  EngineOptions options = plan->serving.ForEngine(plan->replicas);
+  options.name = directory.name + "/" + std::to_string(directory.version);
+  options.sessions.budget = context.sessions;
+  options.on_ready_change = std::move(on_ready_change);
+  auto engine =
+      Engine::Start(options, ReplicasOf(directory.path, plan->load, context.devices.devices),
+                    context.metrics.ForModel(directory.name, directory.version));
+  if (!engine.ok()) return engine.status();
+  auto model = std::make_unique<ServedModel>();
+  model->name = directory.name;
+  model->version = directory.version;
+  model->default_pooling = plan->serving.pooling;
+  model->tokenizer = *std::move(tokenizer);
+  model->engine = *std::move(engine);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  LogReady(directory, *model, *plan, context.devices, seconds.count());
+  return model;
+}
+
+int64_t WeightBytesOf(const ModelDirectory& directory, const Config& config,
+                      const DevicePlan& devices) {
+  const auto plan = PlanServing(directory, config, devices);
+  if (!plan.ok()) return 0;
+  return WeightBytesOf(directory, *plan).value_or(0);
+}
+
+}  // namespace linserve

@@ -1,0 +1,106 @@
+#include "program/serve/serve_http.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/sequence/signature_json.h"
+#include "core/system/loopback.h"
+#include "program/version.h"
+#include "rest/rest_routes.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+absl::Status Readiness(Phase phase) {
+  switch (phase) {
+    case Phase::kLoading:
+      return absl::UnavailableError("loading");
+    case Phase::kReady:
+      return absl::OkStatus();
+    case Phase::kDraining:
+      return absl::UnavailableError("draining");
+  }
+  return absl::OkStatus();
+}
+
+std::string StatusJson(const ModelRepository& repository, Phase phase) {
+  nlohmann::json models = nlohmann::json::array();
+  for (const VersionStatus& version : repository.Index()) {
+    nlohmann::json& model = models.emplace_back(nlohmann::json{
+        {"name", version.name}, {"version", version.version}, {"state", Name(version.state)}});
+    if (!version.reason.empty()) model["reason"] = version.reason;
+    const auto served = repository.Find(version.name, version.version);
+    if (!served.ok()) continue;
+    model["architecture"] = (*served)->engine->info().architecture;
+    model["parameters"] = (*served)->engine->info().parameters;
+    model.update(ToJson((*served)->engine->info().signature));
+  }
+  const absl::Status ready = Readiness(phase);
+  return nlohmann::json{{"version", kVersion},
+                        {"commit", kCommit},
+                        {"state", ready.ok() ? "ready" : std::string(ready.message())},
+                        {"models", models}}
+      .dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Adds /metrics and the status page, with health, on a port of their own or with all else.
+void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
+              const std::atomic<Phase>& phase, HttpHandlers& handlers) {
+  handlers.metrics = [&] { return metrics.Scrape(); };
+  handlers.status_json = [&] { return StatusJson(repository, phase); };
+  handlers.authorize = [&](const HttpRequest& request) {
+    const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
+    return caller.ok() ? (*caller)->May(Right::kMetrics) : caller.status();
+  };
+}
+
+}  // namespace
+
+void WarnOfPlainText(const char* option, const ListenAddress& address, const TlsFiles& tls) {
+  if (tls.enabled() || IsLoopback(address.host)) return;
+  Log(LogLevel::kWarning, "plain text is served beyond this machine",
+      {{"option", std::string(option)},
+       {"address", address.ToString()},
+       {"advice",
+        "set tls_certificate and tls_private_key, or keep it to a network that you "
+        "trust"}});
+}
+
+absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metrics,
+                                      const ModelRepository& repository, GrpcServer& grpc,
+                                      const std::atomic<Phase>& phase) {
+  ServiceContext& context = grpc.context();
+  const TlsFiles& tls = config.grpc.access.tls;
+  HttpOptions options;
+  options.tls = tls;
+  options.host = config.http.all.host;
+  options.port = config.http.all.port;
+  options.max_body_bytes = static_cast<size_t>(config.grpc.limits.max_message_bytes);
+  WarnOfPlainText("http_address", config.http.all, tls);
+  HttpHandlers health;
+  health.live = [&] { return !repository.stuck() && grpc.Accepts(); };
+  health.ready = [&] { return Readiness(phase); };
+  HttpHandlers handlers = health;
+  handlers.routes = RestRoutes(context);
+  HttpServers servers;
+  if (config.http.pages) {
+    HttpOptions apart = options;
+    apart.flag = "--metrics-address";
+    apart.host = config.http.pages->host;
+    apart.port = config.http.pages->port;
+    WarnOfPlainText("metrics_address", *config.http.pages, tls);
+    AddPages(metrics, repository, context, phase, health);
+    auto pages = HttpServer::Start(apart, std::move(health));
+    if (!pages.ok()) return pages.status();
+    servers.pages = *std::move(pages);
+  } else {
+    AddPages(metrics, repository, context, phase, handlers);
+  }
+  auto all = HttpServer::Start(options, std::move(handlers));
+  if (!all.ok()) return all.status();
+  servers.all = *std::move(all);
+  return servers;
+}
+
+}  // namespace linserve

@@ -1,0 +1,174 @@
+#include "repository/repository.h"
+
+#include <algorithm>
+
+#include "core/status/quote.h"
+
+namespace linserve {
+namespace {
+
+// Makes the text UTF-8: a fault may quote a file's bytes, and protobuf and JSON take UTF-8 alone. A
+// list of all that is wrong with a model is cut: every answer about models would carry it.
+std::string Printable(std::string text) {
+  constexpr size_t kLongest = 4096;
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return text;
+}
+
+absl::StatusOr<std::shared_ptr<const ServedModel>> Ready(
+    const std::shared_ptr<const ServedModel>& model) {
+  if (model->engine->ready()) return model;
+  return absl::UnavailableError("model " + Quoted(model->name) + " version " +
+                                std::to_string(model->version) +
+                                ": its device was lost, and it is being loaded again");
+}
+
+}  // namespace
+
+void ModelRepository::SetState(const std::string& name, int64_t version, Entry& entry,
+                               ModelState state, const std::string& reason) {
+  entry.state = state;
+  entry.reason = reason;
+  metrics_.ForModel(name, version).SetState(state);
+}
+
+void ModelRepository::Announce(const std::string& name, int64_t version) {
+  MutexLock lock(mutex_);
+  Entry& entry = models_[name][version];
+  if (!entry.model) SetState(name, version, entry, ModelState::kLoading, "");
+}
+
+void ModelRepository::Publish(std::unique_ptr<ServedModel> model) {
+  std::shared_ptr<const ServedModel> shared = retirement_.Share(std::move(model));
+  MutexLock lock(mutex_);
+  Entry& entry = models_[shared->name][shared->version];
+  SetState(shared->name, shared->version, entry, ModelState::kReady, "");
+  entry.model.swap(shared);
+}
+
+void ModelRepository::Failed(const std::string& name, int64_t version, const std::string& reason) {
+  MutexLock lock(mutex_);
+  Entry& entry = models_[name][version];
+  if (entry.model) {
+    entry.reason = "the files changed, but cannot be loaded: " + Printable(reason);
+  } else {
+    SetState(name, version, entry, ModelState::kUnavailable, Printable(reason));
+  }
+}
+
+void ModelRepository::Withdraw(const std::string& name, int64_t version,
+                               const std::string& reason) {
+  std::shared_ptr<const ServedModel> withdrawn;
+  MutexLock lock(mutex_);
+  const auto versions = models_.find(name);
+  if (versions == models_.end()) return;
+  const auto entry = versions->second.find(version);
+  if (entry == versions->second.end()) return;
+  withdrawn.swap(entry->second.model);
+  SetState(name, version, entry->second, ModelState::kUnavailable, reason);
+}
+
+void ModelRepository::Forget(const std::string& name, int64_t version) {
+  Withdraw(name, version, "gone");
+  MutexLock lock(mutex_);
+  const auto versions = models_.find(name);
+  if (versions == models_.end()) return;
+  versions->second.erase(version);
+  if (versions->second.empty()) models_.erase(versions);
+}
+
+absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const std::string& name,
+                                                                         int64_t version) const {
+  MutexLock lock(mutex_);
+  auto versions = models_.find(name);
+  if (name.empty()) {
+    if (models_.size() != 1) {
+      return absl::InvalidArgumentError("no model was named and there are several; " +
+                                        std::string(Unserved(name, version).message()));
+    }
+    versions = models_.begin();
+  }
+  if (versions == models_.end()) return Unserved(name, version);
+  if (version != 0) {
+    const auto entry = versions->second.find(version);
+    if (entry != versions->second.end() && entry->second.model) return Ready(entry->second.model);
+  } else {
+    for (auto entry = versions->second.rbegin(); entry != versions->second.rend(); ++entry) {
+      if (entry->second.model) return Ready(entry->second.model);
+    }
+  }
+  return Unserved(versions->first, version);
+}
+
+std::vector<std::shared_ptr<const ServedModel>> ModelRepository::List() const {
+  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<const ServedModel>> served;
+  for (const auto& [name, versions] : models_) {
+    for (const auto& [version, entry] : versions) {
+      if (entry.model) served.push_back(entry.model);
+    }
+  }
+  return served;
+}
+
+std::vector<VersionStatus> ModelRepository::Index() const {
+  MutexLock lock(mutex_);
+  std::vector<VersionStatus> index;
+  for (const auto& [name, versions] : models_) {
+    for (const auto& [version, entry] : versions) {
+      index.push_back({name, version, entry.state, entry.reason});
+    }
+  }
+  return index;
+}
+
+bool ModelRepository::stuck() const {
+  const auto served = List();
+  return std::any_of(served.begin(), served.end(),
+                     [](const auto& model) { return model->engine->stuck(); });
+}
+
+size_t ModelRepository::Drain(TimePoint deadline) {
+  {
+    // All stop accepting at once: while one is waited for, the others must not go on to accept.
+    MutexLock lock(mutex_);
+    for (auto& [name, versions] : models_) {
+      for (auto& [version, entry] : versions) {
+        if (!entry.model) continue;
+        SetState(name, version, entry, ModelState::kDraining, "the server is draining");
+        entry.model->engine->StopAccepting();
+      }
+    }
+  }
+  size_t given_up = 0;
+  for (const auto& model : List()) given_up += model->engine->Drain(deadline);
+  return given_up + retirement_.Drain(deadline);
+}
+
+absl::Status ModelRepository::Unserved(const std::string& name, int64_t version) const {
+  std::string known;
+  const Entry* latest = nullptr;
+  for (const auto& [other, versions] : models_) {
+    for (const auto& [number, entry] : versions) {
+      known += (known.empty() ? "" : ", ") + other + " version " + std::to_string(number);
+      // Of several versions, one that is loading is preferred, because it will soon answer.
+      const bool asked = other == name && (version == 0 || version == number);
+      if (asked && (latest == nullptr || latest->state != ModelState::kLoading)) latest = &entry;
+    }
+  }
+  const std::string asked =
+      Quoted(name) + (version == 0 ? "" : " version " + std::to_string(version));
+  if (latest == nullptr) {
+    return absl::NotFoundError("no model " + asked + "; there is " +
+                               (known.empty() ? "none" : known));
+  }
+  if (latest->state == ModelState::kLoading) {
+    return absl::UnavailableError("model " + asked + " is loading; try again shortly");
+  }
+  return absl::UnavailableError("model " + asked + " is not served: " + latest->reason);
+}
+
+}  // namespace linserve

@@ -1,0 +1,160 @@
+#include "repository/repository_scan.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <tuple>
+
+#include "core/status/utf8.h"
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostVersions = 4096;  // each has threads and metrics of its own
+constexpr std::array kModelFiles = {"config.json", "model.safetensors", "tokenizer.model"};
+
+// Returns whether a model is there. The overload does not throw: what cannot be looked at, a link
+// to itself say, is no model.
+bool IsModel(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path / "config.json", error);
+}
+
+std::optional<int64_t> VersionNumber(const std::string& name) {
+  int64_t version = 0;
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data(), end, version);
+  if (parsed.ec != std::errc() || parsed.ptr != end || version < 1) return std::nullopt;
+  // "01" beside "1" would be one version twice.
+  if (std::to_string(version) != name) return std::nullopt;
+  return version;
+}
+
+absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& path) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code unknown;
+    if (entry->is_directory(unknown)) found.push_back(entry->path());
+  }
+  if (error) return absl::NotFoundError("cannot read " + path.string() + ": " + error.message());
+  return found;
+}
+
+void ScanModel(const fs::path& path, std::vector<ModelDirectory>& found) {
+  const std::string name = path.filename();
+  const auto entries = Subdirectories(path);
+  if (IsModel(path)) {
+    found.push_back({name, 1, path});
+    for (const fs::path& entry : entries.value_or(std::vector<fs::path>())) {
+      if (!VersionNumber(entry.filename()) || !IsModel(entry)) continue;
+      Log(LogLevel::kWarning, "version not looked at: its model has a config.json of its own",
+          {{"model", name}, {"directory", entry.string()}});
+    }
+    return;
+  }
+  if (!entries.ok()) {
+    // A directory such as lost+found, which volumes have, can be read by root only.
+    Log(LogLevel::kWarning, "directory of the model repository skipped",
+        {{"error", std::string(entries.status().message())}});
+    return;
+  }
+  for (const fs::path& entry : *entries) {
+    const auto version = VersionNumber(entry.filename());
+    if (version && IsModel(entry)) found.push_back({name, *version, entry});
+  }
+}
+
+bool IsBelow(const fs::path& root, const fs::path& path) {
+  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+}
+
+// Returns whether a link leads the loader out of the repository. A file that cannot be found is
+// left to the loader.
+bool LeadsOut(const fs::path& root, const ModelDirectory& model) {
+  for (const char* name : kModelFiles) {
+    const fs::path file = fs::path(model.path) / name;
+    std::error_code missing;
+    const fs::path real = fs::canonical(file, missing);
+    if (missing || IsBelow(root, real)) continue;
+    Log(LogLevel::kWarning, "model skipped: a link leads out of the model repository",
+        {{"model", model.name},
+         {"file", file.string()},
+         {"leads_to", real.string()},
+         {"advice", "copy or mount it there, or serve with --follow-links"}});
+    return true;
+  }
+  return false;
+}
+
+absl::Status NoModel(const std::string& root, bool skipped) {
+  return absl::NotFoundError("no model in " + root + ": expected " + root +
+                             "/NAME/config.json or " + root + "/NAME/VERSION/config.json" +
+                             (skipped ? "; links led out of it, which --follow-links permits"
+                                      : "; `linserve init --help` tells how to make one"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root, Links links) {
+  std::error_code error;
+  if (!fs::is_directory(root, error)) {
+    return absl::NotFoundError("the model repository " + root +
+                               " is not a directory; give one with --model-repository");
+  }
+  const auto entries = Subdirectories(root);
+  if (!entries.ok()) return entries.status();
+  std::vector<ModelDirectory> found;
+  for (const fs::path& entry : *entries) {
+    const std::string name = entry.filename();
+    if (name.starts_with('.')) continue;  // a model on its way in, or a tool's own directory
+    if (IsUtf8(name)) {
+      ScanModel(entry, found);
+    } else {
+      Log(LogLevel::kWarning, "directory of the model repository skipped: its name is not UTF-8",
+          {{"directory", entry.string()}});
+    }
+  }
+  size_t skipped = 0;
+  if (links == Links::kInside) {
+    const fs::path real = fs::canonical(root, error);
+    if (error) return absl::NotFoundError("cannot read " + root + ": " + error.message());
+    skipped = std::erase_if(found,
+                            [&real](const ModelDirectory& model) { return LeadsOut(real, model); });
+  }
+  if (found.empty()) return NoModel(root, skipped > 0);
+  if (found.size() > kMostVersions) {
+    return absl::ResourceExhaustedError(root + " has " + std::to_string(found.size()) +
+                                        " model versions, expected at most " +
+                                        std::to_string(kMostVersions));
+  }
+  std::sort(found.begin(), found.end(), [](const ModelDirectory& a, const ModelDirectory& b) {
+    return std::tie(a.name, a.version) < std::tie(b.name, b.version);
+  });
+  return found;
+}
+
+std::string StampOf(const ModelDirectory& directory) {
+  std::string stamp;
+  for (const char* file : kModelFiles) {
+    // stat() is used and not std::filesystem: a file that replaces another may have its time, but
+    // not its inode.
+    struct stat found = {};
+    if (stat((fs::path(directory.path) / file).c_str(), &found) != 0) continue;
+    for (const int64_t part : {static_cast<int64_t>(found.st_ino), int64_t{found.st_size},
+                               int64_t{found.st_mtim.tv_sec}, int64_t{found.st_mtim.tv_nsec}}) {
+      stamp += std::to_string(part) + " ";
+    }
+  }
+  return stamp;
+}
+
+}  // namespace linserve

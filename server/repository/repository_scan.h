@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace linserve {
+
+// Says where one version of a model lies: REPOSITORY/NAME/VERSION, or REPOSITORY/NAME (version 1).
+// Names that begin with a dot are no models.
+struct ModelDirectory {
+  std::string name;
+  int64_t version = 1;
+  std::string path;
+};
+
+// Says where the files of a model may lie: below the repository, or wherever links lead.
+enum class Links : uint8_t { kInside, kAnywhere };
+
+// Returns the model directories below `root`, by name and version, without those whose files lie
+// elsewhere than they may. NOT_FOUND says what was looked for if there is none.
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root,
+                                                           Links links = Links::kInside);
+
+// Returns a stamp that tells whether the files of a model directory are still those that were
+// loaded: their sizes and times. A directory that cannot be read has a stamp unlike that of any
+// other.
+std::string StampOf(const ModelDirectory& directory);
+
+}  // namespace linserve

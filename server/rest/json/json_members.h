@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rest/json/json_reader.h"
+
+namespace linserve {
+
+// Says how a member of an object is read.
+struct JsonMember {
+  std::string_view name;
+  std::function<absl::Status()> read;
+};
+
+// Reads an object that comes next: each of these members once at most, INVALID_ARGUMENT if one is
+// there again. What else is there is passed over, because clients send more than servers know.
+absl::Status ReadMembers(JsonReader& reader, std::initializer_list<JsonMember> members);
+
+// Reads a whole body, which must be one object, in the same way.
+absl::Status ReadBody(JsonReader& reader, std::initializer_list<JsonMember> members);
+
+// Puts what was read into its place, if it could be read.
+template <typename From, typename To>
+absl::Status Put(absl::StatusOr<From> read, To& place) {
+  if (!read.ok()) return read.status();
+  place = *std::move(read);
+  return absl::OkStatus();
+}
+
+// These read the value of a member of this name. null leaves it as it is.
+absl::Status ReadText(JsonReader& reader, const std::string& name, std::string& text);
+absl::Status ReadBool(JsonReader& reader, const std::string& name, bool& value);
+
+}  // namespace linserve

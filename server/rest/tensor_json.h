@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "core/tensor/tensor.h"
+#include "rest/json/json_reader.h"
+
+namespace linserve {
+
+// These functions read and write the elements of a tensor as numbers, bools and strings of JSON.
+
+// Appends the elements of nested arrays, or the only one, to `raw`, as raw contents of the datatype
+// hold them. INVALID_ARGUMENT, which begins with `where`, says what is no such element. REQUIRES:
+// `data` is a JSON value.
+absl::Status ReadElements(const std::string& datatype, std::string_view data,
+                          const JsonReader::GoOn& go_on, const std::string& where,
+                          std::string& raw);
+
+// Bounds the characters of a float in JSON, with what separates it from the next.
+inline constexpr int64_t kLongestElement = 16;
+
+// Returns whether AppendElements() takes tensors of the type.
+bool HasElements(DType dtype);
+
+// Appends the elements as an array, each with no more digits than its type needs. NaN and infinity,
+// which JSON lacks, are null.
+void AppendElements(const Tensor& tensor, std::string& text);
+
+}  // namespace linserve

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "rest/infer_json.h"
+#include "rest/json/json_text.h"
+#include "rest/tensor_json.h"
+#include "rpc/oip/inference_tensors.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool AsBytes(const JsonInferRequest& asked, const std::string& name, DType dtype) {
+  return !HasElements(dtype) || Contains(asked.binary_outputs, name) ||
+         (asked.all_binary && !Contains(asked.json_outputs, name));
+}
+
+json ParameterJson(const inference::InferParameter& parameter) {
+  if (parameter.has_bool_param()) return parameter.bool_param();
+  if (parameter.has_int64_param()) return parameter.int64_param();
+  return parameter.string_param();
+}
+
+// Returns all of the answer but its outputs.
+json HeadOf(const InferAnswer& answer) {
+  json head = {{"model_name", answer.model_name}, {"model_version", answer.model_version}};
+  if (!answer.id.empty()) head["id"] = answer.id;
+  for (const auto& [name, parameter] : answer.parameters) {
+    head["parameters"][name] = ParameterJson(parameter);
+  }
+  return head;
+}
+
+// Appends an object's text without its last brace.
+void AppendOpen(const json& object, std::string& text) {
+  text += ToText(object);
+  text.pop_back();
+}
+
+}  // namespace
+
+int64_t JsonInferRequest::AnswerBytes() const {
+  if (all_binary && json_outputs.empty()) return 1;
+  constexpr int64_t kHalf = 2;
+  const bool other_type = message.parameters().contains("dtype");
+  return kLongestElement / (other_type ? kHalf : int64_t{sizeof(float)});
+}
+
+HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& asked) {
+  HttpReply reply;
+  std::string& text = reply.body;
+  AppendOpen(HeadOf(answer), text);
+  text += R"(,"outputs":)";
+  std::vector<Tensor> binary;
+  char separator = '[';
+  for (const auto& [name, tensor] : answer.Outputs(0)) {
+    text.reserve(text.size() + static_cast<size_t>(tensor.elements() * kLongestElement));
+    text += std::exchange(separator, ',');
+    json output = {
+        {"name", name}, {"datatype", Datatype(tensor.dtype())}, {"shape", tensor.shape()}};
+    if (AsBytes(asked, name, tensor.dtype())) {
+      output["parameters"][kBinarySize] = tensor.byte_size();
+      binary.push_back(tensor);
+      text += ToText(output);
+      continue;
+    }
+    AppendOpen(output, text);
+    text += R"(,"data":)";
+    AppendElements(tensor, text);
+    text += '}';
+  }
+  text += "]}";
+  if (binary.empty()) return reply;
+  reply.content_type = "application/octet-stream";
+  reply.headers.emplace_back(kHeaderLength, std::to_string(text.size()));
+  for (const Tensor& tensor : binary) {
+    text.append(reinterpret_cast<const char*>(tensor.bytes()), tensor.byte_size());
+  }
+  return reply;
+}
+
+}  // namespace linserve

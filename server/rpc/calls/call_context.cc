@@ -1,0 +1,89 @@
+#include "rpc/calls/call_context.h"
+
+#include <chrono>
+#include <string_view>
+
+#include "core/threads/guarded.h"
+#include "rpc/calls/grpc_status.h"
+#include "serving/admission.h"
+#include "xds/data/orca/v3/orca_load_report.pb.h"
+
+namespace linserve {
+
+TimePoint DeadlineOf(const grpc::ServerContextBase& context) {
+  const auto deadline = context.deadline();
+  const auto now = std::chrono::system_clock::now();
+  // This is past any real deadline, and keeps the sum below from overflowing.
+  constexpr auto kNever = std::chrono::hours(24 * 365);
+  if (deadline > now + kNever) return TimePoint::max();
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(deadline - now);
+}
+
+std::string RequestIdOf(const grpc::ServerContextBase& context, const std::string& given) {
+  const auto found = context.client_metadata().find("x-request-id");
+  const bool usable = found != context.client_metadata().end() && !found->second.empty() &&
+                      found->second.size() <= kMaxIdBytes;
+  if (usable) return {found->second.data(), found->second.size()};
+  return RequestIdOr(given);
+}
+
+std::string TraceIdOf(const grpc::ServerContextBase& context) {
+  const auto found = context.client_metadata().find("traceparent");
+  if (found == context.client_metadata().end()) return "";
+  return TraceIdOf(std::string_view(found->second.data(), found->second.size()));
+}
+
+absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContextBase& context,
+                                                       Access& access) {
+  const auto found = context.client_metadata().find("authorization");
+  std::string_view header;
+  if (found != context.client_metadata().end()) {
+    header = {found->second.data(), found->second.size()};
+  }
+  return access.Authenticate(header, context.peer());
+}
+
+Arrival Identify(const ServiceContext& service, const grpc::ServerContextBase& context) {
+  Arrival arrival{.context = {.deadline = DeadlineOf(context), .trace_id = TraceIdOf(context)}};
+  auto caller = CallerOf(context, *service.access);
+  if (caller.ok()) {
+    arrival.context.caller = *std::move(caller);
+  } else {
+    arrival.admitted = caller.status();
+  }
+  return arrival;
+}
+
+Arrival Admit(const ServiceContext& service, const grpc::ServerContextBase& context,
+              int64_t request_bytes) {
+  Arrival arrival = Identify(service, context);
+  if (arrival.admitted.ok()) {
+    arrival.admitted = AdmitCaller(service, *arrival.context.caller, request_bytes);
+  }
+  return arrival;
+}
+
+void AddLoadReport(grpc::ServerContextBase& context, LoadReporter& load) {
+  RunGuarded("a load report", [&] {
+    const ServerLoad numbers = load.Report();
+    xds::data::orca::v3::OrcaLoadReport report;
+    report.set_cpu_utilization(numbers.cpu_utilization);
+    report.set_mem_utilization(numbers.mem_utilization);
+    report.set_application_utilization(numbers.application_utilization);
+    report.set_rps_fractional(numbers.rps_fractional);
+    report.set_eps(numbers.eps);
+    (*report.mutable_named_metrics())["queue_delay_seconds"] = numbers.queue_delay_seconds;
+    context.AddTrailingMetadata("endpoint-load-metrics-bin", report.SerializeAsString());
+  });
+}
+
+void AddRetryDelay(grpc::ServerContextBase& context, const grpc::Status& status) {
+  RunGuarded("a retry delay", [&] {
+    if (const auto delay = RetryDelayOf(status)) {
+      context.AddTrailingMetadata("grpc-retry-pushback-ms", std::to_string(delay->count()));
+    }
+  });
+}
+
+}  // namespace linserve

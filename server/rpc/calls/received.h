@@ -1,0 +1,76 @@
+#pragma once
+
+#include <google/protobuf/message.h>
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "rpc/calls/call_context.h"
+#include "rpc/calls/message_plan.h"
+#include "serving/admission.h"
+#include "serving/inflight.h"
+#include "serving/service_context.h"
+
+namespace linserve {
+
+// Returns the request as something that may be given up: gRPC holds it to the end of the call, and
+// does nothing with it.
+inline grpc::ByteBuffer& Taken(const grpc::ByteBuffer* request) {
+  return *const_cast<grpc::ByteBuffer*>(request);
+}
+
+// Replaces `message` by what `bytes` held, and clears `bytes`, because both together take twice the
+// memory. Returns INVALID_ARGUMENT if the bytes were no such message.
+absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message& message);
+
+// Parses a question, which is small: a larger one is refused with INVALID_ARGUMENT, undecoded.
+absl::Status ParseQuestion(grpc::ByteBuffer& bytes, google::protobuf::Message& question);
+
+// Holds a request, and the place that was reserved for what it takes before it was decoded.
+template <typename Message>
+struct Received {
+  Message message{};
+  int64_t bytes = 0;                             // what it takes
+  std::optional<Inflight::Reservation> place{};  // nullopt: it is still to be reserved
+};
+
+// Returns the bytes that a request takes once it is decoded. INVALID_ARGUMENT if it holds too much
+// of something, whatever its model.
+absl::StatusOr<int64_t> UnpackedBytes(const ServiceContext& service, const grpc::ByteBuffer& bytes,
+                                      const MessagePlan& plan);
+
+// Reserves a place for a request that is not decoded yet.
+template <typename Message>
+absl::Status Reserve(const ServiceContext& service, const Caller& caller,
+                     const grpc::ByteBuffer& bytes, Received<Message>& request) {
+  const auto unpacked = UnpackedBytes(service, bytes, MessagePlan::Of<Message>());
+  if (!unpacked.ok()) return unpacked.status();
+  auto place = Reserve(service, caller, *unpacked);
+  if (!place.ok()) return place.status();
+  request.bytes = *unpacked;
+  request.place = *std::move(place);
+  return absl::OkStatus();
+}
+
+// Sets the id of a message that is not decoded, cut to kMaxIdBytes, and clears its bytes.
+void KeepIdOnly(grpc::ByteBuffer& bytes, int id_field, google::protobuf::Message& message);
+
+// Lets a call in: its caller is admitted, and its place reserved, before the message is decoded. Of
+// a message that is refused nothing but its id, the field of that number, is read.
+template <typename Message>
+Arrival Receive(const ServiceContext& service, const grpc::ServerContextBase& context,
+                grpc::ByteBuffer& bytes, int id_field, Received<Message>& request) {
+  Arrival arrival = Admit(service, context, static_cast<int64_t>(bytes.Length()));
+  absl::Status& status = arrival.admitted;
+  if (status.ok()) status = Reserve(service, *arrival.context.caller, bytes, request);
+  if (!status.ok()) {
+    KeepIdOnly(bytes, id_field, request.message);
+  } else {
+    status = Parse(bytes, request.message);
+  }
+  return arrival;
+}
+
+}  // namespace linserve

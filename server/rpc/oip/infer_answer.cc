@@ -1,0 +1,51 @@
+#include "rpc/oip/infer_answer.h"
+
+#include <algorithm>
+
+#include "rpc/oip/inference_tensors.h"
+
+namespace linserve {
+
+size_t InferAnswer::Parts() const {
+  int64_t longest = 1;
+  for (const auto& [name, tensor] : rows) longest = std::max(longest, tensor.shape()[0]);
+  return static_cast<size_t>((longest - 1) / chunk_rows + 1);
+}
+
+TensorMap InferAnswer::TensorsOf(size_t part) const {
+  TensorMap tensors = whole;
+  for (const auto& [name, tensor] : rows) {
+    const int64_t length = tensor.shape()[0];
+    const int64_t begin = std::min(length, static_cast<int64_t>(part) * chunk_rows);
+    const Tensor chunk = tensor.Rows(begin, begin + std::min(chunk_rows, length - begin));
+    Shape shape = chunk.shape();
+    shape.insert(shape.begin() + (batch_second.contains(name) ? 1 : 0), 1);
+    tensors[name] = chunk.Reshaped(std::move(shape));
+  }
+  return tensors;
+}
+
+std::vector<std::pair<std::string, Tensor>> InferAnswer::Outputs(size_t part) const {
+  const TensorMap tensors = TensorsOf(part);
+  if (outputs.empty()) return {tensors.begin(), tensors.end()};
+  std::vector<std::pair<std::string, Tensor>> ordered;
+  for (const std::string& name : outputs) ordered.emplace_back(name, tensors.at(name));
+  return ordered;
+}
+
+WireMessage InferAnswer::Part(size_t part, inference::ModelInferResponse head) const {
+  head.set_model_name(model_name);
+  head.set_model_version(model_version);
+  head.set_id(id);
+  head.mutable_parameters()->insert(parameters.begin(), parameters.end());
+  const auto tensors = Outputs(part);
+  for (const auto& [name, tensor] : tensors) AddOutput(name, tensor, head);
+  WireMessage wire;
+  wire.Add(head);
+  for (const auto& [name, tensor] : tensors) {
+    wire.AddBytes(inference::ModelInferResponse::kRawOutputContentsFieldNumber, tensor);
+  }
+  return wire;
+}
+
+}  // namespace linserve

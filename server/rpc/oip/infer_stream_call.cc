@@ -1,0 +1,138 @@
+#include "rpc/oip/infer_stream_call.h"
+
+#include <utility>
+
+#include "rpc/calls/call_context.h"
+#include "rpc/calls/grpc_status.h"
+#include "rpc/calls/peek.h"
+#include "rpc/calls/received.h"
+#include "rpc/oip/inference_checks.h"
+#include "rpc/oip/inference_request.h"
+
+namespace linserve {
+namespace {
+
+using inference::ModelStreamInferResponse;
+
+bool Says(const grpc::CallbackServerContext& context, const char* header) {
+  const auto found = context.client_metadata().find(header);
+  return found != context.client_metadata().end() && found->second == "true";
+}
+
+// Sends the parts of an answer, or the error. Its destructor ends the request.
+class StreamedAnswer : public Answer {
+ public:
+  StreamedAnswer(absl::StatusOr<InferAnswer> answer, std::string id,
+                 std::shared_ptr<void> keep_alive)
+      : answer_(std::move(answer)), id_(std::move(id)), keep_alive_(std::move(keep_alive)) {}
+
+  bool Next(grpc::ByteBuffer& message) override {
+    const bool last = !answer_.ok() || part_ + 1 == parts_;
+    inference::ModelInferResponse head;
+    (*head.mutable_parameters())["triton_final_response"].set_bool_param(last);
+    WireMessage wire;
+    if (answer_.ok()) {
+      wire.AddMessage(ModelStreamInferResponse::kInferResponseFieldNumber,
+                      answer_->Part(part_++, std::move(head)));
+    } else {
+      ModelStreamInferResponse error;
+      error.set_error_message(MessageOf(answer_.status()));
+      head.set_id(id_);
+      *error.mutable_infer_response() = std::move(head);
+      wire.Add(error);
+    }
+    message = std::move(wire).Take();
+    return last;
+  }
+
+ private:
+  absl::StatusOr<InferAnswer> answer_;
+  const std::string id_;
+  const std::shared_ptr<void> keep_alive_;
+  const size_t parts_ = answer_.ok() ? answer_->Parts() : 1;
+  size_t part_ = 0;
+};
+
+}  // namespace
+
+InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerContext* context)
+    : StreamCall(service, context, "ModelStreamInfer"),
+      ordered_(Says(*context, "linserve-ordered")),
+      ends_with_error_(Says(*context, "triton_grpc_error")) {}
+
+absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
+  constexpr int kId = inference::ModelInferRequest::kIdFieldNumber;
+  Received<inference::ModelInferRequest> request;
+  auto [context, admitted] = Admit(service_, *context_, static_cast<int64_t>(bytes.Length()));
+  if (context.caller == nullptr) return admitted;
+  if (admitted.ok()) admitted = Reserve(service_, *context.caller, bytes, request);
+  if (!admitted.ok()) {
+    KeepIdOnly(bytes, kId, request.message);
+  } else if (absl::Status parsed = Parse(bytes, request.message); !parsed.ok()) {
+    return parsed;
+  }
+  const auto self = shared_from_this();
+  const std::string id = request.message.id();
+  context.id = RequestIdOr(id);
+  const int64_t place = requests_++;
+  // Every answer keeps this alive, and the request itself does until it has one.
+  const std::shared_ptr<void> in_flight(nullptr, [this, self](void*) { RequestFinished(); });
+  const auto state = std::make_shared<InferRequestState>(
+      // The request is counted and logged before its stream may end.
+      CallSide{.call = in_flight,
+               .metrics = metrics_,
+               .abandoned = [this] { return failed_ || outbox_.cancelled(); },
+               .broken = [this](const absl::Status& fault) { Abort(fault); }},
+      std::move(context), /*chunks=*/true,
+      [this, id, place, in_flight](absl::StatusOr<InferAnswer> result) {
+        Guard([&] { Answer(place, id, std::move(result), in_flight); });
+      });
+  if (admitted.ok()) {
+    state->Submit(service_, std::move(request));
+  } else {
+    state->Refuse(admitted);
+  }
+  return absl::OkStatus();
+}
+
+void InferStreamCall::Answer(int64_t place, const std::string& id,
+                             absl::StatusOr<InferAnswer> result,
+                             const std::shared_ptr<void>& in_flight) {
+  if (!result.ok()) result = WithRequestId(result.status(), id);
+  if (!result.ok() && ends_with_error_) {
+    return Send(place, {nullptr, ToGrpcStatus(result.status())});
+  }
+  Send(place, {std::make_unique<StreamedAnswer>(std::move(result), id, in_flight), {}});
+}
+
+void InferStreamCall::Send(int64_t place, Outcome outcome) {
+  if (!ordered_) return Push(std::move(outcome));
+  {
+    MutexLock lock(order_mutex_);
+    waiting_[place] = std::move(outcome);
+    // A push may run gRPC's callbacks, which send again.
+    if (std::exchange(sending_, true)) return;
+  }
+  while (true) {
+    Outcome next;
+    {
+      MutexLock lock(order_mutex_);
+      const auto first = waiting_.begin();
+      sending_ = first != waiting_.end() && first->first == next_;
+      if (!sending_) return;
+      next = std::move(first->second);
+      waiting_.erase(first);
+      ++next_;
+    }
+    Push(std::move(next));
+  }
+}
+
+void InferStreamCall::Push(Outcome outcome) {
+  if (failed_) return;
+  if (outcome.answer) return outbox_.Push(std::move(outcome.answer));
+  failed_ = true;
+  outbox_.FinishWhenEmpty(outcome.end);
+}
+
+}  // namespace linserve

@@ -1,0 +1,168 @@
+#include "serving/inflight.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "batching/limit_met.h"
+#include "core/system/memory.h"
+
+namespace linserve {
+namespace {
+
+// Says which limit was reached. `held` are the bytes or requests that the asking request holds
+// already.
+absl::Status Reached(const char* limit, int64_t value, int64_t in_flight, int64_t held,
+                     int64_t asked) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  return LimitMet(std::to_string(in_flight) + " in flight",
+                  asked > most - held ? most : held + asked, limit, value);
+}
+
+}  // namespace
+
+Inflight::Reservation::Reservation(std::shared_ptr<Inflight> owner, std::string caller,
+                                   int64_t requests, int64_t bytes)
+    : owner_(std::move(owner)), caller_(std::move(caller)), requests_(requests), bytes_(bytes) {}
+
+void InflightLimits::Bind(OptionTable& table) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  table.Integer(
+      "max_concurrent_requests", max_requests, 1, kMany,
+      "How many requests may be in flight, from arrival to the last answer, over all models; "
+      "more are refused with RESOURCE_EXHAUSTED");
+  table.Integer(
+      "max_concurrent_requests_per_caller", max_requests_per_caller, 0, kMany,
+      "How many of them one token may have, or one address where there are no tokens; 0: half "
+      "of all");
+  table.Integer(
+      "max_inflight_bytes", max_bytes, 0, int64_t{1} << 50,
+      "How many bytes these requests and their results may take; 0: a quarter of the memory "
+      "that the process may use");
+  table.Integer("max_inflight_bytes_per_caller", max_bytes_per_caller, 0, int64_t{1} << 50,
+                "How many of those bytes one caller may take; 0: half of all");
+}
+
+InflightLimits InflightLimits::Resolved() const {
+  InflightLimits resolved = *this;
+  if (max_bytes == 0) resolved.max_bytes = MemoryBytes() / 4;
+  if (max_requests_per_caller == 0) {
+    resolved.max_requests_per_caller = std::max<int64_t>(1, max_requests / 2);
+  }
+  if (max_bytes_per_caller == 0) resolved.max_bytes_per_caller = resolved.max_bytes / 2;
+  return resolved;
+}
+
+Inflight::Inflight(const InflightLimits& limits, Metrics& metrics)
+    : limits_(limits.Resolved()), metrics_(metrics) {
+  metrics_.SetMaxInflightBytes(limits_.max_bytes);
+}
+
+Inflight::Reservation& Inflight::Reservation::operator=(Reservation&& other) noexcept {
+  std::swap(owner_, other.owner_);
+  std::swap(caller_, other.caller_);
+  std::swap(requests_, other.requests_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+absl::Status Inflight::Reservation::Grow(int64_t bytes) {
+  absl::Status status = owner_->Grow(caller_, bytes_, bytes);
+  if (status.ok()) bytes_ += bytes;
+  return status;
+}
+
+Inflight::Reservation::~Reservation() {
+  if (owner_ != nullptr) owner_->Release(caller_, requests_, bytes_);
+}
+
+absl::StatusOr<Inflight::Reservation> Inflight::Reserve(const std::string& caller, int64_t bytes) {
+  MutexLock lock(mutex_);
+  const auto found = callers_.find(caller);
+  const Use of_caller = found == callers_.end() ? Use{} : found->second;
+  absl::Status status = CheckRequests(of_caller);
+  if (status.ok()) status = CheckBytes(of_caller, 0, bytes);
+  if (!status.ok()) {
+    metrics_.Refused(Refusal::kInflight);
+    return status;
+  }
+  ++requests_ever_;
+  return Take(caller, 1, bytes);
+}
+
+Inflight::Reservation Inflight::ReserveBytes(const std::string& caller) {
+  MutexLock lock(mutex_);
+  return Take(caller, 0, 0);
+}
+
+Inflight::Reservation Inflight::Take(const std::string& caller, int64_t requests, int64_t bytes) {
+  for (Use* use : {&total_, &callers_[caller]}) {
+    use->reservations += 1;
+    use->requests += requests;
+    use->bytes += bytes;
+  }
+  Publish();
+  return Reservation(shared_from_this(), caller, requests, bytes);
+}
+
+int64_t Inflight::requests() const {
+  MutexLock lock(mutex_);
+  return total_.requests;
+}
+
+int64_t Inflight::requests_ever() const {
+  MutexLock lock(mutex_);
+  return requests_ever_;
+}
+
+absl::Status Inflight::Grow(const std::string& caller, int64_t held, int64_t bytes) {
+  MutexLock lock(mutex_);
+  Use& of_caller = callers_[caller];
+  if (absl::Status status = CheckBytes(of_caller, held, bytes); !status.ok()) {
+    metrics_.Refused(Refusal::kInflight);
+    return status;
+  }
+  total_.bytes += bytes;
+  of_caller.bytes += bytes;
+  Publish();
+  return absl::OkStatus();
+}
+
+absl::Status Inflight::CheckRequests(const Use& of_caller) const {
+  if (total_.requests >= limits_.max_requests) {
+    return Reached("max_concurrent_requests", limits_.max_requests, total_.requests, 0, 1);
+  }
+  if (of_caller.requests >= limits_.max_requests_per_caller) {
+    return Reached("max_concurrent_requests_per_caller", limits_.max_requests_per_caller,
+                   of_caller.requests, 0, 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inflight::CheckBytes(const Use& of_caller, int64_t held, int64_t bytes) const {
+  // The limits are not compared with a sum, which could overflow.
+  if (bytes > limits_.max_bytes - total_.bytes) {
+    return Reached("max_inflight_bytes", limits_.max_bytes, total_.bytes - held, held, bytes);
+  }
+  if (bytes > limits_.max_bytes_per_caller - of_caller.bytes) {
+    return Reached("max_inflight_bytes_per_caller", limits_.max_bytes_per_caller,
+                   of_caller.bytes - held, held, bytes);
+  }
+  return absl::OkStatus();
+}
+
+void Inflight::Release(const std::string& caller, int64_t requests, int64_t bytes) {
+  MutexLock lock(mutex_);
+  const auto of_caller = callers_.find(caller);
+  for (Use* use : {&total_, &of_caller->second}) {
+    use->reservations -= 1;
+    use->requests -= requests;
+    use->bytes -= bytes;
+  }
+  if (of_caller->second.reservations == 0) callers_.erase(of_caller);
+  Publish();
+}
+
+void Inflight::Publish() const { metrics_.SetInflightBytes(total_.bytes); }
+
+}  // namespace linserve

@@ -1,0 +1,75 @@
+#include "serving/load_reporter.h"
+
+#include <algorithm>
+
+#include "core/system/memory.h"
+#include "core/system/processors.h"
+#include "core/system/seconds.h"
+#include "telemetry/process_stat.h"
+
+namespace linserve {
+namespace {
+
+constexpr std::chrono::milliseconds kCountPeriod(200);
+
+// Returns what was counted between two looks; it is not negative, since a model that was withdrawn
+// takes its counts with it.
+template <typename T>
+double Growth(T before, T now) {
+  return now > before ? static_cast<double>(now - before) : 0;
+}
+
+}  // namespace
+
+LoadReporter::LoadReporter(const ModelRepository& repository, Clock& clock)
+    : repository_(repository),
+      clock_(clock),
+      processors_(static_cast<double>(Processors())),
+      memory_bytes_(static_cast<double>(MemoryBytes())),
+      last_(Count()),
+      report_(Between(last_, last_)) {}
+
+ServerLoad LoadReporter::Report() {
+  MutexLock lock(mutex_);
+  if (clock_.Now() - last_.time >= kCountPeriod) {
+    const Totals now = Count();
+    report_ = Between(last_, now);
+    last_ = now;
+  }
+  return report_;
+}
+
+LoadReporter::Totals LoadReporter::Count() const {
+  Totals totals;
+  totals.time = clock_.Now();
+  if (const auto stat = ReadProcessStat()) {
+    totals.cpu_seconds = stat->cpu_seconds;
+    totals.resident_bytes = stat->resident_bytes;
+  }
+  for (const auto& model : repository_.List()) {
+    const ModelFigures figures = model->engine->metrics().statistics().Read();
+    totals.computing += model->engine->ComputingTime();
+    totals.replicas += model->engine->options().replicas;
+    totals.answered += figures.success.count + figures.fail.count;
+    totals.failed += figures.fail.count;
+    totals.queue_delay = std::max(totals.queue_delay, model->engine->DelayEstimate());
+  }
+  return totals;
+}
+
+ServerLoad LoadReporter::Between(const Totals& before, const Totals& now) const {
+  // The times are equal at the very start, when nothing is known yet.
+  const double seconds = std::max(Seconds(now.time - before.time), 1e-3);
+  const auto replicas = static_cast<double>(std::max<int64_t>(now.replicas, 1));
+  return {
+      .cpu_utilization = (now.cpu_seconds - before.cpu_seconds) / seconds / processors_,
+      .mem_utilization = now.resident_bytes / memory_bytes_,
+      .application_utilization =
+          1e-9 * Growth(before.computing.count(), now.computing.count()) / seconds / replicas,
+      .rps_fractional = Growth(before.answered, now.answered) / seconds,
+      .eps = Growth(before.failed, now.failed) / seconds,
+      .queue_delay_seconds = Seconds(now.queue_delay),
+  };
+}
+
+}  // namespace linserve

@@ -1,0 +1,179 @@
+#include "serving/tokenization.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "core/status/quote.h"
+#include "core/status/retry_delay.h"
+#include "core/threads/guarded.h"
+#include "text/text_encoding.h"
+
+namespace linserve {
+namespace {
+
+// Bounds one turn to a few milliseconds. It counts the bytes of the texts and what they become.
+constexpr size_t kWorkPerTurn = 32 << 10;
+// A text is this much work besides its bytes.
+constexpr size_t kWorkPerText = 512;
+
+int64_t WorkOf(const std::vector<TextInput>& texts) {
+  size_t work = 0;
+  for (const TextInput& input : texts) work += kWorkPerText + input.text.size();
+  return static_cast<int64_t>(work);
+}
+
+// Holds the texts of a request while they are tokenized turn by turn.
+class TextWork {
+ public:
+  TextWork(Tokenization work, int64_t left, std::chrono::nanoseconds expected)
+      : work_(std::move(work)), left_(left), expected_(expected) {
+    work_.model->engine->Expect(expected_);
+  }
+  ~TextWork() { work_.model->engine->Expect(-expected_); }
+  TextWork(const TextWork&) = delete;
+  TextWork& operator=(const TextWork&) = delete;
+
+  // Takes one turn, and returns how much work is left; 0: `done` was called.
+  int64_t Step() {
+    absl::Status status = Guarded("the texts", [this] { return Turn(); });
+    if (status.ok() && next_ < work_.texts.size()) return Left();
+    encoding_.reset();
+    if (status.ok()) {
+      status = Guarded("the request", [this] { work_.done(std::move(work_.items)); });
+    }
+    if (!status.ok()) RunGuarded("a refusal", [&] { work_.done(status); });
+    return 0;
+  }
+
+ private:
+  // Returns how much work is left, of which there is some.
+  int64_t Left() const {
+    const size_t read = encoding_ ? work_.texts[next_].text.size() - encoding_->left() : size_t{0};
+    return std::max<int64_t>(1, left_ - static_cast<int64_t>(read));
+  }
+
+  // An error refuses the request.
+  absl::Status Turn() {
+    if (absl::Status status = CheckWaiting(); !status.ok()) return status;
+    size_t budget = kWorkPerTurn;
+    while (next_ < work_.texts.size() && budget > 0) GoOn(budget);
+    // The ids of a text that is begun will be copied.
+    const size_t begun =
+        encoding_ ? encoding_->held_bytes() + sizeof(int64_t) * encoding_->ids().size() : 0;
+    const size_t bytes = item_bytes_ + begun;
+    if (bytes <= reserved_) return absl::OkStatus();
+    absl::Status status = work_.reserve(static_cast<int64_t>(bytes - reserved_));
+    reserved_ = bytes;
+    return status;
+  }
+
+  // Returns OK if somebody waits for the texts.
+  absl::Status CheckWaiting() const {
+    absl::Status status;
+    if (std::chrono::steady_clock::now() >= work_.deadline) {
+      status = absl::DeadlineExceededError("the deadline passed while the texts were tokenized");
+    } else if (work_.abandoned()) {
+      status = absl::CancelledError("the caller left while the texts were tokenized");
+    }
+    if (status.ok()) return status;
+    for (size_t i = 0; i < work_.items.size(); ++i) {
+      work_.model->engine->metrics().Abandoned(AbandonStage::kQueue);
+    }
+    return status;
+  }
+
+  // Goes on with the next text, until it is done or nothing is left of `budget`.
+  void GoOn(size_t& budget) {
+    const TextInput& input = work_.texts[next_];
+    auto& item = work_.items[input.item];
+    absl::Status status = item.status();
+    if (status.ok() && !encoding_) status = Begin(*item, input.text);
+    if (status.ok()) status = encoding_->Advance(budget);
+    if (status.ok() && !encoding_->done()) return;
+    if (status.ok()) status = End(*item);
+    if (!status.ok()) item = status;
+    encoding_.reset();
+    left_ -= static_cast<int64_t>(kWorkPerText + input.text.size());
+    budget -= std::min(budget, kWorkPerText);
+    ++next_;
+  }
+
+  absl::Status Begin(const Item& item, std::string_view text) {
+    const ServedModel& model = *work_.model;
+    if (model.tokenizer == nullptr) {
+      return absl::InvalidArgumentError("model " + Quoted(model.name) +
+                                        " takes no text, for it has no tokenizer.model; send "
+                                        "token ids");
+    }
+    if (std::cmp_greater(text.size(), work_.max_text_bytes)) {
+      return absl::InvalidArgumentError("the text has " + std::to_string(text.size()) +
+                                        " bytes, at most " + std::to_string(work_.max_text_bytes) +
+                                        " are taken (max_text_bytes)");
+    }
+    const Signature& signature = model.engine->info().signature;
+    const char letter = signature.FindInput(kTextBecomes)->axes[0].letter;
+    encoding_.emplace(*model.tokenizer, text, work_.truncation,
+                      LongestFor(signature, item, letter));
+    return absl::OkStatus();
+  }
+
+  absl::Status End(Item& item) {
+    if (absl::Status status = encoding_->Finish(); !status.ok()) return status;
+    const std::vector<int64_t>& ids = encoding_->ids();
+    if (ids.empty()) return absl::InvalidArgumentError("the text holds no tokens");
+    const Tensor tensor = Tensor::FromInts({static_cast<int64_t>(ids.size())}, ids);
+    item_bytes_ += tensor.byte_size();
+    item.inputs[kTextBecomes] = tensor;
+    work_.model->engine->metrics().TokenizeTime(std::chrono::steady_clock::now() - work_.begin);
+    return absl::OkStatus();
+  }
+
+  Tokenization work_;
+  int64_t left_;  // of the texts that are not done
+  const std::chrono::nanoseconds expected_;
+  size_t next_ = 0;
+  std::optional<TextEncoding> encoding_;  // of the next text, once it is begun
+  size_t item_bytes_ = 0;                 // of the ids in items
+  size_t reserved_ = 0;
+};
+
+std::string Milliseconds(std::chrono::nanoseconds time) {
+  return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(time).count()) + " ms";
+}
+
+// Returns OK if the texts may be tokens before the deadline.
+absl::Status CheckDeadline(const StepPool& threads, const Tokenization& work, int64_t left) {
+  if (work.deadline == TimePoint::max()) return absl::OkStatus();
+  const auto slack = work.deadline - std::chrono::steady_clock::now();
+  const auto needed = threads.TimeUntilDone(work.caller, left, slack);
+  if (needed.count() == 0) return absl::OkStatus();
+  Engine& engine = *work.model->engine;
+  engine.metrics().Rejected(RejectReason::kDeadline);
+  return RetryAfter(
+      absl::ResourceExhaustedError("the deadline is in " + Milliseconds(slack) +
+                                   ", but to tokenize the texts takes " + Milliseconds(needed) +
+                                   " with those that wait; try again later, or another server"),
+      engine.RetryDelay());
+}
+
+}  // namespace
+
+absl::Status Tokenize(StepPool& threads, Tokenization work) {
+  if (work.texts.empty()) {
+    work.done(std::move(work.items));
+    return absl::OkStatus();
+  }
+  work.begin = std::chrono::steady_clock::now();
+  const int64_t left = WorkOf(work.texts);
+  if (absl::Status status = CheckDeadline(threads, work, left); !status.ok()) return status;
+  StepJob job{.caller = work.caller, .work = left, .deadline = work.deadline, .step = nullptr};
+  job.step = [texts = std::make_shared<TextWork>(std::move(work), left, threads.TimeFor(left))] {
+    return texts->Step();
+  };
+  threads.Run(std::move(job));
+  return absl::OkStatus();
+}
+
+}  // namespace linserve

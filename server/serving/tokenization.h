@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/sequence/item.h"
+#include "core/threads/step_pool.h"
+#include "repository/repository.h"
+#include "text/tokenizer.h"
+
+namespace linserve {
+
+// Holds a text of a request, and says which of its items it is for.
+struct TextInput {
+  size_t item = 0;
+  std::string_view text;
+};
+
+// Holds the texts of a request on their way into its items.
+struct Tokenization {
+  std::shared_ptr<const ServedModel> model;
+  std::vector<absl::StatusOr<Item>> items{};
+  std::vector<TextInput> texts{};
+  std::shared_ptr<const void> owner;  // keeps alive what the texts view
+  Truncation truncation = Truncation::kNone;
+  int64_t max_text_bytes = 0;
+  std::string caller{};
+  TimePoint deadline = TimePoint::max();
+  std::function<bool()> abandoned;  // whether the caller has left
+  std::function<absl::Status(int64_t)>
+      reserve{};      // takes so many bytes more of what may be in flight
+  TimePoint begin{};  // when Tokenize() got it
+  // Called once: with the items, or with why the request is refused.
+  std::function<void(absl::StatusOr<std::vector<absl::StatusOr<Item>>>)> done{};
+};
+
+// Puts the token ids of each text into its item, or the text's fault into the item's place, and
+// then calls `done`. That happens on one of the threads, or at once where there are no texts.
+// RESOURCE_EXHAUSTED says that the deadline leaves no time for it; then `done` is not called.
+absl::Status Tokenize(StepPool& threads, Tokenization work);
+
+}  // namespace linserve

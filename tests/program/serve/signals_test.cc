@@ -1,0 +1,119 @@
+#include "program/serve/signals.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "support/wait_until.h"
+
+namespace linserve {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+// Each test's body runs in a process of its own, which it is to end.
+class SignalsDeathTest : public testing::Test {
+ protected:
+  SignalsDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  // Begins to end, by this signal.
+  static void BeginToEnd(Signals& signals, int signal, std::chrono::nanoseconds longest) {
+    signals.Watch();
+    signals.Ready([] {}, longest);
+    Send(signal);
+    signals.WaitForEnd();
+  }
+  static void Send(int signal) { ::kill(::getpid(), signal); }
+  [[noreturn]] static void Hang() {
+    while (true) ::pause();
+  }
+};
+
+TEST_F(SignalsDeathTest, EndAProcessThatHangs) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        BeginToEnd(signals, SIGTERM, milliseconds(50));
+        Hang();
+      },
+      testing::ExitedWithCode(1), "did not end in time");
+}
+
+TEST_F(SignalsDeathTest, EndAProcessWhoseLogNobodyReads) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        int log[2] = {};
+        if (::pipe(log) != 0) ::_exit(2);
+        ::fcntl(log[1], F_SETFL, O_NONBLOCK);
+        while (::write(log[1], "x", 1) == 1) {
+        }
+        ::fcntl(log[1], F_SETFL, 0);
+        ::dup2(log[1], STDERR_FILENO);
+        BeginToEnd(signals, SIGTERM, milliseconds(50));
+        Hang();
+      },
+      testing::KilledBySignal(SIGALRM), "");
+}
+
+TEST_F(SignalsDeathTest, TakeASecondSigtermForTheSameWithinTwoSeconds) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        BeginToEnd(signals, SIGTERM, hours(1));
+        for (int i = 0; i < 20; ++i) {
+          Send(SIGTERM);
+          std::this_thread::sleep_for(milliseconds(10));
+        }
+        ::_exit(7);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+TEST_F(SignalsDeathTest, EndTheProcessAtOnceByASigtermAfterThat) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        BeginToEnd(signals, SIGTERM, hours(1));
+        const auto begun = std::chrono::steady_clock::now();
+        (void)WaitUntil([&] {
+          Send(SIGTERM);
+          return std::chrono::steady_clock::now() > begun + std::chrono::seconds(10);
+        });
+        ::_exit(7);
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "second signal");
+}
+
+TEST_F(SignalsDeathTest, EndTheProcessAtOnceByASecondSigint) {
+  for (const int first : {SIGINT, SIGTERM}) {
+    EXPECT_EXIT(
+        {
+          Signals signals;
+          BeginToEnd(signals, first, hours(1));
+          Send(SIGINT);
+          Hang();
+        },
+        testing::ExitedWithCode(128 + SIGINT), "second signal");
+  }
+}
+
+TEST_F(SignalsDeathTest, GoOnAfterAReloadThatFails) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        signals.Watch();
+        signals.Ready([] { throw std::bad_alloc(); }, hours(1));
+        Send(SIGHUP);
+        Send(SIGTERM);
+        ::_exit(signals.WaitForEnd() == SIGTERM ? 7 : 8);
+      },
+      testing::ExitedWithCode(7), "the reload failed");
+}
+
+}  // namespace
+}  // namespace linserve

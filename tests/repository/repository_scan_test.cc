@@ -1,0 +1,143 @@
+#include "repository/repository_scan.h"
+
+#include <filesystem>
+
+#include "support/test_files.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+
+class ScanTest : public testing::Test {
+ protected:
+  void MakeModel(const std::string& path) const {
+    fs::create_directories(dir_.File(path));
+    WriteAll(dir_.File(path + "/config.json"), "{}");
+  }
+  std::string root() const { return dir_.File("repository"); }
+
+  // Returns "NAME VERSION PATH" of each, the path below the root.
+  std::vector<std::string> Scan(Links links = Links::kInside) const {
+    const auto found = ScanRepository(root(), links);
+    std::vector<std::string> lines;
+    if (!found.ok()) return {found.status().ToString()};
+    for (const ModelDirectory& model : *found) {
+      lines.push_back(model.name + " " + std::to_string(model.version) + " " +
+                      fs::path(model.path).lexically_relative(root()).string());
+    }
+    return lines;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ScanTest, SkipsNamesThatNoProtocolCanCarry) {
+  MakeModel("repository/a");
+  MakeModel("repository/\xff\xfe");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
+}
+
+TEST_F(ScanTest, RefusesMoreModelsThanAServerHas) {
+  for (int i = 1; i <= 4096; ++i) MakeModel("repository/a/" + std::to_string(i));
+  EXPECT_TRUE(ScanRepository(root()).ok());
+  MakeModel("repository/b");
+  EXPECT_THAT(ScanRepository(root()),
+              IsStatus(kExhaustedCode, "has 4097 model versions, expected at most 4096"));
+}
+
+TEST_F(ScanTest, FindsModelsWithAndWithoutVersions) {
+  MakeModel("repository/b");
+  MakeModel("repository/a/10");
+  MakeModel("repository/a/2");
+  EXPECT_THAT(Scan(), ElementsAre("a 2 a/2", "a 10 a/10", "b 1 b"));
+}
+
+TEST_F(ScanTest, TakesADirectoryWithAConfigForOneModelWhateverIsInIt) {
+  MakeModel("repository/a");
+  MakeModel("repository/a/2");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
+}
+
+TEST_F(ScanTest, FollowsLinksWithinTheRepository) {
+  MakeModel("repository/.data/a");
+  fs::create_directory_symlink(root() + "/.data/a", root() + "/a");
+  MakeModel("repository/b");
+  fs::create_symlink("../a/config.json", root() + "/b/model.safetensors");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a", "b 1 b"));
+}
+
+TEST_F(ScanTest, FollowsLinksOutOfTheRepositoryOnlyIfItIsAskedTo) {
+  MakeModel("elsewhere");
+  MakeModel("repository-of-another");
+  MakeModel("repository/a");
+  fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/b");
+  MakeModel("repository/c");
+  fs::create_symlink("../../elsewhere/config.json", root() + "/c/model.safetensors");
+  fs::create_directory_symlink(dir_.File("repository-of-another"), root() + "/d");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
+  EXPECT_THAT(Scan(Links::kAnywhere), ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d"));
+}
+
+TEST_F(ScanTest, SaysWhatPermitsLinksIfNothingElseIsThere) {
+  MakeModel("elsewhere");
+  fs::create_directories(root());
+  fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/a");
+  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFoundCode, "which --follow-links permits"));
+}
+
+TEST_F(ScanTest, PassesOverWhatIsNoModel) {
+  MakeModel("repository/a/1");
+  MakeModel("repository/a/latest");
+  MakeModel("repository/a/0");
+  MakeModel("repository/a/01");
+  MakeModel("repository/a/-1");
+  MakeModel("repository/a/99999999999999999999");
+  MakeModel("repository/.on-its-way");
+  fs::create_directories(root() + "/a/7");
+  fs::create_directories(root() + "/empty/config.json");
+  WriteAll(root() + "/README.md", "");
+  WriteAll(root() + "/a/8", "");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a/1"));
+}
+
+TEST_F(ScanTest, PassesOverWhatCannotBeRead) {
+  MakeModel("repository/a");
+  fs::create_symlink(root() + "/loop", root() + "/loop");
+  fs::create_directories(root() + "/b/2");
+  fs::create_symlink(root() + "/b/config.json", root() + "/b/config.json");
+  fs::create_symlink(root() + "/b/3", root() + "/b/3");
+  // A volume's lost+found is like this; to the superuser it is just empty.
+  fs::create_directories(root() + "/lost+found");
+  fs::permissions(root() + "/lost+found", fs::perms::none);
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
+}
+
+TEST_F(ScanTest, SaysWhatItLookedForIfThereIsNone) {
+  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFoundCode, "is not a directory"));
+  fs::create_directories(root());
+  EXPECT_THAT(ScanRepository(root()),
+              IsStatus(kNotFoundCode, "no model in " + root() + ": expected " + root() + "/NAME/"));
+  WriteAll(dir_.File("file"), "");
+  EXPECT_THAT(ScanRepository(dir_.File("file")), IsStatus(kNotFoundCode, "is not a directory"));
+}
+
+TEST_F(ScanTest, FingerprintsTellWhetherFilesWereReplaced) {
+  MakeModel("repository/a");
+  const ModelDirectory directory{"a", 1, root() + "/a"};
+  const std::string before = StampOf(directory);
+  EXPECT_EQ(StampOf(directory), before);
+  WriteAll(root() + "/a/model.safetensors", "weights");
+  const std::string with_weights = StampOf(directory);
+  EXPECT_NE(with_weights, before);
+  // The new file has the same size and, as a copy may, the same time.
+  const auto time = fs::last_write_time(root() + "/a/model.safetensors");
+  WriteAll(root() + "/a/new", "WEIGHTS");
+  fs::last_write_time(root() + "/a/new", time);
+  fs::rename(root() + "/a/new", root() + "/a/model.safetensors");
+  EXPECT_NE(StampOf(directory), with_weights);
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "rest/rest_fixture.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(RestTest, EmbedsAsOpenAiDoes) {
+  const Reply reply = Post("/v1/embeddings", R"({"model": "tokens", "input": [[5, 6], [7]]})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.parsed["usage"]["total_tokens"], 3);
+  ASSERT_EQ(reply.parsed["data"].size(), 2U);
+  EXPECT_EQ(reply.parsed["data"][1]["index"], 1);
+  // The rows of 7 are (7, 0, 1, 1), over their norm.
+  const auto vector = reply.parsed["data"][1]["embedding"].get<std::vector<float>>();
+  EXPECT_THAT(vector, ElementsAre(testing::FloatNear(0.980196F, 1e-5F), 0,
+                                  testing::FloatNear(0.140028F, 1e-5F),
+                                  testing::FloatNear(0.140028F, 1e-5F)));
+  const Reply encoded =
+      Post("/v1/embeddings", R"({"model": "tokens", "input": [7], "encoding_format": "base64"})");
+  EXPECT_EQ(encoded.parsed["data"][0]["embedding"].get<std::string>().size(), 24U);
+  // Padded, these sequences would be gigabytes.
+  std::string uneven = R"({"model": "tokens", "input": [[1)";
+  for (int i = 1; i < kTestLongest; ++i) uneven += ",1";
+  for (int i = 0; i < 15000; ++i) uneven += "],[1";
+  EXPECT_EQ(Post("/v1/embeddings", uneven + "]]}").parsed["data"].size(), 15001U);
+  const Reply text = Post("/v1/embeddings", R"({"model": "tokens", "input": "text"})");
+  EXPECT_EQ(text.status, 400);
+  EXPECT_THAT(text.parsed["error"]["message"].get<std::string>(), HasSubstr("no tokenizer"));
+  for (const char* wrong :
+       {"", "[]", "{}", R"({"input": []})", R"({"input": [[1], 2]})", R"({"input": [1, [2]]})",
+        R"({"input": [1.5]})", R"({"input": [[]]})", R"({"input": [1], "model": 1})",
+        R"({"input": [1], "model": "tokens", "encoding_format": "int"})",
+        R"({"input": [1], "model": "tokens", "dimensions": 2})",
+        R"({"input": [1], "model": "floats"})", R"({"input": [1]})", "[[[[[[[[[[["}) {
+    EXPECT_EQ(Post("/v1/embeddings", wrong).status, 400) << wrong;
+  }
+}
+
+TEST_F(RestTest, EmbedsAsTextEmbeddingsInferenceDoes) {
+  const Reply reply = Post("/embed", R"({"model": "tokens", "inputs": [7], "normalize": false})");
+  EXPECT_EQ(reply.parsed, json({{7, 0, 1, 1}})) << reply.body;
+  EXPECT_EQ(Post("/embed", R"({"inputs": "text"})").parsed["error_type"], "validation");
+  EXPECT_EQ(Post("/embed", R"({"inputs": [7], "model": "tokens", "normalize": 1})").status, 400);
+}
+
+class RestTextTest : public RestTest {
+ protected:
+  RestTextTest() : RestTest({.text = true}) {}
+};
+
+TEST_F(RestTextTest, EveryApiTakesTexts) {
+  const Reply one = Post("/v1/embeddings", R"({"model": "tokens", "input": "the server answers"})");
+  EXPECT_EQ(one.parsed["usage"]["prompt_tokens"], 10) << one.body;
+  const Reply two =
+      Post("/v1/embeddings", R"({"model": "tokens", "input": ["the server answers", "a"]})");
+  EXPECT_EQ(two.parsed["data"].size(), 2U);
+  EXPECT_EQ(two.parsed["data"][0]["embedding"], one.parsed["data"][0]["embedding"]);
+  const Reply tei = Post("/embed", R"({"model": "tokens", "inputs": "the server answers"})");
+  EXPECT_EQ(tei.parsed[0], one.parsed["data"][0]["embedding"]);
+  const Reply oip = Post(kInfer, R"({"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1],
+      "data": ["the server answers"]}], "outputs": [{"name": "tokens"}],
+      "parameters": {"pooling": "mean", "normalize": true}})");
+  EXPECT_EQ(oip.parsed["outputs"][0]["data"], one.parsed["data"][0]["embedding"]) << oip.body;
+  EXPECT_EQ(oip.parsed["outputs"][1]["data"], json({10}));
+}
+
+TEST_F(RestTextTest, TextsAreCutWhereTheCallerAsksForIt) {
+  std::string text;
+  for (const char* word : {"server ", "a "}) {
+    for (int64_t i = 0; i < kTestLongest; ++i) text += word;
+  }
+  const json body = {{"model", "tokens"}, {"inputs", text}};
+  EXPECT_EQ(Post("/embed", body.dump()).parsed["error_type"], "validation");
+  json cut = body;
+  cut["truncate"] = true;
+  const Reply right = Post("/embed", cut.dump());
+  EXPECT_EQ(right.status, 200) << right.body;
+  cut["truncation_direction"] = "Left";
+  const Reply left = Post("/embed", cut.dump());
+  EXPECT_EQ(left.status, 200) << left.body;
+  EXPECT_NE(left.body, right.body);
+  cut["truncation_direction"] = "middle";
+  EXPECT_EQ(Post("/embed", cut.dump()).status, 400);
+}
+
+}  // namespace
+}  // namespace linserve

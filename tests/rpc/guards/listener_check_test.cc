@@ -1,0 +1,76 @@
+#include "rpc/guards/listener_check.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/fake_clock.h"
+#include "support/test_server.h"
+
+namespace linserve {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Listens on a port whose connections the system takes, and nobody else.
+class DeafListener {
+ public:
+  DeafListener() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(socket_, 16), 0);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  DeafListener(const DeafListener&) = delete;
+  DeafListener& operator=(const DeafListener&) = delete;
+  ~DeafListener() { ::close(socket_); }
+
+  int port() const { return port_; }
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
+
+TEST(ListenerCheck, AServerThatServesAccepts) {
+  TestServer server;
+  FakeClock clock;
+  ListenerCheck check("0.0.0.0", server.grpc().port(), clock);
+  clock.Advance(1h);
+  EXPECT_TRUE(check.Accepts());
+  EXPECT_TRUE(server.grpc().Accepts());
+}
+
+TEST(ListenerCheck, IsPatientWithASlowOneAndThenGivesUp) {
+  const DeafListener deaf;
+  FakeClock clock;
+  ListenerCheck check("127.0.0.1", deaf.port(), clock);
+  EXPECT_TRUE(check.Accepts());
+  clock.Advance(9s);
+  EXPECT_TRUE(check.Accepts());
+  clock.Advance(1s);
+  EXPECT_FALSE(check.Accepts());
+}
+
+TEST(ListenerCheck, KnowsAPortThatNobodyListensOn) {
+  int port = 0;
+  {
+    const DeafListener gone;
+    port = gone.port();
+  }
+  FakeClock clock;
+  ListenerCheck check("127.0.0.1", port, clock);
+  clock.Advance(1h);
+  EXPECT_TRUE(check.Accepts());  // one failure is no proof, however seldom it is asked
+  clock.Advance(10s);
+  EXPECT_FALSE(check.Accepts());
+}
+
+}  // namespace
+}  // namespace linserve

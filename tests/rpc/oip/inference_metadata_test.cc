@@ -1,0 +1,84 @@
+#include "rpc/oip/infer_requests.h"
+
+namespace linserve {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST_F(InferTest, TellsWhatTheServerAndItsModelsAre) {
+  {
+    grpc::ClientContext context;
+    inference::ServerLiveResponse response;
+    ASSERT_TRUE(stub_->ServerLive(&context, {}, &response).ok());
+    EXPECT_TRUE(response.live());
+  }
+  for (const bool serving : {true, false}) {
+    server_.grpc().SetServing(serving);
+    grpc::ClientContext context;
+    inference::ServerReadyResponse response;
+    ASSERT_TRUE(stub_->ServerReady(&context, {}, &response).ok());
+    EXPECT_EQ(response.ready(), serving);
+  }
+  {
+    grpc::ClientContext context;
+    inference::ServerMetadataResponse response;
+    ASSERT_TRUE(stub_->ServerMetadata(&context, {}, &response).ok());
+    EXPECT_EQ(response.name(), "linserve");
+    EXPECT_EQ(response.version(), "test");
+  }
+  for (const auto& [name, ready] : {std::pair("tokens", true), {"late", false}, {"no", false}}) {
+    grpc::ClientContext context;
+    inference::ModelReadyRequest request;
+    request.set_name(name);
+    inference::ModelReadyResponse response;
+    ASSERT_TRUE(stub_->ModelReady(&context, request, &response).ok());
+    EXPECT_EQ(response.ready(), ready) << name;
+  }
+}
+
+TEST_F(InferTest, DescribesAModelSoThatClientsCanMakeItsRequests) {
+  inference::ModelMetadataResponse metadata;
+  {
+    grpc::ClientContext context;
+    inference::ModelMetadataRequest request;
+    request.set_name("floats");
+    ASSERT_TRUE(stub_->ModelMetadata(&context, request, &metadata).ok());
+  }
+  EXPECT_EQ(metadata.name(), "floats");
+  EXPECT_THAT(metadata.versions(), ElementsAre("1"));
+  ASSERT_EQ(metadata.inputs_size(), 1);  // not the optional context
+  EXPECT_EQ(metadata.inputs(0).name(), "x");
+  EXPECT_EQ(metadata.inputs(0).datatype(), "FP32");
+  EXPECT_THAT(metadata.inputs(0).shape(), ElementsAre(-1, -1, 3));
+  ASSERT_EQ(metadata.outputs_size(), 1);
+  EXPECT_THAT(metadata.outputs(0).shape(), ElementsAre(-1, -1, 3));
+
+  inference::ModelConfigResponse config;
+  grpc::ClientContext context;
+  inference::ModelConfigRequest request;
+  request.set_name("floats");
+  ASSERT_TRUE(stub_->ModelConfig(&context, request, &config).ok());
+  EXPECT_GT(config.config().max_batch_size(), 1);
+  ASSERT_EQ(config.config().input_size(), 1);
+  EXPECT_EQ(config.config().input(0).name(), "x");
+  EXPECT_THAT(config.config().input(0).dims(), ElementsAre(-1, 3));
+  ASSERT_EQ(config.config().output_size(), 1);
+  EXPECT_THAT(config.config().output(0).dims(), ElementsAre(-1, 3));
+  EXPECT_TRUE(config.config().has_dynamic_batching());
+  EXPECT_FALSE(config.config().model_transaction_policy().decoupled());
+}
+
+TEST(InferOfAPooledModel, IsDescribedAsTheVectorsThatItGives) {
+  TestServer server({.default_pooling = Pooling::kMean});
+  const auto stub = inference::GRPCInferenceService::NewStub(
+      grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  inference::ModelMetadataRequest request;
+  request.set_name("tokens");
+  inference::ModelMetadataResponse metadata;
+  ASSERT_TRUE(stub->ModelMetadata(&context, request, &metadata).ok());
+  EXPECT_THAT(metadata.outputs(0).shape(), ElementsAre(-1, 4));
+}
+
+}  // namespace
+}  // namespace linserve

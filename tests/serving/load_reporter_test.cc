@@ -1,0 +1,31 @@
+#include "serving/load_reporter.h"
+
+#include "support/fake_clock.h"
+#include "support/test_server.h"
+
+namespace linserve {
+namespace {
+
+TEST(LoadReporter, CountsRequestsASecond) {
+  TestServer server;
+  FakeClock clock;
+  LoadReporter reporter(server.repository(), clock);
+  EmbeddingClient client(server.client_options());
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
+  }
+  EXPECT_FALSE(client.Embed(CallOf("tokens", {})).ok());
+  EXPECT_EQ(reporter.Report().rps_fractional, 0);  // no report is due yet
+  clock.Advance(std::chrono::seconds(2));
+  const ServerLoad report = reporter.Report();
+  EXPECT_DOUBLE_EQ(report.rps_fractional, 3.5);
+  EXPECT_DOUBLE_EQ(report.eps, 0.5);
+  EXPECT_GT(report.application_utilization, 0);
+  EXPECT_GT(report.mem_utilization, 0);
+  EXPECT_LT(report.mem_utilization, 1);
+  clock.Advance(std::chrono::seconds(2));
+  EXPECT_EQ(reporter.Report().rps_fractional, 0);
+}
+
+}  // namespace
+}  // namespace linserve

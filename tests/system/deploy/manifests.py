@@ -1,0 +1,108 @@
+"""Manifests as `kubectl kustomize` renders them, and what is in them."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
+# Of requirements.txt: Debian's knows no components.
+KUBECTL = Path(sys.prefix) / "bin" / "kubectl"
+
+
+def render(directory):
+    done = subprocess.run([KUBECTL, "kustomize", directory], capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        raise RuntimeError(f"{directory}: {done.stderr}")
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def compose(resources, components=(), **more):
+    """Renders a kustomization as a user might write one."""
+    with tempfile.TemporaryDirectory() as directory:
+        # kustomize takes relative paths only, and not through links.
+        place = os.path.realpath(directory)
+        kustomization = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+                         "namespace": "linserve",
+                         "resources": [os.path.relpath(path, place) for path in resources],
+                         "components": [os.path.relpath(path, place) for path in components], **more}
+        Path(place, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
+        return render(place)
+
+
+def render_all():
+    base = [KUBERNETES / "base"]
+    rendered = {name: render(KUBERNETES / name)
+                for name in ("base", "overlays/try", "overlays/cpu", "overlays/gpu", "overlays/kserve")}
+    rendered["keda"] = compose(base, [KUBERNETES / "components/keda"])
+    rendered["models-from-image"] = compose(base, [KUBERNETES / "components/models-from-image"])
+    rendered["secured"] = compose([KUBERNETES / "overlays/cpu"],
+                                  [KUBERNETES / "components/tls", KUBERNETES / "components/tokens"])
+    return rendered
+
+
+def of_kind(documents, *kinds):
+    return [document for document in documents if document["kind"] in kinds]
+
+
+def named(documents, kind, name):
+    found = [document for document in of_kind(documents, kind) if document["metadata"]["name"] == name]
+    return found[0] if found else None
+
+
+def pod_spec(documents):
+    """Of the Deployment, or of the pod that KServe makes of runtime and service."""
+    for deployment in of_kind(documents, "Deployment"):
+        return deployment["spec"]["template"]["spec"]
+    runtime, = of_kind(documents, "ServingRuntime")
+    service, = of_kind(documents, "InferenceService")
+    fields = ("automountServiceAccountToken", "enableServiceLinks", "terminationGracePeriodSeconds")
+    return {**{field: runtime["spec"][field] for field in ("containers", "volumes", "nodeSelector")},
+            **{field: service["spec"]["predictor"][field] for field in fields}}
+
+
+def pod_labels(documents):
+    deployment, = of_kind(documents, "Deployment")
+    return deployment["spec"]["template"]["metadata"]["labels"]
+
+
+def probes(container):
+    return {name: container[name] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+
+
+def environment(container):
+    """Variables of the server, those from requested processors resolved."""
+    found = {}
+    for variable in container.get("env", ()):
+        if "valueFrom" in variable:
+            assert variable["valueFrom"] == {"resourceFieldRef": {"resource": "requests.cpu"}}, variable
+            found[variable["name"]] = container["resources"]["requests"]["cpu"]
+        else:
+            found[variable["name"]] = variable["value"]
+    return found
+
+
+def lay_files(documents, spec, container, directory):
+    """Lays the files of mounted ConfigMaps below the directory, as they would lie below /."""
+    config_maps = {volume["name"]: volume["configMap"]["name"] for volume in spec["volumes"]
+                   if "configMap" in volume}
+    for mount in container["volumeMounts"]:
+        if mount["name"] in config_maps:
+            data = named(documents, "ConfigMap", config_maps[mount["name"]])["data"]
+            place = Path(directory, mount["mountPath"].lstrip("/"))
+            place.mkdir(parents=True)
+            for name, text in data.items():
+                (place / name).write_text(text, encoding="utf-8")
+
+
+def strings(value):
+    """Every string of a document."""
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings(part)

@@ -1,0 +1,74 @@
+#include <algorithm>
+
+#include "core/files/safetensors.h"
+#include "core/tensor/comparison.h"
+#include "program/commands.h"
+#include "support/golden_case.h"
+#include "support/programs.h"
+
+namespace linserve {
+namespace {
+
+// Runs `linserve` with these arguments in this process: so all cases together load LibTorch once.
+int RunHere(Arguments arguments) {
+  arguments.insert(arguments.begin(), "linserve");
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  return RunProgram(static_cast<int>(arguments.size()), words.data());
+}
+
+// Returns what `run` makes of the case's inputs.
+TensorMap OutputsOf(const GoldenCase& golden, const std::string& dtype) {
+  const TempDir temporary;
+  const std::string output = temporary.File("out.safetensors");
+  const std::string input = golden.directory() + "/io.safetensors";
+  const std::string padding = golden.needs_zeros() ? "zeros" : "packed";
+  testing::internal::CaptureStderr();
+  const int code = RunHere({"run", "--model", golden.directory(), "--input", input, "--output",
+                            output, "--padding", padding, "--dtype", dtype, "--threads", "1"});
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code, 0) << said;
+  const auto computed = ReadSafetensors(output);
+  EXPECT_TRUE(computed.ok()) << computed.status();
+  return computed.ok() ? computed->tensors : TensorMap();
+}
+
+void ExpectRuns(const GoldenCase& golden) {
+  const TensorMap computed = OutputsOf(golden, "f32");
+  for (const std::string& name : golden.outputs()) {
+    const auto found = computed.find("output." + name);
+    ASSERT_NE(found, computed.end()) << name;
+    const double distance = golden.Distance(name, found->second);
+    EXPECT_LE(distance, golden.tolerance())
+        << name << ToString(found->second.shape()) << " for "
+        << ToString(golden.tensors().at("output." + name).shape());
+    std::printf("%s %s: largest error %.2g\n", golden.name().c_str(), name.c_str(), distance);
+  }
+}
+
+class GoldenRunTest : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(GoldenRunTest, GivesThePackagesNumbers) { ExpectRuns(GetParam()); }
+
+TEST_P(GoldenRunTest, GivesNearlyTheSameRowsInBf16) {
+  const GoldenCase& golden = GetParam();
+  if (golden.depth() < 2 || golden.compares_valid_rows_only()) return;
+  const TensorMap computed = OutputsOf(golden, "bf16");
+  ASSERT_TRUE(computed.contains("output.y"));
+  const auto comparison = Compare(computed.at("output.y"), golden.tensors().at("output.y"));
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_GE(comparison->smallest_cosine, 0.999);
+  std::printf("%s in bf16: smallest cosine %.6f\n", golden.name().c_str(),
+              comparison->smallest_cosine);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenRunTest, ::testing::ValuesIn(GoldenCases(GoldensDirectory())),
+                         [](const auto& golden) {
+                           std::string name = golden.param.name();
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace linserve

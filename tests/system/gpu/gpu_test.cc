@@ -1,0 +1,123 @@
+#include <filesystem>
+
+#include "core/files/safetensors.h"
+#include "core/tensor/comparison.h"
+#include "support/golden_case.h"
+#include "support/half_precision.h"
+#include "support/programs.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+
+// These tests are labelled `gpu`: without an NVIDIA GPU that the plug-in can use they say so and
+// are skipped.
+
+constexpr const char* kDevice = "cuda:0";
+
+Outcome TryGpu() {
+  const std::string model = GoldensDirectory() + "/linformer-lm-basic";
+  const TempDir temporary;
+  return RunLinserve({"run", "--model", model, "--input", model + "/io.safetensors", "--output",
+                      temporary.File("out"), "--device", kDevice});
+}
+
+class GpuTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const Outcome outcome = TryGpu();
+    if (outcome.code != 0) GTEST_SKIP() << outcome.err;
+  }
+
+  // Returns the cases that `zeros` is true or false for, for a repository.
+  static std::vector<GoldenCase> Cases(bool zeros) {
+    std::vector<GoldenCase> cases = GoldenCases(GoldensDirectory());
+    std::erase_if(cases, [&](const GoldenCase& golden) { return golden.needs_zeros() != zeros; });
+    return cases;
+  }
+
+  RunningServer Serve(const std::vector<GoldenCase>& cases, const Arguments& more) const {
+    for (const GoldenCase& golden : cases) {
+      fs::create_directory_symlink(fs::canonical(golden.directory()),
+                                   repository_.File(golden.name()));
+    }
+    Arguments arguments = {"--device", kDevice};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunningServer(repository_.File("."), arguments);
+  }
+
+  // Embeds all sequences of the case in one request, each output by its sequence.
+  static std::vector<SequenceResult> Embed(EmbeddingClient& client, const GoldenCase& golden) {
+    EmbedCall call;
+    call.model = golden.name();
+    call.options.outputs = golden.outputs();
+    for (size_t i = 0; i < golden.sequences(); ++i) {
+      call.sequences.push_back({std::to_string(i), golden.Inputs(i)});
+    }
+    auto results = client.Embed(call);
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? *std::move(results) : std::vector<SequenceResult>();
+  }
+
+  TempDir repository_;
+};
+
+TEST_P(GpuTest, GivesThePackagesNumbersInF32) {
+  const std::vector<GoldenCase> cases = Cases(GetParam() == "zeros");
+  RunningServer server = Serve(cases, {"--padding", GetParam()});
+  ASSERT_TRUE(server.ready());
+  EmbeddingClient client(server.client_options());
+  double largest = 0;
+  for (const GoldenCase& golden : cases) {
+    SCOPED_TRACE(golden.name());
+    for (const SequenceResult& result : Embed(client, golden)) {
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      for (const std::string& name : golden.outputs()) {
+        const double distance = golden.Distance(name, result.outputs.at(name), result.index);
+        EXPECT_LE(distance, 1e-4) << name << " of sequence " << result.index;
+        largest = std::max(largest, distance);
+      }
+    }
+  }
+  std::printf("%s in f32 on %s: largest error %.2g\n", GetParam().c_str(), kDevice, largest);
+  EXPECT_EQ(server.Stop(), 0);
+}
+
+TEST_P(GpuTest, GivesNearlyTheSameRowsInHalfPrecision) {
+  const std::vector<GoldenCase> cases = Cases(GetParam() == "zeros");
+  for (const char* dtype : {"bf16", "f16"}) {
+    RunningServer server = Serve(cases, {"--padding", GetParam(), "--dtype", dtype});
+    ASSERT_TRUE(server.ready());
+    EmbeddingClient client(server.client_options());
+    double smallest = 1;
+    for (const GoldenCase& golden : cases) {
+      if (golden.depth() < 2 || golden.compares_valid_rows_only()) continue;
+      SCOPED_TRACE(golden.name() + " in " + dtype);
+      for (const SequenceResult& result : Embed(client, golden)) {
+        ASSERT_TRUE(result.status.ok()) << result.status;
+        const auto comparison = Compare(result.outputs.at("y"), golden.Output("y", result.index));
+        ASSERT_TRUE(comparison.ok()) << comparison.status();
+        EXPECT_GE(comparison->smallest_cosine, 0.999) << "sequence " << result.index;
+        smallest = std::min(smallest, comparison->smallest_cosine);
+      }
+    }
+    std::printf("%s in %s on %s: smallest cosine %.6f\n", GetParam().c_str(), dtype, kDevice,
+                smallest);
+    EXPECT_EQ(server.Stop(), 0);
+    for (const auto& entry : fs::directory_iterator(repository_.File("."))) fs::remove(entry);
+  }
+}
+
+// The sequence is long enough to be computed in several parts.
+TEST(GpuKernels, ComputeLinearAttentionNearlyAsTheCpuDoes) {
+  const Outcome outcome = TryGpu();
+  if (outcome.code != 0) GTEST_SKIP() << outcome.err;
+  ExpectLinearAttentionNearlyAsOnTheCpu(kDevice, 2600);
+}
+
+INSTANTIATE_TEST_SUITE_P(Padding, GpuTest, ::testing::Values("packed", "bucket", "zeros"),
+                         [](const auto& padding) { return padding.param; });
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,103 @@
+#include <filesystem>
+
+#include "core/files/safetensors.h"
+#include "support/golden_case.h"
+#include "support/programs.h"
+
+namespace linserve {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Expects that all of a case's sequences are served in one request.
+void ExpectServes(EmbeddingClient& client, const GoldenCase& golden) {
+  EmbedCall call;
+  call.model = golden.name();
+  call.options.outputs = golden.outputs();
+  for (size_t i = 0; i < golden.sequences(); ++i) {
+    call.sequences.push_back({std::to_string(i), golden.Inputs(i)});
+  }
+  const auto results = client.Embed(call);
+  ASSERT_TRUE(results.ok()) << results.status();
+  for (size_t i = 0; i < results->size(); ++i) {
+    ASSERT_TRUE(results->at(i).status.ok()) << results->at(i).status;
+    for (const std::string& name : golden.outputs()) {
+      EXPECT_LE(golden.Distance(name, results->at(i).outputs.at(name), i), golden.tolerance())
+          << name << " of sequence " << i;
+    }
+  }
+}
+
+// Expects that the program linserve-client embeds the case's file as it is.
+void ExpectEmbedsTheFile(const RunningServer& server, const GoldenCase& golden) {
+  const TempDir temporary;
+  const std::string output = temporary.File("out.safetensors");
+  Arguments arguments = {"embed",         golden.directory() + "/io.safetensors",
+                         "--batched",     "--target",
+                         server.target(), "--model",
+                         golden.name(),   "--pooling",
+                         "none",          "--output",
+                         output};
+  const std::vector<std::string> names = golden.outputs();
+  for (const std::string& name : names) {
+    arguments.insert(arguments.end(), {"--output-name", name});
+  }
+  const Outcome outcome = RunClient(arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto results = ReadSafetensors(output);
+  ASSERT_TRUE(results.ok()) << results.status();
+  for (size_t i = 0; i < golden.sequences(); ++i) {
+    for (const std::string& name : names) {
+      const std::string key = std::to_string(i) + (names.size() > 1 ? "." + name : "");
+      ASSERT_TRUE(results->tensors.contains(key)) << key;
+      EXPECT_LE(golden.Distance(name, results->tensors.at(key), i), golden.tolerance()) << key;
+    }
+  }
+}
+
+struct ServeCase {
+  std::string padding;
+  std::string device = "cpu";
+};
+
+class GoldenServeTest : public ::testing::TestWithParam<ServeCase> {};
+
+// All cases are served as one repository. The packages' own padding is another computation, so a
+// case belongs to it or to all other paddings.
+TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
+  const bool zeros = GetParam().padding == "zeros";
+  std::vector<GoldenCase> cases = GoldenCases(GoldensDirectory());
+  std::erase_if(cases, [&](const GoldenCase& golden) { return golden.needs_zeros() != zeros; });
+  const TempDir repository;
+  for (const GoldenCase& golden : cases) {
+    fs::create_directory_symlink(fs::canonical(golden.directory()), repository.File(golden.name()));
+  }
+  Arguments arguments = {
+      "--padding", GetParam().padding, "--device", GetParam().device, "--threads",
+      "1",         "--follow-links",   "true"};
+  // A simulated device takes long for what it would be warmed up with.
+  if (GetParam().device != "cpu") arguments.insert(arguments.end(), {"--warmup", "false"});
+  RunningServer server(repository.File("."), arguments);
+  ASSERT_TRUE(server.ready());
+  EmbeddingClient client(server.client_options());
+  for (const GoldenCase& golden : cases) {
+    SCOPED_TRACE(golden.name());
+    ExpectServes(client, golden);
+    ExpectEmbedsTheFile(server, golden);
+  }
+  EXPECT_EQ(server.Stop(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Padding, GoldenServeTest,
+                         ::testing::Values(ServeCase{"packed"}, ServeCase{"bucket"},
+                                           ServeCase{"fixed"}, ServeCase{"zeros"},
+                                           ServeCase{"packed", "simulated"},
+                                           ServeCase{"bucket", "simulated"},
+                                           ServeCase{"zeros", "simulated:1"}),
+                         [](const auto& golden) {
+                           const bool on_cpu = golden.param.device == "cpu";
+                           return golden.param.padding + (on_cpu ? "" : "OnADevice");
+                         });
+
+}  // namespace
+}  // namespace linserve

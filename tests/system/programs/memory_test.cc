@@ -1,0 +1,25 @@
+#include "support/programs.h"
+
+namespace linserve {
+namespace {
+
+// Lengths of all kinds have a kernel made for each of them in BF16, of which few are kept.
+TEST(Memory, StaysBoundedWhateverLengthsComeInBf16) {
+  const TempDir directory;
+  const std::string params =
+      R"({"num_tokens": 1000, "dim": 256, "seq_len": 512, "depth": 2, "heads": 8, "k": 128})";
+  const Outcome made = RunLinserve({"init", "--architecture", "linformer.LinformerLM", "--params",
+                                    params, "--output", directory.File("models/model")});
+  ASSERT_EQ(made.code, 0) << made.err;
+  RunningServer server(directory.File("models"), {"--dtype", "bf16", "--threads", "1", "--replicas",
+                                                  "1", "--max-batch-sequences", "1"});
+  ASSERT_TRUE(server.ready());
+  const Outcome load = RunClient({"load", "--target", server.target(), "--lengths", "uniform:1,512",
+                                  "--requests", "400", "--pooling", "mean", "--json", "-"});
+  ASSERT_EQ(load.code, 0) << load.err;
+  constexpr double kMost = 400 << 20;  // with 1,024 kernels each it is 700 MiB
+  EXPECT_LT(server.Scrape()["process_resident_memory_bytes"], kMost);
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,165 @@
+#include <httplib.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "support/http_client.h"
+#include "support/paths.h"
+#include "support/programs.h"
+#include "support/wait_until.h"
+#include "system/programs/shared_server.h"
+
+namespace linserve {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Makes a repository of one model, "bytes".
+class ServeTest : public ::testing::Test {
+ protected:
+  ServeTest() { InitModel(directory_.File("models/bytes")); }
+
+  std::string repository() const { return directory_.File("models"); }
+
+  TempDir directory_;
+};
+
+TEST_F(ServeTest, AModelFromInitIsInspectedServedAndAsked) {
+  const Outcome inspected = RunLinserve({"inspect", "--model", repository() + "/bytes"});
+  EXPECT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_THAT(inspected.out, HasSubstr("linformer.LinformerLM"));
+  EXPECT_THAT(inspected.out, HasSubstr("fits the configuration"));
+
+  RunningServer server(repository());
+  const Outcome health = RunClient({"health", "--target", server.target()});
+  EXPECT_EQ(health.code, 0) << health.err;
+  EXPECT_EQ(health.out, "SERVING\n");
+  const Outcome models = RunClient({"models", "--target", server.target(), "--json"});
+  EXPECT_EQ(models.code, 0) << models.err;
+  const auto listed = nlohmann::json::parse(models.out);
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].at("name"), "bytes");
+  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+}
+
+TEST_F(ServeTest, ModelsAreComparedOnTheSameInput) {
+  InitModel(directory_.File("models/same"));
+  CopyGolden("linformer-lm-basic", directory_.File("models/other"));
+  RunningServer server(repository());
+  const std::string ids = directory_.File("in.jsonl");
+  WriteAll(ids, "[9, 8, 7]\n[1, 2, 3, 4, 5]\n");
+  const auto compare = [&](const std::string& models) {
+    return RunClient({"compare", ids, "--target", server.target(), "--models", models});
+  };
+  const Outcome same = compare("bytes,same");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("2 sequences, against bytes"));
+  EXPECT_THAT(same.out, HasSubstr("1.000000"));
+  const Outcome other = compare("bytes,other");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, HasSubstr("shapes differ"));
+}
+
+TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
+  RunningServer server(repository(), {"--log-level", "debug"});
+  const Outcome outcome = RunClient({"embed", "--target", server.target(), "--token-offset", "0"},
+                                    "confidential\n\xff\xff\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(server.Stop(), 0);
+  const std::string log = server.process().err();
+  EXPECT_THAT(log, HasSubstr("request finished"));
+  EXPECT_THAT(log, Not(HasSubstr("confidential")));
+  EXPECT_THAT(log, Not(HasSubstr("99,111,110")));
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(event.is_object()) << line;
+    EXPECT_TRUE(event.contains("time") && event.contains("level") && event.contains("event"))
+        << line;
+  }
+  EXPECT_EQ(server.process().out(), "");
+}
+
+TEST_F(ServeTest, TracesRequestsSequencesAndBatches) {
+  const std::string trace = directory_.File("trace.json");
+  RunningServer server(repository(), {"--trace", trace});
+  const Outcome outcome =
+      RunClient({"embed", "--target", server.target(), "--token-offset", "0"}, "one\nlonger\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(server.Stop(), 0);
+  std::map<std::string, int> spans;  // number of spans by name
+  std::set<std::string> requests;
+  std::set<std::string> batched;
+  for (const auto& event : nlohmann::json::parse(ReadAll(trace))) {
+    const std::string phase = event.value("ph", "");
+    if (phase != "X" && phase != "b") continue;
+    ++spans[event["name"]];
+    const auto& arguments = event["args"];
+    if (arguments.contains("request_id")) requests.insert(arguments["request_id"]);
+    if (arguments.contains("requests")) batched.insert(arguments["requests"]);
+  }
+  EXPECT_EQ(spans["Embed"], 1);
+  EXPECT_EQ(spans["sequence"], 2);
+  EXPECT_EQ(spans["stream"], 2);
+  EXPECT_GE(spans["batch"], 1);
+  EXPECT_EQ(spans["forward"], spans["batch"]);
+  EXPECT_EQ(requests.size(), 1U);
+  EXPECT_EQ(batched, requests);
+}
+
+TEST_F(ServeTest, TracesRestRequestsWithTheirTraceId) {
+  const std::string path = directory_.File("trace.json");
+  RunningServer server(repository(), {"--trace", path});
+  const std::string id = "4bf92f3577b34da6a3ce929d0e0e4736";
+  httplib::Client client = LocalHttpClient(server.http_port());
+  const httplib::Headers headers = {{"traceparent", "00-" + id + "-00f067aa0ba902b7-01"}};
+  for (const char* body : {R"({"inputs": [7, 8]})", "{"}) {
+    EXPECT_TRUE(client.Post("/embed", headers, body, "application/json")) << body;
+  }
+  EXPECT_EQ(server.Stop(), 0);
+  std::multiset<std::string> of_trace;
+  std::set<std::string> codes;
+  for (const auto& event : nlohmann::json::parse(ReadAll(path))) {
+    if (event.value("ph", "") != "b" || event["args"].value("trace_id", "") != id) continue;
+    of_trace.insert(event["name"]);
+    codes.insert(event["args"].value("code", ""));
+  }
+  EXPECT_EQ(of_trace, (std::multiset<std::string>{"/embed", "/embed", "sequence", "stream"}));
+  EXPECT_EQ(codes, (std::set<std::string>{"", "OK", "INVALID_ARGUMENT"}));
+}
+
+TEST_F(ServeTest, AClientThatIsKilledLeavesTheServerAnswering) {
+  RunningServer server(repository());
+  {
+    Process load({ClientProgram(), "load", "--target", server.target(), "--concurrency", "64",
+                  "--duration", "600", "--warmup", "0"});
+    EXPECT_TRUE(WaitUntil([&] {
+      return server.Scrape()["linserve_requests_total{code=\"OK\",rpc=\"Embed\"}"] > 100;
+    }));
+    load.Signal(SIGKILL);
+    EXPECT_EQ(load.Wait(), 128 + SIGKILL);
+  }
+  EXPECT_TRUE(server.WaitFor("linserve_in_flight_requests{rpc=\"Embed\"}", 0));
+  EXPECT_TRUE(server.WaitFor("linserve_queue_sequences{model=\"bytes\",version=\"1\"}", 0));
+  EXPECT_EQ(RunClient({"embed", "--target", server.target()}, "still there\n").code, 0);
+  EXPECT_EQ(server.Stop(), 0);
+}
+
+class PagesTest : public ServedModelTest {};
+
+TEST_F(PagesTest, TellOfLifeReadinessAndFigures) {
+  EXPECT_THAT(shared().Get("/metrics"), HasSubstr("linserve_build_info"));
+  shared().Get("/livez");
+  shared().Get("/readyz");
+  EXPECT_THAT(shared().Get("/"), HasSubstr("bytes"));
+  shared().Get("/nothing", 404);
+}
+
+}  // namespace
+}  // namespace linserve
