@@ -40,7 +40,8 @@ ALLOWED["tests"] = set(ALLOWED) | {"tests"}
 
 # The folders of a layer: each may include those before it, and "" is the layer's own.
 FOLDERS = {
-    "core": ["status", "system", "threads", "options", "tensor", "files", "sequence"],
+    "engine": ["", "generation"],
+    "core": ["status", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
     "text": ["sentencepiece", ""],
     "attention": ["rows", "device", "linear", "linformer", "local", "blocks"],
     "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer",

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/commands/commands.h"
+#include "client/commands/embed_arguments.h"
 #include "client/commands/embed_job.h"
 #include "client/commands/neighbours.h"
 #include "client/commands/session_job.h"
@@ -17,59 +18,6 @@ namespace {
 
 // So many failures are told one by one.
 constexpr size_t kToldFailures = 20;
-
-struct EmbedArguments {
-  std::string file = "-";
-  std::string format = "auto";
-  InputOptions input;
-  std::string truncate = std::string(Name(Truncation::kNone));
-  ModelChoice choice;
-  std::string output;
-  std::string output_format = "auto";
-  size_t batch = EmbedJobOptions().batch;
-  size_t in_flight = EmbedJobOptions().in_flight;
-  bool neighbours = false;
-  int64_t chunk_rows = 0;  // 0: sequences are sent as a whole
-  std::string restore;
-  std::string save;
-
-  InputFormat Format() const {
-    const auto named = InputFormatFromName(format);
-    return named ? *named : InputFormatOfPath(file);
-  }
-
-  OutputFormat ResultFormat() const {
-    if (const auto named = OutputFormatFromName(output_format)) return *named;
-    if (output.ends_with(".npy")) return OutputFormat::kNpy;
-    return output.ends_with(".safetensors") ? OutputFormat::kSafetensors : OutputFormat::kJsonLines;
-  }
-};
-
-absl::Status CheckArguments(const EmbedArguments& arguments) {
-  if (arguments.neighbours && arguments.Format() != InputFormat::kText) {
-    return absl::InvalidArgumentError("--neighbours needs lines of text (--format text)");
-  }
-  if (arguments.neighbours && arguments.choice.pooling == "none") {
-    return absl::InvalidArgumentError("--neighbours compares vectors: choose a --pooling");
-  }
-  if (arguments.neighbours && arguments.choice.outputs.size() > 1) {
-    return absl::InvalidArgumentError("--neighbours compares one output: give one --output-name");
-  }
-  const bool chunks = arguments.chunk_rows > 0;
-  if (!chunks && !(arguments.restore + arguments.save).empty()) {
-    return absl::InvalidArgumentError("--restore and --save are of sessions: give --chunk-rows");
-  }
-  if (chunks && arguments.choice.pooling != "none" && arguments.choice.pooling != "last") {
-    return absl::InvalidArgumentError(
-        "--chunk-rows gives the rows of each chunk: choose --pooling "
-        "none, or last for the last row alone");
-  }
-  if (arguments.ResultFormat() != OutputFormat::kJsonLines && arguments.output.empty()) {
-    return absl::InvalidArgumentError("--output-format " + arguments.output_format +
-                                      " needs --output FILE");
-  }
-  return absl::OkStatus();
-}
 
 // Holds the writer and, for JSON lines into a file, the file.
 struct Destination {
@@ -182,7 +130,7 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
   job.on_progress = [&](const EmbedProgress& far) {
     if (progress.Due()) progress.Draw(ProgressText(far, progress.seconds()));
   };
-  if (!HasRows(arguments.input.signature)) job.part_bytes = 0;
+  if (!HasRows(arguments.input.signature)) job.chunk_bytes = 0;
   std::vector<EmbeddedLine> lines;
   FailureLog failures;
   absl::Status written;
@@ -217,7 +165,7 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
 }
 
 int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
-  if (auto status = CheckArguments(arguments); !status.ok()) return FailWith(status);
+  if (auto status = arguments.Check(); !status.ok()) return FailWith(status);
   if (globals.protocol != "linserve" && !(arguments.save + arguments.restore).empty()) {
     return FailWith(absl::InvalidArgumentError(
         "--save and --restore need --protocol linserve: the Open Inference Protocol has no message "
@@ -236,64 +184,6 @@ int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
   return EmbedAll(client, arguments, *sequences);
 }
 
-void AddInputOptions(CLI::App& embed, EmbedArguments& arguments) {
-  embed.add_option("FILE", arguments.file, "What to embed; - is standard input")
-      ->capture_default_str();
-  embed
-      .add_option("--format", arguments.format,
-                  "What the file holds. text: each line is a text, whose bytes are token ids where "
-                  "the model has no tokenizer; ids: each line is [id, ...] or "
-                  "{\"id\": ..., \"x\": [id, ...]}; npy: one sequence, or many along a leading "
-                  "axis; safetensors: each tensor is a sequence; auto: the file's extension says "
-                  "which (.jsonl is ids), and any other is text")
-      ->check(CLI::IsMember({"auto", "text", "ids", "npy", "safetensors"}))
-      ->capture_default_str();
-  embed.add_option("--token-offset", arguments.input.token_offset,
-                   "Add this to every byte of a text where the model has no tokenizer, for models "
-                   "with special tokens below the bytes");
-  embed
-      .add_flag("--truncate{right}", arguments.truncate,
-                "Cut lines of text or ids that are longer than the model takes, on the right; "
-                "--truncate=left keeps their ends")
-      ->check(CLI::IsMember(
-          std::vector<std::string>(kTruncationNames.begin(), kTruncationNames.end())));
-  embed.add_flag("--batched", arguments.input.batched,
-                 "Read a safetensors file of a whole batch as the Python package has it: its "
-                 "tensors are named input.<argument>, with input.lengths if they are padded");
-}
-
-void AddOutputOptions(CLI::App& embed, EmbedArguments& arguments) {
-  embed.add_option("--output", arguments.output, "Where to write (default: standard output)");
-  embed
-      .add_option("--output-format", arguments.output_format,
-                  "How results are written. jsonl: one object a sequence; npy: one array, in which "
-                  "a failed sequence is a row of NaN; safetensors: one tensor a sequence, named by "
-                  "its id; auto: the extension of --output says which, and any other is jsonl")
-      ->check(CLI::IsMember({"auto", "jsonl", "npy", "safetensors"}))
-      ->capture_default_str();
-  embed.add_flag("--neighbours", arguments.neighbours,
-                 "Print, in place of the results, a table of each text line's nearest other line");
-  embed.add_option("--batch", arguments.batch, "The most sequences in one request")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  embed.add_option("--in-flight", arguments.in_flight, "How many requests are sent at a time")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-}
-
-void AddSessionOptions(CLI::App& embed, EmbedArguments& arguments) {
-  embed
-      .add_option("--chunk-rows", arguments.chunk_rows,
-                  "Send each sequence as a session, so many rows at a time: causal models read on "
-                  "where the chunk before ended")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  embed.add_option(
-      "--restore", arguments.restore,
-      "With --chunk-rows: the file of a saved session, from which the sequence goes on");
-  embed.add_option("--save", arguments.save,
-                   "With --chunk-rows: where to save the session after the last row");
-}
-
 }  // namespace
 
 void AddEmbedCommand(CLI::App& app, const GlobalOptions& globals, ChosenCommand& chosen) {
@@ -309,10 +199,7 @@ void AddEmbedCommand(CLI::App& app, const GlobalOptions& globals, ChosenCommand&
       "Results are in the order of the input. The exit code is 1 if a sequence failed: it is\n"
       "reported on standard error, and all others are written.");
   auto arguments = std::make_shared<EmbedArguments>();
-  AddInputOptions(*embed, *arguments);
-  arguments->choice.AddTo(*embed);
-  AddOutputOptions(*embed, *arguments);
-  AddSessionOptions(*embed, *arguments);
+  arguments->AddTo(*embed);
   embed->callback([&globals, &chosen, arguments] {
     chosen = [&globals, arguments] { return RunEmbed(globals, *arguments); };
   });

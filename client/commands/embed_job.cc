@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-#include "client/library/embed_parts.h"
+#include "client/library/embed_chunks.h"
 #include "core/threads/mutex.h"
 
 namespace linserve {
@@ -77,7 +77,7 @@ class Job {
                    .options = options_.options,
                    .priority = options_.priority,
                    .truncation = options_.truncation,
-                   .part_bytes = options_.one_request ? 0 : options_.part_bytes};
+                   .chunk_bytes = options_.one_request ? 0 : options_.chunk_bytes};
     std::vector<size_t> indices;
     for (size_t i = group.first; i < group.second; ++i) {
       const InputSequence& sequence = sequences_[i];
@@ -89,7 +89,7 @@ class Job {
         FailWith(i, sequence.status);
       }
     }
-    if (options_.on_progress && GoesInParts(call, {0})) {
+    if (options_.on_progress && GoesInChunks(call, {0})) {
       call.on_progress = [&](EmbedProgress progress) {
         progress.index = indices[progress.index];
         const MutexLock one_after_the_other(progress_mutex_);

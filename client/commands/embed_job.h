@@ -23,11 +23,11 @@ struct EmbedJobOptions {
   size_t batch = 64;                          // sequences of one request at most
   size_t batch_bytes = 3 * 1024 * 1024;       // of one request, unless one sequence is larger
   size_t in_flight = 4;                       // requests at a time
-  // A sequence whose `x` is larger goes in parts of so many bytes, if the first axis of `x` is one
+  // A sequence whose `x` is larger goes in chunks of so many bytes, if the first axis of `x` is one
   // of rows. 0: it goes as a whole.
-  size_t part_bytes = 2 * 1024 * 1024;
-  // Called for sequences in parts as EmbedCall::on_progress is, but `index` counts the sequences of
-  // the job. There is one call at a time.
+  size_t chunk_bytes = 2 * 1024 * 1024;
+  // Called for sequences in chunks as EmbedCall::on_progress is, but `index` counts the sequences
+  // of the job. There is one call at a time.
   std::function<void(const EmbedProgress&)> on_progress{};
   // All sequences go in one request, whatever the other options say. This is for models that mix
   // the sequences of a call (Signature::request_is_unit).

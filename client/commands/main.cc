@@ -46,7 +46,7 @@ void GlobalOptions::AddTo(CLI::App& app) {
                "again that a server refuses while it drains");
   app.add_option(
          "--timeout", timeout_s,
-         "Seconds for one call, its retries included; for a sequence that is sent in parts, "
+         "Seconds for one call, its retries included; for a sequence that is sent in chunks, "
          "seconds without any progress")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();

@@ -37,7 +37,7 @@ struct NamedSequence {
 struct EmbedProgress {
   size_t index = 0;       // its place in EmbedCall::sequences
   int64_t rows = 0;       // rows of the sequence
-  int64_t rows_sent = 0;  // all of them, unless it is sent in parts
+  int64_t rows_sent = 0;  // all of them, unless it is sent in chunks
   std::optional<ItemProgress> computed{};
   int64_t rows_received = 0;  // rows of the result
 };
@@ -52,9 +52,10 @@ struct EmbedCall {
   std::vector<NamedSequence> sequences{};
   std::string request_id{};                   // for EmbedStream: empty lets the stream choose one
   Truncation truncation = Truncation::kNone;  // for texts
-  // Embed() sends the one sequence of a call in parts of about so many bytes if its `x`, whose rows
-  // lie along its first axis, is larger: so that no message is larger. 0: it is sent as a whole.
-  size_t part_bytes = 0;
+  // Embed() sends the one sequence of a call in chunks of about so many bytes if its `x`, whose
+  // rows lie along its first axis, is larger: so that no message is larger. 0: it is sent as a
+  // whole.
+  size_t chunk_bytes = 0;
   // Tells of sequences that take long. Embed() calls it, on several threads but one at a time.
   std::function<void(const EmbedProgress&)> on_progress{};
 };

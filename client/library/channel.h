@@ -1,7 +1,8 @@
 #pragma once
 
-#include <grpcpp/channel.h>
+#include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -12,5 +13,10 @@ namespace linserve {
 
 // Makes a connection of its own, with the options' credentials.
 std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options);
+
+// Calls grpc.health.v1.Health.Check.
+grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
+                         std::chrono::system_clock::time_point deadline, const std::string& service,
+                         HealthState* state);
 
 }  // namespace linserve

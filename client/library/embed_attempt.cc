@@ -9,8 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/library/embed_parts.h"
-#include "client/library/grpc_status.h"
+#include "client/library/embed_chunks.h"
 #include "client/library/wire.h"
 
 namespace linserve {
@@ -85,11 +84,11 @@ absl::Status AttemptInParts(v1::EmbeddingService::Stub& stub, const EmbedCall& c
   const auto stream = stub.EmbedStream(&context);
   ProgressReport report(call, collector.pending(), /*sent=*/false);
   std::jthread writer([&] {
-    PartRequests parts(call, collector.pending()[0]);
-    while (const auto part = parts.Next()) {
-      if (!stream->Write(*part)) return;
+    ChunkRequests chunks(call, collector.pending()[0]);
+    while (const auto chunk = chunks.Next()) {
+      if (!stream->Write(*chunk)) return;
       activity.Note();
-      report.Sent(parts.rows());
+      report.Sent(chunks.rows());
     }
     stream->WritesDone();
   });
@@ -144,7 +143,7 @@ absl::Status AttemptEmbed(v1::EmbeddingService::Stub& stub, const EmbedCall& cal
                           std::chrono::system_clock::time_point deadline,
                           std::chrono::milliseconds pause, Activity& activity,
                           ResultCollector& collector) {
-  if (GoesInParts(call, collector.pending())) {
+  if (GoesInChunks(call, collector.pending())) {
     return AttemptInParts(stub, call, pause, activity, collector);
   }
   grpc::ClientContext context;

@@ -41,7 +41,7 @@ class ResultCollector {
   size_t unanswered_ = 0;
 };
 
-// Knows when something was last sent or heard by any of a client's calls in parts: calls that wait
+// Knows when something was last sent or heard by any of a client's calls in chunks: calls that wait
 // for their turn hear of it by the one that is being computed. Thread-safe.
 class Activity {
  public:
@@ -54,9 +54,9 @@ class Activity {
   std::atomic<Clock::rep> last_ = Clock::now().time_since_epoch().count();
 };
 
-// Sends collector.pending() once, in parts where the call says so, and waits for the end. Returns
-// DEADLINE_EXCEEDED after the deadline or, for a sequence in parts, once there has been no activity
-// for `pause`.
+// Sends collector.pending() once, in chunks where the call says so, and waits for the end. Returns
+// DEADLINE_EXCEEDED after the deadline or, for a sequence in chunks, once there has been no
+// activity for `pause`.
 absl::Status AttemptEmbed(v1::EmbeddingService::Stub& stub, const EmbedCall& call,
                           std::chrono::system_clock::time_point deadline,
                           std::chrono::milliseconds pause, Activity& activity,

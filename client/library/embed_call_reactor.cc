@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "client/library/grpc_status.h"
 #include "client/library/infer_wire.h"
 #include "client/library/result_assembler.h"
 #include "client/library/wire.h"

@@ -11,8 +11,6 @@
 #include "client/library/embed_attempt.h"
 #include "client/library/embed_call_reactor.h"
 #include "client/library/grpc_embed_stream.h"
-#include "client/library/grpc_status.h"
-#include "client/library/health.h"
 #include "client/library/infer_wire.h"
 #include "client/library/result_assembler.h"
 #include "client/library/wire.h"

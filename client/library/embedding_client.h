@@ -37,7 +37,7 @@ struct ClientOptions {
   // Number of token ids of a model of which no more is known than the Open Inference Protocol
   // tells.
   int64_t vocabulary = 256;
-  // Bounds one call, over all of its attempts; for a sequence in parts, the time without a sign of
+  // Bounds one call, over all of its attempts; for a sequence in chunks, the time without a sign of
   // life.
   std::chrono::milliseconds timeout{30000};
   // Bounds a call that EmbedAsync() sends, if it has another bound.

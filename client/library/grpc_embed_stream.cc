@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "client/library/grpc_status.h"
 #include "client/library/result_assembler.h"
 #include "client/library/wire.h"
 #include "core/threads/mutex.h"

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <grpcpp/support/status.h>
+
 #include <cstddef>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/library/calls.h"
 #include "client/library/result_assembler.h"
@@ -23,5 +26,9 @@ v1::GenerateRequest EncodeGenerateRequest(const GenerateCall& call);
 absl::StatusOr<ResultChunk> DecodeChunk(v1::EmbedResponse&& response);
 
 ModelDescription DecodeModel(const v1::Model& model);
+
+// Converts a status, whose codes are the same; details are dropped.
+absl::Status ToAbsl(const grpc::Status& status);
+grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace linserve

@@ -14,8 +14,8 @@
 #include "client/load/load_subject.h"
 #include "client/load/load_trace.h"
 #include "client/load/report/objective.h"
-#include "core/sequence/lengths.h"
 #include "core/status/retry_delay.h"
+#include "core/workload/lengths.h"
 
 namespace linserve {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 #include <utility>
 
-#include "core/sequence/random_item.h"
+#include "core/workload/random_item.h"
 
 namespace linserve {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/library/calls.h"
-#include "core/sequence/lengths.h"
+#include "core/workload/lengths.h"
 
 namespace linserve {
 

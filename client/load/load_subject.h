@@ -15,7 +15,7 @@
 #include "client/load/load_inputs.h"
 #include "client/load/load_sweep.h"
 #include "client/load/load_trace.h"
-#include "core/sequence/lengths.h"
+#include "core/workload/lengths.h"
 
 namespace linserve {
 

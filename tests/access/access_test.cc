@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "support/fake_clock.h"
+#include "support/fakes/fake_clock.h"
 #include "support/test_files.h"
 
 namespace linserve {

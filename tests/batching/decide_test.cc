@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "support/fake_clock.h"
+#include "support/fakes/fake_clock.h"
 
 namespace linserve {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/fake_clock.h"
+#include "support/fakes/fake_clock.h"
 
 namespace linserve {
 namespace {

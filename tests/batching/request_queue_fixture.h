@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "batching/request_queue.h"
-#include "support/fake_clock.h"
-#include "support/recording_sink.h"
+#include "support/fakes/fake_clock.h"
+#include "support/fakes/recording_sink.h"
 #include "support/test_files.h"
 #include "telemetry/scraped.h"
 

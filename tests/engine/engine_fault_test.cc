@@ -2,7 +2,7 @@
 #include <atomic>
 #include <limits>
 
-#include "support/engine_fixture.h"
+#include "support/fakes/engine_fixture.h"
 
 namespace linserve {
 namespace {

@@ -1,7 +1,7 @@
 #include <random>
 #include <thread>
 
-#include "support/engine_fixture.h"
+#include "support/fakes/engine_fixture.h"
 
 namespace linserve {
 namespace {

@@ -1,4 +1,4 @@
-#include "support/engine_fixture.h"
+#include "support/fakes/engine_fixture.h"
 
 namespace linserve {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "support/engine_fixture.h"
+#include "support/fakes/engine_fixture.h"
 
 namespace linserve {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/engine_fixture.h"
+#include "support/fakes/engine_fixture.h"
 
 namespace linserve {
 

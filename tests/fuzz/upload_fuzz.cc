@@ -87,7 +87,7 @@ class StreamCall {
 }  // namespace
 }  // namespace linserve
 
-// Sends pieces of the bytes as the messages of one stream, in which sequences may come in parts.
+// Sends pieces of the bytes as the messages of one stream, in which sequences may come in chunks.
 // Checks that the stream comes to its end, whatever they are, that nothing is answered more often
 // than it was sent, and that nothing is left of them.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

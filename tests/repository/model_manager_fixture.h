@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "repository/model_manager.h"
-#include "support/engine_fixture.h"
+#include "support/fakes/engine_fixture.h"
 
 namespace linserve {
 

@@ -195,7 +195,7 @@ TEST_F(RpcAccess, OnStreamsACallerIsAdmittedBeforeItsMessageIsDecoded) {
   EXPECT_TRUE(oip.Finish().ok());
 }
 
-TEST_F(RpcAccess, OverItsRateAPartTooManyIsNoAnswerToTheSequenceThatIsComputed) {
+TEST_F(RpcAccess, OverItsRateAChunkTooManyIsNoAnswerToTheSequenceThatIsComputed) {
   server().tokens().Hold();
   grpc::ClientContext context;
   context.AddMetadata("authorization", std::string("Bearer ") + kSlow);
@@ -205,14 +205,14 @@ TEST_F(RpcAccess, OverItsRateAPartTooManyIsNoAnswerToTheSequenceThatIsComputed) 
     v1::EmbedRequest request;
     request.set_request_id(id);
     request.set_model("tokens");
-    v1::Sequence& part = *request.add_sequences();
-    part.set_total_rows(2);
-    part.set_first_row(first_row);
-    part.add_token_ids(1);
+    v1::Sequence& chunk = *request.add_sequences();
+    chunk.set_total_rows(2);
+    chunk.set_first_row(first_row);
+    chunk.add_token_ids(1);
     ASSERT_TRUE(stream->Write(request));
   };
   send("whole", 0);
-  send("whole", 1);  // paid for with the first part
+  send("whole", 1);  // paid for with the first chunk
   ASSERT_TRUE(server().tokens().WaitForStarted(1));
   send("whole", 2);
   send("other", 0);

@@ -2,7 +2,7 @@
 
 #include "inference/grpc_service.pb.h"
 #include "rpc/raw_call.h"
-#include "support/failing_allocations.h"
+#include "support/fakes/failing_allocations.h"
 #include "support/test_files.h"
 #include "support/test_server.h"
 

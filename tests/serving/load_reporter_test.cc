@@ -1,6 +1,6 @@
 #include "serving/load_reporter.h"
 
-#include "support/fake_clock.h"
+#include "support/fakes/fake_clock.h"
 #include "support/test_server.h"
 
 namespace linserve {

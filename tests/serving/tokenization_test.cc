@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/status/retry_delay.h"
-#include "support/engine_fixture.h"
+#include "support/fakes/engine_fixture.h"
 #include "support/paths.h"
 
 namespace linserve {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "engine/model.h"
-#include "support/fake_model.h"
+#include "support/fakes/fake_model.h"
 
 namespace linserve {
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "client/library/channel.h"
-#include "client/library/grpc_status.h"
 #include "client/library/infer_wire.h"
 #include "client/library/wire.h"
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +10,9 @@
 
 namespace linserve {
 
-// This header converts between the tensors of a whole batch, laid out as the Python package has
-// them (batch first, unless the signature says otherwise), and single sequences.
+// This header cuts the tensors of a whole batch, laid out as the Python package has them (batch
+// first, unless the signature says otherwise), into single sequences; package_results.h is the way
+// back.
 
 // Returns whether an input of this name tells true lengths: "lengths", or "lengths.m" along axis m.
 bool IsLengths(const std::string& name);
@@ -43,15 +43,5 @@ absl::StatusOr<std::vector<Item>> SplitBatch(const Signature& signature, const P
 // Returns a hint for the user where the batch is padded along one axis and, as far as can be seen,
 // also along another one, whose true lengths are not given. Empty if there is nothing to say.
 std::string HintOfPadding(const Signature& signature, const PackageBatch& batch);
-
-// Returns the bytes of what JoinBatch() returns; nullopt if they are more than an int64 holds.
-std::optional<int64_t> JoinedBytes(const Signature& signature,
-                                   const std::vector<TensorMap>& results,
-                                   const std::map<char, int64_t>& padded);
-
-// Stacks results as the package has them, with zeros past each sequence's own lengths, and up to
-// those in `padded` along the first axis.
-TensorMap JoinBatch(const Signature& signature, const std::vector<TensorMap>& results,
-                    const std::map<char, int64_t>& padded);
 
 }  // namespace linserve

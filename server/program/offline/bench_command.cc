@@ -13,7 +13,7 @@
 #include "core/files/safetensors.h"
 #include "core/sequence/package_layout.h"
 #include "core/sequence/pooling.h"
-#include "core/sequence/random_item.h"
+#include "core/workload/random_item.h"
 #include "engine/serving_options.h"
 #include "program/commands.h"
 #include "program/offline/offline.h"

@@ -8,6 +8,7 @@
 
 #include "core/files/safetensors.h"
 #include "core/sequence/package_layout.h"
+#include "core/sequence/package_results.h"
 #include "core/tensor/comparison.h"
 #include "engine/serving_options.h"
 #include "program/commands.h"

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/sequence/lengths.h"
-#include "core/sequence/random_item.h"
+#include "core/workload/lengths.h"
+#include "core/workload/random_item.h"
 
 namespace linserve {
 namespace {

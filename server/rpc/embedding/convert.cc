@@ -8,7 +8,7 @@
 #include "core/status/quote.h"
 #include "core/tensor/row_scale.h"
 #include "core/tensor/tensor.h"
-#include "engine/generation.h"
+#include "engine/generation/generation.h"
 
 namespace linserve {
 namespace {

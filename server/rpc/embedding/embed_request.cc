@@ -73,7 +73,7 @@ absl::StatusOr<Item> EmbedRequestState::ReadItem(const v1::Sequence& sequence) {
     item->inputs["x"] = *std::move(rows_);
   } else if (sequence.total_rows() > 0 || sequence.first_row() > 0) {
     return absl::InvalidArgumentError(
-        "total_rows or first_row is set: a sequence in parts is a request of its own, and "
+        "total_rows or first_row is set: a sequence in chunks is a request of its own, and "
         "EmbedStream takes it");
   }
   return item;

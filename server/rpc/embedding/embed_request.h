@@ -32,7 +32,7 @@ class EmbedRequestState : public RequestState {
   EmbedRequestState(CallSide call, Answers answers, RequestContext context);
 
   void Submit(ServiceContext& service, Received<v1::EmbedRequest> request);
-  // Submits a request whose sequence came in parts, which are complete.
+  // Submits a request whose sequence came in chunks, which are complete.
   void Submit(ServiceContext& service, v1::EmbedRequest request, Upload& upload);
 
   void Report(size_t index, const ItemProgress& progress) override;

@@ -16,8 +16,8 @@ namespace linserve {
 absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const RequestHead head = HeadOf(bytes);
   const auto size = static_cast<int64_t>(bytes.Length());
-  const Rest rest = head.later_part && !head.id_cut ? RestOf(head.id) : Rest::kNone;
-  // The first part owes what all parts of its sequence cost, so later parts are only identified.
+  const Rest rest = head.later_chunk && !head.id_cut ? RestOf(head.id) : Rest::kNone;
+  // The first chunk owes what all chunks of its sequence cost, so later chunks are only identified.
   Arrival arrival =
       rest == Rest::kAwaited ? Identify(service_, *context_) : Admit(service_, *context_, size);
   RequestContext& context = arrival.context;
@@ -37,12 +37,12 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   }
   absl::Status parsed = Parse(bytes, received.message);
   if (!parsed.ok()) return parsed;
-  if (head.later_part) {
+  if (head.later_chunk) {
     AddPart(context, received.message);
   } else if (const absl::Status claimed = Claim(context.id); !claimed.ok()) {
-    if (head.part) DropRest(context.id);
+    if (head.chunk) DropRest(context.id);
     Refuse(context, /*claimed=*/false, claimed);
-  } else if (head.part) {
+  } else if (head.chunk) {
     BeginUpload(context, std::move(received), size);
   } else {
     NewState(context, /*claimed=*/true)->Submit(service_, std::move(received));
@@ -50,7 +50,7 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   return absl::OkStatus();
 }
 
-// Reserves what a part of an upload takes while it is read.
+// Reserves what a chunk of an upload takes while it is read.
 absl::Status EmbedStreamCall::ReservePart(const std::string& id, const grpc::ByteBuffer& bytes) {
   const auto unpacked = UnpackedBytes(service_, bytes, MessagePlan::Of<v1::EmbedRequest>());
   if (!unpacked.ok()) return unpacked.status();
@@ -61,20 +61,20 @@ absl::Status EmbedStreamCall::ReservePart(const std::string& id, const grpc::Byt
 }
 
 // Refuses a message of which no more than its head was read. The rest of a sequence that was
-// refused before has had its answer, and to a part too many of one that is computed the answer
+// refused before has had its answer, and to a chunk too many of one that is computed the answer
 // would be taken for the sequence's.
 void EmbedStreamCall::RefuseUnread(const RequestHead& head, Rest rest, RequestContext& context,
                                    const absl::Status& status) {
-  if (rest == Rest::kDropped || (head.later_part && head.id_cut)) return RequestFinished();
+  if (rest == Rest::kDropped || (head.later_chunk && head.id_cut)) return RequestFinished();
   if (rest == Rest::kAwaited) return EndUpload(head.id, status);
   // An id that was cut is perhaps another request's.
   const bool claimed = !head.id_cut && Claim(head.id).ok();
-  if (head.later_part && !claimed) return RequestFinished();
-  if (head.part && !head.id_cut) DropRest(head.id);
+  if (head.later_chunk && !claimed) return RequestFinished();
+  if (head.chunk && !head.id_cut) DropRest(head.id);
   Refuse(context, claimed, status);
 }
 
-// Refuses an upload of which a part cannot be taken.
+// Refuses an upload of which a chunk cannot be taken.
 void EmbedStreamCall::EndUpload(const std::string& id, const absl::Status& status) {
   Uploading ended;
   {
@@ -93,7 +93,7 @@ EmbedStreamCall::Rest EmbedStreamCall::RestOf(const std::string& id) {
   return place->second.upload == nullptr ? Rest::kDropped : Rest::kAwaited;
 }
 
-// Refuses the uploads that are not complete: their missing parts will not come any more.
+// Refuses the uploads that are not complete: their missing chunks will not come any more.
 void EmbedStreamCall::HandleEnd() {
   Uploads left;
   {
@@ -110,10 +110,10 @@ void EmbedStreamCall::HandleEnd() {
 
 void EmbedStreamCall::LookUp() {
   const auto self = shared_from_this();
-  if (!paused()) Guard([this] { GiveUpIdle(); });  // parts that have come may wait to be read
+  if (!paused()) Guard([this] { GiveUpIdle(); });  // chunks that have come may wait to be read
 }
 
-// Refuses the uploads of which no part has come for too long.
+// Refuses the uploads of which no chunk has come for too long.
 void EmbedStreamCall::GiveUpIdle() {
   const TimePoint now = std::chrono::steady_clock::now();
   const auto pause = service_.limits.max_upload_pause;
@@ -121,7 +121,7 @@ void EmbedStreamCall::GiveUpIdle() {
   {
     MutexLock lock(uploads_mutex_);
     for (auto place = uploads_.begin(); place != uploads_.end(); ++place) {
-      if (place->second.upload == nullptr || now - place->second.last_part <= pause) continue;
+      if (place->second.upload == nullptr || now - place->second.last_chunk <= pause) continue;
       idle.push_back(Take(place, /*more_comes=*/true));
       RequestStarted();  // before the stream could end because nothing is open
     }
@@ -168,22 +168,22 @@ void EmbedStreamCall::Refuse(const RequestContext& context, bool claimed,
   NewState(context, claimed)->Refuse(status);
 }
 
-// Begins an upload with the first part of a sequence.
+// Begins an upload with the first chunk of a sequence.
 void EmbedStreamCall::BeginUpload(const RequestContext& context,
                                   Received<v1::EmbedRequest> received, int64_t size) {
   v1::Sequence& rest = *received.message.mutable_sequences(0);
   v1::EmbedRequest first;
-  v1::Sequence& part = *first.add_sequences();
-  part.set_total_rows(rest.total_rows());
-  part.mutable_token_ids()->Swap(rest.mutable_token_ids());
-  if (rest.has_x()) part.mutable_x()->Swap(rest.mutable_x());
+  v1::Sequence& chunk = *first.add_sequences();
+  chunk.set_total_rows(rest.total_rows());
+  chunk.mutable_token_ids()->Swap(rest.mutable_token_ids());
+  if (rest.has_x()) chunk.mutable_x()->Swap(rest.mutable_x());
   rest.clear_x();
   Uploading uploading{context, std::move(received.message), nullptr,
                       std::chrono::steady_clock::now()};
   const int64_t owed = WholeSize(first, size) - size;
   absl::Status status = OpenUpload(uploading, *std::move(received.place), received.bytes);
   if (!status.ok()) {
-    if (!IsLast(part)) DropRest(context.id);
+    if (!IsLast(chunk)) DropRest(context.id);
     return Refuse(context, /*claimed=*/true, status);
   }
   context.caller->Owe(owed);
@@ -205,13 +205,13 @@ absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, Inflight::Reserva
   if (open >= service_.limits.max_requests_per_stream) {
     return absl::ResourceExhaustedError(
         "at most " + std::to_string(service_.limits.max_requests_per_stream) +
-        " sequences may come in parts at a time (max_requests_per_stream)");
+        " sequences may come in chunks at a time (max_requests_per_stream)");
   }
   const v1::EmbedRequest& request = uploading.request;
   const v1::Sequence& sequence = request.sequences(0);
   if (sequence.has_session() || sequence.has_text()) {
     return absl::InvalidArgumentError(
-        "a sequence in parts is no text and no chunk of a session, which come as a whole");
+        "a sequence in chunks is no text and no chunk of a session, which come as a whole");
   }
   const Caller& caller = *uploading.context.caller;
   const auto model = FindModel(service_, caller, request.model(), request.version());
@@ -219,9 +219,9 @@ absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, Inflight::Reserva
   auto upload = Upload::Begin((*model)->engine->info().signature, sequence.total_rows());
   if (!upload.ok()) return upload.status();
   absl::Status reserved = ReserveMore(**model, (*upload)->bytes(), place);
-  // What the first part leaves when its rows are taken is what later parts may take.
-  const int64_t part = bytes - static_cast<int64_t>(request.SpaceUsedLong());
-  if (reserved.ok()) reserved = (*upload)->Hold(std::move(place), part);
+  // What the first chunk leaves when its rows are taken is what later chunks may take.
+  const int64_t chunk = bytes - static_cast<int64_t>(request.SpaceUsedLong());
+  if (reserved.ok()) reserved = (*upload)->Hold(std::move(place), chunk);
   if (!reserved.ok()) return reserved;
   uploading.upload = *std::move(upload);
   return absl::OkStatus();
@@ -240,7 +240,7 @@ void EmbedStreamCall::AddPart(const RequestContext& context, const v1::EmbedRequ
     if (!last) DropRest(context.id);
     return Refuse(context, /*claimed=*/true,
                   absl::InvalidArgumentError(
-                      "no sequence has begun with this request_id: the first part of one has "
+                      "no sequence has begun with this request_id: the first chunk of one has "
                       "total_rows, and first_row 0"));
   }
   if (!ended) return RequestFinished();
@@ -249,19 +249,19 @@ void EmbedStreamCall::AddPart(const RequestContext& context, const v1::EmbedRequ
       ->Submit(service_, std::move(ended->request), *ended->upload);
 }
 
-bool EmbedStreamCall::Add(const std::string& id, const v1::Sequence& part, absl::Status& status,
+bool EmbedStreamCall::Add(const std::string& id, const v1::Sequence& chunk, absl::Status& status,
                           std::optional<Uploading>& ended) {
   const auto place = uploads_.find(id);
   if (place == uploads_.end()) return false;
   Uploading& uploading = place->second;
   if (uploading.upload == nullptr) {
-    if (IsLast(part)) uploads_.erase(place);
+    if (IsLast(chunk)) uploads_.erase(place);
     return true;
   }
-  uploading.last_part = std::chrono::steady_clock::now();
-  status = uploading.upload->Add(part);
+  uploading.last_chunk = std::chrono::steady_clock::now();
+  status = uploading.upload->Add(chunk);
   if (!status.ok() || uploading.upload->complete()) {
-    ended = Take(place, /*more_comes=*/!IsLast(part));
+    ended = Take(place, /*more_comes=*/!IsLast(chunk));
   }
   return true;
 }
@@ -274,7 +274,7 @@ EmbedStreamCall::Uploading EmbedStreamCall::Take(Uploads::iterator place, bool m
   return taken;
 }
 
-// Drops the parts that follow the first one of a request that is refused.
+// Drops the chunks that follow the first one of a request that is refused.
 void EmbedStreamCall::DropRest(const std::string& id) {
   MutexLock lock(uploads_mutex_);
   if (std::ssize(uploads_) >= 2 * service_.limits.max_requests_per_stream) {

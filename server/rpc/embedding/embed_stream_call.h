@@ -27,19 +27,19 @@ class EmbedStreamCall : public StreamCall {
   void LookUp() override;
 
  private:
-  // Holds a request whose sequence comes in parts. It is not in flight until it is whole.
+  // Holds a request whose sequence comes in chunks. It is not in flight until it is whole.
   struct Uploading {
     RequestContext context;
-    v1::EmbedRequest request;        // without the rows that come in parts
+    v1::EmbedRequest request;        // without the rows that come in chunks
     std::unique_ptr<Upload> upload;  // null: refused, and what still comes of it is dropped
-    TimePoint last_part{};
+    TimePoint last_chunk{};
   };
   using Uploads = std::map<std::string, Uploading>;
 
   absl::Status Handle(grpc::ByteBuffer& bytes) override;
   void HandleEnd() override;
 
-  // What is known of the rest of a sequence whose later part comes.
+  // What is known of the rest of a sequence whose later chunk comes.
   enum class Rest : uint8_t {
     kNone,     // no sequence has begun with this id
     kAwaited,  // it belongs to an upload
@@ -55,14 +55,14 @@ class EmbedStreamCall : public StreamCall {
   std::shared_ptr<EmbedRequestState> NewState(const RequestContext& context, bool claimed);
   void Refuse(const RequestContext& context, bool claimed, const absl::Status& status);
 
-  // `size` is that of the first part's message on the wire.
+  // `size` is that of the first chunk's message on the wire.
   void BeginUpload(const RequestContext& context, Received<v1::EmbedRequest> received,
                    int64_t size);
   absl::Status OpenUpload(Uploading& uploading, Inflight::Reservation place, int64_t bytes);
-  // Adds the one sequence of a request as a part.
+  // Adds the one sequence of a request as a chunk.
   void AddPart(const RequestContext& context, const v1::EmbedRequest& request);
-  // Adds a part; returns false if no upload of this id is known.
-  bool Add(const std::string& id, const v1::Sequence& part, absl::Status& status,
+  // Adds a chunk; returns false if no upload of this id is known.
+  bool Add(const std::string& id, const v1::Sequence& chunk, absl::Status& status,
            std::optional<Uploading>& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(uploads_mutex_);
   Uploading Take(Uploads::iterator place, bool more_comes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(uploads_mutex_);

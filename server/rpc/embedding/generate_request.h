@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "core/sequence/item.h"
 #include "core/threads/mutex.h"
-#include "engine/generation.h"
+#include "engine/generation/generation.h"
 #include "linserve/v1/embedding.pb.h"
 #include "rpc/calls/outbox.h"
 #include "rpc/calls/received.h"

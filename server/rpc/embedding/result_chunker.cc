@@ -62,9 +62,9 @@ void ResultChunker::AddFault(v1::EmbedResponse& message) const {
 void ResultChunker::AddSaved(v1::EmbedResponse& message) {
   message.set_tokens(static_cast<uint64_t>(result_->tokens));
   const auto most = static_cast<size_t>(options_.chunk_bytes);
-  std::string part = result_->session.substr(saved_sent_, most);
-  saved_sent_ += part.size();
-  message.mutable_session()->set_state(std::move(part));
+  std::string chunk = result_->session.substr(saved_sent_, most);
+  saved_sent_ += chunk.size();
+  message.mutable_session()->set_state(std::move(chunk));
   if (saved_sent_ == result_->session.size()) End(message);
 }
 
@@ -91,14 +91,14 @@ Tensor ResultChunker::NextRows(v1::EmbedResponse& message) {
   if (count == 0) count = options_.chunk_bytes / row_bytes;
   count = std::max<int64_t>(1, std::min(count, options_.max_bytes / row_bytes));
   const int64_t end = std::min(rows, row_ + count);
-  Tensor part = pooled ? tensor : tensor.Rows(row_, end);
+  Tensor chunk = pooled ? tensor : tensor.Rows(row_, end);
   row_ = end;
   if (row_ == rows) {
     result_->outputs.erase(output);
     row_ = 0;
   }
   if (result_->outputs.empty() && result_->session.empty()) End(message);
-  return part;
+  return chunk;
 }
 
 }  // namespace linserve

@@ -16,15 +16,15 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 60;
 
 absl::Status InPart(int64_t row, const absl::Status& status) {
-  return WithPrefix(status, "in the part from row " + std::to_string(row) + " on: ");
+  return WithPrefix(status, "in the chunk from row " + std::to_string(row) + " on: ");
 }
 
-int64_t RowsOf(const v1::Sequence& part) {
-  if (!part.has_x()) return part.token_ids_size();
-  return part.x().shape().empty() ? 0 : part.x().shape(0);
+int64_t RowsOf(const v1::Sequence& chunk) {
+  if (!chunk.has_x()) return chunk.token_ids_size();
+  return chunk.x().shape().empty() ? 0 : chunk.x().shape(0);
 }
 
-// Says where the rows of a part lie in their sequence.
+// Says where the rows of a chunk lie in their sequence.
 struct Place {
   uint64_t total_rows = 0;
   uint64_t first_row = 0;
@@ -75,20 +75,20 @@ RequestHead HeadOf(const grpc::ByteBuffer& bytes) {
     }
     return true;
   });
-  head.part = sequences == 1 && (place.total_rows > 0 || place.first_row > 0);
-  head.later_part = head.part && place.first_row > 0;
+  head.chunk = sequences == 1 && (place.total_rows > 0 || place.first_row > 0);
+  head.later_chunk = head.chunk && place.first_row > 0;
   return head;
 }
 
-bool IsLast(const v1::Sequence& part) {
-  return part.first_row() >= part.total_rows() ||
-         part.total_rows() - part.first_row() <= static_cast<uint64_t>(RowsOf(part));
+bool IsLast(const v1::Sequence& chunk) {
+  return chunk.first_row() >= chunk.total_rows() ||
+         chunk.total_rows() - chunk.first_row() <= static_cast<uint64_t>(RowsOf(chunk));
 }
 
 int64_t WholeSize(const v1::EmbedRequest& first, int64_t bytes) {
-  const v1::Sequence& part = first.sequences(0);
-  const auto rows = static_cast<double>(std::max<int64_t>(RowsOf(part), 1));
-  const double whole = static_cast<double>(bytes) / rows * static_cast<double>(part.total_rows());
+  const v1::Sequence& chunk = first.sequences(0);
+  const auto rows = static_cast<double>(std::max<int64_t>(RowsOf(chunk), 1));
+  const double whole = static_cast<double>(bytes) / rows * static_cast<double>(chunk.total_rows());
   return static_cast<int64_t>(
       std::min(std::max(whole, static_cast<double>(bytes)), static_cast<double>(kMostBytes)));
 }
@@ -106,7 +106,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Upload::Begin(const Signature& signature
   }
   if (!rows || shape.size() != x->axes.size() || x->folds) {
     return absl::InvalidArgumentError(
-        "the model has no input 'x' of rows of one size, which alone can come in parts");
+        "the model has no input 'x' of rows of one size, which alone can come in chunks");
   }
   absl::Status status = CheckLength(signature, x->axes[0].letter, total_rows);
   if (!status.ok()) return status;
@@ -115,20 +115,20 @@ absl::StatusOr<std::unique_ptr<Upload>> Upload::Begin(const Signature& signature
     return absl::InvalidArgumentError("total_rows is " + std::to_string(total_rows) +
                                       ", which no memory holds");
   }
-  Signature part;
-  part.inputs = {*x};
-  part.outputs = signature.outputs;
-  part.allow_nonfinite = signature.allow_nonfinite;
-  return std::unique_ptr<Upload>(new Upload(std::move(part), std::move(shape)));
+  Signature chunk;
+  chunk.inputs = {*x};
+  chunk.outputs = signature.outputs;
+  chunk.allow_nonfinite = signature.allow_nonfinite;
+  return std::unique_ptr<Upload>(new Upload(std::move(chunk), std::move(shape)));
 }
 
 int64_t Upload::bytes() const {
   return ElementCount(shape_) * static_cast<int64_t>(ByteSize(dtype()));
 }
 
-absl::Status Upload::Hold(Inflight::Reservation place, int64_t part_bytes) {
+absl::Status Upload::Hold(Inflight::Reservation place, int64_t chunk_bytes) {
   place_ = std::move(place);
-  part_bytes_ = part_bytes;
+  chunk_bytes_ = chunk_bytes;
   try {
     std::tie(x_, bytes_) = Tensor::AllocateUnfilled(dtype(), shape_);
   } catch (const std::bad_alloc&) {
@@ -139,23 +139,23 @@ absl::Status Upload::Hold(Inflight::Reservation place, int64_t part_bytes) {
 }
 
 absl::Status Upload::ReservePart(int64_t bytes) {
-  if (bytes <= part_bytes_) return absl::OkStatus();
-  absl::Status status = place_.Grow(bytes - part_bytes_);
-  if (status.ok()) part_bytes_ = bytes;
+  if (bytes <= chunk_bytes_) return absl::OkStatus();
+  absl::Status status = place_.Grow(bytes - chunk_bytes_);
+  if (status.ok()) chunk_bytes_ = bytes;
   return status;
 }
 
-absl::Status Upload::Add(const v1::Sequence& part) {
-  if (static_cast<int64_t>(part.total_rows()) != total_rows() ||
-      static_cast<int64_t>(part.first_row()) != rows_) {
+absl::Status Upload::Add(const v1::Sequence& chunk) {
+  if (static_cast<int64_t>(chunk.total_rows()) != total_rows() ||
+      static_cast<int64_t>(chunk.first_row()) != rows_) {
     return absl::InvalidArgumentError(
-        "a part is said to begin with row " + std::to_string(part.first_row()) + " of " +
-        std::to_string(part.total_rows()) + ", expected row " + std::to_string(rows_) + " of " +
-        std::to_string(total_rows()) + ": the parts of a sequence come in order");
+        "a chunk is said to begin with row " + std::to_string(chunk.first_row()) + " of " +
+        std::to_string(chunk.total_rows()) + ", expected row " + std::to_string(rows_) + " of " +
+        std::to_string(total_rows()) + ": the chunks of a sequence come in order");
   }
-  auto item = ToItem(part, {}, nullptr);
+  auto item = ToItem(chunk, {}, nullptr);
   absl::Status status = item.status();
-  if (status.ok()) status = Validate(part_, *item);
+  if (status.ok()) status = Validate(chunk_, *item);
   if (!status.ok()) return InPart(rows_, status);
   const Tensor& x = item->inputs.at("x");
   const int64_t count = x.shape()[0];
@@ -178,7 +178,7 @@ absl::Status Upload::Add(const v1::Sequence& part) {
 absl::Status Upload::Paused(std::chrono::nanoseconds pause) const {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(pause).count();
   return absl::DeadlineExceededError(
-      "no part of the sequence has come for " + std::to_string(seconds) +
+      "no chunk of the sequence has come for " + std::to_string(seconds) +
       " s (max_upload_pause_seconds), after " + std::to_string(rows_) + " of " +
       std::to_string(total_rows()) + " rows");
 }

@@ -19,17 +19,17 @@ namespace linserve {
 
 // Holds what must be known of a request before it may be decoded.
 struct RequestHead {
-  std::string id;           // cut to kMaxIdBytes
-  bool id_cut = false;      // the id is longer, so that the request is refused
-  bool part = false;        // its sequence's rows come in several messages
-  bool later_part = false;  // it is a part, but not the first one
+  std::string id;            // cut to kMaxIdBytes
+  bool id_cut = false;       // the id is longer, so that the request is refused
+  bool chunk = false;        // its sequence's rows come in several messages
+  bool later_chunk = false;  // it is a chunk, but not the first one
 };
 RequestHead HeadOf(const grpc::ByteBuffer& bytes);
 
-// Returns whether no part follows this one, by its own account.
-bool IsLast(const v1::Sequence& part);
+// Returns whether no chunk follows this one, by its own account.
+bool IsLast(const v1::Sequence& chunk);
 
-// Estimates the bytes of the whole request whose first part came in a message of `bytes`.
+// Estimates the bytes of the whole request whose first chunk came in a message of `bytes`.
 int64_t WholeSize(const v1::EmbedRequest& first, int64_t bytes);
 
 // Collects a sequence whose rows come in several messages. They are kept once, as the model reads
@@ -43,20 +43,20 @@ class Upload {
 
   int64_t bytes() const;
 
-  // Keeps the reservation for as long as the rows, and allocates their memory. `part_bytes` of it
-  // are for a part while it is read. RESOURCE_EXHAUSTED means that there is no memory.
-  absl::Status Hold(Inflight::Reservation place, int64_t part_bytes);
+  // Keeps the reservation for as long as the rows, and allocates their memory. `chunk_bytes` of it
+  // are for a chunk while it is read. RESOURCE_EXHAUSTED means that there is no memory.
+  absl::Status Hold(Inflight::Reservation place, int64_t chunk_bytes);
 
-  // Reserves what a part takes while it is read, if the parts before it took less.
+  // Reserves what a chunk takes while it is read, if the chunks before it took less.
   absl::Status ReservePart(int64_t bytes);
 
-  // Adds the rows of a part. Returns INVALID_ARGUMENT if they are no rows of `x`, or not the next
+  // Adds the rows of a chunk. Returns INVALID_ARGUMENT if they are no rows of `x`, or not the next
   // ones. REQUIRES: Hold() returned OK.
-  absl::Status Add(const v1::Sequence& part);
+  absl::Status Add(const v1::Sequence& chunk);
 
   bool complete() const { return rows_ == total_rows(); }
   // Incomplete() is the fault of an upload whose stream has ended, Paused() that of one whose next
-  // part has not come for too long.
+  // chunk has not come for too long.
   absl::Status Incomplete() const;
   absl::Status Paused(std::chrono::nanoseconds pause) const;
 
@@ -66,16 +66,16 @@ class Upload {
   Inflight::Reservation TakePlace() { return std::move(place_); }
 
  private:
-  Upload(Signature part, Shape shape) : part_(std::move(part)), shape_(std::move(shape)) {}
+  Upload(Signature chunk, Shape shape) : chunk_(std::move(chunk)), shape_(std::move(shape)) {}
 
   int64_t total_rows() const { return shape_[0]; }
-  bool tokens() const { return part_.inputs[0].kind == InputKind::kToken; }
+  bool tokens() const { return chunk_.inputs[0].kind == InputKind::kToken; }
   DType dtype() const { return tokens() ? DType::kI64 : DType::kF32; }
 
-  const Signature part_;  // that of a model which takes one part: x alone, of any length
-  const Shape shape_;     // shape of all rows
+  const Signature chunk_;  // that of a model which takes one chunk: x alone, of any length
+  const Shape shape_;      // shape of all rows
   Inflight::Reservation place_;
-  int64_t part_bytes_ = 0;  // bytes of the place that are for a part while it is read
+  int64_t chunk_bytes_ = 0;  // bytes of the place that are for a chunk while it is read
   Tensor x_;
   std::byte* bytes_ = nullptr;  // bytes of x_
   int64_t rows_ = 0;            // rows that have come

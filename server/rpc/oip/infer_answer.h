@@ -32,16 +32,16 @@ struct InferAnswer {
 
   // Returns the number of messages. Outputs with fewer rows than others end earlier, and are empty
   // after that.
-  size_t Parts() const;
+  size_t Chunks() const;
 
-  // Returns the outputs of a part, in the order in which they are sent.
-  std::vector<std::pair<std::string, Tensor>> Outputs(size_t part) const;
+  // Returns the outputs of a chunk, in the order in which they are sent.
+  std::vector<std::pair<std::string, Tensor>> Outputs(size_t chunk) const;
 
-  // Returns the outputs of a part by name.
-  TensorMap TensorsOf(size_t part) const;
+  // Returns the outputs of a chunk by name.
+  TensorMap TensorsOf(size_t chunk) const;
 
   // Makes a ModelInferResponse; `head` holds what it has besides the outputs.
-  WireMessage Part(size_t part, inference::ModelInferResponse head = {}) const;
+  WireMessage Chunk(size_t chunk, inference::ModelInferResponse head = {}) const;
 };
 
 }  // namespace linserve

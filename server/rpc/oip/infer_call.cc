@@ -43,7 +43,7 @@ void InferCall::Begin(grpc::ByteBuffer& bytes) {
 // Makes the response.
 absl::Status InferCall::Fill(absl::StatusOr<InferAnswer> answer, const std::string& id) {
   if (!answer.ok()) return WithRequestId(answer.status(), id);
-  *response_ = answer->Part(0).Take();
+  *response_ = answer->Chunk(0).Take();
   sending_ = answer->sending;
   metrics_.Message(Direction::kSent, response_->Length());
   return absl::OkStatus();

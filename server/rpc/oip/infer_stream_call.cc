@@ -19,7 +19,7 @@ bool Says(const grpc::CallbackServerContext& context, const char* header) {
   return found != context.client_metadata().end() && found->second == "true";
 }
 
-// Sends the parts of an answer, or the error. Its destructor ends the request.
+// Sends the chunks of an answer, or the error. Its destructor ends the request.
 class StreamedAnswer : public Answer {
  public:
   StreamedAnswer(absl::StatusOr<InferAnswer> answer, std::string id,
@@ -27,13 +27,13 @@ class StreamedAnswer : public Answer {
       : answer_(std::move(answer)), id_(std::move(id)), keep_alive_(std::move(keep_alive)) {}
 
   bool Next(grpc::ByteBuffer& message) override {
-    const bool last = !answer_.ok() || part_ + 1 == parts_;
+    const bool last = !answer_.ok() || sent_ + 1 == chunks_;
     inference::ModelInferResponse head;
     (*head.mutable_parameters())["triton_final_response"].set_bool_param(last);
     WireMessage wire;
     if (answer_.ok()) {
       wire.AddMessage(ModelStreamInferResponse::kInferResponseFieldNumber,
-                      answer_->Part(part_++, std::move(head)));
+                      answer_->Chunk(sent_++, std::move(head)));
     } else {
       ModelStreamInferResponse error;
       error.set_error_message(MessageOf(answer_.status()));
@@ -49,8 +49,8 @@ class StreamedAnswer : public Answer {
   absl::StatusOr<InferAnswer> answer_;
   const std::string id_;
   const std::shared_ptr<void> keep_alive_;
-  const size_t parts_ = answer_.ok() ? answer_->Parts() : 1;
-  size_t part_ = 0;
+  const size_t chunks_ = answer_.ok() ? answer_->Chunks() : 1;
+  size_t sent_ = 0;
 };
 
 }  // namespace

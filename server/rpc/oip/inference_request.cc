@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/sequence/package_layout.h"
+#include "core/sequence/package_results.h"
 #include "core/status/quote.h"
 #include "core/tensor/row_scale.h"
 #include "core/tensor/stacking.h"
@@ -229,7 +230,7 @@ absl::Status InferRequestState::CheckSize(int64_t bytes) const {
   return absl::ResourceExhaustedError(
       "the answer has " + std::to_string(bytes) + " bytes, at most " + std::to_string(max_bytes_) +
       " fit into a message (max_message_bytes): send fewer sequences, ask for pooling or dtype "
-      "INT8, or stream it in parts (parameter chunk_rows of ModelStreamInfer)");
+      "INT8, or stream it in chunks (parameter chunk_rows of ModelStreamInfer)");
 }
 
 }  // namespace linserve

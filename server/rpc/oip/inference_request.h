@@ -26,7 +26,7 @@ class InferRequestState : public WholeRequestState {
   // Called exactly once, on any thread. Must not throw.
   using Done = std::function<void(absl::StatusOr<InferAnswer>)>;
 
-  // `chunks` says that the answer can be sent in parts.
+  // `chunks` says that the answer can be sent in chunks.
   InferRequestState(CallSide call, RequestContext context, bool chunks, Done done)
       : WholeRequestState(std::move(call), std::move(context)),
         chunks_(chunks),

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "client/library/grpc_status.h"
-
 namespace linserve {
 namespace {
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/sequence/lengths.h"
 #include "core/sequence/signature.h"
+#include "core/workload/lengths.h"
 
 namespace linserve {
 namespace {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/sequence/package_results.h"
 #include "core/tensor/stacking.h"
 #include "support/test_tensors.h"
 

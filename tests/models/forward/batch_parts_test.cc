@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
-#include "core/sequence/random_item.h"
+#include "core/workload/random_item.h"
 #include "models/model_fixture.h"
 
 namespace linserve {

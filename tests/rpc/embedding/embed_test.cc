@@ -61,10 +61,10 @@ TEST(Embed, TakesLargeSequencesAndSmallOnesInOneRequest) {
   EXPECT_EQ(Values(results->at(2).outputs.at("y")), large);
   call.sequences.pop_back();
   call.sequences.pop_back();
-  call.part_bytes = 100000;
-  const auto parts = client.Embed(call);
-  ASSERT_TRUE(parts.ok()) << parts.status();
-  EXPECT_EQ(Values(parts->at(0).outputs.at("y")), large);
+  call.chunk_bytes = 100000;
+  const auto chunks = client.Embed(call);
+  ASSERT_TRUE(chunks.ok()) << chunks.status();
+  EXPECT_EQ(Values(chunks->at(0).outputs.at("y")), large);
 }
 
 TEST(Embed, TakesOptionalInputsOfALengthOfTheirOwn) {

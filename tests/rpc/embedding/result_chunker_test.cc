@@ -140,7 +140,7 @@ TEST(ResultChunker, ASessionTellsItsPositionAtTheEnd) {
   EXPECT_FALSE(Messages({}, ResultOf({{"y", Counting({5, 3})}}))[0].has_session());
 }
 
-TEST(ResultChunker, ASavedSessionFollowsTheRowsInParts) {
+TEST(ResultChunker, ASavedSessionFollowsTheRowsInChunks) {
   ItemResult result = ResultOf({{"y", Counting({1, 3})}});
   result.position = 7;
   result.session = "0123456789";

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "support/fake_clock.h"
+#include "support/fakes/fake_clock.h"
 #include "support/test_server.h"
 
 namespace linserve {

@@ -20,9 +20,9 @@ InferAnswer Rows(int64_t chunk_rows) {
   return answer;
 }
 
-TEST(InferAnswer, HasTheRowsOfItsSequenceInParts) {
+TEST(InferAnswer, HasTheRowsOfItsSequenceInChunks) {
   const InferAnswer answer = Rows(2);
-  ASSERT_EQ(answer.Parts(), 3U);
+  ASSERT_EQ(answer.Chunks(), 3U);
   const auto first = answer.TensorsOf(0);
   EXPECT_EQ(first.at("y").shape(), (Shape{1, 2, 2}));
   EXPECT_THAT(Values(first.at("y")), ElementsAre(0, 1, 2, 3));
@@ -33,17 +33,17 @@ TEST(InferAnswer, HasTheRowsOfItsSequenceInParts) {
 }
 
 // However many parts there are, each is made when it is sent.
-TEST(InferAnswer, SharesTheBytesOfItsParts) {
+TEST(InferAnswer, SharesTheBytesOfItsChunks) {
   const InferAnswer answer = Rows(1);
-  EXPECT_EQ(answer.Parts(), 5U);
+  EXPECT_EQ(answer.Chunks(), 5U);
   EXPECT_EQ(answer.TensorsOf(3).at("y").owner(), answer.rows.at("y").owner());
 }
 
-TEST(InferAnswer, IsOnePartWhereMoreRowsAreAskedForThanThereAre) {
-  EXPECT_EQ(Rows(5).Parts(), 1U);
-  EXPECT_EQ(Rows(INT64_MAX).Parts(), 1U);
+TEST(InferAnswer, IsOneChunkWhereMoreRowsAreAskedForThanThereAre) {
+  EXPECT_EQ(Rows(5).Chunks(), 1U);
+  EXPECT_EQ(Rows(INT64_MAX).Chunks(), 1U);
   EXPECT_EQ(Rows(INT64_MAX).TensorsOf(0).at("y").shape(), (Shape{1, 5, 2}));
-  EXPECT_EQ(InferAnswer{}.Parts(), 1U);
+  EXPECT_EQ(InferAnswer{}.Chunks(), 1U);
 }
 
 }  // namespace

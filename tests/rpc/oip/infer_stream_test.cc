@@ -156,7 +156,7 @@ TEST_F(InferStreamTest, SendsNothingThatIsInOrderAfterTheFaultThatEndsIt) {
   EXPECT_TRUE(server_.WaitFor(InFlight("ModelStreamInfer"), 0));
 }
 
-TEST_F(InferStreamTest, SendsTheRowsOfALongAnswerInParts) {
+TEST_F(InferStreamTest, SendsTheRowsOfALongAnswerInChunks) {
   ModelInferRequest request;
   request.set_model_name("tokens");
   AddRaw<int64_t>(request, "x", "INT64", {1, 5}, {5, 6, 7, 8, 9});
@@ -173,7 +173,7 @@ TEST_F(InferStreamTest, SendsTheRowsOfALongAnswerInParts) {
   EXPECT_EQ(rows, Bytes(ExpectedRows({5, 6, 7, 8, 9})));
 }
 
-TEST_F(InferStreamTest, RefusesPartsOfWhatHasNoRowsOfItsOwn) {
+TEST_F(InferStreamTest, RefusesChunksOfWhatHasNoRowsOfItsOwn) {
   const auto stream = Open();
   ModelInferRequest two = Numbered("1");
   (*two.mutable_parameters())["chunk_rows"].set_int64_param(2);

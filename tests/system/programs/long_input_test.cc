@@ -39,7 +39,7 @@ void Init(const std::string& directory) {
 }
 
 // No message is large, and the server takes no large one.
-TEST(LongInput, ComesAndGoesInPartsWithTheRowsOfOneThatIsRunAtOnce) {
+TEST(LongInput, ComesAndGoesInChunksWithTheRowsOfOneThatIsRunAtOnce) {
   TempDir directory;
   Init(directory.File("models/long"));
   const Tensor x = Tensor::FromFloats({kLongRows, kWidth}, Floats(kLongRows * kWidth));

@@ -1,4 +1,4 @@
-#include "core/sequence/random_item.h"
+#include "core/workload/random_item.h"
 
 #include <algorithm>
 #include <map>

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/sequence/item.h"
+#include "engine/generation/token_sampler.h"
 #include "engine/model.h"
-#include "engine/token_sampler.h"
 
 namespace linserve {
 

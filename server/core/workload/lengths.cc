@@ -1,4 +1,4 @@
-#include "core/sequence/lengths.h"
+#include "core/workload/lengths.h"
 
 #include <algorithm>
 #include <charconv>

@@ -12,14 +12,14 @@
 
 namespace linserve {
 
-// Returns whether the only sequence of an attempt goes in parts.
-bool GoesInParts(const EmbedCall& call, const std::vector<size_t>& indices);
+// Returns whether the only sequence of an attempt goes in chunks.
+bool GoesInChunks(const EmbedCall& call, const std::vector<size_t>& indices);
 
-// Makes the messages of a sequence that goes in parts, one at a time.
-class PartRequests {
+// Makes the messages of a sequence that goes in chunks, one at a time.
+class ChunkRequests {
  public:
   // Begins with sequence `index` of the call, which must outlive this.
-  PartRequests(const EmbedCall& call, size_t index);
+  ChunkRequests(const EmbedCall& call, size_t index);
 
   // Returns the next message; nullopt after the last one.
   std::optional<v1::EmbedRequest> Next();
@@ -29,7 +29,7 @@ class PartRequests {
   const EmbedCall& call_;
   const size_t index_;
   const Tensor& x_;
-  int64_t rows_per_part_ = 0;
+  int64_t rows_per_chunk_ = 0;
   int64_t rows_ = 0;
 };
 

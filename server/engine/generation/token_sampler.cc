@@ -1,4 +1,4 @@
-#include "engine/token_sampler.h"
+#include "engine/generation/token_sampler.h"
 
 #include <algorithm>
 #include <cmath>

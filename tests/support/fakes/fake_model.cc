@@ -1,4 +1,4 @@
-#include "support/fake_model.h"
+#include "support/fakes/fake_model.h"
 
 #include <algorithm>
 #include <chrono>

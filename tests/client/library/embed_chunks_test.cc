@@ -1,4 +1,4 @@
-#include "client/library/embed_parts.h"
+#include "client/library/embed_chunks.h"
 
 #include <gmock/gmock.h>
 
@@ -13,7 +13,7 @@ EmbedCall CallOfRows(int64_t rows) {
   EmbedCall call{.model = "m", .options = {}};
   call.options.pooling = Pooling::kMean;
   call.priority = Priority::kHigh;
-  call.part_bytes = 4 * 2 * sizeof(float);
+  call.chunk_bytes = 4 * 2 * sizeof(float);
   const std::vector<float> values(static_cast<size_t>(2 * rows), 1);
   call.sequences.push_back({"s",
                             {{"x", Tensor::FromFloats({rows, 2}, values)},
@@ -21,17 +21,17 @@ EmbedCall CallOfRows(int64_t rows) {
   return call;
 }
 
-TEST(PartRequests, HoldAllRowsInOrderAndTheRestOfTheCallOnce) {
+TEST(ChunkRequests, HoldAllRowsInOrderAndTheRestOfTheCallOnce) {
   const EmbedCall call = CallOfRows(10);
-  PartRequests parts(call, 0);
+  ChunkRequests chunks(call, 0);
   std::vector<uint64_t> first_rows;
   std::vector<int64_t> rows;
-  while (const auto part = parts.Next()) {
-    ASSERT_EQ(part->sequences_size(), 1);
-    const v1::Sequence& sequence = part->sequences(0);
+  while (const auto chunk = chunks.Next()) {
+    ASSERT_EQ(chunk->sequences_size(), 1);
+    const v1::Sequence& sequence = chunk->sequences(0);
     const bool first = first_rows.empty();
-    EXPECT_EQ(part->model(), first ? "m" : "");
-    EXPECT_EQ(part->has_options(), first);
+    EXPECT_EQ(chunk->model(), first ? "m" : "");
+    EXPECT_EQ(chunk->has_options(), first);
     EXPECT_EQ(sequence.id(), first ? "s" : "");
     EXPECT_EQ(sequence.inputs_size(), first ? 1 : 0);
     EXPECT_EQ(sequence.total_rows(), 10u);
@@ -40,22 +40,22 @@ TEST(PartRequests, HoldAllRowsInOrderAndTheRestOfTheCallOnce) {
   }
   EXPECT_THAT(first_rows, ElementsAre(0, 4, 8));
   EXPECT_THAT(rows, ElementsAre(4, 4, 2));
-  EXPECT_EQ(parts.rows(), 10);
+  EXPECT_EQ(chunks.rows(), 10);
 }
 
-TEST(PartRequests, AreForOneLargeSequenceThatIsNoChunk) {
-  EXPECT_TRUE(GoesInParts(CallOfRows(5), {0}));
-  EXPECT_FALSE(GoesInParts(CallOfRows(4), {0}));
+TEST(ChunkRequests, AreForOneLargeSequenceThatIsNoChunk) {
+  EXPECT_TRUE(GoesInChunks(CallOfRows(5), {0}));
+  EXPECT_FALSE(GoesInChunks(CallOfRows(4), {0}));
   EmbedCall call = CallOfRows(5);
-  EXPECT_FALSE(GoesInParts(call, {0, 0}));
+  EXPECT_FALSE(GoesInChunks(call, {0, 0}));
   call.sequences[0].session = SessionChunk{.id = "s"};
-  EXPECT_FALSE(GoesInParts(call, {0}));
+  EXPECT_FALSE(GoesInChunks(call, {0}));
   call = CallOfRows(5);
-  call.part_bytes = 0;
-  EXPECT_FALSE(GoesInParts(call, {0}));
+  call.chunk_bytes = 0;
+  EXPECT_FALSE(GoesInChunks(call, {0}));
   call = CallOfRows(5);
   call.sequences[0].inputs.erase("x");
-  EXPECT_FALSE(GoesInParts(call, {0}));
+  EXPECT_FALSE(GoesInChunks(call, {0}));
 }
 
 TEST(ProgressText, SaysWhatIsDoneWithALongSequence) {

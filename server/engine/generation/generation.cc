@@ -1,4 +1,4 @@
-#include "engine/generation.h"
+#include "engine/generation/generation.h"
 
 #include <algorithm>
 #include <utility>

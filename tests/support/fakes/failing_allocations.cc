@@ -1,4 +1,4 @@
-#include "support/failing_allocations.h"
+#include "support/fakes/failing_allocations.h"
 
 #include <atomic>
 #include <cstdint>

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "support/fake_clock.h"
-#include "support/fake_model.h"
-#include "support/recording_sink.h"
+#include "support/fakes/fake_clock.h"
+#include "support/fakes/fake_model.h"
+#include "support/fakes/recording_sink.h"
 #include "support/test_files.h"
 #include "support/wait_until.h"
 #include "telemetry/scraped.h"

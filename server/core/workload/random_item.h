@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "core/sequence/lengths.h"
 #include "core/sequence/signature.h"
+#include "core/workload/lengths.h"
 
 namespace linserve {
 

@@ -1,4 +1,4 @@
-#include "client/library/embed_parts.h"
+#include "client/library/embed_chunks.h"
 
 #include <algorithm>
 
@@ -15,32 +15,32 @@ int64_t RowsOf(const NamedSequence& sequence) {
 
 }  // namespace
 
-bool GoesInParts(const EmbedCall& call, const std::vector<size_t>& indices) {
-  if (call.part_bytes == 0 || indices.size() != 1) return false;
+bool GoesInChunks(const EmbedCall& call, const std::vector<size_t>& indices) {
+  if (call.chunk_bytes == 0 || indices.size() != 1) return false;
   const NamedSequence& sequence = call.sequences[indices[0]];
   return !sequence.session && RowsOf(sequence) > 1 &&
-         sequence.inputs.at("x").byte_size() > call.part_bytes;
+         sequence.inputs.at("x").byte_size() > call.chunk_bytes;
 }
 
-PartRequests::PartRequests(const EmbedCall& call, size_t index)
+ChunkRequests::ChunkRequests(const EmbedCall& call, size_t index)
     : call_(call), index_(index), x_(call.sequences[index].inputs.at("x")) {
   const int64_t row_bytes = static_cast<int64_t>(x_.byte_size()) / x_.shape()[0];
-  rows_per_part_ =
-      std::max<int64_t>(1, static_cast<int64_t>(call.part_bytes) / std::max<int64_t>(row_bytes, 1));
+  rows_per_chunk_ = std::max<int64_t>(
+      1, static_cast<int64_t>(call.chunk_bytes) / std::max<int64_t>(row_bytes, 1));
 }
 
-std::optional<v1::EmbedRequest> PartRequests::Next() {
+std::optional<v1::EmbedRequest> ChunkRequests::Next() {
   const int64_t total = x_.shape()[0];
   if (rows_ == total) return std::nullopt;
-  const int64_t end = std::min(total, rows_ + rows_per_part_);
+  const int64_t end = std::min(total, rows_ + rows_per_chunk_);
   const bool first = rows_ == 0;
-  EmbedCall part;
-  if (first) part = call_;
-  part.sequences = {NamedSequence{.id = "", .inputs = {}}};
-  NamedSequence& sequence = part.sequences[0];
+  EmbedCall chunk;
+  if (first) chunk = call_;
+  chunk.sequences = {NamedSequence{.id = "", .inputs = {}}};
+  NamedSequence& sequence = chunk.sequences[0];
   if (first) sequence = call_.sequences[index_];
   sequence.inputs["x"] = x_.Rows(rows_, end);
-  v1::EmbedRequest request = EncodeRequest(part);
+  v1::EmbedRequest request = EncodeRequest(chunk);
   if (!first) {
     request.clear_options();
     request.clear_priority();
