@@ -48,7 +48,7 @@ OutputFormat EmbedArguments::ResultFormat() const {
   return output.ends_with(".safetensors") ? OutputFormat::kSafetensors : OutputFormat::kJsonLines;
 }
 
-void EmbedArguments::AddInputOptions(CLI::App\& embed) {
+void EmbedArguments::AddInputOptions(CLI::App& embed) {
   embed.add_option("FILE", file, "What to embed; - is standard input")->capture_default_str();
   embed
       .add_option("--format", format,
@@ -73,7 +73,7 @@ void EmbedArguments::AddInputOptions(CLI::App\& embed) {
                  "tensors are named input.<argument>, with input.lengths if they are padded");
 }
 
-void EmbedArguments::AddOutputOptions(CLI::App\& embed) {
+void EmbedArguments::AddOutputOptions(CLI::App& embed) {
   embed.add_option("--output", output, "Where to write (default: standard output)");
   embed
       .add_option("--output-format", output_format,
@@ -92,7 +92,7 @@ void EmbedArguments::AddOutputOptions(CLI::App\& embed) {
       ->capture_default_str();
 }
 
-void EmbedArguments::AddSessionOptions(CLI::App\& embed) {
+void EmbedArguments::AddSessionOptions(CLI::App& embed) {
   embed
       .add_option("--chunk-rows", chunk_rows,
                   "Send each sequence as a session, so many rows at a time: causal models read on "

@@ -17,10 +17,10 @@ TensorMap InferAnswer::TensorsOf(size_t chunk) const {
   for (const auto& [name, tensor] : rows) {
     const int64_t length = tensor.shape()[0];
     const int64_t begin = std::min(length, static_cast<int64_t>(chunk) * chunk_rows);
-    const Tensor chunk = tensor.Rows(begin, begin + std::min(chunk_rows, length - begin));
-    Shape shape = chunk.shape();
+    const Tensor cut = tensor.Rows(begin, begin + std::min(chunk_rows, length - begin));
+    Shape shape = cut.shape();
     shape.insert(shape.begin() + (batch_second.contains(name) ? 1 : 0), 1);
-    tensors[name] = chunk.Reshaped(std::move(shape));
+    tensors[name] = cut.Reshaped(std::move(shape));
   }
   return tensors;
 }

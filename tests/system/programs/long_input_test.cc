@@ -72,7 +72,7 @@ TEST(LongInput, TellsHowFarItIs) {
   EmbedCall call{.model = "long", .options = {}};
   call.sequences.push_back(
       {"s", {{"x", Tensor::FromFloats({kLongRows, kWidth}, Floats(kLongRows * kWidth))}}});
-  call.part_bytes = 1 << 20;
+  call.chunk_bytes = 1 << 20;
   std::vector<EmbedProgress> told;
   call.on_progress = [&](const EmbedProgress& progress) { told.push_back(progress); };
   ASSERT_TRUE(client.Embed(call).ok());
