@@ -12,11 +12,11 @@
 #include <chrono>
 #include <map>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "core/system/processors.h"
 #include "rpc/embedding/embedding_service.h"
+#include "rpc/grpc_drain.h"
 #include "rpc/guards/idle_tick.h"
 #include "rpc/guards/listener_check.h"
 #include "rpc/guards/reset_guard.h"
@@ -91,29 +91,6 @@ std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsFiles& tls) {
   return grpc::experimental::TlsServerCredentials(options);
 }
 
-// Waits until callers have stopped calling. Whoever was answered last calls again now, and is told
-// UNAVAILABLE; a call that comes while gRPC ends its connections would be told CANCELLED, with
-// which nobody tries another server.
-void AwaitQuiet(const Inflight& inflight, std::chrono::system_clock::time_point deadline) {
-  constexpr std::chrono::milliseconds kQuiet(200);
-  constexpr std::chrono::seconds kLongest(1);  // for callers that never cease
-  const auto end = std::min(deadline, std::chrono::system_clock::now() + kLongest);
-  int64_t seen = -1;
-  for (int64_t ever = inflight.requests_ever();
-       ever != seen && std::chrono::system_clock::now() + kQuiet < end;
-       ever = inflight.requests_ever()) {
-    seen = ever;
-    std::this_thread::sleep_for(kQuiet);
-  }
-}
-
-// Returns once nothing is in flight, answers that are still written included.
-void AwaitIdle(const Inflight& inflight, std::chrono::system_clock::time_point deadline) {
-  while (inflight.requests() > 0 && std::chrono::system_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-}
-
 // Stands before a model's name in the name of a service that health tells of.
 constexpr const char* kOfModels = "linserve/";
 
@@ -167,6 +144,7 @@ struct GrpcServer::Impl {
                                 inference::GRPCInferenceService::service_full_name(),
                                 ReflectionProtocol::service_full_name(), "grpc.health.v1.Health"}};
   int port = 0;
+  std::string unix_socket;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<IdleTick> tick;
   std::unique_ptr<Periodic> look_up;
@@ -203,6 +181,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   builder.SetResourceQuota(quota);
   builder.AddListeningPort(address, CredentialsOf(options.access.tls), &impl->port);
   int unix_port = 1;
+  impl->unix_socket = options.unix_socket.path;
   if (!options.unix_socket.path.empty()) {
     if (absl::Status free = options.unix_socket.CheckFree(); !free.ok()) return free;
     builder.AddListeningPort("unix:" + options.unix_socket.path, grpc::InsecureServerCredentials(),
@@ -290,8 +269,10 @@ void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
   // Calls that are still open wait for no result: they are watches of health, which have no end of
   // their own.
   constexpr std::chrono::milliseconds kLast(500);
-  impl_->server->Shutdown(std::min<std::chrono::system_clock::time_point>(
-      deadline, std::chrono::system_clock::now() + kLast));
+  const auto now = std::chrono::system_clock::now();
+  const auto end = std::min<std::chrono::system_clock::time_point>(deadline, now + kLast);
+  const HangUpLater hang_up(std::max(end - now, {}) + kLast, impl_->port, impl_->unix_socket);
+  impl_->server->Shutdown(end);
   impl_->server->Wait();
 }
 

@@ -169,6 +169,15 @@ bool Connections::HangUpLocal(const std::string& path) {
   return ended;
 }
 
+void Connections::HangUpOnAll(int port, const std::string& path) {
+  ForEach([&](int connection) {
+    const auto end = PeerOf(connection) ? LocalEndOf(connection) : std::nullopt;
+    if ((end && end->port == port) || (!path.empty() && CameBy(connection, path))) {
+      ::shutdown(connection, SHUT_RDWR);
+    }
+  });
+}
+
 // Counts the resets among the unread bytes of a connection.
 int64_t Connections::UnreadResets(int descriptor) {
   const ssize_t size = ::recv(descriptor, unread_.data(), unread_.size(), MSG_PEEK | MSG_DONTWAIT);

@@ -37,6 +37,9 @@ class Connections {
   // Returns false if no connection has any now.
   bool HangUpLocal(const std::string& path);
 
+  // Ends all connections that came by TCP to the port, or by the Unix socket at the path.
+  void HangUpOnAll(int port, const std::string& path);
+
  private:
   // Calls `visit` with a copy of each descriptor.
   template <typename Visit>
