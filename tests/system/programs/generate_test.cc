@@ -1,8 +1,11 @@
+#include <grpcpp/grpcpp.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "linserve/v1/embedding.grpc.pb.h"
 #include "support/paths.h"
 #include "support/programs.h"
 #include "system/programs/shared_server.h"
@@ -159,6 +162,37 @@ TEST(GenerateForNobody, Stops) {
                                                         absl::StatusCode::kResourceExhausted));
   EXPECT_TRUE(server.WaitFor(R"(linserve_sessions{model="long",version="1"})", 0));
   EXPECT_TRUE(server.WaitFor(R"(linserve_in_flight_requests{rpc="Generate"})", 0));
+}
+
+// Tokens that wait for a reader are sent together, and their messages count in what is in flight.
+TEST(GenerateForASlowReader, CountsTheTokensThatWait) {
+  constexpr int64_t kTokens = 12'000;
+  TempDir directory;
+  const std::string repository = directory.File("models");
+  const Outcome made = RunLinserve(
+      {"init", "--architecture", "linear_attention_transformer.LinearAttentionTransformerLM",
+       "--output", repository + "/small", "--params",
+       R"({"num_tokens": 64, "dim": 16, "heads": 2, "depth": 1, "max_seq_len": 16384,
+           "causal": true})"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  RunningServer server(repository);
+  const auto stub = v1::EmbeddingService::NewStub(
+      grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::GenerateRequest request;
+  request.set_model("small");
+  request.set_request_id(std::string(128, 'i'));  // fills what the connection takes unread
+  request.add_token_ids(1);
+  request.mutable_options()->set_max_tokens(kTokens);
+  const auto reader = stub->Generate(&context, request);
+  ASSERT_TRUE(
+      server.WaitFor(R"(linserve_generated_tokens_total{model="small",version="1"})", kTokens));
+  EXPECT_GE(server.Scrape()["linserve_inflight_bytes"], 8 * (16 << 10));
+  int64_t read = 0;
+  for (v1::GenerateResponse response; reader->Read(&response);) read += response.token_ids_size();
+  EXPECT_EQ(read, kTokens);
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(server.WaitFor("linserve_inflight_bytes", 0));
 }
 
 }  // namespace

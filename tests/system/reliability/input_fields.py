@@ -7,6 +7,7 @@ from typing import Callable
 from messages import message_classes
 
 ID_BYTES = 128
+ENTRIES = 64  # of a list that has no bound of its own
 SEQUENCES = 16384
 TEXT_BYTES = 1 << 20
 LENGTH = 4096  # the longest sequence of both models
@@ -14,6 +15,7 @@ OK = {"OK"}
 WRONG = {"INVALID_ARGUMENT"}
 MANY = {"INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
 NOBODY = {"NOT_FOUND", "INVALID_ARGUMENT"}
+FORBIDDEN = {"PERMISSION_DENIED", "INVALID_ARGUMENT"}  # callers may not load models
 
 MESSAGES = message_classes()
 EMBED = "/linserve.v1.EmbeddingService/Embed"
@@ -106,7 +108,7 @@ def native_fields():
     yield Field("EmbedRequest.request_id, on a stream", EMBED_STREAM, lambda n: embed(request_id="i" * n), ID_BYTES)
     yield Field("EmbedRequest.model", EMBED, lambda n: embed(model="m" * n), 0, refused=NOBODY)
     yield Field("EmbedRequest.version", EMBED, lambda n: embed(version=n), 1, refused=NOBODY)
-    yield Field("EmbedRequest.priority", EMBED, lambda n: embed(priority=n), 3)
+    yield Field("EmbedRequest.priority", EMBED, lambda n: embed(priority=min(n, 2**32 - 1)), 2**32 - 1)
     yield Field("EmbedRequest.sequences", EMBED, sequences, SEQUENCES, refused=MANY)
     yield Field("EmbedRequest.sequences, all empty", EMBED,
                 lambda n: embed(sequences=[native("Sequence")] * n), 0, refused=MANY)
@@ -119,7 +121,7 @@ def native_fields():
     yield Field("EmbedOptions.dtype", EMBED, lambda n: options(dtype=n), 9, taken=OK | WRONG)
     yield Field("EmbedOptions.rows_per_chunk", EMBED, lambda n: options(rows_per_chunk=n), 2**32 - 1)
     yield Field("Sequence.id", EMBED, lambda n: embed_sequence(id="i" * n), ID_BYTES)
-    yield Field("Sequence.token_ids", EMBED, lambda n: embed_sequence(token_ids=[1] * n), LENGTH)
+    yield Field("Sequence.token_ids", EMBED, lambda n: embed_sequence(token_ids=[1] * n), LENGTH, refused=MANY)
     yield Field("Sequence.text", EMBED, lambda n: embed_sequence(text="a" * n), TEXT_BYTES, taken=OK | WRONG)
     yield Field("Sequence.text, of U+FDFA", EMBED, lambda n: embed_sequence(text="\ufdfa" * n), TEXT_BYTES // 3, taken=OK | WRONG)
     yield Field("Sequence.inputs", EMBED, lambda n: embed_sequence(inputs={f"x{i}": tensor(shape=[0]) for i in range(n)}), 0)
@@ -137,7 +139,7 @@ def native_fields():
     yield Field("Sequence.first_row", EMBED_STREAM, lambda n: embed_sequence(total_rows=2**63, first_row=min(n, 2**63)), 0, refused=MANY)
     yield Field("GenerateRequest.request_id", GENERATE, lambda n: generate(request_id="i" * n), ID_BYTES)
     yield Field("GenerateRequest.model", GENERATE, lambda n: generate(model="m" * n), 0, refused=NOBODY)
-    yield Field("GenerateRequest.token_ids", GENERATE, lambda n: generate(token_ids=[1] * n), LENGTH, taken=OK)
+    yield Field("GenerateRequest.token_ids", GENERATE, lambda n: generate(token_ids=[1] * n), LENGTH, refused=MANY)
     yield Field("GenerateOptions.top_k", GENERATE, lambda n: generate(options={"top_k": min(n, 2**32 - 1)}), 2**32 - 1)
     yield Field("GenerateOptions.stop_tokens", GENERATE, lambda n: generate(options={"stop_tokens": [1] * n}), 1, taken=OK,
                 refused=OK | WRONG)
@@ -156,8 +158,8 @@ def oip_fields():
     yield Field("ModelInferRequest.model_name", INFER, lambda n: infer(model_name="m" * n), 0, refused=NOBODY)
     yield Field("ModelInferRequest.model_version", INFER, lambda n: infer(model_version="1" * n), 1, refused=NOBODY)
     yield Field("ModelInferRequest.parameters", INFER,
-                lambda n: infer(parameters={f"p{i}": parameter("v") for i in range(n)}), 0, refused=WRONG)
-    yield Field("ModelInferRequest.parameters, a name", INFER, lambda n: infer(parameters={"p" * n: parameter("v")}), 0)
+                lambda n: infer(parameters={f"p{i}": parameter("v") for i in range(n)}), ENTRIES)
+    yield Field("ModelInferRequest.parameters, a name", INFER, lambda n: infer(parameters={"p" * n: parameter("v")}), ID_BYTES)
     yield Field("ModelInferRequest.parameters, a value", INFER, lambda n: infer(parameters={"pooling": parameter("v" * n)}), 0)
     yield Field("ModelInferRequest.inputs", INFER, lambda n: infer(inputs=[infer_input()] * n), 1)
     yield Field("ModelInferRequest.inputs, other names", INFER,
@@ -169,7 +171,7 @@ def oip_fields():
                 refused=OK | WRONG)
     yield Field("InferInputTensor.shape, beside an empty axis", INFER, lambda n: infer(
         inputs=[infer_input(shape=[min(n, 2**62), 0], contents=None)]), 0, refused=MANY)
-    yield Field("InferTensorContents.int64_contents", INFER, contents, LENGTH)
+    yield Field("InferTensorContents.int64_contents", INFER, contents, LENGTH, refused=MANY)
     yield Field("ModelInferRequest.outputs", INFER, lambda n: infer(outputs=[infer_output("y")] * n), 1)
     yield Field("InferRequestedOutputTensor.name", INFER, lambda n: infer(outputs=[infer_output("y" * n)]), 1)
     yield Field("ModelInferRequest.raw_input_contents", INFER, lambda n: infer(
@@ -182,7 +184,7 @@ def oip_fields():
                     refused=OK | NOBODY if kind == "ModelReady" else NOBODY)
     for kind in ("RepositoryModelLoad", "RepositoryModelUnload"):
         yield Field(f"{kind}Request.model_name", OIP + kind, lambda n, kind=kind: oip(kind + "Request", model_name="m" * n), 0,
-                    refused=NOBODY)
+                    taken=FORBIDDEN, refused=FORBIDDEN)
     yield Field("RepositoryIndexRequest.repository_name", OIP + "RepositoryIndex",
                 lambda n: oip("RepositoryIndexRequest", repository_name="r" * n), 0, refused=OK | WRONG)
     yield Field("HealthCheckRequest.service", "/grpc.health.v1.Health/Check", lambda n: native_string(n), 0, refused=NOBODY)
@@ -209,7 +211,7 @@ def rest_fields():
 
     path = "/v2/models/lm/infer"
     yield rest("id", path, lambda n: v2(id="i" * n), ID_BYTES)
-    yield rest("parameters", path, lambda n: v2(parameters={f"p{i}": i for i in range(n)}), 0)
+    yield rest("parameters", path, lambda n: v2(parameters={f"p{i}": i for i in range(n)}), ENTRIES)
     yield rest("inputs", path, lambda n: v2(inputs=[{}] * n), 0)
     yield rest("inputs.shape", path, lambda n: v2_input(shape=[1] * n), 0)
     yield rest("inputs.shape beside an empty axis", path, lambda n: v2_input(shape=[min(n, 2**62), 0], data=[]), 0)
@@ -219,7 +221,7 @@ def rest_fields():
     yield rest("input", path, lambda n: {"model": "lm", "input": [[1]] * n}, SEQUENCES)
     yield rest("input, a list", path, lambda n: {"model": "lm", "input": [1] * n}, LENGTH)
     yield rest("input, a text", path, lambda n: {"model": "words", "input": "a" * n}, TEXT_BYTES, taken=taken | wrong)
-    yield rest("input, lists in lists", path, lambda n: {"model": "lm", "input": nested(n)}, 1, taken=taken | wrong)
+    yield rest("input, lists in lists", path, lambda n: {"model": "lm", "input": nested(n)}, 2, taken=taken | wrong)
     yield rest("model", path, lambda n: {"model": "m" * n, "input": [1]}, 0, refused={"404", "400"})
     yield rest("another key", path, lambda n: {"model": "lm", "input": [1], "k" * n: 1}, 128, refused=taken | wrong)
     yield rest("other keys", path, lambda n: {"model": "lm", "input": [1], **{f"k{i}": {} for i in range(n)}}, 16,

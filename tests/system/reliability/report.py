@@ -9,7 +9,7 @@ import sys
 import time
 
 SCENARIOS = {
-    "overload": ["overload", "fairness"],
+    "overload": ["overload", "overload_with_a_cache", "fairness"],
     "leaving": ["leaving_callers"],
     "drain": ["drain_under_load"],
     "replacement": ["replacement"],
@@ -21,6 +21,7 @@ SCENARIOS = {
     "flood": ["network_fuzz", "slow_headers", "rapid_reset", "reset_without_descriptors", "threads", "endless_headers",
               "endless_lines", "unfinished_messages"],
     "inputs": ["every_field"],
+    "memory": ["sessions_under_a_limit", "reload_that_does_not_fit", "texts_under_a_limit"],
     "secure": ["certificates_replaced", "mutual_tls", "tokens_changed", "budgets"],
     "soak": ["soak"],
 }
@@ -44,6 +45,7 @@ def run(name):
     import faults
     import flood
     import inputs
+    import memory
     import overload
     import replacement
     import scale_out
@@ -53,7 +55,7 @@ def run(name):
     figures = []
     for function in SCENARIOS.get(name, [name]):
         start = time.monotonic()
-        module = next(m for m in (faults, flood, inputs, overload, replacement, scale_out, secure, soak) if hasattr(m, function))
+        module = next(m for m in (faults, flood, inputs, memory, overload, replacement, scale_out, secure, soak) if hasattr(m, function))
         try:
             figures += getattr(module, function)()
         except Exception as error:  # a scenario that ends is a promise that is not kept
