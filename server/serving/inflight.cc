@@ -115,11 +115,6 @@ int64_t Inflight::requests_ever() const {
   return requests_ever_;
 }
 
-int64_t Inflight::TakeMostBytes() {
-  MutexLock lock(mutex_);
-  return std::exchange(most_bytes_, total_.bytes);
-}
-
 absl::Status Inflight::Grow(const std::string& caller, int64_t held, int64_t bytes) {
   MutexLock lock(mutex_);
   Use& of_caller = callers_[caller];
@@ -168,9 +163,6 @@ void Inflight::Release(const std::string& caller, int64_t requests, int64_t byte
   Publish();
 }
 
-void Inflight::Publish() {
-  most_bytes_ = std::max(most_bytes_, total_.bytes);
-  metrics_.SetInflightBytes(total_.bytes);
-}
+void Inflight::Publish() const { metrics_.SetInflightBytes(total_.bytes); }
 
 }  // namespace linserve

@@ -69,8 +69,6 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
 
   int64_t requests() const;       // requests in flight at this moment
   int64_t requests_ever() const;  // requests that were ever given a place
-  // Returns the most bytes that were held at a time since this was last asked.
-  int64_t TakeMostBytes();
 
  private:
   struct Use {
@@ -88,7 +86,7 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   // Checks the limits. `held` are those of the bytes in use that belong to the asking reservation.
   absl::Status CheckBytes(const Use& of_caller, int64_t held, int64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Publish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const InflightLimits limits_;
   Metrics& metrics_;
@@ -96,7 +94,6 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   mutable Mutex mutex_;
   Use total_ ABSL_GUARDED_BY(mutex_);
   int64_t requests_ever_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t most_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Use> callers_ ABSL_GUARDED_BY(mutex_);  // callers with reservations
 };
 

@@ -73,18 +73,6 @@ TEST_F(InflightTest, APlaceIsFreeWhenItsHolderEnds) {
   EXPECT_TRUE(inflight->Reserve("a", 10).ok());
 }
 
-TEST_F(InflightTest, TellsOfTheMostBytesSinceItWasLastAsked) {
-  const auto inflight = std::make_shared<Inflight>(InflightLimits{}, metrics_);
-  std::optional<Inflight::Reservation> place = *inflight->Reserve("a", 10);
-  ASSERT_TRUE(place->Grow(20).ok());
-  place.reset();
-  EXPECT_EQ(inflight->TakeMostBytes(), 30);
-  EXPECT_EQ(inflight->TakeMostBytes(), 0);
-  const auto held = inflight->Reserve("a", 5);
-  EXPECT_EQ(inflight->TakeMostBytes(), 5);
-  EXPECT_EQ(inflight->TakeMostBytes(), 5);
-}
-
 TEST_F(InflightTest, APlaceMayOutliveTheBounds) {
   std::optional<Inflight::Reservation> held;
   {

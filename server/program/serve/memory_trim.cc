@@ -2,22 +2,28 @@
 
 #include <malloc.h>
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
+
+#include "telemetry/process_stat.h"
 
 namespace linserve {
 namespace {
 
 constexpr int64_t kIdleSeconds = 2;
-constexpr int64_t kMostSeconds = 60;
-// To give back and to ask for a quarter of a gigabyte takes some 0.1 s: a hundredth of this time.
+// Giving back a quarter of a gigabyte and asking for it again takes 0.1 s: a hundredth of this
+// time.
 constexpr int64_t kLeastSeconds = 10;
-constexpr int64_t kLarge = 16 << 20;
+constexpr double kGrown = 16 << 20;
+
+double ResidentBytes() {
+  const auto process = ReadProcessStat();
+  return process ? process->resident_bytes : 0;
+}
 
 }  // namespace
 
-MemoryTrim::MemoryTrim(std::shared_ptr<Inflight> inflight)
+MemoryTrim::MemoryTrim(std::shared_ptr<const Inflight> inflight)
     : inflight_(std::move(inflight)), periodic_([this] {
         Look();
         return std::chrono::seconds(1);
@@ -28,13 +34,14 @@ void MemoryTrim::Look() {
   idle_ = ever == seen_ && inflight_->requests() == 0 ? idle_ + 1 : 0;
   seen_ = ever;
   ++seconds_;
-  const int64_t most = inflight_->TakeMostBytes();  // at least what is in flight now
-  most_ = std::max(most_, most);
-  const bool fallen = seconds_ >= kLeastSeconds && most_ - most >= kLarge;
-  if (idle_ != kIdleSeconds && !fallen && seconds_ < kMostSeconds) return;
-  seconds_ = 0;
-  most_ = 0;
+  if (idle_ != kIdleSeconds && !HasGrown()) return;
   malloc_trim(0);
+  seconds_ = 0;
+  resident_ = ResidentBytes();
+}
+
+bool MemoryTrim::HasGrown() const {
+  return seconds_ >= kLeastSeconds && ResidentBytes() - resident_ >= kGrown;
 }
 
 }  // namespace linserve
