@@ -13,7 +13,7 @@
 
 namespace linserve {
 
-// What `linserve-client embed` was asked for.
+// Holds what `linserve-client embed` was asked for.
 struct EmbedArguments {
   std::string file = "-";
   std::string format = "auto";

@@ -31,7 +31,7 @@ class Access {
   static absl::StatusOr<std::unique_ptr<Access>> Open(const std::string& path, Metrics& metrics,
                                                       Clock& clock = SteadyClock());
 
-  // True if anybody may do anything.
+  // Returns true if anybody may do anything.
   bool open() const { return path_.empty(); }
 
   // Returns the caller of an `authorization` header ("" if there is none), from this address as

@@ -61,8 +61,8 @@ struct Pending {
   Delivery delivery;
   std::shared_ptr<int64_t> siblings;  // the queue's own: how many of the request still wait
   TimePoint turn{};                   // the queue's own: see FairTurns
-  // What the result depends on: sequences of equal identity are computed as one. Null: it shares
-  // with none.
+  // Says what the result depends on: sequences of equal identity are computed as one. Null: it
+  // shares with none.
   std::shared_ptr<const std::string> identity{};
   std::vector<Pending> sharers{};  // the queue's own: later ones of its identity
   std::shared_ptr<void> room{};    // the queue's own: see Hold()

@@ -7,7 +7,7 @@
 
 namespace linserve::cuda {
 
-// Attention of packed or padded queries over the projected keys of their own sequence:
+// Computes the attention of packed or padded queries over the projected keys of their own sequence:
 //   result[i, h] = softmax(queries[i, h] · keys[b, :, h]ᵀ · scale) · values[b, :, h]
 // The reference is AttendToSlots() of attention/linformer/linformer_attention.h.
 //
@@ -38,7 +38,7 @@ struct AttendToSlotsArguments {
   float scale;
 };
 
-// D: features of a head, 32, 64, 96 or 128.
+// D is the number of features of a head: 32, 64, 96 or 128.
 template <typename T, int D>
 class AttendToSlots {
  public:
@@ -50,7 +50,7 @@ class AttendToSlots {
   static constexpr int kSharedBytes =
       (1 + 2 * kStages) * kTileElements * static_cast<int>(sizeof(T));
 
-  // `at`: x counts tiles of the sequence's queries, y heads, z sequences.
+  // Runs the block `at`: x counts tiles of the sequence's queries, y heads, z sequences.
   LINSERVE_KERNEL static void Run(const AttendToSlotsArguments<T>& arguments, const BlockIndex& at,
                                   T* shared) {
     if (at.x * kQueries >= arguments.lengths[at.z]) return;
@@ -62,7 +62,7 @@ class AttendToSlots {
  private:
   static_assert(D % 32 == 0 && D <= 128);
 
-  // What a warp keeps of its 16 queries. A lane has two rows of them: `half` 0 and 1.
+  // Holds what a warp keeps of its 16 queries. A lane has two rows of them: `half` 0 and 1.
   struct WarpState {
     PerLane<Sums> scores[kSlots / 8];
     PerLane<Sums> result[D / 8];
@@ -131,7 +131,7 @@ class AttendToSlots {
     });
   }
 
-  // Queries [16 · warp, + 16) · the transpose of the step's keys.
+  // Multiplies queries [16 · warp, + 16) by the transpose of the step's keys.
   LINSERVE_KERNEL void Score(int step, int warp) {
     WarpState& state = state_[warp];
     ForLanes([&](int lane) {
@@ -190,7 +190,7 @@ class AttendToSlots {
     }
   }
 
-  // result += weights · the step's values
+  // Adds weights · the step's values to the result.
   LINSERVE_KERNEL void AddValues(int step, WarpState& state) const {
     for (int depth = 0; depth < kSlots; depth += 16) {
       PerLane<FragmentA> a;

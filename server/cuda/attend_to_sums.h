@@ -9,13 +9,14 @@
 
 namespace linserve::cuda {
 
-// A warp's 16 queries and what they make of the keys' sums: a step of linear attention. E columns
-// of the values.
+// Holds a warp's 16 queries and what they make of the keys' sums: a step of linear attention. It
+// works on E columns of the values.
 template <typename T, int D, int E>
 class AttendToSums {
  public:
-  // The features of queries [row, + 16) of a tile meet the logarithms before(d) and most(d), of the
-  // keys before the tile and in it: they become weights relative to the largest of the products.
+  // Takes queries [row, + 16) of a tile. Their features meet the logarithms before(d) and most(d),
+  // of the keys before the tile and in it: they become weights relative to the largest of the
+  // products.
   template <typename Before, typename Most>
   LINSERVE_KERNEL void Begin(FeatureMap map, const T* queries, int row, const Before& before,
                              const Most& most) {
@@ -49,7 +50,7 @@ class AttendToSums {
     for (auto& total : total_) OverRow(total, [](float a, float b) { return a + b; });
   }
 
-  // The keys before the tile, by their means [D, E].
+  // Adds the keys before the tile, by their means [D, E].
   template <typename Before>
   LINSERVE_KERNEL void AddBefore(const T* means, const Before& before) {
     for (int feature = 0; feature < D; feature += 16) {
@@ -64,7 +65,8 @@ class AttendToSums {
     }
   }
 
-  // The tile's own keys, by their features, and values. sees(row of the queries, row of the keys)
+  // Adds the tile's own keys, by their features, and their values. sees(row of the queries, row of
+  // the keys) says which ones a query sees.
   template <typename Most, typename Sees>
   LINSERVE_KERNEL void AddTile(const T* features, const T* values, const Most& most,
                                const Sees& sees) {
@@ -151,7 +153,7 @@ class AttendToSums {
     }
   }
 
-  // Features [first, + 16) of the queries as weights of what has these logarithms.
+  // Makes of features [first, + 16) of the queries the weights of what has these logarithms.
   template <typename Logs>
   LINSERVE_KERNEL void Weigh(int first, const Logs& logs, PerLane<FragmentA>& a) const {
     LoadA<D>(queries_, row_, first, a);
@@ -179,7 +181,8 @@ class AttendToSums {
     });
   }
 
-  // The factor that the result is multiplied by: true weights are exp(log) times those here.
+  // Returns the factor that the result is multiplied by: true weights are exp(log) times those
+  // here.
   LINSERVE_KERNEL float ShareOf(const LinearAttentionArguments<T>& arguments, int lane,
                                 int half) const {
     float log = reach_[half][lane];

@@ -6,7 +6,7 @@
 
 namespace linserve::cuda {
 
-// The kernel of linear_attention.h that goes over a part of a sequence's rows, in order.
+// Is the kernel of linear_attention.h that goes over a part of a sequence's rows, in order.
 template <typename T, int D>
 class CausalLinearAttention {
  public:

@@ -13,12 +13,13 @@
 
 namespace linserve::cuda {
 
-// From tensors to a kernel's arguments and grid. `run` then starts the kernel, or on the CPU goes
-// through its blocks. A tensor that is undefined: the kernel does not take these arguments.
+// These functions make a kernel's arguments and grid of tensors. `run` then starts the kernel, or
+// on the CPU goes through its blocks. A tensor that is undefined says that the kernel does not take
+// these arguments.
 
 constexpr int64_t kMostBlocksInZ = 65535;
 
-// Whether rows can be read in vectors of 16 bytes.
+// Says whether rows can be read in vectors of 16 bytes.
 inline bool HasWholeVectors(const at::Tensor& tensor) {
   constexpr int64_t kVector = 8;
   for (int64_t axis = 0; axis + 1 < tensor.dim(); ++axis) {
@@ -50,7 +51,7 @@ at::Tensor ProjectLengthAs(const at::Tensor& rows, const at::Tensor& projection,
   sizes.width = static_cast<int>(rows.size(1));
   BlockIndex grid{static_cast<int>(Tiles(sizes.width, Kernel::kTileWidth)),
                   static_cast<int>(Tiles(sizes.slots, Kernel::kTileSlots)), 0};
-  // So many blocks that none of the multiprocessors waits long for the last ones.
+  // There are so many blocks that none of the multiprocessors waits long for the last ones.
   constexpr int64_t kBlocksEach = 4;
   constexpr int64_t kFewestRows = 8 * Kernel::kDepth;
   const int64_t tiles = batch * grid.x * grid.y;

@@ -7,9 +7,9 @@
 
 namespace linserve::cuda {
 
-// What linear attention keeps of the keys and values that it has read, in tiles of 64: a step of
-// its kernels. The block's E columns of the values; the sums are in registers, each warp's of some
-// of the features.
+// Holds what linear attention keeps of the keys and values that it has read, in tiles of 64: a step
+// of its kernels. It has the block's E columns of the values; the sums are in registers, each
+// warp's of some of the features.
 template <typename T, int D, int E>
 class KeySums {
  public:
@@ -17,8 +17,8 @@ class KeySums {
   static constexpr int kThreads = kWarps * kLanes;
   static constexpr int kFloats = 4 * D + 2 * kThreads;  // of shared memory
 
-  // Logarithms of each feature, for queries of the tile: the total before it, and the largest key
-  // so far. After Advance().
+  // These are logarithms of each feature, for queries of the tile: the total before it, and the
+  // largest key so far. Call them after Advance().
   LINSERVE_KERNEL float before(int feature) const { return before_[feature]; }
   LINSERVE_KERNEL float most(int feature) const { return most_[feature]; }
 
@@ -31,7 +31,7 @@ class KeySums {
         part_most_(floats + 4 * D),
         part_total_(floats + 4 * D + kThreads) {}
 
-  // From logarithms [D] and means [D, D] from the block's first column on, or from nothing.
+  // Begins with logarithms [D] and means [D, D] from the block's first column on, or with nothing.
   LINSERVE_KERNEL void Begin(const float* logs, const float* means, int warp) {
     ForFeatures(warp, [&](int, int feature, int part) {
       if (part > 0) return;
@@ -46,9 +46,9 @@ class KeySums {
     });
   }
 
-  // The next three phases of a tile: the largest of its keys; keys become features relative to the
-  // largest so far (what does not count: 0); and what came before becomes relative to it.
-  // counts(row) of the tile.
+  // These are the next three phases of a tile: the largest of its keys is found; keys become
+  // features relative to the largest so far (what does not count: 0); and what came before becomes
+  // relative to it. counts(row) says which rows of the tile count.
   template <typename Counts>
   LINSERVE_KERNEL void FindMost(const T* keys, int warp, const Counts& counts) const {
     ForFeatures(warp, [&](int thread, int feature, int part) {
@@ -112,12 +112,13 @@ class KeySums {
     }
   }
 
-  // The logarithm of a feature's total now. After Begin() or Advance() in an earlier phase.
+  // Returns the logarithm of a feature's total now. Call it after Begin() or Advance() in an
+  // earlier phase.
   LINSERVE_KERNEL float LogTotal(int feature) const {
     return total_[feature] > 0 ? most_[feature] + logf(total_[feature]) : kLogOfNothing;
   }
 
-  // The means as a tile [D, E] of shared memory. After the same.
+  // Writes the means as a tile [D, E] of shared memory. Call it after Begin() or Advance(), too.
   LINSERVE_KERNEL void StoreTile(T* tile, int warp) {
     ForSums(warp, [&](int feature, int column, const float* pair) {
       const float share = Share(feature);

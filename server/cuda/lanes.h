@@ -1,9 +1,9 @@
 #pragma once
 
-// The programming model of our kernels: a block of warps of 32 lanes, in phases between which all
-// wait for each other. The same code is a kernel for a GPU and, without nvcc, an ordinary function
-// that goes through warps and lanes one after the other: so its arithmetic and its indices are
-// tested on the CPU.
+// This is the programming model of our kernels: a block of warps of 32 lanes, in phases between
+// which all wait for each other. The same code is a kernel for a GPU and, without nvcc, an ordinary
+// function that goes through warps and lanes one after the other: so its arithmetic and its indices
+// are tested on the CPU.
 
 #if defined(__CUDACC__)
 #define LINSERVE_KERNEL __device__ __forceinline__
@@ -19,7 +19,7 @@ namespace linserve::cuda {
 
 inline constexpr int kLanes = 32;
 
-// A value of each lane of a warp: on a GPU a register of the lane's own.
+// Holds a value of each lane of a warp: on a GPU a register of the lane's own.
 #if defined(__CUDACC__)
 template <typename T>
 struct PerLane {
@@ -41,7 +41,7 @@ LINSERVE_KERNEL void ForLanes(const Function& function) {
 #endif
 }
 
-// A value of each warp of a block that lives through several phases.
+// Holds a value of each warp of a block that lives through several phases.
 #if defined(__CUDACC__)
 template <typename T, int kWarps>
 struct PerWarp {
@@ -53,7 +53,8 @@ template <typename T, int kWarps>
 using PerWarp = std::array<T, kWarps>;
 #endif
 
-// One phase: function(warp) for each warp of the block, which then waits for all others.
+// Is one phase: it calls function(warp) for each warp of the block, which then waits for all
+// others.
 template <int kWarps, typename Function>
 LINSERVE_KERNEL void ForWarps(const Function& function) {
 #if defined(__CUDACC__)
@@ -64,7 +65,7 @@ LINSERVE_KERNEL void ForWarps(const Function& function) {
 #endif
 }
 
-// Where a block stands in its grid.
+// Says where a block stands in its grid.
 struct BlockIndex {
   int x;
   int y;

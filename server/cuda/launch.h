@@ -9,8 +9,8 @@
 
 namespace linserve::cuda {
 
-// Start kernels on a stream of the current device, of sm_80 or later. Their errors are the
-// runtime's last error.
+// These functions start kernels on a stream of the current device, of sm_80 or later. Their errors
+// are the runtime's last error.
 
 // Starts the kernel, and adds up its parts' shares of the result's `elements` where there are
 // several.

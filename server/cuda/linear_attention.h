@@ -7,7 +7,8 @@
 
 namespace linserve::cuda {
 
-// Linear attention for all sequences of a batch, whose features are computed where they are used:
+// Computes linear attention for all sequences of a batch, whose features are computed where they
+// are used:
 //   y_t = Σ_s w_ts · v_s [/ max(Σ_s w_ts, floor)],  w_ts = Σ_d φ(q_t)_d · ψ(k_s)_d
 // over all rows s of the keys, or (causal) those up to t, or in the buckets before t's. The
 // references are CausalLinearAttention(), LinearAttention() and KernelAttention() of attention/.
@@ -34,13 +35,13 @@ namespace linserve::cuda {
 // and before tiles at D = 64, and must move 4 · m · D · 2 bytes; not causal 4 · m · D · D and the
 // same bytes. Both are bound by memory.
 
-// The features' logarithms, and where they come from.
+// Names the features by their logarithms, and says where they come from.
 enum class FeatureMap : uint8_t {
   kExp,  // φ = softmax over the features · D^-1/2, ψ = exp (linear-attention-transformer)
   kElu,  // φ = ψ = elu + 1 (Katharopoulos et al. 2020, arXiv:2006.16236)
 };
 
-// The logarithm of nothing: finite, so that differences are numbers.
+// Stands for the logarithm of nothing: it is finite, so that differences are numbers.
 inline constexpr float kLogOfNothing = -1e30F;
 
 LINSERVE_KERNEL float Exp(float x) { return exp2f(x * 1.44269504F); }
@@ -65,8 +66,8 @@ struct LinearAttentionArguments {
   T* result;
   int64_t result_stride;
 
-  // Logarithms [D] and means [D, D] of each sequence, head and part of keys: what each part adds up
-  // to, and what lies before it, which is all keys for part 0 if not causal.
+  // Holds logarithms [D] and means [D, D] of each sequence, head and part of keys: what each part
+  // adds up to, and what lies before it, which is all keys for part 0 if not causal.
   float* logs;
   float* means;
   float* logs_before;
@@ -78,13 +79,13 @@ struct LinearAttentionArguments {
   FeatureMap map;
   bool causal;
   int bucket;  // divides 64
-  // Whether the result is divided by the sum of weights. Not causal, kExp divides each feature by
-  // its own sum instead, which is the keys' softmax over the length.
+  // Says whether the result is divided by the sum of weights. Not causal, kExp divides each feature
+  // by its own sum instead, which is the keys' softmax over the length.
   bool divided;
   float floor;
 };
 
-// Element `index` of [batch, heads, D, D].
+// Computes element `index` of [batch, heads, D, D].
 template <int D, typename T>
 LINSERVE_KERNEL void AddParts(const LinearAttentionArguments<T>& arguments, int64_t index) {
   const int column = static_cast<int>(index % D);

@@ -7,15 +7,15 @@
 
 namespace linserve::cuda {
 
-// A block's shared memory: as many tiles and numbers as its kernel says.
+// Is a block's shared memory: as many tiles and numbers as its kernel says.
 template <typename T>
 struct SharedMemory {
   T* tiles;
   float* floats;
 };
 
-// What a block of linear attention's kernels works on: one sequence and head, and E columns of its
-// values. `at`: x counts parts or tiles of queries, y heads and the columns of each, z
+// Is what a block of linear attention's kernels works on: one sequence and head, and E columns of
+// its values. In `at`, x counts parts or tiles of queries, y heads and the columns of each, z
 // sequences.
 template <typename T, int D>
 class LinearAttentionBlock {
@@ -42,7 +42,8 @@ class LinearAttentionBlock {
     return arguments_.visible == nullptr || arguments_.visible[key_start_ + key];
   }
 
-  // A warp's share of the rows [row, end) of the sequence, at most 64, and zeros for the rest.
+  // These copy a warp's share of the rows [row, end) of the sequence, at most 64, and zeros for the
+  // rest.
   LINSERVE_KERNEL void CopyQueries(T* tile, int row, int end, int warp) const {
     Copy<D>(tile, arguments_.queries + head_ * D, arguments_.query_stride, start_, row, end, warp);
   }

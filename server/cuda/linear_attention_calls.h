@@ -12,13 +12,13 @@
 
 namespace linserve::cuda {
 
-// From tensors to the kernels of linear_attention.h, as kernel_calls.h does it for others. False:
-// they do not take these arguments. `run` has
+// These functions call the kernels of linear_attention.h with tensors, as kernel_calls.h does it
+// for others. They return false if the kernels do not take these arguments. `run` has
 //   run.template Start<Kernel>(arguments, grid)
 //   run.template AddParts<D>(arguments, elements)
 
-// Into how many parts the longest sequence is cut, so that none of the multiprocessors waits long
-// for the last ones.
+// Returns into how many parts the longest sequence is cut, so that none of the multiprocessors
+// waits long for the last ones.
 inline int64_t PartsOf(int64_t longest, int64_t blocks, int64_t multiprocessors) {
   constexpr int64_t kBlocksEach = 4;
   constexpr int64_t kFewestRows = 8 * kTileRows;
@@ -71,7 +71,7 @@ bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
   at::Tensor sums;
   at::Tensor before;
   if (parts > 1) {
-    // Logarithms and means.
+    // A state has logarithms [D] and means [D, D].
     const auto states = [&](int64_t count) {
       return at::empty({batch * call.heads * count * D * (D + 1)},
                        call.keys.options().dtype(at::kFloat));

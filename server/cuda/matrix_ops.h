@@ -11,11 +11,12 @@
 
 namespace linserve::cuda {
 
-// What a warp does with its tensor cores (mma.m16n8k16) and how it feeds them. T is c10::BFloat16
-// or c10::Half; sums are F32. Layouts of fragments: PTX ISA, "Matrix fragments for mma.m16n8k16".
+// These functions say what a warp does with its tensor cores (mma.m16n8k16) and how it feeds them.
+// T is c10::BFloat16 or c10::Half; sums are F32. The layouts of fragments are in the PTX ISA,
+// "Matrix fragments for mma.m16n8k16".
 
-// Two numbers of 16 bits a register. A is [16 rows, 16 deep], B [16 deep, 8 columns], the sums
-// [16 rows, 8 columns].
+// A register holds two numbers of 16 bits. A is [16 rows, 16 deep], B [16 deep, 8 columns], the
+// sums [16 rows, 8 columns].
 struct FragmentA {
   uint32_t registers[4];
 };
@@ -38,23 +39,24 @@ LINSERVE_KERNEL uint32_t Pack(float low, float high) {
   return bits;
 }
 
-// A tile in shared memory of rows of kWidth numbers, in vectors of 8 (16 bytes). Vectors change
-// places within their row so that the 8 rows that ldmatrix reads at once lie in different banks.
+// Lays out a tile of rows of kWidth numbers in shared memory, in vectors of 8 (16 bytes). Vectors
+// change places within their row so that the 8 rows that ldmatrix reads at once lie in different
+// banks.
 template <int kWidth>
 struct Tile {
   static constexpr int kVector = 8;
   static constexpr int kVectors = kWidth / kVector;
   static_assert(kVectors % 4 == 0, "rows are multiples of 64 bytes");
 
-  // The place of a vector, in numbers from the tile's first.
+  // Returns the place of a vector, in numbers from the tile's first.
   LINSERVE_KERNEL static constexpr int Offset(int row, int vector) {
     const int place = kVectors % 8 == 0 ? vector ^ (row & 7) : vector ^ (row >> 1 & 3);
     return row * kWidth + place * kVector;
   }
 };
 
-// 16 bytes from global to shared memory, or zeros. Seen by others after WaitForCopies() and the
-// phase's end.
+// Copies 16 bytes from global to shared memory, or zeros. Others see them after WaitForCopies() and
+// the phase's end.
 template <typename T>
 LINSERVE_KERNEL void CopyVector(T* shared, const T* global, bool valid) {
 #if defined(__CUDACC__)
@@ -73,14 +75,14 @@ LINSERVE_KERNEL void CopyVector(T* shared, const T* global, bool valid) {
 #endif
 }
 
-// The copies since the last call are one group.
+// Makes the copies since the last call one group.
 LINSERVE_KERNEL void CommitCopies() {
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;");
 #endif
 }
 
-// Until at most so many groups are under way.
+// Waits until at most so many groups are under way.
 template <int kGroups>
 LINSERVE_KERNEL void WaitForCopies() {
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
@@ -88,9 +90,9 @@ LINSERVE_KERNEL void WaitForCopies() {
 #endif
 }
 
-// Four matrices of 8 x 8 numbers from shared memory: lanes 8i to 8i + 7 give the addresses of the
-// rows of matrix i. Lane l gets numbers (l / 4, l % 4 * 2 + {0, 1}) of each, or with kTransposed
-// those of its transpose.
+// Loads four matrices of 8 x 8 numbers from shared memory: lanes 8i to 8i + 7 give the addresses of
+// the rows of matrix i. Lane l gets numbers (l / 4, l % 4 * 2 + {0, 1}) of each, or with
+// kTransposed those of its transpose.
 template <bool kTransposed, typename T>
 LINSERVE_KERNEL void LoadMatrices(const PerLane<const T*>& rows, PerLane<FragmentA>& result) {
 #if defined(__CUDACC__)
@@ -122,7 +124,7 @@ LINSERVE_KERNEL void LoadMatrices(const PerLane<const T*>& rows, PerLane<Fragmen
 #endif
 }
 
-// sums += a · b
+// Adds a · b to the sums.
 template <typename T>
 LINSERVE_KERNEL void MultiplyAdd(const PerLane<FragmentA>& a, const PerLane<FragmentB>& b,
                                  PerLane<Sums>& sums) {
@@ -171,7 +173,7 @@ LINSERVE_KERNEL void MultiplyAdd(const PerLane<FragmentA>& a, const PerLane<Frag
 #endif
 }
 
-// Every lane gets combine() over the 4 lanes that share its rows of the sums.
+// Gives every lane combine() over the 4 lanes that share its rows of the sums.
 template <typename Combine>
 LINSERVE_KERNEL void OverRow(PerLane<float>& values, const Combine& combine) {
 #if defined(__CUDACC__)

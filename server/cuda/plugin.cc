@@ -126,7 +126,7 @@ class Streams {
 c10::Stream TakeStream(int64_t index) { return Streams::Get().Take(index); }
 void GiveStream(const c10::Stream& stream) { Streams::Get().Give(stream); }
 
-// LibTorch's graph, on the device that it was captured on.
+// Holds LibTorch's graph, on the device that it was captured on.
 class Graph : public DeviceGraph {
  public:
   ~Graph() override {
@@ -183,7 +183,7 @@ std::unique_ptr<DeviceGraph> CaptureGraph(const std::function<void()>& work,
   return graph;
 }
 
-// Whether the GPU that the tensor is on has what our kernels are made for.
+// Says whether the GPU that the tensor is on has what our kernels are made for.
 bool HasOurKernels(const at::Tensor& tensor) {
   return PropertiesOf(tensor.device().index()).major >= 8;
 }

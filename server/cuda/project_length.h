@@ -6,7 +6,7 @@
 
 namespace linserve::cuda {
 
-// Linformer's projection along the sequence for all sequences of a batch in one launch:
+// Computes Linformer's projection along the sequence for all sequences of a batch in one launch:
 //   result[b, s, :] = sum over t < lengths[b] of projection[t, s] · rows[starts[b] + t, :]
 // The reference is ProjectLength() of attention/linformer/linformer_attention.h.
 //
@@ -50,7 +50,8 @@ class ProjectLength {
   static constexpr int kStageElements = kDepth * (kTileSlots + kTileWidth);
   static constexpr int kSharedBytes = kStages * kStageElements * static_cast<int>(sizeof(T));
 
-  // `at`: x counts tiles of the width, y of the slots, z parts of one sequence after the other.
+  // Runs the block `at`: x counts tiles of the width, y of the slots, z parts of one sequence after
+  // the other.
   LINSERVE_KERNEL static void Run(const ProjectLengthArguments<T>& arguments, const BlockIndex& at,
                                   T* shared) {
     const int sequence = at.z / arguments.sizes.parts;
@@ -90,7 +91,7 @@ class ProjectLength {
     return ProjectionStage(step) + kDepth * kTileSlots;
   }
 
-  // A warp's share of the copies of one stage; rows past the part's last are zeros.
+  // Makes a warp's share of the copies of one stage; rows past the part's last are zeros.
   LINSERVE_KERNEL void Load(int step, int warp) const {
     using Layout = Tile<kTileSlots>;
     static_assert(kTileSlots == kTileWidth);
@@ -132,7 +133,7 @@ class ProjectLength {
     });
     for (int step = 0; step < steps; ++step) {
       ForWarps<kWarps>([&](int warp) {
-        // Into the stage that all have left behind.
+        // This loads into the stage that all have left behind.
         Load(step + kStages - 1, warp);
         Multiply(step, warp);
         WaitForCopies<kStages - 2>();
@@ -146,7 +147,7 @@ class ProjectLength {
   LINSERVE_KERNEL void Multiply(int step, int warp) {
     for (int depth = 0; depth < kDepth; depth += 16) {
       PerLane<FragmentA> a[2];
-      // The projection's transpose.
+      // These load the projection's transpose.
       for (int i = 0; i < 2; ++i) {
         LoadTransposedA<kTileSlots>(ProjectionStage(step), depth, SlotOf(warp) + 16 * i, a[i]);
       }
@@ -204,7 +205,8 @@ class ProjectLength {
   PerWarp<WarpSums, kWarps> sums_;
 };
 
-// Element `index` of the result [batch, slots, width] from the shares of its sequence's parts.
+// Adds up element `index` of the result [batch, slots, width] from the shares of its sequence's
+// parts.
 template <typename T>
 LINSERVE_KERNEL void AddShares(const ProjectLengthArguments<T>& arguments, int64_t index) {
   const ProjectLengthSizes& sizes = arguments.sizes;

@@ -6,12 +6,12 @@
 
 namespace linserve::cuda {
 
-// How tiles of 64 rows (Tile<kWidth> of matrix_ops.h) are filled, and what the tensor cores take
-// from them. `row` and `column` are multiples of 16.
+// These functions fill tiles of 64 rows (Tile<kWidth> of matrix_ops.h), and load from them what the
+// tensor cores take. `row` and `column` are multiples of 16.
 
 inline constexpr int kTileRows = 64;
 
-// A warp's share of 64 rows of kWidth numbers; those past the first `count` are zeros.
+// Copies a warp's share of 64 rows of kWidth numbers; those past the first `count` are zeros.
 template <int kWidth, int kWarps, typename T>
 LINSERVE_KERNEL void CopyRows(T* tile, const T* rows, int64_t stride, int count, int warp) {
   using Layout = Tile<kWidth>;
@@ -27,7 +27,8 @@ LINSERVE_KERNEL void CopyRows(T* tile, const T* rows, int64_t stride, int count,
   });
 }
 
-// The tile's part [row, + 16) x [column, + 16): `kDown`, its four matrices in the order of rows.
+// Loads the tile's part [row, + 16) x [column, + 16). With `kDown` its four matrices come in the
+// order of rows.
 template <int kWidth, bool kDown, bool kTransposed, typename T>
 LINSERVE_KERNEL void LoadPart(const T* tile, int row, int column, PerLane<FragmentA>& part) {
   PerLane<const T*> rows;

@@ -6,10 +6,10 @@
 
 namespace linserve::cuda {
 
-// The kernels of linear_attention.h that are not causal, and what they share: keys that are summed
-// up, and queries that attend to sums.
+// These are the kernels of linear_attention.h that are not causal, and what they share: keys that
+// are summed up, and queries that attend to sums.
 
-// A block's pass over the keys and values of its sequence and head from `first` to `end`.
+// Is a block's pass over the keys and values of its sequence and head from `first` to `end`.
 template <typename T, int D>
 class KeyPass {
  public:
@@ -66,8 +66,8 @@ class KeyPass {
   T* shared_;
 };
 
-// A warp's 16 queries of a tile, from `row` of the sequence on, attend to means and the logarithms
-// of the features' totals, log(d).
+// Lets a warp's 16 queries of a tile, from `row` of the sequence on, attend to means and the
+// logarithms of the features' totals, log(d).
 template <typename T, int D, typename Log>
 LINSERVE_KERNEL void AttendToMeans(const LinearAttentionArguments<T>& arguments,
                                    const LinearAttentionBlock<T, D>& block, const T* queries,
@@ -97,7 +97,7 @@ class SumKeys {
     const Block block(arguments, at);
     const int first = at.x * arguments.part_rows;
     const int length = block.keys();
-    // The first part says so of a sequence without keys.
+    // The first part runs for a sequence without keys, too, and says that there are none.
     if (first >= length && first > 0) return;
     const int end = first + arguments.part_rows;
     typename Pass::Sums sums(arguments.map, shared.floats);
@@ -127,7 +127,7 @@ class WholeLinearAttention {
     typename Pass::Sums sums(arguments.map, shared.floats);
     Pass(block, sums, 0, block.keys(), shared.tiles).Compute();
     T* means = shared.tiles + Pass::kElements;
-    // Two tiles of queries are where the keys were.
+    // Two tiles of queries lie where the keys were.
     const auto tile = [&](int row) {
       return shared.tiles + row / kTileRows % 2 * Block::kTileElements;
     };

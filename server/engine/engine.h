@@ -80,10 +80,10 @@ class Engine {
   // sequences that were. What is being computed then is given up where a pass next looks up.
   size_t Drain(TimePoint deadline);
 
-  // False while every replica's device is lost. Replicas are loaded again until that succeeds.
+  // Is false while every replica's device is lost. Replicas are loaded again until that succeeds.
   bool ready() const { return replicas_lost_ < options_.replicas; }
-  // True if the engine is not ready, and loading again has failed several times: only a new process
-  // will help.
+  // Is true if the engine is not ready, and loading again has failed several times: only a new
+  // process will help.
   bool stuck() const { return !ready() && failed_rebuilds_ >= kRebuildsUntilStuck; }
 
   // Says that what is on its way here takes so much time more, or less again: see RequestQueue.

@@ -116,7 +116,8 @@ absl::Status SessionTable::GetInLine(const Key& key, Pending& chunk, bool& begin
     begins = Claim(sessions_[key]);
     if (begins) return absl::OkStatus();
   }
-  // Without the lock, since whoever gives way to the chunk may be one of a session, too.
+  // This is done without the lock, since whoever gives way to the chunk may be one of a session,
+  // too.
   absl::Status status = hold_(chunk);
   MutexLock lock(mutex_);
   Session& session = sessions_[key];

@@ -30,7 +30,8 @@ struct SessionLimits {
   std::chrono::nanoseconds max_idle = std::chrono::minutes(10);  // between two chunks of a session
 };
 
-// A chunk as it comes. One with a fault is not to be computed, but has its place among the others.
+// Holds a chunk as it comes. One with a fault is not to be computed, but has its place among the
+// others.
 struct ArrivedChunk {
   Pending pending;
   absl::Status fault;

@@ -6,7 +6,7 @@
 namespace linserve {
 namespace {
 
-// "" for a status whose class says enough.
+// Returns "" for a status whose class says enough.
 const char* ReasonOf(int status) {
   constexpr std::array<std::pair<int, const char*>, 19> kReasons{
       {{200, "OK"},

@@ -7,17 +7,17 @@
 #include "http/framing/http_fault.h"
 #include "http/http_message.h"
 
-// Replies that several pages give, and how a reply is sent.
+// These are replies that several pages give, and how a reply is sent.
 
 namespace linserve {
 
 HttpReply TextReply(int status, const std::string& text);
 
-// An error in JSON, in which `text` needs no escape.
+// Makes an error in JSON, in which `text` needs no escape.
 HttpReply RefusalReply(int status, const std::string& text);
 HttpReply RefusalReply(const HttpFault& fault);
 
-// Of a path that expects the methods.
+// Refuses a method on a path that expects others.
 HttpReply RefuseMethod(const std::string& allowed);
 
 HttpReply HealthReply(const absl::Status& health);

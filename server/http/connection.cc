@@ -15,7 +15,7 @@
 namespace linserve {
 namespace {
 
-// False at the deadline.
+// Waits until the descriptor is ready; false at the deadline.
 bool WaitFor(int descriptor, short events, TimePoint deadline) {
   using std::chrono::milliseconds;
   while (true) {

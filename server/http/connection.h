@@ -9,13 +9,13 @@
 #include "core/files/descriptor.h"
 #include "core/threads/clock.h"
 
-// OpenSSL's own, so that its headers stay in the .cc files.
+// These are OpenSSL's own, so that its headers stay in the .cc files.
 struct ssl_ctx_st;
 struct ssl_st;
 
 namespace linserve {
 
-// A connection that was accepted, in plain text or under TLS, for one thread at a time. Nothing
+// Is a connection that was accepted, in plain text or under TLS, for one thread at a time. Nothing
 // waits beyond a deadline.
 class Connection {
  public:
@@ -28,8 +28,8 @@ class Connection {
   // Speaks TLS from now on; false if the other side does not.
   bool Secure(ssl_ctx_st& context, TimePoint deadline);
 
-  // As read() and write(): how many bytes, 0 at the end of what comes, -1 on a failure, here also
-  // at the deadline.
+  // These do what read() and write() do. They return how many bytes, 0 at the end of what comes,
+  // and -1 on a failure, here also at the deadline.
   ssize_t Read(char* to, size_t most, TimePoint deadline);
   ssize_t Write(const char* from, size_t size, TimePoint deadline);
 
@@ -41,7 +41,7 @@ class Connection {
   const ssl_st* tls() const { return tls_.get(); }  // null: plain text
 
  private:
-  // What came of an attempt: as Read(), or what it has to wait for, POLLIN or POLLOUT.
+  // Says what came of an attempt: as Read() does, or what it has to wait for, POLLIN or POLLOUT.
   struct Attempt {
     ssize_t result;
     short wanted;

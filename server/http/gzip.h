@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-// zlib's own, so that its header stays in the .cc file.
+// This is zlib's own, so that its header stays in the .cc file.
 struct z_stream_s;
 
 namespace linserve {
@@ -13,16 +13,16 @@ namespace linserve {
 // Returns the text packed. Throws std::bad_alloc without memory.
 std::string Gzip(std::string_view text);
 
-// Unpacks what comes in pieces.
+// Unpacks a body as its bytes come.
 class Gunzip {
  public:
   // Throws std::bad_alloc without memory.
   Gunzip();
 
-  // Hands on what the piece unpacks to; false if it is malformed, or `keep` wants no more.
+  // Hands on what these bytes unpack to; false if they are malformed, or `keep` wants no more.
   bool Take(std::string_view packed, const std::function<bool(std::string_view)>& keep);
 
-  // The text has ended.
+  // Says whether the text has ended.
   bool ended() const { return ended_; }
 
  private:

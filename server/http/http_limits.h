@@ -5,7 +5,7 @@
 
 namespace linserve {
 
-// How many callers there may be, and how long they may take. What they may send stands in
+// Says how many callers there may be, and how long they may take. What they may send stands in
 // framing/.
 struct HttpLimits {
   int connections = 1024;                      // open at once; others wait to be accepted

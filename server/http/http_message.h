@@ -11,16 +11,16 @@
 
 namespace linserve {
 
-// A request as a route's handler sees it.
+// Is a request as a route's handler sees it.
 struct HttpRequest {
   std::vector<std::string> captures;           // of the route's pattern
   std::map<std::string, std::string> headers;  // by their names in lower case
   std::string body;
   std::string peer{};  // the caller's address, without a port
-  // Whether the caller has hung up. Thread-safe, also once the request is answered.
+  // Says whether the caller has hung up. Thread-safe, also once the request is answered.
   std::function<bool()> abandoned = [] { return false; };
 
-  // "" if there is none.
+  // Returns "" if there is none.
   std::string Header(const std::string& lower_case_name) const {
     const auto found = headers.find(lower_case_name);
     return found == headers.end() ? "" : found->second;

@@ -57,7 +57,7 @@ struct HttpServer::Impl {
   // Waits until another connection may be taken; false if none may any more.
   bool TakePlace();
   void Serve(Connection& connection);
-  // True if another request may follow.
+  // Answers the next request; true if another may follow.
   bool ServeRequest(const Connection& connection, const OpenConnections::Entry& entry,
                     RequestStream& stream, bool last);
   HttpReply ReplyTo(HttpHead& head, const Connection& connection,

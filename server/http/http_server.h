@@ -22,20 +22,20 @@ struct HttpOptions {
   std::string flag = "--http-address";  // by which the address can be changed
 };
 
-// Where the pages come from. They are called from several threads at once, and should be quick: a
-// probe waits for its answer.
+// Says where the pages come from. The functions are called from several threads at once, and should
+// be quick: a probe waits for its answer.
 struct HttpHandlers {
   std::function<std::string()> metrics{};  // in the Prometheus text format; none: no such page
   std::function<bool()> live;
   std::function<absl::Status()> ready;
   std::function<std::string()> status_json{};  // none: no such page
-  // Whether a caller may see metrics and status; none: everybody may.
+  // Says whether a caller may see metrics and status; empty: everybody may.
   std::function<absl::Status(const HttpRequest&)> authorize{};
   std::vector<HttpRoute> routes{};  // further ones
 };
 
-// Metrics, health and a status page for operators, and what else has a route, on a listener of its
-// own:
+// Serves metrics, health and a status page for operators, and what else has a route, on a listener
+// of its own:
 //   /metrics
 //   /livez  /v2/health/live      200, or 503 if the process should be restarted
 //   /readyz /v2/health/ready     200, or 503 with the reason as text

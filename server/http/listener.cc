@@ -19,7 +19,7 @@ namespace {
 bool ListensOn(int descriptor, const addrinfo& address) {
   const int on = 1;
   const int off = 0;
-  // Not SO_REUSEPORT, with which two servers would share a port without an error.
+  // SO_REUSEPORT is not set: with it two servers would share a port without an error.
   ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (address.ai_family == AF_INET6) {
     ::setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));

@@ -12,8 +12,8 @@ namespace linserve {
 // Takes TCP connections on a port.
 class Listener {
  public:
-  // On the first address of the host that can be had; port 0: any free one. UNAVAILABLE says why
-  // there is none.
+  // Listens on the first address of the host that can be had; port 0: any free one. UNAVAILABLE
+  // says why there is none.
   static absl::StatusOr<std::unique_ptr<Listener>> Open(const std::string& host, int port);
 
   int port() const;

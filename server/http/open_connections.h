@@ -11,7 +11,7 @@
 
 namespace linserve {
 
-// The open connections: tells who has hung up on us, and hangs up on all. Thread-safe.
+// Knows the open connections: it tells who has hung up on us, and hangs up on all. Thread-safe.
 class OpenConnections {
  public:
   OpenConnections();
@@ -19,7 +19,7 @@ class OpenConnections {
   OpenConnections(const OpenConnections&) = delete;
   OpenConnections& operator=(const OpenConnections&) = delete;
 
-  // A connection, for as long as it is one of those that are open.
+  // Is a connection, for as long as it is one of those that are open.
   class Entry {
    public:
     Entry(OpenConnections& owner, int descriptor);
@@ -51,7 +51,7 @@ class OpenConnections {
   const Descriptor events_;  // of epoll
   const Descriptor end_;     // an event that ends the thread
   Mutex mutex_;
-  // By numbers that are never used again, as a descriptor is before the last event of its former
+  // Numbers are never used again. A descriptor may be, before the last event of its former
   // connection was seen.
   std::map<uint64_t, Open> open_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -7,7 +7,7 @@
 namespace linserve {
 namespace {
 
-// Of a body that is not wanted.
+// So much of a body that is not wanted is read and dropped.
 constexpr size_t kMostSkipped = 1 << 20;
 
 TimePoint Now() { return std::chrono::steady_clock::now(); }

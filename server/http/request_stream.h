@@ -14,8 +14,8 @@
 
 namespace linserve {
 
-// The requests of one connection, one after another, and their answers: bounded in size and in
-// time. After a fault nothing more can be read.
+// Reads the requests of one connection, one after another, and sends their answers, bounded in size
+// and in time. After a fault nothing more can be read.
 class RequestStream {
  public:
   // A request's body may have so many bytes, however it is packed.
@@ -46,7 +46,8 @@ class RequestStream {
  private:
   // Waits for bytes, after all of the others were taken; false if none come.
   bool Fill(TimePoint deadline);
-  // Until when the next bytes may take, of a body or an answer that began then, after so many.
+  // Returns until when the next bytes may take, of a body or an answer that began then, after so
+  // many.
   TimePoint DeadlineOf(TimePoint begin, size_t bytes) const;
   void AskForBody();
 
@@ -54,11 +55,11 @@ class RequestStream {
   const HttpLimits limits_;
   const size_t longest_body_;
 
-  // What has come and was not taken.
+  // Holds what has come and was not taken.
   std::array<char, 16 << 10> buffer_{};
   std::string_view received_;
 
-  // Of the request's body and answer.
+  // These belong to the request's body and answer.
   BodyReader body_;
   bool caller_waits_ = false;  // before it sends its body
   TimePoint body_begin_;

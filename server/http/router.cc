@@ -18,7 +18,7 @@ constexpr const char* kPagePolicy =
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'";
 
-// One of the requests of which so many may be under way at once.
+// Counts one of the requests of which so many may be under way at once.
 class Admission {
  public:
   Admission(std::atomic<int>& count, int most) : count_(count), ok_(++count <= most) {}
@@ -38,7 +38,7 @@ HttpReply RefuseUncertified() {
   return reply;
 }
 
-// It holds nothing yet: what it shows, it asks for by itself, with its reader's token.
+// The page holds nothing yet: what it shows, it asks for by itself, with its reader's token.
 HttpReply StatusPage() {
   return {.content_type = "text/html; charset=utf-8",
           .body = std::string(kStatusPage),
@@ -99,7 +99,7 @@ HttpReply Router::Answer(const HttpHead& head, RequestStream& stream, bool certi
 HttpReply Router::AnswerPage(const Page& page, const HttpHead& head, RequestStream& stream,
                              HttpRequest& request) const {
   if (page.route.method != "POST") return page.route.handler(request);
-  // It holds room for the body until the request is answered.
+  // The gate holds room for the body until the request is answered.
   const HttpGate gate = page.route.gate ? page.route.gate(request) : nullptr;
   auto refusal = ReadContent(head, stream, max_body_bytes_, gate, request);
   return refusal ? *std::move(refusal) : page.route.handler(request);

@@ -15,11 +15,11 @@
 
 namespace linserve {
 
-// What is answered on which path.
+// Says what is answered on which path.
 class Router {
  public:
-  // Of `connections` threads one in eight is left to probes and scrapes. `mutual`: all but health
-  // is for callers with a certificate.
+  // Leaves one in eight of `connections` threads to probes and scrapes. With `mutual`, all but
+  // health is for callers with a certificate.
   Router(HttpHandlers handlers, size_t max_body_bytes, int connections, bool mutual);
 
   // Answers a request of a caller who has shown a certificate or not. Reads as much of its body as
@@ -38,7 +38,7 @@ class Router {
   void AddHealth();
   void AddStatus();
   void AddPage(const std::string& path, const HttpHandler& handler, bool health);
-  // Of what `authorize` guards.
+  // Answers with what `authorize` guards.
   HttpReply GuardedPage(const HttpRequest& request, const char* type,
                         const std::function<std::string()>& text) const;
   HttpReply AnswerPage(const Page& page, const HttpHead& head, RequestStream& stream,

@@ -10,8 +10,8 @@
 
 namespace linserve {
 
-// A network as config.json describes it, with the list of its parameters, whose tensors are not
-// there yet. Loading, random initialisation and inspection begin with it.
+// Holds a network as config.json describes it, with the list of its parameters, whose tensors are
+// not there yet. Loading, random initialisation and inspection begin with it.
 struct BuiltNetwork {
   std::unique_ptr<Network> network;
   ParameterList parameters;
@@ -19,11 +19,11 @@ struct BuiltNetwork {
   // Throws ConfigError for what MakeNetwork() refuses, and for tensors that no memory could hold.
   static BuiltNetwork From(const NetworkConfig& config);
 
-  // What the engine is told of the model, counted in F32.
+  // Says what the engine is told of the model, counted in F32.
   ModelInfo Describe(const std::string& architecture) const;
 };
 
-// The file of a model directory that holds the tensors.
+// Returns the file of a model directory that holds the tensors.
 std::string WeightsPath(const std::string& directory);
 
 }  // namespace linserve

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<const char*, 4> kWrapperPrefixes = {"module.", "_orig_mod.", "model.", "net."};
 
-// The tensors with `prefix` removed from every name; empty if one name lacks it.
+// Returns the tensors with `prefix` removed from every name; empty if one name lacks it.
 TensorMap Stripped(const TensorMap& tensors, const std::string& prefix) {
   TensorMap stripped;
   for (const auto& [name, tensor] : tensors) {
@@ -39,7 +39,7 @@ bool SameBytes(const Tensor& a, const Tensor& b) {
          (a.bytes() == b.bytes() || std::memcmp(a.bytes(), b.bytes(), a.byte_size()) == 0);
 }
 
-// Why the tensor cannot be the parameter; "" if it can.
+// Says why the tensor cannot be the parameter; "" if it can.
 std::string Misfit(const Parameter& parameter, const Tensor& tensor) {
   if (tensor.shape() != parameter.shape) {
     return "is " + ToString(tensor.shape()) + ", expected " + ToString(parameter.shape);

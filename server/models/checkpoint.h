@@ -10,7 +10,8 @@
 
 namespace linserve {
 
-// How the tensors of a file differ from what a network declares. Complete: every one is listed.
+// Says how the tensors of a file differ from what a network declares. It is complete: every one is
+// listed.
 struct CheckpointDifference {
   std::vector<std::string> missing;     // "name [shape]"
   std::vector<std::string> unexpected;  // "name [shape]"
@@ -20,8 +21,8 @@ struct CheckpointDifference {
   std::string ToString() const;
 };
 
-// The tensors of a checkpoint by the names that the network declares: aliases resolved, and one
-// common wrapper prefix ("module.", "_orig_mod.", "model.", "net.") removed if that is what it
+// Holds the tensors of a checkpoint by the names that the network declares: aliases resolved, and
+// one common wrapper prefix ("module.", "_orig_mod.", "model.", "net.") removed if that is what it
 // takes to fit.
 struct AlignedCheckpoint {
   TensorMap tensors;
@@ -38,7 +39,8 @@ AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, TensorMap fil
 void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoint,
                     at::ScalarType dtype, at::Device device);
 
-// Seeded random values by each parameter's Init. The same seed gives the same weights.
+// Fills the parameters with seeded random values, by each one's Init. The same seed gives the same
+// weights.
 void InitParameters(const ParameterList& parameters, uint64_t seed);
 
 }  // namespace linserve

@@ -88,7 +88,7 @@ absl::StatusOr<DevicePlan> PlanNamed(const std::string& choice, const std::strin
   return plan;
 }
 
-// What kept "auto" from a GPU, as a label of a metric.
+// Names what kept "auto" from a GPU, as a label of a metric.
 std::string FallbackName(const absl::Status& status) {
   if (absl::IsNotFound(status)) return "no_plugin";
   return absl::IsUnavailable(status) ? "no_device" : "unusable_plugin";

@@ -10,32 +10,34 @@
 
 namespace linserve {
 
-// Which devices models compute on. Free of LibTorch, like models/model_loader.h.
+// Says which devices models compute on. This header is free of LibTorch, like
+// models/model_loader.h.
 struct DevicePlan {
   std::vector<std::string> devices;  // "cpu", or "cuda:0", "cuda:1", ...: replicas take turns
-  // Where "auto" found no GPU: one word for a metric, and a sentence for the log.
+  // These are set where "auto" found no GPU: one word for a metric, and a sentence for the log.
   std::string fallback;
   std::string reason;
   std::vector<std::string> descriptions;  // of each device but the CPU: "NVIDIA H200, 139.8 GiB"
 
-  // How many devices there are besides the CPU.
+  // Returns how many devices there are besides the CPU.
   int64_t accelerators() const {
     return devices.front() == "cpu" ? 0 : static_cast<int64_t>(devices.size());
   }
 };
 
-// The memory of a device that a plan names, not the CPU; zeros if it does not answer. Thread-safe.
+// Returns the use of a device's memory, of one that a plan names and not the CPU; zeros if it does
+// not answer. Thread-safe.
 DeviceUse UseOf(const std::string& device);
-// The pool may hold no more; what does not fit is RESOURCE_EXHAUSTED.
+// Bounds what the pool may hold; what does not fit is RESOURCE_EXHAUSTED.
 absl::Status LimitMemory(const std::string& device, int64_t bytes);
 
-// `choice` is cpu; cuda:N, or several with commas between; cuda, which is all there are; or auto:
-// those, and the CPU without any. A device other than the CPU needs the plug-in liblinserve_NAME.so
-// in ../lib beside the program. To be called before a model is loaded. INVALID_ARGUMENT says what
-// there is; the codes of OpenDevicePlugin() what is missing; UNAVAILABLE why there is no
-// device.
+// Plans on which devices to compute. `choice` is cpu; cuda:N, or several with commas between; cuda,
+// which is all there are; or auto: those, and the CPU without any. A device other than the CPU
+// needs the plug-in liblinserve_NAME.so in ../lib beside the program. Call it before a model is
+// loaded. INVALID_ARGUMENT says what there is; the codes of OpenDevicePlugin() say what is missing;
+// UNAVAILABLE says why there is no device.
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice);
-// PlanDevices() with the plug-ins of another directory.
+// Does this with the plug-ins of another directory.
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins);
 
 }  // namespace linserve

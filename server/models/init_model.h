@@ -8,7 +8,8 @@
 
 namespace linserve {
 
-// Making a model before one is trained. Free of LibTorch, as model_loader.h is.
+// This header is for making a model before one is trained. It is free of LibTorch, as
+// model_loader.h is.
 
 // Writes a model directory with seeded random weights: the same seed gives the same files. `params`
 // and `wrapper` are JSON: the constructor's arguments, and what config.json says of a wrapper
@@ -17,7 +18,7 @@ namespace linserve {
 absl::Status InitModel(const std::string& architecture, const std::string& params, uint64_t seed,
                        const std::string& directory, const std::string& wrapper = "null");
 
-// The architectures that config.json may name.
+// Returns the architectures that config.json may name.
 std::vector<std::string> Architectures();
 
 }  // namespace linserve

@@ -11,9 +11,10 @@
 
 namespace linserve {
 
-// Looking at a model directory without loading its weights. Free of LibTorch, as model_loader.h is.
+// This header is for looking at a model directory without loading its weights. It is free of
+// LibTorch, as model_loader.h is.
 
-// What `linserve inspect` shows.
+// Holds what `linserve inspect` shows.
 struct ModelReport {
   ModelInfo info;
   struct Row {
@@ -29,8 +30,8 @@ struct ModelReport {
   std::string difference;  // between file and configuration; empty if they fit
 };
 
-// The report on DIRECTORY/config.json and the header of model.safetensors. INVALID_ARGUMENT or
-// NOT_FOUND says what is wrong with the directory; tensors that do not fit are a `difference`.
+// Returns the report on DIRECTORY/config.json and the header of model.safetensors. INVALID_ARGUMENT
+// or NOT_FOUND says what is wrong with the directory; tensors that do not fit are a `difference`.
 absl::StatusOr<ModelReport> InspectModel(const std::string& directory);
 
 }  // namespace linserve

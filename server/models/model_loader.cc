@@ -54,7 +54,7 @@ at::Device ParseDevice(const std::string& name) {
   throw ConfigError("device \"" + name + "\" is neither cpu nor one whose plug-in is open");
 }
 
-// What LibTorch would round to fewer digits than the type has, unless it is told not to.
+// Tells LibTorch to round nothing to fewer digits than the type has, as it does by default.
 void ComputeExactly() {
   at::Context& context = at::globalContext();
   context.setAllowTF32CuBLAS(false);
@@ -63,7 +63,7 @@ void ComputeExactly() {
   context.setAllowBF16ReductionCuBLAS(false);
 }
 
-// What the engine is told of the model as it is to be computed with.
+// Says what the engine is told of the model as it is to be computed with.
 ModelInfo InfoOf(const BuiltNetwork& built, const ModelConfig& config,
                  const ModelLoadOptions& options, const at::Device& device) {
   ModelInfo info = built.Describe(config.network.architecture);
@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   const Placement::Entered entered(placement);
   auto config = ReadModelConfig(directory);
   if (!config.ok()) return config.status();
-  // Asked first: a thread's first question sets its number to what another thread set last.
+  // It is asked first: a thread's first question sets its number to what another thread set last.
   at::get_num_threads();
   at::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : Processors()));
   // Products of denormal numbers, which softmaxes are full of, take fifteen times as long. The

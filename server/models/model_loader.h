@@ -12,7 +12,8 @@
 
 namespace linserve {
 
-// The door to this layer: free of LibTorch, so that programs and tests need not include it.
+// This header is the door to its layer. It is free of LibTorch, so that programs and tests need not
+// include that.
 
 struct ModelLoadOptions {
   std::string device = "cpu";  // one of DevicePlan::devices
@@ -20,7 +21,7 @@ struct ModelLoadOptions {
   std::string dtype = "f32";
   int64_t threads = 0;  // inside one product; 0: one a processor
   bool allow_nonfinite = false;
-  // Asked, if there, before the weights are read, which may take long; a refusal is the load's.
+  // Is asked, if there, before the weights are read, which may take long; a refusal is the load's.
   std::function<absl::Status(const Signature&)> accept{};
 };
 
@@ -30,7 +31,7 @@ struct ModelLoadOptions {
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
                                                  const ModelLoadOptions& options);
 
-// How many bytes the weights of one replica take, by DIRECTORY/config.json and the size of
+// Returns how many bytes the weights of one replica take, by DIRECTORY/config.json and the size of
 // model.safetensors, of which nothing is read. Its errors are those of LoadModel().
 absl::StatusOr<int64_t> WeightBytes(const std::string& directory, const ModelLoadOptions& options);
 
@@ -38,7 +39,7 @@ absl::StatusOr<int64_t> WeightBytes(const std::string& directory, const ModelLoa
 ModelFactory ReplicasOf(const std::string& directory, ModelLoadOptions options,
                         std::vector<std::string> devices);
 
-// The version of LibTorch that the program was built with, such as "2.11.0".
+// Returns the version of LibTorch that the program was built with, such as "2.11.0".
 std::string TorchVersion();
 
 }  // namespace linserve

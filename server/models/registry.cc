@@ -20,7 +20,7 @@ namespace {
 struct Row {
   const char* architecture;
   std::unique_ptr<Network> (*make)(Params&);
-  // JSON: arguments of a model that is made anew, where the package's defaults would be a pity.
+  // Is JSON: arguments of a model that is made anew, where the package's defaults would be a pity.
   const char* of_new_models = "{}";
 };
 

@@ -10,12 +10,12 @@
 
 namespace linserve {
 
-// The network that `config` describes. Throws ConfigError for an unknown architecture (listing the
-// known ones) or impossible arguments.
+// Makes the network that `config` describes. Throws ConfigError for an unknown architecture
+// (listing the known ones) or impossible arguments.
 std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config);
 
-// The arguments that a new model gets besides those that it is given, where the package's own
-// defaults are only right for what was trained with them. Throws as MakeNetwork().
+// Returns the arguments that a new model gets besides those that it is given, where the package's
+// own defaults are only right for what was trained with them. Throws as MakeNetwork().
 nlohmann::json ArgumentsOfNewModels(const std::string& architecture);
 
 std::vector<std::string> KnownArchitectures();

@@ -18,7 +18,8 @@ class LoadQueue {
   // Called once for each piece of work: on the queue's thread, or by what refuses it.
   using Done = std::function<void(const absl::Status&)>;
 
-  // From the first piece of work on does `look` whenever none came for as long as `poll`; 0: never.
+  // Starts the queue. Once the first piece of work has come, it calls `look` whenever none has come
+  // for as long as `poll`; 0: never.
   LoadQueue(std::chrono::nanoseconds poll, Work look);
   // Refuses what waits, and waits for what is under way.
   ~LoadQueue();

@@ -32,7 +32,7 @@ absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
 absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
                                               const ServedModel& model, int64_t request_bytes);
 
-// The same for a request whose model is not known yet.
+// Does this for a request whose model is not known yet.
 absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
                                               int64_t request_bytes);
 

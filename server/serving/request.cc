@@ -133,7 +133,7 @@ absl::Status RequestState::CheckCount(int64_t sequences, const RpcLimits& limits
 }
 
 absl::Status RequestState::ReserveItems(const ServedModel& model, size_t sequences) {
-  // An item, its place in the queue, its result and its answer.
+  // A sequence takes so much: an item, its place in the queue, its result and its answer.
   constexpr int64_t kBytesPerSequence = 2048;
   return ReserveBytes(model, static_cast<int64_t>(sequences) * kBytesPerSequence);
 }

@@ -104,8 +104,8 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   // Returns the time since the request's arrival.
   std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - context_.begin; }
 
-  // An answer holds this until it is sent: so long the request lives, and its place is taken, and
-  // the trace shows how long that took.
+  // Returns what an answer holds until it is sent. So long the request lives, and its place is
+  // taken; and the trace shows how long that took.
   std::shared_ptr<void> UntilSent();
 
   RpcMetrics& metrics() const { return call_.metrics; }

@@ -1,4 +1,4 @@
-// What all attention methods have in common.
+// These tests are of what all attention methods have in common.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -98,7 +98,8 @@ TEST_P(AttentionMethods, EqualTheirFormulaInFloat64) {
 }
 
 TEST_P(AttentionMethods, GiveLongSequencesTheRowsOfTheirFormula) {
-  // More rows than are computed at once, several chunks: some of the last ones by the formula.
+  // These are more rows than are computed at once: some of the last ones are compared with the
+  // formula.
   const int64_t length = 4500;
   const at::Tensor query = at::randn({length, 4});
   const at::Tensor key = at::randn({length, 4});

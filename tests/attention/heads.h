@@ -2,7 +2,7 @@
 
 #include "attention/rows/aten.h"
 
-// Random heads for the tests of sequences that go on.
+// These are random heads for the tests of sequences that go on.
 namespace linserve {
 
 inline constexpr int64_t kHeads = 2;

@@ -6,12 +6,13 @@
 #include "attention/rows/aten.h"
 #include "attention/rows/placed_layout.h"
 
-// Small batches for the tests of attention and of the kernels.
+// These are small batches for the tests of attention and of the kernels.
 namespace linserve {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Sequences one after another, each with `padded_length` rows; 0: packed, with its own rows only.
+// Lays out sequences one after another, each with `padded_length` rows; 0: packed, with its own
+// rows only.
 inline PlacedLayout LayoutOf(const std::vector<int64_t>& lengths, int64_t padded_length = 0) {
   PlacedLayout layout;
   layout.lengths = lengths;
@@ -43,14 +44,14 @@ inline at::Tensor Mask(const std::vector<bool>& keys) {
   return mask;
 }
 
-// Infinite if one has a NaN.
+// Returns the largest difference, which is infinite if one has a NaN.
 inline double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs();
   if (difference.isnan().any().item<bool>()) return std::numeric_limits<double>::infinity();
   return difference.max().item<double>();
 }
 
-// Rows of `from`, padded, at the places that `layout` gives them; garbage elsewhere.
+// Returns rows of `from`, padded, at the places that `layout` gives them; garbage elsewhere.
 inline at::Tensor Spread(const at::Tensor& packed, const PlacedLayout& from,
                          const PlacedLayout& to) {
   at::Tensor spread = at::full({to.rows, packed.size(1)}, 1e6f);

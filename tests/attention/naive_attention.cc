@@ -9,7 +9,7 @@
 namespace linserve {
 namespace {
 
-// The numbers of one head.
+// Holds the numbers of one head.
 struct Head {
   std::vector<std::vector<double>> query, key, value;
   std::vector<bool> mask;
@@ -90,7 +90,7 @@ double ByElu(const std::vector<double>& query, const std::vector<double>& key) {
   return sum;
 }
 
-// The softmax over positions of feature f, as query i sees the keys.
+// Returns the softmax over positions of feature f, as query i sees the keys.
 std::vector<double> KeySoftmax(const Head& head, size_t i, size_t f) {
   double largest = -std::numeric_limits<double>::infinity();
   for (size_t j = 0; j < head.key.size(); ++j) {

@@ -10,8 +10,9 @@
 
 namespace linserve {
 
-// The five methods by their formulas, key by key in float64: what the functions under test must
-// equal. query [..., n, d], key [..., m, d], value [..., m, e] -> F64 [..., n, e].
+// These functions compute the five methods by their formulas, key by key in float64: what the
+// functions under test must equal. query [..., n, d], key [..., m, d], value [..., m, e] -> F64
+// [..., n, e].
 using AttentionFunction = std::function<at::Tensor(const at::Tensor& query, const at::Tensor& key,
                                                    const at::Tensor& value, const Visible&)>;
 

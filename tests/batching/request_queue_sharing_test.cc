@@ -16,7 +16,7 @@ using testing::SizeIs;
 // The worker takes a millisecond a token, and so ten a sequence.
 const Workers kOneWorker{1, [](int64_t tokens) { return tokens * 1ms; }};
 
-// Sequences of equal identity.
+// Pushes sequences of equal identity.
 class RequestQueueSharing : public RequestQueueTest {
  protected:
   static Pending Alike(const std::string& identity, std::shared_ptr<ResultSink> sink, size_t index,

@@ -15,9 +15,9 @@
 
 namespace linserve::cuda {
 
-// Kernels as the CPU runs them, block by block, beside their references in attention/.
+// Runs kernels as the CPU does, block by block, beside their references in attention/.
 
-// The type of LibTorch's that a kernel's T is.
+// Names the type of LibTorch's that a kernel's T is.
 template <typename T>
 constexpr at::ScalarType kTypeOf = c10::CppTypeToScalarType<T>::value;
 
@@ -34,7 +34,7 @@ inline std::vector<int32_t> Narrowed(const std::vector<int64_t>& values) {
   return {values.begin(), values.end()};
 }
 
-// The layout as a kernel reads it.
+// Holds the layout as a kernel reads it.
 inline LayoutTable TableOf(const PlacedLayout& layout) {
   const auto narrowed = [](const std::vector<int64_t>& values) {
     return at::tensor(values, at::kLong).to(at::kInt);
@@ -61,7 +61,7 @@ void RunGrid(const BlockIndex& grid, int shared_bytes, const Run& run) {
   });
 }
 
-// The difference's norm as a share of the reference's.
+// Returns the difference's norm as a share of the reference's.
 inline double Distance(const at::Tensor& result, const at::Tensor& reference) {
   const at::Tensor exact = reference.to(at::kDouble);
   return ((result.to(at::kDouble) - exact).norm() / exact.norm()).item<double>();

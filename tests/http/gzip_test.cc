@@ -8,7 +8,7 @@
 namespace linserve {
 namespace {
 
-// What comes in pieces of so many bytes; none where it is malformed, or not whole.
+// Unpacks what comes in pieces of so many bytes; none where it is malformed, or not whole.
 std::optional<std::string> Unpacked(const std::string& packed, size_t piece) {
   Gunzip gunzip;
   std::string text;

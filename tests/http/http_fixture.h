@@ -21,18 +21,19 @@ class HttpServerTest : public ::testing::Test {
     return *std::move(server);
   }
 
-  // The answer to one request on a connection of its own.
+  // Returns the answer to one request on a connection of its own.
   static httplib::Result Get(const HttpServer& server, const std::string& path) {
     return LocalHttpClient(server.port()).Get(path);
   }
 
-  // The same, as a browser asks for the status.
+  // Asks for the status as a browser does.
   static httplib::Result GetPage(const HttpServer& server) {
     return LocalHttpClient(server.port())
         .Get("/", {{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}});
   }
 
-  // POST /wait: answers when its caller has left, or after a minute, and says which in `noticed_`.
+  // Adds POST /wait, which answers when its caller has left, or after a minute, and says which in
+  // `noticed_`.
   HttpRoute WaitUntilAbandoned() {
     return {"POST", "/wait", [this](const HttpRequest& request) {
               begun_.set_value();

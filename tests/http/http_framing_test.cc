@@ -15,7 +15,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr const char* kEcho = "POST /echo HTTP/1.1\r\nHost: x\r\n";
-// What must not be answered.
+// This must not be answered.
 constexpr const char* kHidden = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 class HttpFramingTest : public HttpServerTest {
@@ -31,14 +31,14 @@ class HttpFramingTest : public HttpServerTest {
     server_ = Start({.idle = std::chrono::milliseconds(100)});
   }
 
-  // What a caller is told who sends this, and then no more.
+  // Returns what a caller is told who sends this, and then no more.
   std::string AnswerTo(const std::string& text) const {
     RawConnection caller(server_->port());
     caller.Send(text);
     caller.HalfClose();
     return caller.ReadAll();
   }
-  // The same, of a body in chunks.
+  // Returns what a caller is told who sends this as a body in chunks.
   std::string AnswerToChunks(const std::string& path, const std::string& chunks) const {
     return AnswerTo("POST " + path + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
                     chunks);

@@ -27,13 +27,13 @@ constexpr const char* kWait = "POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length:
 
 class HttpLimitsTest : public HttpServerTest {
  protected:
-  // That waits for nothing that it need not wait for.
+  // Starts a server that waits for nothing that it need not wait for.
   std::unique_ptr<HttpServer> StartHasty(HttpLimits limits = {}) {
     limits.idle = milliseconds(100);
     return Start(limits);
   }
 
-  // What a caller is told who sends `begin`, and then `more` without an end.
+  // Returns what a caller is told who sends `begin`, and then `more` without an end.
   static std::string AnswerToEndless(const HttpServer& server, const std::string& begin,
                                      const std::string& more,
                                      milliseconds pause = milliseconds(0)) {
@@ -47,7 +47,7 @@ class HttpLimitsTest : public HttpServerTest {
     return answer;
   }
 
-  // What a caller is told who sends just this.
+  // Returns what a caller is told who sends just this.
   static std::string AnswerTo(const HttpServer& server, const std::string& text) {
     RawConnection caller(server.port());
     caller.Send(text);
@@ -186,7 +186,7 @@ TEST_F(HttpLimitsTest, AnAnswerIsSentWhateverTheNumberOfItsDescriptor) {
   rlimit raised = before;
   raised.rlim_cur = std::min<rlim_t>(before.rlim_max, 4096);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &raised), 0);
-  // More than select() can look at.
+  // There are more descriptors than select() can look at.
   std::vector<Descriptor> others;
   while (others.size() < FD_SETSIZE) others.emplace_back(::dup(STDERR_FILENO));
   ASSERT_GE(others.back().get(), 0) << "the limit of descriptors is too low";

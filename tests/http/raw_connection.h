@@ -14,7 +14,7 @@
 
 namespace linserve {
 
-// A connection to a port of this machine on which a caller misbehaves.
+// Is a connection to a port of this machine on which a caller misbehaves.
 class RawConnection {
  public:
   explicit RawConnection(int port) : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -28,12 +28,12 @@ class RawConnection {
     EXPECT_EQ(::connect(descriptor_.get(), any, sizeof(address)), 0);
   }
 
-  // False once the server has hung up.
+  // Sends the text; false once the server has hung up.
   bool Send(const std::string& text) {
     return ::send(descriptor_.get(), text.data(), text.size(), MSG_NOSIGNAL) >= 0;
   }
 
-  // All that the server sends until it hangs up.
+  // Reads all that the server sends until it hangs up.
   std::string ReadAll() {
     std::string text;
     std::array<char, 4096> piece{};
@@ -45,7 +45,7 @@ class RawConnection {
     }
   }
 
-  // Whether something comes, or the server hangs up, within the time.
+  // Says whether something comes, or the server hangs up, within the time.
   bool Answers(std::chrono::milliseconds within) {
     pollfd waiting{descriptor_.get(), POLLIN, 0};
     return ::poll(&waiting, 1, static_cast<int>(within.count())) > 0;

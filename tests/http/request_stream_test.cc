@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The two ends of a connection: ours does not block.
+// These are the two ends of a connection: ours does not block.
 struct Ends {
   Ends() {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
@@ -44,7 +44,7 @@ class RequestStreamTest : public ::testing::Test {
               static_cast<ssize_t>(text.size()));
   }
 
-  // What has come for the caller by now.
+  // Returns what has come for the caller by now.
   std::string Received() const {
     std::string text(1 << 10, '\0');
     const ssize_t size = ::recv(caller_.get(), text.data(), text.size(), MSG_DONTWAIT);

@@ -119,7 +119,7 @@ class SharedCheckpointTest : public testing::Test {
     });
   }
 
-  // What loading the tensors says; empty if they fit.
+  // Returns what loading the tensors says; empty if they fit.
   std::string Load(const TensorMap& tensors) {
     const AlignedCheckpoint checkpoint = AlignCheckpoint(list_, tensors, {});
     if (checkpoint.difference.empty()) LoadParameters(list_, checkpoint, at::kFloat, at::kCPU);

@@ -20,22 +20,23 @@
 namespace linserve {
 
 inline constexpr double kTolerance = 1e-5;
-// The longest input of most models in these tests; it is not one of the default buckets.
+// This is the longest input of most models in these tests; it is not one of the default buckets.
 inline constexpr int64_t kLongestInput = 40;
 
-// Models with random weights in directories of their own, computed through the Padder as a worker
-// does it.
+// Makes models with random weights in directories of their own, and computes with them through the
+// Padder as a worker does.
 class ModelFixture : public testing::Test {
  protected:
-  // A new directory with a model; fails the test if it cannot be made.
+  // Makes a new directory with a model; fails the test if it cannot be made.
   std::string Init(const std::string& architecture, const std::string& params, uint64_t seed = 1,
                    const std::string& wrapper = "null");
-  // Why no model can be made of these arguments; "" if one can.
+  // Says why no model can be made of these arguments; "" if one can.
   static std::string InitError(const std::string& architecture, const std::string& params,
                                const std::string& wrapper = "null");
   std::unique_ptr<Model> Load(const std::string& directory, const ModelLoadOptions& options = {});
 
-  // A model whose biases and norms are random, too, so that none of them is left out unnoticed.
+  // Makes a model whose biases and norms are random, too, so that none of them is left out
+  // unnoticed.
   std::string Directory(const std::string& architecture, const std::string& params,
                         const std::string& wrapper = "null");
   std::unique_ptr<Model> Make(const std::string& architecture, const std::string& params,
@@ -46,7 +47,7 @@ class ModelFixture : public testing::Test {
   // Writes a file of the model directory.
   static void Write(const std::string& directory, const std::string& name, const std::string& text);
 
-  // The outputs of each item, computed as one batch.
+  // Returns the outputs of each item, computed as one batch.
   static std::vector<TensorMap> Compute(Model& model, const std::vector<Item>& items,
                                         Padding padding = Padding::kPacked);
   // Expects that in every padding each item's outputs are those that it has alone.
@@ -59,14 +60,14 @@ class ModelFixture : public testing::Test {
   int64_t Any(int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random_);
   }
-  // A random sequence of input x.
+  // Makes a random sequence of input x.
   Item Tokens(int64_t length, int64_t vocabulary);
   Tensor Ids(int64_t length, int64_t vocabulary);
   Item Floats(int64_t length, int64_t width);
   Tensor RandomFloats(const Shape& shape);
-  // A mask each place of which is true with the probability `share`.
+  // Makes a mask each place of which is true with the probability `share`.
   Tensor RandomMask(int64_t length, double share = 0.7);
-  // A mask that is true on [begin, end).
+  // Makes a mask that is true on [begin, end).
   static Tensor MaskOf(int64_t length, int64_t begin, int64_t end);
 
   std::mt19937_64 random_{42};
@@ -78,11 +79,11 @@ class ModelFixture : public testing::Test {
   int made_ = 0;
 };
 
-// The largest difference between two F32 tensors; infinity if their shapes differ.
+// Returns the largest difference between two F32 tensors; infinity if their shapes differ.
 double LargestDifference(const Tensor& a, const Tensor& b);
 double LargestDifference(const TensorMap& a, const TensorMap& b);
 
-// The smallest cosine between rows of the same index.
+// Returns the smallest cosine between rows of the same index.
 double SmallestCosine(const Tensor& a, const Tensor& b);
 
 }  // namespace linserve

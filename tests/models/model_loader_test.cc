@@ -13,7 +13,7 @@ namespace {
 
 class ModelLoaderTest : public ModelFixture {
  protected:
-  // What loading a config.json of this text says.
+  // Returns what loading a config.json of this text says.
   std::string ConfigError(const std::string& text) {
     const std::string directory =
         Init("linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})");

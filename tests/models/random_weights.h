@@ -7,7 +7,7 @@
 
 namespace linserve {
 
-// The tensors of a model directory; fails the test if they cannot be read.
+// Reads the tensors of a model directory; fails the test if they cannot be read.
 TensorMap ReadWeights(const std::string& directory);
 void WriteWeights(const std::string& directory, const TensorMap& weights);
 

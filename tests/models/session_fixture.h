@@ -8,20 +8,20 @@
 
 namespace linserve {
 
-// Sequences fed to a model chunk by chunk.
+// Feeds sequences to a model chunk by chunk.
 class SessionFixture : public ModelFixture {
  protected:
   using Session = std::shared_ptr<SessionState>;
 
   static Session New(Model& model);
 
-  // Rows [begin, end) of each input, as a chunk of the session.
+  // Returns rows [begin, end) of each input, as a chunk of the session.
   static Item Chunk(const Item& whole, int64_t begin, int64_t end, const Session& session);
 
-  // Lengths of at least 1 that sum up to `length`: all ones, the whole, or any.
+  // Returns lengths of at least 1 that sum up to `length`: all ones, the whole, or any.
   std::vector<int64_t> Chunking(int64_t length);
 
-  // The rows of the output `y`, chunk by chunk and then joined: [length, ...].
+  // Returns the rows of the output `y`, chunk by chunk and then joined: [length, ...].
   static Tensor Feed(Model& model, const Item& whole, const std::vector<int64_t>& chunks,
                      const Session& session);
 

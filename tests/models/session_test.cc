@@ -3,7 +3,8 @@
 namespace linserve {
 namespace {
 
-// One or two steps of bf16 in rows of up to 16, between which the models' largest outputs lie.
+// This is one or two steps of bf16 in rows of up to 16, between which the models' largest outputs
+// lie.
 constexpr double kBf16Tolerance = 0.1;
 
 struct SessionCase {
@@ -232,7 +233,7 @@ TEST_P(SessionTest, AStepThatIsGivenUpOrForgottenLeavesNoTrace) {
   Feed(*model, other, {5}, neighbour);
   const Tensor whole = Compute(*model, {item})[0].at("y");
   for (int64_t row = 5; row < 30; ++row) {
-    // Rows of another sequence, computed to the end or not.
+    // These are rows of another sequence, computed to the end or not.
     const Item lost[] = {Chunk(other, row, row + 1, session),
                          Chunk(other, row, row + 1, neighbour)};
     {

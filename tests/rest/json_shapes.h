@@ -9,13 +9,13 @@
 
 namespace linserve {
 
-// JSON of a kind, valid or not, of any size.
+// Makes JSON of a kind, valid or not, of any size.
 struct JsonShape {
   std::string name;
   std::function<std::string(size_t size)> text;
 };
 
-// Where JSON comes in: a route, and what stands around a value in its body.
+// Says where JSON comes in: a route, and what stands around a value in its body.
 struct JsonDoor {
   std::string name;
   std::string route;  // the end of the route's pattern

@@ -26,7 +26,7 @@ bool Stays() { return false; }
 
 class Reading : public RestTest {
  protected:
-  // The least of some runs.
+  // Returns the least time of some runs.
   double SecondsFor(const JsonDoor& door, const std::string& value, int runs) const {
     double least = 1e9;
     for (int run = 0; run < runs; ++run) {

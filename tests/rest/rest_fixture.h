@@ -19,7 +19,7 @@ namespace linserve {
 
 inline constexpr const char* kInfer = "/v2/models/tokens/infer";
 
-// A server of the test models, with its HTTP port.
+// Starts a server of the test models, with its HTTP port.
 class RestTest : public ::testing::Test {
  protected:
   explicit RestTest(TestServerOptions options = {.model_control = true})

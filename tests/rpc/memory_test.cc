@@ -22,7 +22,7 @@ std::string InferWire(int64_t sequences) {
   return request.SerializeAsString();
 }
 
-// The same for one sequence, in a field that takes eight bytes for a token.
+// Makes such a request of one sequence, in a field that takes eight bytes for a token.
 std::string TypedInferWire(int tokens) {
   inference::ModelInferRequest request;
   request.set_model_name("tokens");

@@ -29,7 +29,8 @@ class FramedRequests {
   }
 
   const std::vector<FramedRequest>& whole() const { return whole_; }
-  // Of the request after these; null if that has not come as a whole, or not at all.
+  // Returns the fault of the request after these; null if that has not come as a whole, or not at
+  // all.
   const std::optional<HttpFault>& fault() const { return fault_; }
 
  private:

@@ -10,7 +10,7 @@
 namespace linserve {
 namespace {
 
-// A stride of at least so many elements that is an odd number of cache lines.
+// Returns a stride of at least so many elements that is an odd number of cache lines.
 constexpr int64_t OddLines(int64_t elements) {
   constexpr int64_t kLine = 16;
   const int64_t lines = (elements + kLine - 1) / kLine;
@@ -23,7 +23,7 @@ RowBlock Matrix(const at::Tensor& tensor, int64_t i) {
   return {tensor.mutable_data_ptr<float>() + i * tensor.stride(0), tensor.stride(1)};
 }
 
-// Softmax over the features of each head, times `scale`.
+// Replaces each head's features by their softmax times `scale`.
 void SoftmaxHeads(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head, float scale,
                   float* shares) {
   for (int64_t head = 0; head < heads; ++head) {

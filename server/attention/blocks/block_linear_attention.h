@@ -9,8 +9,9 @@
 
 namespace linserve {
 
-// LinearAttention (attention/linear/linear_attention.h) of one sequence whose rows come in blocks,
-// so that neither its keys nor its queries need ever exist as a whole. F32 on the CPU.
+// Computes LinearAttention() (attention/linear/linear_attention.h) of one sequence whose rows come
+// in blocks, so that neither its keys nor its queries need ever exist as a whole. It takes F32 on
+// the CPU.
 class BlockLinearAttention {
  public:
   BlockLinearAttention(int64_t heads, int64_t dim_head);
@@ -19,7 +20,7 @@ class BlockLinearAttention {
   // Takes keys and values [count, heads · dim_head] and overwrites the keys. A row that nothing
   // sees has the lowest number as its keys and zeros as its values. On all threads, head by head.
   void Add(const RowBlock& keys, const RowBlock& values, int64_t count);
-  // Divides by the keys' sums. To be called after the last Add(), before the first Attend().
+  // Divides by the keys' sums. Call it after the last Add() and before the first Attend().
   void Finish();
 
   // out = the attention of a block of queries [count, heads · dim_head], which it overwrites.
@@ -34,14 +35,14 @@ class BlockLinearAttention {
   at::Tensor factors_, weights_;  // scratch of Add()
 };
 
-// CausalLinearAttention with bucket 1 of one sequence whose rows come in blocks.
+// Computes CausalLinearAttention() with bucket 1 of one sequence whose rows come in blocks.
 class BlockCausalAttention {
  public:
   BlockCausalAttention(int64_t heads, int64_t dim_head);
 
   void Begin() { state_ = {}; }
-  // The next rows: queries, keys and values [count, heads · dim_head], each overwritten; the
-  // queries by the result. On all threads, head by head.
+  // Takes the next rows: queries, keys and values [count, heads · dim_head], each of which is
+  // overwritten, the queries by the result. All threads compute it, head by head.
   void Attend(const RowBlock& queries, const RowBlock& keys, const RowBlock& values, int64_t count);
 
  private:

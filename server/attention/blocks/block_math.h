@@ -4,8 +4,8 @@
 
 namespace linserve {
 
-// Rows of F32 in the CPU's memory, `stride` elements apart. Few enough at once to stay in the
-// core's own cache from one step to the next: a block.
+// Views rows of F32 in the CPU's memory, `stride` elements apart. They are a block: few enough to
+// stay in the core's own cache from one step to the next.
 struct RowBlock {
   RowBlock(float* first, int64_t between) : data(first), stride(between) {}
 
@@ -16,8 +16,8 @@ struct RowBlock {
   RowBlock Rows(int64_t first) const { return {data + first * stride, stride}; }
 };
 
-// Steps on blocks, between the products of attention/blocks/block_product.h. They run on the
-// calling thread, with what vectors its CPU has.
+// These functions are steps on blocks, between the products of attention/blocks/block_product.h.
+// They run on the calling thread, with what vectors its CPU has.
 
 // rows [count, width] += bias [width]
 void AddBias(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
@@ -37,8 +37,8 @@ void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias)
 void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const float* weight,
                    const float* bias, float eps, const RowBlock& out);
 
-// The softmax of rows · scale but for its last step: rows become its weights times their sum, and
-// shares [count] one over the sum. REQUIRES: scale >= 0.
+// Takes the softmax of rows · scale but for its last step: rows become its weights times their sum,
+// and shares [count] one over the sum. REQUIRES: scale >= 0.
 void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares);
 
 // Row i *= factors[i]
@@ -52,19 +52,19 @@ void ExpRows(const RowBlock& rows, int64_t count, int64_t width);
 // it.
 void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out);
 
-// A running softmax over rows, for each column: `most` [width] becomes the largest so far, factors
-// [width] what earlier weights must be multiplied by for it, rows their weights exp(row - most),
-// and sums [width] those of all weights.
+// Takes a step of a softmax that runs over rows, for each column: `most` [width] becomes the
+// largest so far, factors [width] what earlier weights must be multiplied by for it, rows their
+// weights exp(row - most), and sums [width] the sums of all weights.
 void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* most, float* factors,
                    float* sums);
 
-// Row i's pairs of features (2j, 2j+1) of each head are turned by the angle whose sine is
-// table[i, j] and whose cosine is table[i, dim_head/2 + j].
+// Turns row i's pairs of features (2j, 2j+1) of each head by the angle whose sine is table[i, j]
+// and whose cosine is table[i, dim_head/2 + j].
 void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
                 const RowBlock& table);
 
-// What row i of square scores sees of the columns up to i: the others become 0. sums [count] become
-// those of the rows.
+// Lets row i of square scores see the columns up to i: the others become 0. sums [count] become the
+// sums of the rows.
 void LowerTriangle(const RowBlock& scores, int64_t count, float* sums);
 
 // sums[i] += row i · vector

@@ -46,7 +46,8 @@ at::Tensor Matrix(const RowBlock& block, int64_t rows, int64_t columns) {
   return at::from_blob(block.data, {rows, columns}, {block.stride, 1});
 }
 
-// The number of equal blocks of at most kBlockRows rows, such that no thread is without one.
+// Returns the number of equal blocks of at most kBlockRows rows, such that no thread is without
+// one.
 int64_t Blocks(int64_t rows, int64_t threads) {
   constexpr int64_t kFewestRows = 16;
   const int64_t needed = (rows + kBlockRows - 1) / kBlockRows;

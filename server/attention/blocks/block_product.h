@@ -9,21 +9,22 @@
 
 namespace linserve {
 
-// Matrix products of blocks of rows: small ones, of operands that the core's own cache holds, so
-// that a chain of per-token steps runs over a block without going to memory in between. They do
-// not pack their operands at each call as a product of whole matrices does.
+// These are matrix products of blocks of rows: small ones, of operands that the core's own cache
+// holds, so that a chain of steps runs over a block without going to memory in between. They do not
+// pack their operands at each call as a product of whole matrices does.
 
-// c [m, n] = a [m, k] · b [k, n], or with `add` c += a · b. Runs on the calling thread.
+// Computes c [m, n] = a [m, k] · b [k, n], or with `add` c += a · b, on the calling thread.
 void BlockProduct(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& b,
                   const RowBlock& c, bool add);
 
-// Whether BlockProduct has kernels of its own for this CPU. Else it calls LibTorch's product.
+// Says whether BlockProduct() has kernels of its own for this CPU. Where it has none, it calls
+// LibTorch's product.
 bool HasBlockKernels();
 
-// The rows from `row` on. REQUIRES: F32 on the CPU, the last axis contiguous.
+// Views the rows from `row` on. REQUIRES: F32 on the CPU, the last axis contiguous.
 RowBlock BlockOf(const at::Tensor& rows, int64_t row = 0);
 
-// The rows of a block at most: their inputs, products and outputs fit a core's own cache.
+// A block has at most so many rows: their inputs, products and outputs fit a core's own cache.
 constexpr int64_t kBlockRows = 128;
 
 // Calls function(begin, count, scratch) for blocks of `rows` rows, side by side on the replica's
@@ -37,8 +38,8 @@ void ForSlicedBlocks(
     int64_t rows, int64_t scratch_elements,
     const std::function<void(int64_t begin, int64_t count, float* scratch)>& function);
 
-// Rows that are computed slice by slice, since they never need to exist as a whole. A thread alone
-// takes one block at a time and finds it in its cache again; several meet after each slice.
+// Computes rows slice by slice, since they never need to exist as a whole. A thread alone takes one
+// block at a time and finds it in its cache again; several threads meet after each slice.
 class RowSlices {
  public:
   // Writes `count` rows from `row` on to `out`.

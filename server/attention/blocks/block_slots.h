@@ -10,14 +10,16 @@
 
 namespace linserve {
 
-// The matrix E or F by which the rows of a sequence become slots, along its length. It is read in
-// contiguous blocks, since whole rows of it may be pages apart: laid out like that once, or, where
-// it is large and its blocks would not stay in a cache anyway, copied block by block each time.
+// Holds the matrix E or F by which the rows of a sequence become slots, along its length. It is
+// read in contiguous blocks, since whole rows of it may be pages apart: laid out like that once,
+// or, where it is large and its blocks would not stay in a cache anyway, copied block by block each
+// time.
 class LengthWeights {
  public:
   LengthWeights() = default;
-  // matrices [heads, slots, length], one for each head or one for all of them; bias [heads, slots]
-  // or undefined. F32 on the CPU. With more elements than `most_packed` they are kept as they are.
+  // Takes matrices [heads, slots, length], one for each head or one for all of them, and bias
+  // [heads, slots] or undefined, in F32 on the CPU. Matrices of more elements than `most_packed`
+  // are kept as they are.
   LengthWeights(const at::Tensor& matrices, at::Tensor bias,
                 int64_t most_packed = int64_t{4} << 20);
 
@@ -28,8 +30,8 @@ class LengthWeights {
   int64_t matrices() const { return matrices_; }
   const at::Tensor& bias() const { return bias_; }
 
-  // A block of the matrix, [slots, kBlockRows] or less: what `count` slots from `slot` on take of
-  // the rows from `row` on, a multiple of kBlockRows. `scratch` has ScratchElements().
+  // Returns a block of the matrix, [slots, kBlockRows] or less: what `count` slots from `slot` on
+  // take of the rows from `row` on, a multiple of kBlockRows. `scratch` has ScratchElements().
   RowBlock Block(int64_t matrix, int64_t row, int64_t slot, int64_t count, float* scratch) const;
   int64_t ScratchElements() const;
 
@@ -44,8 +46,8 @@ class LengthWeights {
   at::Tensor bias_;
 };
 
-// Linformer attention of one sequence whose rows come in blocks, so that neither its keys nor its
-// queries need ever exist as a whole. F32 on the CPU.
+// Computes the Linformer attention of one sequence whose rows come in blocks, so that neither its
+// keys nor its queries need ever exist as a whole. It takes F32 on the CPU.
 class BlockSlots {
  public:
   struct Sizes {
@@ -53,7 +55,8 @@ class BlockSlots {
     int64_t heads;
     int64_t kv_heads;  // heads or 1, which serves all
     int64_t dim_head;
-    // Slot s is hidden from queries i < s: slots and not positions, as in linformer-pytorch.
+    // If set, slot s is hidden from queries i < s: this hides slots and not positions, as in
+    // linformer-pytorch.
     bool causal = false;
 
     int64_t kv_width() const { return kv_heads * dim_head; }
@@ -73,21 +76,22 @@ class BlockSlots {
   // shared.
   void ProjectKeys(int64_t rows, const LengthWeights& e, const LengthWeights& f, int64_t scratch,
                    const Fill& fill);
-  // `fill` writes rows of `width` that keys and values are linear functions of, which then meet
-  // slots and not rows: with many rows, there is less to compute. REQUIRES: both projections are of
-  // one matrix.
+  // Here `fill` writes rows of `width` that keys and values are linear functions of, which then
+  // meet slots and not rows: with many rows, there is less to compute. REQUIRES: both projections
+  // are of one matrix.
   void ProjectSource(int64_t rows, int64_t width, const LengthWeights& e, const LengthWeights& f,
                      const Fill& fill, const Map& to_keys, const Map& to_values);
 
-  // out = softmax(queries · keysᵀ / sqrt(dim_head)) · values for a block of queries [count, heads ·
-  // dim_head], the first one of which is the sequence's row `row`. REQUIRES: the sequence was
-  // projected by one of the two functions above.
+  // Computes out = softmax(queries · keysᵀ / sqrt(dim_head)) · values for a block of queries
+  // [count, heads · dim_head], the first one of which is the sequence's row `row`. REQUIRES: the
+  // sequence was projected by one of the two functions above.
   void Attend(const RowBlock& queries, int64_t row, int64_t count, const RowBlock& out,
               float* scratch) const;
   int64_t ScratchElements() const;
 
  private:
-  // sums [slots, columns of them] += matrix · the columns of the rows from `column` on.
+  // Describes a product to be summed up: sums [slots, columns of them] += matrix · the columns of
+  // the rows from `column` on.
   struct Sum {
     const LengthWeights& projection;
     int64_t matrix;

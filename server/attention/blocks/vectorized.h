@@ -9,8 +9,8 @@
 
 namespace linserve {
 
-// Loops over floats, compiled for each kind of vectors that the CPU may have. What they call must
-// be inlined into them.
+// Loops over floats are compiled for each kind of vectors that the CPU may have. What they call
+// must be inlined into them.
 
 #define LINSERVE_INLINE [[gnu::always_inline]] inline
 
@@ -47,7 +47,7 @@ void Vectorized(const Function& function) {
 }
 #endif
 
-// 2^x to 2e-8 of it, for x in ±126; elsewhere without meaning.
+// Returns 2^x to 2e-8 of it, for x in ±126; elsewhere the result means nothing.
 LINSERVE_INLINE float Exp2(float x) {
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: its last bit is worth one
   const float shifted = x + kRound;
@@ -80,7 +80,7 @@ LINSERVE_INLINE float Gelu(float x) {
   return (x > 0 ? x : 0.0F) - (a > kNothingLeft ? 0.0F : tail);
 }
 
-// e^x; 0 below e^-87.
+// Returns e^x, and 0 below e^-87.
 LINSERVE_INLINE float Exp(float x) {
   constexpr float kLog2OfE = 1.44269504F;
   constexpr float kLowest = -126.0F;

@@ -12,8 +12,8 @@
 namespace linserve {
 namespace {
 
-// The plug-ins that are open, by name. None is ever closed: LibTorch keeps pointers to what they
-// register.
+// Holds the plug-ins that are open, by name. None is ever closed: LibTorch keeps pointers to what
+// they register.
 class OpenPlugins {
  public:
   absl::StatusOr<const DevicePlugin*> Open(const std::string& name, const std::string& directory);

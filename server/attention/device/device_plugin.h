@@ -20,25 +20,26 @@ namespace linserve {
 // at run time: so a host without such a device loads none of it. liblinserve_cuda.so is for NVIDIA
 // GPUs.
 
-// Changes whenever what follows does: a library and a program that differ are not used together.
+// This number changes whenever what follows does: a library and a program that differ are not used
+// together.
 inline constexpr uint32_t kDevicePluginAbi = 2;
 
-// Bytes of one device's memory.
+// Counts bytes of one device's memory.
 struct DeviceMemory {
   int64_t used = 0;      // by tensors
   int64_t reserved = 0;  // by the pool that they come from
   int64_t limit = 0;     // of the pool
 };
 
-// Work that was recorded once and is repeated as it is, on the same memory.
+// Holds work that was recorded once and is repeated as it is, on the same memory.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
   virtual void Replay() = 0;
 };
 
-// Linear attention of all sequences of a batch; the formulas: causal_linear_attention.h,
-// linear_attention.h, and with `elu` kernel_attention.h.
+// Describes the linear attention of all sequences of a batch. Its formulas stand in
+// causal_linear_attention.h, linear_attention.h and, with `elu`, kernel_attention.h.
 struct PackedLinearAttention {
   at::Tensor queries;  // [rows, heads · dim_head]; a row's numbers lie side by side
   at::Tensor keys;     // [rows of keys, heads · dim_head], as the values
@@ -54,14 +55,14 @@ struct PackedLinearAttention {
   std::optional<double> floor;  // of the weights' sum that divides; nullopt: it is not divided
 };
 
-// Kernels of our own, by what they compute; the functions of attention/ that call them have the
-// formulas. Where there is no kernel, or it gives an undefined tensor since it does not take these
-// arguments, LibTorch's operators compute the same.
+// Holds kernels of our own, by what they compute; the functions of attention/ that call them have
+// the formulas. Where there is no kernel, or it gives an undefined tensor since it does not take
+// these arguments, LibTorch's operators compute the same.
 struct DeviceKernels {
-  // ProjectLength(), which leaves rows of padding as they are.
+  // Computes ProjectLength(), and leaves rows of padding as they are.
   at::Tensor (*project_length)(const at::Tensor& rows, const at::Tensor& projection,
                                const LayoutTable& layout) = nullptr;
-  // AttendToSlots() without a mask; rows of padding become zeros.
+  // Computes AttendToSlots() without a mask; rows of padding become zeros.
   at::Tensor (*attend_to_slots)(const at::Tensor& queries, const at::Tensor& keys,
                                 const at::Tensor& values, int64_t heads,
                                 const LayoutTable& layout) = nullptr;
@@ -71,32 +72,32 @@ struct DeviceKernels {
 
 struct DevicePlugin {
   uint32_t abi = kDevicePluginAbi;  // stays first, whatever else changes
-  // That the library was built with; tensors pass between the two.
+  // The library was built with this version of LibTorch; tensors pass between library and program.
   const char* torch_version = TORCH_VERSION;
   c10::DeviceType type = c10::DeviceType::CPU;
 
-  // How many there are. UNAVAILABLE says why there is none: no driver, no device.
+  // Returns how many devices there are. UNAVAILABLE says why there is none: no driver, no device.
   absl::StatusOr<int64_t> (*count)() = nullptr;
   // Describes a device in words, such as "NVIDIA H200, 139.8 GiB, sm_90".
   std::string (*describe)(int64_t index) = nullptr;
-  // Whether matrix products in BF16 are fast on it.
+  // Says whether matrix products in BF16 are fast on the device.
   bool (*has_bfloat16)(int64_t index) = nullptr;
   DeviceMemory (*memory)(int64_t index) = nullptr;
   // Limits the bytes that the pool may hold.
   void (*limit_memory)(int64_t index, int64_t bytes) = nullptr;
-  // A stream that nobody else has until it is given back.
+  // Gives a stream that nobody else has until it is given back.
   c10::Stream (*take_stream)(int64_t index) = nullptr;
   void (*give_stream)(const c10::Stream& stream) = nullptr;
-  // What `work` does on the calling thread's stream, recorded. It must neither wait for the device
-  // nor read from it. With `neighbour`, in memory that both use in turns: they must never be
-  // replayed at once, nor may what one has computed be read after the other's replay.
+  // Records what `work` does on the calling thread's stream. It must neither wait for the device
+  // nor read from it. With `neighbour` it is recorded in memory that both use in turns: they must
+  // never be replayed at once, nor may what one has computed be read after the other's replay.
   std::unique_ptr<DeviceGraph> (*capture)(const std::function<void()>& work,
                                           const DeviceGraph* neighbour) = nullptr;
 
   DeviceKernels kernels;
 };
 
-// The one function that such a library exports.
+// Such a library exports this function alone.
 using DevicePluginEntry = const DevicePlugin* (*)();
 inline constexpr const char* kDevicePluginEntry = "linserve_device_plugin";
 
@@ -107,13 +108,13 @@ inline constexpr const char* kDevicePluginEntry = "linserve_device_plugin";
 absl::StatusOr<const DevicePlugin*> OpenDevicePlugin(const std::string& name,
                                                      const std::string& directory);
 
-// The one that is open for this type of device; nullptr if there is none.
+// Returns the plug-in that is open for this type of device; nullptr if there is none.
 const DevicePlugin* FindDevicePlugin(c10::DeviceType type);
 
 // Throws where a pass is being recorded: what follows would bake in the lengths.
 void CheckNotRecording(const PlacedLayout& layout);
 
-// The kernels of the plug-in that is open for the tensor's device; none on the CPU.
+// Returns the kernels of the plug-in that is open for the tensor's device; none on the CPU.
 const DeviceKernels& KernelsFor(const at::Tensor& tensor);
 
 }  // namespace linserve

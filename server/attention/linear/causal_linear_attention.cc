@@ -23,7 +23,7 @@ double SmallestNormal(at::ScalarType type) {
                              : double{std::numeric_limits<float>::min()};
 }
 
-// The type in which exp(k) can be computed for these keys and what was read before them.
+// Returns the type in which exp(k) can be computed for these keys and what was read before them.
 at::ScalarType ComputeType(const at::Tensor& keys, const CausalState& state) {
   if (state.context.defined() && state.context.scalar_type() == at::kDouble) return at::kDouble;
   return keys.max().item<double>() > kLargestExponent ? at::kDouble : at::kFloat;
@@ -62,7 +62,7 @@ at::Tensor Weights(const at::Tensor& keys, CausalState& state) {
   return (keys - shift.unsqueeze(-3)).exp_();
 }
 
-// 1 where row t (down) sees row s of its own block. Empty: it sees none.
+// Returns 1 where row t (down) sees row s of its own block. Empty: it sees none.
 at::Tensor VisibleBuckets(int64_t length, int64_t bucket, const at::TensorOptions& options) {
   if (bucket == 1) return at::ones({length, length}, options).tril();
   if (bucket >= length) return {};
@@ -71,7 +71,8 @@ at::Tensor VisibleBuckets(int64_t length, int64_t bucket, const at::TensorOption
   return buckets.unsqueeze(0).lt(buckets.unsqueeze(1)).to(options);
 }
 
-// Sums over what lies before each block, [..., blocks, ·, ·]; `before` becomes the sum over all.
+// Returns the sums over what lies before each block, [..., blocks, ·, ·]; `before` becomes the sum
+// over all.
 at::Tensor SumsBefore(const at::Tensor& sums, at::Tensor& before) {
   at::Tensor running = at::empty_like(sums);
   for (int64_t block = 0; block < sums.size(-3); ++block) {
@@ -81,7 +82,7 @@ at::Tensor SumsBefore(const at::Tensor& sums, at::Tensor& before) {
   return running;
 }
 
-// A group of blocks that are computed at once: `blocks` of `length` rows each, from `row` on.
+// Describes blocks that are computed at once: `blocks` of `length` rows each, from `row` on.
 struct Group {
   int64_t row;
   int64_t blocks;
@@ -125,7 +126,7 @@ class CausalPass {
   }
 
  private:
-  // Contiguous, so that no product has to make a copy of its own.
+  // Makes the blocks contiguous, so that no product has to make a copy of its own.
   at::Tensor Contiguous(const at::Tensor& x, const Group& group) const {
     return Blocks(x, group.row, group.blocks, group.length).to(type_).contiguous();
   }

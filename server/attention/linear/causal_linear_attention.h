@@ -6,8 +6,8 @@
 
 namespace linserve {
 
-// What a causal pass has read so far, of each head: all that later rows need of earlier ones. The
-// true sums are exp(shift) times these.
+// Holds what a causal pass has read so far, of each head: all that later rows need of earlier ones.
+// The true sums are exp(shift) times these.
 struct CausalState {
   at::Tensor context;  // Σ κ_s v_sᵀ [..., dim_head, dim_head]
   at::Tensor total;    // Σ κ_s [..., 1, dim_head]
@@ -16,12 +16,12 @@ struct CausalState {
 
 inline constexpr double kCausalFloor = 1e-3;
 
-// Rows that attend to each other by a masked product.
+// So many rows attend to each other by a masked product.
 inline constexpr int64_t kCausalBlock = 64;
 // Up to this exponent exp(k), summed and multiplied by values, stays far from overflow in F32.
 inline constexpr float kLargestExponent = 40;
 
-// Linear attention of every row to those before it:
+// Computes the linear attention of every row to those before it:
 //   out_t = (q̂_t · Σ_s κ_s v_sᵀ) / max(q̂_t · Σ_s κ_s, kCausalFloor)
 // with q̂ = softmax over the features · dim_head^-1/2 and κ = exp(k). The sums are over s <= t for
 // bucket 1, otherwise over the buckets of so many rows before t's own, which leaves 0 to the first.

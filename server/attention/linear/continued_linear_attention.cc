@@ -18,7 +18,7 @@ at::Tensor Rows(const at::Tensor& x, int64_t row, int64_t count) {
   return x.narrow(-2, row, count).to(at::kFloat);
 }
 
-// Queries as q̂ times exp(shift), over exp(scale), which keeps their largest feature at 1.
+// Holds queries as q̂ times exp(shift), over exp(scale), which keeps their largest feature at 1.
 struct Queries {
   at::Tensor features;  // [..., rows, dim_head]
   at::Tensor scale;     // [..., rows, 1]
@@ -43,15 +43,15 @@ struct Buckets {
         first(begin.div(size, "floor")),
         next((begin + count).div_(size, "floor")) {}
 
-  // 1 where row t (down) sees row s of these: [sequences, 1, count, count].
+  // Is 1 where row t (down) sees row s of these: [sequences, 1, count, count].
   at::Tensor Visible() const {
     return of_rows.unsqueeze(1).lt(of_rows.unsqueeze(2)).unsqueeze(1).to(at::kFloat);
   }
-  // 1 for rows that see the bucket that was open before them: [sequences, 1, count, 1].
+  // Is 1 for rows that see the bucket that was open before them: [sequences, 1, count, 1].
   at::Tensor PastFirst() const { return Column(of_rows.gt(first)); }
-  // 1 for rows whose bucket is complete: [sequences, 1, count, 1].
+  // Is 1 for rows whose bucket is complete: [sequences, 1, count, 1].
   at::Tensor Complete() const { return Column(of_rows.lt(next)); }
-  // 1 if the bucket that was open is complete: [sequences, 1, 1, 1].
+  // Is 1 if the bucket that was open is complete: [sequences, 1, 1, 1].
   at::Tensor FirstComplete() const { return Column(next.gt(first)); }
 
  private:
@@ -76,12 +76,13 @@ void Rescale(const at::Tensor& context, const at::Tensor& total, const at::Tenso
   old.copy_(shift);
 }
 
-// What no exp(k) must exceed, for keys of these rows to be added to sums of this shift.
+// Returns the shift that sums need before keys of these rows are added to them, so that no exp(k)
+// is too large.
 at::Tensor ShiftFor(const at::Tensor& keys, const at::Tensor& shift) {
   return at::maximum(shift, Turned(keys.amax(-2, /*keepdim=*/true)) - kLargestExponent);
 }
 
-// The open bucket's sums join those that are seen, where `complete` is 1 and not 0.
+// Adds the open bucket's sums to those that are seen, where `complete` is 1 and not 0.
 void CloseBuckets(const at::Tensor& complete, const ContinuedSums& sums) {
   const at::Tensor shift = at::maximum(sums.shift, sums.open_shift * complete);
   Rescale(sums.context, sums.total, sums.shift, shift);
@@ -121,7 +122,7 @@ class RowsContinuation {
   }
 
  private:
-  // Whether no row loses what it sees to the shift that a later one needs.
+  // Says whether no row loses what it sees to the shift that a later one needs.
   bool FitTogether(const at::Tensor& keys) const {
     const at::Tensor shift = ShiftFor(keys, sums_.shift);
     if (bucket_ > 1) return at::equal(shift, sums_.shift) && at::equal(shift, sums_.open_shift);

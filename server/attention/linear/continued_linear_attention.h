@@ -7,9 +7,9 @@
 
 namespace linserve {
 
-// What CausalLinearAttention has read of some sequences, F32, [sequences, heads, ...]. Of each
-// feature the true sums are exp(shift) times these, so that none overflows, and none is lost beside
-// a larger one. Zeros: nothing yet.
+// Holds what CausalLinearAttention() has read of some sequences, F32, [sequences, heads, ...]. The
+// true sums of each feature are exp(shift) times these, so that none overflows, and none is lost
+// beside a larger one. Zeros: nothing yet.
 struct ContinuedSums {
   at::Tensor context;  // Σ κ_s v_sᵀ [..., dim_head, dim_head]
   at::Tensor total;    // Σ κ_s [..., dim_head, 1]

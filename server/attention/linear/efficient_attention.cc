@@ -14,7 +14,7 @@ namespace {
 constexpr double kLargestGrowth = 60;
 constexpr double kSmallestSum = 1e-30;  // less than exp(-60): only of no keys at all
 
-// Some rows of the keys with their values; hidden keys are the lowest.
+// Holds some rows of the keys with their values; hidden keys are the lowest.
 struct KeyRows {
   KeyRows(const at::Tensor& key, const at::Tensor& value, const at::Tensor& whole_mask, int64_t row,
           int64_t count)
@@ -58,7 +58,7 @@ void Add(EfficientState& state, const at::Tensor& weights, const at::Tensor& val
   AddProducts(state.values, weights, values);
 }
 
-// A few rows, each of which sees the state's keys and those of the rows up to its own.
+// Attends for a few rows, each of which sees the state's keys and those of the rows up to its own.
 void AttendCausal(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                   const at::Tensor& mask, int64_t row, int64_t count, EfficientState& state,
                   at::Tensor& result) {
@@ -73,7 +73,7 @@ void AttendCausal(const at::Tensor& query, const at::Tensor& key, const at::Tens
   }
   Rescale(state, largest);
   const at::Tensor weights = Weights(rows, largest);
-  // What each query's softmax over the keys divides by, feature by feature.
+  // Each query's softmax over the keys divides by these, feature by feature.
   const at::Tensor sums = (weights.cumsum(-2) + state.weights).clamp_min_(kSmallestSum);
   const at::Tensor queries = at::softmax(SumRows(query, row, count), -1).div_(sums);
   const at::Tensor scores = Product(queries, weights.transpose(-2, -1)).tril_();

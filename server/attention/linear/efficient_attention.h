@@ -8,18 +8,19 @@
 
 namespace linserve {
 
-// Less than any key, and what stands for the largest of none.
+// This is less than any key, and stands for the largest of no keys.
 inline constexpr double kLowestKey = std::numeric_limits<float>::lowest();
 
-// All that a query needs to know of the keys before it, whatever their number. F32. Of no keys it
-// is undefined, or kLowestKey and zeros. What is defined is updated in place.
+// Holds all that a query needs to know of the keys before it, whatever their number, in F32.
+// Without any keys it is undefined, or kLowestKey and zeros. What is defined is updated in place.
 struct EfficientState {
   at::Tensor largest;  // [..., 1, d]: of each feature over the keys
   at::Tensor weights;  // [..., 1, d]: sum of w_j, where w_j = exp(key_j - largest)
   at::Tensor values;   // [..., d, e]: sum of w_jᵀ · value_j
 };
 
-// Efficient attention: softmax of the queries over features, of the keys over positions:
+// Computes efficient attention: the softmax of the queries over features, of the keys over
+// positions:
 //   y_i = sum over features f of softmax_f(query_i)_f · c_f,
 //   c_f = sum over visible j of exp(key_jf) value_j / sum over visible j of exp(key_jf)
 // so that with `causal` each query has its own c. query [..., n, d], key [..., m, d],
@@ -30,14 +31,14 @@ struct EfficientState {
 at::Tensor EfficientAttention(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, const Visible& visible);
 
-// AddKeys() and AttendToAdded() compute it where keys come slice by slice, none of it causal: first
-// all keys, then the queries.
+// These two compute it where keys come slice by slice, none of it causal: first AddKeys() takes all
+// keys, then AttendToAdded() the queries.
 void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
              EfficientState& state);
 at::Tensor AttendToAdded(const at::Tensor& query, const EfficientState& state);
 
-// Causal attention of further rows of a sequence: `state` is of all rows before them, and then of
-// these, too. mask [..., n] or undefined.
+// Computes the causal attention of further rows of a sequence: `state` is of all rows before them,
+// and then of these, too. mask [..., n] or undefined.
 at::Tensor ContinueEfficientAttention(const at::Tensor& query, const at::Tensor& key,
                                       const at::Tensor& value, const at::Tensor& mask,
                                       EfficientState& state);

@@ -8,7 +8,7 @@
 
 namespace linserve {
 
-// What makes weights of queries and keys: weight_ij = features(query_i) · features(key_j).
+// Says what makes weights of queries and keys: weight_ij = features(query_i) · features(key_j).
 struct FeatureForm {
   at::Tensor (*features)(const at::Tensor& rows);  // [..., rows, d] -> [..., rows, features]
   // The sum of values is divided by the sum of weights, or by this where that is less; nullopt: it
@@ -16,14 +16,15 @@ struct FeatureForm {
   std::optional<double> floor;
 };
 
-// All that a query needs to know of the keys before it, whatever their number. F32. Both undefined
-// or zero: there are none. What is defined is updated in place.
+// Holds all that a query needs to know of the keys before it, whatever their number, in F32.
+// Without any keys both are undefined or zero. What is defined is updated in place.
 struct FeatureState {
   at::Tensor values;   // [..., features, e]: sum of features(key_j)ᵀ · value_j
   at::Tensor weights;  // [..., features, 1]: sum of features(key_j)
 };
 
-// Attention whose weights are products of features, so that the sums over the keys are taken once:
+// Computes attention whose weights are products of features, so that the sums over the keys are
+// taken once:
 //   y_i = sum over visible j of weight_ij · value_j [/ sum over visible j of weight_ij]
 // query [..., n, d], key [..., m, d], value [..., m, e] -> [..., n, e], summed in F32. A query that
 // sees no key gives zeros. O((n + m) · features · e), scratch bounded for any length. Causal: a
@@ -32,15 +33,15 @@ struct FeatureState {
 at::Tensor FeatureAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const Visible& visible, const FeatureForm& form);
 
-// AddKeys() and AttendToAdded() compute it where keys come slice by slice, none of it causal: first
-// all keys, then the queries.
+// These two compute it where keys come slice by slice, none of it causal: first AddKeys() takes all
+// keys, then AttendToAdded() the queries.
 void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
              const FeatureForm& form, FeatureState& state);
 at::Tensor AttendToAdded(const at::Tensor& query, const FeatureState& state,
                          const FeatureForm& form);
 
-// Causal attention of further rows of a sequence: `state` is of all rows before them, and then of
-// these, too. mask [..., n] or undefined.
+// Computes the causal attention of further rows of a sequence: `state` is of all rows before them,
+// and then of these, too. mask [..., n] or undefined.
 at::Tensor ContinueFeatureAttention(const at::Tensor& query, const at::Tensor& key,
                                     const at::Tensor& value, const at::Tensor& mask,
                                     const FeatureForm& form, FeatureState& state);

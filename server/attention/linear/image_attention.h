@@ -4,19 +4,20 @@
 
 namespace linserve {
 
-// Efficient attention over the positions of an image, heads [images, heads, features, positions]:
+// Computes efficient attention over the positions of an image, heads [images, heads, features,
+// positions]:
 //   context[d, e] = sum over positions of softmax_positions(keys[d, :]) · values[e, :]
 //   result[e, p] = sum over d of context[d, e] · softmax_features(queries[:, p])[d]
 // O(positions · d · e) for each head. Source: Shen et al. 2018 (arXiv:1812.01243), as in
 // linear-attention-transformer 0.19.1, ImageLinearAttention.
 
-// The context, from keys and values that come in stripes of positions.
+// Sums up the context, from keys and values that come in stripes of positions.
 class ImageContext {
  public:
-  // keys [images, heads, d, positions], values [images, heads, e, positions].
+  // Takes keys [images, heads, d, positions] and values [images, heads, e, positions].
   void Add(const at::Tensor& keys, const at::Tensor& values);
 
-  // [images, heads, d, e], in F32. REQUIRES: something was added.
+  // Returns [images, heads, d, e], in F32. REQUIRES: something was added.
   const at::Tensor& Sum() const { return sum_; }
 
  private:
@@ -24,8 +25,9 @@ class ImageContext {
   at::Tensor log_mass_;  // [images, heads, d, 1]: log of the sum of exp(key) so far
 };
 
-// queries [images, heads, d, positions], context [images, heads, d, e] -> [images, heads, e,
-// positions] in the type of the queries. Without `normalize` the queries are taken as they are.
+// Takes queries [images, heads, d, positions] and context [images, heads, d, e], and returns
+// [images, heads, e, positions] in the type of the queries. Without `normalize` the queries are
+// taken as they are.
 at::Tensor AttendToContext(const at::Tensor& queries, const at::Tensor& context, bool normalize);
 
 }  // namespace linserve

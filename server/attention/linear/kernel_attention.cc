@@ -7,7 +7,8 @@
 namespace linserve {
 namespace {
 
-// elu(x) + 1 without the difference of almost equal numbers that e^x - 1 + 1 is for x << 0.
+// Computes elu(x) + 1, for x << 0 without the difference of almost equal numbers that (e^x - 1) + 1
+// is.
 at::Tensor Phi(const at::Tensor& x) { return x.clamp_max(0).exp_().add_(x.clamp_min(0)); }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace linserve {
 
-// Kernel linear attention with the feature map phi = elu + 1:
+// Computes linear attention with the feature map phi = elu + 1:
 //   y_i = sum over visible j of (phi(query_i) · phi(key_j)) value_j
 // and with `normalize` divided by the sum of phi(query_i) · phi(key_j).
 // query [..., n, d], key [..., m, d], value [..., m, e] -> [..., n, e]. O((n + m) · d · e). A query
@@ -15,7 +15,7 @@ namespace linserve {
 at::Tensor KernelAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const Visible& visible, bool normalize);
 
-// Kernel attention as a form, to be continued with a state.
+// Returns kernel attention as a form, to be continued with a state.
 FeatureForm KernelForm(bool normalize);
 
 }  // namespace linserve

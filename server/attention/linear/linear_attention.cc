@@ -10,7 +10,7 @@
 namespace linserve {
 namespace {
 
-// Rows of x in F32, with `hidden_value` where the mask is false.
+// Returns rows of x in F32, with `hidden_value` where the mask is false.
 at::Tensor Masked(const at::Tensor& x, const at::Tensor& mask, double hidden_value, int64_t row,
                   int64_t count) {
   at::Tensor rows = x.narrow(-2, row, count).to(at::kFloat);
@@ -18,8 +18,8 @@ at::Tensor Masked(const at::Tensor& x, const at::Tensor& mask, double hidden_val
   return rows.masked_fill(mask.narrow(-1, row, count).logical_not().unsqueeze(-1), hidden_value);
 }
 
-// Σ_s κ_s v_sᵀ: [..., dim_head, dim_head]. The softmax over the length takes its maximum first, so
-// that the second pass needs no more than slices.
+// Returns Σ_s κ_s v_sᵀ: [..., dim_head, dim_head]. The softmax over the length takes its maximum
+// first, so that the second pass needs no more than slices.
 at::Tensor Context(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& mask) {
   constexpr double kLowest = std::numeric_limits<float>::lowest();
   at::Tensor largest;

@@ -4,7 +4,7 @@
 
 namespace linserve {
 
-// Linear attention over a whole sequence, with softmaxed queries and keys:
+// Computes linear attention over a whole sequence, with softmaxed queries and keys:
 //   out_t = dim_head^-1/2 · ρ(q_t) · Σ_s κ_s v_sᵀ
 // ρ is the softmax over the features of a query, κ the softmax over the length m of each feature of
 // the keys. Keys whose mask is false count as the lowest number before κ, their values as 0; if all
@@ -17,8 +17,8 @@ namespace linserve {
 void LinearAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                      const at::Tensor& mask, const at::Tensor& out);
 
-// The two halves of it: what queries need to know of the keys, dim_head^-1/2 · Σ_s κ_s v_sᵀ, F32
-// [..., dim_head, dim_head]; and what they make of that.
+// These are its two halves. The first returns what queries need to know of the keys, dim_head^-1/2
+// · Σ_s κ_s v_sᵀ, F32 [..., dim_head, dim_head]; the second what the queries make of that.
 at::Tensor LinearContext(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& mask);
 void AttendToContext(const at::Tensor& queries, const at::Tensor& context, const at::Tensor& out);
 

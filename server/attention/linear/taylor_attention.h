@@ -6,7 +6,8 @@
 
 namespace linserve {
 
-// The first two terms of softmax's Taylor series, of queries and keys of length one:
+// Computes attention by the first two terms of softmax's Taylor series, of queries and keys of
+// length one:
 //   y_i = sum over visible j of (1 + q_i · k_j) value_j / sum over visible j of (1 + q_i · k_j)
 // where q_i and k_j are query_i and key_j over their 2-norms (at least 1e-12). Linear attention
 // with the features [1, q]. query [..., n, d], key [..., m, d], value [..., m, e] -> [..., n, e].
@@ -16,7 +17,7 @@ namespace linserve {
 at::Tensor TaylorAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const Visible& visible);
 
-// Taylor attention as a form, to be continued with a state.
+// Returns Taylor attention as a form, to be continued with a state.
 FeatureForm TaylorForm();
 
 }  // namespace linserve

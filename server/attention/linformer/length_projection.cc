@@ -18,7 +18,7 @@ void AddProjected(const at::Tensor& rows, const at::Tensor& matrices, int64_t fi
     sums.add_(SplitHeads(Product(part.select(0, 0), rows), heads));
     return;
   }
-  // One product a head, the sequences side by side: no matrix is repeated for them.
+  // One product a head takes the sequences side by side: no matrix is repeated for them.
   const int64_t width = sums.size(3);
   const at::Tensor columns = rows.unflatten(-1, {heads, width})
                                  .permute({2, 1, 0, 3})

@@ -23,7 +23,7 @@ double Largest(at::ScalarType type) {
                              : std::numeric_limits<float>::max();
 }
 
-// Rows of queries that are scored at once.
+// So many rows of queries are scored at once.
 int64_t RowsAtOnce(int64_t heads, int64_t slots) {
   constexpr int64_t kRows = 4096;
   constexpr int64_t kScores = int64_t{1} << 24;
@@ -54,7 +54,7 @@ class Scorer {
   Scorer(const at::Tensor& queries, const at::Tensor& keys, int64_t heads, const at::Tensor& mask)
       : queries_(queries), keys_(keys), heads_(heads), mask_(mask) {}
 
-  // The weights that the span's queries give the slots: [count, heads, length, slots].
+  // Returns the weights that the span's queries give the slots: [count, heads, length, slots].
   at::Tensor Weights(const Span& span, int64_t row) const {
     const double scale = std::sqrt(static_cast<double>(heads_) / queries_.size(1));
     at::Tensor queries = SplitHeads(View(queries_, span), heads_) * scale;

@@ -9,7 +9,7 @@
 
 namespace linserve {
 
-// Linformer's projection along the sequence, for each sequence of a batch:
+// Projects rows along the sequence, as Linformer does, for each sequence of a batch:
 //   result[b, s, :] = sum over t < m_b of projection[t, s] · rows[start_b + t, :]
 // rows [rows, width], projection [seq_len, slots] -> [batch, slots, width]. A sequence shorter
 // than seq_len meets the first m_b rows of the projection, which equals padding it with zero rows.
@@ -19,7 +19,8 @@ namespace linserve {
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                          const PlacedLayout& layout);
 
-// Multi-head attention of packed or padded queries over the projected keys of their own sequence:
+// Computes the multi-head attention of packed or padded queries over the projected keys of their
+// own sequence:
 //   softmax(q · keysᵀ / sqrt(dim_head) + mask) · values
 // queries [rows, heads · dim_head], keys and values [batch, slots, kv_heads · dim_head] with
 // kv_heads = heads or 1 (one head serves all) -> [rows, heads · dim_head].
@@ -30,12 +31,12 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                          const at::Tensor& values, int64_t heads, const PlacedLayout& layout,
                          const at::Tensor& mask = {});
 
-// The weights that AttendToSlots gives the slots, averaged over the heads: [rows, slots], in the
-// type of the queries. Same arguments, cost and bounds.
+// Returns the weights that AttendToSlots() gives the slots, averaged over the heads: [rows, slots],
+// in the type of the queries. Arguments, cost and bounds are the same.
 at::Tensor SlotWeights(const at::Tensor& queries, const at::Tensor& keys, int64_t heads,
                        const PlacedLayout& layout, const at::Tensor& mask = {});
 
-// Linformer attention by its formula, with the projections as arguments:
+// Computes Linformer attention by its formula, with the projections as arguments:
 //   softmax(query · (k_projection · key)ᵀ / sqrt(d)) · (v_projection · value)
 // query [..., n, d], key [..., m, d], value [..., m, e], projections [r, m] -> [..., n, e]. Keys
 // that are not visible are zero before they are projected; without any the rows are zeros. Causal:

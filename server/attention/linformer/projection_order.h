@@ -4,9 +4,9 @@
 
 namespace linserve {
 
-// What Linformer's keys and values are computed from: a source x [rows, width] of some sequences,
-// maps W [key_width, width] to keys and to values, and matrices E [slots, length] along the length
-// that serve all heads.
+// Says what Linformer's keys and values are computed from: a source x [rows, width] of some
+// sequences, maps W [key_width, width] to keys and to values, and matrices E [slots, length] along
+// the length that serve all heads.
 struct ProjectionSizes {
   int64_t sequences = 1;
   int64_t rows = 0;  // of all sequences
@@ -17,10 +17,10 @@ struct ProjectionSizes {
   int64_t matrices = 2;   // E: 1 where keys and values share it
 };
 
-// Whether (E·x)·Wᵀ takes fewer multiplications than E·(x·Wᵀ), which is the same. The first costs a
-// product of width by key_width for each slot and none for each row; and where keys and values
-// share E, one product along the length and not two. Source: associativity in Wang et al. 2020
-// (arXiv:2006.04768), equation 7.
+// Says whether (E·x)·Wᵀ takes fewer multiplications than E·(x·Wᵀ), which is the same. The first
+// costs a product of width by key_width for each slot and none for each row. Where keys and values
+// share E, it takes one product along the length and not two. Source: associativity in Wang et al.
+// 2020 (arXiv:2006.04768), equation 7.
 constexpr bool ProjectsLengthFirst(const ProjectionSizes& sizes) {
   const auto rows = static_cast<double>(sizes.rows);
   const auto slots = static_cast<double>(sizes.slots);

@@ -6,13 +6,13 @@
 
 namespace linserve {
 
-// Which slots a query sees.
+// Says which slots a query sees.
 struct OpenSlots {
   bool causal = false;  // else all of them
   int64_t first = 0;    // index of the first query in its sequence
 };
 
-// Multi-head attention over slots: keys themselves, or what they were projected to.
+// Computes multi-head attention over slots: keys themselves, or what they were projected to.
 //   result[b, i] = sum over open slots s of softmax_s(queries[b, i] · keys[b, h, s] / √width) ·
 //                  values[b, h, s], head by head
 // Causal: slot s is open to query i if s <= first + i. On projected keys that hides slots and not

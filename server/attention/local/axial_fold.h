@@ -7,9 +7,9 @@
 
 namespace linserve {
 
-// A sequence as a grid `width` wide: position t = row · width + column. Axial attention (Ho et al.
-// 2019, arXiv:1912.12180) attends within each column. A last row that is not full leaves two
-// groups of columns, of different length; the same as padding it with masked places.
+// Views a sequence as a grid `width` wide: position t = row · width + column. Axial attention (Ho
+// et al. 2019, arXiv:1912.12180) attends within each column. A last row that is not full leaves two
+// groups of columns, of different length, which equals padding it with masked places.
 struct AxialColumns {
   int64_t first;
   int64_t count;
@@ -18,7 +18,7 @@ struct AxialColumns {
 
 std::vector<AxialColumns> ColumnsOf(int64_t length, int64_t width);
 
-// x [sequences, length, ...] -> [sequences, columns, rows, ...], a view.
+// Returns x [sequences, length, ...] as [sequences, columns, rows, ...], a view.
 at::Tensor Fold(const at::Tensor& x, int64_t width, const AxialColumns& columns);
 
 }  // namespace linserve

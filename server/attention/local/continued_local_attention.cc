@@ -11,8 +11,8 @@
 namespace linserve {
 namespace {
 
-// Rows, from `row` on, that end no later than each sequence's window: then none of them takes the
-// place of one that another still sees.
+// Returns how many rows, from `row` on, end no later than each sequence's window: then none of them
+// takes the place of one that another still sees.
 int64_t RowsWithinWindows(const std::vector<int64_t>& positions, int64_t row, int64_t window) {
   int64_t most = window;
   for (const int64_t position : positions) {
@@ -21,11 +21,11 @@ int64_t RowsWithinWindows(const std::vector<int64_t>& positions, int64_t row, in
   return most;
 }
 
-// What the rows at `begin` [sequences, 1] and the `count` - 1 after them do not see of what stands
-// in the places: [sequences, 1, count, 2 · window].
+// Marks what the rows at `begin` [sequences, 1] and the `count` - 1 after them do not see of what
+// stands in the places: [sequences, 1, count, 2 · window].
 at::Tensor OutsideWindow(const at::Tensor& begin, int64_t count, int64_t window) {
   const at::Tensor last = begin + (count - 1);
-  // Which position stands in a place: the latest of those that belong there.
+  // A place holds the latest of the positions that belong there.
   const at::Tensor held =
       last - (last - at::arange(2 * window, begin.options())).remainder(2 * window);
   const at::Tensor first = begin.div(window, "floor").sub_(1).mul_(window).clamp_min_(0);

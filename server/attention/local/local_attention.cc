@@ -19,8 +19,8 @@ at::Tensor Widened(const at::Tensor& x) {
   return x.scalar_type() == at::kHalf ? x.to(at::kFloat) : x;
 }
 
-// What `windows` windows from `first` on see of x along its `axis` (-1 or -2), `fill` outside:
-// [..., windows, ·, slots], the slots last.
+// Gives what `windows` windows from `first` on see of x along its `axis` (-1 or -2), `fill`
+// outside: [..., windows, ·, slots], the slots last.
 struct Slots {
   int64_t first;
   int64_t windows;
@@ -50,7 +50,7 @@ class WindowAttention {
         values_(Widened(slots.Of(values, -2, kOutside)).transpose(-2, -1)),
         hidden_(slots.Of(visible, -1, false).logical_not().unsqueeze(-2)) {}
 
-  // queries [..., windows, rows, dim_head]: rows from `row` on of each window.
+  // Takes queries [..., windows, rows, dim_head]: rows from `row` on of each window.
   at::Tensor Attend(const at::Tensor& queries, int64_t row) const {
     constexpr double kLowest = std::numeric_limits<float>::lowest();
     const double scale = 1.0 / std::sqrt(static_cast<double>(queries.size(-1)));

@@ -6,8 +6,8 @@
 
 namespace linserve {
 
-// Softmax attention within windows of `window` rows: a query of window u attends to the keys of
-// windows u-1, u and u+1, causal: of u-1 and u up to its own position.
+// Computes softmax attention within windows of `window` rows: a query of window u attends to the
+// keys of windows u-1, u and u+1, causal: of u-1 and u up to its own position.
 //   out_t = Σ_s softmax_s(q_t · k_s / sqrt(dim_head)) v_s
 // The last window may be shorter. Keys whose mask is false get the lowest score. A row all of whose
 // slots are hidden averages them, those outside the sequence (and the future) included, whose
@@ -20,7 +20,7 @@ namespace linserve {
 void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const at::Tensor& mask, int64_t window, bool causal, const at::Tensor& out);
 
-// The pairs of query and key in a sequence of `length` rows.
+// Counts the pairs of query and key in a sequence of `length` rows.
 double LocalAttentionPairs(int64_t length, int64_t window, bool causal);
 
 }  // namespace linserve

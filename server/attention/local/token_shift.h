@@ -14,9 +14,9 @@ namespace linserve {
 // (PreShiftTokens).
 at::Tensor ShiftTokens(const at::Tensor& rows, const PlacedLayout& layout, bool causal);
 
-// ShiftTokens(), causal, for the next rows of sequences. `last` [sequences, floor(width/2)] holds
-// what the row before them passes on, zeros before the first, and then what their own last row
-// does.
+// Does what ShiftTokens() does, causally, for the next rows of sequences. `last` [sequences,
+// floor(width/2)] holds what the row before them passes on, zeros before the first, and then what
+// their own last row does.
 at::Tensor ContinueShift(const at::Tensor& rows, const PlacedLayout& layout,
                          const at::Tensor& last);
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// The part of LibTorch that attention and models use; precompiled, since it costs seconds a file.
+// This is the part of LibTorch that attention and models use. It is precompiled, since it costs
+// seconds a file.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>

@@ -10,13 +10,14 @@
 
 namespace linserve {
 
-// How attention functions read rows [..., rows, width] and write them, whatever their type.
+// These functions say how attention reads rows [..., rows, width] and writes them, whatever their
+// type.
 
-// The type in which attention sums: F16 and BF16 have too few digits for states of long sequences,
-// and F16 ends at 65,504.
+// Returns the type in which attention sums: F16 and BF16 have too few digits for states of long
+// sequences, and F16 ends at 65,504.
 at::ScalarType SumType(const at::Tensor& tensor);
 
-// target = result. What F16 cannot hold becomes its largest number, not infinity.
+// Writes target = result. What F16 cannot hold becomes its largest number, not infinity.
 void Store(const at::Tensor& target, const at::Tensor& result);
 
 // Calls function(row, count) for all rows in turn, as many at once as scratch allows.
@@ -31,25 +32,25 @@ void ForReadSlices(const at::Tensor& tensor, const Function& function) {
   }
 }
 
-// Rows [row, row + count) along the axis before the last, in the type of the sums.
+// Returns rows [row, row + count) along the axis before the last, in the type of the sums.
 at::Tensor SumRows(const at::Tensor& tensor, int64_t row, int64_t count);
 
-// Rows [row, row + count) of a mask [..., m], as a column [..., count, 1]; undefined if the mask
-// is.
+// Returns rows [row, row + count) of a mask [..., m], as a column [..., count, 1]; undefined if the
+// mask is.
 at::Tensor MaskRows(const at::Tensor& mask, int64_t row, int64_t count);
 
 // Replaces rows [..., count, width] by `value` where the column of the mask is false. An undefined
 // mask hides nothing.
 at::Tensor Hidden(const at::Tensor& rows, const at::Tensor& mask, double value);
 
-// sums [..., d, e] += keysᵀ · values for rows of keys [..., rows, d] and values [..., rows, e]. For
-// one row that is no product worth a kernel's start.
+// Adds keysᵀ · values to sums [..., d, e], for rows of keys [..., rows, d] and values [..., rows,
+// e]. For one row that is no product worth a kernel's start.
 void AddProducts(const at::Tensor& sums, const at::Tensor& keys, const at::Tensor& values);
 
-// Rows that a causal pass weighs key by key: few steps, and no more work than the state's.
+// A causal pass weighs so many rows key by key: few steps, and no more work than the state's.
 inline constexpr int64_t kWeighedRows = 128;
 
-// An uninitialised result of one row a query: [..., n, width of value], of the query's type.
+// Makes an uninitialised result of one row a query: [..., n, width of value], of the query's type.
 at::Tensor EmptyResult(const at::Tensor& query, const at::Tensor& value);
 
 }  // namespace linserve

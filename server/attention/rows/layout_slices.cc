@@ -6,8 +6,8 @@
 namespace linserve {
 namespace {
 
-// Where the slice that starts at row `begin` ends. `sequence` is the first one that ends past
-// `begin`.
+// Returns where the slice that starts at row `begin` ends. `sequence` is the first one that ends
+// past `begin`.
 int64_t EndOfSlice(const PlacedLayout& layout, size_t sequence, int64_t begin, int64_t limit,
                    int64_t multiple) {
   if (layout.rows - begin <= limit) return layout.rows;
@@ -23,7 +23,7 @@ int64_t EndOfSlice(const PlacedLayout& layout, size_t sequence, int64_t begin, i
   return std::min(begin + multiple, start + layout.lengths[sequence]);
 }
 
-// Whether the sequence, which is whole in the slice, continues the slice's last span.
+// Says whether the sequence, which is whole in the slice, continues the slice's last span.
 bool Continues(const SliceSpan& span, const PlacedLayout& layout, size_t sequence) {
   const auto first = static_cast<size_t>(span.first);
   const bool whole = span.length == layout.lengths[first];

@@ -7,13 +7,13 @@
 
 namespace linserve {
 
-// A span of a slice. Its start counts from the slice's first row.
+// Is a span of a slice. Its start counts from the slice's first row.
 struct SliceSpan : Span {
   int64_t offset = 0;  // rows of the sequence before these; 0 if there are several sequences
 };
 
-// Consecutive rows of a layout, padding included, that are computed as one tensor before others get
-// a turn, and which sequences lie in them.
+// Holds consecutive rows of a layout, padding included, that are computed as one tensor before
+// others get a turn, and which sequences lie in them.
 struct LayoutSlice {
   int64_t begin = 0;
   int64_t rows = 0;

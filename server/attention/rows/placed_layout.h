@@ -8,8 +8,8 @@
 
 namespace linserve {
 
-// A layout in a device's memory: what kernels read, and what a graph finds anew at each replay.
-// I32.
+// Holds a layout in a device's memory: what kernels read, and what a graph finds anew at each
+// replay. The tensors are of I32.
 struct LayoutTable {
   at::Tensor starts;    // [batch]
   at::Tensor lengths;   // [batch]
@@ -19,7 +19,7 @@ struct LayoutTable {
   bool recording = false;
 };
 
-// A layout on the host, and as the device reads it.
+// Is a layout on the host, and as the device reads it.
 struct PlacedLayout : AxisLayout {
   std::shared_ptr<const LayoutTable> table{};  // null: the host computes
 };

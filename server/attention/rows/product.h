@@ -4,13 +4,13 @@
 
 namespace linserve {
 
-// The products of matrices whose sizes come from the lengths of sequences. A column times a row (of
-// one token) is multiplied out, for which MKL takes ten times as long on some processors as for two
-// columns.
+// These functions multiply matrices whose sizes come from the lengths of sequences. A column times
+// a row (of one token) is multiplied out, for which MKL takes ten times as long on some processors
+// as for two columns.
 
-// a [..., m, k] · b [..., k, n] -> [..., m, n], as torch.matmul has it.
+// Returns a [..., m, k] · b [..., k, n] -> [..., m, n], as torch.matmul has it.
 at::Tensor Product(const at::Tensor& a, const at::Tensor& b);
-// out = a · b. REQUIRES: `out` is of the product's shape.
+// Computes out = a · b. REQUIRES: `out` is of the product's shape.
 void SetProduct(at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace linserve

@@ -10,7 +10,7 @@ namespace {
 
 thread_local SliceScope* current_scope = nullptr;
 
-// The scope of this thread, unless it is one of several that compute side by side.
+// Points to the scope of this thread, unless it is one of several that compute side by side.
 SliceScope* Current() { return at::in_parallel_region() ? nullptr : current_scope; }
 
 // What is computed meanwhile is not part of this thread's scope.

@@ -6,12 +6,12 @@
 namespace linserve {
 
 // Cuts the computations that its thread makes while it lives into slices: between two of them the
-// thread can look up, at who still waits and at what is short and could be computed meanwhile.
-// Scopes nest; what several threads compute side by side is not cut.
+// thread can look up: who still waits, and what is short and could be computed meanwhile. Scopes
+// nest; what several threads compute side by side is not cut.
 class SliceScope {
  public:
-  // Told how many rows are through the layer since the last call. May compute something else, and
-  // may throw to give the computation up.
+  // Is told how many rows are through the layer since the last call. It may compute something else,
+  // and may throw to give the computation up.
   using Between = std::function<void(int64_t rows)>;
 
   // A slice is `rows` rows long.
@@ -34,7 +34,7 @@ class SliceScope {
   int64_t done_ = 0;
 };
 
-// What a layer tells at places where it can wait: so many rows more were read, for what comes of
+// A layer calls these at places where it can wait: so many rows more were read, for what comes of
 // all of them, or are through the layer. The slice may end there.
 void RowsRead(int64_t rows);
 void RowsDone(int64_t rows);

@@ -12,7 +12,7 @@ Span Alone(const PlacedLayout& layout, int64_t sequence) {
   return {sequence, 1, layout.starts[i], layout.lengths[i], layout.lengths[i]};
 }
 
-// Whether the next sequence of the layout continues the span.
+// Says whether the next sequence of the layout continues the span.
 bool Continues(const Span& span, const PlacedLayout& layout) {
   const auto next = static_cast<size_t>(span.first + span.count);
   if (layout.lengths[next] != span.length) return false;

@@ -9,11 +9,13 @@
 
 namespace linserve {
 
-// The rows of a batch that count in a computation. In the masked modes these are the sequences'
-// own rows; with Padding::kZeros the padding takes part like data, as in the Python packages.
+// Returns the layout of the rows of a batch that count in a computation. In the masked modes these
+// are the sequences' own rows; with Padding::kZeros the padding takes part like data, as in the
+// Python packages.
 PlacedLayout ComputedLayout(const PlacedLayout& layout, Padding padding);
 
-// Neighbouring sequences of equal length at equal distances: they are computed as one tensor.
+// Holds neighbouring sequences of equal length at equal distances, which are computed as one
+// tensor.
 struct Span {
   int64_t first = 0;   // sequence
   int64_t count = 1;   // of sequences
@@ -22,14 +24,14 @@ struct Span {
   int64_t stride = 0;  // rows from one to the next
 };
 
-// The layout of so many rows that are one sequence.
+// Returns the layout of so many rows that are one sequence.
 PlacedLayout OneSequence(int64_t rows);
 
-// All sequences of the layout, in order. Whatever the padding mode is, attention that is computed
-// span by span sees true rows only, and so is exact.
+// Returns all sequences of the layout, in order. Whatever the padding mode is, attention that is
+// computed span by span sees true rows only, and so is exact.
 std::vector<Span> Spans(const PlacedLayout& layout);
 
-// The spans of two axes at once: entry i of both lists holds the same sequences.
+// Holds the spans of two axes at once: entry i of both lists holds the same sequences.
 struct SpanPairs {
   std::vector<Span> first;
   std::vector<Span> second;
@@ -41,13 +43,13 @@ SpanPairs Spans(const PlacedLayout& first, const PlacedLayout& second);
 at::Tensor NewRows(const PlacedLayout& layout, int64_t rows, int64_t width,
                    const at::TensorOptions& options);
 
-// rows [rows, ...] -> [count, length, ...], a view. REQUIRES: contiguous rows.
+// Views rows [rows, ...] as [count, length, ...]. REQUIRES: contiguous rows.
 at::Tensor View(const at::Tensor& rows, const Span& span);
 
-// [count, length, heads · dim_head] -> [count, heads, length, dim_head], a view.
+// Views [count, length, heads · dim_head] as [count, heads, length, dim_head].
 at::Tensor SplitHeads(const at::Tensor& rows, int64_t heads);
 
-// The inverse: [count, heads, length, dim_head] -> [count, length, heads · dim_head].
+// Inverts SplitHeads(): [count, heads, length, dim_head] -> [count, length, heads · dim_head].
 at::Tensor JoinHeads(const at::Tensor& heads);
 
 }  // namespace linserve

@@ -4,7 +4,7 @@
 
 namespace linserve {
 
-// Which keys a query attends to.
+// Says which keys a query attends to.
 struct Visible {
   at::Tensor mask{};    // BOOL [..., m], true = visible, the same to all queries; undefined: all
   bool causal = false;  // key j is visible to queries i >= j only

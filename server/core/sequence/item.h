@@ -49,7 +49,8 @@ struct Item {
   std::shared_ptr<SessionState> session{};      // the state that the engine finds for the chunk
   std::shared_ptr<Continuation> then{};         // takes the chunk's result; null: the caller does
   bool report_progress = false;                 // to the sink, where the computation takes long
-  // Why a chunk that was faulty on the wire cannot be computed: those behind it have to know of it.
+  // Says why a chunk that was faulty on the wire cannot be computed: those behind it have to know
+  // of it.
   absl::Status fault{};
 };
 

@@ -12,7 +12,7 @@
 
 namespace linserve {
 
-// With the extensions that may follow a chunk's size, and that nobody has defined.
+// This includes the extensions that may follow a chunk's size, and that nobody has defined.
 inline constexpr size_t kLongestChunkLine = 256;
 
 // Reads a body as its bytes come, of the length that its head says or in chunks, by RFC 9112 6 and

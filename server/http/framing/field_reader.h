@@ -11,7 +11,7 @@
 
 namespace linserve {
 
-// In bytes.
+// These bound fields in bytes and in number.
 inline constexpr size_t kLongestField = 8 << 10;
 inline constexpr size_t kLongestFields = 64 << 10;  // of a head, or of the trailers after a body
 inline constexpr size_t kMostFields = 256;
@@ -22,12 +22,12 @@ class FieldReader {
   // Takes bytes off the front of `received`, to the empty line at most.
   void Take(std::string_view& received);
 
-  // Neither while fields go on.
+  // Neither is set while fields go on.
   bool ended() const { return ended_; }
   const std::optional<HttpFault>& fault() const { return fault_; }
 
-  // The values by names in lower case. Of a name that came several times they are joined by ", ",
-  // so that where one is expected it is found malformed.
+  // Returns the values by names in lower case. Those of a name that came several times are joined
+  // by ", ", so that where one is expected it is found malformed.
   std::map<std::string, std::string>& values() { return values_; }
 
  private:

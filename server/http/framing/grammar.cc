@@ -19,7 +19,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool IsAlphanumeric(char c) { return IsDigit(c) || (Lower(c) >= 'a' && Lower(c) <= 'z'); }
 
-// The two digits after a '%' at `at`.
+// Reads the two digits after a '%' at `at`.
 std::optional<char> Encoded(std::string_view text, size_t at) {
   const std::string_view digits = text.substr(at + 1, 2);
   unsigned value = 0;
@@ -29,7 +29,7 @@ std::optional<char> Encoded(std::string_view text, size_t at) {
   return static_cast<char>(value);
 }
 
-// Letters, digits, `others`, and whatever else is encoded.
+// Says whether the text is of letters, digits, `others`, and whatever else is encoded.
 bool IsUriText(std::string_view text, std::string_view others) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%') {
@@ -42,14 +42,14 @@ bool IsUriText(std::string_view text, std::string_view others) {
   return true;
 }
 
-// "[::1]"; nobody has defined another kind.
+// Says whether the text is like "[::1]"; nobody has defined another kind.
 bool IsIpLiteral(std::string_view text) {
   if (text.size() < 2 || text.back() != ']') return false;
   in6_addr address{};
   return ::inet_pton(AF_INET6, std::string(text.substr(1, text.size() - 2)).c_str(), &address) == 1;
 }
 
-// What a target consists of.
+// Says what a target consists of.
 struct TargetParts {
   std::optional<std::string_view> authority;  // of the absolute form
   std::string_view path;

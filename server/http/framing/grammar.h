@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-// The words of a request, by RFC 9110 (HTTP), 9112 (HTTP/1.1) and 3986 (URIs), to the letter.
+// These are the words of a request, by RFC 9110 (HTTP), 9112 (HTTP/1.1) and 3986 (URIs), to the
+// letter.
 
 namespace linserve {
 

@@ -12,11 +12,11 @@
 
 namespace linserve {
 
-// Without the CRLF at its end. It keeps the recursion of std::regex on a path to half of a thread's
-// stack.
+// This is without the CRLF at its end. It keeps the recursion of std::regex on a path to half of a
+// thread's stack.
 inline constexpr size_t kLongestRequestLine = 4 << 10;
 
-// What a request says before its body.
+// Holds what a request says before its body.
 struct HttpHead {
   std::string method;  // "GET", "HEAD" or "POST"
   std::string target;
@@ -37,7 +37,7 @@ class HeadReader {
 
   const std::optional<HttpFault>& fault() const { return fault_; }
 
-  // REQUIRES: it is whole, and not faulty.
+  // Returns the head. REQUIRES: it is whole, and not faulty.
   HttpHead& head() { return head_; }
 
  private:

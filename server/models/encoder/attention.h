@@ -15,19 +15,20 @@
 
 namespace linserve::encoder {
 
-// What all layers need to know of a batch.
+// Holds what all layers need to know of a batch.
 struct Context {
   PlacedLayout layout;
   at::Tensor mask;  // BOOL [rows], true = the key is visible; undefined: all
-  // F32 [longest of position_layout, dim_head]: sines, then cosines; undefined: none.
+  // Holds sines and then cosines, F32 [longest of position_layout, dim_head]; undefined: no
+  // rotation.
   at::Tensor rotation;
-  // The rows that tables of positions are for: those of each sequence, or all, if these are chunks
-  // of sequences.
+  // Holds the rows that tables of positions are for: those of each sequence, or all, if these are
+  // chunks of sequences.
   PlacedLayout position_layout;
   std::shared_ptr<SessionMemory> memory;  // null: these are whole sequences
 };
 
-// Self-attention by any of the methods, with q, k, v without bias.
+// Computes self-attention by any of the methods, with q, k, v without bias.
 class Attention {
  public:
   explicit Attention(const Options& options);
@@ -36,19 +37,19 @@ class Attention {
   at::Tensor operator()(const at::Tensor& rows, const Context& context) const;
   double Flops(int64_t length) const;
 
-  // What it keeps of a sequence. REQUIRES: causal, a linear method.
+  // Says what it keeps of a sequence. REQUIRES: causal, a linear method.
   std::vector<StateSlot> State() const;
 
-  // Whether the batch is better computed by AddByBlocks(): a linear method, and a sequence that
-  // does not fit the caches.
+  // Says whether the batch is better computed by AddByBlocks(): that takes a linear method, and a
+  // sequence that does not fit the caches.
   bool WorksByBlocks(const Context& context) const;
-  // rows += attention of their norms, sequence by sequence and block by block, so that keys and
-  // queries never exist as a whole. Calls `then` for each block once it is done.
+  // Adds to the rows the attention of their norms, sequence by sequence and block by block, so that
+  // keys and queries never exist as a whole. Calls `then` for each block once it is done.
   void AddByBlocks(at::Tensor& rows, const LayerNorm& norm, const Context& context,
                    const std::function<void(const at::Tensor& block)>& then) const;
 
  private:
-  // A block of one sequence, from its row `offset` on.
+  // Is a block of one sequence, from its row `offset` on.
   struct Block {
     at::Tensor rows;
     at::Tensor normed;
@@ -58,7 +59,8 @@ class Attention {
   // Calls `function` for the blocks of a sequence.
   static void ForBlocks(const at::Tensor& rows, int64_t sequence, const LayerNorm& norm,
                         const Context& context, const std::function<void(const Block&)>& function);
-  // [heads, rows, dim_head] of a block by one of the projections, turned if that is asked for.
+  // Returns [heads, rows, dim_head] of a block by one of the projections, turned if that is asked
+  // for.
   at::Tensor Heads(const Linear& projection, const Block& block, const at::Tensor& rotation) const;
 
   // Attends to all keys and overwrites the queries with the result.

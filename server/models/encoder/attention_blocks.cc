@@ -4,11 +4,11 @@
 #include "attention/rows/positions.h"
 #include "models/encoder/attention.h"
 
-// The part of Attention for long sequences, block by block.
+// This part of Attention computes long sequences, block by block.
 namespace linserve::encoder {
 namespace {
 
-// The rows of a block, whose queries, keys and values the caches hold.
+// A block has so many rows: the caches hold their queries, keys and values.
 constexpr int64_t kRowsOfBlock = 1024;
 
 }  // namespace

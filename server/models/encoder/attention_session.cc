@@ -1,7 +1,7 @@
 #include "attention/rows/aten.h"
 #include "models/encoder/attention.h"
 
-// The part of Attention for sequences that come chunk by chunk.
+// This part of Attention computes sequences that come chunk by chunk.
 namespace linserve::encoder {
 
 std::vector<StateSlot> Attention::State() const {

@@ -98,7 +98,7 @@ class EncoderNetwork : public Network {
  private:
   class EncoderPass;
 
-  // The rows that the first layer reads: a tensor of its own.
+  // Returns the rows that the first layer reads: a tensor of its own.
   at::Tensor Embed(const at::Tensor& x, const Context& context) const {
     at::Tensor rows = options_.num_tokens ? at::embedding(token_emb_, x) : x.clone();
     if (options_.positions == Positions::kLearned) {
@@ -112,7 +112,7 @@ class EncoderNetwork : public Network {
     return rows;
   }
 
-  // What position_layout asks for.
+  // Returns what position_layout asks for.
   static at::Tensor SinusoidOf(const Context& context, int64_t width) {
     if (context.memory) return Sinusoid(context.memory->row_positions(), width, kSinusoidBase);
     const std::vector<int64_t>& lengths = context.position_layout.lengths;

@@ -7,7 +7,7 @@
 
 namespace linserve::encoder {
 
-// A pre-norm layer: x += attn(attn_norm(x)), x += ff(ff_norm(x)).
+// Computes a pre-norm layer: x += attn(attn_norm(x)), x += ff(ff_norm(x)).
 class Layer {
  public:
   explicit Layer(const Options& options);

@@ -53,7 +53,7 @@ Options Options::From(Params& params) {
   options.dim_head = params.Positive("dim_head", options.dim / options.heads);
   options.ff_mult = params.Positive("ff_mult", 4);
   options.causal = params.Flag("causal", false);
-  // Accepted with every attention, so that one can be swapped for another.
+  // These are accepted with every attention, so that one can be swapped for another.
   options.k = params.Positive("k", 256);
   options.seq_len = options.linformer() ? params.Positive("seq_len")
                                         : params.OptionalPositive("seq_len").value_or(0);

@@ -11,7 +11,7 @@ namespace linserve::encoder {
 
 enum class Positions : uint8_t { kNone, kLearned, kSinusoidal, kRotary };
 
-// The arguments of linserve.Encoder.
+// Holds the arguments of linserve.Encoder.
 struct Options {
   std::optional<AttentionMethod> method;  // nullopt: linformer
   int64_t dim = 0;
@@ -32,7 +32,7 @@ struct Options {
   bool linformer() const { return !method.has_value(); }
   int64_t inner() const { return heads * dim_head; }
 
-  // Why the network has no sessions; empty if it has.
+  // Says why the network has no sessions; empty if it has.
   std::string SessionRefusal() const;
 };
 

@@ -12,7 +12,7 @@ namespace {
 // Fewer rows are not worth a part of their own; more are not faster, and let threads end apart.
 constexpr int64_t kFewestRowsOfPart = 256;
 constexpr int64_t kMostRowsOfPart = 512;
-// What all threads together reach inside the products, as a share of what they reach side by side.
+// All threads together reach inside the products this share of what they reach side by side.
 constexpr double kWithinProducts = 0.7;
 
 }  // namespace

@@ -10,13 +10,13 @@
 namespace linserve {
 namespace {
 
-// Elements of an output that are computed at once: 64 MiB in F32.
+// So many elements of an output are computed at once: 64 MiB in F32.
 constexpr int64_t kElementsAtOnce = int64_t{16} << 20;
 constexpr int64_t kPooledRows = 1024;
 
 using NamedTensors = std::map<std::string, at::Tensor>;
 
-// Normalised and converted in the order that loses least: the norm is taken in f32. I8 comes with
+// Normalises and converts in the order that loses least: the norm is taken in F32. I8 comes with
 // its scale.
 NamedTensors Finish(const std::string& name, const at::Tensor& rows, const OutputOptions& options) {
   at::Tensor result = rows;
@@ -33,13 +33,13 @@ NamedTensors Finish(const std::string& name, const at::Tensor& rows, const Outpu
   return {{name, steps.to(at::kChar)}, {ScaleOf(name), scale}};
 }
 
-// Whether rows like `first`, of which there are so many, exist already as they are asked for.
+// Says whether rows like `first`, of which there are so many, exist already as they are asked for.
 bool IsFinished(const at::Tensor& first, int64_t rows, const OutputOptions& options) {
   return first.storage().nbytes() >= first.nbytes() * static_cast<size_t>(rows) &&
          !options.normalize && first.scalar_type() == ToScalarType(options.dtype);
 }
 
-// Sequences of a batch that want the same done to their rows.
+// Holds sequences of a batch that want the same done to their rows.
 struct Group {
   OutputOptions options;
   std::vector<size_t> members;
@@ -79,7 +79,7 @@ class Collector {
   }
 
  private:
-  // Where an output's sequences lie: along `axis`, or one row of the first axis each.
+  // Says where an output's sequences lie: along `axis`, or one row of the first axis each.
   struct Place {
     int64_t axis = 0;
     const PlacedLayout* layout = nullptr;  // nullptr: stacked
@@ -144,7 +144,7 @@ class Collector {
     }
   }
 
-  // Room for a sequence of such rows on the host.
+  // Makes room for a sequence of such rows on the host.
   at::Tensor OfLength(const at::Tensor& rows, const Place& place, size_t i) const {
     std::vector<int64_t> shape = rows.sizes().vec();
     shape[static_cast<size_t>(place.axis)] = place.length(i);
@@ -171,7 +171,8 @@ class Collector {
     }
   }
 
-  // Rows [begin, end) of an output -> one vector, in F32 so that means of many rows lose nothing.
+  // Makes one vector of rows [begin, end) of an output, in F32 so that means of many rows lose
+  // nothing.
   at::Tensor Pool(const std::string& name, int64_t begin, int64_t end, Pooling pooling) {
     if (pooling == Pooling::kCls) return pass_.Output(name, begin, begin + 1).select(0, 0);
     if (pooling == Pooling::kLast) return pass_.Output(name, end - 1, end).select(0, 0);

@@ -11,9 +11,10 @@
 
 namespace linserve {
 
-// What each sequence asked for of a complete pass, laid out by `axes`: pooled, normalised,
+// Returns what each sequence asked for of a complete pass, laid out by `axes`: pooled, normalised,
 // converted and cropped, in memory of the host. On a device it is there once Placement::Finished
-// says so. `look_up` is called between the shares of long results, and may throw to give them up.
+// says so. `look_up` is called now and then while long results are made, and may throw to give them
+// up.
 std::vector<TensorMap> ResultsOf(Pass& pass, const Signature& signature, const Placement& placement,
                                  const std::map<char, PlacedLayout>& axes,
                                  const std::vector<OutputOptions>& options,

@@ -12,7 +12,7 @@ namespace linserve {
 namespace {
 
 constexpr char kLetter = 'n';
-// Rows, padding included, up to which a device waits for the host rather than the other way.
+// Up to so many rows, padding included, a device waits for the host rather than the other way.
 constexpr int64_t kMostRecordedRows = 4096;
 constexpr int64_t kShortest = 32;
 constexpr int64_t kMostSequences = 64;
@@ -25,7 +25,7 @@ at::Tensor StaticInput(const InputSpec& spec, int64_t rows, at::ScalarType type,
   return at::zeros(shape, at::device(device).dtype(dtype));
 }
 
-// The layout of `sequences` of `length` rows each, as far as the host knows.
+// Returns the layout of `sequences` of `length` rows each, as far as the host knows.
 PlacedLayout PaddedLayout(int64_t sequences, int64_t length) {
   PlacedLayout layout;
   for (int64_t i = 0; i < sequences; ++i) layout.starts.push_back(i * length);
@@ -35,7 +35,8 @@ PlacedLayout PaddedLayout(int64_t sequences, int64_t length) {
   return layout;
 }
 
-// One ragged input that there must be and no other, so that a batch is its rows and their lengths.
+// Says whether there is one ragged input that must be given, and no other, so that a batch is its
+// rows and their lengths.
 bool NeedsOneRaggedInput(const Signature& signature) {
   const std::vector<InputSpec>& inputs = signature.inputs;
   if (signature.request_is_unit) return false;
@@ -105,7 +106,7 @@ RecordedPasses::Recorded RecordedPasses::RecordOne(const DevicePlugin& plugin,
   return recorded;
 }
 
-// The smallest that holds the batch; the end if none does.
+// Finds the smallest that holds the batch; the end if none does.
 std::map<RecordedPasses::Size, RecordedPasses::Recorded>::iterator RecordedPasses::Fitting(
     const PlacedLayout& layout) {
   const int64_t longest = *std::max_element(layout.lengths.begin(), layout.lengths.end());

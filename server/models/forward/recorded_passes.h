@@ -23,11 +23,12 @@ class RecordedPasses {
   RecordedPasses(const Network& network, const ModelInfo& info, const Placement& placement)
       : network_(network), info_(info), placement_(placement) {}
 
-  // Records them, where network and device can. Else nothing, and Replay() gives nothing.
+  // Records the passes, where network and device can. Elsewhere it does nothing, and Replay() gives
+  // nothing.
   void Record();
 
-  // A pass that is complete, or will be when the device has come to it, and how its rows are laid
-  // out. Valid until the next Replay().
+  // Holds a pass that is complete, or will be when the device has come to it, and how its rows are
+  // laid out. It is valid until the next Replay().
   struct Replayed {
     std::shared_ptr<Pass> pass;
     std::map<char, PlacedLayout> axes;

@@ -29,7 +29,8 @@ void SideBySide(size_t count, const std::function<void(size_t)>& function) {
   });
 }
 
-// How many rows make a slice that takes a CPU a few milliseconds, but a block for each thread.
+// Returns how many rows make a slice that takes a CPU a few milliseconds, but has a block for each
+// thread.
 int64_t SliceRows(const Network& network, int64_t rows) {
   constexpr double kFlopsOfSlice = 2e8;
   const auto fewest = static_cast<double>(kBlockRows * at::get_num_threads());
@@ -39,8 +40,8 @@ int64_t SliceRows(const Network& network, int64_t rows) {
       std::max(fewest, kFlopsOfSlice * layers * static_cast<double>(rows) / all));
 }
 
-// On how many threads a pass over so many rows of sessions pays: waking one for each of a layer's
-// small products takes longer than a few rows of it do.
+// Returns on how many threads a pass over so many rows of sessions pays: waking one for each of a
+// layer's small products takes longer than a few rows of it do.
 int ThreadsFor(const Network& network, bool sessions, int64_t rows) {
   constexpr double kFlopsOfThread = 1e8;  // of a layer
   const int all = at::get_num_threads();
@@ -66,7 +67,7 @@ class ThreadsScope {
   int before_;
 };
 
-// Thrown through a pass that nobody wants any more.
+// Is thrown through a pass that nobody wants any more.
 struct GivenUp {};
 
 }  // namespace

@@ -17,7 +17,7 @@
 
 namespace linserve {
 
-// A forward pass of any network: on the CPU in parts that the replica's threads take in turn.
+// Is a forward pass of any network: on the CPU in parts that the replica's threads take in turn.
 class TorchForward : public Forward {
  public:
   // `sessions` are those of the sequences, or empty. All references must outlive this, but for the
@@ -38,14 +38,14 @@ class TorchForward : public Forward {
   // Sequences that are computed together are left out together.
   bool Forget(size_t sequence) override;
 
-  // Its sessions are one chunk further once there is nothing left that can fail.
+  // The sessions are one chunk further once there is nothing left that can fail.
   absl::StatusOr<std::vector<TensorMap>> TakeResults(const Between& between) override;
   using Forward::TakeResults;
 
  private:
   absl::StatusOr<bool> TryAdvance(int64_t budget, const Between& between);
 
-  // The sequences that one thread computes together.
+  // Holds the sequences that one thread computes together.
   struct Part {
     std::map<char, PlacedLayout> axes;
     std::vector<OutputOptions> options;

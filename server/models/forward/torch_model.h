@@ -9,8 +9,8 @@
 
 namespace linserve {
 
-// Any network as the engine sees it: moves batches to its device and rows back, pools, normalises,
-// converts and crops them, and turns what LibTorch throws into a status.
+// Makes of any network what the engine sees: it moves batches to its device and rows back, pools,
+// normalises, converts and crops them, and turns what LibTorch throws into a status.
 std::unique_ptr<Model> MakeTorchModel(std::unique_ptr<Network> network, ModelInfo info,
                                       const Placement& placement);
 

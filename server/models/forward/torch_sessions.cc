@@ -39,7 +39,7 @@ absl::StatusOr<std::shared_ptr<SessionState>> TorchSessions::Restore(std::string
         "or dtype than " +
         info_.architecture + " in " + std::string(Name(info_.dtype)));
   }
-  // No sequence comes further; and sums with it stay numbers.
+  // No sequence comes further, and sums with this position do not overflow.
   constexpr int64_t kFurthestRow = int64_t{1} << 48;
   if (std::cmp_not_equal(parsed->state.size(), info_.session_bytes) || parsed->position < 0 ||
       parsed->position > kFurthestRow) {

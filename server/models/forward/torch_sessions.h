@@ -14,7 +14,7 @@
 
 namespace linserve {
 
-// The sessions of one model: makes them on the host, and turns them into bytes and back.
+// Manages the sessions of one model: makes them on the host, and turns them into bytes and back.
 class TorchSessions : public SessionSource {
  public:
   TorchSessions(SessionPlan plan, ModelInfo info);
@@ -25,7 +25,7 @@ class TorchSessions : public SessionSource {
   // Saves a session as Model::Save() says; what LibTorch throws passes through.
   absl::StatusOr<std::string> Save(const SessionState& session) const;
 
-  // The sessions of the batch, in its order. INVALID_ARGUMENT as Model::Start() says.
+  // Returns the sessions of the batch, in its order. INVALID_ARGUMENT as Model::Start() says.
   absl::StatusOr<std::vector<std::shared_ptr<TorchSession>>> Of(const Batch& batch) const;
 
  private:

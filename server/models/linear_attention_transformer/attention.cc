@@ -123,7 +123,7 @@ void Attention::AttendAxially(const Operands& rows) const {
 double Attention::Flops(int64_t queries, int64_t keys) const {
   const int64_t local_width = options_.local_heads * options_.dim_head;
   const int64_t global_width = options_.heads * options_.dim_head - local_width;
-  // The sums over the keys, Σ k vᵀ and, causal, Σ k; and what a query makes of them.
+  // Each key adds to Σ k vᵀ and, causal, to Σ k; each query is multiplied by these sums.
   const int64_t per_row = 2 * global_width * (options_.dim_head + (options_.causal ? 1 : 0));
   const int64_t per_query = to_q_.Flops() + to_out_.Flops() + per_row;
   const int64_t per_key = to_k_.Flops() + to_v_.Flops() + per_row;

@@ -13,7 +13,7 @@
 
 namespace linserve::linear_attention_transformer {
 
-// Where the sequences of a tensor [rows, ...] lie, and which rows are attended to.
+// Says where the sequences of a tensor [rows, ...] lie, and which rows are attended to.
 struct MaskedLayout {
   PlacedLayout layout;
   at::Tensor mask;  // BOOL [rows]; undefined: all
@@ -30,52 +30,52 @@ struct AttentionOptions {
   int64_t axial_width = 0;  // not 0: attention within the columns of a grid so wide
 };
 
-// linear_attention_transformer.SelfAttention: q, k, v without bias, some heads local and the others
-// with linear attention. Keys and values come of the rows themselves or of a context.
+// Is linear_attention_transformer.SelfAttention: q, k, v without bias, some heads local and the
+// others with linear attention. Keys and values come of the rows themselves or of a context.
 class Attention {
  public:
   explicit Attention(const AttentionOptions& options);
 
   void Declare(const Scope& scope);
 
-  // x [rows, dim], source [source rows, dim]; `rotary`: table of rotary positions for both, or
-  // undefined.
+  // Takes x [rows, dim], source [source rows, dim] and `rotary`, the table of rotary positions for
+  // both, or undefined.
   at::Tensor Forward(const at::Tensor& x, const PlacedLayout& layout, const at::Tensor& source,
                      const MaskedLayout& source_layout, const at::Tensor& rotary) const;
 
-  // target += Forward() of the rows' norms, with `then`, which follows on each block of the
-  // target's rows. Target and x may be the same; and the source, too, if it is x.
+  // Adds to the target what Forward() gives for the rows' norms, with `then`, which follows on each
+  // block of the target's rows. Target and x may be the same; and the source, too, if it is x.
   // REQUIRES: WorksByBlocks().
   void AddByBlocks(const at::Tensor& target, const NormedRows& x, const PlacedLayout& layout,
                    const NormedRows& source, const MaskedLayout& source_layout,
                    const at::Tensor& rotary, const BlockStep& then) const;
   bool WorksByBlocks() const;
 
-  // What is kept of a sequence that comes chunk by chunk. REQUIRES: causal, not axial.
+  // Says what is kept of a sequence that comes chunk by chunk. REQUIRES: causal, not axial.
   std::vector<StateSlot> State() const;
-  // target += Forward() of the next rows x of sequences whose earlier ones are in `memory`;
-  // `rotary`: one row of the table for each of them, or undefined.
+  // Adds to the target what Forward() gives for the next rows x of sequences whose earlier ones are
+  // in `memory`. `rotary` has one row of the table for each of them, or is undefined.
   void AddNext(const at::Tensor& target, const at::Tensor& x, const PlacedLayout& layout,
                const at::Tensor& rotary, SessionMemory& memory) const;
 
-  // State and next rows where rows attend to a context, which comes with the first of them: then
-  // `source` is defined.
+  // These are the state and the next rows where rows attend to a context, which comes with the
+  // first of them: then `source` is defined.
   std::vector<StateSlot> ContextState() const;
   void AddNextToContext(const at::Tensor& target, const at::Tensor& x, const PlacedLayout& layout,
                         const at::Tensor& source, const MaskedLayout& source_layout,
                         SessionMemory& memory) const;
 
-  // Additions and multiplications for one sequence of `queries` rows and `keys` source rows.
+  // Counts additions and multiplications for one sequence of `queries` rows and `keys` source rows.
   double Flops(int64_t queries, int64_t keys) const;
 
  private:
-  // All rows [rows, heads · dim_head], mask [rows], or a span of sequences of equal length:
-  // [count, rows, heads · dim_head], mask [count, rows].
+  // Holds all rows [rows, heads · dim_head] and mask [rows], or a span of sequences of equal
+  // length: [count, rows, heads · dim_head], mask [count, rows].
   struct Operands {
     at::Tensor queries, keys, values, mask, out;
   };
 
-  // One sequence that is computed by blocks: of queries, keys and values at these rows.
+  // Describes one sequence that is computed by blocks: of queries, keys and values at these rows.
   struct BlockSequence {
     const at::Tensor& target;
     const NormedRows& x;

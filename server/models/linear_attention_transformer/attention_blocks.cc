@@ -5,7 +5,7 @@
 #include "attention/rows/slices.h"
 #include "models/linear_attention_transformer/attention.h"
 
-// The part of Attention that computes block by block.
+// This part of Attention computes block by block.
 namespace linserve::linear_attention_transformer {
 
 bool Attention::WorksByBlocks() const {

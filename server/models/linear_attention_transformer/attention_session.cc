@@ -5,7 +5,7 @@
 #include "attention/rows/positions.h"
 #include "models/linear_attention_transformer/attention.h"
 
-// The part of Attention for sequences that come chunk by chunk.
+// This part of Attention computes sequences that come chunk by chunk.
 namespace linserve::linear_attention_transformer {
 
 std::vector<StateSlot> Attention::State() const {

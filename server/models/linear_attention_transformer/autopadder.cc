@@ -10,7 +10,7 @@
 namespace linserve::linear_attention_transformer {
 namespace {
 
-// The sequences' rows in their places in another layout, zeros elsewhere.
+// Returns the sequences' rows in their places in another layout, zeros elsewhere.
 at::Tensor Moved(const at::Tensor& rows, const PlacedLayout& from, const PlacedLayout& to) {
   std::vector<int64_t> shape = rows.sizes().vec();
   shape[0] = to.rows;

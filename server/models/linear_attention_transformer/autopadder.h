@@ -10,9 +10,9 @@
 
 namespace linserve::linear_attention_transformer {
 
-// linear_attention_transformer.Autopadder: pads each sequence to a multiple of rows with token 0 or
-// zeros, which are masked, and cuts them off the result. What ignores the mask sees those rows, and
-// on the left they move the tokens to later positions: trained models depend on it.
+// Is linear_attention_transformer.Autopadder: it pads each sequence to a multiple of rows with
+// token 0 or zeros, which are masked, and cuts them off the result. What ignores the mask sees
+// those rows, and on the left they move the tokens to later positions: trained models depend on it.
 struct Autopadder {
   int64_t multiple = 1;
   bool left = false;
@@ -20,10 +20,10 @@ struct Autopadder {
 
   bool pads() const { return multiple > 1; }
 
-  // What it does to a sequence that comes chunk by chunk: nothing, since rows on the right change
-  // none of a causal network's.
+  // Is what it does to a sequence that comes chunk by chunk: nothing, since rows on the right
+  // change none of a causal network's.
   static Autopadder OfChunks() { return {}; }
-  // Why it makes sessions impossible; empty if it does not.
+  // Says why it makes sessions impossible; empty if it does not.
   std::string SessionRefusal() const;
 
   // Adds what `linserve inspect` shows of it.
@@ -33,17 +33,17 @@ struct Autopadder {
   static Autopadder From(Params& params, const Options& options, int64_t longest);
 };
 
-// The sequences of a batch with the Autopadder's rows: each is padded by itself, whatever its
+// Holds the sequences of a batch with the Autopadder's rows: each is padded by itself, whatever its
 // neighbours are.
 class Autopadded {
  public:
   Autopadded(const Autopadder& autopadder, const PlacedLayout& layout);
 
-  // Rows as the network computes them; `rows` itself if nothing is padded.
+  // Returns rows as the network computes them; `rows` itself if nothing is padded.
   at::Tensor Pad(const at::Tensor& rows) const;
-  // The rows' layout once they are padded, and the caller's mask, which may be undefined.
+  // Returns the rows' layout once they are padded, and the caller's mask, which may be undefined.
   MaskedLayout Pad(const at::Tensor& mask, const at::TensorOptions& options) const;
-  // Rows of the network as the batch is laid out.
+  // Returns rows of the network as the batch is laid out.
   at::Tensor Cut(const at::Tensor& rows) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace linserve::linear_attention_transformer {
 namespace {
 
-// A pass through the encoder's layers and then the decoder's.
+// Passes through the encoder's layers and then the decoder's.
 class EncoderDecoderPass : public Pass {
  public:
   EncoderDecoderPass(const LanguageModel& encoder, const LanguageModel& decoder,

@@ -20,7 +20,8 @@ at::Tensor ImageConvolution::operator()(const at::Tensor& image, int64_t axis, S
   const int64_t first = std::max(wanted.begin - halo(), held.begin);
   const int64_t last = std::min(wanted.end + halo(), held.end);
   at::Tensor part = image.narrow(axis, first - held.begin, last - first);
-  // Zeros where the whole image ends; along the other axis the convolution pads by itself.
+  // There are zeros where the whole image ends; along the other axis the convolution pads by
+  // itself.
   const int64_t before = halo() - (wanted.begin - first);
   const int64_t after = halo() - (last - wanted.end);
   if (before + after > 0) {

@@ -6,28 +6,29 @@
 
 namespace linserve::linear_attention_transformer {
 
-// Positions [begin, end) along one axis of an image.
+// Holds positions [begin, end) along one axis of an image.
 struct Stripe {
   int64_t begin = 0;
   int64_t end = 0;
 
   int64_t size() const { return end - begin; }
-  // With `halo` positions more to both sides, as far as there are any.
+  // Returns the stripe with `halo` positions more to both sides, as far as there are any.
   Stripe Widened(int64_t halo, int64_t positions) const;
 };
 
-// torch.nn.Conv2d that keeps the size: an odd kernel, half of it padded with zeros, stride 1.
+// Is a torch.nn.Conv2d that keeps the size: an odd kernel, half of it padded with zeros, stride 1.
 struct ImageConvolution {
   ImageConvolution(int64_t in, int64_t out, int64_t kernel)
       : inputs(in), outputs(out), kernel_size(kernel) {}
 
   void Declare(const Scope& scope);
 
-  // Rows beside a stripe that its result depends on.
+  // Returns how many rows beside a stripe its result depends on.
   int64_t halo() const { return kernel_size / 2; }
 
-  // A stripe of the result along `axis` (2: height, 3: width). `image` [images, inputs, height,
-  // width] holds the stripe `held` of the whole image, which must include wanted.Widened(halo()).
+  // Returns a stripe of the result along `axis` (2: height, 3: width). `image` [images, inputs,
+  // height, width] holds the stripe `held` of the whole image, which must include
+  // wanted.Widened(halo()).
   at::Tensor operator()(const at::Tensor& image, int64_t axis, Stripe held, Stripe wanted) const;
 
   int64_t Flops() const { return 2 * inputs * outputs * kernel_size * kernel_size; }  // a pixel

@@ -43,7 +43,7 @@ ImageOptions ImageOptions::From(Params& params) {
   return options;
 }
 
-// Images [images, chan, height, width], cut in stripes along the longer side.
+// Holds images [images, chan, height, width], cut in stripes along the longer side.
 struct Images {
   explicit Images(at::Tensor whole)
       : pixels(std::move(whole)), axis(pixels.size(2) >= pixels.size(3) ? 2 : 3) {}
@@ -85,8 +85,8 @@ class ImageLinearAttention {
     return std::max<int64_t>(1, kElements / std::max(to_q_.outputs, to_v_.outputs));
   }
 
-  // Images [images, chan, height, width] and, if defined, their contexts [images, chan, pixels] ->
-  // `result` [images, chan_out, height, width].
+  // Takes images [images, chan, height, width] and, if defined, their contexts [images, chan,
+  // pixels], and writes `result` [images, chan_out, height, width].
   void Forward(const at::Tensor& x, const at::Tensor& contexts, at::Tensor result) const {
     const Images images(x);
     ImageContext context;
@@ -110,7 +110,7 @@ class ImageLinearAttention {
     }
   }
 
-  // [images, heads · features, height, width] -> [images, heads, features, pixels]
+  // Makes [images, heads, features, pixels] of [images, heads · features, height, width].
   at::Tensor Heads(const at::Tensor& image) const {
     return image.flatten(2).unflatten(1, {options_.heads, image.size(1) / options_.heads});
   }
@@ -175,7 +175,7 @@ class ImageNetwork : public Network {
   ImageLinearAttention attention_;
 };
 
-// Small images together, large ones one by one; a step each time.
+// Small images are computed together, and large ones one by one; each time is a step.
 class ImageNetwork::ImagePass : public Pass {
  public:
   ImagePass(const ImageNetwork& network, TensorBatch batch)

@@ -12,7 +12,7 @@
 
 namespace linserve::linear_attention_transformer {
 
-// linear_attention_transformer.LinearAttentionTransformerLM: token embedding and positions, the
+// Is linear_attention_transformer.LinearAttentionTransformerLM: token embedding and positions, the
 // stack (between two projections where emb_dim is not dim), a norm and the output layer.
 class LanguageModel {
  public:
@@ -20,30 +20,30 @@ class LanguageModel {
 
   void Declare(const Scope& scope);
 
-  // Additions and multiplications for `tokens` and a context of `context_rows`, the output layer
-  // included.
+  // Counts additions and multiplications for `tokens` and a context of `context_rows`, the output
+  // layer included.
   double Flops(int64_t tokens, int64_t context_rows) const;
 
   const LanguageModelOptions& options() const { return options_; }
-  // The width of y, in features.
+  // Returns the width of y, in features.
   int64_t output_width() const;
 
-  // What the package returns, of embeddings [rows, emb_dim].
+  // Returns what the package makes of embeddings [rows, emb_dim].
   at::Tensor Output(const at::Tensor& embeddings) const;
 
   int64_t Layers() const { return stack_.Layers(); }
 
-  // What it keeps of a sequence that comes chunk by chunk.
+  // Says what it keeps of a sequence that comes chunk by chunk.
   std::vector<StateSlot> State() const { return stack_.State(); }
 
-  // One forward pass, which takes a layer a step.
+  // Is one forward pass, which takes a layer a step.
   class Steps {
    public:
-    // ids [rows] as `sequences.own` has them; `model` must outlive them.
+    // Takes ids [rows] as `sequences.own` has them; `model` must outlive this.
     Steps(const LanguageModel& model, const at::Tensor& ids, Sequences sequences);
 
     bool Step() { return steps_.Step(); }  // false once every layer is done
-    // The rows before the output layer. REQUIRES: Step() returned false.
+    // Returns the rows before the output layer. REQUIRES: Step() returned false.
     at::Tensor TakeEmbeddings();
 
    private:

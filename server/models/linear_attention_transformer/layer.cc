@@ -144,7 +144,7 @@ std::vector<StateSlot> Layer::State() const {
   if (kind_ == Kind::kContext) return attention.ContextState();
   std::vector<StateSlot> state = attention.State();
   if (!shifted_) return state;
-  // One for each of the two branches, around the attention's own.
+  // Each of the two branches has a slot, around the attention's own.
   const StateSlot passed_on{{dim_ / 2}};
   state.insert(state.begin(), passed_on);
   state.push_back(passed_on);

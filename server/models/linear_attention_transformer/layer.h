@@ -15,20 +15,22 @@
 
 namespace linserve::linear_attention_transformer {
 
-// What layers read beside the rows that they add to.
+// Holds what layers read beside the rows that they add to.
 struct Sequences {
   MaskedLayout own;
   at::Tensor context;  // [context rows, dim], of networks that receive one
   MaskedLayout context_layout;
   at::Tensor rotary;  // table of positions; undefined: none
-  // Null, unless the sequences come chunk by chunk: then `rotary` has a row for each of the rows.
+  // It is null unless the sequences come chunk by chunk: then `rotary` has a row for each of the
+  // rows.
   std::shared_ptr<SessionMemory> memory;
 };
 
-// One layer: a pair of pre-norm branches, attention and feed-forward.
+// Is one layer: a pair of pre-norm branches, attention and feed-forward.
 class Layer {
  public:
-  // A depth step has a main layer, then an axial one and one for the context where they are asked.
+  // A step of the depth has a main layer, then an axial one and one for the context where they are
+  // asked for.
   enum class Kind : uint8_t { kMain, kAxial, kContext };
 
   // `step` is that of the depth, counted from 0.
@@ -36,14 +38,15 @@ class Layer {
 
   void Declare(const Scope& attention, const Scope& feed_forward);
 
-  // target += attention(norm(source)), then source += feed_forward(norm(target)). They may be the
-  // same tensor.
+  // Adds attention(norm(source)) to the target, then feed_forward(norm(target)) to the source. They
+  // may be the same tensor.
   void Apply(at::Tensor& source, const Sequences& sequences, at::Tensor& target) const;
 
-  // What it keeps of a sequence that comes chunk by chunk.
+  // Says what it keeps of a sequence that comes chunk by chunk.
   std::vector<StateSlot> State() const;
 
-  // Additions and multiplications for a sequence of `rows` rows and a context of `context_rows`.
+  // Counts additions and multiplications for a sequence of `rows` rows and a context of
+  // `context_rows`.
   double Flops(int64_t rows, int64_t context_rows) const;
 
  private:
@@ -53,7 +56,7 @@ class Layer {
   // `then` follows on each block of the target's rows.
   void AddAttention(const at::Tensor& source, const Sequences& sequences, at::Tensor& target,
                     const BlockStep& then) const;
-  // AddAttention() for the next rows of sequences.
+  // Does what AddAttention() does, for the next rows of sequences.
   void AddNextAttention(const at::Tensor& source, const Sequences& sequences,
                         at::Tensor& target) const;
   at::Tensor Shifted(const at::Tensor& rows, const Sequences& sequences) const;

@@ -10,11 +10,11 @@
 namespace linserve::linear_attention_transformer {
 namespace {
 
-// What all layers read of a batch.
+// Returns what all layers read of a batch.
 Sequences SequencesOf(const TensorBatch& batch, bool receives_context) {
   Sequences sequences;
   sequences.own = {ComputedLayout(batch.axes.at('n'), batch.padding), batch.Find("input_mask")};
-  // The first chunk of a session alone brings it.
+  // Only the first chunk of a session brings it.
   if (receives_context && batch.Find("context").defined()) {
     sequences.context = batch["context"];
     sequences.context_layout = {ComputedLayout(batch.axes.at('m'), batch.padding),
@@ -50,7 +50,7 @@ void AddInputs(const Options& options, Signature& signature) {
   }
 }
 
-// The rows that Linformer's projections have, which no input may exceed; 0: any number.
+// Returns how many rows Linformer's projections have, which no input may exceed; 0: any number.
 int64_t LongestInput(const Options& options) {
   return options.linformer_settings ? options.max_seq_len : 0;
 }
@@ -89,7 +89,7 @@ class StackPass : public Pass {
   at::Tensor rows_;
 };
 
-// The architecture linear_attention_transformer.LinearAttentionTransformer.
+// Is the architecture linear_attention_transformer.LinearAttentionTransformer.
 class StackNetwork : public Network {
  public:
   StackNetwork(const Options& options, Autopadder autopadder)
@@ -160,7 +160,7 @@ class LanguageModelPass : public Pass {
   at::Tensor embeddings_;
 };
 
-// The architecture linear_attention_transformer.LinearAttentionTransformerLM.
+// Is the architecture linear_attention_transformer.LinearAttentionTransformerLM.
 class LanguageModelNetwork : public Network {
  public:
   LanguageModelNetwork(const LanguageModelOptions& options, Autopadder autopadder)

@@ -7,14 +7,14 @@
 
 namespace linserve::linear_attention_transformer {
 
-// Two classes of the PyPI package `linear-attention-transformer` 0.19.1, with every constructor
-// argument (options.h) and the wrapper Autopadder. Both take input_mask [n], and context [m,
-// dim] with context_mask [m] if receives_context is set.
+// These are two classes of the PyPI package `linear-attention-transformer` 0.19.1, with every
+// constructor argument (options.h) and the wrapper Autopadder. Both take input_mask [n], and
+// context [m, dim] with context_mask [m] if receives_context is set.
 
-// LinearAttentionTransformer: x [n, dim] -> y [n, dim].
+// Makes LinearAttentionTransformer: x [n, dim] -> y [n, dim].
 std::unique_ptr<Network> MakeStack(Params& params);
 
-// LinearAttentionTransformerLM: x [n] token ids -> embeddings [n, emb_dim] (before the output
+// Makes LinearAttentionTransformerLM: x [n] token ids -> embeddings [n, emb_dim] (before the output
 // layer) and y [n, num_tokens] (logits; with return_embeddings the embeddings).
 std::unique_ptr<Network> MakeLanguageModel(Params& params);
 

@@ -11,15 +11,15 @@
 
 namespace linserve::linear_attention_transformer {
 
-// What absent arguments mean, where that is not the same for all.
+// Says what absent arguments mean, where that is not the same for all.
 struct Defaults {
   std::optional<int64_t> dim_head;  // nullopt: dim / heads
   bool receives_context = false;
   bool return_embeddings = false;
 };
 
-// The constructor arguments of linear_attention_transformer.LinearAttentionTransformer 0.19.1,
-// under the package's own names.
+// Holds the constructor arguments of linear_attention_transformer.LinearAttentionTransformer
+// 0.19.1, under the package's own names.
 struct Options {
   struct LinformerSettings {
     int64_t seq_len;
@@ -46,24 +46,24 @@ struct Options {
 
   bool has_local_heads() const;
 
-  // The rows of a context as long as the sequence, as far as the model takes them.
+  // Returns the rows of a context as long as the sequence, as far as the model takes them.
   int64_t ContextRows(int64_t rows) const;
 
   // Throws ConfigError for arguments that the package cannot build.
   static Options From(Params& params, const Defaults& defaults = {});
 
-  // Why there are no sessions; empty if there are.
+  // Says why there are no sessions; empty if there are.
   std::string SessionRefusal() const;
 
   // Says what Network::Recordable() does: rows of a sequence meet in the device's kernel for global
   // heads alone.
   bool Recordable() const;
 
-  // Facts and warnings for `linserve inspect`.
+  // Returns facts and warnings for `linserve inspect`.
   NetworkNotes Notes() const;
 };
 
-// The constructor arguments of linear_attention_transformer.LinearAttentionTransformerLM.
+// Holds the constructor arguments of linear_attention_transformer.LinearAttentionTransformerLM.
 struct LanguageModelOptions {
   enum class Positions : uint8_t { kAxial, kLearned, kRotary };
 
@@ -75,7 +75,7 @@ struct LanguageModelOptions {
 
   static LanguageModelOptions From(Params& params, const Defaults& defaults = {.dim_head = 64});
 
-  // Rows that the tables of positions and Linformer's projections have.
+  // Returns how many rows the tables of positions and Linformer's projections have.
   int64_t LongestInput() const;
 };
 

@@ -15,8 +15,8 @@ constexpr int64_t kKeys = 128;  // of each half
 constexpr int64_t kDimHead = 128;
 constexpr int64_t kBest = 32;
 
-// The best of the values by score, per row and head: scores and indices [rows, heads, kBest]. The
-// halves' best are enough to find them among. dots [2, heads, rows, kKeys].
+// Finds the best of the values by score, per row and head: scores and indices [rows, heads, kBest].
+// It is enough to look among the halves' best. dots [2, heads, rows, kKeys].
 std::tuple<at::Tensor, at::Tensor> BestValues(const at::Tensor& dots) {
   const auto [scores, indices] = at::topk(dots.transpose(1, 2), kBest);
   const at::Tensor sums =
@@ -48,7 +48,8 @@ at::Tensor ProductKeyMemory::operator()(const at::Tensor& x) const {
 }
 
 at::Tensor ProductKeyMemory::LookUp(const at::Tensor& x) const {
-  // [2, heads, rows, dim_head]. Scores in F32, since their order decides which values count.
+  // These are [2, heads, rows, dim_head]. Scores are in F32, since their order decides which values
+  // count.
   const at::Tensor queries = norm_(to_queries_(x).unflatten(-1, {2, kHeads, kDimHead}))
                                  .to(at::kFloat)
                                  .permute({1, 2, 0, 3});

@@ -8,7 +8,7 @@
 
 namespace linserve::linear_attention_transformer {
 
-// product_key_memory.PKM 0.3.0 as linear-attention-transformer builds it (Lample et al. 2019,
+// Is product_key_memory.PKM 0.3.0 as linear-attention-transformer builds it (Lample et al. 2019,
 // arXiv:1907.05242): each row looks up the 32 best of 128² values in each of 4 heads. A value's
 // score is the sum of two dots of half-queries with half-keys, so that 2·128 dots rank all of them.
 class ProductKeyMemory {
@@ -17,7 +17,7 @@ class ProductKeyMemory {
 
   void Declare(const Scope& scope);
 
-  // x [rows, dim] -> [rows, dim]
+  // Maps x [rows, dim] to [rows, dim].
   at::Tensor operator()(const at::Tensor& x) const;
 
   int64_t Flops() const;  // a row

@@ -47,7 +47,8 @@ Stack::Steps::Steps(const Stack& stack, at::Tensor rows, Sequences sequences)
 
 bool Stack::Steps::Step() {
   const Layer& layer = stack_.layers_[layer_++];
-  // Plain: one stream is read and added to. Reversible: u += f(v), then v += g(u).
+  // A plain stack has one stream, which is read and added to. A reversible one has two: u += f(v),
+  // then v += g(u).
   at::Tensor& u = stack_.reversible_ ? second_stream_ : stream_;
   layer.Apply(stream_, sequences_, u);
   return layer_ < stack_.layers_.size();

@@ -11,7 +11,8 @@
 
 namespace linserve::linear_attention_transformer {
 
-// The layers of LinearAttentionTransformer: pre-norm, without a final norm, plain or reversible.
+// Holds the layers of LinearAttentionTransformer: pre-norm, without a final norm, plain or
+// reversible.
 class Stack {
  public:
   explicit Stack(const Options& options);
@@ -20,14 +21,15 @@ class Stack {
 
   int64_t Layers() const { return std::ssize(layers_); }
 
-  // Additions and multiplications for a sequence of `rows` rows and a context of `context_rows`.
+  // Counts additions and multiplications for a sequence of `rows` rows and a context of
+  // `context_rows`.
   double Flops(int64_t rows, int64_t context_rows) const;
 
-  // What it keeps of a sequence that comes chunk by chunk. REQUIRES: options without a
+  // Says what it keeps of a sequence that comes chunk by chunk. REQUIRES: options without a
   // SessionRefusal().
   std::vector<StateSlot> State() const;
 
-  // The stack applied to rows [rows, dim], a layer a step.
+  // Applies the stack to rows [rows, dim], a layer a step.
   class Steps {
    public:
     // Takes over `rows`. `stack` must outlive them.

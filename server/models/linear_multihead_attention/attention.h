@@ -29,18 +29,19 @@ struct AttentionOptions {
   // Reads proj_k, param_sharing and projection_layout, which all that is built of the class takes.
   void ReadProjection(Params& params, const std::string& default_layout);
 
-  // Rows of keys that it takes at most; in the package's layout these and no fewer.
+  // Returns how many rows of keys it takes at most; in the package's layout it takes these and no
+  // fewer.
   int64_t longest() const { return seq_len - (add_bias_kv ? 1 : 0); }
   int64_t slots() const { return proj_k + (add_zero_attn ? 1 : 0); }
   LengthLimit Limit(char letter) const;
   void AddTo(NetworkNotes& notes) const;
 };
 
-// linear_multihead_attention.LinearMultiheadAttention: torch.nn.MultiheadAttention with keys and
+// Is linear_multihead_attention.LinearMultiheadAttention: torch.nn.MultiheadAttention with keys and
 // values projected along the length by E and F (proj_k, seq_len).
 class Attention {
  public:
-  // Rows of a batch, laid out each by its own layout. Undefined masks are none.
+  // Holds rows of a batch, laid out each by its own layout. Undefined masks are none.
   struct Inputs {
     at::Tensor query;
     at::Tensor key;
@@ -51,8 +52,8 @@ class Attention {
     at::Tensor attn_mask{};         // [batch, heads, length, proj_k], added to the scores
   };
 
-  // What attends to what: heads side by side, queries [rows, embed_dim], slots
-  // [batch, slots, embed_dim].
+  // Says what attends to what, heads side by side: queries [rows, embed_dim], slots [batch, slots,
+  // embed_dim].
   struct Projected {
     at::Tensor queries;
     at::Tensor keys;
@@ -67,10 +68,11 @@ class Attention {
   Projected Project(const Inputs& inputs) const;
   at::Tensor Attend(const Projected& projected, const PlacedLayout& layout) const;
   at::Tensor Forward(const Inputs& inputs) const { return Attend(Project(inputs), inputs.layout); }
-  // The weights that the slots get, averaged over the heads: [rows, slots].
+  // Returns the weights that the slots get, averaged over the heads: [rows, slots].
   at::Tensor Weights(const Projected& projected, const PlacedLayout& layout) const;
 
-  // Additions and multiplications for one sequence of `queries` rows and `keys` rows of keys.
+  // Counts additions and multiplications for one sequence of `queries` rows and `keys` rows of
+  // keys.
   double Flops(int64_t queries, int64_t keys) const;
 
  private:

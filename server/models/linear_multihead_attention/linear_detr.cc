@@ -15,7 +15,7 @@ namespace {
 Axis Source() { return Axis::Ragged('n'); }
 Axis Queries() { return Axis::Ragged('q'); }
 
-// Limits of the letters n and, of a decoder, q.
+// Adds the limits of the letters n and, of a decoder, q.
 void AddLimits(const DetrOptions& options, bool decodes, Signature& signature) {
   signature.limits.push_back(options.AttentionTo(options.seq_len).Limit('n'));
   if (decodes) signature.limits.push_back(options.AttentionTo(options.num_queries).Limit('q'));
@@ -28,7 +28,7 @@ NetworkNotes NotesOf(const DetrOptions& options) {
   return notes;
 }
 
-// A pass through one layer, which is one step, and so only a function.
+// Passes through one layer, which is one step, and so only a function.
 class LayerPass : public Pass {
  public:
   explicit LayerPass(std::function<at::Tensor()> compute) : compute_(std::move(compute)) {}
@@ -55,7 +55,7 @@ InputSpec Mask(const char* name, Axis length) {
   return {.name = name, .kind = InputKind::kMask, .axes = {length}, .optional = true};
 }
 
-// The architecture linear_detr.TransformerEncoderLayer.
+// Is the architecture linear_detr.TransformerEncoderLayer.
 class EncoderLayerNetwork : public Network {
  public:
   explicit EncoderLayerNetwork(const DetrOptions& options) : options_(options), layer_(options) {}
@@ -91,7 +91,7 @@ class EncoderLayerNetwork : public Network {
   DetrEncoderLayer layer_;
 };
 
-// The architecture linear_detr.TransformerDecoderLayer.
+// Is the architecture linear_detr.TransformerDecoderLayer.
 class DecoderLayerNetwork : public Network {
  public:
   explicit DecoderLayerNetwork(const DetrOptions& options) : options_(options), layer_(options) {}
@@ -133,7 +133,7 @@ class DecoderLayerNetwork : public Network {
   DetrDecoderLayer layer_;
 };
 
-// The arguments of linear_detr.Transformer.
+// Holds the arguments of linear_detr.Transformer.
 struct TransformerOptions {
   DetrOptions layer;
   int64_t encoder_layers;
@@ -148,7 +148,7 @@ struct TransformerOptions {
   }
 };
 
-// The architecture linear_detr.Transformer.
+// Is the architecture linear_detr.Transformer.
 class TransformerNetwork : public Network {
  public:
   explicit TransformerNetwork(const TransformerOptions& options)

@@ -5,14 +5,14 @@
 namespace linserve::linear_multihead_attention {
 namespace {
 
-// x = norm(x + sublayer(x)), or with normalize_before x = x + sublayer(norm(x)).
+// Computes x = norm(x + sublayer(x)), or with normalize_before x = x + sublayer(norm(x)).
 template <typename Sublayer>
 at::Tensor Residual(bool normalize_before, const LayerNorm& norm, const at::Tensor& x,
                     const Sublayer& sublayer) {
   return normalize_before ? sublayer(norm(x)).add_(x) : norm(sublayer(x).add_(x));
 }
 
-// Residual() of a feed-forward, slice by slice. Overwrites x.
+// Computes Residual() of a feed-forward, slice by slice. It overwrites x.
 at::Tensor FeedForwardResidual(bool normalize_before, const LayerNorm& norm, const at::Tensor& x,
                                const FeedForward& feed_forward) {
   feed_forward.AddTo(x, x, normalize_before ? &norm : nullptr);
@@ -49,7 +49,7 @@ DetrOptions DetrOptions::From(Params& params) {
   options.normalize_before = params.Flag("normalize_before", false);
   options.seq_len = params.Positive("seq_len", options.seq_len);
   options.projection.ReadProjection(params, "corrected");
-  // linserve's own class: no checkpoint depends on other words.
+  // This class is linserve's own: no checkpoint depends on other words.
   params.Choice("param_sharing", "none", {"none", "headwise", "layerwise"});
   params.Ignore("dropout");
   return options;

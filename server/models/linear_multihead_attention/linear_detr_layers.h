@@ -10,8 +10,8 @@
 
 namespace linserve::linear_multihead_attention {
 
-// DETR's transformer layers (facebookresearch/detr, models/transformer.py), with their attention
-// replaced by LinearMultiheadAttention.
+// These are DETR's transformer layers (facebookresearch/detr, models/transformer.py), with their
+// attention replaced by LinearMultiheadAttention.
 
 struct DetrOptions {
   int64_t d_model = 512;
@@ -27,12 +27,12 @@ struct DetrOptions {
   static DetrOptions From(Params& params);
   void ReadNumQueries(Params& params);
 
-  // The options of attention to keys of at most this many rows.
+  // Returns the options of attention to keys of at most this many rows.
   AttentionOptions AttentionTo(int64_t longest_keys) const;
   void AddTo(NetworkNotes& notes) const;
 };
 
-// Rows of a batch with what belongs to them. An undefined position is zero, an undefined mask
+// Holds rows of a batch with what belongs to them. An undefined position is zero, an undefined mask
 // false.
 struct DetrRows {
   const PlacedLayout& layout;

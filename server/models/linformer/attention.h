@@ -22,7 +22,7 @@ struct AttentionOptions {
   static AttentionOptions From(Params& params);
 };
 
-// linformer.LinformerSelfAttention: q, k, v without bias; keys and values projected along the
+// Is linformer.LinformerSelfAttention: q, k, v without bias; keys and values projected along the
 // length by proj_k and proj_v [seq_len, k].
 class SelfAttention {
  public:
@@ -30,18 +30,19 @@ class SelfAttention {
 
   void Declare(const Scope& scope);
 
-  // target [rows, dim] += attention of x [rows, dim] to the source of keys and values, laid out
-  // each by its own layout. Target and x may be the same; and the source, too, if it is x.
+  // Adds to target [rows, dim] the attention of x [rows, dim] to the source of keys and values,
+  // each laid out by its own layout. Target and x may be the same; and the source, too, if it is x.
   void AddTo(const at::Tensor& target, const NormedRows& x, const PlacedLayout& layout,
              const NormedRows& source, const PlacedLayout& source_layout) const;
 
-  // AddTo() with `then`, which follows on each block of the target's rows. REQUIRES: packed().
+  // Does what AddTo() does, with `then`, which follows on each block of the target's rows.
+  // REQUIRES: packed().
   void AddByBlocks(const at::Tensor& target, const NormedRows& x, const PlacedLayout& layout,
                    const NormedRows& source, const PlacedLayout& source_layout,
                    const BlockStep& then) const;
   bool packed() const { return to_q_.packed && to_k_.packed; }
 
-  // Additions and multiplications for one sequence of `queries` rows and `keys` source rows.
+  // Counts additions and multiplications for one sequence of `queries` rows and `keys` source rows.
   double Flops(int64_t queries, int64_t keys) const;
 
  private:

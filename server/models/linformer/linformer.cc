@@ -10,7 +10,7 @@
 namespace linserve::linformer {
 namespace {
 
-// The architecture linformer.LinformerSelfAttention.
+// Is the architecture linformer.LinformerSelfAttention.
 class AttentionNetwork : public Network {
  public:
   explicit AttentionNetwork(const AttentionOptions& options)
@@ -103,7 +103,7 @@ struct StackOptions {
   }
 };
 
-// The architecture linformer.Linformer.
+// Is the architecture linformer.Linformer.
 class StackNetwork : public Network {
  public:
   explicit StackNetwork(const StackOptions& options)
@@ -141,7 +141,7 @@ class StackNetwork : public Network {
   Stack stack_;
 };
 
-// The architecture linformer.LinformerLM.
+// Is the architecture linformer.LinformerLM.
 class LanguageModelNetwork : public Network {
  public:
   LanguageModelNetwork(const StackOptions& options, int64_t num_tokens)

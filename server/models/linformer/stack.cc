@@ -45,7 +45,8 @@ Stack::Steps::Steps(const Stack& stack, at::Tensor rows, PlacedLayout layout)
 bool Stack::Steps::Step() {
   if (layer_ == stack_.layers_.size()) return false;
   const Layer& layer = stack_.layers_[layer_++];
-  // Plain: one stream is read and added to. Reversible: u += f(v), then v += g(u).
+  // A plain stack has one stream, which is read and added to. A reversible one has two: u += f(v),
+  // then v += g(u).
   at::Tensor& u = stack_.reversible_ ? second_stream_ : stream_;
   const NormedRows normed{stream_, &layer.attention_norm};
   const FeedForward& feed_forward = layer.feed_forward;

@@ -11,7 +11,7 @@
 
 namespace linserve::linformer {
 
-// The stack of linformer.Linformer: pre-norm layers without a final norm, plain or reversible.
+// Is the stack of linformer.Linformer: pre-norm layers without a final norm, plain or reversible.
 class Stack {
  public:
   Stack(const AttentionOptions& options, int64_t depth, bool reversible);
@@ -19,7 +19,7 @@ class Stack {
   void Declare(const Scope& scope);
   double Flops(int64_t length) const;
 
-  // The stack applied to rows [rows, dim], a layer a step.
+  // Applies the stack to rows [rows, dim], a layer a step.
   class Steps {
    public:
     // Takes over `rows`. `stack` must outlive them.

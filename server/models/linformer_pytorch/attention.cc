@@ -13,7 +13,8 @@
 namespace linserve::linformer_pytorch {
 namespace {
 
-// Elements of projected keys that exist at once, but of one sequence at least: 64 MiB in F32.
+// So many elements of projected keys exist at once, but those of one sequence at least: 64 MiB in
+// F32.
 constexpr int64_t kSlotElements = int64_t{16} << 20;
 
 at::Tensor NarrowIfDefined(const at::Tensor& mask, int64_t begin, int64_t rows) {

@@ -14,8 +14,8 @@
 
 namespace linserve::linformer_pytorch {
 
-// What an attention layer reads. Masks are BOOL columns [rows, 1], true where a row is hidden, or
-// undefined where none is.
+// Holds what an attention layer reads. Masks are BOOL columns [rows, 1], true where a row is
+// hidden, or undefined where none is.
 struct AttentionInput {
   at::Tensor queries;  // [rows, width]
   PlacedLayout query_layout;
@@ -28,7 +28,7 @@ struct AttentionInput {
   AttentionInput OfSequences(int64_t first, int64_t count) const;
 };
 
-// linformer_pytorch.MHAttention: to_q, to_k and to_v of each head without bias; keys and values
+// Is linformer_pytorch.MHAttention: to_q, to_k and to_v of each head without bias; keys and values
 // projected along the length by E and F, unless it is full attention.
 class MultiHeadAttention {
  public:
@@ -37,7 +37,7 @@ class MultiHeadAttention {
 
   void Declare(const Scope& scope);
   double Flops(int64_t queries, int64_t keys) const;
-  // E and F that are this layer's own: distinct matrices.
+  // Counts the E and F that are this layer's own: distinct matrices.
   int64_t OwnMatrices() const;
 
   // Takes result rows [begin, begin + size), all in order, and may work in them. By then the
@@ -56,7 +56,7 @@ class MultiHeadAttention {
     at::Tensor keys;  // [sequences, heads, slots, dim_head]
     at::Tensor values;
   };
-  // Heads [first, first + count).
+  // Is a group of heads: [first, first + count).
   struct Heads {
     int64_t first;
     int64_t count;
@@ -68,7 +68,7 @@ class MultiHeadAttention {
   // Multiplies rows by to_q, to_k or to_v of these heads.
   at::Tensor Project(const at::Tensor& rows, const at::Tensor& weight, const Heads& heads,
                      const at::Tensor& hidden) const;
-  // Whether so many source rows of some sequences are projected along their length before they
+  // Says whether so many source rows of some sequences are projected along their length before they
   // become keys and values.
   bool LengthFirst(int64_t sequences, int64_t rows) const;
   Slots ProjectRows(const AttentionInput& input, const LayerScratch& scratch) const;

@@ -5,7 +5,7 @@
 #include "attention/rows/aten.h"
 #include "models/linformer_pytorch/attention.h"
 
-// The part of MultiHeadAttention that computes block by block.
+// This part of MultiHeadAttention computes block by block.
 namespace linserve::linformer_pytorch {
 namespace {
 

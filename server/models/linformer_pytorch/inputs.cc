@@ -7,7 +7,7 @@
 namespace linserve::linformer_pytorch {
 namespace {
 
-// Which rows of `layout` the mask hides: BOOL [rows, 1]; undefined without the mask.
+// Says which rows of `layout` the mask hides: BOOL [rows, 1]; undefined without the mask.
 at::Tensor HiddenRows(const TensorBatch& batch, const char* name, char letter,
                       const PlacedLayout& layout) {
   if (!batch.Has(name)) return {};

@@ -7,8 +7,8 @@
 
 namespace linserve::linformer_pytorch {
 
-// The tensors that all models of the package take besides x: input_mask, embeddings_mask, and
-// embeddings in a decoder.
+// Describes the tensors that all models of the package take besides x: input_mask, embeddings_mask,
+// and embeddings in a decoder.
 class ConditionInputs {
  public:
   // With `padder` the package's Padder pads x and not the others, so that they have lengths of
@@ -19,10 +19,10 @@ class ConditionInputs {
   // Adds them, and the longest lengths, after x [n, ...].
   void AddTo(Signature& signature) const;
 
-  // What `linserve inspect` says of them.
+  // Adds what `linserve inspect` says of them.
   void AddTo(NetworkNotes& notes) const;
 
-  // What the stack reads of a batch; a mask counts as false past its end.
+  // Returns what the stack reads of a batch; a mask counts as false past its end.
   StackContext From(const TensorBatch& batch) const;
 
  private:

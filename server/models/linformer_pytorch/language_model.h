@@ -10,8 +10,8 @@
 
 namespace linserve::linformer_pytorch {
 
-// linformer_pytorch.LinformerLM: tokens and sinusoidal positions, the stack (of another width than
-// the embeddings between project_in and project_out), and the output layer.
+// Is linformer_pytorch.LinformerLM: tokens and sinusoidal positions, the stack (of another width
+// than the embeddings between project_in and project_out), and the output layer.
 class LanguageModel {
  public:
   explicit LanguageModel(const LanguageModelOptions& options);
@@ -21,11 +21,12 @@ class LanguageModel {
   const LanguageModelOptions& options() const { return options_; }
   const PostNormStack& stack() const { return stack_; }
 
-  // Token ids [rows] -> what the stack takes, [rows, channels].
+  // Makes of token ids [rows] what the stack takes, [rows, channels].
   at::Tensor StackInput(const at::Tensor& ids, const PlacedLayout& layout) const;
-  // Rows that the stack made -> [rows, emb_dim].
+  // Makes [rows, emb_dim] of rows that the stack made.
   at::Tensor Embeddings(const at::Tensor& rows) const;
-  // Rows that the stack made -> "embeddings", or "y": logits, with return_emb the embeddings again.
+  // Makes "embeddings" of rows that the stack made, or "y": logits, with return_emb the embeddings
+  // again.
   at::Tensor Output(const std::string& name, const at::Tensor& rows) const;
 
   void AddOutputs(Signature& signature) const;

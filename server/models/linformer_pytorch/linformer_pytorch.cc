@@ -26,7 +26,7 @@ SessionPlan NoSessions() {
       "full_attention, as keys");
 }
 
-// The architecture linformer_pytorch.MHAttention.
+// Is the architecture linformer_pytorch.MHAttention.
 class AttentionNetwork : public Network {
  public:
   AttentionNetwork(const HeadOptions& options, const LayerScratch& scratch, bool decoder)
@@ -100,7 +100,7 @@ class AttentionNetwork : public Network {
   MultiHeadAttention attention_;
 };
 
-// The architecture linformer_pytorch.Linformer.
+// Is the architecture linformer_pytorch.Linformer.
 class StackNetwork : public Network {
  public:
   StackNetwork(const StackOptions& options, bool padder)
@@ -150,7 +150,7 @@ class StackNetwork : public Network {
   PostNormStack stack_;
 };
 
-// The architecture linformer_pytorch.LinformerLM.
+// Is the architecture linformer_pytorch.LinformerLM.
 class LanguageModelNetwork : public Network {
  public:
   LanguageModelNetwork(const LanguageModelOptions& options, bool padder)

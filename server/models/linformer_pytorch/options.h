@@ -10,24 +10,25 @@
 // The constructor arguments of linformer_pytorch 0.19.3.
 namespace linserve::linformer_pytorch {
 
-// Which of a model's E and F are one tensor: of none; of a layer's heads; of a layer's heads, E and
-// F being one; of the whole model, E and F being one.
+// Says which of a model's E and F are one tensor: none; those of a layer's heads; those of a
+// layer's heads, E and F being one; those of the whole model, E and F being one.
 enum class ParameterSharing : uint8_t { kNone, kHeadwise, kKv, kLayerwise };
 
 enum class ProjectionMethod : uint8_t { kLearnable, kConvolution, kNoParams };
 
-// What a computation may hold at once of a layer besides its rows. The package's checkpoint levels
-// trade time for memory in training; here they choose this, and no number changes.
+// Bounds what a computation may hold at once of a layer besides its rows. The package's checkpoint
+// levels trade time for memory in training; here they choose this, and no number changes.
 struct LayerScratch {
   int64_t rows = 0;  // of attention
   int64_t feed_forward_rows = 0;
   bool by_head = false;
 
-  // C0: the whole layer, up to a bound; C1: small slices of rows; C2: head by head, too.
+  // Reads the checkpoint level. C0 allows the whole layer, up to a bound; C1 small slices of rows;
+  // C2 goes head by head, too.
   static LayerScratch From(Params& params);
 };
 
-// The arguments of one attention layer (MHAttention).
+// Holds the arguments of one attention layer (MHAttention).
 struct HeadOptions {
   int64_t input_size = 0;
   int64_t width = 0;  // of the rows
@@ -42,7 +43,7 @@ struct HeadOptions {
 
   int64_t inner() const { return heads * dim_head; }
   int64_t stride() const { return input_size / dim_k; }  // of a convolution
-  // That E and F give: a convolution's windows may be more than dim_k.
+  // Returns how many slots E and F give: a convolution's windows may be more than dim_k.
   int64_t slots() const;
 
   // Reads and checks the arguments of the constructor of MHAttention.
@@ -51,7 +52,7 @@ struct HeadOptions {
   void CheckProjection(const Params& params, const std::string& prefix) const;
 };
 
-// The arguments of a stack of layers (Linformer).
+// Holds the arguments of a stack of layers (Linformer).
 struct StackOptions {
   HeadOptions attention;  // of the first layer; `causal` as the constructor says
   int64_t depth = 1;
@@ -65,7 +66,8 @@ struct StackOptions {
 
   int64_t channels() const { return attention.width; }
   int64_t WidthBefore(int64_t layer) const;
-  // Self-attention, or with `cross` the attention to the embeddings, of a layer.
+  // Returns the options of a layer's self-attention, or with `cross` those of its attention to the
+  // embeddings.
   HeadOptions AttentionOf(int64_t layer, bool cross) const;
 
   // The class whose arguments are read decides their defaults and names.
@@ -74,11 +76,11 @@ struct StackOptions {
   static std::string Prefix(Owner owner);
 };
 
-// What the package's attention can keep for its visualizer (the call argument `visualize`) changes
-// no number.
+// Ignores the call argument `visualize`: what the package's attention can keep for its visualizer
+// changes no number.
 inline void IgnoreVisualizer(Params& params) { params.Call().Ignore("visualize"); }
 
-// The arguments of LinformerLM.
+// Holds the arguments of LinformerLM.
 struct LanguageModelOptions {
   StackOptions stack;
   int64_t num_tokens = 0;

@@ -12,14 +12,14 @@
 
 namespace linserve::linformer_pytorch {
 
-// The tensors of all heads under one name, "to_q.{head}.weight", one after another in one tensor
-// once they are loaded.
+// Holds the tensors of all heads under one name, "to_q.{head}.weight", one after another in one
+// tensor once they are loaded.
 class HeadTensors {
  public:
   explicit HeadTensors(int64_t count) : slots_(static_cast<size_t>(count)) {}
 
   int64_t count() const { return static_cast<int64_t>(slots_.size()); }
-  // The tensor of head `index`, or the only tensor for all of them.
+  // Returns the tensor of head `index`, or the only tensor for all of them.
   at::Tensor& slot(int64_t index) { return slots_.size() == 1 ? slots_[0] : slots_[index]; }
   // Stacks the tensors, [count, ...], and gives the slots up.
   at::Tensor TakeStacked();
@@ -28,8 +28,8 @@ class HeadTensors {
   std::vector<at::Tensor> slots_;
 };
 
-// E or F: how the rows of keys or values become slots, for each head or for all of them alike. It
-// may serve several layers.
+// Is E or F: how the rows of keys or values become slots, for each head or for all of them alike.
+// It may serve several layers.
 class LengthProjection {
  public:
   explicit LengthProjection(const HeadOptions& options);
@@ -45,16 +45,16 @@ class LengthProjection {
   int64_t slots() const { return options_.slots(); }
   // Sequences may be cut into slices at multiples of so many rows.
   int64_t multiple() const { return is_convolution() ? options_.stride() : 1; }
-  // Whether (E·x)·Wᵀ may stand for E·(x·Wᵀ).
+  // Says whether (E·x)·Wᵀ may stand for E·(x·Wᵀ).
   bool CommutesWithWidth() const { return matrices() == 1 && !is_convolution(); }
 
   // Adds rows [count, length, heads · width], `first` and following of their sequences, to sums
   // [count, heads, slots, width] in F32. `head` is the first one of those heads.
   void Add(const at::Tensor& rows, int64_t first, int64_t head, at::Tensor& sums) const;
-  // Sums [count, heads, slots, width] with all rows in them get the bias.
+  // Adds the bias to sums [count, heads, slots, width] with all rows in them.
   void AddBias(at::Tensor& sums) const;
 
-  // The matrices in the form for blocks. REQUIRES: no convolution; Pack() was called.
+  // Returns the matrices in the form for blocks. REQUIRES: no convolution; Pack() was called.
   const LengthWeights& ByBlocks() const { return packed_; }
 
   double Flops(int64_t length) const;

@@ -12,7 +12,7 @@
 
 namespace linserve::linformer_pytorch {
 
-// What a stack reads besides its rows. Masks as in AttentionInput.
+// Holds what a stack reads besides its rows. Masks are as in AttentionInput.
 struct StackContext {
   PlacedLayout layout;    // of the rows
   at::Tensor embeddings;  // that a decoder attends to
@@ -22,7 +22,7 @@ struct StackContext {
   at::Tensor hidden_queries;     // by embeddings_mask, despite its name
 };
 
-// linformer_pytorch.Linformer: post-norm layers, each norm(resample(x) + f(x)), without a final
+// Is linformer_pytorch.Linformer: post-norm layers, each norm(resample(x) + f(x)), without a final
 // norm.
 class PostNormStack {
  public:
@@ -33,10 +33,10 @@ class PostNormStack {
   int64_t Layers() const { return options_.depth; }
   double Flops(int64_t length) const;
   int64_t Matrices() const;  // E and F, distinct ones
-  // What of the arguments has no effect.
+  // Says which of the arguments have no effect.
   std::vector<std::string> Warnings() const;
 
-  // The stack applied to rows [rows, channels], a layer (of a decoder with its cross-attention) a
+  // Applies the stack to rows [rows, channels], a layer (of a decoder with its cross-attention) a
   // step.
   class Steps {
    public:
@@ -56,7 +56,7 @@ class PostNormStack {
   };
 
  private:
-  // An attention or a feed-forward with what is around it (the package's Residual).
+  // Is an attention or a feed-forward with what is around it (the package's Residual).
   struct Sublayer {
     explicit Sublayer(int64_t width) : norm(width) {}
 

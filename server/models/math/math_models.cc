@@ -12,8 +12,8 @@
 namespace linserve::math {
 namespace {
 
-// The type for sums that no denominator keeps small: they grow with the number of keys, and with
-// them what F32 would lose.
+// Returns the type for sums that no denominator keeps small: they grow with the number of keys, and
+// with them what F32 would lose.
 constexpr at::ScalarType kGrowing = at::kDouble;
 
 struct MethodOptions {
@@ -123,7 +123,7 @@ class MethodNetwork : public Network {
   double Flops(int64_t length) const override {
     const AttentionSizes sizes{length, length, length, length, options_.causal};
     if (options_.method) return AttentionFlops(*options_.method, sizes);
-    // Keys and values, of r = n slots; then the queries.
+    // These are keys and values, of r = n slots, and then the queries.
     const auto n = static_cast<double>(length);
     return 4 * n * n * n + AttentionFlops(AttentionMethod::kSoftmax, sizes);
   }

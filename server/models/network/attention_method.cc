@@ -8,7 +8,7 @@
 namespace linserve {
 namespace {
 
-// Pairs of a query and a key that it sees.
+// Counts the pairs of a query and a key that it sees.
 double Pairs(const AttentionSizes& sizes) {
   const auto queries = static_cast<double>(sizes.queries);
   return sizes.causal ? queries * (queries + 1) / 2 : queries * static_cast<double>(sizes.keys);

@@ -13,7 +13,7 @@
 
 namespace linserve {
 
-// The attention methods that are functions of queries, keys and values alone.
+// Names the attention methods that are functions of queries, keys and values alone.
 enum class AttentionMethod : uint8_t {
   kSoftmax,
   kEfficient,
@@ -22,16 +22,16 @@ enum class AttentionMethod : uint8_t {
   kTaylor,
 };
 
-// Whether it is kernel attention with the features elu + 1.
+// Says whether it is kernel attention with the features elu + 1.
 constexpr bool IsKernel(AttentionMethod method) {
   return method == AttentionMethod::kKernel || method == AttentionMethod::kKernelNormalized;
 }
 
-// query [..., n, d], key [..., m, d], value [..., m, e] -> [..., n, e].
+// Takes query [..., n, d], key [..., m, d] and value [..., m, e], and gives [..., n, e].
 at::Tensor Attend(AttentionMethod method, const at::Tensor& query, const at::Tensor& key,
                   const at::Tensor& value, const Visible& visible);
 
-// A linear method over a sequence whose rows come block by block, or chunk by chunk.
+// Computes a linear method over a sequence whose rows come block by block, or chunk by chunk.
 class RunningAttention {
  public:
   // REQUIRES: IsLinear(method).
@@ -40,7 +40,7 @@ class RunningAttention {
   // in place.
   RunningAttention(AttentionMethod method, const std::vector<at::Tensor>& state);
 
-  // What is kept of the keys of `heads` heads.
+  // Says what is kept of the keys of `heads` heads.
   static std::vector<StateSlot> StateOf(AttentionMethod method, int64_t heads, int64_t width,
                                         int64_t value_width);
 
@@ -60,7 +60,7 @@ class RunningAttention {
 
 inline bool IsLinear(AttentionMethod method) { return method != AttentionMethod::kSoftmax; }
 
-// What one head is computed from.
+// Says what one head is computed from.
 struct AttentionSizes {
   int64_t queries = 0;
   int64_t keys = 0;
@@ -69,9 +69,9 @@ struct AttentionSizes {
   bool causal = false;
 };
 
-// Additions and multiplications, without those inside exponentials: softmax's by the pairs that see
-// each other, all others' by their recurrence (a state that takes in a key, and is read by a
-// query).
+// Counts additions and multiplications, without those inside exponentials: softmax's by the pairs
+// that see each other, all others' by their recurrence (a state that takes in a key, and is read by
+// a query).
 double AttentionFlops(AttentionMethod method, const AttentionSizes& sizes);
 
 }  // namespace linserve

@@ -5,8 +5,8 @@
 
 namespace linserve {
 
-// A model directory that cannot be served: what is wrong, what was expected, how to mend it.
-// Thrown inside models/ only; LoadModel() and its siblings turn it into INVALID_ARGUMENT.
+// Says why a model directory cannot be served: what is wrong, what was expected, how to mend it. It
+// is thrown inside models/ only; LoadModel() and its siblings turn it into INVALID_ARGUMENT.
 class ConfigError : public std::runtime_error {
  public:
   explicit ConfigError(const std::string& message) : std::runtime_error(message) {}

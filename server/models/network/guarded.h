@@ -12,10 +12,10 @@
 
 namespace linserve {
 
-// What the exception that is being handled says. UNAVAILABLE: the device is lost.
+// Returns what the exception that is being handled says. UNAVAILABLE: the device is lost.
 absl::Status StatusOfException(const Placement& placement);
 
-// The one place where LibTorch's exceptions become a status.
+// Calls the function. This is the one place where LibTorch's exceptions become a status.
 template <typename Function>
 auto Guarded(const Placement& placement, const Function& function)
     -> absl::StatusOr<decltype(function())> {

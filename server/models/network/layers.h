@@ -10,21 +10,23 @@
 
 namespace linserve {
 
-// The modules that all families share. Rows are [rows, width]; member names are checkpoint names.
+// These are the modules that all families share. Rows are [rows, width]; member names are
+// checkpoint names.
 //
 // Those with packed weights (F32 on the CPU) have besides a function of a block of rows, by which
 // a model can chain their steps while the block is in the cache.
 
-// y = x·weightᵀ + bias (torch.nn.Linear).
+// Computes y = x·weightᵀ + bias (torch.nn.Linear).
 struct Linear {
   Linear(int64_t in, int64_t out, bool biased = true)
       : inputs(in), outputs(out), with_bias(biased) {}
 
   void Declare(const Scope& scope);
-  // Its weight stays as it is in the file. For what is large and seldom asked for: logits.
+  // Declares a weight that stays as it is in the file. That is for what is large and seldom asked
+  // for: logits.
   void DeclareUnpacked(const Scope& scope);
   at::Tensor operator()(const at::Tensor& x) const;
-  // target += y
+  // Adds y to the target.
   void AddTo(const at::Tensor& target, const at::Tensor& x) const;
   int64_t Flops() const { return 2 * inputs * outputs; }  // a row
 
@@ -46,25 +48,26 @@ struct Linear {
 
 struct LayerNorm;
 
-// Rows that are read through a norm, or as they are without one.
+// Reads rows through a norm, or as they are without one.
 struct NormedRows {
   const at::Tensor& rows;
   const LayerNorm* norm = nullptr;
 
-  // The rows [rows, width] through the norm.
+  // Returns the rows [rows, width] through the norm.
   at::Tensor Normed() const;
-  // A block of the rows, computed in the scratch of kBlockRows · width elements if there is a norm.
+  // Returns a block of the rows, computed in the scratch of kBlockRows · width elements if there is
+  // a norm.
   RowBlock Block(int64_t row, int64_t count, float* scratch) const;
   void Copy(int64_t row, int64_t count, const RowBlock& out) const;
 };
 
-// What a block of rows goes through while it is in the cache.
+// Is what a block of rows goes through while it is in the cache.
 struct BlockStep {
   int64_t scratch_elements = 0;
   std::function<void(int64_t row, int64_t count, float* scratch)> apply;
 };
 
-// Over the last axis, biased variance, eps 1e-5 (torch.nn.LayerNorm).
+// Normalises over the last axis with the biased variance, eps 1e-5 (torch.nn.LayerNorm).
 struct LayerNorm {
   explicit LayerNorm(int64_t size) : width(size) {}
 
@@ -81,7 +84,7 @@ struct LayerNorm {
 // GELU is the exact one.
 enum class Activation : uint8_t { kGelu, kRelu };
 
-// w2(activation(w1(x))), or with `gated` w2(activation(a) · b) where [a, b] = w1(x) (GLU).
+// Computes w2(activation(w1(x))), or with `gated` w2(activation(a) · b) where [a, b] = w1(x) (GLU).
 struct FeedForward {
   FeedForward(int64_t width, int64_t inner) : FeedForward(width, inner, width, Activation::kGelu) {}
   FeedForward(int64_t in, int64_t inner, int64_t out, Activation function, bool with_gate = false)
@@ -93,12 +96,13 @@ struct FeedForward {
   // The packages have different names for its two layers.
   void Declare(const Scope& scope, const char* first = "w1", const char* second = "w2");
   at::Tensor operator()(const at::Tensor& x) const;
-  // target += the result for norm(x), or for x without a norm. They may be the same tensor.
+  // Adds the result for norm(x), or for x without a norm, to the target. They may be the same
+  // tensor.
   void AddTo(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
   int64_t Flops() const { return w1.Flops() + w2.Flops(); }
 
-  // Where both layers are packed, Step() and Add() compute it block by block, and for one block
-  // with scratch for it. REQUIRES: packed.
+  // These three need packed() layers. Step() and Add() then compute block by block; Add() takes one
+  // block, with ScratchElements() of scratch.
   bool packed() const { return w1.packed && w2.packed; }
   BlockStep Step(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
   int64_t ScratchElements() const;
@@ -111,8 +115,8 @@ struct FeedForward {
   bool gated;
 };
 
-// target += function(source), slice by slice, so that what the function holds in between stays
-// bounded however many rows there are. Source and target may be the same tensor.
+// Adds function(source) to the target, slice by slice, so that what the function holds in between
+// stays bounded however many rows there are. Source and target may be the same tensor.
 void AddByRows(const at::Tensor& target, const at::Tensor& source,
                const std::function<at::Tensor(const at::Tensor&)>& function);
 

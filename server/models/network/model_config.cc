@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Bookkeeping of golden cases, which are model directories too.
+// Golden cases, which are model directories too, keep this for their bookkeeping.
 constexpr std::array<std::string_view, 10> kIgnoredKeys = {
     "schema",         "seed",
     "note",           "package",

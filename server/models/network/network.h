@@ -17,25 +17,25 @@
 
 namespace linserve {
 
-// A batch on the device: what Batch holds, as LibTorch tensors. Floats and attention masks are of
-// the type that the model computes in.
+// Is a batch on the device: what Batch holds, as LibTorch tensors. Floats and attention masks are
+// of the type that the model computes in.
 struct TensorBatch {
   Padding padding = Padding::kPacked;
   int64_t size = 0;  // sequences
   std::map<std::string, at::Tensor> inputs;
   std::map<char, PlacedLayout> axes;
-  // The sessions of the sequences, if the batch holds next chunks of them; else null.
+  // Holds the sessions of the sequences, if these are the next chunks of them; else null.
   std::shared_ptr<SessionMemory> memory{};
 
   bool Has(const std::string& input) const { return inputs.contains(input); }
   const at::Tensor& operator[](const std::string& input) const { return inputs.at(input); }
-  // The input of this name; undefined if the batch has none.
+  // Returns the input of this name; undefined if the batch has none.
   at::Tensor Find(const std::string& input) const {
     return Has(input) ? inputs.at(input) : at::Tensor();
   }
 };
 
-// One forward pass of a network. Exceptions pass through; the Model boundary turns them into a
+// Is one forward pass of a network. Exceptions pass through; the Model boundary turns them into a
 // status.
 class Pass {
  public:
@@ -44,22 +44,23 @@ class Pass {
   // Computes the next layer; false once there is none left.
   virtual bool Step() = 0;
 
-  // Part of an output by its name in the signature. Along the first of its axes whose letter is in
-  // batch.axes the output is laid out as the batch's inputs are, and this is [begin, end) of it;
-  // an output without such an axis is [batch, ...], and this is sequences [begin, end) of it.
-  // Called for all outputs that are asked for and no others; what is dear (logits) should be
-  // computed here, for these rows only. REQUIRES: Step() returned false.
+  // Returns a part of an output by its name in the signature. Along the first of its axes whose
+  // letter is in batch.axes the output is laid out as the batch's inputs are, and this is [begin,
+  // end) of it; an output without such an axis is [batch, ...], and this is sequences [begin, end)
+  // of it. It is called for all outputs that are asked for and no others; what is dear (logits)
+  // should be computed here, for these rows only. REQUIRES: Step() returned false.
   virtual at::Tensor Output(const std::string& name, int64_t begin, int64_t end) = 0;
 };
 
-// What a network says of itself at load and to `linserve inspect`.
+// Holds what a network says of itself at load and to `linserve inspect`.
 struct NetworkNotes {
   std::vector<std::pair<std::string, std::string>> facts;  // "projections": "24 distinct matrices"
   std::vector<std::string> warnings;
 };
 
-// One architecture with one set of constructor arguments: its tensors under the Python package's
-// names, and what it computes. Adding one is a class like this, a row in registry.cc and goldens.
+// Is one architecture with one set of constructor arguments: its tensors under the Python package's
+// names, and what it computes. Adding one takes a class like this, a row in registry.cc and
+// goldens.
 class Network {
  public:
   virtual ~Network() = default;
@@ -70,22 +71,23 @@ class Network {
 
   virtual Signature signature() const = 0;
 
-  // Additions and multiplications of one forward pass over a sequence of `length` (of every
+  // Counts additions and multiplications of one forward pass over a sequence of `length` (of every
   // letter), or over an image of as many pixels; all outputs.
   virtual double Flops(int64_t length) const = 0;
 
-  // The number of steps that a pass takes.
+  // Returns the number of steps that a pass takes.
   virtual int64_t Layers() const { return 1; }
 
   virtual NetworkNotes Notes() const { return {}; }
 
-  // What a session keeps. A pass over a batch with memory reads and rewrites each slot of it once.
+  // Says what a session keeps. A pass over a batch with memory reads and rewrites each slot of it
+  // once.
   virtual SessionPlan Sessions() const {
     return SessionPlan::Refused("its attention needs the whole input");
   }
 
-  // Whether a pass over padded sequences on a device gives right rows if it was recorded for other
-  // lengths, since it takes the lengths from the layouts' tables wherever they matter.
+  // Says whether a pass over padded sequences on a device gives right rows if it was recorded for
+  // other lengths, since it takes the lengths from the layouts' tables wherever they matter.
   virtual bool Recordable() const { return false; }
 
   virtual std::unique_ptr<Pass> Begin(TensorBatch batch) const = 0;

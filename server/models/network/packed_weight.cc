@@ -8,8 +8,9 @@
 namespace linserve {
 namespace {
 
-// Columns of a panel; and its rows that are multiplied at once, so that both operands of a product
-// fit the caches. Without kernels for blocks, one product of everything is fastest.
+// A panel has so many columns, and so many of its rows are multiplied at once, so that both
+// operands of a product fit the caches. Without kernels for blocks, one product of everything is
+// fastest.
 constexpr int64_t kPanelColumns = 32;
 constexpr int64_t kPanelRows = 1024;
 

@@ -8,18 +8,19 @@
 
 namespace linserve {
 
-// The matrix of a torch.nn.Linear, laid out for products with blocks of rows: transposed, and in
-// contiguous panels of columns.
+// Holds the matrix of a torch.nn.Linear, laid out for products with blocks of rows: transposed, and
+// in contiguous panels of columns.
 class PackedWeight {
  public:
   PackedWeight() = default;
-  // weight [outputs, inputs]. Packs F32 on the CPU only; else this is false.
+  // Packs weight [outputs, inputs] if it is F32 on the CPU. Of any other one nothing is packed, and
+  // this is false.
   explicit PackedWeight(const at::Tensor& weight);
 
   explicit operator bool() const { return panels_.defined(); }
 
-  // out [count, outputs] = rows [count, inputs] · weightᵀ, or with `add` out += that. Runs on the
-  // calling thread.
+  // Computes out [count, outputs] = rows [count, inputs] · weightᵀ, or with `add` out += that, on
+  // the calling thread.
   void Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
 
  private:

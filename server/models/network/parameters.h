@@ -13,7 +13,7 @@
 
 namespace linserve {
 
-// How `linserve init` fills a parameter.
+// Says how `linserve init` fills a parameter.
 enum class Init : uint8_t {
   kUniform,  // in ±1/sqrt(fan-in), the last axis: torch.nn.Linear's own
   kNormal,   // standard deviation 1/sqrt(last axis): embeddings and projections
@@ -22,14 +22,14 @@ enum class Init : uint8_t {
   kZeros,
 };
 
-// What PyTorch takes a tensor for. Only parameters are counted.
+// Says what PyTorch takes a tensor for. Only parameters are counted.
 enum class ParameterKind : uint8_t {
   kParameter,
   kBuffer,  // a table by formula: as in the file, or the formula's where the file lacks it; in F32
   kPlain,   // the package keeps it out of its state_dict, but the model needs it
 };
 
-// One tensor of a network: its names in the Python package's state_dict, and where it goes.
+// Is one tensor of a network: its names in the Python package's state_dict, and where it goes.
 struct Parameter {
   std::vector<std::string> names;  // all that share the tensor; any of them in a file will do
   std::vector<int64_t> shape;
@@ -41,8 +41,8 @@ struct Parameter {
   const std::string& name() const { return names.front(); }
 };
 
-// The parameters of a network in the order of their declaration. Loading, random initialisation
-// and inspection are loops over it.
+// Lists the parameters of a network in the order of their declaration. Loading, random
+// initialisation and inspection are loops over it.
 class ParameterList {
  public:
   // Adds a parameter; if its slot has one already, that one gets its names, too. Throws ConfigError
@@ -69,7 +69,8 @@ class ParameterList {
   auto end() const { return parameters_.end(); }
 
  private:
-  // More than 4,096 layers have, which is the deepest that a configuration may ask for.
+  // These are more names than 4,096 layers have, which is the deepest that a configuration may ask
+  // for.
   static constexpr size_t kMostNames = size_t{1} << 17;
 
   std::vector<Parameter> parameters_;
@@ -78,7 +79,7 @@ class ParameterList {
   size_t names_ = 0;
 };
 
-// A place in the tree of a state_dict's names. Modules declare their tensors in it once they are
+// Is a place in the tree of a state_dict's names. Modules declare their tensors in it once they are
 // where they stay: the list keeps pointers to their members. A slot that is declared again gets
 // another name for its tensor: so parameters are shared.
 class Scope {

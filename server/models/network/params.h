@@ -10,8 +10,8 @@
 
 namespace linserve {
 
-// What config.json says of the network: the arguments of a Python constructor, and optionally the
-// wrapper around the module and the forward arguments that are no tensors.
+// Holds what config.json says of the network: the arguments of a Python constructor, and optionally
+// the wrapper around the module and the forward arguments that are no tensors.
 struct NetworkConfig {
   std::string architecture;  // "linformer.LinformerLM"
   nlohmann::json params = nlohmann::json::object();
@@ -19,8 +19,8 @@ struct NetworkConfig {
   nlohmann::json call = nlohmann::json::object();
 };
 
-// A JSON object of arguments. Each getter throws ConfigError naming the parameter, its value and
-// what is allowed. Python's None is JSON's null and means "absent".
+// Reads a JSON object of arguments. Each getter throws ConfigError naming the parameter, its value
+// and what is allowed. Python's None is JSON's null and means "absent".
 class Params {
  public:
   // `config` must outlive this.
@@ -30,36 +30,37 @@ class Params {
 
   int64_t Positive(const std::string& key);
   int64_t Positive(const std::string& key, int64_t fallback);
-  // A number of layers, each of which costs memory before its tensors are even looked for.
+  // Reads a number of layers, each of which costs memory before its tensors are even looked for.
   int64_t Depth(const std::string& key);
   int64_t Depth(const std::string& key, int64_t fallback);
-  // A number of heads that have tensors of their own.
+  // Reads a number of heads that have tensors of their own.
   int64_t Heads(const std::string& key);
   int64_t Heads(const std::string& key, int64_t fallback);
   std::optional<int64_t> OptionalPositive(const std::string& key);
   int64_t NotNegative(const std::string& key, int64_t fallback);
   bool Flag(const std::string& key, bool fallback);
-  // A text that is one of `allowed`.
+  // Reads a text that is one of `allowed`.
   std::string Choice(const std::string& key, const std::string& fallback,
                      const std::vector<std::string>& allowed);
   std::string Text(const std::string& key, const std::string& fallback);
-  // A list of integers of at least 0, or one integer alone; nullopt if absent.
+  // Reads a list of integers of at least 0, or one integer alone; nullopt if absent.
   std::optional<std::vector<int64_t>> NotNegativeList(const std::string& key);
-  // Whether the argument is a list.
+  // Says whether the argument is a list.
   bool IsList(const std::string& key) const;
-  // An object of further arguments; nullptr if absent.
+  // Reads an object of further arguments; nullptr if absent.
   Params* Object(const std::string& key);
-  // A Python namedtuple of these fields: an object, or the list that json.dumps() makes of it.
+  // Reads a Python namedtuple of these fields: an object, or the list that json.dumps() makes of
+  // it.
   Params* NamedTuple(const std::string& key, const std::vector<std::string>& fields);
 
-  // The wrapper if it is of this type, else nullptr. Of a config only.
+  // Returns the wrapper if it is of this type, else nullptr. Only a config has one.
   Params* Wrapper(const std::string& type);
-  // Forward arguments that are no tensors. Of a config only.
+  // Returns the forward arguments that are no tensors. Only a config has them.
   Params& Call() { return *call_; }
 
-  // An argument that changes no number at inference (dropout): accepted, whatever it is.
+  // Accepts an argument that changes no number at inference (dropout), whatever it is.
   void Ignore(const std::string& key);
-  // An argument that takes a tensor or module, which a configuration cannot hold.
+  // Refuses an argument that takes a tensor or module, which a configuration cannot hold.
   void RequireNone(const std::string& key, const std::string& why);
 
   // Throws if a key (or wrapper) was asked for by none of the above; lists those that were.
@@ -70,7 +71,7 @@ class Params {
   [[noreturn]] void Fail(const std::string& key, const std::string& expected) const;
 
   bool Has(const std::string& key) const;
-  // Whether the argument is given, as Python's None.
+  // Says whether the argument is given, as Python's None.
   bool IsNone(const std::string& key) const;
   const std::string& name() const { return name_; }
 

@@ -18,8 +18,8 @@
 
 namespace linserve {
 
-// Where one replica computes: on the CPU, or on a device with streams of its own, so that what is
-// copied to and fro waits for no computation that it does not need.
+// Says where one replica computes: on the CPU, or on a device with streams of its own, so that what
+// is copied to and fro waits for no computation that it does not need.
 class Placement {
  public:
   explicit Placement(at::Device device);
@@ -27,7 +27,7 @@ class Placement {
   const at::Device& device() const { return device_; }
   bool on_host() const { return device_.is_cpu(); }
 
-  // Whether the device has failed; nothing that was on it can be used any more.
+  // Says whether the device has failed; nothing that was on it can be used any more.
   bool lost() const { return *lost_; }
 
   // Sets lost() if the device answers nothing any more. To be called after an error of the device.
@@ -44,12 +44,12 @@ class Placement {
     std::optional<c10::StreamGuard> guard_;
   };
 
-  // A tensor of the host on the device; not waited for. Its memory, if pinned, is kept by LibTorch
-  // until it is copied.
+  // Copies a tensor of the host to the device, without waiting for that. Its memory, if pinned, is
+  // kept by LibTorch until it is copied.
   at::Tensor ToDevice(const at::Tensor& tensor) const;
 
-  // A tensor of the device in memory of the host. On a device it is written once a Finished that is
-  // made after this call has been waited for.
+  // Copies a tensor of the device to memory of the host. On a device it is written once a Finished
+  // that is made after this call has been waited for.
   at::Tensor ToHost(const at::Tensor& tensor) const;
   // Copies like ToHost() into a tensor that HostTensor() gave.
   void CopyToHost(const at::Tensor& tensor, const at::Tensor& target) const;
@@ -58,7 +58,8 @@ class Placement {
   // Lets what is computed from now on overwrite what is being copied to the host.
   void WaitForCopies() const;
 
-  // All that was copied to the host before it was made. On the CPU there is nothing to wait for.
+  // Waits for all that was copied to the host before it was made. On the CPU there is nothing to
+  // wait for.
   class Finished {
    public:
     explicit Finished(const Placement& placement);
@@ -71,7 +72,7 @@ class Placement {
   // Tells the device of the layout; nothing on the CPU.
   void AddTable(PlacedLayout& layout) const;
 
-  // Memory that ToDevice() copies from without a detour: pinned, on a device.
+  // Allocates memory that ToDevice() copies from without a detour: pinned, on a device.
   std::pair<Tensor, std::byte*> Allocate(DType dtype, const Shape& shape) const;
 
  private:

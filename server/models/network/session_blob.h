@@ -8,7 +8,7 @@
 
 namespace linserve {
 
-// A session outside of a server, little-endian: 8 bytes that say what it is, the version of this
+// Is a session outside of a server, little-endian: 8 bytes that say what it is, the version of this
 // format (u32), the model's fingerprint (32 bytes), the position (i64), the state (F32), and the
 // SHA-256 of all that. The hash finds what was altered or cut by accident; it is no signature.
 struct SessionBlob {

@@ -16,11 +16,11 @@
 
 namespace linserve {
 
-// The state of one sequence: the tensors of its network's plan, on the host or, once a device has
-// computed a chunk of it, there.
+// Holds the state of one sequence: the tensors of its network's plan, on the host or, once a device
+// has computed a chunk of it, there.
 class TorchSession : public SessionState {
  public:
-  // The state before the first row of a model with this fingerprint.
+  // Makes the state before the first row of a model with this fingerprint.
   TorchSession(const SessionPlan& plan, std::string fingerprint);
   ~TorchSession() override;
 
@@ -29,9 +29,9 @@ class TorchSession : public SessionState {
 
   const std::string& fingerprint() const { return fingerprint_; }
 
-  // The state as numbers in the order of the plan, on the host: F32 [elements].
+  // Returns the state as numbers in the order of the plan, on the host: F32 [elements].
   at::Tensor ToHost() const;
-  // The inverse. REQUIRES: no chunk of it has been computed.
+  // Inverts ToHost(). REQUIRES: no chunk of it has been computed.
   void Set(int64_t position, const at::Tensor& state);
 
  private:
@@ -43,28 +43,28 @@ class TorchSession : public SessionState {
   std::optional<Placement> home_;  // of the replica that computed the last chunk
 };
 
-// The sessions of a batch as a pass sees them: copies of their states, put together for all of the
-// batch's sequences, which the layers rewrite in place. The sessions themselves change at Commit(),
-// but for what NextInPlace() gives.
+// Holds the sessions of a batch as a pass sees them: copies of their states, put together for all
+// of the batch's sequences, which the layers rewrite in place. The sessions themselves change at
+// Commit(), but for what NextInPlace() gives.
 class SessionMemory {
  public:
   // The sequences are laid out by `layout`, which is packed.
   SessionMemory(std::vector<std::shared_ptr<TorchSession>> sessions, const PlacedLayout& layout,
                 const Placement& placement);
 
-  // The next tensor of the plan: F32 [sequences, ...], contiguous. Each pass asks for all of them,
-  // in the order of the plan.
+  // Returns the next tensor of the plan: F32 [sequences, ...], contiguous. Each pass asks for all
+  // of them, in the order of the plan.
   at::Tensor Next();
 
-  // Whether these are single rows on the host. Then the next tensor may be asked for as those of
-  // the sessions themselves, one a sequence, in which nothing may change that the session still
+  // Says whether these are single rows on the host. Then the next tensor may be asked for as those
+  // of the sessions themselves, one a sequence, in which nothing may change that the session still
   // needs if the pass comes to nothing.
   bool is_step() const;
   std::vector<at::Tensor> NextInPlace();
 
-  // The number of rows that each sequence had before the batch's.
+  // Returns the number of rows that each sequence had before the batch's.
   const std::vector<int64_t>& positions() const { return positions_; }
-  // The position of each of the batch's rows: I64 [rows].
+  // Returns the position of each of the batch's rows: I64 [rows].
   const at::Tensor& row_positions() const { return row_positions_; }
 
   // Leaves this sequence's session as it is.

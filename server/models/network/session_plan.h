@@ -7,14 +7,14 @@
 
 namespace linserve {
 
-// One tensor of a session's state, F32, which a layer reads and rewrites with each chunk.
+// Is one tensor of a session's state, F32, which a layer reads and rewrites with each chunk.
 struct StateSlot {
   std::vector<int64_t> shape;  // of one sequence
   double initial = 0;          // of every element, before the first row
 };
 
-// What a network keeps of a sequence between two chunks, in the order in which its layers come to
-// it; or, in words for a user, why it cannot.
+// Says what a network keeps of a sequence between two chunks, in the order in which its layers come
+// to it; or, in words for a user, why it cannot.
 struct SessionPlan {
   std::vector<StateSlot> slots;
   std::string refusal;  // empty: it can

@@ -12,7 +12,7 @@
 namespace linserve {
 namespace {
 
-// What the process takes more than now once it serves: threads, connections, what malloc keeps.
+// Once it serves, the process takes so much more than now: threads, connections, what malloc keeps.
 constexpr int64_t kServing = 64 << 20;
 
 void Tell(const MemoryPlan& plan, Metrics& metrics) {

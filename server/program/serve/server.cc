@@ -39,7 +39,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// How long the process may take to end after the drain's own time.
+// The process may take so long to end after the drain's own time.
 constexpr std::chrono::seconds kLastSeconds(5);
 
 absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,

@@ -39,7 +39,7 @@ class EmbedStreamCall : public StreamCall {
   absl::Status Handle(grpc::ByteBuffer& bytes) override;
   void HandleEnd() override;
 
-  // What is known of the rest of a sequence whose later chunk comes.
+  // Says what is known of the rest of a sequence whose later chunk comes.
   enum class Rest : uint8_t {
     kNone,     // no sequence has begun with this id
     kAwaited,  // it belongs to an upload

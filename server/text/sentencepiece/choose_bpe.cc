@@ -107,7 +107,7 @@ class Merging {
   const Vocabulary& vocabulary_;
   std::vector<Symbol> symbols_;
   std::priority_queue<Pair> pairs_;
-  // What the pieces that are not to be used were merged from.
+  // Says what the pieces that are not to be used were merged from.
   std::map<std::string_view, std::pair<std::string_view, std::string_view>> parts_;
 };
 

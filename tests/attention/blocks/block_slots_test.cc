@@ -46,7 +46,7 @@ RowSlices::Fill Copy(const at::Tensor& rows) {
   };
 }
 
-// Rows [m, heads · width] projected by [heads or 1, slots, ·] and the bias: [heads, slots, width].
+// Projects rows [m, heads · width] by [heads or 1, slots, ·] and the bias: [heads, slots, width].
 at::Tensor Slots(const at::Tensor& rows, const Projection& projection, int64_t heads) {
   const at::Tensor split = rows.to(at::kDouble).view({rows.size(0), heads, -1}).transpose(0, 1);
   const at::Tensor part = projection.matrices.narrow(2, 0, rows.size(0)).to(at::kDouble);

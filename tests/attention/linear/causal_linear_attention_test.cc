@@ -18,7 +18,7 @@ at::Tensor AttendCausal(const at::Tensor& queries, const at::Tensor& keys, const
   return out;
 }
 
-// The formula as it stands, in F64, with all pairs of rows.
+// Computes the formula as it stands, in F64, with all pairs of rows.
 at::Tensor NaiveCausal(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                        int64_t bucket = 1, const at::Tensor& mask = {}) {
   at::Tensor k = keys.to(at::kDouble).exp();

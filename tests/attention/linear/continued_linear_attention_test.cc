@@ -19,8 +19,8 @@ ContinuedSums Empty(int64_t sequences) {
   return {context, column, column.clone(), context.clone(), column.clone(), column.clone()};
 }
 
-// Rows [sequences, heads, length, width] of some sequences of equal length, whose first ones begin
-// `positions` rows in.
+// Holds rows [sequences, heads, length, width] of some sequences of equal length, whose first ones
+// begin `positions` rows in.
 struct Sequences {
   at::Tensor queries, keys, values;
 
@@ -31,7 +31,7 @@ struct Sequences {
     return out;
   }
 
-  // The rows [row, row + count), which come next.
+  // Returns the rows [row, row + count), which come next.
   at::Tensor Next(int64_t row, int64_t count, int64_t bucket, const ContinuedSums& sums) const {
     const auto part = [&](const at::Tensor& x) { return x.narrow(-2, row, count); };
     at::Tensor out = at::empty_like(part(queries));

@@ -17,7 +17,7 @@ at::Tensor AttendLinear(const at::Tensor& queries, const at::Tensor& keys, const
   return out;
 }
 
-// The formula as it stands, in F64.
+// Computes the formula as it stands, in F64.
 at::Tensor NaiveLinear(const at::Tensor& queries, const at::Tensor& keys,
                        const at::Tensor& values) {
   const at::Tensor k = at::softmax(keys.to(at::kDouble), -2);

@@ -9,7 +9,7 @@
 namespace linserve {
 namespace {
 
-// The formula in float64: softmax attention to the slots.
+// Computes the formula in float64: softmax attention to the slots.
 at::Tensor NaiveLinformer(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const at::Tensor& e, const at::Tensor& f, const Visible& visible) {
   at::Tensor k = key.to(at::kDouble);

@@ -16,7 +16,7 @@ constexpr int64_t kLocalLength = 60;
 
 class ContinueLocalAttentionTest : public testing::TestWithParam<int64_t> {
  protected:
-  // Rows from `rows[i]` on of each sequence i.
+  // Returns rows from `rows[i]` on of each sequence i.
   static at::Tensor From(const at::Tensor& x, const std::vector<int64_t>& rows, int64_t count) {
     std::vector<at::Tensor> parts;
     for (size_t i = 0; i < rows.size(); ++i) {

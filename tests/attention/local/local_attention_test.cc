@@ -17,7 +17,7 @@ at::Tensor AttendLocal(const at::Tensor& queries, const at::Tensor& keys, const 
   return out;
 }
 
-// Which keys each row sees.
+// Says which keys each row sees.
 at::Tensor Seen(int64_t length, int64_t window, bool causal) {
   const at::Tensor rows = at::arange(length);
   const at::Tensor windows = rows.div(window, "floor");
@@ -26,7 +26,7 @@ at::Tensor Seen(int64_t length, int64_t window, bool causal) {
   return causal ? near.logical_and(rows.unsqueeze(0).le(rows.unsqueeze(1))) : near;
 }
 
-// The formula as it stands, in F64, with all pairs of rows.
+// Computes the formula as it stands, in F64, with all pairs of rows.
 at::Tensor NaiveLocal(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                       const at::Tensor& seen) {
   const at::Tensor scores =

@@ -120,7 +120,7 @@ TEST_F(ExtremeShapes, OfTensorsWithoutBytesAreRefused) {
       if (random_() % 2 == 0) continue;
       const DType dtype = spec.kind == InputKind::kToken ? DType::kI64 : DType::kF32;
       const Shape shape = Draw(5);
-      // As at the door of each protocol: the bytes are as many as the shape says.
+      // The door of each protocol lets in no others: the bytes are as many as the shape says.
       if (CheckedByteSize(dtype, shape) == 0) item.inputs[spec.name] = Claim(dtype, shape);
     }
     FoldAxes(signature, item);

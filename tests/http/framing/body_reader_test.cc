@@ -14,7 +14,7 @@ using namespace std::string_literals;
 constexpr std::string_view kHead = "POST / HTTP/1.1\r\nHost: x\r\n";
 constexpr std::string_view kNext = "GET /next HTTP/1.1\r\nHost: x\r\n\r\n";
 
-// What is found in a request with this body and the next one, whatever pieces they come in.
+// Returns what is found in a request with this body and the next one, whatever pieces they come in.
 FramedRequests Read(const std::string& field, const std::string& body) {
   const std::string text = std::string(kHead) + field + "\r\n\r\n" + body + std::string(kNext);
   FramedRequests whole(text, text.size());
@@ -26,7 +26,7 @@ FramedRequests Read(const std::string& field, const std::string& body) {
   return whole;
 }
 
-// The body of the first of two requests.
+// Returns the body of the first of two requests.
 std::string BodyOf(const std::string& field, const std::string& body) {
   const FramedRequests found = Read(field, body);
   EXPECT_FALSE(found.fault()) << body << ": " << found.fault()->text;

@@ -14,7 +14,7 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 using namespace std::string_literals;
 
-// What is read of one head, which comes as a whole or byte by byte.
+// Returns what is read of one head, which comes as a whole or byte by byte.
 HeadReader Read(const std::string& text) {
   HeadReader whole;
   std::string_view left = text;
@@ -36,7 +36,7 @@ int StatusOf(const std::string& head) {
   return reader.fault() ? reader.fault()->status : 200;
 }
 
-// Of a request with this line.
+// Returns the status of a request with this line.
 int StatusOfLine(const std::string& line) { return StatusOf(line + "\r\nHost: x\r\n\r\n"); }
 
 // A head with these fields, each of which ends with CRLF.

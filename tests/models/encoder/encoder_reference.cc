@@ -20,7 +20,7 @@ double Dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// One row of sines and cosines.
+// Returns the angle of feature pair j at a position.
 double Angle(size_t position, size_t j, size_t width) {
   return static_cast<double>(position) *
          std::pow(10000.0, -2.0 * static_cast<double>(j) / static_cast<double>(width));
@@ -38,7 +38,7 @@ void Rotate(Rows& rows) {
   }
 }
 
-// What one head attends with, and who sees whom.
+// Holds what one head attends with, and who sees whom.
 struct Head {
   Rows q, k, v;
   std::vector<bool> mask;

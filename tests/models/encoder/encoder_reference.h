@@ -8,7 +8,7 @@
 
 namespace linserve {
 
-// linserve.Encoder by its formulas in float64, element by element, from a model directory.
+// Computes linserve.Encoder by its formulas in float64, element by element, from a model directory.
 class EncoderReference {
  public:
   using Rows = std::vector<std::vector<double>>;
@@ -30,7 +30,7 @@ class EncoderReference {
   TensorMap tensors_;
 };
 
-// The largest difference to a tensor [n, dim]; infinite if one of them is not a number.
+// Returns the largest difference to a tensor [n, dim]; infinite if one of them is not a number.
 double LargestDifference(const Tensor& tensor, const EncoderReference::Rows& rows);
 
 }  // namespace linserve

@@ -51,7 +51,7 @@ class RecordedPassesTest : public testing::Test {
          {{"dim", 64}, {"seq_len", kLongest}, {"depth", depth}, {"k", 16}, {"heads", 2}}, type);
   }
 
-  // A packed batch of random rows, or tokens, of these lengths.
+  // Makes a packed batch of random rows, or tokens, of these lengths.
   TensorBatch BatchOf(const std::vector<int64_t>& lengths) {
     PlacedLayout layout;
     for (const int64_t length : lengths) {

@@ -9,9 +9,9 @@
 
 namespace linserve {
 
-// Linear-DETR restated in float64 from DETR's models/transformer.py, one sequence at a time and
-// without any of the product's mathematics: what models/linear_multihead_attention/linear_detr.cc
-// is compared with.
+// Restates Linear-DETR in float64 from DETR's models/transformer.py, one sequence at a time and
+// without any of the product's mathematics: models/linear_multihead_attention/linear_detr.cc is
+// compared with it.
 class DetrReference {
  public:
   struct Options {
@@ -20,7 +20,8 @@ class DetrReference {
     bool normalize_before = false;
   };
 
-  // `prefix` of the tensors that this part of the network has, "encoder.layers.0.".
+  // Takes the `prefix` of the tensors that this part of the network has, such as
+  // "encoder.layers.0.".
   DetrReference(const TensorMap& weights, std::string prefix, Options options);
 
   // Undefined positions and masks are none.
@@ -44,7 +45,8 @@ class DetrReference {
   Options options_;
 };
 
-// The whole: hs [layers, q, d_model], each through decoder.norm, and memory [n, d_model].
+// Holds the result of the whole: hs [layers, q, d_model], each through decoder.norm, and memory [n,
+// d_model].
 struct DetrResult {
   at::Tensor hs;
   at::Tensor memory;
@@ -52,7 +54,7 @@ struct DetrResult {
 DetrResult DetrTransformer(const TensorMap& weights, const DetrReference::Options& options,
                            int64_t encoder_layers, int64_t decoder_layers, const Item& item);
 
-// An input of the item in float64 (masks as they are); undefined if there is none.
+// Returns an input of the item in float64 (masks as they are); undefined if there is none.
 at::Tensor Input(const Item& item, const std::string& name);
 
 }  // namespace linserve

@@ -4,7 +4,7 @@
 
 namespace linserve {
 
-// As long as one of these lives, operator new has no memory for anything of so many bytes or more.
+// While one of these lives, operator new has no memory for anything of so many bytes or more.
 class FailingAllocations {
  public:
   explicit FailingAllocations(size_t least);

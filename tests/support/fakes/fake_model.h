@@ -79,7 +79,7 @@ class FakeModelControl {
   void Started(const Batch& batch);
   void Taken();
   void Step();
-  // Whether a pass that took its last step is at its end, or the status that it fails with.
+  // Says whether a pass that took its last step is at its end, or the status that it fails with.
   absl::StatusOr<bool> Finish(int64_t sequences);
   void OnThisThread();
 
@@ -100,15 +100,15 @@ class FakeModelControl {
   std::atomic<int64_t> computed_ = 0;
 };
 
-// The outputs of sequence `index` of a batch by name, row by row.
+// Returns the outputs of sequence `index` of a batch by name, row by row.
 using FakeRows = std::vector<std::vector<float>>;
 using FakeOutputs = std::map<std::string, FakeRows>;
 using FakeCompute = std::function<FakeOutputs(const Batch& batch, size_t index)>;
 
-// The rows [n, width] of an input of floats that is laid out by the letter.
+// Returns the rows [n, width] of an input of floats that is laid out by the letter.
 FakeRows RowsOf(const Batch& batch, const std::string& input, char letter, size_t index);
 
-// A model that gives what `compute` says, pooled and normalized as a request asks.
+// Makes a model that gives what `compute` says, pooled and normalized as a request asks.
 ModelFactory FakeModelFactory(const std::string& architecture, const Signature& signature,
                               const FakeCompute& compute,
                               const std::shared_ptr<FakeModelControl>& control);
