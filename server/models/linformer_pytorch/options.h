@@ -7,7 +7,7 @@
 #include "models/network/layers.h"
 #include "models/network/params.h"
 
-// The constructor arguments of linformer_pytorch 0.19.3.
+// These are the constructor arguments of linformer_pytorch 0.19.3.
 namespace linserve::linformer_pytorch {
 
 // Says which of a model's E and F are one tensor: none; those of a layer's heads; those of a
