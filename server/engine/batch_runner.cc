@@ -13,7 +13,7 @@
 namespace linserve {
 namespace {
 
-// About so many rows go through one layer between two looks at who still waits.
+// A pass goes on for a row, which means for one layer: after each it looks who still waits.
 constexpr int64_t kStepBudget = 1;
 // From so many tokens on, a batch of sessions' chunks takes about as long as one of other
 // sequences.

@@ -52,7 +52,7 @@ class Forward {
   virtual ~Forward() = default;
 
   // Called within a long step, with the rows that went through its layer since the last call, and
-  // between the shares of long results. Returns false if nobody wants this pass any more.
+  // now and then while long results are made. Returns false if nobody wants this pass any more.
   using Between = std::function<bool(int64_t rows)>;
 
   // Computes at least one step (a layer) and goes on until about `budget` rows have passed through

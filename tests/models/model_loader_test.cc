@@ -116,7 +116,7 @@ TEST_F(ModelLoaderTest, ADeviceWhosePluginIsNotOpenIsAnError) {
 }
 
 TEST_F(ModelLoaderTest, InspectCountsParametersAsPyTorchDoes) {
-  // The language model of the linformer README, smaller: counted by hand from its modules.
+  // This is the language model of the linformer README, smaller: counted by hand from its modules.
   const int64_t tokens = 200;
   const int64_t dim = 64;
   const int64_t length = 128;
@@ -140,8 +140,8 @@ TEST_F(ModelLoaderTest, InspectCountsTheFlopsOfAToken) {
                                       "k": 32})"));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->length, 256);
-  // A token and layer: q, k, v, out (4·2·d²), E and F (2·2·k·d), scores and values (2·2·k·d),
-  // feed-forward (2·2·4·d²).
+  // A token takes in each layer q, k, v, out (4·2·d²), E and F (2·2·k·d), scores and values
+  // (2·2·k·d), and feed-forward (2·2·4·d²).
   const double by_hand = 2.0 * (8.0 * 64 * 64 + 8.0 * 32 * 64 + 16.0 * 64 * 64);
   EXPECT_NEAR(report->flops_per_token / by_hand, 1, 0.05);
 }

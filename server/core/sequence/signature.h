@@ -90,8 +90,8 @@ struct Signature {
   std::vector<OutputSpec> outputs;  // the first one is the default
   std::vector<LengthLimit> limits;
   bool allow_nonfinite = false;
-  // True if the model mixes the sequences of a call: those of a request are computed together, and
-  // never with another request's.
+  // Says that the model mixes the sequences of a call: those of a request are computed together,
+  // and never with another request's.
   bool request_is_unit = false;
 
   const InputSpec* FindInput(const std::string& name) const;

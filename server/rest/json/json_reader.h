@@ -17,7 +17,7 @@ namespace linserve {
 // or which of its strings is not whole characters of UTF-8; after one, nothing more is read.
 class JsonReader {
  public:
-  // Asked once for every 64 KiB of the text, where a value begins. An error ends the reading.
+  // Is asked once for every 64 KiB of the text, where a value begins. An error ends the reading.
   using GoOn = std::function<absl::Status()>;
 
   enum class Kind : uint8_t { kObject, kArray, kString, kNumber, kBool, kNull, kNone };

@@ -12,7 +12,7 @@ at::Tensor Sums(int64_t count, int64_t heads, int64_t slots, int64_t width) {
 }
 
 TEST(AddProjected, SumsTheRowsByTheColumnsOfTheirPositions) {
-  // One matrix, two slots, three positions; two heads of one feature.
+  // There are one matrix, two slots, three positions, and two heads of one feature.
   const at::Tensor matrices = Matrix({{1, 2, 3}, {10, 20, 30}}).unsqueeze(0);
   at::Tensor sums = Sums(1, 2, 2, 1);
   AddProjected(Matrix({{1, 5}, {2, 7}}).unsqueeze(0), matrices, /*first=*/1, sums);

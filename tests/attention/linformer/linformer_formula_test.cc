@@ -23,7 +23,8 @@ at::Tensor NaiveLinformer(const at::Tensor& query, const at::Tensor& key, const 
 }
 
 TEST(LinformerAttention, AttendsToSlotsThatAreSumsOfKeysAndOfValues) {
-  // One slot a row: key 2·1 + 3·0 = 2 and 0·1 + 1·0 = 0, d = 1; values 1 + 2 and 1.
+  // Each row of a projection makes a slot: keys 2·1 + 3·0 = 2 and 0·1 + 1·0 = 0, d = 1; values 1 +
+  // 2 and 1.
   const at::Tensor result =
       LinformerAttention(Matrix({{1}}), Matrix({{1}, {0}}), Matrix({{1}, {2}}),
                          Matrix({{2, 3}, {0, 1}}), Matrix({{1, 1}, {1, 0}}), {});

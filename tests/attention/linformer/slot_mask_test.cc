@@ -10,7 +10,7 @@
 namespace linserve {
 namespace {
 
-// One sequence of two queries of width 1, three slots.
+// Holds one sequence of two queries of width 1, and three slots.
 struct Small {
   at::Tensor queries = Matrix({{1}, {2}});
   at::Tensor keys = Matrix({{0}, {1}, {-1}}).view({1, 3, 1});

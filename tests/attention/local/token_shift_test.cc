@@ -28,7 +28,7 @@ TEST(ShiftTokens, TakesNothingFromNeighboursOrPadding) {
 }
 
 TEST(ContinueShift, TakesTheRowBeforeTheFirstOneFromTheChunkBefore) {
-  // Two sequences of three rows each, and the next chunk of both: of one row and of two.
+  // There are two sequences of three rows each, and the next chunk of both: of one row and of two.
   const at::Tensor rows = at::randn({6, 5});
   const at::Tensor expected = ShiftTokens(rows, Packed({3, 3}), /*causal=*/true);
   const at::Tensor last = at::zeros({2, 2});

@@ -76,13 +76,13 @@ TEST_F(EncoderArgumentsTest, HasTheParametersAndOperationsThatItsLayersAddUpTo) 
   const ModelReport softmax = report("softmax", "");
   EXPECT_EQ(softmax.info.parameters, parameters);
   EXPECT_EQ(softmax.length, 50);
-  // A row: scores of 50 keys and as many values, each 2·32 over all heads.
+  // Each row takes scores of 50 keys and as many values, each 2·32 over all heads.
   EXPECT_NEAR(softmax.flops_per_token, 3 * (linears + 2 * 50 * 2 * 32), 1e-6);
   const ModelReport linformer = report("linformer", R"(, "seq_len": 50, "k": 10)");
   EXPECT_EQ(linformer.info.parameters, parameters + 3 * 2 * 50 * 10);
-  // Keys and values into ten slots, scores and values of ten slots: each 2·10·32.
+  // Keys and values go into ten slots, and scores and values come of ten slots: each takes 2·10·32.
   EXPECT_NEAR(linformer.flops_per_token, 3 * (linears + 4 * 2 * 10 * 32), 1e-6);
-  // Into a state of 8·8 a head and out of it; and what little normalising takes.
+  // Each row goes into a state of 8·8 a head and out of it; normalising takes little more.
   const double state = 2 * 2 * 4 * 8 * 8;
   for (const char* attention : {"efficient", "elu", "taylor"}) {
     const double flops = report(attention, "").flops_per_token;

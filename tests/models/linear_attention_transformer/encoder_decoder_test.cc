@@ -18,7 +18,7 @@ class LatEncoderDecoderTest : public ModelFixture {
     return R"({"encoder": )" + encoder + R"(, "decoder": )" + decoder + "}";
   }
 
-  // One of the pair, with its tensors, as a model of its own.
+  // Makes one of the pair, with its tensors, a model of its own.
   std::unique_ptr<Model> Half(const std::string& pair, const std::string& prefix,
                               const std::string& params) {
     TensorMap weights;

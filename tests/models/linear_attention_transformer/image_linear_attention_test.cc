@@ -194,7 +194,7 @@ TEST_F(ImageLinearAttentionTest, HasThePackagesParametersAndTheFlopsOfItsProduct
                          "value_dim": 4, "heads": 2})"));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->info.parameters, 9 * 8 * (12 + 12 + 8) + 12 + 12 + 8 + 9 * 8 * 5 + 5);
-  // A pixel: the four convolutions; context and result, 6 by 4 for each of 2 heads.
+  // A pixel takes the four convolutions, and context and result, 6 by 4 for each of 2 heads.
   const double pixel = 2.0 * 9 * 8 * (12 + 12 + 8) + 2.0 * 9 * 8 * 5 + 2 * 2.0 * 2 * 6 * 4;
   EXPECT_NEAR(report->flops_per_token / pixel, 1, 0.05);
 }

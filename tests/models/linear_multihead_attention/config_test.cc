@@ -128,7 +128,7 @@ TEST_F(LinearMultiheadAttentionTest, HasThePackagesParametersAndTheFlopsOfItsPro
   const int64_t in_projections = 64 * 64 + 64 * 48 + 64 * 40 + 3 * 64;
   EXPECT_EQ(report->info.parameters,
             in_projections + 2 * 32 * 512 + 2 * 32 + 2 * 64 + 64 * 64 + 64);
-  // A token: q, k, v and out; E and F; scores and values.
+  // A token takes q, k, v and out; E and F; scores and values.
   const double by_hand =
       2.0 * (64 * 64 + 64 * 48 + 64 * 40 + 64 * 64) + 4.0 * 32 * 64 + 4.0 * 32 * 64;
   EXPECT_NEAR(report->flops_per_token / by_hand, 1, 0.05);

@@ -24,7 +24,7 @@ class DetrReference {
   // "encoder.layers.0.".
   DetrReference(const TensorMap& weights, std::string prefix, Options options);
 
-  // Undefined positions and masks are none.
+  // Positions and masks that are undefined count as none.
   at::Tensor EncoderLayer(const at::Tensor& src, const at::Tensor& pos,
                           const at::Tensor& padding) const;
   at::Tensor DecoderLayer(const at::Tensor& tgt, const at::Tensor& query_pos,

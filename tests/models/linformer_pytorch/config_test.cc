@@ -43,7 +43,7 @@ TEST_F(LptConfigTest, CountsTheDistinctProjectionsOfEverySharing) {
 }
 
 TEST_F(LptConfigTest, CountsParametersAsPyTorchDoes) {
-  // A layer: q, k, v of 3 heads of 4, w_o and two norms; ff; E and F of 8 and 5 slots, per head.
+  // A layer has q, k, v of 3 heads of 4, w_o and two norms; ff; E and F of 8 and 5 slots, per head.
   const int64_t attention = 3 * 12 * 12 + 12 * 12 + 12 + 2 * 12;
   const int64_t feed_forward = 2 * 12 * 16 + 16 + 12 + 2 * 12;
   const int64_t projections = 6 * (8 * 40 + 8) + 6 * (5 * 40 + 5);
