@@ -13,8 +13,6 @@
 namespace linserve {
 namespace {
 
-// A pass goes on for a row, which means for one layer: after each it looks who still waits.
-constexpr int64_t kStepBudget = 1;
 // From so many tokens on, a batch of sessions' chunks takes about as long as one of other
 // sequences.
 constexpr int64_t kTokensOfFullStep = 256;
@@ -95,7 +93,7 @@ absl::Status BatchRunner::Advance(Running& running) {
   Progress& progress = running.progress;
   progress.turn = progress.reported = clock_.Now();
   while (true) {
-    auto done = running.forward->Advance(kStepBudget, [&](int64_t rows) {
+    auto done = running.forward->Advance([&](int64_t rows) {
       progress.rows_of_layer = std::min(progress.rows, progress.rows_of_layer + rows);
       return LookUp(running);
     });

@@ -55,13 +55,13 @@ class Forward {
   // now and then while long results are made. Returns false if nobody wants this pass any more.
   using Between = std::function<bool(int64_t rows)>;
 
-  // Computes at least one step (a layer) and goes on until about `budget` rows have passed through
-  // a layer. Returns true when the pass is complete. INTERNAL means that the pass failed;
-  // RESOURCE_EXHAUSTED that the device has no memory left; UNAVAILABLE that it is lost; CANCELLED
-  // that `between` ended it. A device that is only asked to compute does not call `between`.
-  virtual absl::StatusOr<bool> Advance(int64_t budget, const Between& between) = 0;
-  absl::StatusOr<bool> Advance(int64_t budget) {
-    return Advance(budget, [](int64_t /*rows*/) { return true; });
+  // Computes one step (a layer). Returns true when the pass is complete. INTERNAL means that the
+  // pass failed; RESOURCE_EXHAUSTED that the device has no memory left; UNAVAILABLE that it is
+  // lost; CANCELLED that `between` ended it. A device that is only asked to compute does not call
+  // `between`.
+  virtual absl::StatusOr<bool> Advance(const Between& between) = 0;
+  absl::StatusOr<bool> Advance() {
+    return Advance([](int64_t /*rows*/) { return true; });
   }
 
   // Called when nobody waits for this sequence of the batch any more. Returns true if what is left

@@ -74,7 +74,7 @@ absl::Status RunOnce(Model& model, const Padder& padder, int64_t count, int64_t 
   auto forward = model.Start(padder.Pad(items));
   if (!forward.ok()) return forward.status();
   while (true) {
-    auto done = (*forward)->Advance(1);
+    auto done = (*forward)->Advance();
     if (!done.ok()) return done.status();
     if (*done) return (*forward)->TakeResults().status();
   }

@@ -11,7 +11,7 @@ void RpcLimits::Bind(OptionTable& table) {
                 "The longest text, in bytes, before it becomes tokens");
   table.Duration(
       "max_upload_pause_seconds", max_upload_pause, 0.1, 86400,
-      "How long EmbedStream waits for the next part of a sequence before it gives it up");
+      "How long EmbedStream waits for the next chunk of a sequence before it gives it up");
   table.Integer("max_requests_per_stream", max_requests_per_stream, 1, 1 << 20,
                 "How many requests one stream may have in flight; past that, reading pauses");
   table.Integer("chunk_bytes", chunk_bytes, 1024, 64 << 20,

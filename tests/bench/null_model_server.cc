@@ -23,7 +23,7 @@ class NullForward final : public Forward {
   NullForward(const Batch& batch, const Tensor& zeros)
       : layout_(batch.axes.at('n')), options_(batch.options), zeros_(zeros) {}
 
-  absl::StatusOr<bool> Advance(int64_t, const Between&) override { return true; }
+  absl::StatusOr<bool> Advance(const Between&) override { return true; }
 
   absl::StatusOr<std::vector<TensorMap>> TakeResults(const Between&) override {
     std::vector<TensorMap> results;

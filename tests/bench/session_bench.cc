@@ -61,7 +61,7 @@ void Compute(Model& model, const std::vector<Item>& items) {
   for (const Item& item : items) pointers.push_back(&item);
   const Padder padder(model.info().signature, Padding::kPacked);
   const auto forward = Checked(model.Start(padder.Pad(pointers)));
-  while (!Checked(forward->Advance(1))) {
+  while (!Checked(forward->Advance())) {
   }
   benchmark::DoNotOptimize(Checked(forward->TakeResults()));
 }

@@ -66,7 +66,7 @@ std::vector<TensorMap> ModelFixture::Compute(Model& model, const std::vector<Ite
   const std::vector<TensorMap> none(items.size());
   if (!forward.ok()) return none;
   for (bool done = false; !done;) {
-    auto advanced = (*forward)->Advance(1);
+    auto advanced = (*forward)->Advance();
     EXPECT_TRUE(advanced.ok()) << advanced.status();
     done = !advanced.ok() || *advanced;
   }

@@ -213,7 +213,7 @@ TEST_P(SessionTest, APassThatIsGivenUpLeavesItsSessionsAsTheyWere) {
   {
     auto forward = model->Start(padder.Pad({&chunk}));
     ASSERT_TRUE(forward.ok()) << forward.status();
-    ASSERT_TRUE((*forward)->Advance(1).ok());
+    ASSERT_TRUE((*forward)->Advance().ok());
   }
   EXPECT_EQ(*model->Save(*session), before);
   const Tensor whole = Compute(*model, {item})[0].at("y");
@@ -240,7 +240,7 @@ TEST_P(SessionTest, AStepThatIsGivenUpOrForgottenLeavesNoTrace) {
       auto forward = model->Start(padder.Pad({&lost[0], &lost[1]}));
       ASSERT_TRUE(forward.ok()) << forward.status();
       (*forward)->Forget(0);
-      while (!*(*forward)->Advance(1) && row % 2 == 0) {
+      while (!*(*forward)->Advance() && row % 2 == 0) {
       }
       if (row % 2 == 0) {
         ASSERT_TRUE((*forward)->TakeResults().ok());
@@ -271,7 +271,7 @@ TEST_P(SessionTest, ASequenceThatIsForgottenLeavesItsSessionAndNotItsNeighbours)
       model->Start(Padder(model->info().signature, Padding::kPacked).Pad({&chunks[0], &chunks[1]}));
   ASSERT_TRUE(forward.ok()) << forward.status();
   EXPECT_FALSE((*forward)->Forget(0));
-  while (!*(*forward)->Advance(1)) {
+  while (!*(*forward)->Advance()) {
   }
   ASSERT_TRUE((*forward)->TakeResults().ok());
   EXPECT_EQ(*model->Save(*left), before);

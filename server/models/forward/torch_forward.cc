@@ -78,7 +78,6 @@ TorchForward::TorchForward(const Network& network, const Signature& signature,
                            const std::vector<std::shared_ptr<TorchSession>>& sessions, int64_t rows)
     : signature_(signature),
       placement_(placement),
-      rows_(rows),
       slice_rows_(SliceRows(network, rows)),
       threads_(ThreadsFor(network, !sessions.empty(), rows)) {
   const ThreadsScope threads(threads_);
@@ -108,7 +107,6 @@ TorchForward::TorchForward(const Signature& signature, const Placement& placemen
                            RecordedPasses::Replayed replayed, std::vector<OutputOptions> options)
     : signature_(signature),
       placement_(placement),
-      rows_(1),
       slice_rows_(1),
       threads_(at::get_num_threads()) {
   parts_.push_back({std::move(replayed.axes), std::move(options), std::move(replayed.pass),
@@ -119,15 +117,15 @@ TorchForward::~TorchForward() {
   if (placement_.lost()) Leak(std::move(parts_));
 }
 
-absl::StatusOr<bool> TorchForward::Advance(int64_t budget, const Between& between) {
+absl::StatusOr<bool> TorchForward::Advance(const Between& between) {
   try {
-    return TryAdvance(budget, between);
+    return TryAdvance(between);
   } catch (const GivenUp&) {
     return absl::CancelledError("the forward pass was given up");
   }
 }
 
-absl::StatusOr<bool> TorchForward::TryAdvance(int64_t budget, const Between& between) {
+absl::StatusOr<bool> TorchForward::TryAdvance(const Between& between) {
   return Guarded(placement_, [&] {
     const ThreadsScope threads(threads_);
     std::optional<SliceScope> slices;
@@ -136,14 +134,10 @@ absl::StatusOr<bool> TorchForward::TryAdvance(int64_t budget, const Between& bet
         if (!between(rows)) throw GivenUp();
       });
     }
-    std::atomic<bool> going_on;
-    do {
-      going_on = false;
-      SideBySide(parts_.size(), [&](size_t i) {
-        if (parts_[i].Step()) going_on = true;
-      });
-      budget -= rows_;
-    } while (going_on && budget > 0);
+    std::atomic<bool> going_on = false;
+    SideBySide(parts_.size(), [&](size_t i) {
+      if (parts_[i].Step()) going_on = true;
+    });
     if (!going_on && !placement_.on_host()) {
       results_ = Collect(between);
       for (const Part& part : parts_) {

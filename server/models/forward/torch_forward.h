@@ -33,7 +33,7 @@ class TorchForward : public Forward {
   ~TorchForward() override;
 
   // Once a pass is complete on a device, it has been asked for, and so have its results.
-  absl::StatusOr<bool> Advance(int64_t budget, const Between& between) override;
+  absl::StatusOr<bool> Advance(const Between& between) override;
 
   // Sequences that are computed together are left out together.
   bool Forget(size_t sequence) override;
@@ -43,7 +43,7 @@ class TorchForward : public Forward {
   using Forward::TakeResults;
 
  private:
-  absl::StatusOr<bool> TryAdvance(int64_t budget, const Between& between);
+  absl::StatusOr<bool> TryAdvance(const Between& between);
 
   // Holds the sequences that one thread computes together.
   struct Part {
@@ -66,7 +66,6 @@ class TorchForward : public Forward {
   std::vector<Part> parts_;
   std::vector<TensorMap> results_;  // on a device, from when the pass is complete
   std::optional<Placement::Finished> finished_;
-  int64_t rows_;
   int64_t slice_rows_;
   int threads_;  // that compute it
 };

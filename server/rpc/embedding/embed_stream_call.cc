@@ -26,7 +26,7 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   Received<v1::EmbedRequest> received;
   absl::Status& status = arrival.admitted;
   if (rest == Rest::kAwaited) {
-    status = ReservePart(head.id, bytes);
+    status = ReserveChunk(head.id, bytes);
   } else if (status.ok()) {
     status = Reserve(service_, *context.caller, bytes, received);
   }
@@ -38,7 +38,7 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
   absl::Status parsed = Parse(bytes, received.message);
   if (!parsed.ok()) return parsed;
   if (head.later_chunk) {
-    AddPart(context, received.message);
+    AddChunk(context, received.message);
   } else if (const absl::Status claimed = Claim(context.id); !claimed.ok()) {
     if (head.chunk) DropRest(context.id);
     Refuse(context, /*claimed=*/false, claimed);
@@ -51,13 +51,13 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
 }
 
 // Reserves what a chunk of an upload takes while it is read.
-absl::Status EmbedStreamCall::ReservePart(const std::string& id, const grpc::ByteBuffer& bytes) {
+absl::Status EmbedStreamCall::ReserveChunk(const std::string& id, const grpc::ByteBuffer& bytes) {
   const auto unpacked = UnpackedBytes(service_, bytes, MessagePlan::Of<v1::EmbedRequest>());
   if (!unpacked.ok()) return unpacked.status();
   MutexLock lock(uploads_mutex_);
   const auto place = uploads_.find(id);
   const bool awaited = place != uploads_.end() && place->second.upload != nullptr;
-  return awaited ? place->second.upload->ReservePart(*unpacked) : absl::OkStatus();
+  return awaited ? place->second.upload->ReserveChunk(*unpacked) : absl::OkStatus();
 }
 
 // Refuses a message of which no more than its head was read. The rest of a sequence that was
@@ -191,7 +191,7 @@ void EmbedStreamCall::BeginUpload(const RequestContext& context,
     MutexLock lock(uploads_mutex_);
     uploads_[context.id] = std::move(uploading);
   }
-  AddPart(context, first);
+  AddChunk(context, first);
 }
 
 absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, Inflight::Reservation place,
@@ -227,7 +227,7 @@ absl::Status EmbedStreamCall::OpenUpload(Uploading& uploading, Inflight::Reserva
   return absl::OkStatus();
 }
 
-void EmbedStreamCall::AddPart(const RequestContext& context, const v1::EmbedRequest& request) {
+void EmbedStreamCall::AddChunk(const RequestContext& context, const v1::EmbedRequest& request) {
   absl::Status status;
   std::optional<Uploading> ended;
   bool known = false;

@@ -46,7 +46,7 @@ class EmbedStreamCall : public StreamCall {
     kDropped,  // the sequence was refused
   };
   Rest RestOf(const std::string& id);
-  absl::Status ReservePart(const std::string& id, const grpc::ByteBuffer& bytes);
+  absl::Status ReserveChunk(const std::string& id, const grpc::ByteBuffer& bytes);
   void EndUpload(const std::string& id, const absl::Status& status);
   void GiveUpIdle();
   void RefuseUnread(const RequestHead& head, Rest rest, RequestContext& context,
@@ -60,7 +60,7 @@ class EmbedStreamCall : public StreamCall {
                    int64_t size);
   absl::Status OpenUpload(Uploading& uploading, Inflight::Reservation place, int64_t bytes);
   // Adds the one sequence of a request as a chunk.
-  void AddPart(const RequestContext& context, const v1::EmbedRequest& request);
+  void AddChunk(const RequestContext& context, const v1::EmbedRequest& request);
   // Adds a chunk; returns false if no upload of this id is known.
   bool Add(const std::string& id, const v1::Sequence& chunk, absl::Status& status,
            std::optional<Uploading>& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(uploads_mutex_);

@@ -138,7 +138,7 @@ absl::Status Upload::Hold(Inflight::Reservation place, int64_t chunk_bytes) {
   return absl::OkStatus();
 }
 
-absl::Status Upload::ReservePart(int64_t bytes) {
+absl::Status Upload::ReserveChunk(int64_t bytes) {
   if (bytes <= chunk_bytes_) return absl::OkStatus();
   absl::Status status = place_.Grow(bytes - chunk_bytes_);
   if (status.ok()) chunk_bytes_ = bytes;

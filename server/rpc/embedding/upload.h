@@ -48,7 +48,7 @@ class Upload {
   absl::Status Hold(Inflight::Reservation place, int64_t chunk_bytes);
 
   // Reserves what a chunk takes while it is read, if the chunks before it took less.
-  absl::Status ReservePart(int64_t bytes);
+  absl::Status ReserveChunk(int64_t bytes);
 
   // Adds the rows of a chunk. Returns INVALID_ARGUMENT if they are no rows of `x`, or not the next
   // ones. REQUIRES: Hold() returned OK.

@@ -223,8 +223,8 @@ TEST_F(EncoderTest, TakesOneLayerAStepAndLeavesItsInputsAsTheyWere) {
   const Padder padder(model->info().signature, Padding::kPacked);
   auto forward = model->Start(padder.Pad({&item}));
   ASSERT_TRUE(forward.ok());
-  EXPECT_FALSE(*(*forward)->Advance(1));
-  EXPECT_TRUE(*(*forward)->Advance(1));
+  EXPECT_FALSE(*(*forward)->Advance());
+  EXPECT_TRUE(*(*forward)->Advance());
   EXPECT_EQ(LargestDifference(item.inputs.at("x"), before), 0);
 }
 

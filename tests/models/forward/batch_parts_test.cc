@@ -93,7 +93,7 @@ TEST_P(SideBySideTest, ForgottenSequencesAreLeftOutAndTheOthersAreAsBefore) {
   ASSERT_TRUE(forward.ok()) << forward.status();
   size_t left_out = 0;
   for (size_t i = 0; i < 30; ++i) left_out += (*forward)->Forget(i) ? 1 : 0;
-  while (!*(*forward)->Advance(1)) continue;
+  while (!*(*forward)->Advance()) continue;
   const auto results = (*forward)->TakeResults();
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_GT(left_out, 0u);

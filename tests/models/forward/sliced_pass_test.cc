@@ -63,7 +63,7 @@ TEST_P(SlicedPassTest, IsInterruptedOftenAndGivesTheNumbersThatItGivesAlone) {
     return true;
   };
   for (bool done = false; !done;) {
-    const auto advanced = (*forward)->Advance(1, between);
+    const auto advanced = (*forward)->Advance(between);
     ASSERT_TRUE(advanced.ok()) << advanced.status();
     done = *advanced;
   }

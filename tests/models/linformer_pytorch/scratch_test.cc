@@ -97,7 +97,7 @@ TEST_F(LptStepTest, TakesOneLayerAStepAndOfAnEncoderDecoderBoth) {
     const Padder padder(model->info().signature, Padding::kPacked);
     auto forward = model->Start(padder.Pad({&item}));
     int count = 1;
-    while (!*(*forward)->Advance(1)) ++count;
+    while (!*(*forward)->Advance()) ++count;
     return count;
   };
   EXPECT_EQ(

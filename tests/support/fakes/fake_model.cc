@@ -180,7 +180,7 @@ class FakeForward : public Forward {
     if (!taken_) control_->on_failure();
   }
 
-  absl::StatusOr<bool> Advance(int64_t, const Between& between) override {
+  absl::StatusOr<bool> Advance(const Between& between) override {
     for (int slice = 1; slice < control_->slices; ++slice) {
       control_->before_slice(batch_);
       control_->Step();
