@@ -21,8 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto& sequences = request.message.sequences();
   const bool one = sequences.size() == 1;
   const bool later = one && sequences[0].first_row() > 0;
-  if (head.later_part != later) std::abort();
-  if (head.part != (later || (one && sequences[0].total_rows() > 0))) std::abort();
+  if (head.later_chunk != later) std::abort();
+  if (head.chunk != (later || (one && sequences[0].total_rows() > 0))) std::abort();
   linserve::FuzzEmbed(std::move(request)).wait();
   return 0;
 }
