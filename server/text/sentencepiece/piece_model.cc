@@ -164,8 +164,7 @@ absl::StatusOr<PieceModel> ParsePieceModel(std::string_view bytes) {
   while (const auto field = fields.Next()) sound = sound && ReadField(*field, model);
   if (sound && fields.sound()) return model;
   return absl::InvalidArgumentError(
-      "its bytes are no message of sentencepiece_model.proto, or it has "
-      "more than " +
+      "its bytes are no message of sentencepiece_model.proto, or one of more than " +
       std::to_string(kMostPieces) + " pieces");
 }
 
