@@ -55,6 +55,11 @@ absl::StatusOr<InputSequences> SplitArray(const Tensor& array, const InputLimits
                                       " axes for one sequence or " +
                                       std::to_string(limits.rank + 1) + " for many");
   }
+  // Otherwise a few bytes claim any number of sequences.
+  if (array.shape()[0] > array.elements()) {
+    return absl::InvalidArgumentError(name + ": an array of shape " + ToString(array.shape()) +
+                                      " has empty sequences, expected each to have a row");
+  }
   for (int64_t row = 0; row < array.shape()[0]; ++row) {
     sequences.push_back({std::to_string(row), {}, {{"x", RowOf(array, row)}}, {}});
   }

@@ -2,13 +2,11 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <string>
-#include <system_error>
 #include <utility>
 
+#include "core/files/file.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -16,12 +14,20 @@ namespace {
 
 using Context = std::shared_ptr<SSL_CTX>;
 
-absl::Status Unusable(const std::string& what, const std::string& path) {
-  if (::access(path.c_str(), R_OK) != 0) {
-    ERR_clear_error();
-    return absl::NotFoundError(what + " " + path +
-                               " cannot be read: " + std::generic_category().message(errno));
+// Returns OK if there is a file of a size that certificates have. OpenSSL would wait for a pipe and
+// read without an end, for as long as a handshake waits.
+absl::Status CheckFile(const std::string& what, const std::string& path) {
+  constexpr size_t kLongest = 4 << 20;  // all authorities that browsers know take a quarter
+  const auto file = InputFile::Open(path);
+  if (!file.ok()) {
+    return {file.status().code(), what + ": " + std::string(file.status().message())};
   }
+  if (file->size() <= kLongest) return absl::OkStatus();
+  return absl::InvalidArgumentError(what + " " + path + " is longer than " +
+                                    std::to_string(kLongest) + " bytes");
+}
+
+absl::Status Unusable(const std::string& what, const std::string& path) {
   const unsigned long error = ERR_peek_last_error();
   const char* reason = error == 0 ? nullptr : ERR_reason_error_string(error);
   ERR_clear_error();
@@ -41,6 +47,10 @@ absl::StatusOr<Context> Load(const TlsFiles& files) {
   if (files.private_key.empty()) {
     return absl::InvalidArgumentError("tls_certificate is set, but tls_private_key is not");
   }
+  absl::Status status = CheckFile("tls_certificate", files.certificate);
+  if (status.ok()) status = CheckFile("tls_private_key", files.private_key);
+  if (status.ok() && files.mutual()) status = CheckFile("tls_client_ca", files.client_ca);
+  if (!status.ok()) return status;
   Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   ERR_clear_error();
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);

@@ -19,6 +19,10 @@ using nlohmann::json;
 const std::map<std::string, bool Rights::*> kRights = {
     {"infer", &Rights::infer}, {"metrics", &Rights::metrics}, {"control", &Rights::control}};
 
+// Each call looks at all of them.
+constexpr size_t kMostTokens = 4096;
+// In bytes. It stands in log lines and metrics.
+constexpr size_t kLongestName = 128;
 // A token of this length is long enough that nobody finds it by trying.
 constexpr size_t kShortestToken = 16;
 
@@ -62,10 +66,11 @@ class EntryReader {
 
   absl::StatusOr<std::string> Name() const {
     const auto name = entry_.find("name");
-    if (name == entry_.end() || !name->is_string() || name->get<std::string>().empty()) {
-      return Fault("expected a \"name\", which logs and limits know it by");
-    }
-    return name->get<std::string>();
+    const std::string text =
+        name != entry_.end() && name->is_string() ? name->get<std::string>() : "";
+    if (!text.empty() && text.size() <= kLongestName) return text;
+    return Fault("expected a \"name\" of up to " + std::to_string(kLongestName) +
+                 " bytes, which logs and limits know it by");
   }
 
   absl::StatusOr<std::string> Hash() const {
@@ -179,6 +184,10 @@ absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& text, const Toke
     // The parser's own words are not passed on, because they may quote a secret.
     return absl::InvalidArgumentError(
         "expected JSON of the form {\"tokens\": [{\"name\": ..., \"token\": ...}, ...]}");
+  }
+  if (parsed["tokens"].size() > kMostTokens) {
+    return absl::InvalidArgumentError("there are " + std::to_string(parsed["tokens"].size()) +
+                                      " tokens, expected at most " + std::to_string(kMostTokens));
   }
   TokenTable tokens;
   std::set<std::string> names;

@@ -18,7 +18,7 @@ class TokenTable {
   // {"tokens": [{"name": "search", "token": "..." or "sha256": "64 hex digits",
   //              "may": ["infer", "metrics", "control"],           // default: ["infer"]
   //              "models": ["a", "b"],                             // default: all
-  //              "best_priority": 2,                               // default: 1, the highest
+  //              "best_priority": 2,                               // default: 2, the usual one
   //              "requests_per_second": 100, "bytes_per_second": 1e6}]}   // default: no bounds
   // INVALID_ARGUMENT names the token and the key, never a secret. Budgets of tokens that `before`
   // has with equal rates go on.

@@ -79,8 +79,8 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Duration("session_idle_seconds", session_idle, 0.001, 1e9,
                  "How long a session is kept after its last chunk");
   table.Flag("warmup", warmup,
-             "Run the shortest and the longest sequence before the model is ready, and one as long "
-             "as a batch");
+             "Run the shortest and the longest sequence before the model is ready, and a batch, of "
+             "65536 rows at most");
   table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
   table.Flag("add_bos", add_bos,
              "Begin the tokens of each text with the tokenizer's mark of a beginning, as models "

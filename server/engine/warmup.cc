@@ -52,11 +52,13 @@ Item ItemOf(const Signature& signature, int64_t length, MakeTensor make_tensor) 
   return item;
 }
 
-// Returns the longest sequence to try. Longer ones are computed in slices of the same size, only
-// more of them; with a million rows that would hold up the start for most of a minute. Several
-// lengths of one input (of an image) multiply.
+// The most rows to try. Longer sequences are computed in slices of the same size, only more of
+// them; with a million rows that would hold up the start for most of a minute. A batch may be as
+// large as a configuration likes.
+constexpr int64_t kMostTried = 65536;
+
+// Returns the longest sequence to try. Several lengths of one input (of an image) multiply.
 int64_t LongestToTry(const Signature& signature) {
-  constexpr double kMostRows = 65536;
   int64_t letters = 1;
   for (const InputSpec& input : signature.inputs) {
     if (input.optional) continue;
@@ -64,7 +66,7 @@ int64_t LongestToTry(const Signature& signature) {
         letters, std::count_if(input.axes.begin(), input.axes.end(),
                                [](const Axis& axis) { return axis.letter != '\0'; }));
   }
-  return std::llround(std::pow(kMostRows, 1.0 / static_cast<double>(letters)));
+  return std::llround(std::pow(double{kMostTried}, 1.0 / static_cast<double>(letters)));
 }
 
 // Computes one batch of `count` sequences of this length.
@@ -123,9 +125,10 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
     absl::Status status = HasMemoryFor(signature, limit);
     if (!status.ok()) return status;
   }
-  const int64_t batched = std::min(longest, policy.max_tokens);
+  const int64_t rows = std::min(policy.max_tokens, kMostTried);
+  const int64_t batched = std::min(longest, rows);
   const std::set<std::pair<int64_t, int64_t>> batches = {
-      {1, 1}, {1, longest}, {std::min(policy.max_sequences, policy.max_tokens / batched), batched}};
+      {1, 1}, {1, longest}, {std::min(policy.max_sequences, rows / batched), batched}};
   for (const auto& [most, length] : batches) {
     int64_t count = most;
     absl::Status status = TryOnce(model, padder, count, length);

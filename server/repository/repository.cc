@@ -149,11 +149,14 @@ size_t ModelRepository::Drain(TimePoint deadline) {
 }
 
 absl::Status ModelRepository::Unserved(const std::string& name, int64_t version) const {
+  constexpr size_t kMostKnown = 512;  // bytes: there may be thousands
   std::string known;
   const Entry* latest = nullptr;
   for (const auto& [other, versions] : models_) {
     for (const auto& [number, entry] : versions) {
-      known += (known.empty() ? "" : ", ") + other + " version " + std::to_string(number);
+      if (known.size() < kMostKnown) {
+        known += (known.empty() ? "" : ", ") + other + " version " + std::to_string(number);
+      }
       // Of several versions, one that is loading is preferred, because it will soon answer.
       const bool asked = other == name && (version == 0 || version == number);
       if (asked && (latest == nullptr || latest->state != ModelState::kLoading)) latest = &entry;

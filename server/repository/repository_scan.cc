@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostVersions = 4096;  // each has threads and metrics of its own
+constexpr size_t kLongestName = 128;    // as every protocol has it
 constexpr std::array kModelFiles = {"config.json", "model.safetensors", "tokenizer.model"};
 
 // Returns whether a model is there. The overload does not throw: what cannot be looked at, a link
@@ -116,10 +117,12 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
   for (const fs::path& entry : *entries) {
     const std::string name = entry.filename();
     if (name.starts_with('.')) continue;  // a model on its way in, or a tool's own directory
-    if (IsUtf8(name)) {
+    if (IsUtf8(name) && name.size() <= kLongestName) {
       ScanModel(entry, found);
     } else {
-      Log(LogLevel::kWarning, "directory of the model repository skipped: its name is not UTF-8",
+      Log(LogLevel::kWarning,
+          "directory of the model repository skipped: no caller can name it, expected at most " +
+              std::to_string(kLongestName) + " bytes of UTF-8",
           {{"directory", entry.string()}});
     }
   }

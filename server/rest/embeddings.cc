@@ -73,8 +73,8 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   };
   absl::Status status = ReadBody(
       reader, {{"input", [&] { return ReadSequences(reader, "input", most, query.sequences); }},
-               {"model", [&] { return ReadText(reader, "model", query.model); }},
-               {"encoding_format", [&] { return ReadText(reader, "encoding_format", encoding); }},
+               {"model", [&] { return ReadName(reader, "model", query.model); }},
+               {"encoding_format", [&] { return ReadName(reader, "encoding_format", encoding); }},
                {"dimensions", no_dimensions}});
   if (status.ok()) status = CheckEncoding(encoding);
   query.base64 = encoding == "base64";
@@ -100,10 +100,10 @@ absl::StatusOr<EmbeddingsQuery> ReadTei(const RestCall& call) {
   absl::Status status = ReadBody(
       reader,
       {{"inputs", [&] { return ReadSequences(reader, "inputs", most, query.sequences); }},
-       {"model", [&] { return ReadText(reader, "model", query.model); }},
+       {"model", [&] { return ReadName(reader, "model", query.model); }},
        {"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
        {"truncate", [&] { return ReadBool(reader, "truncate", truncate); }},
-       {"truncation_direction", [&] { return ReadText(reader, "truncation_direction", side); }}});
+       {"truncation_direction", [&] { return ReadName(reader, "truncation_direction", side); }}});
   if (status.ok()) {
     const auto truncation = TeiTruncation(truncate, side);
     if (!truncation.ok()) return truncation.status();

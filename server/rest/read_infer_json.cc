@@ -81,6 +81,8 @@ absl::Status ReadParameters(JsonReader& reader, Map& parameters) {
       return Wrong("parameter " + Quoted(name) + " is given more than once");
     }
     if (parameters.size() == kMaxParameters) return TooMany("\"parameters\"", kMaxParameters);
+    absl::Status bounded = CheckName("a parameter's name", name);
+    if (!bounded.ok()) return bounded;
     return ReadParameter(reader, name, parameters[name]);
   });
 }
@@ -128,10 +130,8 @@ class InferReader {
   absl::Status Read();
 
  private:
-  absl::Status ReadId();
   absl::Status ReadInputs();
   absl::Status ReadInput();
-  absl::Status ReadName(const std::string& otherwise, std::string& name);
   absl::Status ReadContents(const Input& input, std::optional<std::string_view> data);
   absl::Status ReadOutputs();
   absl::Status ReadOutput();
@@ -145,9 +145,10 @@ class InferReader {
 };
 
 absl::Status InferReader::Read() {
+  std::string& id = *request_.message.mutable_id();
   auto& parameters = *request_.message.mutable_parameters();
   absl::Status status =
-      ReadBody(reader_, {{"id", [&] { return ReadId(); }},
+      ReadBody(reader_, {{"id", [&] { return ReadName(reader_, "id", id); }},
                          {"parameters", [&] { return ReadParameters(reader_, parameters); }},
                          {"inputs", [&] { return ReadInputs(); }},
                          {"outputs", [&] { return ReadOutputs(); }}});
@@ -159,15 +160,6 @@ absl::Status InferReader::Read() {
   const auto all = parameters.find("binary_data_output");
   request_.all_binary = all != parameters.end() && all->second.bool_param();
   return absl::OkStatus();
-}
-
-absl::Status InferReader::ReadId() {
-  absl::Status status = reader_.Expect(Kind::kString, "\"id\": expected a string");
-  std::string& id = *request_.message.mutable_id();
-  if (status.ok()) status = Put(reader_.String(), id);
-  if (!status.ok() || id.size() <= kMaxIdBytes) return status;
-  return Wrong("\"id\" has " + std::to_string(id.size()) + " bytes, expected at most " +
-               std::to_string(kMaxIdBytes));
 }
 
 absl::Status InferReader::ReadInputs() {
@@ -198,8 +190,8 @@ absl::Status InferReader::ReadInput() {
   if (!status.ok()) return status;
   status = ReadMembers(
       reader_,
-      {{"name", [&] { return ReadName(form, *input.mutable_name()); }},
-       {"datatype", [&] { return ReadName(form, *input.mutable_datatype()); }},
+      {{"name", [&] { return ReadName(reader_, "name", *input.mutable_name()); }},
+       {"datatype", [&] { return ReadName(reader_, "datatype", *input.mutable_datatype()); }},
        {"shape", read_shape},
        {"parameters", [&] { return ReadParameters(reader_, *input.mutable_parameters()); }},
        {"data", find_data}});
@@ -207,11 +199,6 @@ absl::Status InferReader::ReadInput() {
   if (input.name().empty() || input.datatype().empty()) return Wrong(form);
   if (!shaped) return Wrong("input " + Quoted(input.name()) + ": expected a \"shape\", an array");
   return ReadContents(input, data);
-}
-
-absl::Status InferReader::ReadName(const std::string& otherwise, std::string& name) {
-  absl::Status status = reader_.Expect(Kind::kString, otherwise);
-  return status.ok() ? ReadText(reader_, "name", name) : status;
 }
 
 absl::Status InferReader::ReadContents(const Input& input, std::optional<std::string_view> data) {
@@ -253,7 +240,7 @@ absl::Status InferReader::ReadOutput() {
   if (status.ok()) {
     status = ReadMembers(
         reader_,
-        {{"name", [&] { return ReadName(form, *output.mutable_name()); }},
+        {{"name", [&] { return ReadName(reader_, "name", *output.mutable_name()); }},
          {"parameters", [&] { return ReadParameters(reader_, *output.mutable_parameters()); }}});
   }
   if (!status.ok()) return status;

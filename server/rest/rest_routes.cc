@@ -106,7 +106,8 @@ absl::Status ReadCommand(const RestCall& call, Request& request) {
   if (call.http.body.empty()) return absl::OkStatus();
   JsonReader reader(call.http.body, WantedBy(call));
   auto& parameters = *request.mutable_parameters();
-  const auto read_name = [&](const std::string& name) {
+  const auto read_name = [&](const std::string& name) -> absl::Status {
+    if (absl::Status bounded = CheckName("a parameter's name", name); !bounded.ok()) return bounded;
     if (parameters.size() < kMaxParameters) parameters[name];
     return reader.Skip().status();
   };

@@ -1,18 +1,17 @@
 #include "text/tokenizer.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <utility>
 
+#include "core/files/file.h"
 #include "text/sentencepiece/decode_pieces.h"
 #include "text/text_encoding.h"
 
 namespace linserve {
 namespace {
 
-constexpr uintmax_t kLargest = 64 << 20;  // some megabytes are usual
+constexpr size_t kLargest = 32 << 20;  // some megabytes are usual
 
 // Returns the id of a mark, if it is asked for.
 absl::StatusOr<std::optional<int64_t>> MarkOf(bool wanted, int id, const char* option,
@@ -23,9 +22,9 @@ absl::StatusOr<std::optional<int64_t>> MarkOf(bool wanted, int id, const char* o
 }
 
 absl::StatusOr<std::shared_ptr<const Vocabulary>> LoadPieces(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  auto model = ParsePieceModel(bytes);
+  const auto bytes = ReadFile(path, kLargest);
+  if (!bytes.ok()) return bytes.status();
+  auto model = ParsePieceModel(*bytes);
   if (!model.ok()) return model.status();
   for (const NormalizerRules* rules : {&model->normalizer, &model->denormalizer}) {
     if (absl::Status status = CheckRules(*rules); !status.ok()) return status;
@@ -46,10 +45,6 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::stri
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     return absl::NotFoundError("there is no tokenizer at " + path);
-  }
-  if (std::filesystem::file_size(path, error) > kLargest) {
-    return absl::InvalidArgumentError(path + " is larger than " + std::to_string(kLargest) +
-                                      " bytes, the most that a tokenizer may be");
   }
   auto pieces = LoadPieces(path);
   if (!pieces.ok()) {

@@ -1,6 +1,9 @@
 #include "access/tls.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 #include "support/test_certificates.h"
 #include "support/test_files.h"
@@ -33,11 +36,28 @@ TEST_F(TlsFilesTest, NameTheOneThatIsMissingOrBroken) {
               IsStatus(StatusCode::kInvalidArgument, "tls_private_key is not"));
   EXPECT_THAT(
       CheckTlsFiles({"/nowhere.crt", files_.private_key, ""}),
-      IsStatus(StatusCode::kNotFound, "tls_certificate /nowhere.crt cannot be read: No such file"));
+      IsStatus(StatusCode::kNotFound, "tls_certificate: cannot open '/nowhere.crt': No such file"));
   EXPECT_THAT(CheckTlsFiles({files_.certificate, files_.certificate, ""}),
               IsStatus(StatusCode::kInvalidArgument, "tls_private_key " + files_.certificate));
   WriteAll(files_.private_key, authority_.Sign("other").private_key);
   EXPECT_THAT(CheckTlsFiles(files_), IsStatus(StatusCode::kInvalidArgument, "mismatch"));
+}
+
+TEST_F(TlsFilesTest, AreFilesOfABoundedLength) {
+  const std::string pipe = directory_.File("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string large = directory_.File("large");
+  WriteAll(large, ReadAll(files_.certificate));
+  std::filesystem::resize_file(large, 5 << 20);
+  for (std::string TlsFiles::*const file :
+       {&TlsFiles::certificate, &TlsFiles::private_key, &TlsFiles::client_ca}) {
+    for (const std::string& path : {pipe, std::string("/dev/zero"), large}) {
+      TlsFiles files = files_;
+      files.*file = path;
+      EXPECT_THAT(CheckTlsFiles(files),
+                  IsInvalid(path == large ? "is longer than" : "expected a regular file"));
+    }
+  }
 }
 
 TEST_F(TlsFilesTest, NeedAnAuthorityThatIsOne) {

@@ -80,10 +80,13 @@ TEST(TokenTable, SaysWhatIsWrongAndNoSecret) {
       {"{", "expected JSON of the form"},
       {R"({"tokens": "0123456789abcdef"})", "expected JSON of the form"},
       {R"({"tokens": []})", "expected JSON of the form"},
+      {std::string(1 << 20, '['), "expected JSON of the form"},
       {FileOf(R"({"name": "a", "token": 0123456789abcdef})"), "expected JSON of the form"},
       {FileOf(R"("0123456789abcdef")"), "token 0: expected an object"},
       {FileOf(R"({"token": "0123456789abcdef"})"), "token 0: expected a \"name\""},
       {FileOf(R"({"name": "", "token": "0123456789abcdef"})"), "token 0: expected a \"name\""},
+      {FileOf(R"({"token": "0123456789abcdef", "name": ")" + std::string(129, 'a') + "\"}"),
+       "of up to 128 bytes"},
       {FileOf(R"({"name": "a"})"), "either"},
       {FileOf(R"({"name": "a", "token": "0123456789abcdef", "sha256": "00"})"), "either"},
       {FileOf(R"({"name": "a", "token": "0123456789"})"), "16 characters or more"},
@@ -103,6 +106,29 @@ TEST(TokenTable, SaysWhatIsWrongAndNoSecret) {
     EXPECT_THAT(tokens, IsStatus(StatusCode::kInvalidArgument, expected)) << text;
     EXPECT_THAT(std::string(tokens.status().message()),
                 testing::Not(testing::HasSubstr("0123456789")));
+  }
+}
+
+TEST(TokenTable, HoldsNoMoreThanEachCallCanLookAt) {
+  const auto parse = [](size_t count) {
+    std::string entries;
+    for (size_t i = 0; i < count; ++i) {
+      entries += (i == 0 ? "" : ",") + std::string(R"({"token": "0123456789abcdef", "name": ")") +
+                 std::to_string(i) + "\"}";
+    }
+    return TokenTable::Parse(FileOf(entries));
+  };
+  EXPECT_TRUE(parse(4096).ok());
+  EXPECT_THAT(parse(4097), IsInvalid("there are 4097 tokens, expected at most 4096"));
+}
+
+TEST(Budget, StaysWithinADayWhateverTheRate) {
+  for (const double rate : {1e-300, 1e-9, 1e300}) {
+    Budget budget({.requests = rate, .bytes = rate});
+    for (int i = 0; i < 3; ++i) budget.Spend(INT64_MAX, TimePoint{1h}).IgnoreError();
+    const auto delay = RetryDelayOf(budget.Spend(1, TimePoint{1h}));
+    EXPECT_LE(delay.value_or(0ms), 24h) << rate;
+    EXPECT_GE(delay.value_or(0ms), 0ms) << rate;
   }
 }
 

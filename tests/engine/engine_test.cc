@@ -71,6 +71,12 @@ TEST_F(EngineTest, WarmsUpWithPartOfWhatOnlyTakesLonger) {
   options_.warmup = true;
   Start();
   EXPECT_EQ(longest, 65536);
+  control_->longest = 64;
+  options_.policy.max_tokens = int64_t{1} << 40;
+  options_.policy.max_sequences = kMostSequencesPerBatch;
+  longest = 0;
+  Start();
+  EXPECT_EQ(longest, 65536);
 }
 
 TEST_F(EngineTest, SaysAtTheStartThatThereIsNoMemoryForTheLongestSequence) {

@@ -100,6 +100,23 @@ TEST_F(ModelLoaderTest, ABrokenConfigurationIsAnErrorThatNamesTheFile) {
                "unknown call argument \"verbose\""));
 }
 
+TEST_F(ModelLoaderTest, AFaultIsToldInAFewKilobytes) {
+  const std::string large(500'000, 'a');
+  for (const std::string& text :
+       {R"({"architecture": ")" + large + "\"}",
+        R"({"architecture": "linformer.Linformer", "params": {")" + large + R"(": 1}})",
+        R"({"architecture": "linformer.Linformer", "params": {"dim": ")" + large + R"("}})",
+        R"({"architecture": "linformer.Linformer", "wrapper": ")" + large + R"(",
+            "params": {"dim": 8, "seq_len": 6, "depth": 1, "k": 4}})",
+        R"({"architecture": "linformer.Linformer", "aliases": {")" + large + R"(": "net.0"},
+            "params": {"dim": 8, "seq_len": 6, "depth": 2, "k": 4}})",
+        R"({")" + large + R"(": 1})"}) {
+    const std::string error = ConfigError(text);
+    EXPECT_NE(error, "") << text.substr(0, 100);
+    EXPECT_LE(error.size(), 17'000U) << text.substr(0, 100);
+  }
+}
+
 TEST_F(ModelLoaderTest, ADirectoryWithoutAModelIsAnErrorThatSaysWhatIsMissing) {
   const auto model = LoadModel("/no/such/model", {});
   EXPECT_TRUE(absl::IsNotFound(model.status()));

@@ -36,7 +36,10 @@ class ScanTest : public testing::Test {
 TEST_F(ScanTest, SkipsNamesThatNoProtocolCanCarry) {
   MakeModel("repository/a");
   MakeModel("repository/\xff\xfe");
-  EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
+  const std::string longest(128, 'b');
+  MakeModel("repository/" + longest);
+  MakeModel("repository/" + longest + "b");
+  EXPECT_THAT(Scan(), ElementsAre("a 1 a", longest + " 1 " + longest));
 }
 
 TEST_F(ScanTest, RefusesMoreModelsThanAServerHas) {

@@ -101,6 +101,13 @@ TEST_F(RepositoryTest, ListsWhatThereIsIfItDoesNotHaveAModel) {
   EXPECT_THAT(repository_.Find("a", -1), IsStatus(kNotFoundCode, "version -1"));
 }
 
+TEST_F(RepositoryTest, ListsAFewOfThousandsIfItDoesNotHaveAModel) {
+  for (int64_t version = 1; version <= 4096; ++version) repository_.Announce("a", version);
+  EXPECT_THAT(Found("b", 0),
+              testing::StartsWith("no model 'b'; there is a version 1, a version 2"));
+  EXPECT_LE(Found("b", 0).size(), 1024U);
+}
+
 TEST_F(RepositoryTest, SaysWhyAVersionIsNotServed) {
   repository_.Announce("m", 1);
   EXPECT_EQ(State("LOADING"), 1);

@@ -15,6 +15,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kMostSequences = 8;
 
@@ -75,6 +76,31 @@ TEST_F(RestBounds, AnId) {
   const Reply reply =
       Post(kInfer, request.dump(), {{"x-request-id", std::string(kMaxIdBytes + 1, 'a')}});
   EXPECT_EQ(reply.status, 200) << reply.body;
+}
+
+TEST_F(RestBounds, ANameWhereverItStands) {
+  const std::string infer = R"("inputs":[{"name":"x","datatype":"INT64","shape":[1,1],"data":[1])";
+  for (const auto& [path, body] : std::vector<std::pair<std::string, std::string>>{
+           {kInfer, R"({"inputs":[{"name":"NAME","datatype":"INT64","shape":[1],"data":[1]}]})"},
+           {kInfer, R"({"inputs":[{"name":"x","datatype":"NAME","shape":[1],"data":[1]}]})"},
+           {kInfer, "{" + infer + R"(,"parameters":{"NAME":1}}]})"},
+           {kInfer, "{" + infer + R"(}],"outputs":[{"name":"NAME"}]})"},
+           {kInfer, "{" + infer + R"(}],"outputs":[{"name":"y","parameters":{"NAME":1}}]})"},
+           {kInfer, "{" + infer + R"(}],"parameters":{"NAME":1}})"},
+           {"/v2/repository/models/extra/load", R"({"parameters":{"NAME":1}})"},
+           {"/v1/embeddings", R"({"input":[1],"model":"NAME"})"},
+           {"/v1/embeddings", R"({"input":[1],"encoding_format":"NAME"})"},
+           {"/embed", R"({"inputs":[1],"model":"NAME"})"},
+           {"/embed", R"({"inputs":[1],"truncation_direction":"NAME"})"}}) {
+    const auto named = [body = body](size_t size) {
+      std::string text = body;
+      return text.replace(text.find("NAME"), 4, std::string(size, 'n'));
+    };
+    EXPECT_THAT(Post(path, named(kMaxIdBytes)).body, Not(HasSubstr("bytes, expected"))) << body;
+    for (const size_t size : {kMaxIdBytes + 1, 1000 * kMaxIdBytes}) {
+      ExpectRefused(path, named(size), std::to_string(size) + " bytes, expected at most 128");
+    }
+  }
 }
 
 TEST_F(RestBounds, AShape) {
@@ -183,33 +209,34 @@ TEST_F(RestBounds, AKeyThatMattersStandsOnce) {
 }
 
 TEST_F(RestBounds, WhatARefusalRepeatsOfTheRequest) {
+  const std::string name(kMaxIdBytes, 'n');
   const std::string large(20'000, 'n');
   const auto names = [](size_t count) {
     return R"({"inputs":[)" +
-           Named(count, R"({"name":")" + std::string(300, 'n'),
+           Named(count, R"({"name":")" + std::string(100, 'n'),
                  R"(","datatype":"INT64","shape":[1,1],"data":[1]})") +
            "]}";
   };
   ExpectRefused(kInfer, names(2000), "expected at most 64");
   ExpectRefused(kInfer, names(60), "expected 1 inputs but got 60");
-  for (const char* name : {"x", "text"}) {
+  for (const char* input : {"x", "text"}) {
     ExpectRefused(kInfer,
                   json{{"inputs",
-                        {{{"name", name},
-                          {"datatype", large},
+                        {{{"name", input},
+                          {"datatype", name},
                           {"shape", {1}},
                           {"parameters", {{"binary_data_size", 0}}}}}}}
                       .dump(),
                   "nnn");
   }
   json request = ThreeTokens();
-  request["outputs"] = {{{"name", large}}};
+  request["outputs"] = {{{"name", name}}};
   ExpectRefused(kInfer, request.dump(), "nnn");
   request.erase("outputs");
   request["parameters"] = {{"sequence_id", large}};
   ExpectRefused(kInfer, request.dump(), "");
   ExpectRefused(kInfer, json{{large, 1}, {"inputs", 1}}.dump(), "expected \"inputs\"");
-  ExpectRefused("/embed", json{{"inputs", {1}}, {"model", large}}.dump(), "nnn", 404);
+  ExpectRefused("/embed", json{{"inputs", {1}}, {"model", name}}.dump(), "nnn", 404);
   ExpectRefused("/v1/embeddings", json{{"input", {1, large}}}.dump(), "nnn");
   ExpectRefused("/v2/models/" + std::string(3000, 'n') + "/infer", request.dump(), "nnn", 404);
   ExpectRefused("/v2/models/tokens/versions/" + std::string(3000, '0') + "9/infer",

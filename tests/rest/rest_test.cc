@@ -99,7 +99,7 @@ TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
   expect("{\"inputs\": [}", "not JSON: a syntax error at byte 13");
   expect("{\"else\": " + std::string(100000, '['), "nested more than 32 deep");
   expect("{\"inputs\": 1}", "expected \"inputs\", an array");
-  expect("{\"id\": 1, \"inputs\": []}", "\"id\": expected a string");
+  expect("{\"id\": 1, \"inputs\": []}", "'id': expected a string");
   expect("{\"inputs\": [], \"parameters\": []}", "\"parameters\": expected an object");
   expect("{\"inputs\": [], \"parameters\": {\"a\": {}}}", "parameter 'a': expected a bool");
   expect("{\"inputs\": [], \"outputs\": {}}", "\"outputs\": expected an array");
@@ -109,7 +109,8 @@ TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
     request["inputs"][0][key] = value;
     return request;
   };
-  expect(with_input("name", 1), "expected objects with \"name\"");
+  expect(with_input("name", 1), "'name': expected a string");
+  expect(with_input("name", nullptr), "expected objects with \"name\"");
   expect(with_input("shape", "3"), "expected a \"shape\"");
   expect(with_input("shape", {1.5}), "something else than integers");
   expect(with_input("shape", {1, 4}), "mismatch");

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,6 +64,17 @@ TEST(Tokenizer, SaysWhichFileIsNone) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr(path));
   }
+}
+
+TEST(Tokenizer, IsOfABoundedFile) {
+  const TempDir directory;
+  const std::string path = directory.File("tokenizer.model");
+  WriteAll(path, "");
+  std::filesystem::resize_file(path, uintmax_t{1} << 40);
+  EXPECT_THAT(Tokenizer::Load(path).status(), IsInvalid("is longer than"));
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_TRUE(absl::IsNotFound(Tokenizer::Load(path).status()));
 }
 
 // These are the marks of tests/data/text/tokenizer.model.

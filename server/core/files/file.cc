@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/status/quote.h"
+#include "core/system/memory.h"
 
 namespace linserve {
 namespace {
@@ -72,6 +73,13 @@ absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
   auto file = OpenToRead(path, FileKind::kRegular, about);
   if (!file.ok()) return file.status();
   return InputFile(*std::move(file), path, static_cast<size_t>(about.st_size), ChangeOf(about));
+}
+
+absl::Status InputFile::CheckFits() const {
+  if (size_ <= static_cast<size_t>(MemoryBytes())) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "the file " + Quoted(path_) + " is of " + FormatBytes(static_cast<double>(size_)) +
+      ", but there are " + FormatBytes(static_cast<double>(MemoryBytes())) + " of memory");
 }
 
 absl::Status InputFile::Read(size_t offset, std::byte* into, size_t size) const {

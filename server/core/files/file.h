@@ -22,6 +22,9 @@ class InputFile {
 
   size_t size() const { return size_; }  // as it was when the file was opened
 
+  // Returns RESOURCE_EXHAUSTED if it is larger than the memory that there is.
+  absl::Status CheckFits() const;
+
   // Reads `size` bytes from `offset` on. DATA_LOSS if they are not there any more.
   absl::Status Read(size_t offset, std::byte* into, size_t size) const;
 

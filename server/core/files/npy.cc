@@ -102,6 +102,7 @@ absl::StatusOr<Tensor> ParseNpy(const std::byte* bytes, size_t size,
 absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
   const absl::StatusOr<InputFile> file = InputFile::Open(path);
   if (!file.ok()) return file.status();
+  if (absl::Status fits = file->CheckFits(); !fits.ok()) return fits;
   const std::shared_ptr<std::byte[]> bytes(new std::byte[file->size()]);
   if (absl::Status read = file->Read(0, bytes.get(), file->size()); !read.ok()) return read;
   return ParseNpy(bytes.get(), file->size(), bytes, path);

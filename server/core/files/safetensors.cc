@@ -10,7 +10,6 @@
 #include "core/files/file.h"
 #include "core/files/safetensors_header.h"
 #include "core/status/quote.h"
-#include "core/system/memory.h"
 
 namespace linserve {
 namespace {
@@ -154,14 +153,11 @@ absl::StatusOr<SafetensorsFile> Parse(const std::byte* bytes, size_t size,
 }
 
 absl::StatusOr<SafetensorsFile> ReadFrom(const InputFile& file) {
-  if (file.size() > static_cast<uint64_t>(MemoryBytes())) {
-    return absl::ResourceExhaustedError(
-        "it is of " + FormatBytes(static_cast<double>(file.size())) + ", but there are " +
-        FormatBytes(static_cast<double>(MemoryBytes())) + " of memory");
-  }
+  absl::Status status = file.CheckFits();
+  if (!status.ok()) return status;
   std::array<std::byte, kPrefixBytes> prefix{};
   const size_t prefix_size = std::min(prefix.size(), file.size());
-  absl::Status status = file.Read(0, prefix.data(), prefix_size);
+  status = file.Read(0, prefix.data(), prefix_size);
   if (!status.ok()) return status;
   const absl::StatusOr<size_t> length = HeaderLength(prefix.data(), file.size());
   if (!length.ok()) return length.status();

@@ -10,6 +10,9 @@
 namespace linserve::linear_attention_transformer {
 namespace {
 
+// The shortest sequence is computed as if it had so many rows.
+constexpr int64_t kMostMultiple = int64_t{1} << 16;
+
 // Returns the sequences' rows in their places in another layout, zeros elsewhere.
 at::Tensor Moved(const at::Tensor& rows, const PlacedLayout& from, const PlacedLayout& to) {
   std::vector<int64_t> shape = rows.sizes().vec();
@@ -33,6 +36,12 @@ Autopadder Autopadder::From(Params& params, const Options& options, int64_t long
   // The package leaves the window of attend_axially out of this multiple.
   autopadder.multiple = std::lcm(options.causal ? options.blindspot_size : 1,
                                  options.has_local_heads() ? options.local_attn_window_size : 1);
+  if (autopadder.multiple > kMostMultiple) {
+    params.Fail(options.has_local_heads() ? "local_attn_window_size" : "blindspot_size",
+                "at most " + std::to_string(kMostMultiple) +
+                    " rows, or as many together with blindspot_size: the Autopadder pads every "
+                    "sequence to a multiple of it");
+  }
   return autopadder;
 }
 

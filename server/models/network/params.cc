@@ -1,8 +1,11 @@
 #include "models/network/params.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
+#include "core/status/utf8.h"
 #include "models/network/config_error.h"
 
 namespace linserve {
@@ -17,6 +20,14 @@ std::string Listed(const Names& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text.empty() ? "none" : text;
+}
+
+// A file may hold a megabyte of it.
+std::string Shown(const nlohmann::json& value) {
+  constexpr size_t kLongest = 200;
+  const std::string text = value.dump();
+  const std::string_view shown = CutAtCharacter(text, kLongest);
+  return std::string(shown) + (shown.size() < text.size() ? "..." : "");
 }
 
 bool IsBetween(const nlohmann::json& value, int64_t least) {
@@ -129,6 +140,9 @@ std::optional<std::vector<int64_t>> Params::NotNegativeList(const std::string& k
   std::vector<int64_t> list;
   for (const nlohmann::json& entry : value->is_array() ? *value : nlohmann::json::array({*value})) {
     if (!IsBetween(entry, 0)) Fail(key, "an integer of at least 0, or a list of such");
+    if (std::ssize(list) == kMostLayers) {
+      Fail(key, "at most " + std::to_string(kMostLayers) + " integers, one a layer");
+    }
     list.push_back(entry.get<int64_t>());
   }
   return list;
@@ -190,7 +204,7 @@ void Params::RefuseUnknown() const {
                       Listed(known_));
   }
   if (wrapper_ != nullptr && !wrapper_taken_) {
-    const std::string given = name_ + ": \"wrapper\" is " + wrapper_->dump();
+    const std::string given = name_ + ": \"wrapper\" is " + Shown(*wrapper_);
     if (wrapper_types_.empty()) throw ConfigError(given + ", but it takes no wrapper");
     throw ConfigError(given + ", expected an object whose \"type\" is one of " +
                       Listed(wrapper_types_));
@@ -201,7 +215,7 @@ void Params::RefuseUnknown() const {
 
 void Params::Fail(const std::string& key, const std::string& expected) const {
   const auto found = object_.find(key);
-  const std::string value = found == object_.end() ? "missing" : found->dump();
+  const std::string value = found == object_.end() ? "missing" : Shown(*found);
   throw ConfigError(name_ + ": " + kind_ + " \"" + key + "\" is " + value + ", expected " +
                     expected);
 }

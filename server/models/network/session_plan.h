@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@ struct StateSlot {
 // Says what a network keeps of a sequence between two chunks, in the order in which its layers come
 // to it; or, in words for a user, why it cannot.
 struct SessionPlan {
+  static constexpr int64_t kMostElements = int64_t{1} << 58;
+
   std::vector<StateSlot> slots;
   std::string refusal;  // empty: it can
 
@@ -24,14 +27,15 @@ struct SessionPlan {
     return Refused("its attention projects the whole input along its length");
   }
 
+  // At most kMostElements, which no memory holds: a configuration may ask for any product.
   int64_t elements() const {
-    int64_t sum = 0;
+    double sum = 0;
     for (const StateSlot& slot : slots) {
-      int64_t size = 1;
-      for (const int64_t axis : slot.shape) size *= axis;
+      double size = 1;
+      for (const int64_t axis : slot.shape) size *= static_cast<double>(axis);
       sum += size;
     }
-    return sum;
+    return static_cast<int64_t>(std::min(sum, static_cast<double>(kMostElements)));
   }
 };
 

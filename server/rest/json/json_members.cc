@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/status/quote.h"
+#include "serving/request_context.h"
 
 namespace linserve {
 
@@ -30,10 +31,17 @@ absl::Status ReadBody(JsonReader& reader, std::initializer_list<JsonMember> memb
   return status;
 }
 
-absl::Status ReadText(JsonReader& reader, const std::string& name, std::string& text) {
+absl::Status CheckName(const std::string& where, const std::string& name) {
+  if (name.size() <= kMaxIdBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(where + " has " + std::to_string(name.size()) +
+                                    " bytes, expected at most " + std::to_string(kMaxIdBytes));
+}
+
+absl::Status ReadName(JsonReader& reader, const std::string& key, std::string& name) {
   if (reader.Next() == Kind::kNull) return reader.Skip().status();
-  absl::Status status = reader.Expect(Kind::kString, Quoted(name) + ": expected a string");
-  return status.ok() ? Put(reader.String(), text) : status;
+  absl::Status status = reader.Expect(Kind::kString, Quoted(key) + ": expected a string");
+  if (status.ok()) status = Put(reader.String(), name);
+  return status.ok() ? CheckName(Quoted(key), name) : status;
 }
 
 absl::Status ReadBool(JsonReader& reader, const std::string& name, bool& value) {

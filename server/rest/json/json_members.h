@@ -33,8 +33,12 @@ absl::Status Put(absl::StatusOr<From> read, To& place) {
   return absl::OkStatus();
 }
 
-// These read the value of a member of this name. null leaves it as it is.
-absl::Status ReadText(JsonReader& reader, const std::string& name, std::string& text);
+// Returns INVALID_ARGUMENT if an id or a name has more than kMaxIdBytes. `where` says whose it is.
+absl::Status CheckName(const std::string& where, const std::string& name);
+
+// These read the value of a member of this name: an id, a name or one of a few words, and a bool.
+// null leaves it as it is.
+absl::Status ReadName(JsonReader& reader, const std::string& key, std::string& name);
 absl::Status ReadBool(JsonReader& reader, const std::string& name, bool& value);
 
 }  // namespace linserve

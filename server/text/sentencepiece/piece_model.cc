@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <string>
 
 namespace linserve {
 namespace {
@@ -81,6 +82,9 @@ class Fields {
   bool sound_ = true;
 };
 
+// Models have a quarter of a million. A piece takes more in memory than in a file.
+constexpr size_t kMostPieces = size_t{1} << 20;
+
 bool ReadPiece(std::string_view message, Piece& piece) {
   Fields fields(message);
   while (const auto field = fields.Next()) {
@@ -138,6 +142,7 @@ bool ReadRules(std::string_view message, NormalizerRules& rules) {
 bool ReadField(const Field& field, PieceModel& model) {
   switch (field.number) {
     case 1:  // pieces
+      if (model.pieces.size() == kMostPieces) return false;
       return ReadPiece(field.bytes, model.pieces.emplace_back());
     case 2:  // trainer_spec
       return ReadTrainer(field.bytes, model);
@@ -158,7 +163,9 @@ absl::StatusOr<PieceModel> ParsePieceModel(std::string_view bytes) {
   bool sound = true;
   while (const auto field = fields.Next()) sound = sound && ReadField(*field, model);
   if (sound && fields.sound()) return model;
-  return absl::InvalidArgumentError("its bytes are no message of sentencepiece_model.proto");
+  return absl::InvalidArgumentError(
+      "its bytes are no message of sentencepiece_model.proto, or one of more than " +
+      std::to_string(kMostPieces) + " pieces");
 }
 
 }  // namespace linserve

@@ -43,6 +43,15 @@ std::optional<uint8_t> ByteOf(const std::string& piece) {
 
 absl::Status Fault(const std::string& what) { return absl::InvalidArgumentError(what); }
 
+// The package makes none of more than 512 characters. Each byte of a text may begin so long a
+// match.
+constexpr size_t kLongestPiece = 2048;
+
+std::string TooLong(const std::string& text) {
+  return " has " + std::to_string(text.size()) + " bytes, expected at most " +
+         std::to_string(kLongestPiece);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Vocabulary>> Vocabulary::Make(PieceModel model) {
@@ -56,11 +65,15 @@ absl::StatusOr<std::shared_ptr<const Vocabulary>> Vocabulary::Make(PieceModel mo
 }
 
 absl::Status Vocabulary::CheckPieces() {
+  for (const std::string* text : {&model.unknown_surface, &model.bos, &model.eos}) {
+    if (text->size() > kLongestPiece) return Fault("a mark" + TooLong(*text));
+  }
   std::set<std::pair<bool, std::string_view>> texts;
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const Piece& piece = model.pieces[i];
     const std::string name = "piece " + std::to_string(i);
     if (piece.text.empty()) return Fault(name + " is empty");
+    if (piece.text.size() > kLongestPiece) return Fault(name + TooLong(piece.text));
     if (!IsUtf8(piece.text)) return Fault(name + " is not UTF-8");
     if (!texts.emplace(IsFound(piece), piece.text).second) {
       return Fault(name + " is equal to one before it");

@@ -141,6 +141,18 @@ TEST(Arrays, OfOneAxisMoreAreManySequences) {
   EXPECT_THAT(Ids(sequences->at(1)), ElementsAre(4, 5, 6));
 }
 
+TEST(Arrays, OfEmptySequencesAreRefusedHoweverManyTheyAre) {
+  InputLimits limits;
+  limits.rank = 2;
+  for (const Shape& shape :
+       std::vector<Shape>{{int64_t{1} << 62, 0, 3}, {INT64_MAX, 3, 0}, {1, 0, 3}}) {
+    const Tensor array(DType::kF32, shape, nullptr, nullptr);
+    EXPECT_THAT(SplitArray(array, limits, "f").status().ToString(),
+                HasSubstr("has empty sequences"));
+  }
+  EXPECT_TRUE(SplitArray(Tensor(DType::kF32, {0, 5, 3}, nullptr, nullptr), limits, "f")->empty());
+}
+
 TEST(Arrays, OfAnyOtherRankAreRefused) {
   const auto sequences = SplitArray(Tensor::FromInts({1, 1, 1}, {1}), {}, "f.npy");
   EXPECT_EQ(sequences.status(),

@@ -169,6 +169,13 @@ TEST(Npy, RefusesAHeaderThatIsTooLong) {
   EXPECT_THAT(ParseFile(begin + "\xff\xff\xff\xff"), IsInvalid("expected at most 65536"));
 }
 
+TEST(Npy, RefusesAFileThatIsLargerThanTheMemory) {
+  const TempDir dir;
+  WriteAll(dir.File("a.npy"), "");
+  std::filesystem::resize_file(dir.File("a.npy"), uintmax_t{1} << 42);
+  EXPECT_THAT(ReadNpy(dir.File("a.npy")), IsStatus(kExhaustedCode, "is of 4.0 TiB"));
+}
+
 TEST(Npy, RefusesToWriteMoreAxesThanNumpyHas) {
   const TempDir dir;
   EXPECT_THAT(WriteNpy(dir.File("a"), Tensor::FromFloats(Shape(65, 1), {1})),

@@ -86,7 +86,7 @@ TEST(Safetensors, RefusesAFileThatIsLargerThanTheMemory) {
   const TempDir dir;
   WriteAll(dir.File("a"), Prefix(2) + "{}");
   ASSERT_EQ(::truncate(dir.File("a").c_str(), off_t{1} << 42), 0);  // 4 TiB that take no space
-  EXPECT_THAT(ReadSafetensors(dir.File("a")), IsStatus(kExhaustedCode, "it is of 4.0 TiB"));
+  EXPECT_THAT(ReadSafetensors(dir.File("a")), IsStatus(kExhaustedCode, "is of 4.0 TiB"));
 }
 
 TEST(Safetensors, RefusesAHeaderThatIsNoObject) {

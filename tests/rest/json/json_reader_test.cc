@@ -105,7 +105,7 @@ TEST(JsonMembers, KnowsSomeAndPassesOthersOver) {
   const auto read = [](const std::string& text, std::string& model, bool& normalize) {
     JsonReader reader(text, Always);
     return ReadBody(reader,
-                    {{"model", [&] { return ReadText(reader, "model", model); }},
+                    {{"model", [&] { return ReadName(reader, "model", model); }},
                      {"normalize", [&] { return ReadBool(reader, "normalize", normalize); }}});
   };
   std::string model;

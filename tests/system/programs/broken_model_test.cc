@@ -80,9 +80,9 @@ std::vector<BrokenModel> BrokenModels() {
       {"TokenizerTooLarge",
        [](const auto& directory) {
          WriteAll(directory + "/tokenizer.model", "x");
-         fs::resize_file(directory + "/tokenizer.model", (64 << 20) + 1);
+         fs::resize_file(directory + "/tokenizer.model", (32 << 20) + 1);
        },
-       {"lm/tokenizer.model is larger than 67108864 bytes"}},
+       {"lm/tokenizer.model is no SentencePiece model", "is longer than 33554432 bytes"}},
       {"NoObject",
        [](const auto& directory) { WriteAll(directory + "/config.json", "[]"); },
        {"lm/config.json: expected a JSON object"}},

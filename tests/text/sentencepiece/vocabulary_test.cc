@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 #include "support/paths.h"
 #include "support/test_files.h"
@@ -45,6 +46,29 @@ TEST(Vocabulary, SaysWhatIsWrongWithAModel) {
   EXPECT_THAT(Refusal(bytes), HasSubstr("not a piece for each byte"));
   bytes.pieces[2].text = "A";
   EXPECT_THAT(Refusal(bytes), HasSubstr("piece 2 is no byte"));
+}
+
+TEST(Vocabulary, HoldsPiecesOfABoundedLength) {
+  for (const size_t size : {2048, 2049, 2'048'000}) {
+    const std::string text(size, 'a');
+    const std::string refusal =
+        size == 2048 ? "" : " has " + std::to_string(size) + " bytes, expected at most 2048";
+    EXPECT_THAT(Refusal(Pieces({kUnk, {.text = text}})), HasSubstr(refusal));
+    PieceModel model = Pieces({kUnk, kA});
+    for (std::string* mark : {&model.unknown_surface, &model.bos, &model.eos}) {
+      const std::string usual = std::exchange(*mark, text);
+      EXPECT_THAT(Refusal(model), HasSubstr(refusal));
+      *mark = usual;
+    }
+  }
+}
+
+TEST(ParsePieceModel, ReadsSoManyPiecesAndNoMore) {
+  const std::string empty_piece("\x0a\x00", 2);
+  std::string file;
+  for (int i = 0; i < 1 << 20; ++i) file += empty_piece;
+  EXPECT_EQ(ParsePieceModel(file)->pieces.size(), size_t{1} << 20);
+  EXPECT_THAT(ParsePieceModel(file + empty_piece), IsInvalid("more than 1048576 pieces"));
 }
 
 TEST(Vocabulary, TextsCanBeCutWhereNoPieceReachesAcross) {
