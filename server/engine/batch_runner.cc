@@ -177,7 +177,7 @@ void BatchRunner::Complete(Running& running, const absl::Status& launched) {
   RunHalves(running);
 }
 
-absl::StatusOr<std::vector<TensorMap>> BatchRunner::TakeResults(Running& running) {
+absl::StatusOr<Forward::Results> BatchRunner::TakeResults(Running& running) {
   Progress& progress = running.progress;
   const size_t count = running.closed.sequences.size();
   const TimePoint start = clock_.Now();
@@ -243,8 +243,7 @@ Timing BatchRunner::TimingOf(const Running& running, TimePoint ended) {
           .batch_tokens = progress.rows};
 }
 
-void BatchRunner::DeliverResults(Running& running, const Timing& timing,
-                                 std::vector<TensorMap> outputs) {
+void BatchRunner::DeliverResults(Running& running, const Timing& timing, Forward::Results outputs) {
   ClosedBatch& closed = running.closed;
   metrics_.statistics().Executed(timing);
   for (size_t i = 0; i < closed.sequences.size(); ++i) {
@@ -253,8 +252,12 @@ void BatchRunner::DeliverResults(Running& running, const Timing& timing,
       DeliverDeparted(pending, clock_.Now());
       continue;
     }
+    if (!outputs[i].ok()) {
+      pending.delivery.Complete(outputs[i].status());
+      continue;
+    }
     ItemResult result;
-    result.outputs = std::move(outputs[i]);
+    result.outputs = *std::move(outputs[i]);
     result.tokens = pending.tokens;
     result.timing = timing;
     result.timing.queue = closed.closed - pending.enqueued;

@@ -80,10 +80,10 @@ class BatchRunner {
   int64_t RowsAhead(const Running& running) const;
   void LetOvertake(Running& running);
   void Complete(Running& running, const absl::Status& launched);
-  absl::StatusOr<std::vector<TensorMap>> TakeResults(Running& running);
+  absl::StatusOr<Forward::Results> TakeResults(Running& running);
   void RunHalves(Running& running);
   static Timing TimingOf(const Running& running, TimePoint ended);
-  void DeliverResults(Running& running, const Timing& timing, std::vector<TensorMap> outputs);
+  void DeliverResults(Running& running, const Timing& timing, Forward::Results outputs);
   absl::Status AddSession(const Item& item, ItemResult& result);
   void DeliverFailure(ClosedBatch& closed, const absl::Status& status);
   void DeliverDeparted(Pending& pending, TimePoint now);

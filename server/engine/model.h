@@ -68,11 +68,15 @@ class Forward {
   // to compute for it is left out; its result is then empty.
   virtual bool Forget(size_t /*sequence*/) { return false; }
 
+  // Holds, for each sequence of the batch, its outputs or the fault that is its alone.
+  using Results = std::vector<absl::StatusOr<TensorMap>>;
+
   // Returns the outputs of each sequence, cropped to its own lengths, pooled and converted as its
-  // options ask; CANCELLED means that `between` ended it. REQUIRES: Advance() returned true. Call
-  // it once.
-  virtual absl::StatusOr<std::vector<TensorMap>> TakeResults(const Between& between) = 0;
-  absl::StatusOr<std::vector<TensorMap>> TakeResults() {
+  // options ask. OUT_OF_RANGE in the place of a sequence means that its outputs are not finite; its
+  // session is as it was. CANCELLED of all means that `between` ended it. REQUIRES: Advance()
+  // returned true. Call it once.
+  virtual absl::StatusOr<Results> TakeResults(const Between& between) = 0;
+  absl::StatusOr<Results> TakeResults() {
     return TakeResults([](int64_t /*rows*/) { return true; });
   }
 };

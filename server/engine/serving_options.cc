@@ -36,9 +36,12 @@ void ServingOptions::Bind(OptionTable& table) {
   constexpr int64_t kMany = int64_t{1} << 40;
   table.Section(
       "The rest may also stand in the \"serving\" object of a model's config.json, for that model");
-  table.Choice("padding", padding, {kPaddingNames.begin(), kPaddingNames.end()},
+  std::vector<std::string> paddings = {kPaddingNames.begin(), kPaddingNames.end()};
+  paddings.insert(paddings.begin(), "auto");
+  table.Choice("padding", padding, paddings,
                "How ragged sequences become a batch: packed computes no padding, bucket pads to "
-               "the next bucket, fixed to seq_len, zeros as the Python packages do");
+               "the next bucket, fixed to seq_len, zeros as the Python packages do; auto is zeros "
+               "for a model whose wrapper is linformer_pytorch.Padder, else packed");
   table.Integers("buckets", buckets, 1, kMany,
                  "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96 and so on");
   table.Choice(
@@ -122,7 +125,8 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const 
 
 EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   EngineOptions options;
-  options.padding = padding;
+  const auto* const name = std::find(kPaddingNames.begin(), kPaddingNames.end(), padding);
+  if (name != kPaddingNames.end()) options.padding = Padding(name - kPaddingNames.begin());
   options.buckets = buckets;
   options.policy.max_tokens = plan.batch_tokens;
   options.policy.max_sequences = max_batch_sequences;

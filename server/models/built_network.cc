@@ -35,6 +35,4 @@ ModelInfo BuiltNetwork::Describe(const std::string& architecture) const {
   return info;
 }
 
-std::string WeightsPath(const std::string& directory) { return directory + "/model.safetensors"; }
-
 }  // namespace linserve

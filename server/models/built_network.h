@@ -23,7 +23,4 @@ struct BuiltNetwork {
   ModelInfo Describe(const std::string& architecture) const;
 };
 
-// Returns the file of a model directory that holds the tensors.
-std::string WeightsPath(const std::string& directory);
-
 }  // namespace linserve

@@ -1,31 +1,20 @@
 #include "models/checkpoint.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <set>
 #include <utility>
 
 #include "attention/rows/aten.h"
+#include "core/sequence/content.h"
+#include "core/status/quote.h"
 #include "core/system/memory.h"
+#include "models/checkpoint_names.h"
 #include "models/network/config_error.h"
 #include "models/network/tensor_bridge.h"
 
 namespace linserve {
 namespace {
-
-constexpr std::array<const char*, 4> kWrapperPrefixes = {"module.", "_orig_mod.", "model.", "net."};
-
-// Returns the tensors with `prefix` removed from every name; empty if one name lacks it.
-TensorMap Stripped(const TensorMap& tensors, const std::string& prefix) {
-  TensorMap stripped;
-  for (const auto& [name, tensor] : tensors) {
-    if (!name.starts_with(prefix)) return {};
-    stripped.emplace(name.substr(prefix.size()), tensor);
-  }
-  return stripped;
-}
 
 void ResolveAliases(TensorMap& tensors, const std::map<std::string, std::string>& aliases) {
   for (const auto& [alias, target] : aliases) {
@@ -72,8 +61,10 @@ void CompareOne(const Parameter& parameter, const TensorMap& tensors,
   difference.missing.push_back(std::move(entry));
 }
 
-CheckpointDifference Compare(const ParameterList& parameters, const TensorMap& tensors) {
+CheckpointDifference Compare(const ParameterList& parameters, const TensorMap& tensors,
+                             const std::string& prefix) {
   CheckpointDifference difference;
+  difference.prefix = prefix;
   std::set<std::string> declared;
   for (const Parameter& parameter : parameters) {
     declared.insert(parameter.names.begin(), parameter.names.end());
@@ -81,14 +72,32 @@ CheckpointDifference Compare(const ParameterList& parameters, const TensorMap& t
   }
   for (const auto& [name, tensor] : tensors) {
     if (!declared.contains(name)) {
-      difference.unexpected.push_back(name + " " + ToString(tensor.shape()));
+      difference.unexpected.push_back(prefix + name + " " + ToString(tensor.shape()));
     }
   }
   return difference;
 }
 
-size_t Faults(const CheckpointDifference& difference) {
-  return difference.missing.size() + difference.unexpected.size();
+// Adds what the file left out of the tensors of which it has other names.
+void AddLeftOut(const ParameterList& parameters, const NamedTensors& file,
+                const std::string& prefix, TensorMap& tensors) {
+  for (const Parameter& parameter : parameters) {
+    for (const std::string& name : parameter.names) {
+      const Tensor* tensor = file.LeftOut(prefix + name);
+      if (tensor != nullptr) tensors.emplace(name, *tensor);
+    }
+  }
+}
+
+AlignedCheckpoint AlignBelow(const std::string& prefix, const ParameterList& parameters,
+                             const NamedTensors& file, const CheckpointNames& names) {
+  AlignedCheckpoint aligned;
+  aligned.tensors = file.Below(prefix);
+  aligned.left_out = file.size() - aligned.tensors.size();
+  AddLeftOut(parameters, file, prefix, aligned.tensors);
+  ResolveAliases(aligned.tensors, names.aliases);
+  aligned.difference = Compare(parameters, aligned.tensors, prefix);
+  return aligned;
 }
 
 void AppendList(std::string& text, const char* title, const std::vector<std::string>& entries) {
@@ -128,38 +137,59 @@ void RequireMemory(const ParameterList& parameters, const Made& made) {
 
 std::string CheckpointDifference::ToString() const {
   std::string text;
+  if (faults() > 0 && !prefix.empty()) {
+    text += "\n  compared without the prefix " + Quoted(prefix) + ", below which most fit";
+  }
+  if (!choices.empty()) {
+    text +=
+        "\n  the file holds the model more than once; choose one by \"prefix\" in config.json, "
+        "or let \"ignore\" name the others: ";
+    for (const std::string& choice : choices) {
+      text += (choice == choices.front() ? "" : ", ") + Quoted(choice);
+    }
+  }
   AppendList(text, "missing from the file", missing);
   AppendList(text, "in the file but not in the model", unexpected);
   AppendList(text, "of the wrong shape or type", misshapen);
   return text;
 }
 
-AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, TensorMap file,
-                                  const std::map<std::string, std::string>& aliases) {
-  AlignedCheckpoint best;
-  best.tensors = file;
-  ResolveAliases(best.tensors, aliases);
-  best.difference = Compare(parameters, best.tensors);
-  // Wrappers nest ("module._orig_mod."), so each round may remove one more.
-  TensorMap current = std::move(file);
-  std::string stripped;
-  for (bool found = true; found && Faults(best.difference) > 0;) {
-    found = false;
-    for (const std::string prefix : kWrapperPrefixes) {
-      TensorMap candidate = Stripped(current, prefix);
-      if (candidate.empty()) continue;
-      current = candidate;
-      stripped += prefix;
-      found = true;
-      ResolveAliases(candidate, aliases);
-      CheckpointDifference difference = Compare(parameters, candidate);
-      if (Faults(difference) < Faults(best.difference)) {
-        best = {std::move(candidate), stripped, std::move(difference)};
-      }
-      break;
-    }
+AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, SafetensorsFile file,
+                                  const CheckpointNames& names) {
+  const NamedTensors named(std::move(file.tensors), file.metadata, names);
+  const std::string said = names.prefix.value_or("");
+  AlignedCheckpoint best = AlignBelow(said, parameters, named, names);
+  if (best.difference.empty() || names.prefix == "") return best;
+  std::vector<std::string> fitting;
+  // What is more than the model may be the same model once more.
+  if (best.difference.faults() == best.difference.unexpected.size()) fitting.push_back(said);
+  for (const std::string& prefix : named.Prefixes(parameters)) {
+    if (!prefix.starts_with(said) || prefix == said) continue;
+    AlignedCheckpoint below = AlignBelow(prefix, parameters, named, names);
+    if (below.difference.empty()) fitting.push_back(prefix);
+    if (below.difference.faults() < best.difference.faults()) best = std::move(below);
   }
+  if (fitting.size() > 1) best.difference.choices = std::move(fitting);
   return best;
+}
+
+std::string NonfiniteWeights(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
+                             DType dtype) {
+  std::string list;
+  for (const Parameter& parameter : parameters) {
+    const Tensor* tensor = Find(parameter, checkpoint.tensors);
+    if (tensor == nullptr || !IsFloat(tensor->dtype())) continue;
+    const DType kept = parameter.kind == ParameterKind::kBuffer ? DType::kF32 : dtype;
+    const auto fault = FindNonfinite(*tensor, kept);
+    if (!fault) continue;
+    list += "\n    " + parameter.name() + " holds " + fault->value + " at position " +
+            ToString(fault->position);
+  }
+  if (list.empty()) return list;
+  return "weights that are not finite in " + std::string(Name(dtype)) +
+         ", of which no result can be right (\"serving\": {\"allow_nonfinite\": true} serves them "
+         "all the same):" +
+         list;
 }
 
 void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoint,

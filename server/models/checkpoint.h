@@ -1,11 +1,11 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "core/files/safetensors.h"
+#include "models/network/model_config.h"
 #include "models/network/parameters.h"
 
 namespace linserve {
@@ -14,24 +14,35 @@ namespace linserve {
 // listed.
 struct CheckpointDifference {
   std::vector<std::string> missing;     // "name [shape]"
-  std::vector<std::string> unexpected;  // "name [shape]"
+  std::vector<std::string> unexpected;  // "name [shape]", with the prefix
   std::vector<std::string> misshapen;   // "name is [shape], expected [shape]"
+  // The prefixes below which the file holds the model, if they are several.
+  std::vector<std::string> choices;
+  std::string prefix;  // that the names were compared without
 
-  bool empty() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
+  bool empty() const { return faults() == 0 && choices.empty(); }
+  size_t faults() const { return missing.size() + unexpected.size() + misshapen.size(); }
   std::string ToString() const;
 };
 
-// Holds the tensors of a checkpoint by the names that the network declares: aliases resolved, and
-// one common wrapper prefix ("module.", "_orig_mod.", "model.", "net.") removed if that is what it
-// takes to fit.
+// Holds the tensors of a checkpoint by the names that the network declares. Aliases and shared
+// tensors are resolved. The prefix of whatever held the model ("module.", "model.", "net.") is
+// removed: the one that `names` say, or else the only one below which all tensors are the model's.
 struct AlignedCheckpoint {
   TensorMap tensors;
-  std::string stripped_prefix;
+  size_t left_out = 0;  // tensors beside the prefix, which are not the model's
   CheckpointDifference difference;
+
+  const std::string& prefix() const { return difference.prefix; }
 };
 
-AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, TensorMap file,
-                                  const std::map<std::string, std::string>& aliases);
+AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, SafetensorsFile file,
+                                  const CheckpointNames& names);
+
+// Lists the tensors that hold what is no finite number once they are of the type `dtype`, each with
+// its first place; "" if there is none.
+std::string NonfiniteWeights(const ParameterList& parameters, const AlignedCheckpoint& checkpoint,
+                             DType dtype);
 
 // Puts each tensor where the network wants it, as `dtype` and on the device. F32 tensors for F32 on
 // the CPU are not copied; of others the checkpoint's form goes one by one, so that there are never

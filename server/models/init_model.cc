@@ -8,6 +8,7 @@
 #include "models/built_network.h"
 #include "models/caught.h"
 #include "models/checkpoint.h"
+#include "models/checkpoint_files.h"
 #include "models/network/config_error.h"
 #include "models/network/tensor_bridge.h"
 #include "models/registry.h"

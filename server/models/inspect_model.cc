@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "core/files/safetensors.h"
 #include "core/sequence/item.h"
 #include "core/sequence/signature.h"
 #include "models/built_network.h"
 #include "models/caught.h"
 #include "models/checkpoint.h"
+#include "models/checkpoint_files.h"
 #include "models/network/model_config.h"
 
 namespace linserve {
@@ -33,12 +33,14 @@ absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
   report.warnings = std::move(notes.warnings);
   report.length = TypicalLength(report.info.signature);
   report.flops_per_token = built.network->Flops(report.length) / static_cast<double>(report.length);
-  auto file = ReadSafetensors(WeightsPath(directory));
+  auto file = ReadCheckpoint(directory);
   if (!file.ok()) return file.status();
   const AlignedCheckpoint checkpoint =
-      AlignCheckpoint(built.parameters, file->tensors, config->aliases);
-  report.stripped_prefix = checkpoint.stripped_prefix;
+      AlignCheckpoint(built.parameters, *std::move(file), config->names);
+  report.prefix = checkpoint.prefix();
+  report.left_out = static_cast<int64_t>(checkpoint.left_out);
   report.difference = checkpoint.difference.ToString();
+  report.nonfinite = NonfiniteWeights(built.parameters, checkpoint, DType::kF32);
   return report;
 }
 

@@ -26,8 +26,10 @@ struct ModelReport {
   double flops_per_token = 0;  // additions and multiplications, all outputs
   std::vector<std::pair<std::string, std::string>> facts;  // what is particular to the architecture
   std::vector<std::string> warnings;
-  std::string stripped_prefix;
+  std::string prefix;      // before the names in the file
+  int64_t left_out = 0;    // tensors of the file beside the prefix
   std::string difference;  // between file and configuration; empty if they fit
+  std::string nonfinite;   // the weights that are NaN or infinite; empty if none is
 };
 
 // Returns the report on DIRECTORY/config.json and the header of model.safetensors. INVALID_ARGUMENT

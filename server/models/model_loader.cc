@@ -3,17 +3,15 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
-#include "core/files/safetensors.h"
 #include "core/system/processors.h"
 #include "models/built_network.h"
 #include "models/caught.h"
 #include "models/checkpoint.h"
+#include "models/checkpoint_files.h"
 #include "models/fingerprint.h"
 #include "models/forward/torch_model.h"
 #include "models/network/config_error.h"
@@ -93,13 +91,20 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   if (options.accept) {
     if (absl::Status status = options.accept(info.signature); !status.ok()) return status;
   }
-  auto file = ReadSafetensors(WeightsPath(directory));
+  auto file = ReadCheckpoint(directory);
   if (!file.ok()) return file.status();
   AlignedCheckpoint checkpoint =
-      AlignCheckpoint(built.parameters, std::exchange(file->tensors, {}), config->aliases);
-  if (!checkpoint.stripped_prefix.empty()) {
+      AlignCheckpoint(built.parameters, *std::exchange(file, SafetensorsFile()), config->names);
+  const bool fits = checkpoint.difference.empty();
+  if (fits && !checkpoint.prefix().empty()) {
     Log(LogLevel::kInfo, "checkpoint prefix removed",
-        {{"model", directory}, {"prefix", checkpoint.stripped_prefix}});
+        {{"model", directory},
+         {"prefix", checkpoint.prefix()},
+         {"tensors_beside_it", static_cast<int64_t>(checkpoint.left_out)}});
+  }
+  if (fits && !options.allow_nonfinite) {
+    const std::string fault = NonfiniteWeights(built.parameters, checkpoint, info.dtype);
+    if (!fault.empty()) throw ConfigError(fault);
   }
   for (const std::string& warning : built.network->Notes().warnings) {
     Log(LogLevel::kWarning, warning, {{"model", directory}});
@@ -125,9 +130,7 @@ absl::StatusOr<int64_t> WeightBytes(const std::string& directory, const ModelLoa
     const BuiltNetwork built = BuiltNetwork::From(config->network);
     const ModelInfo info = InfoOf(built, *config, options, ParseDevice(options.device));
     // The file is in memory until each tensor has the form that is computed with.
-    std::error_code error;
-    const auto file = std::filesystem::file_size(WeightsPath(directory), error);
-    return std::max(info.bytes, error ? 0 : static_cast<int64_t>(file));
+    return std::max(info.bytes, CheckpointBytes(directory));
   });
 }
 

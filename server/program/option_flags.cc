@@ -3,9 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "models/network/model_config.h"
+#include "repository/repository_scan.h"
+#include "telemetry/log.h"
 
 namespace linserve {
 namespace {
+
+// Python computes short sequences with zeros behind them where this is around the model.
+constexpr const char* kZerosPadder = "linformer_pytorch.Padder";
 
 std::string FlagName(std::string option) {
   for (char& c : option) {
@@ -35,6 +40,14 @@ void AddOptionFlags(CLI::App& command, const OptionTable& table, OptionFlags& fl
   }
 }
 
+void AddModelFlag(CLI::App& command, std::string& model) {
+  command
+      .add_option("--model", model,
+                  "A model directory, or one of versions, of which it is the latest")
+      ->required()
+      ->transform([](const std::string& path) { return LatestVersion(path); });
+}
+
 absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
                                                  const ServingOptions& defaults,
                                                  const OptionFlags& flags) {
@@ -48,7 +61,24 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
     if (status.ok()) status = table.SetText(name, value, "command line");
   }
   if (!status.ok()) return status;
+  const nlohmann::json& wrapper = config->network.wrapper;
+  if (serving.padding == "auto" && wrapper.is_object() &&
+      wrapper.value("type", nlohmann::json()) == kZerosPadder) {
+    serving.padding = Name(Padding::kZeros);
+    serving.padding_because = std::string("the model's wrapper is ") + kZerosPadder;
+  }
   return serving;
+}
+
+void LogImpliedPadding(const std::string& directory, const ServingOptions& serving) {
+  if (serving.padding_because.empty()) return;
+  Log(LogLevel::kInfo, "padding",
+      {{"model", directory},
+       {"padding", serving.padding},
+       {"because", serving.padding_because},
+       {"advice",
+        "\"serving\": {\"padding\": \"packed\"} in config.json computes less, and "
+        "other numbers than Python did"}});
 }
 
 ModelLoadOptions LoadOptionsFor(const ServingOptions& serving, const ReplicaPlan& plan) {

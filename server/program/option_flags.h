@@ -20,11 +20,18 @@ using OptionFlags = std::map<std::string, std::string>;
 void AddOptionFlags(CLI::App& command, const OptionTable& table, OptionFlags& flags,
                     const std::set<std::string>& only = {});
 
+// Adds the flag --model, which takes a model directory or, as `serve` does, that of its versions:
+// `model` is the latest of them then.
+void AddModelFlag(CLI::App& command, std::string& model);
+
 // Returns how one model is served: the defaults, overridden by "serving" of DIRECTORY/config.json,
-// which flags override.
+// which flags override. A padding that is still "auto" then is what the model's wrapper implies.
 absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
                                                  const ServingOptions& defaults,
                                                  const OptionFlags& flags = {});
+
+// Logs the padding of a model if its wrapper implies it.
+void LogImpliedPadding(const std::string& directory, const ServingOptions& serving);
 
 // Returns what the loader needs to know of how a model is served.
 ModelLoadOptions LoadOptionsFor(const ServingOptions& serving, const ReplicaPlan& plan);

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostVersions = 4096;  // each has threads and metrics of its own
 constexpr size_t kLongestName = 128;    // as every protocol has it
-constexpr std::array kModelFiles = {"config.json", "model.safetensors", "tokenizer.model"};
+constexpr std::array kModelFiles = {"config.json", "model.safetensors",
+                                    "model.safetensors.index.json", "tokenizer.model"};
 
 // Returns whether a model is there. The overload does not throw: what cannot be looked at, a link
 // to itself say, is no model.
@@ -48,6 +49,21 @@ absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& path) {
   }
   if (error) return absl::NotFoundError("cannot read " + path.string() + ": " + error.message());
   return found;
+}
+
+// Returns the paths of all that a load may read of a model: the weights may lie in shards, whose
+// names its index gives.
+std::vector<fs::path> FilesOf(const fs::path& model) {
+  std::vector<fs::path> files;
+  for (const char* name : kModelFiles) files.push_back(model / name);
+  std::error_code error;
+  for (fs::directory_iterator entry(model, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (path.extension() == ".safetensors" && path != files[1]) files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 void ScanModel(const fs::path& path, std::vector<ModelDirectory>& found) {
@@ -81,8 +97,7 @@ bool IsBelow(const fs::path& root, const fs::path& path) {
 // Returns whether a link leads the loader out of the repository. A file that cannot be found is
 // left to the loader.
 bool LeadsOut(const fs::path& root, const ModelDirectory& model) {
-  for (const char* name : kModelFiles) {
-    const fs::path file = fs::path(model.path) / name;
+  for (const fs::path& file : FilesOf(model.path)) {
     std::error_code missing;
     const fs::path real = fs::canonical(file, missing);
     if (missing || IsBelow(root, real)) continue;
@@ -145,13 +160,23 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
   return found;
 }
 
+std::string LatestVersion(const std::string& path) {
+  int64_t latest = 0;
+  const auto entries = Subdirectories(path);
+  if (IsModel(path) || !entries.ok()) return path;
+  for (const fs::path& entry : *entries) {
+    if (IsModel(entry)) latest = std::max(latest, VersionNumber(entry.filename()).value_or(0));
+  }
+  return latest == 0 ? path : (fs::path(path) / std::to_string(latest)).string();
+}
+
 std::string StampOf(const ModelDirectory& directory) {
   std::string stamp;
-  for (const char* file : kModelFiles) {
+  for (const fs::path& file : FilesOf(directory.path)) {
     // stat() is used and not std::filesystem: a file that replaces another may have its time, but
     // not its inode.
     struct stat found = {};
-    if (stat((fs::path(directory.path) / file).c_str(), &found) != 0) continue;
+    if (stat(file.c_str(), &found) != 0) continue;
     for (const int64_t part : {static_cast<int64_t>(found.st_ino), int64_t{found.st_size},
                                int64_t{found.st_mtim.tv_sec}, int64_t{found.st_mtim.tv_nsec}}) {
       stamp += std::to_string(part) + " ";

@@ -24,6 +24,10 @@ enum class Links : uint8_t { kInside, kAnywhere };
 absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root,
                                                            Links links = Links::kInside);
 
+// Returns where the latest of the versions below `path` lies; `path` itself if it is a model, or
+// has none.
+std::string LatestVersion(const std::string& path);
+
 // Returns a stamp that tells whether the files of a model directory are still those that were
 // loaded: their sizes and times. A directory that cannot be read has a stamp unlike that of any
 // other.

@@ -112,18 +112,19 @@ absl::StatusOr<EmbeddingsQuery> ReadTei(const RestCall& call) {
   return Whole(status, std::move(query), "inputs");
 }
 
-// Appends the vectors with commas between them, each by `append` with its index. CANCELLED if the
-// caller leaves meanwhile.
+// Appends one vector, by its index.
+using AppendVector = std::function<absl::Status(size_t index, const Tensor& vector)>;
+
+// Appends the vectors with commas between them. CANCELLED if the caller leaves meanwhile.
 absl::Status AppendVectors(const RestCall& call, const Embeddings& embeddings,
-                           const std::function<void(size_t index, const Tensor& vector)>& append,
-                           std::string& text) {
+                           const AppendVector& append, std::string& text) {
   constexpr size_t kAround = 64;  // what stands around a vector's elements
   const auto elements = static_cast<size_t>(embeddings.vectors[0].elements() * kLongestElement);
   text.reserve(embeddings.vectors.size() * (kAround + elements));
   for (size_t i = 0; i < embeddings.vectors.size(); ++i) {
     if (call.http.abandoned()) return absl::CancelledError("the caller left");
     if (i > 0) text += ',';
-    append(i, embeddings.vectors[i]);
+    if (absl::Status status = append(i, embeddings.vectors[i]); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -140,15 +141,17 @@ HttpReply OpenAiEmbeddings(const RestCall& call) {
       call, *embeddings,
       [&](size_t index, const Tensor& vector) {
         text += R"({"object":"embedding","index":)" + std::to_string(index) + R"(,"embedding":)";
+        absl::Status status;
         if (base64) {
           text += '"' +
                   absl::Base64Escape(
                       {reinterpret_cast<const char*>(vector.bytes()), vector.byte_size()}) +
                   '"';
         } else {
-          AppendElements(vector, text);
+          status = AppendElements(vector, text);
         }
         text += '}';
+        return status;
       },
       text);
   if (!written.ok()) return OpenAiError(written);
@@ -179,7 +182,7 @@ HttpReply TeiEmbed(const RestCall& call) {
   std::string text = "[";
   const absl::Status written = AppendVectors(
       call, *embeddings,
-      [&](size_t /*index*/, const Tensor& vector) { AppendElements(vector, text); }, text);
+      [&](size_t /*index*/, const Tensor& vector) { return AppendElements(vector, text); }, text);
   if (!written.ok()) return TeiError(written);
   return {.body = std::move(text += ']'), .sending = embeddings->sending};
 }

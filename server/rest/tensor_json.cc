@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <optional>
 #include <type_traits>
 
+#include "core/sequence/content.h"
 #include "core/status/quote.h"
 #include "core/tensor/text_bytes.h"
 #include "rest/json/json_number.h"
@@ -81,12 +81,6 @@ absl::Status ReadTexts(const Source& source, std::string& raw) {
 
 template <typename T>
 void AppendElement(T value, std::string& text) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (!std::isfinite(value)) {
-      text += "null";
-      return;
-    }
-  }
   std::array<char, 32> digits{};
   const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   const std::string_view written(digits.data(), static_cast<size_t>(end - digits.data()));
@@ -132,7 +126,13 @@ bool HasElements(DType dtype) {
          dtype == DType::kI8 || dtype == DType::kI64;
 }
 
-void AppendElements(const Tensor& tensor, std::string& text) {
+absl::Status AppendElements(const Tensor& tensor, std::string& text) {
+  const auto fault = IsFloat(tensor.dtype()) ? FindNonfinite(tensor) : std::nullopt;
+  if (fault) {
+    return absl::OutOfRangeError("the result holds " + fault->value + " at position " +
+                                 ToString(fault->position) +
+                                 ", which JSON has no form for; ask for it as bytes");
+  }
   text += '[';
   if (tensor.dtype() == DType::kF32) AppendAll<float>(tensor, text);
   if (tensor.dtype() == DType::kI8) AppendAll<int8_t>(tensor, text);
@@ -140,6 +140,7 @@ void AppendElements(const Tensor& tensor, std::string& text) {
   if (tensor.dtype() == DType::kF16) AppendAll<uint16_t>(tensor, text, HalfToFloat);
   if (tensor.dtype() == DType::kBF16) AppendAll<uint16_t>(tensor, text, BFloat16ToFloat);
   text += ']';
+  return absl::OkStatus();
 }
 
 }  // namespace linserve

@@ -25,8 +25,8 @@ inline constexpr int64_t kLongestElement = 16;
 // Returns whether AppendElements() takes tensors of the type.
 bool HasElements(DType dtype);
 
-// Appends the elements as an array, each with no more digits than its type needs. NaN and infinity,
-// which JSON lacks, are null.
-void AppendElements(const Tensor& tensor, std::string& text);
+// Appends the elements as an array, each with no more digits than its type needs. OUT_OF_RANGE if
+// one is NaN or infinite, which JSON has no form for.
+absl::Status AppendElements(const Tensor& tensor, std::string& text);
 
 }  // namespace linserve

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "rest/http_errors.h"
 #include "rest/infer_json.h"
 #include "rest/json/json_text.h"
 #include "rest/tensor_json.h"
@@ -73,7 +74,8 @@ HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& 
     }
     AppendOpen(output, text);
     text += R"(,"data":)";
-    AppendElements(tensor, text);
+    absl::Status written = AppendElements(tensor, text);
+    if (!written.ok()) return ErrorReply(written);
     text += '}';
   }
   text += "]}";

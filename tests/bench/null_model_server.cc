@@ -25,14 +25,14 @@ class NullForward final : public Forward {
 
   absl::StatusOr<bool> Advance(const Between&) override { return true; }
 
-  absl::StatusOr<std::vector<TensorMap>> TakeResults(const Between&) override {
-    std::vector<TensorMap> results;
+  absl::StatusOr<Results> TakeResults(const Between&) override {
+    Results results;
     for (size_t i = 0; i < options_.size(); ++i) {
       const bool pooled = options_[i].pooling != Pooling::kNone;
       const Tensor rows = zeros_.Rows(0, pooled ? 1 : layout_.lengths[i]);
-      results.push_back(
-          {{"y",
-            pooled ? Tensor(rows.dtype(), {rows.shape()[1]}, rows.bytes(), rows.owner()) : rows}});
+      results.push_back(TensorMap{
+          {"y",
+           pooled ? Tensor(rows.dtype(), {rows.shape()[1]}, rows.bytes(), rows.owner()) : rows}});
     }
     return results;
   }

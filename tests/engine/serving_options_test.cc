@@ -135,6 +135,7 @@ TEST(ServingOptions, OfEveryPaddingThatIsAllowedAreKnownToTheEngine) {
     made.insert(options.ForEngine(options.Replicas(0)).padding);
   }
   EXPECT_EQ(made.size(), 4u);
+  EXPECT_EQ(ServingOptions().ForEngine({}).padding, Padding::kPacked);
 }
 
 TEST(ServingOptions, RefuseWhatNoServerCanDo) {

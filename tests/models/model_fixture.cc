@@ -72,7 +72,13 @@ std::vector<TensorMap> ModelFixture::Compute(Model& model, const std::vector<Ite
   }
   auto results = (*forward)->TakeResults();
   EXPECT_TRUE(results.ok()) << results.status();
-  return results.ok() ? *std::move(results) : none;
+  if (!results.ok()) return none;
+  std::vector<TensorMap> outputs;
+  for (auto& result : *results) {
+    EXPECT_TRUE(result.ok()) << result.status();
+    outputs.push_back(result.ok() ? *std::move(result) : TensorMap());
+  }
+  return outputs;
 }
 
 void ModelFixture::ExpectTheSameAloneAndTogether(Model& model, const std::vector<Item>& items) {

@@ -79,8 +79,10 @@ TEST_F(ScanTest, FollowsLinksOutOfTheRepositoryOnlyIfItIsAskedTo) {
   MakeModel("repository/c");
   fs::create_symlink("../../elsewhere/config.json", root() + "/c/model.safetensors");
   fs::create_directory_symlink(dir_.File("repository-of-another"), root() + "/d");
+  MakeModel("repository/e");
+  fs::create_symlink("../../elsewhere/config.json", root() + "/e/shard-1-of-2.safetensors");
   EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
-  EXPECT_THAT(Scan(Links::kAnywhere), ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d"));
+  EXPECT_THAT(Scan(Links::kAnywhere), ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d", "e 1 e"));
 }
 
 TEST_F(ScanTest, SaysWhatPermitsLinksIfNothingElseIsThere) {
@@ -126,6 +128,20 @@ TEST_F(ScanTest, SaysWhatItLookedForIfThereIsNone) {
   EXPECT_THAT(ScanRepository(dir_.File("file")), IsStatus(kNotFoundCode, "is not a directory"));
 }
 
+TEST_F(ScanTest, TheLatestVersionIsThatOfTheLargestNumber) {
+  for (const char* version : {"2", "10", "09", "latest"}) {
+    MakeModel(std::string("repository/a/") + version);
+  }
+  fs::create_directories(root() + "/a/11");
+  EXPECT_EQ(LatestVersion(root() + "/a"), root() + "/a/10");
+  EXPECT_EQ(LatestVersion(root() + "/a/"), root() + "/a/10");
+  EXPECT_EQ(LatestVersion(root() + "/a/2"), root() + "/a/2");
+  EXPECT_EQ(LatestVersion(root() + "/a/11"), root() + "/a/11");
+  MakeModel("repository/b");
+  EXPECT_EQ(LatestVersion(root() + "/b"), root() + "/b");
+  EXPECT_EQ(LatestVersion(root() + "/none"), root() + "/none");
+}
+
 TEST_F(ScanTest, FingerprintsTellWhetherFilesWereReplaced) {
   MakeModel("repository/a");
   const ModelDirectory directory{"a", 1, root() + "/a"};
@@ -139,7 +155,14 @@ TEST_F(ScanTest, FingerprintsTellWhetherFilesWereReplaced) {
   WriteAll(root() + "/a/new", "WEIGHTS");
   fs::last_write_time(root() + "/a/new", time);
   fs::rename(root() + "/a/new", root() + "/a/model.safetensors");
-  EXPECT_NE(StampOf(directory), with_weights);
+  const std::string renamed = StampOf(directory);
+  EXPECT_NE(renamed, with_weights);
+  WriteAll(root() + "/a/model-00001-of-00002.safetensors", "a shard");
+  const std::string with_shard = StampOf(directory);
+  EXPECT_NE(with_shard, renamed);
+  WriteAll(root() + "/a/new", "A SHARD");
+  fs::rename(root() + "/a/new", root() + "/a/model-00001-of-00002.safetensors");
+  EXPECT_NE(StampOf(directory), with_shard);
 }
 
 }  // namespace

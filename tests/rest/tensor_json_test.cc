@@ -17,7 +17,8 @@ using ::testing::ElementsAre;
 
 std::string Written(const Tensor& tensor) {
   std::string text;
-  AppendElements(tensor, text);
+  const absl::Status status = AppendElements(tensor, text);
+  EXPECT_TRUE(status.ok()) << status;
   return text;
 }
 
@@ -38,10 +39,21 @@ TEST(TensorJson, WritesFloatsThatAreReadAsTheyWere) {
   EXPECT_LE(std::ssize(text), kLongestElement * std::ssize(values) + 2);
 }
 
-TEST(TensorJson, AFloatLooksLikeOneAndWhatJsonLacksIsNull) {
+TEST(TensorJson, HasNoNumberThatIsNotFinite) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(Written(Tensor::FromFloats({4}, {7, 0.5F, -kInfinity, kInfinity - kInfinity})),
-            "[7.0,0.5,null,null]");
+  for (const float none : {kInfinity, -kInfinity, kInfinity - kInfinity}) {
+    const Tensor tensor = Tensor::FromFloats({2, 2}, {7, 0.5F, none, 1});
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      std::string text;
+      const absl::Status status = AppendElements(*Convert(tensor, dtype), text);
+      EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+      EXPECT_NE(status.message().find("at position [1, 0]"), absl::string_view::npos) << status;
+    }
+  }
+}
+
+TEST(TensorJson, AFloatLooksLikeOne) {
+  EXPECT_EQ(Written(Tensor::FromFloats({2}, {7, 0.5F})), "[7.0,0.5]");
   EXPECT_EQ(Written(Tensor::FromInts({2}, {7, INT64_MIN})), "[7,-9223372036854775808]");
   EXPECT_EQ(Written(Tensor::FromInts({0}, {})), "[]");
 }

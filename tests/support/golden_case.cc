@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/files/safetensors.h"
-#include "support/programs.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {

@@ -43,12 +43,12 @@ struct Slots {
 class WindowAttention {
  public:
   WindowAttention(const Slots& slots, const at::Tensor& keys, const at::Tensor& values,
-                  const at::Tensor& visible, bool causal)
+                  const at::Tensor& visible, bool outside_is_seen, bool causal)
       : slots_(slots),
         causal_(causal),
         keys_(Widened(slots.Of(keys, -2, kOutside))),
         values_(Widened(slots.Of(values, -2, kOutside)).transpose(-2, -1)),
-        hidden_(slots.Of(visible, -1, false).logical_not().unsqueeze(-2)) {}
+        hidden_(slots.Of(visible, -1, outside_is_seen).logical_not().unsqueeze(-2)) {}
 
   // Takes queries [..., windows, rows, dim_head]: rows from `row` on of each window.
   at::Tensor Attend(const at::Tensor& queries, int64_t row) const {
@@ -76,7 +76,8 @@ class WindowAttention {
 }  // namespace
 
 void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                    const at::Tensor& mask, int64_t window, bool causal, const at::Tensor& out) {
+                    const at::Tensor& mask, int64_t window, bool causal, const at::Tensor& out,
+                    bool outside_is_seen) {
   const int64_t length = queries.size(-2);
   window = std::min(window, length);  // one window sees all there is, however long it is
   const int64_t slots = (causal ? 2 : 3) * window;
@@ -90,7 +91,8 @@ void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at:
     const int64_t left = length - first * window;
     const int64_t windows = std::clamp<int64_t>(left / window, 1, windows_at_once);
     const int64_t window_rows = std::min(window, left);
-    const WindowAttention attention({first, windows, window, slots}, keys, values, visible, causal);
+    const WindowAttention attention({first, windows, window, slots}, keys, values, visible,
+                                    outside_is_seen, causal);
     const auto rows_of = [&](const at::Tensor& x) {
       return x.narrow(-2, first * window, windows * window_rows)
           .unflatten(-2, {windows, window_rows});

@@ -11,14 +11,16 @@ namespace linserve {
 //   out_t = Σ_s softmax_s(q_t · k_s / sqrt(dim_head)) v_s
 // The last window may be shorter. Keys whose mask is false get the lowest score. A row all of whose
 // slots are hidden averages them, those outside the sequence (and the future) included, whose
-// values are -1 as in the package: finite, and of no use.
+// keys and values are -1 as in the package: finite, and of no use. With `outside_is_seen` the first
+// and the last window attend to these as to any others.
 // queries, keys, values and `out`, which is written, [..., n, dim_head]; mask [..., n] as far as it
 // broadcasts, undefined for none. Any strides; softmax in F32.
 // O(n · window · dim_head) a head, scratch bounded for any length and window.
 // Source: local-attention 1.11.2, which linear-attention-transformer 0.19.1 calls without
-// positions.
+// positions. With `outside_is_seen` it is 1.5.3 to 1.8.4 where they have no mask.
 void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                    const at::Tensor& mask, int64_t window, bool causal, const at::Tensor& out);
+                    const at::Tensor& mask, int64_t window, bool causal, const at::Tensor& out,
+                    bool outside_is_seen = false);
 
 // Counts the pairs of query and key in a sequence of `length` rows.
 double LocalAttentionPairs(int64_t length, int64_t window, bool causal);

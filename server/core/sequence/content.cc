@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+
+#include "core/status/quote.h"
 
 namespace linserve {
 namespace {
@@ -20,36 +23,56 @@ Shape PositionOf(const Shape& shape, int64_t index) {
   return position;
 }
 
-// Returns whether any of `count` floats of that width has a magnitude of at least `kInfinity`, NaN
+// Returns whether any of `count` floats of that width has a magnitude of at least `infinity`, NaN
 // being above it. It compares bits and has no branch, so that the compiler makes vector
 // instructions of it whatever the float type.
-template <typename Bits, Bits kInfinity>
-bool AnyNonfinite(const std::byte* source, int64_t count) {
+template <typename Bits>
+bool AnyNonfinite(const std::byte* source, int64_t count, Bits infinity) {
   constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
   Bits found = 0;
   for (int64_t i = 0; i < count; ++i) {
     Bits bits;
     std::memcpy(&bits, source + i * static_cast<int64_t>(sizeof(Bits)), sizeof(Bits));
-    found = static_cast<Bits>(found | ((bits & kMagnitude) >= kInfinity));
+    found = static_cast<Bits>(found | ((bits & kMagnitude) >= infinity));
   }
   return found != 0;
 }
 
-bool AnyNonfinite(DType dtype, const std::byte* source, int64_t count) {
+// Returns the bits of the least number of a type that rounds to an infinity in another. F64 is
+// rounded to F32 first.
+uint64_t InfinityOf(DType dtype, DType read_as) {
+  const bool half = read_as == DType::kF16;
+  const bool brain = read_as == DType::kBF16;
   switch (dtype) {
     case DType::kF16:
-      return AnyNonfinite<uint16_t, 0x7c00u>(source, count);
+      return 0x7c00;
     case DType::kBF16:
-      return AnyNonfinite<uint16_t, 0x7f80u>(source, count);
-    case DType::kF64:  // this is the least double that rounds to the infinity of F32
-      return AnyNonfinite<uint64_t, 0x47effffff0000000u>(source, count);
+      return half ? 0x4780 : 0x7f80;
+    case DType::kF64:
+      return half ? 0x40effdfff0000000 : brain ? 0x47efeffff0000000 : 0x47effffff0000000;
     default:
-      return AnyNonfinite<uint32_t, 0x7f800000u>(source, count);
+      return half ? 0x477ff000 : brain ? 0x7f7f8000 : 0x7f800000;
+  }
+}
+
+bool AnyNonfinite(DType dtype, const std::byte* source, int64_t count, uint64_t infinity) {
+  switch (ByteSize(dtype)) {
+    case 2:
+      return AnyNonfinite(source, count, static_cast<uint16_t>(infinity));
+    case 4:
+      return AnyNonfinite(source, count, static_cast<uint32_t>(infinity));
+    default:
+      return AnyNonfinite(source, count, infinity);
   }
 }
 
 std::string NonfiniteName(float value) {
   if (std::isnan(value)) return "NaN";
+  if (std::isfinite(value)) {
+    std::array<char, 32> text;
+    std::snprintf(text.data(), text.size(), "%g", double{value});
+    return text.data();
+  }
   return value > 0 ? "Inf" : "-Inf";
 }
 
@@ -89,18 +112,35 @@ bool Takes(InputKind kind, DType dtype) {
   return false;
 }
 
-std::optional<Fault> FindNonfinite(const Tensor& tensor) {
+std::optional<Fault> FindNonfinite(const Tensor& tensor, DType read_as) {
   const DType dtype = tensor.dtype();
+  const uint64_t infinity = InfinityOf(dtype, read_as);
   const auto find = [&](const std::byte* block, int64_t count) -> std::optional<FaultInBlock> {
-    if (!AnyNonfinite(dtype, block, count)) return std::nullopt;
+    if (!AnyNonfinite(dtype, block, count, infinity)) return std::nullopt;
     const auto size = static_cast<int64_t>(ByteSize(dtype));
     int64_t index = 0;
-    while (!AnyNonfinite(dtype, block + index * size, 1)) ++index;
+    while (!AnyNonfinite(dtype, block + index * size, 1, infinity)) ++index;
     float value = 0;
     ConvertToFloat(dtype, block + index * size, 1, &value);
     return FaultInBlock{index, NonfiniteName(value)};
   };
   return FirstFault(tensor, find);
+}
+
+absl::Status CheckFinite(const TensorMap& outputs) {
+  for (const auto& [name, tensor] : outputs) {
+    if (!IsFloat(tensor.dtype())) continue;
+    const auto fault = FindNonfinite(tensor);
+    if (!fault) continue;
+    const bool half = tensor.dtype() == DType::kF16 && fault->value != "NaN";
+    return absl::OutOfRangeError(
+        "output " + Quoted(name) + ": it holds " + fault->value + " at position " +
+        ToString(fault->position) +
+        (half ? " in F16, which holds at most 65504; ask for F32 or BF16"
+              : "; the model's numbers overflow for this input (`linserve inspect --verify` shows "
+                "whether they do so for any)"));
+  }
+  return absl::OkStatus();
 }
 
 std::optional<Fault> FindNoScore(const Tensor& tensor) {

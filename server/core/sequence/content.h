@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "core/sequence/signature.h"
 #include "core/tensor/tensor.h"
 
@@ -18,9 +19,13 @@ struct Fault {
   std::string value;
 };
 
-// Finds the first NaN or infinity of a float tensor, read as F32: batches are computed from F32, in
-// which an F64 past its range is an infinity too.
-std::optional<Fault> FindNonfinite(const Tensor& tensor);
+// Finds the first NaN or infinity of a float tensor, read as another float type: what is past the
+// range of that one is an infinity too. Batches are computed from F32.
+std::optional<Fault> FindNonfinite(const Tensor& tensor, DType read_as = DType::kF32);
+
+// Returns OK if all that a sequence became is finite. OUT_OF_RANGE names the output, what it holds
+// and where; I8 is looked at by its scales.
+absl::Status CheckFinite(const TensorMap& outputs);
 
 // Finds the first NaN or positive infinity of a float tensor, read as F32.
 std::optional<Fault> FindNoScore(const Tensor& tensor);

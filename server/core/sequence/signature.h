@@ -62,6 +62,7 @@ struct InputSpec {
   bool folds = false;      // further axes may follow, which are read as one with the last
   bool opens = false;      // a session's first chunk brings it, and no other
   std::string stand_in{};  // the input taken where this one is missing; must fit this one, too
+  bool hides = false;      // true in this mask is a row that is not there, as in PyTorch's own
 };
 
 struct OutputSpec {
@@ -69,6 +70,10 @@ struct OutputSpec {
   std::vector<Axis> axes;
   BatchAxis batch_axis = BatchAxis::kFirst;
   bool logits = false;  // each row scores, for each token of ChunkInput(), that it comes next
+  // The input mask that says which of the rows are there; pooling counts no others. It says nothing
+  // of the rows of a sequence with the input `unmasked_with`, whose rows they are then.
+  std::string mask{};
+  std::string unmasked_with{};
 };
 
 // Limits how long (and how short) a lettered axis may be. With `unless_input` the limit holds only
@@ -105,9 +110,10 @@ absl::Status CheckOutputCount(const Signature& signature, int64_t asked);
 
 // Returns OK if a model of this signature can compute `item`; otherwise INVALID_ARGUMENT names the
 // field, what it holds and what was expected. Whatever could choke a device is checked here: names,
-// types, shapes, lengths, token ids, NaN and Inf, bytes of masks, the outputs, each of them asked
-// for once, and the output dtype (a float one or I8). Shapes may be anything; the caller has
-// checked that the bytes are as many as CheckedByteSize() says, wherever that has a value.
+// types, shapes, lengths, token ids, NaN and Inf, bytes of masks, that one leaves a row to pool,
+// the outputs, each of them asked for once, and the output dtype (a float one or I8). Shapes may be
+// anything; the caller has checked that the bytes are as many as CheckedByteSize() says, wherever
+// that has a value.
 absl::Status Validate(const Signature& signature, const Item& item);
 
 // Reshapes inputs with further axes to the rank that the signature says, where it can. Call it

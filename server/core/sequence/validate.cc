@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/sequence/content.h"
+#include "core/sequence/row_mask.h"
 #include "core/sequence/signature.h"
 #include "core/status/quote.h"
 
@@ -213,6 +214,23 @@ absl::Status CheckOptions(const Signature& signature, const OutputOptions& optio
   return absl::OkStatus();
 }
 
+// Pooling needs a row that is there. REQUIRES: all else of the item is valid.
+absl::Status CheckPooledRows(const Signature& signature, const Item& item) {
+  if (item.options.pooling == Pooling::kNone) return absl::OkStatus();
+  for (const OutputSpec& output : signature.outputs) {
+    const auto& asked = item.options.outputs;
+    if (asked.empty() ? &output != signature.outputs.data()
+                      : std::find(asked.begin(), asked.end(), output.name) == asked.end()) {
+      continue;
+    }
+    const auto mask = RowMask::Of(signature, output, item.inputs);
+    if (!mask || !mask->Rows(LengthOf(signature, item, output.axes[0].letter)).empty()) continue;
+    return Refuse(*mask->spec, "it leaves no row of output " + Quoted(output.name) + " to pool",
+                  std::string("at least one that is ") + (mask->spec->hides ? "false" : "true"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckOutputCount(const Signature& signature, int64_t asked) {
@@ -238,6 +256,7 @@ absl::Status Validate(const Signature& signature, const Item& item) {
   for (const InputSpec& spec : signature.inputs) {
     if (status.ok()) status = CheckContent(signature, spec, item);
   }
+  if (status.ok()) status = CheckPooledRows(signature, item);
   return status;
 }
 

@@ -49,7 +49,7 @@ class EncoderNetwork : public Network {
     signature.inputs = {
         std::move(x),
         {.name = "input_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
-    signature.outputs = {{.name = "y", .axes = {length, width}}};
+    signature.outputs = {{.name = "y", .axes = {length, width}, .mask = "input_mask"}};
     std::optional<int64_t> longest = options_.max_seq_len;
     if (options_.linformer()) {
       longest = std::min(options_.seq_len, longest.value_or(options_.seq_len));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "attention/rows/aten.h"
 #include "core/tensor/row_scale.h"
@@ -22,7 +23,10 @@ NamedTensors Finish(const std::string& name, const at::Tensor& rows, const Outpu
   at::Tensor result = rows;
   if (options.normalize) {
     result = rows.to(at::kFloat);
-    result = result / result.norm(2, {-1}, /*keepdim=*/true).clamp_min(1e-12);
+    at::Tensor norm = result.norm(2, {-1}, /*keepdim=*/true).clamp_min(1e-12);
+    // Whatever is divided by an infinity would be a zero that nobody could tell from a true one.
+    norm.masked_fill_(norm.isinf(), std::numeric_limits<float>::quiet_NaN());
+    result = result / norm;
   }
   if (options.dtype != DType::kI8) return {{name, result.to(ToScalarType(options.dtype))}};
   // At least the smallest normal number: rows of zeros have no largest magnitude.
@@ -45,11 +49,11 @@ struct Group {
   std::vector<size_t> members;
 };
 
-std::vector<Group> GroupByOptions(const std::vector<OutputOptions>& options) {
+std::vector<Group> GroupByOptions(const std::vector<Wanted>& wanted) {
   std::vector<Group> groups;
-  for (size_t i = 0; i < options.size(); ++i) {
-    if (groups.empty() || groups.back().options != options[i]) {
-      groups.push_back({options[i], {}});
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (groups.empty() || groups.back().options != wanted[i].options) {
+      groups.push_back({wanted[i].options, {}});
     }
     groups.back().members.push_back(i);
   }
@@ -59,18 +63,18 @@ std::vector<Group> GroupByOptions(const std::vector<OutputOptions>& options) {
 class Collector {
  public:
   Collector(Pass& pass, const Signature& signature, const Placement& placement,
-            const std::map<char, PlacedLayout>& axes, const std::vector<OutputOptions>& options,
+            const std::map<char, PlacedLayout>& axes, const std::vector<Wanted>& wanted,
             const std::function<void()>& look_up)
       : pass_(pass),
         signature_(signature),
         placement_(placement),
         axes_(axes),
-        options_(options),
+        wanted_(wanted),
         look_up_(look_up) {}
 
   std::vector<TensorMap> Results() {
-    std::vector<TensorMap> results(options_.size());
-    for (const Group& group : GroupByOptions(options_)) {
+    std::vector<TensorMap> results(wanted_.size());
+    for (const Group& group : GroupByOptions(wanted_)) {
       std::vector<std::string> names = group.options.outputs;
       if (names.empty()) names = {signature_.outputs[0].name};
       for (const std::string& name : names) Collect(group, name, results);
@@ -112,7 +116,7 @@ class Collector {
   // the sequences' own tensors: of logits no more exist in the type of the computation.
   void CollectRows(const Group& group, const std::string& name, const Place& place,
                    std::vector<TensorMap>& results) {
-    const auto count = static_cast<int64_t>(options_.size());
+    const auto count = static_cast<int64_t>(wanted_.size());
     const int64_t all = place.layout != nullptr ? place.layout->rows : count;
     const at::Tensor first = pass_.Output(name, 0, 1);
     const int64_t most =
@@ -160,8 +164,7 @@ class Collector {
                      std::vector<TensorMap>& results) {
     std::vector<at::Tensor> pooled;
     for (size_t i : group.members) {
-      pooled.push_back(
-          Pool(name, place.start(i), place.start(i) + place.length(i), group.options.pooling));
+      pooled.push_back(Pool(name, place.start(i), RowsOf(name, place, i), group.options.pooling));
     }
     for (const auto& [part, vectors] : Finish(name, at::stack(pooled), group.options)) {
       const at::Tensor host = placement_.ToHost(vectors);
@@ -171,41 +174,78 @@ class Collector {
     }
   }
 
-  // Makes one vector of rows [begin, end) of an output, in F32 so that means of many rows lose
-  // nothing.
-  at::Tensor Pool(const std::string& name, int64_t begin, int64_t end, Pooling pooling) {
-    if (pooling == Pooling::kCls) return pass_.Output(name, begin, begin + 1).select(0, 0);
-    if (pooling == Pooling::kLast) return pass_.Output(name, end - 1, end).select(0, 0);
+  // Returns the rows of a sequence that are there, counted from its first one.
+  std::vector<int64_t> RowsOf(const std::string& name, const Place& place, size_t i) const {
+    const auto mask = wanted_[i].masks.find(name);
+    if (mask != wanted_[i].masks.end()) return mask->second.Rows(place.length(i));
+    std::vector<int64_t> rows(static_cast<size_t>(place.length(i)));
+    std::iota(rows.begin(), rows.end(), 0);
+    return rows;
+  }
+
+  // Makes one vector of the rows of an output that lie so far behind `begin`, in F32 so that means
+  // of many rows lose nothing.
+  at::Tensor Pool(const std::string& name, int64_t begin, std::vector<int64_t> rows,
+                  Pooling pooling) {
+    if (pooling == Pooling::kCls) rows.resize(1);
+    if (pooling == Pooling::kLast) rows = {rows.back()};
     at::Tensor pooled;
-    for (int64_t row = begin; row < end; row += kPooledRows) {
+    for (auto row = rows.begin(); row != rows.end();) {
       look_up_();
-      const at::Tensor rows = pass_.Output(name, row, std::min(end, row + kPooledRows));
-      if (pooling == Pooling::kMax) {
-        const at::Tensor most = rows.amax(0);
-        pooled = pooled.defined() ? at::maximum(pooled, most) : most;
-      } else {
-        const at::Tensor sum = rows.sum(0, /*keepdim=*/false, at::kFloat);
+      const auto end = std::lower_bound(row, rows.end(), *row + kPooledRows);
+      const at::Tensor some = OutputRows(name, begin, {row, end});
+      row = end;
+      if (pooling == Pooling::kMean) {
+        const at::Tensor sum = some.sum(0, /*keepdim=*/false, at::kFloat);
         pooled = pooled.defined() ? pooled + sum : sum;
+      } else {
+        const at::Tensor most = some.amax(0);
+        pooled = pooled.defined() ? at::maximum(pooled, most) : most;
       }
     }
-    return pooling == Pooling::kMax ? pooled : pooled / static_cast<double>(end - begin);
+    return pooling == Pooling::kMean ? pooled / static_cast<double>(rows.size()) : pooled;
+  }
+
+  // Returns some rows of an output, ascending and counted from `begin`.
+  at::Tensor OutputRows(const std::string& name, int64_t begin, std::vector<int64_t> rows) {
+    const int64_t first = rows.front();
+    const at::Tensor all = pass_.Output(name, begin + first, begin + rows.back() + 1);
+    if (std::ssize(rows) == rows.back() + 1 - first) return all;
+    const at::Tensor chosen = placement_.HostTensor({std::ssize(rows)}, at::kLong);
+    std::transform(rows.begin(), rows.end(), chosen.mutable_data_ptr<int64_t>(),
+                   [first](int64_t row) { return row - first; });
+    return all.index_select(0, placement_.ToDevice(chosen));
   }
 
   Pass& pass_;
   const Signature& signature_;
   const Placement& placement_;
   const std::map<char, PlacedLayout>& axes_;
-  const std::vector<OutputOptions>& options_;
+  const std::vector<Wanted>& wanted_;
   const std::function<void()>& look_up_;
 };
 
 }  // namespace
 
+std::vector<Wanted> WantedOf(const Signature& signature, const Batch& batch) {
+  std::vector<Wanted> wanted;
+  for (const OutputOptions& options : batch.options) wanted.push_back({options});
+  for (const OutputSpec& output : signature.outputs) {
+    const auto mask = RowMask::Of(signature, output, batch.inputs);
+    if (!mask) continue;
+    const AxisLayout& layout = batch.axes.at(mask->spec->axes[0].letter);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      wanted[i].masks.emplace(output.name, RowMask{mask->spec, Crop(layout, mask->places, i)});
+    }
+  }
+  return wanted;
+}
+
 std::vector<TensorMap> ResultsOf(Pass& pass, const Signature& signature, const Placement& placement,
                                  const std::map<char, PlacedLayout>& axes,
-                                 const std::vector<OutputOptions>& options,
+                                 const std::vector<Wanted>& wanted,
                                  const std::function<void()>& look_up) {
-  return Collector(pass, signature, placement, axes, options, look_up).Results();
+  return Collector(pass, signature, placement, axes, wanted, look_up).Results();
 }
 
 }  // namespace linserve

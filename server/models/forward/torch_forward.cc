@@ -9,6 +9,7 @@
 #include "attention/blocks/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
+#include "core/sequence/content.h"
 #include "models/forward/batch_parts.h"
 #include "models/forward/pass_results.h"
 #include "models/network/guarded.h"
@@ -74,7 +75,7 @@ struct GivenUp {};
 
 TorchForward::TorchForward(const Network& network, const Signature& signature,
                            const Placement& placement, const TensorBatch& batch,
-                           const std::vector<OutputOptions>& options,
+                           const std::vector<Wanted>& wanted,
                            const std::vector<std::shared_ptr<TorchSession>>& sessions, int64_t rows)
     : signature_(signature),
       placement_(placement),
@@ -86,9 +87,9 @@ TorchForward::TorchForward(const Network& network, const Signature& signature,
     parts = ShareOut(Costs(batch), at::get_num_threads());
   parts_.resize(parts.size());
   SideBySide(parts.size(), [&](size_t i) {
-    const auto first = options.begin() + parts[i].first;
+    const auto first = wanted.begin() + parts[i].first;
     Part& part = parts_[i];
-    part.options.assign(first, first + parts[i].count);
+    part.wanted.assign(first, first + parts[i].count);
     // A batch that stays whole keeps what the device knows of its layout.
     TensorBatch own = parts.size() == 1 ? batch : PartOf(batch, signature, parts[i]);
     part.axes = own.axes;
@@ -104,12 +105,12 @@ TorchForward::TorchForward(const Network& network, const Signature& signature,
 }
 
 TorchForward::TorchForward(const Signature& signature, const Placement& placement,
-                           RecordedPasses::Replayed replayed, std::vector<OutputOptions> options)
+                           RecordedPasses::Replayed replayed, std::vector<Wanted> wanted)
     : signature_(signature),
       placement_(placement),
       slice_rows_(1),
       threads_(at::get_num_threads()) {
-  parts_.push_back({std::move(replayed.axes), std::move(options), std::move(replayed.pass),
+  parts_.push_back({std::move(replayed.axes), std::move(wanted), std::move(replayed.pass),
                     /*memory=*/nullptr, /*done=*/true});
 }
 
@@ -151,20 +152,20 @@ absl::StatusOr<bool> TorchForward::TryAdvance(const Between& between) {
 
 bool TorchForward::Forget(size_t sequence) {
   for (Part& part : parts_) {
-    if (sequence < part.options.size()) return part.Forget(sequence);
-    sequence -= part.options.size();
+    if (sequence < part.wanted.size()) return part.Forget(sequence);
+    sequence -= part.wanted.size();
   }
   return false;
 }
 
 bool TorchForward::Part::Forget(size_t sequence) {
   if (memory != nullptr) memory->Forget(sequence);
-  if (++forgotten < options.size() || done) return false;
+  if (++forgotten < wanted.size() || done) return false;
   pass.reset();
   return done = true;
 }
 
-absl::StatusOr<std::vector<TensorMap>> TorchForward::TakeResults(const Between& between) {
+absl::StatusOr<Forward::Results> TorchForward::TakeResults(const Between& between) {
   try {
     return Guarded(placement_, [&] {
       const ThreadsScope threads(threads_);
@@ -173,14 +174,32 @@ absl::StatusOr<std::vector<TensorMap>> TorchForward::TakeResults(const Between& 
       } else {
         results_ = Collect(between);
       }
+      Results results = CheckResults();
       for (Part& part : parts_) {
         if (part.memory != nullptr && part.pass != nullptr) part.memory->Commit();
       }
-      return std::move(results_);
+      return results;
     });
   } catch (const GivenUp&) {
     return absl::CancelledError("the results were given up");
   }
+}
+
+// Puts a fault in the place of results that are not finite, and leaves those sessions as they are.
+Forward::Results TorchForward::CheckResults() {
+  Results results(std::make_move_iterator(results_.begin()),
+                  std::make_move_iterator(results_.end()));
+  if (signature_.allow_nonfinite) return results;
+  auto result = results.begin();
+  for (Part& part : parts_) {
+    for (size_t i = 0; i < part.wanted.size(); ++i, ++result) {
+      absl::Status finite = CheckFinite(**result);
+      if (finite.ok()) continue;
+      *result = std::move(finite);
+      if (part.memory != nullptr) part.memory->Forget(i);
+    }
+  }
+  return results;
 }
 
 std::vector<TensorMap> TorchForward::Collect(const Between& between) {
@@ -191,9 +210,9 @@ std::vector<TensorMap> TorchForward::Collect(const Between& between) {
   std::vector<std::vector<TensorMap>> of_parts(parts_.size());
   SideBySide(parts_.size(), [&](size_t i) {
     Part& part = parts_[i];
-    of_parts[i] = part.pass == nullptr ? std::vector<TensorMap>(part.options.size())
+    of_parts[i] = part.pass == nullptr ? std::vector<TensorMap>(part.wanted.size())
                                        : ResultsOf(*part.pass, signature_, placement_, part.axes,
-                                                   part.options, look_up);
+                                                   part.wanted, look_up);
   });
   std::vector<TensorMap> results;
   for (std::vector<TensorMap>& part : of_parts) {

@@ -10,6 +10,7 @@
 #include "core/sequence/batch.h"
 #include "core/sequence/signature.h"
 #include "engine/model.h"
+#include "models/forward/pass_results.h"
 #include "models/forward/recorded_passes.h"
 #include "models/network/network.h"
 #include "models/network/placement.h"
@@ -23,12 +24,12 @@ class TorchForward : public Forward {
   // `sessions` are those of the sequences, or empty. All references must outlive this, but for the
   // batch.
   TorchForward(const Network& network, const Signature& signature, const Placement& placement,
-               const TensorBatch& batch, const std::vector<OutputOptions>& options,
+               const TensorBatch& batch, const std::vector<Wanted>& wanted,
                const std::vector<std::shared_ptr<TorchSession>>& sessions, int64_t rows);
 
   // Takes over a pass that was recorded, and has been asked for already.
   TorchForward(const Signature& signature, const Placement& placement,
-               RecordedPasses::Replayed replayed, std::vector<OutputOptions> options);
+               RecordedPasses::Replayed replayed, std::vector<Wanted> wanted);
 
   ~TorchForward() override;
 
@@ -39,7 +40,7 @@ class TorchForward : public Forward {
   bool Forget(size_t sequence) override;
 
   // The sessions are one chunk further once there is nothing left that can fail.
-  absl::StatusOr<std::vector<TensorMap>> TakeResults(const Between& between) override;
+  absl::StatusOr<Results> TakeResults(const Between& between) override;
   using Forward::TakeResults;
 
  private:
@@ -48,7 +49,7 @@ class TorchForward : public Forward {
   // Holds the sequences that one thread computes together.
   struct Part {
     std::map<char, PlacedLayout> axes;
-    std::vector<OutputOptions> options;
+    std::vector<Wanted> wanted;
     std::shared_ptr<Pass> pass;             // null once all of its sequences are forgotten
     std::shared_ptr<SessionMemory> memory;  // of chunks of sessions
     bool done = false;
@@ -60,6 +61,7 @@ class TorchForward : public Forward {
   };
 
   std::vector<TensorMap> Collect(const Between& between);
+  Results CheckResults();
 
   const Signature& signature_;
   const Placement& placement_;

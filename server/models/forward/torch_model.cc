@@ -68,15 +68,16 @@ class TorchModel : public Model {
     if (!sessions.ok()) return sessions.status();
     return Guarded(placement_, [&]() -> std::unique_ptr<Forward> {
       TensorBatch tensors = OnDevice(batch);
+      std::vector<Wanted> wanted = WantedOf(info_.signature, batch);
       if (sessions->empty()) {
         if (auto replayed = recorded_.Replay(tensors)) {
           return std::make_unique<TorchForward>(info_.signature, placement_, *std::move(replayed),
-                                                std::move(batch.options));
+                                                std::move(wanted));
         }
       }
       for (auto& [letter, layout] : tensors.axes) placement_.AddTable(layout);
-      return std::make_unique<TorchForward>(*network_, info_.signature, placement_, tensors,
-                                            batch.options, *sessions, batch.rows);
+      return std::make_unique<TorchForward>(*network_, info_.signature, placement_, tensors, wanted,
+                                            *sessions, batch.rows);
     });
   }
 

@@ -1,5 +1,7 @@
 #include "models/linear_attention_transformer/attention.h"
 
+#include <vector>
+
 #include "attention/device/device_plugin.h"
 #include "attention/linear/causal_linear_attention.h"
 #include "attention/linear/linear_attention.h"
@@ -9,6 +11,20 @@
 #include "attention/rows/positions.h"
 
 namespace linserve::linear_attention_transformer {
+namespace {
+
+// Returns each sequence as a span of its own.
+std::vector<Span> Apart(const std::vector<Span>& spans) {
+  std::vector<Span> apart;
+  for (const Span& span : spans) {
+    for (int64_t i = 0; i < span.count; ++i) {
+      apart.push_back({span.first + i, 1, span.start + i * span.stride, span.length, span.stride});
+    }
+  }
+  return apart;
+}
+
+}  // namespace
 
 Attention::Attention(const AttentionOptions& options)
     : options_(options),
@@ -39,12 +55,16 @@ at::Tensor Attention::Forward(const at::Tensor& x, const PlacedLayout& layout,
       {queries, keys, values, source_layout.mask, attended}, layout, source_layout.layout);
   if (global_is_done && options_.local_heads == 0) return to_out_(attended);
   CheckNotRecording(layout);
-  const SpanPairs spans = Spans(layout, source_layout.layout);
+  // Whether there is a mask matters where rows outside are seen.
+  const bool apart = options_.outside_is_seen && !source_layout.padded.empty();
+  SpanPairs spans = Spans(layout, source_layout.layout);
+  if (apart) spans = {Apart(spans.first), Apart(spans.second)};
   for (size_t i = 0; i < spans.first.size(); ++i) {
     const Span& own = spans.first[i];
     const Span& other = spans.second[i];
+    const bool masked = !apart || source_layout.padded[static_cast<size_t>(other.first)];
     at::Tensor mask;
-    if (source_layout.mask.defined()) mask = View(source_layout.mask, other);
+    if (source_layout.mask.defined() && masked) mask = View(source_layout.mask, other);
     const Operands operands{View(queries, own), View(keys, other), View(values, other), mask,
                             View(attended, own)};
     if (options_.axial_width > 0) {
@@ -94,8 +114,11 @@ void Attention::Attend(const Operands& rows, bool global_is_done) const {
   const int64_t local = options_.local_heads;
   if (local > 0) {
     const Operands few = heads(0, local);
+    // Other lengths are as if padded to whole windows, which takes a mask.
+    const bool outside_is_seen = options_.outside_is_seen && !few.mask.defined() &&
+                                 few.queries.size(-2) % options_.window == 0;
     LocalAttention(few.queries, few.keys, few.values, few.mask, options_.window, options_.causal,
-                   few.out);
+                   few.out, outside_is_seen);
   }
   if (local < options_.heads && !global_is_done)
     AttendGlobally(heads(local, options_.heads - local));

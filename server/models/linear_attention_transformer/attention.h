@@ -17,14 +17,17 @@ namespace linserve::linear_attention_transformer {
 struct MaskedLayout {
   PlacedLayout layout;
   at::Tensor mask;  // BOOL [rows]; undefined: all
+  // Which sequences it pads, where a mask is there for nothing else; empty: it is the caller's.
+  std::vector<bool> padded{};
 };
 
 struct AttentionOptions {
   int64_t dim = 0;
   int64_t heads = 0;
   int64_t dim_head = 0;
-  int64_t local_heads = 0;  // the first ones; the others attend globally
-  int64_t window = 0;       // of local heads
+  int64_t local_heads = 0;       // the first ones; the others attend globally
+  int64_t window = 0;            // of local heads
+  bool outside_is_seen = false;  // by local heads of whole windows without a mask
   bool causal = false;
   int64_t bucket = 1;       // of causal global heads
   int64_t axial_width = 0;  // not 0: attention within the columns of a grid so wide

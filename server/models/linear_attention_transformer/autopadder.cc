@@ -82,7 +82,11 @@ MaskedLayout Autopadded::Pad(const at::Tensor& mask, const at::TensorOptions& op
   if (!padded_) return {layout_, mask};
   const at::Tensor given =
       mask.defined() ? mask : at::ones({layout_.rows}, options.dtype(at::kBool));
-  return {whole_, Moved(given, layout_, own_)};
+  MaskedLayout masked{whole_, Moved(given, layout_, own_)};
+  for (size_t i = 0; !mask.defined() && i < own_.lengths.size(); ++i) {
+    masked.padded.push_back(own_.lengths[i] < whole_.lengths[i]);
+  }
+  return masked;
 }
 
 at::Tensor Autopadded::Cut(const at::Tensor& rows) const {

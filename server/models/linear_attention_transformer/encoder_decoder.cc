@@ -89,10 +89,12 @@ class EncoderDecoderNetwork : public Network {
         {.name = "x_mask", .kind = InputKind::kMask, .axes = {n}, .optional = true, .opens = true},
         {.name = "y", .kind = InputKind::kToken, .axes = {m}, .vocabulary = target.num_tokens},
         {.name = "y_mask", .kind = InputKind::kMask, .axes = {m}, .optional = true}};
-    signature.outputs = {{.name = "embeddings", .axes = {m, Axis::Fixed(target.emb_dim)}},
-                         {.name = "y",
-                          .axes = {m, Axis::Fixed(decoder_.output_width())},
-                          .logits = !target.return_embeddings}};
+    signature.outputs = {
+        {.name = "embeddings", .axes = {m, Axis::Fixed(target.emb_dim)}, .mask = "y_mask"},
+        {.name = "y",
+         .axes = {m, Axis::Fixed(decoder_.output_width())},
+         .logits = !target.return_embeddings,
+         .mask = "y_mask"}};
     int64_t longest = source.LongestInput();
     if (const auto& context = target.stack.context_linformer_settings) {
       longest = std::min(longest, context->seq_len);

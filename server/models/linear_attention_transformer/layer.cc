@@ -39,6 +39,7 @@ Layer::AnyAttention Layer::MakeAttention(const Options& options, Kind kind, int6
   if (kind == Kind::kMain) {
     attention.local_heads = options.n_local_attn_heads[static_cast<size_t>(step)];
     attention.window = options.local_attn_window_size;
+    attention.outside_is_seen = options.local_attention_sees_outside;
     attention.bucket = std::max<int64_t>(1, options.blindspot_size);  // the package takes 0 for 1
   } else if (kind == Kind::kAxial) {
     // The package passes on neither dim_head nor the blind spot.

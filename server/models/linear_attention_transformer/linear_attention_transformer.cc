@@ -101,7 +101,7 @@ class StackNetwork : public Network {
     const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(options_.dim)};
     Signature signature;
     signature.inputs = {{.name = "x", .axes = rows}};
-    signature.outputs = {{.name = "y", .axes = rows}};
+    signature.outputs = {{.name = "y", .axes = rows, .mask = "input_mask"}};
     if (LongestInput(options_) > 0) signature.limits = {{'n', LongestInput(options_), ""}};
     AddInputs(options_, signature);
     return signature;
@@ -175,10 +175,13 @@ class LanguageModelNetwork : public Network {
                          .kind = InputKind::kToken,
                          .axes = {length},
                          .vocabulary = options_.num_tokens}};
-    signature.outputs = {{.name = "embeddings", .axes = {length, Axis::Fixed(options_.emb_dim)}},
+    signature.outputs = {{.name = "embeddings",
+                          .axes = {length, Axis::Fixed(options_.emb_dim)},
+                          .mask = "input_mask"},
                          {.name = "y",
                           .axes = {length, Axis::Fixed(model_.output_width())},
-                          .logits = !options_.return_embeddings}};
+                          .logits = !options_.return_embeddings,
+                          .mask = "input_mask"}};
     signature.limits = {{'n', options_.LongestInput(), ""}};
     AddInputs(options_.stack, signature);
     return signature;

@@ -1,7 +1,10 @@
 #include "models/linear_attention_transformer/options.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <string>
+#include <utility>
 
 namespace linserve::linear_attention_transformer {
 namespace {
@@ -19,6 +22,20 @@ std::vector<int64_t> LocalHeads(Params& params, const Options& options) {
     params.Fail(key, "at most heads = " + std::to_string(options.heads));
   }
   return heads;
+}
+
+// Reads the argument that says which version of local-attention the model was trained with.
+bool LocalAttentionSeesOutside(Params& params) {
+  constexpr const char* kKey = "local_attention";
+  const std::string version = params.Text(kKey, "1.11.2");
+  std::array<int, 3> parts{};
+  int read = 0;
+  const int found =
+      std::sscanf(version.c_str(), "%4d.%4d.%4d%n", parts.data(), &parts[1], &parts[2], &read);
+  if (found != 3 || std::cmp_not_equal(read, version.size())) {
+    params.Fail(kKey, "a version of the package local-attention, such as \"1.8.4\"");
+  }
+  return parts >= std::array{1, 5, 3} && parts <= std::array{1, 8, 4};
 }
 
 std::optional<Options::LinformerSettings> ReadLinformerSettings(Params& params) {
@@ -101,6 +118,8 @@ Options Options::From(Params& params, const Defaults& defaults) {
   options.blindspot_size = params.NotNegative("blindspot_size", 1);
   options.n_local_attn_heads = LocalHeads(params, options);
   options.local_attn_window_size = params.Positive("local_attn_window_size", 128);
+  options.local_attention_sees_outside =
+      LocalAttentionSeesOutside(params) && options.has_local_heads();
   options.reversible = params.Flag("reversible", false);
   options.ff_glu = params.Flag("ff_glu", false);
   options.receives_context = params.Flag("receives_context", defaults.receives_context);
@@ -131,6 +150,9 @@ std::string Options::SessionRefusal() const {
   if (receives_context && context_linformer_settings) {
     return "context_linformer_settings: what it projects of the context is not kept";
   }
+  if (local_attention_sees_outside) {
+    return "local_attention: in that version the numbers change with the end of a last window";
+  }
   return "";
 }
 
@@ -148,6 +170,10 @@ NetworkNotes Options::Notes() const {
                                                   : "linear"}};
   if (has_local_heads()) {
     notes.facts.emplace_back("window", std::to_string(local_attn_window_size) + " rows");
+    notes.facts.emplace_back("outside", local_attention_sees_outside
+                                            ? "rows of -1 are seen at both ends where no mask is "
+                                              "given, as in local-attention 1.5.3 to 1.8.4"
+                                            : "is hidden, as in local-attention from 1.8.5 on");
   }
   if (ff_glu && kinds == 1) {
     notes.warnings.emplace_back(

@@ -35,6 +35,9 @@ struct Options {
   int64_t blindspot_size = 1;
   std::vector<int64_t> n_local_attn_heads;  // of each main layer
   int64_t local_attn_window_size = 128;
+  // Whether the model was trained with a version of local-attention (1.5.3 to 1.8.4) whose first
+  // and last window see what lies outside a sequence without a mask.
+  bool local_attention_sees_outside = false;
   bool reversible = false;
   bool ff_glu = false;
   bool receives_context = false;

@@ -52,7 +52,8 @@ InputSpec Rows(const char* name, const std::vector<Axis>& rows, bool optional) {
 }
 
 InputSpec Mask(const char* name, Axis length) {
-  return {.name = name, .kind = InputKind::kMask, .axes = {length}, .optional = true};
+  return {
+      .name = name, .kind = InputKind::kMask, .axes = {length}, .optional = true, .hides = true};
 }
 
 // Is the architecture linear_detr.TransformerEncoderLayer.
@@ -68,7 +69,7 @@ class EncoderLayerNetwork : public Network {
     signature.inputs = {Rows("src", rows, /*optional=*/false),
                         Mask("src_key_padding_mask", Source()),
                         Rows("pos", rows, /*optional=*/true)};
-    signature.outputs = {{.name = "y", .axes = rows}};
+    signature.outputs = {{.name = "y", .axes = rows, .mask = "src_key_padding_mask"}};
     AddLimits(options_, /*decodes=*/false, signature);
     return signature;
   }
@@ -106,7 +107,7 @@ class DecoderLayerNetwork : public Network {
         Rows("tgt", queries, /*optional=*/false), Rows("memory", rows, /*optional=*/false),
         Mask("tgt_key_padding_mask", Queries()),  Mask("memory_key_padding_mask", Source()),
         Rows("pos", rows, /*optional=*/true),     Rows("query_pos", queries, /*optional=*/true)};
-    signature.outputs = {{.name = "y", .axes = queries}};
+    signature.outputs = {{.name = "y", .axes = queries, .mask = "tgt_key_padding_mask"}};
     AddLimits(options_, /*decodes=*/true, signature);
     return signature;
   }
@@ -201,7 +202,7 @@ Signature TransformerNetwork::signature() const {
   if (options_.return_intermediate) {
     hs.axes.insert(hs.axes.begin(), Axis::Fixed(options_.decoder_layers));
   }
-  signature.outputs = {hs, {.name = "memory", .axes = rows}};
+  signature.outputs = {hs, {.name = "memory", .axes = rows, .mask = "mask"}};
   AddLimits(options_.layer, /*decodes=*/true, signature);
   return signature;
 }

@@ -54,6 +54,8 @@ class EncDecNetwork : public Network {
                          .vocabulary = decoder_.options().num_tokens,
                          .stand_in = "x"}};
     decoder_.AddOutputs(signature);
+    // The rows are those of y, of which input_mask says nothing.
+    for (OutputSpec& output : signature.outputs) output.unmasked_with = "y";
     inputs_.AddTo(signature);
     return signature;
   }

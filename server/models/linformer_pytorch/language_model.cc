@@ -78,9 +78,11 @@ at::Tensor LanguageModel::Output(const std::string& name, const at::Tensor& rows
 void LanguageModel::AddOutputs(Signature& signature) const {
   const Axis length = Axis::Ragged('n');
   const int64_t width = options_.return_emb ? options_.emb_dim : options_.num_tokens;
+  signature.outputs.push_back({.name = "embeddings",
+                               .axes = {length, Axis::Fixed(options_.emb_dim)},
+                               .mask = "input_mask"});
   signature.outputs.push_back(
-      {.name = "embeddings", .axes = {length, Axis::Fixed(options_.emb_dim)}});
-  signature.outputs.push_back({.name = "y", .axes = {length, Axis::Fixed(width)}});
+      {.name = "y", .axes = {length, Axis::Fixed(width)}, .mask = "input_mask"});
 }
 
 }  // namespace linserve::linformer_pytorch

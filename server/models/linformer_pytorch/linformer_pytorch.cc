@@ -42,7 +42,7 @@ class AttentionNetwork : public Network {
     const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(options_.width)};
     Signature signature;
     signature.inputs = {{.name = "x", .axes = rows}};
-    signature.outputs = {{.name = "y", .axes = rows}};
+    signature.outputs = {{.name = "y", .axes = rows, .mask = "input_mask"}};
     inputs_.AddTo(signature);
     return signature;
   }
@@ -113,7 +113,7 @@ class StackNetwork : public Network {
     const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(stack_.options().channels())};
     Signature signature;
     signature.inputs = {{.name = "x", .axes = rows}};
-    signature.outputs = {{.name = "y", .axes = rows}};
+    signature.outputs = {{.name = "y", .axes = rows, .mask = "input_mask"}};
     inputs_.AddTo(signature);
     return signature;
   }

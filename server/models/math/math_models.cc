@@ -116,7 +116,8 @@ class MethodNetwork : public Network {
             {.name = name, .axes = {Axis::Ragged('r'), keys}, .batch_axis = BatchAxis::kNone});
       }
     }
-    signature.outputs = {{.name = "y", .axes = {queries, value_width}}};
+    signature.outputs = {
+        {.name = "y", .axes = {queries, value_width}, .mask = keys == queries ? "mask" : ""}};
     return signature;
   }
 

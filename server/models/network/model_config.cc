@@ -22,11 +22,37 @@ constexpr std::array<std::string_view, 10> kIgnoredKeys = {
     "tolerance",      "float32_noise",
     "unused_tensors", "tensors_not_in_package_state_dict"};
 
+constexpr const char* kExamples = R"("prefix": "ema_model.", "ignore": ["loss.*"])";
+
 const json& Object(const json& value, const std::string& key) {
   static const json kNone = json::object();
   if (value.is_null()) return kNone;
   if (!value.is_object()) throw ConfigError("\"" + key + "\" must be an object");
   return value;
+}
+
+// Reads a text that is set beside names of tensors, none of which is so long.
+std::string NameText(const json& value, const std::string& key) {
+  constexpr size_t kMostBytes = 1024;
+  if (!value.is_string()) throw ConfigError("\"" + key + "\" must be a text, as in " + kExamples);
+  std::string text = value.get<std::string>();
+  if (text.size() <= kMostBytes) return text;
+  throw ConfigError("\"" + key + "\" holds a text of " + std::to_string(text.size()) +
+                    " bytes, expected at most " + std::to_string(kMostBytes));
+}
+
+std::vector<std::string> Globs(const json& value) {
+  constexpr size_t kMost = 64;
+  if (!value.is_array()) {
+    throw ConfigError(std::string("\"ignore\" must be a list of texts, as in ") + kExamples);
+  }
+  if (value.size() > kMost) {
+    throw ConfigError("\"ignore\" has " + std::to_string(value.size()) +
+                      " entries, expected at most " + std::to_string(kMost));
+  }
+  std::vector<std::string> globs;
+  for (const json& glob : value) globs.push_back(NameText(glob, "ignore"));
+  return globs;
 }
 
 void Assign(ModelConfig& config, const std::string& key, const json& value) {
@@ -44,12 +70,16 @@ void Assign(ModelConfig& config, const std::string& key, const json& value) {
   } else if (key == "aliases") {
     for (const auto& [alias, target] : Object(value, key).items()) {
       if (!target.is_string()) throw ConfigError("\"aliases\" must map names to names");
-      config.aliases[alias] = target.get<std::string>();
+      config.names.aliases[alias] = target.get<std::string>();
     }
+  } else if (key == "prefix") {
+    config.names.prefix = NameText(value, key);
+  } else if (key == "ignore") {
+    config.names.ignore = Globs(value);
   } else if (std::find(kIgnoredKeys.begin(), kIgnoredKeys.end(), key) == kIgnoredKeys.end()) {
     throw ConfigError("unknown key " + Quoted(key) +
-                      "; a model's config.json has architecture, params, serving, wrapper, call "
-                      "and aliases");
+                      "; a model's config.json has architecture, params, serving, wrapper, call, "
+                      "prefix, ignore and aliases");
   }
 }
 

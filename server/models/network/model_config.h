@@ -2,18 +2,28 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/network/params.h"
 
 namespace linserve {
 
+// Says how the names in a checkpoint become the network's.
+struct CheckpointNames {
+  std::optional<std::string> prefix{};  // before those of the model; none: found by itself
+  std::vector<std::string> ignore{};    // globs: names of tensors that are not the model's
+  // A name that is absent from the file: the one that holds its tensor.
+  std::map<std::string, std::string> aliases{};
+};
+
 // Holds the config.json of a model directory. Comments are allowed; unknown keys are an error.
 struct ModelConfig {
   NetworkConfig network;
   nlohmann::json serving = nlohmann::json::object();  // ServingOptions, by name
-  std::map<std::string, std::string> aliases;  // a name absent from the file: the one that holds it
+  CheckpointNames names;
 };
 
 // Parses a config.json. INVALID_ARGUMENT says what is wrong with the text.

@@ -162,7 +162,7 @@ void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
       "  linserve bench --model my-model --lengths lognormal:96,0.8,8,512 --dtype bf16\n"
       "  linserve bench --model my-model --input in.safetensors --pooling none\n\n"
       "The flags from --padding on win over the \"serving\" object of the model's config.json.\n");
-  command->add_option("--model", arguments->model, "A model directory")->required();
+  AddModelFlag(*command, arguments->model);
   command->add_option(
       "--input", arguments->input,
       "A safetensors file of sequences, as for `linserve run` (default: random ones)");

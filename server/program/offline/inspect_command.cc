@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -76,12 +77,14 @@ void PrintText(const ModelReport& report, bool all) {
       std::printf("tensor         %s %s\n", row.name.c_str(), ToString(row.shape).c_str());
     }
   }
-  if (!report.stripped_prefix.empty()) {
-    std::printf("prefix         \"%s\" removed from every name\n", report.stripped_prefix.c_str());
+  if (!report.prefix.empty()) {
+    std::printf("prefix         \"%s\" removed; tensors of the file beside it: %lld\n",
+                report.prefix.c_str(), static_cast<long long>(report.left_out));
   }
   std::printf("checkpoint     %s%s\n",
               report.difference.empty() ? "fits the configuration" : "DOES NOT FIT:",
               report.difference.c_str());
+  if (!report.nonfinite.empty()) std::printf("NOT FINITE     %s\n", report.nonfinite.c_str());
 }
 
 nlohmann::json ToJson(const Comparison& comparison) {
@@ -106,8 +109,10 @@ nlohmann::json ToJson(const ModelReport& report) {
                    {"tensors", tensors},
                    {"facts", report.facts},
                    {"warnings", report.warnings},
-                   {"stripped_prefix", report.stripped_prefix},
-                   {"difference", report.difference}});
+                   {"stripped_prefix", report.prefix},
+                   {"left_out", report.left_out},
+                   {"difference", report.difference},
+                   {"nonfinite", report.nonfinite}});
   return document;
 }
 
@@ -123,11 +128,13 @@ int Inspect(const InspectArguments& arguments) {
   auto report = InspectModel(arguments.model);
   if (!report.ok()) return Fail(std::string(report.status().message()));
   if (*tokenizer != nullptr) {
-    const absl::Status fits = CheckTokenizer(arguments.model, **tokenizer, report->info.signature);
-    if (!fits.ok()) return Fail(std::string(fits.message()));
+    const absl::Status taken = CheckTokenizer(arguments.model, **tokenizer, report->info.signature);
+    if (!taken.ok()) return Fail(std::string(taken.message()));
   }
   std::optional<Comparison> bf16;
-  if (arguments.verify && report->difference.empty()) {
+  const bool fits =
+      report->difference.empty() && (report->nonfinite.empty() || serving->allow_nonfinite);
+  if (arguments.verify && fits) {
     const auto compared =
         CompareWithF32({arguments.model, *serving, "cpu"}, "bf16", VerifiedLength(*report));
     if (!compared.ok()) return Fail(std::string(compared.status().message()));
@@ -141,7 +148,8 @@ int Inspect(const InspectArguments& arguments) {
     PrintText(*report, arguments.all);
     if (bf16) std::printf("bf16 to f32    %s\n", ToString(*bf16).c_str());
   }
-  return report->difference.empty() ? 0 : 1;
+  const bool finite = !bf16 || std::isfinite(bf16->largest);
+  return fits && finite ? 0 : 1;
 }
 
 }  // namespace
@@ -150,7 +158,7 @@ void AddInspectCommand(CLI::App& app, ChosenCommand& chosen) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand(
       "inspect", "Show a model's size, cost, inputs and outputs, and whether its tensors fit");
-  command->add_option("--model", arguments->model, "A model directory")->required();
+  AddModelFlag(*command, arguments->model);
   command->add_flag("--tensors", arguments->all,
                     "List every tensor that the configuration asks for");
   command->add_flag("--verify", arguments->verify,

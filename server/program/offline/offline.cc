@@ -49,6 +49,7 @@ absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const OfflineModel& model,
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   const auto devices = PlanDevices(model.device);
   if (!devices.ok()) return devices.status();
+  LogImpliedPadding(model.directory, model.serving);
   const ReplicaPlan plan = model.serving.Replicas(devices->accelerators());
   EngineOptions options = model.serving.ForEngine(plan);
   options.limits = {kAny, kAny, kAny};

@@ -136,7 +136,7 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
       "The flags from --padding on win over the \"serving\" object of the model's config.json. A\n"
       "model that Python ran in linformer_pytorch's Padder gives the same numbers for short\n"
       "sequences with --padding zeros.\n");
-  command->add_option("--model", arguments->model, "A model directory")->required();
+  AddModelFlag(*command, arguments->model);
   command->add_option("--input", arguments->input, "A safetensors file")->required();
   command->add_option("--output", arguments->output, "The safetensors file to write");
   command

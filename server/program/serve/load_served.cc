@@ -52,7 +52,7 @@ void LogReady(const ModelDirectory& directory, const ServedModel& model, const S
        {"parameters", info.parameters},
        {"device", absl::StrJoin(devices.devices, ",")},
        {"dtype", std::string(Name(info.dtype))},
-       {"padding", std::string(Name(plan.serving.padding))},
+       {"padding", std::string(Name(model.engine->options().padding))},
        {"text", model.tokenizer != nullptr},
        {"replicas", plan.replicas.replicas},
        {"threads", plan.load.threads},
@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   const auto start = std::chrono::steady_clock::now();
   auto plan = PlanServing(directory, context.config, context.devices);
   if (!plan.ok()) return plan.status();
+  LogImpliedPadding(directory.path, plan->serving);
   const auto bytes = WeightBytesOf(directory, *plan);
   if (!bytes.ok()) return bytes.status();
   if (absl::Status status = room(*bytes); !status.ok()) return status;

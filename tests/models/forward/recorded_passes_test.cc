@@ -72,9 +72,9 @@ class RecordedPassesTest : public testing::Test {
 
   std::vector<TensorMap> Results(Pass& pass, const std::map<char, PlacedLayout>& axes,
                                  Pooling pooling) const {
-    OutputOptions options;
-    options.pooling = pooling;
-    const std::vector<OutputOptions> each(axes.at('n').lengths.size(), options);
+    Wanted wanted;
+    wanted.options.pooling = pooling;
+    const std::vector<Wanted> each(axes.at('n').lengths.size(), wanted);
     auto results = ResultsOf(pass, info_.signature, *placement_, axes, each, [] {});
     Placement::Finished(*placement_).Wait();
     return results;

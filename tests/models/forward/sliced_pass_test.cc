@@ -69,7 +69,7 @@ TEST_P(SlicedPassTest, IsInterruptedOftenAndGivesTheNumbersThatItGivesAlone) {
   }
   EXPECT_GE(looks, kLayers * GetParam().looks);
   EXPECT_LE(rows_done, kLayers * kLength);
-  EXPECT_EQ(LargestDifference(RowsOf((*(*forward)->TakeResults())[0]), alone), 0);
+  EXPECT_EQ(LargestDifference(RowsOf(*(*(*forward)->TakeResults())[0]), alone), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SlicedPassTest, testing::ValuesIn(kModels));

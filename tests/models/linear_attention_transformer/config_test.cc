@@ -118,6 +118,26 @@ TEST_F(LatConfigTest, TakesNamedTuplesAsTheListsThatJsonMakesOfThem) {
                     "context_linformer_settings": {"seq_len": 20, "k": 7})"));
 }
 
+TEST_F(LatConfigTest, SaysWhichVersionOfLocalAttentionTheNumbersAreOf) {
+  const auto sees_outside = [&](const std::string& version) {
+    const auto report = InspectModel(
+        Directory(kLatStack, LatArguments(R"("heads": 4, "n_local_attn_heads": 1, "causal": true,
+                                   "local_attention": ")" +
+                                          version + "\"")));
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report->info.no_sessions.find("local_attention") != std::string::npos;
+  };
+  for (const char* version : {"1.5.3", "1.6.0", "1.8.4"}) EXPECT_TRUE(sees_outside(version));
+  for (const char* version : {"1.4.4", "1.5.2", "1.8.5", "1.9.15", "1.11.2", "2.0.0"}) {
+    EXPECT_FALSE(sees_outside(version)) << version;
+  }
+  for (const char* version : {"1.8", "new", "1.8.4.1", ""}) {
+    EXPECT_REFUSED(kLatStack, R"("heads": 4, "local_attention": ")" + std::string(version) + "\"",
+                   "expected a version of the package local-attention");
+  }
+  EXPECT_REFUSED(kLatStack, R"("heads": 4, "local_attention": 1)", "expected a string");
+}
+
 TEST_F(LatConfigTest, WarnsOfArgumentsThatThePackageIgnores) {
   const auto warnings = [&](const std::string& more) {
     return InspectModel(Directory(kLatStack, LatArguments(R"("heads": 4, )" + more)))->warnings;

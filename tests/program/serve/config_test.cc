@@ -46,7 +46,7 @@ TEST_F(ConfigTest, ThePublishedFileIsWhatTheProgramWrites) {
 TEST_F(ConfigTest, TheFileThatIsWrittenReadsAsWhatItWasWrittenFrom) {
   config_.drain_delay = std::chrono::milliseconds(1500);
   config_.http.pages = ListenAddress{"::1", 9090};
-  config_.serving.padding = Padding::kBucket;
+  config_.serving.padding = "bucket";
   config_.repository.versions = *VersionPolicy::Parse("latest; ranker=all");
   const std::string file = ToFile(table_, /*comments=*/true);
   Config other;

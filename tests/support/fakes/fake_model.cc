@@ -200,15 +200,16 @@ class FakeForward : public Forward {
     return control_->forgets;
   }
 
-  absl::StatusOr<std::vector<TensorMap>> TakeResults(const Between& between) override {
+  absl::StatusOr<Results> TakeResults(const Between& between) override {
     control_->Taken();
     taken_ = true;
     for (int share = 0; share < control_->shares; ++share) {
       control_->on_share();
       if (!between(0)) return absl::CancelledError("given up");
     }
-    std::vector<TensorMap> results(batch_.size());
+    Results results(batch_.size());
     for (size_t i = 0; i < results.size(); ++i) {
+      TensorMap& outputs = results[i].emplace();
       if (forgotten_.contains(i)) continue;
       const OutputOptions& options = batch_.options[i];
       for (auto& [name, rows] : compute_(batch_, i)) {
@@ -216,7 +217,7 @@ class FakeForward : public Forward {
         if (options.outputs.empty() ? name != "y" : asked == options.outputs.end()) continue;
         auto output = Finish(std::move(rows), options);
         if (!output.ok()) return output.status();
-        results[i][name] = *std::move(output);
+        outputs[name] = *std::move(output);
       }
     }
     if (fault_ == Fault::kTooFewResults) results.pop_back();

@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/files/safetensors.h"
@@ -133,6 +134,65 @@ TEST_F(RunTest, PadsAsTheModelsConfigurationSaysUnlessAFlagSaysOtherwise) {
   const Outcome unknown = RunLinserve({"inspect", "--model", model});
   EXPECT_EQ(unknown.code, 1);
   EXPECT_THAT(unknown.err, HasSubstr("unknown option \"padings\""));
+}
+
+TEST_F(RunTest, PadsAsTheWrapperInWhichPythonRanTheModel) {
+  const std::string golden = GoldensDirectory() + "/lpt-padder-lm";
+  const std::string model = directory_.File("model");
+  std::filesystem::copy(golden, model);
+  const auto compared = [&](const Arguments& more) {
+    Arguments arguments = {"run", "--model", model, "--input", golden + "/io.safetensors"};
+    arguments.insert(arguments.end(),
+                     {"--compare", golden + "/io.safetensors", "--tolerance", "1e-5"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunLinserve(arguments);
+  };
+  const Outcome implied = compared({});
+  EXPECT_EQ(implied.code, 0) << implied.err;
+  EXPECT_THAT(implied.err, HasSubstr("the model's wrapper is linformer_pytorch.Padder"));
+  EXPECT_EQ(compared({"--padding", "packed"}).code, 1);
+  auto config = nlohmann::json::parse(ReadAll(golden + "/config.json"));
+  config["serving"] = {{"padding", "packed"}};
+  std::ofstream(model + "/config.json") << config;
+  EXPECT_EQ(compared({}).code, 1);
+  EXPECT_EQ(compared({"--padding", "auto"}).code, 0);
+}
+
+TEST_F(RunTest, TakesTheLatestOfADirectoryOfVersionsAsServeDoes) {
+  const std::string golden = GoldensDirectory() + "/" + kLanguageModel;
+  const std::string model = directory_.File("model");
+  std::filesystem::create_directories(model + "/9");
+  std::ofstream(model + "/9/config.json") << R"({"architecture": "of.old"})";
+  std::filesystem::copy(golden, model + "/10");
+  EXPECT_EQ(RunLinserve({"inspect", "--model", model}).code, 0);
+  EXPECT_EQ(RunLinserve({"bench", "--model", model + "/", "--sequences", "2", "--rounds", "1",
+                         "--lengths", "fixed:4"})
+                .code,
+            0);
+  const Outcome run = RunLinserve({"run", "--model", model, "--input", golden + "/io.safetensors",
+                                   "--compare", golden + "/io.safetensors", "--tolerance", "1e-5"});
+  EXPECT_EQ(run.code, 0) << run.err;
+}
+
+TEST_F(RunTest, InspectFailsForWeightsThatAreNotFinite) {
+  const std::string golden = GoldensDirectory() + "/" + kLanguageModel;
+  const std::string model = directory_.File("model");
+  std::filesystem::copy(golden, model);
+  TensorMap tensors = ReadSafetensors(model + "/model.safetensors")->tensors;
+  Tensor& weight = tensors.begin()->second;
+  std::vector<float> values(weight.data<float>(), weight.data<float>() + weight.elements());
+  values.front() = std::numeric_limits<float>::quiet_NaN();
+  weight = Tensor::FromFloats(weight.shape(), values);
+  ASSERT_TRUE(WriteSafetensors(model + "/model.safetensors", tensors).ok());
+  for (const bool allowed : {false, true}) {
+    auto config = nlohmann::json::parse(ReadAll(golden + "/config.json"));
+    config["serving"] = {{"allow_nonfinite", allowed}};
+    std::ofstream(model + "/config.json") << config;
+    const Outcome verified = RunLinserve({"inspect", "--model", model, "--verify"});
+    EXPECT_EQ(verified.code, 1);
+    EXPECT_THAT(verified.out, HasSubstr(tensors.begin()->first + " holds NaN at position"));
+    EXPECT_EQ(RunLinserve({"inspect", "--model", model}).code, allowed ? 0 : 1);
+  }
 }
 
 TEST_F(RunTest, HintsThatAnotherAxisMayBePaddedToo) {
