@@ -11,6 +11,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,7 +61,7 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
     groups = _names_by_tensor(_tensors(fresh))
     held = _tensors(model) if checkpoint is None else _under_own_names(load(checkpoint), groups, part)
     tensors = _chosen(held, groups)
-    _fill(fresh, tensors, groups)
+    _fill(fresh, tensors, groups, held)
     outputs = _outputs(fresh, padder, inputs, call)
     if checkpoint is None:
         _require_same(_outputs(_in_f32(model), padder, inputs, call), outputs)
@@ -99,10 +100,11 @@ def load(path):
     try:
         return dict(_flat(torch.load(path, map_location="cpu", weights_only=True)))
     except Exception as error:
+        held = re.search(r"GLOBAL (\S+)", str(error))  # what the file wants executed
         raise ValueError(
-            f"{path} holds more than tensors, or is no checkpoint ({error}). Where you trust it, write its tensors "
-            f"to a file of their own: torch.save(torch.load(path, weights_only=False)['state_dict'], 'weights.pt')"
-        ) from error
+            f"{path} holds {held[1] if held else 'no tensors that torch can read'}, expected tensors alone. Where you "
+            "trust it, loaded = torch.load(path, weights_only=False) has them as loaded['state_dict'], or a whole "
+            "model as loaded.state_dict(): torch.save that to a file of its own") from error
 
 
 def _flat(value, name=""):
@@ -183,23 +185,23 @@ def _under_own_names(tensors, groups, part):
     prefixes = sorted({held.removesuffix(name) for name in groups[0] for held in tensors
                        if held == name or held.endswith("." + name)})
 
-    def under(prefix):
-        return {name: tensors[prefix + name] for names in groups for name in names if prefix + name in tensors}
-
     def lacks(prefix):
         return [names[0] for names in groups if not any(prefix + name in tensors for name in names)]
 
-    whole = {prefix: under(prefix) for prefix in prefixes if part in prefix and not lacks(prefix)}
-    if not whole:
+    complete = [prefix for prefix in prefixes if not lacks(prefix)]
+    if not complete:
         lacking = min((lacks(prefix) for prefix in prefixes), key=len, default=[names[0] for names in groups])
         hint = ("; of method no_params they are in no state_dict: export in the process that has the model"
                 if lacking[0].endswith((".E", ".F")) else "")
         raise ValueError(f"the checkpoint's {len(tensors)} tensors, such as {sorted(tensors)[:3]}, are not the "
                          f"model's: {len(lacking)} lack, such as {lacking[:3]}{hint}")
-    first, *others = whole.values()
-    if any(not torch.equal(first[name], other[name]) for other in others for name in first):
-        raise ValueError(f"the checkpoint holds several models, under {list(whole)}: say which by part=")
-    return first
+    chosen = [{name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+              for prefix in complete if part in prefix]
+    own = [name for names in groups for name in names]
+    if not chosen or any(not torch.equal(other[name], chosen[0][name]) for other in chosen[1:] for name in own
+                         if name in other and name in chosen[0]):
+        raise ValueError(f"the checkpoint holds models under {complete}, expected part= to mean one of them")
+    return chosen[0]
 
 
 def _chosen(held, groups):
@@ -218,11 +220,15 @@ def _chosen(held, groups):
     return tensors
 
 
-def _fill(fresh, tensors, groups):
+def _fill(fresh, tensors, groups, held):
+    """Gives the tensors to the model that was made anew, if all that is held fits."""
     wanted = {name: tuple(tensor.shape) for name, tensor in _tensors(fresh).items()}
     faults = [f"{names[0]} {wanted[names[0]]} is missing" for names in groups if not set(names) & set(tensors)]
     faults += [f"{name} is {tuple(tensor.shape)}, expected {wanted[name]}"
                for name, tensor in tensors.items() if tuple(tensor.shape) != wanted[name]]
+    parts = {name.split(".")[0] for name in wanted}  # what stands beside these is somebody else's
+    faults += [f"{name} {tuple(tensor.shape)} is not in it" for name, tensor in held.items()
+               if name not in wanted and name.split(".")[0] in parts]
     if faults:
         raise ValueError("the weights are not those of a model of these params:\n  " + "\n  ".join(faults))
     every = {name: next(tensors[one] for one in names if one in tensors) for names in groups for name in names}

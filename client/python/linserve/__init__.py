@@ -96,8 +96,8 @@ class Client:
         """
         if isinstance(inputs, (str, bytes, dict)):
             raise TypeError(f"inputs is a {type(inputs).__name__}, expected a list of sequences")
-        options = pb.EmbedOptions(outputs=[output] if output else [], pooling=_choice("POOLING", pooling),
-                                  normalize=normalize, truncation=_choice("TRUNCATION", truncation))
+        options = pb.EmbedOptions(outputs=[output] if output else [], pooling=_choice("POOLING_", pb.Pooling, pooling),
+                                  normalize=normalize, truncation=_choice("TRUNCATION_", pb.Truncation, truncation))
         results, faults = [], {}
         for request in _requests([_sequence(one) for one in inputs]):
             request.MergeFrom(pb.EmbedRequest(model=model or self._model, version=version, options=options,
@@ -138,12 +138,13 @@ class Session:
         return rows
 
 
-def _choice(kind, name):
-    name = f"{kind}_{(name or 'unspecified').upper()}"
-    names = {"POOLING": pb.Pooling, "TRUNCATION": pb.Truncation}[kind]
-    if name not in names.keys():
-        raise ValueError(f"no {kind.lower()} is called {name}, expected one of {names.keys()}")
-    return names.Value(name)
+def _choice(kind, enum, name):
+    known = {key.removeprefix(kind).lower(): value for key, value in enum.items()}
+    if name is None:
+        return known["unspecified"]
+    if name not in known:
+        raise ValueError(f"{name!r} is none of {', '.join(key for key in known if key != 'unspecified')}")
+    return known[name]
 
 
 def _tensor(value):
