@@ -71,7 +71,7 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
     example_file = folder / "example.safetensors"
     _replace(folder / "model.safetensors", lambda path: save_file(tensors, path, {"format": "pt"}))
     _replace(example_file, lambda path: save_file(
-        {**{f"input.{name}": tensor.contiguous() for name, tensor in inputs.items()},
+        {**{f"input.{name}": tensor for name, tensor in inputs.items()},
          **{f"output.{name}": tensor.contiguous() for name, tensor in outputs.items()}}, path))
     _write(folder / "requirements.txt", "".join(f"{line}\n" for line in _versions(fresh, padder)))
     _write(folder / "config.json", json.dumps(
@@ -243,7 +243,8 @@ def _inputs_of(example):
         example = {"x": example}
     if not isinstance(example, Mapping):
         raise TypeError(f"the example is a {type(example).__name__}, expected a tensor, or a dict of arguments")
-    inputs = {name: torch.as_tensor(value).detach().cpu() for name, value in example.items()
+    # Cloned, since keys and values may be one tensor.
+    inputs = {name: torch.as_tensor(value).detach().cpu().contiguous().clone() for name, value in example.items()
               if hasattr(value, "__array__")}
     return inputs, {name: value for name, value in example.items() if name not in inputs}
 

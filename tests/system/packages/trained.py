@@ -12,6 +12,7 @@ import linformer_pytorch
 from linformer_pytorch import MHAttention, Padder, get_EF
 from linformer_pytorch.linformer_pytorch import gen_causal_mask
 
+torch.set_num_threads(1)  # more take longer for models as small as these, beside other tests
 STEPS = 50
 WORDS = 50
 
@@ -79,8 +80,8 @@ CASES = {
                                             F_proj=shared, full_attention=False,
                                             causal_mask=gen_causal_mask(40, 8), **HEADS), dict(x=rows(2, 40, 32))),
     "pytorch-pair": Case(linformer_pytorch.LinformerEncDec, dict(
-        enc_num_tokens=WORDS, enc_input_size=40, enc_channels=32, enc_dim_k=8, enc_method="no_params",
-        dec_num_tokens=WORDS, dec_input_size=40, dec_channels=32, dec_dim_k=8, dec_parameter_sharing="kv"),
+        enc_num_tokens=WORDS, enc_input_size=40, enc_channels=32, enc_dim_k=8, enc_dim_ff=48, enc_method="no_params",
+        dec_num_tokens=WORDS, dec_input_size=40, dec_channels=32, dec_dim_k=8, dec_dim_ff=48, dec_parameter_sharing="kv"),
         dict(x=ids(2, 40), y=ids(2, 40))),
     "linear-lm": Case(LinearAttentionTransformerLM, dict(num_tokens=WORDS, causal=True, n_local_attn_heads=(1, 2),
                                                          dim_head=8, blindspot_size=3, shift_tokens=True, **LINEAR),
@@ -95,5 +96,5 @@ CASES = {
     "linear-image": Case(ImageLinearAttention, dict(chan=8, heads=2, key_dim=6, value_dim=4), dict(x=rows(2, 8, 6, 10))),
     "multihead": Case(LinearMultiheadAttention, dict(embed_dim=32, num_heads=4, seq_len=20, proj_k=7,
                                                      param_sharing="layerwise"),
-                      dict(query=rows(9, 3, 32), key=rows(20, 3, 32), value=rows(20, 3, 32)), batch_axis=1),
+                      dict(query=rows(9, 3, 32), key=(memory := rows(20, 3, 32)), value=memory), batch_axis=1),
 }
