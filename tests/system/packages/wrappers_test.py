@@ -1,10 +1,12 @@
 """What models are wrapped in where they are trained: the exporter finds the model in it."""
 
 import copy
+import importlib.metadata
 import json
 import os
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import python_package
@@ -145,6 +147,18 @@ class WrappersTest(unittest.TestCase):
         self.assertEqual(self.exported(Mine(), LM)[1]["architecture"], "linformer.LinformerLM")
         with self.assertRaisesRegex(ValueError, "is its forward the package's"):
             self.exported(Other(), LM)
+
+    def test_versions_that_change_numbers_are_told_to_the_server(self):
+        model = LinearAttentionTransformerLM(**CAUSAL, n_local_attn_heads=1, local_attn_window_size=8)
+        params = {**CAUSAL, "n_local_attn_heads": 1, "local_attn_window_size": 8}
+        version = importlib.metadata.version
+        for local, told in (("1.5.2", None), ("1.5.3", "1.5.3"), ("1.8.4", "1.8.4"), ("1.8.5", None), ("1.11.2", None)):
+            with unittest.mock.patch("importlib.metadata.version",
+                                     lambda name: local if name == "local-attention" else version(name)):
+                config = self.exported(Autopadder(model), params)[1]
+            self.assertEqual(config["params"].get("local_attention"), told)
+            self.assertIn(f"local-attention=={local}\n",
+                          (self.folder / "model/requirements.txt").read_text(encoding="utf-8"))
 
     def test_no_model(self):
         with self.assertRaisesRegex(ValueError, "Linear holds no model that linserve has; it has linformer.Linf"):
