@@ -34,6 +34,7 @@ ANYWHERE = "linear_multihead_attention"  # no package but a file, which people p
 PADDERS = {"Padder": "linformer_pytorch.Padder", "Autopadder": "linear_attention_transformer.Autopadder"}
 # What torch puts into the names of tensors where a part of a model is compiled, checkpointed or sharded.
 INSERTED = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
+EXAMPLE = "example.safetensors"
 # Arguments of a package that are given by their place; all others go by name.
 IN_ORDER = ("x", "y", "query", "key", "value")
 
@@ -57,7 +58,8 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
     package, cls = _architecture(model)
     inputs, call = _inputs_of(example)
     # A model that is made anew shows what params stand for: its names, its shapes, and its numbers.
-    fresh = cls(**copy.deepcopy(params)).float().eval()
+    with torch.random.fork_rng():  # training may go on
+        fresh = cls(**copy.deepcopy(params)).cpu().float().eval()
     groups = _names_by_tensor(_tensors(fresh))
     held = _tensors(model) if checkpoint is None else _under_own_names(load(checkpoint), groups, part)
     tensors = _chosen(held, groups)
@@ -66,22 +68,16 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
     if checkpoint is None:
         _require_same(_outputs(_in_f32(model), padder, inputs, call), outputs)
 
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    example_file = folder / "example.safetensors"
-    _replace(folder / "model.safetensors", lambda path: save_file(tensors, path, {"format": "pt"}))
-    _replace(example_file, lambda path: save_file(
-        {**{f"input.{name}": tensor for name, tensor in inputs.items()},
-         **{f"output.{name}": tensor.contiguous() for name, tensor in outputs.items()}}, path))
-    versions = _versions(fresh)
     config = _config(f"{package}.{cls.__name__}", _arguments(cls, params), padder, call, serving)
+    versions = _versions(fresh)
     if _sees_outside(versions.get("local-attention", "")):
         config["params"]["local_attention"] = versions["local-attention"]
-    _write(folder / "requirements.txt", "".join(f"{name}=={version}\n" for name, version in versions.items()))
-    _write(folder / "config.json", json.dumps(config, indent=2) + "\n")
-    place, file = shlex.quote(str(folder)), shlex.quote(str(example_file))
-    print(f"{folder}: {package}.{cls.__name__}, {sum(tensor.numel() for tensor in tensors.values()):,} numbers. "
-          "To compare the server's results with these:\n"
+    io = {**{f"input.{name}": tensor for name, tensor in inputs.items()},
+          **{f"output.{name}": tensor for name, tensor in outputs.items()}}
+    _write(Path(folder), tensors, io, config, versions)
+    place, file = shlex.quote(str(folder)), shlex.quote(str(Path(folder, EXAMPLE)))
+    print(f"{folder}: {config['architecture']}, {sum(tensor.numel() for tensor in tensors.values()):,} numbers. "
+          "To compare the server's results with the package's:\n"
           f"linserve run --model {place} --input {file} --compare {file} --tolerance {_tolerance(outputs)}")
 
 
@@ -132,7 +128,8 @@ def _found(module, path="", padder=None):
     if _architecture(module):
         yield path.removesuffix("."), module, padder
         return
-    if type(module).__name__ in PADDERS:
+    kind = PADDERS.get(type(module).__name__, "")
+    if kind.split(".")[0] in type(module).__module__.split("."):
         padder = module
     for name, child in module.named_children():
         yield from _found(child, f"{path}{name}.", padder)
@@ -276,7 +273,8 @@ def _outputs(model, padder, inputs, call):
         for module, mode in modes:
             module.training = mode
     results = result if isinstance(result, tuple) else (result,)
-    outputs = {name: tensor.float().cpu() for name, tensor in zip(("y", "weights"), results) if tensor is not None}
+    outputs = {name: tensor.float().cpu().contiguous() for name, tensor in zip(("y", "weights"), results)
+               if tensor is not None}
     for name, tensor in outputs.items():
         if not tensor.isfinite().all():
             raise ValueError(f"the example's output {name} is not finite")
@@ -363,12 +361,14 @@ def _sees_outside(version):
     return [1, 5, 3] <= parts <= [1, 8, 4]
 
 
-def _replace(path, write):
-    """A server may be reading the file of before: it is replaced at once."""
-    new = path.with_name(path.name + ".new")
-    write(new)
-    os.replace(new, path)
-
-
-def _write(path, text):
-    _replace(path, lambda new: new.write_text(text, encoding="utf-8"))
+def _write(folder, tensors, io, config, versions):
+    """A server may be reading the files of before, so each is replaced at once."""
+    texts = {"requirements.txt": "".join(f"{name}=={version}\n" for name, version in versions.items()),
+             "config.json": json.dumps(config, indent=2) + "\n"}
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "model.safetensors.new", {"format": "pt"})
+    save_file(io, folder / f"{EXAMPLE}.new")
+    for name, text in texts.items():
+        (folder / f"{name}.new").write_text(text, encoding="utf-8")
+    for name in ("model.safetensors", EXAMPLE, *texts):
+        os.replace(folder / f"{name}.new", folder / name)

@@ -69,7 +69,8 @@ class Client:
             self._channel = grpc.insecure_channel(target, options)
         self.stub, self._model = EmbeddingServiceStub(self._channel), model
         # gRPC's own credentials of calls are for TLS only; on one machine there may be none.
-        self.arguments = {"timeout": timeout, "metadata": [("authorization", f"Bearer {token.strip()}")] if token else []}
+        metadata = [("authorization", f"Bearer {token.strip()}")] if token else []
+        self.arguments = {"timeout": timeout, "metadata": metadata}
 
     def __enter__(self):
         return self
@@ -187,5 +188,4 @@ def _gathered(responses, count):
             chunks[response.index] = f"{code}: {response.message}"
         elif response.HasField("rows"):
             chunks[response.index].append(np.frombuffer(response.rows.data, "<f4").reshape(response.rows.shape))
-    return [chunk if isinstance(chunk, str) else chunk[0] if len(chunk) == 1 else np.concatenate(chunk)
-            for chunk in chunks]
+    return [chunk if isinstance(chunk, str) else np.concatenate(chunk) for chunk in chunks]

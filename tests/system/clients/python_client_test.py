@@ -63,6 +63,12 @@ class PythonClientTest(unittest.TestCase):
         self.assertEqual(vectors.shape, (2500, DIM))
         np.testing.assert_allclose(vectors[2077], self.client.embed([many[2077]], pooling="mean")[0], atol=1e-5)
 
+    def test_calls_are_spread_over_addresses_that_serve(self):
+        host, port = self.server.grpc.split(":")
+        with linserve.Client(f"ipv4:{host}:{port},{host}:1", model="m", balance=True) as client:
+            for _ in range(4):
+                self.assertEqual(client.embed([[1, 2]], pooling="mean").shape, (1, DIM))
+
     def test_long_texts_are_cut_if_asked(self):
         long = "word " * 200
         self.assertEqual(self.client.embed([long], pooling="mean", truncation="right").shape, (1, DIM))
@@ -71,7 +77,8 @@ class PythonClientTest(unittest.TestCase):
 
     def test_a_faulty_sequence_is_named_and_the_others_have_results(self):
         many = [[1]] * 1500 + [[WORDS]] + [[2]]
-        with self.assertRaisesRegex(linserve.SequenceFaults, f"1 of 1502 .* 1500: INVALID_ARGUMENT: .*{WORDS}") as caught:
+        text = f"1 of 1502 .* 1500: INVALID_ARGUMENT: .*{WORDS}"
+        with self.assertRaisesRegex(linserve.SequenceFaults, text) as caught:
             self.client.embed(many, pooling="mean")
         self.assertEqual(list(caught.exception.faults), [1500])
         self.assertIsNone(caught.exception.results[1500])
@@ -104,8 +111,8 @@ class PythonClientTest(unittest.TestCase):
     def test_the_stubs_have_the_rest(self):
         self.assertEqual([model.name for model in self.client.models()], ["causal", "m"])
         request = pb.GenerateRequest(model="causal", token_ids=[1, 2], options=pb.GenerateOptions(max_tokens=3))
-        tokens = [id for answer in self.client.stub.Generate(request, **self.client.arguments) for id in answer.token_ids]
-        self.assertEqual(len(tokens), 3)
+        answers = self.client.stub.Generate(request, **self.client.arguments)
+        self.assertEqual(sum(len(answer.token_ids) for answer in answers), 3)
 
 
 class Served(Server):
@@ -139,9 +146,10 @@ class LetInTest(unittest.TestCase):
             with linserve.Client(server.grpc, token=token + "\n", **trusted) as client:
                 self.assertEqual(client.embed([[1, 2]], pooling="mean").shape, (1, DIM))
                 self.assertEqual(len(client.models()), 1)
-            for options, code in (({**trusted, "token": "another"}, grpc.StatusCode.UNAUTHENTICATED),
-                                  ({**trusted, "server_name": "else.test", "token": token}, grpc.StatusCode.UNAVAILABLE),
-                                  ({"token": token, "timeout": 10}, grpc.StatusCode.UNAVAILABLE)):
+            for options, code in (({"token": "another"}, grpc.StatusCode.UNAUTHENTICATED),
+                                  ({"server_name": "else.test"}, grpc.StatusCode.UNAVAILABLE),
+                                  ({"server_name": None, "ca": None}, grpc.StatusCode.UNAVAILABLE)):
+                options = {**trusted, "token": token, **options}
                 with linserve.Client(server.grpc, **options) as client, self.assertRaises(grpc.RpcError) as caught:
                     client.embed([[1, 2]])
                 self.assertEqual(caught.exception.code(), code)

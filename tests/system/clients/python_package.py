@@ -19,7 +19,10 @@ def install(folder):
         for part in (SOURCE, "proto", "deploy/service_config.json"):
             place = Path(copy, part)
             place.parent.mkdir(parents=True, exist_ok=True)
-            (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, place)
+            if (ROOT / part).is_dir():
+                shutil.copytree(ROOT / part, place, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+            else:
+                shutil.copy(ROOT / part, place)
         done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                                "--no-index", "--no-deps", "--no-build-isolation", "--upgrade", "--target", folder,
                                Path(copy, SOURCE)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
