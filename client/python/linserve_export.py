@@ -164,10 +164,6 @@ def _loose(model):
 def _tensors(model):
     tensors = {_clean(name): tensor for name, tensor in model.state_dict(keep_vars=True).items()}
     tensors.update((_clean(name), getattr(module, attribute)) for name, module, attribute in _loose(model))
-    for name, tensor in tensors.items():
-        if hasattr(tensor, "ds_id"):
-            raise ValueError(f"{name} is split over processes by DeepSpeed's ZeRO stage 3: write whole weights with "
-                             "its zero_to_fp32.py, and export with checkpoint=FILE")
     return tensors
 
 
@@ -214,6 +210,9 @@ def _chosen(held, groups):
                 raise ValueError(f"{name} differs from {present[0]}; the package has one tensor for both")
         tensors.update({name: held[name].detach().cpu().contiguous().clone() for name in present[:1]})
     for name, tensor in tensors.items():
+        if tensor.numel() == 0:
+            raise ValueError(f"{name} is empty, as where DeepSpeed's ZeRO stage 3 splits it over processes: write "
+                             "whole weights with its zero_to_fp32.py, and export with checkpoint=FILE")
         if tensor.is_floating_point() and not tensor.isfinite().all():
             place = (~tensor.isfinite()).nonzero()[0].tolist()
             raise ValueError(f"{name} holds {tensor[tuple(place)].item()} at {place}: such a model gives no numbers")
