@@ -1,7 +1,7 @@
 """Writes a model that was trained in Python as a directory that linserve serves.
 
     from linserve_export import export
-    export(model, params, "models/my-model", example=torch.randint(20000, (2, 512)))
+    export(model, params, "models/my-model", example=torch.randint(20000, (2, 100)))
 
 It needs this file, torch, safetensors, and the package that the model is of.
 """
@@ -35,8 +35,6 @@ PADDERS = {"Padder": "linformer_pytorch.Padder", "Autopadder": "linear_attention
 # What torch puts into the names of tensors where a part of a model is compiled, checkpointed or sharded.
 INSERTED = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
 EXAMPLE = "example.safetensors"
-# Arguments of a package that are given by their place; all others go by name.
-IN_ORDER = ("x", "y", "query", "key", "value")
 
 
 def export(model, params, folder, example, *, checkpoint=None, part="", serving=None):
@@ -249,6 +247,7 @@ def _inputs_of(example):
 
 
 def _in_f32(model):
+    """The model, or a copy: only in f32 do small differences mean something."""
     if next(model.parameters()).dtype in (torch.float32, torch.float64):
         return model
     model = copy.deepcopy(model).float()
@@ -267,7 +266,8 @@ def _outputs(model, padder, inputs, call):
     model.eval()
     try:
         net = model if padder is None else type(padder)(model, **_wrapper(padder)[1]).eval()
-        result = net(*[arguments.pop(name) for name in IN_ORDER if name in arguments], **arguments, **call)
+        first = [arguments.pop("x")] if "x" in arguments else []  # packages have other names for it
+        result = net(*first, **arguments, **call)
     finally:
         for module, mode in modes:
             module.training = mode
