@@ -7,7 +7,7 @@ their ratios to linserve. The packages pad to the longest length they take, as t
 at the batch size that is their fastest here. linserve runs in a process of its own (`linserve
 bench`); its numbers are compared with the package's before anything is timed.
 
-Needs the packages of requirements.txt: `tests/bench/run compare` makes an environment with them.
+Needs the packages of tests/system/packages: `tests/bench/run compare` makes an environment with them.
 """
 
 import argparse

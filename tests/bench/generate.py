@@ -3,7 +3,7 @@
 
 The package runs on the whole prefix for each token, as its AutoregressiveWrapper does; linserve
 serves the same weights to `linserve-client generate`, once and several times at once. Both are
-greedy, and their tokens are compared. Needs the packages of requirements.txt: `tests/bench/run
+greedy, and their tokens are compared. Needs the packages of tests/system/packages: `tests/bench/run
 generate` makes an environment with them.
 """
 

@@ -15,12 +15,16 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 from pathlib import Path
 
 from pages import ROOT, files_of_repository
 
 BIN = Path(os.environ.get("LINSERVE_BIN", ROOT / "build/release/bin"))
 STAND_INS = Path(__file__).parent / "stand_ins"
+# Where models are exported, the block is run with the packages that the models are of.
+EXPORTS = re.compile(r"^from linserve_export import", re.MULTILINE)
+PACKAGES = ROOT / ".venv-packages/bin/python"
 # Programs that are not there, or do what a test must not: stand_ins/programs.py says what is checked in their place.
 PROGRAMS = ["docker", "helm", "kubectl", "perf_analyzer", "pip", "prometheus"]
 SECONDS = 60  # for one block
@@ -85,12 +89,14 @@ class Session:
         self.folder = tempfile.TemporaryDirectory()
         self.directory, programs = make_clone(self.folder.name)
         self.state = Path(self.folder.name, "state")
+        installed = Path(self.folder.name, "installed")
         # What a server refuses over HTTP is a failure, too.
         Path(self.folder.name, ".curlrc").write_text("fail-with-body\nsilent\nshow-error\n", encoding="utf-8")
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("LINSERVE_")},
             "PATH": ":".join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "HOME": self.folder.name, "PYTHONPATH": str(STAND_INS), "PYTHONDONTWRITEBYTECODE": "1",
+            "HOME": self.folder.name, "PYTHONPATH": f"{installed}:{ROOT / 'tests/system/packages'}",
+            "PYTHONDONTWRITEBYTECODE": "1", "DOCS_INSTALLED": str(installed),
             "LINSERVE_GRPC_ADDRESS": f"{self.host}:8500", "LINSERVE_HTTP_ADDRESS": f"{self.host}:8080",
             "DOCS_ROOT": str(ROOT), "DOCS_BIN": str(BIN), "DOCS_STATE": str(self.state) + ".json"}
         return self
@@ -105,13 +111,16 @@ class Session:
             self.folder.cleanup()
 
     def run(self):
+        if any(EXPORTS.search(block.text) for block in self.page.blocks) and not PACKAGES.exists():
+            raise unittest.SkipTest("the packages are not installed (tests/system/packages/install)")
         for block in self.page.blocks:
             if block.language == "sh" and SERVES.search(replaced(block.text, self.host, "")):
                 self.serve(block)
             elif block.language == "sh":
                 self.sh(block)
             elif block.language == "python":
-                self.finish(block, [sys.executable, "-c", self.text_of(block)])
+                python = PACKAGES if EXPORTS.search(block.text) else sys.executable
+                self.finish(block, [python, "-c", self.text_of(block)])
 
     def text_of(self, block):
         server = self.server_pid() if "pkill" in block.text else ""

@@ -4,7 +4,6 @@
 What it is called as says which program is meant. What was applied or built is kept in the file DOCS_STATE.
 """
 
-import importlib.metadata
 import json
 import os
 import re
@@ -148,10 +147,17 @@ def perf_analyzer(arguments):
 
 
 def pip(arguments):
-    """That the packages are what the pages' Python was run with; grpcio-tools has a stand-in of its own."""
+    """Installs what is of this repository; all else must be among what the pages' Python was installed with."""
+    there = "".join((ROOT / "tests/system" / folder / "requirements.txt").read_text(encoding="utf-8")
+                    for folder in ("clients", "packages"))
     for package in arguments[1:]:
-        if package != "grpcio-tools":
-            importlib.metadata.distribution(re.sub(r"\[.*", "", package))
+        name = re.sub(r"\[.*", "", package)
+        if Path(name, "pyproject.toml").is_file():
+            sys.path.append(str(ROOT / "tests/system/clients"))
+            import python_package
+            python_package.install(os.environ["DOCS_INSTALLED"])
+        else:
+            check(re.search(f"^{name}==", there, re.MULTILINE), f"{name} is not installed for this test")
 
 
 def described(arguments):

@@ -31,12 +31,13 @@ def init_causal_model(directory):
 
 class Server:
     """`linserve serve` with the model "m", on free ports unless told otherwise, ready; ended by SIGTERM.
-    `causal`: with the model "causal", too."""
+    `causal`: with the model "causal", too. `repository`: with the models that are there, and no other."""
 
-    def __init__(self, *options, http_port=0, text=False, causal=False):
+    def __init__(self, *options, http_port=0, text=False, causal=False, repository=None):
         self.directory = tempfile.TemporaryDirectory()
-        self.repository = Path(self.directory.name)
-        init_model(self.repository / "m")
+        self.repository = Path(repository or self.directory.name)
+        if not repository:
+            init_model(self.repository / "m")
         if text:
             shutil.copy(TOKENIZER, self.repository / "m")
         if causal:
