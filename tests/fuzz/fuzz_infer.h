@@ -16,7 +16,7 @@ inline absl::StatusOr<InferAnswer> FuzzInfer(Received<inference::ModelInferReque
   const auto answered = std::make_shared<std::promise<absl::StatusOr<InferAnswer>>>();
   const auto done = [answered](absl::StatusOr<InferAnswer> answer) {
     if (answer.ok()) {
-      for (size_t part = 0; part < answer->Parts(); ++part) (void)answer->Part(part).Take();
+      for (size_t chunk = 0; chunk < answer->Chunks(); ++chunk) (void)answer->Chunk(chunk).Take();
     }
     answered->set_value(std::move(answer));
   };
