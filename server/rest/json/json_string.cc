@@ -19,7 +19,7 @@ constexpr uint32_t kLowSurrogates = 0xdc00;
 constexpr uint32_t kPastSurrogates = 0xe000;
 constexpr uint32_t kPastUnits = 0x10000;
 
-absl::Status Fault(const std::string& what, size_t at) {
+absl::Status StringFault(const std::string& what, size_t at) {
   return absl::InvalidArgumentError("the body " + what + " at byte " + std::to_string(at + 1));
 }
 
@@ -28,10 +28,11 @@ absl::Status AppendPlain(std::string_view plain, size_t at, std::string& text) {
   const auto* const control = std::find_if(
       plain.begin(), plain.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20u; });
   if (control != plain.end()) {
-    return Fault("is not JSON: a syntax error", at + static_cast<size_t>(control - plain.begin()));
+    return StringFault("is not JSON: a syntax error",
+                       at + static_cast<size_t>(control - plain.begin()));
   }
   const size_t utf8 = Utf8Prefix(plain);
-  if (utf8 < plain.size()) return Fault("holds a string that is not UTF-8", at + utf8);
+  if (utf8 < plain.size()) return StringFault("holds a string that is not UTF-8", at + utf8);
   text += plain;
   return absl::OkStatus();
 }
@@ -67,7 +68,7 @@ void AppendCharacter(uint32_t code, std::string& text) {
 // Appends the character of the "\u0000" or two that `raw` begins with, and returns its size there.
 absl::StatusOr<size_t> AppendUnits(std::string_view raw, size_t at, std::string& text) {
   const auto unit = Unit(raw);
-  if (!unit) return Fault("is not JSON: a syntax error", at);
+  if (!unit) return StringFault("is not JSON: a syntax error", at);
   if (*unit < kHighSurrogates || *unit >= kPastSurrogates) {
     AppendCharacter(*unit, text);
     return kUnitSize;
@@ -76,9 +77,9 @@ absl::StatusOr<size_t> AppendUnits(std::string_view raw, size_t at, std::string&
   const bool pair =
       *unit < kLowSurrogates && low && *low >= kLowSurrogates && *low < kPastSurrogates;
   if (!pair) {
-    return Fault("holds a lone surrogate, " + std::string(raw.substr(0, kUnitSize)) +
-                     ", which is half a character,",
-                 at);
+    return StringFault("holds a lone surrogate, " + std::string(raw.substr(0, kUnitSize)) +
+                           ", which is half a character,",
+                       at);
   }
   AppendCharacter(kPastUnits + ((*unit - kHighSurrogates) << 10u) + (*low - kLowSurrogates), text);
   return 2 * kUnitSize;
