@@ -147,11 +147,11 @@ double Attention::Flops(int64_t queries, int64_t keys) const {
   const int64_t local_width = options_.local_heads * options_.dim_head;
   const int64_t global_width = options_.heads * options_.dim_head - local_width;
   // Each key adds to Σ k vᵀ and, causal, to Σ k; each query is multiplied by these sums.
-  const int64_t per_row = 2 * global_width * (options_.dim_head + (options_.causal ? 1 : 0));
-  const int64_t per_query = to_q_.Flops() + to_out_.Flops() + per_row;
-  const int64_t per_key = to_k_.Flops() + to_v_.Flops() + per_row;
-  double flops = static_cast<double>(queries) * static_cast<double>(per_query) +
-                 static_cast<double>(keys) * static_cast<double>(per_key);
+  const double per_row = 2 * static_cast<double>(global_width) *
+                         static_cast<double>(options_.dim_head + (options_.causal ? 1 : 0));
+  const double per_query = static_cast<double>(to_q_.Flops() + to_out_.Flops()) + per_row;
+  const double per_key = static_cast<double>(to_k_.Flops() + to_v_.Flops()) + per_row;
+  double flops = static_cast<double>(queries) * per_query + static_cast<double>(keys) * per_key;
   if (local_width > 0) {
     flops += 4 * static_cast<double>(local_width) *
              LocalAttentionPairs(queries, options_.window, options_.causal);

@@ -11,7 +11,7 @@ namespace linserve::linear_attention_transformer {
 namespace {
 
 // The shortest sequence is computed as if it had so many rows.
-constexpr int64_t kMostMultiple = int64_t{1} << 16;
+constexpr int64_t kMostMultiple = 2048;
 
 // Returns the sequences' rows in their places in another layout, zeros elsewhere.
 at::Tensor Moved(const at::Tensor& rows, const PlacedLayout& from, const PlacedLayout& to) {
