@@ -50,6 +50,10 @@ void ServingOptions::Bind(OptionTable& table) {
       "the GPU tensor cores for it, else f32 on the CPU and f16 on a GPU");
   table.Choice("pooling", pooling, {kPoolingNames.begin(), kPoolingNames.end()},
                "What requests get that ask for no pooling in particular");
+  table.Choice("truncation", truncation, {kTruncationNames.begin(), kTruncationNames.end()},
+               "What becomes of a text with more tokens than the model takes, where its request "
+               "does not say: none: it is refused; left, right: its first or last tokens are "
+               "dropped");
   table.Integer(
       "max_batch_tokens", max_batch_tokens, 0, kMany,
       "How many rows a batch may have, padding included; a longer sequence is computed alone; 0: " +

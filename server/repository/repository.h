@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/sequence/item.h"
+#include "core/sequence/truncation.h"
 #include "core/threads/mutex.h"
 #include "engine/engine.h"
 #include "repository/retirement.h"
@@ -25,6 +26,7 @@ struct ServedModel {
   std::string name;
   int64_t version = 1;
   Pooling default_pooling = Pooling::kNone;
+  Truncation default_truncation = Truncation::kNone;
   std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
   VersionChoice versions{};                    // which versions of this model are served
   std::unique_ptr<Engine> engine;

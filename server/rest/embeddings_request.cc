@@ -69,7 +69,7 @@ class EmbeddingsRequestState : public WholeRequestState {
     absl::Status place = ReserveItems(*work.model, CountOf(query_->sequences));
     if (!place.ok()) return place;
     work.owner = query_;
-    work.truncation = query_->truncation;
+    work.truncation = query_->truncation.value_or(work.truncation);
     if (const auto* texts = std::get_if<Texts>(&query_->sequences)) {
       for (const std::string& text : *texts) {
         work.texts.push_back({work.items.size(), text});

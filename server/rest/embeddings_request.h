@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct EmbeddingsQuery {
   std::string model;  // "": the only model
   SequenceInput sequences;
   bool normalize = true;
-  Truncation truncation = Truncation::kNone;
+  std::optional<Truncation> truncation{};  // nullopt: the model's default
   bool base64 = false;  // whether a vector is answered as its bytes, in base64, or as numbers
 };
 

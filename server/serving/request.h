@@ -69,8 +69,8 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   // Reads the options of a protocol's message, before ReadItems() is called. An error refuses the
   // request.
   virtual absl::Status ReadOptions(const RpcLimits& limits, const ServedModel& model) = 0;
-  // Calls ReserveItems(), then fills in items, texts, their owner and truncation. An error refuses
-  // the request.
+  // Calls ReserveItems(), then fills in items, texts, their owner and, where the request says more
+  // than the model's default, truncation. An error refuses the request.
   virtual absl::Status ReadItems(Tokenization& work) = 0;
   // Prepares the items once texts are token ids. An error refuses the request.
   virtual absl::Status Prepare(const ServedModel& /*model*/,
