@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ struct ServingOptions {
   bool allow_nonfinite = false;
   bool add_bos = false;
   bool add_eos = false;
+  std::map<std::string, std::string> prompts{};
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;

@@ -27,8 +27,9 @@ struct ServedModel {
   int64_t version = 1;
   Pooling default_pooling = Pooling::kNone;
   Truncation default_truncation = Truncation::kNone;
-  std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
-  VersionChoice versions{};                    // which versions of this model are served
+  std::map<std::string, std::string> prompts{};  // by name, for requests that ask for one
+  std::shared_ptr<const Tokenizer> tokenizer;    // for its input `x`; null: it takes no text
+  VersionChoice versions{};                      // which versions of this model are served
   std::unique_ptr<Engine> engine;
 };
 

@@ -77,6 +77,10 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
                                std::vector<absl::StatusOr<Item>>& /*items*/) {
     return absl::OkStatus();
   }
+  // Takes the items once texts are token ids: hands them to the engine, unless a request is
+  // answered without it. An error refuses the request.
+  virtual absl::Status Take(ServiceContext& service, const ServedModel& model,
+                            std::vector<absl::StatusOr<Item>> items);
   // Answers that the request failed as a whole.
   virtual void AnswerRefusal(const absl::Status& status) = 0;
 
@@ -119,7 +123,6 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
  private:
   void Conclude();
   absl::Status Begin(ServiceContext& service, const FoundModel& model, int64_t bytes);
-  absl::Status Enqueue(const ServedModel& model, std::vector<absl::StatusOr<Item>> items);
 
   const CallSide call_;
   std::optional<Inflight::Reservation> place_;
