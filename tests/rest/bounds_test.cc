@@ -307,7 +307,7 @@ TEST_F(RestAnswerBounds, EverySequenceTakesItsPlace) {
   const Reply refused =
       Post("/embed", R"({"model":"tokens","inputs":[)" + Repeated(1000, "[1]") + "]}");
   EXPECT_EQ(refused.status, 413);
-  EXPECT_EQ(refused.parsed["error_type"], "overloaded");
+  EXPECT_EQ(refused.parsed["error_type"], "Validation");
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_F(RestTextTest, OpenAiCutsTextsWhereTheCallerAsksForIt) {
   EXPECT_NE(vector({{"truncate_prompt_tokens", 4}, {"truncate", "left"}}), right);
   EXPECT_EQ(vector({{"truncate_prompt_tokens", 2}, {"truncate", "start"}, {"input", {1, 2, 3}}}),
             vector({{"input", {2, 3}}}));
-  for (const json wrong : {json{{"truncate_prompt_tokens", 0}},
+  for (const json& wrong : {json{{"truncate_prompt_tokens", 0}},
                            {{"truncate_prompt_tokens", -2}},
                            {{"truncate_prompt_tokens", "4"}},
                            {{"truncate", "middle"}}}) {
@@ -119,7 +119,7 @@ TEST_F(DefaultTruncation, IsTheModelsUnlessTheRequestSaysOtherwise) {
     body.update(options);
     return Post("/embed", body.dump());
   };
-  const Reply left = embed({});
+  const Reply left = embed(json::object());
   ASSERT_EQ(left.status, 200) << left.body;
   EXPECT_EQ(embed({{"truncate", true}}).body, left.body);
   EXPECT_EQ(embed({{"truncation_direction", "left"}}).body, left.body);

@@ -46,8 +46,9 @@ absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& read
   members.push_back({"model", [&] { return ReadName(reader, "model", query.model); }});
   members.push_back(NotHere(reader, "parameters", "its members belong beside \"inputs\""));
   members.insert(members.end(), further.begin(), further.end());
-  const absl::Status status = Whole(ReadBody(reader, members), CountOf(query) > 0, "inputs");
-  if (!status.ok()) return status;
+  const absl::Status read = ReadBody(reader, members);
+  const absl::Status whole = Whole(read, CountOf(query) > 0, "inputs");
+  if (!whole.ok()) return whole;
   return std::move(query);
 }
 

@@ -70,17 +70,13 @@ absl::StatusOr<DecodeQuery> ReadDecode(const RestCall& call) {
 void AppendToken(const Tokenized::Text& text, size_t index, const Tokenizer& tokenizer,
                  std::string& answer) {
   const TokenPlace& place = text.places[index];
-  json token{{"id", text.ids[index]},
-             {"text", text.TokenText(index, tokenizer)},
-             {"special", place.is_mark},
-             {"start", nullptr},
-             {"stop", nullptr}};
-  if (!place.is_mark) {
-    token["start"] = place.begin;
-    token["stop"] = place.end;
-  }
+  const bool mark = place.is_mark;
   if (answer.back() != '[') answer += ',';
-  answer += ToText(token);
+  answer += R"({"id":)" + std::to_string(text.ids[index]) + R"(,"text":)" +
+            ToText(json(text.TokenText(index, tokenizer))) + R"(,"special":)" +
+            (mark ? "true" : "false") + R"(,"start":)" +
+            (mark ? "null" : std::to_string(place.begin)) + R"(,"stop":)" +
+            (mark ? "null" : std::to_string(place.end)) + '}';
 }
 
 }  // namespace

@@ -122,7 +122,8 @@ void NormalizedText::Put(std::string_view text, std::string& target) {
       text.remove_prefix(symbol ? kSpaceSymbol.size() : 1);
       continue;
     }
-    for (; held_spaces_ > 0; --held_spaces_) Emit(escaped ? kSpaceSymbol : " ", held_at_, target);
+    for (const size_t at : held_spaces_) Emit(escaped ? kSpaceSymbol : " ", at, target);
+    held_spaces_.clear();
     Emit(text.substr(0, 1), at_, target);
     text.remove_prefix(1);
   }
@@ -130,7 +131,7 @@ void NormalizedText::Put(std::string_view text, std::string& target) {
 
 void NormalizedText::PutSpace(std::string& target) {
   if (normalizer_.rules().remove_extra_whitespaces) {
-    if (held_spaces_++ == 0) held_at_ = at_;
+    held_spaces_.push_back(at_);
   } else {
     Emit(normalizer_.rules().escape_whitespaces ? kSpaceSymbol : " ", at_, target);
   }
@@ -144,7 +145,7 @@ void NormalizedText::Emit(std::string_view text, size_t origin, std::string& tar
 void NormalizedText::End(std::string& target) {
   const NormalizerRules& rules = normalizer_.rules();
   done_ = true;
-  end_ = held_spaces_ > 0 ? held_at_ : at_;
+  end_ = held_spaces_.empty() ? at_ : held_spaces_.front();
   if (!begun_ || !rules.add_dummy_prefix || !normalizer_.space_at_end()) return;
   Emit(rules.escape_whitespaces ? kSpaceSymbol : " ", end_, target);
 }

@@ -73,8 +73,7 @@ class NormalizedText {
   size_t at_ = 0;                           // where in the text that begins which is taken
   bool begun_ = false;                      // something that is not removed was read
   bool after_space_ = false;                // further spaces are removed
-  size_t held_spaces_ = 0;                  // removed if nothing follows them
-  size_t held_at_ = 0;                      // where they begin in the text
+  std::vector<size_t> held_spaces_;  // removed if nothing follows; where they are in the text
   size_t end_ = 0;
   bool done_ = false;
 };

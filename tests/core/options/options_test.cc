@@ -187,7 +187,7 @@ TEST_F(OptionsTest, RefuseBytesThatAreNotUtf8WithoutThrowing) {
   EXPECT_THAT(SetText("padding", "p\xff"), IsInvalid("expected one of packed bucket"));
   EXPECT_THAT(SetText("warmup", "\xc3"), IsInvalid("expected true or false"));
   EXPECT_TRUE(SetText("address", "\xff").ok());
-  EXPECT_EQ(table_.Describe().size(), 7u);
+  EXPECT_EQ(table_.Describe().size(), 8u);
 }
 
 TEST_F(OptionsTest, NameTheOptionThatAnUnknownOneResembles) {

@@ -82,7 +82,7 @@ TEST_F(TeiDocumentTest, EveryRouteAnswersAFullRequestAsItSays) {
     const Reply reply = Call(route, body);
     EXPECT_EQ(reply.status, refused ? 424 : 200) << route << reply.body;
     EXPECT_EQ(MisfitOf(route, reply), "") << route;
-    if (refused) EXPECT_EQ(reply.parsed["error_type"], "Backend") << route;
+    EXPECT_TRUE(!refused || reply.parsed["error_type"] == "Backend") << route;
   }
 }
 
@@ -92,7 +92,6 @@ TEST_F(TeiDocumentTest, EveryFieldIsReadWhereverItStands) {
     if (!full.is_object() || route == "POST /v1/embeddings") continue;
     const json& schema = document_.schemas()[document_.routes()[route]["request"]];
     EXPECT_EQ(document_.Misfit(full, schema), "") << route << ": the test's own request";
-    const json all = full.flatten();
     for (const auto& [name, property] : schema["properties"].items()) {
       EXPECT_TRUE(full.contains(name)) << route << " does not try " << name;
       json wrong = full;
@@ -134,7 +133,7 @@ TEST_F(TeiDocumentTest, FaultsHaveTheTypesThatItLists) {
     EXPECT_EQ(empty.parsed["error_type"], "Empty") << route;
     EXPECT_EQ(MisfitOf(route, empty), "") << route;
   }
-  for (const char* wrong : {"", "[]", "{", R"({"inputs": [1, "a"]})", R"({"inputs": [])"}) {
+  for (const char* wrong : {"", "[]", "{", R"({"inputs": [1, "a"]})"}) {
     const Reply reply = Post("/embed", wrong);
     EXPECT_EQ(reply.status, 422) << wrong;
     EXPECT_EQ(MisfitOf("POST /embed", reply), "") << wrong;

@@ -54,7 +54,7 @@ TEST_F(TeiTest, VectorsHaveLengthOneWhateverIsLeftOfThem) {
   EXPECT_THAT(embed({{"dimensions", 2}}),
               ElementsAre(FloatNear(7 / norm, 1e-6F), FloatNear(0.5F / norm, 1e-6F)));
   EXPECT_EQ(embed({{"dimensions", 4}}), embed(json::object()));
-  for (const json wrong : {json(0), json(-1), json(5), json(1.5), json("2")}) {
+  for (const json& wrong : {json(0), json(-1), json(5), json(1.5), json("2")}) {
     const Reply reply = Ask("/embed", {{"inputs", {7}}, {"dimensions", wrong}});
     EXPECT_EQ(reply.status, 422) << wrong;
     EXPECT_THAT(reply.body, HasSubstr("'dimensions': expected")) << wrong;
@@ -144,7 +144,7 @@ TEST_F(TeiTest, WhatTheTokenizerCannotTakeIsRefused) {
   EXPECT_THAT(Ask("/decode", {{"ids", {5, 1000000}}}).body, HasSubstr("not in the vocabulary"));
   EXPECT_THAT(Ask("/decode", {{"ids", "text"}}).body, HasSubstr("expected a JSON object"));
   EXPECT_THAT(Ask("/tokenize", {{"inputs", {5, 6}}}).body, HasSubstr("expected a text"));
-  const std::string large(server_.grpc().context().limits.max_text_bytes / 2, 'a');
+  const std::string large(100 << 10, 'a');
   EXPECT_EQ(Ask("/tokenize", {{"inputs", large}}).status, 200);
   const Reply none = Post("/tokenize", R"({"model": "floats", "inputs": "a"})");
   EXPECT_EQ(none.status, 422);

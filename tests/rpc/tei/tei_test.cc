@@ -19,8 +19,8 @@ using ::testing::SizeIs;
 namespace wire = tei::v1;
 
 // tests/data/text/encoded.json has the ids of this text.
-const std::string kText = "the server answers";
-const std::vector<int64_t> kIds = {24, 73, 9, 3, 6, 12, 5, 30, 21, 5};
+const std::string kTeiText = "the server answers";
+const std::vector<int64_t> kTeiIds = {24, 73, 9, 3, 6, 12, 5, 30, 21, 5};
 
 // "tokens" gives (id, place, n, 1) for each id.
 class TeiTest : public ::testing::Test {
@@ -61,15 +61,15 @@ class TeiTest : public ::testing::Test {
 };
 
 TEST_F(TeiTest, EmbedsATextAndSaysWhatItTook) {
-  wire::EmbedRequest request = RequestOf(kText);
+  wire::EmbedRequest request = RequestOf(kTeiText);
   request.set_normalize(false);
   wire::EmbedResponse response;
   ASSERT_TRUE(embed_->Embed(Named().get(), request, &response).ok());
   // The mean of the rows of ten tokens.
   EXPECT_THAT(response.embeddings(), ElementsAre(FloatNear(18.8F, 1e-4F), 4.5F, 10, 1));
   const wire::Metadata& metadata = response.metadata();
-  EXPECT_EQ(metadata.compute_chars(), kText.size());
-  EXPECT_EQ(metadata.compute_tokens(), kIds.size());
+  EXPECT_EQ(metadata.compute_chars(), kTeiText.size());
+  EXPECT_EQ(metadata.compute_tokens(), kTeiIds.size());
   EXPECT_GT(metadata.inference_time_ns(), 0U);
   EXPECT_GE(metadata.total_time_ns(), metadata.inference_time_ns() + metadata.queue_time_ns());
 
@@ -85,7 +85,7 @@ TEST_F(TeiTest, EmbedsATextAndSaysWhatItTook) {
 TEST_F(TeiTest, PromptsAndTruncationAreThoseOfTheRequest) {
   wire::EmbedRequest request = RequestOf("server answers");
   request.set_prompt_name("query");
-  EXPECT_EQ(Embed(request), Embed(RequestOf(kText)));
+  EXPECT_EQ(Embed(request), Embed(RequestOf(kTeiText)));
   request.set_prompt_name("passage");
   EXPECT_THAT(Refused(request).error_message(), HasSubstr("expected one of 'query'"));
 
@@ -103,20 +103,20 @@ TEST_F(TeiTest, PromptsAndTruncationAreThoseOfTheRequest) {
 
 TEST_F(TeiTest, EmbedsAllTokens) {
   wire::EmbedAllRequest request;
-  request.set_inputs(kText);
+  request.set_inputs(kTeiText);
   wire::EmbedAllResponse response;
   ASSERT_TRUE(embed_->EmbedAll(Named().get(), request, &response).ok());
   std::vector<float> rows;
   for (const auto& row : response.token_embeddings()) {
     rows.insert(rows.end(), row.embeddings().begin(), row.embeddings().end());
   }
-  EXPECT_EQ(rows, ExpectedRows(kIds));
-  EXPECT_EQ(response.metadata().compute_tokens(), kIds.size());
+  EXPECT_EQ(rows, ExpectedRows(kTeiIds));
+  EXPECT_EQ(response.metadata().compute_tokens(), kTeiIds.size());
 }
 
 TEST_F(TeiTest, TokenizesAndDecodes) {
   wire::EncodeRequest request;
-  request.set_inputs(kText);
+  request.set_inputs(kTeiText);
   request.set_add_special_tokens(true);
   wire::EncodeResponse response;
   ASSERT_TRUE(tokenize_->Tokenize(Named().get(), request, &response).ok());
@@ -125,13 +125,13 @@ TEST_F(TeiTest, TokenizesAndDecodes) {
   for (const wire::SimpleToken& token : response.tokens()) {
     ids.add_ids(token.id());
     text += token.text();
-    EXPECT_EQ(token.text(), kText.substr(token.start(), token.stop() - token.start()));
+    EXPECT_EQ(token.text(), kTeiText.substr(token.start(), token.stop() - token.start()));
   }
-  EXPECT_EQ(text, kText);
-  EXPECT_EQ(std::vector<int64_t>(ids.ids().begin(), ids.ids().end()), kIds);
+  EXPECT_EQ(text, kTeiText);
+  EXPECT_EQ(std::vector<int64_t>(ids.ids().begin(), ids.ids().end()), kTeiIds);
   wire::DecodeResponse decoded;
   ASSERT_TRUE(tokenize_->Decode(Named().get(), ids, &decoded).ok());
-  EXPECT_EQ(decoded.text(), kText);
+  EXPECT_EQ(decoded.text(), kTeiText);
   ids.add_ids(std::numeric_limits<uint32_t>::max());
   EXPECT_THAT(tokenize_->Decode(Named().get(), ids, &decoded).error_message(),
               HasSubstr("not in the vocabulary"));
@@ -141,10 +141,10 @@ TEST_F(TeiTest, StreamsAnswerInTheOrderOfTheirRequestsAndEndWithTheFirstFault) {
   const auto context = Named();
   const auto stream = embed_->EmbedStream(context.get());
   std::vector<std::string> texts;
-  for (int i = 0; i < 20; ++i) texts.push_back(kText + std::string(static_cast<size_t>(i), 'a'));
+  for (int i = 0; i < 20; ++i) texts.push_back(kTeiText + std::string(static_cast<size_t>(i), 'a'));
   for (const std::string& text : texts) ASSERT_TRUE(stream->Write(RequestOf(text)));
   ASSERT_TRUE(stream->Write(RequestOf("")));  // it has no tokens
-  ASSERT_TRUE(stream->Write(RequestOf(kText)));
+  ASSERT_TRUE(stream->Write(RequestOf(kTeiText)));
   stream->WritesDone();
   wire::EmbedResponse response;
   for (const std::string& text : texts) {
@@ -162,23 +162,23 @@ TEST_F(TeiTest, TokensAndAllRowsStreamToo) {
   const auto context = Named();
   const auto tokens = tokenize_->TokenizeStream(context.get());
   wire::EncodeRequest text;
-  text.set_inputs(kText);
+  text.set_inputs(kTeiText);
   ASSERT_TRUE(tokens->Write(text));
   wire::EncodeResponse encoded;
   ASSERT_TRUE(tokens->Read(&encoded));
-  EXPECT_THAT(encoded.tokens(), SizeIs(kIds.size()));
+  EXPECT_THAT(encoded.tokens(), SizeIs(kTeiIds.size()));
   tokens->WritesDone();
   EXPECT_TRUE(tokens->Finish().ok());
 
   const auto decode_context = Named();
   const auto texts = tokenize_->DecodeStream(decode_context.get());
   wire::DecodeRequest ids;
-  ids.mutable_ids()->Assign(kIds.begin(), kIds.end());
+  ids.mutable_ids()->Assign(kTeiIds.begin(), kTeiIds.end());
   wire::DecodeResponse decoded;
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(texts->Write(ids));
     ASSERT_TRUE(texts->Read(&decoded));
-    EXPECT_EQ(decoded.text(), kText);
+    EXPECT_EQ(decoded.text(), kTeiText);
   }
   texts->WritesDone();
   EXPECT_TRUE(texts->Finish().ok());
@@ -186,11 +186,11 @@ TEST_F(TeiTest, TokensAndAllRowsStreamToo) {
   const auto all_context = Named();
   const auto all = embed_->EmbedAllStream(all_context.get());
   wire::EmbedAllRequest request;
-  request.set_inputs(kText);
+  request.set_inputs(kTeiText);
   wire::EmbedAllResponse rows;
   ASSERT_TRUE(all->Write(request));
   ASSERT_TRUE(all->Read(&rows));
-  EXPECT_THAT(rows.token_embeddings(), SizeIs(kIds.size()));
+  EXPECT_THAT(rows.token_embeddings(), SizeIs(kTeiIds.size()));
   all->WritesDone();
   EXPECT_TRUE(all->Finish().ok());
 }
@@ -198,10 +198,10 @@ TEST_F(TeiTest, TokensAndAllRowsStreamToo) {
 TEST_F(TeiTest, AModelMustBeNamedWhereThereAreSeveral) {
   wire::EmbedResponse response;
   grpc::ClientContext context;
-  EXPECT_EQ(embed_->Embed(&context, RequestOf(kText), &response).error_code(),
+  EXPECT_EQ(embed_->Embed(&context, RequestOf(kTeiText), &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(Refused(RequestOf(kText), "nobody").error_code(), grpc::StatusCode::NOT_FOUND);
-  EXPECT_THAT(Refused(RequestOf(kText), "floats").error_message(), HasSubstr("no tokenizer"));
+  EXPECT_EQ(Refused(RequestOf(kTeiText), "nobody").error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(Refused(RequestOf(kTeiText), "floats").error_message(), HasSubstr("no tokenizer"));
 }
 
 TEST_F(TeiTest, DescribesTheModel) {
