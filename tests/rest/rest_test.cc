@@ -11,6 +11,7 @@ namespace linserve {
 namespace {
 
 using nlohmann::json;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 template <typename T>

@@ -86,7 +86,8 @@ class TeiTest(unittest.TestCase):
 
     def test_haystack(self):
         from haystack import Document
-        from haystack.components.embedders import (HuggingFaceAPIDocumentEmbedder, HuggingFaceAPITextEmbedder)
+        from haystack_integrations.components.embedders.huggingface_api import (HuggingFaceAPIDocumentEmbedder,
+                                                                                HuggingFaceAPITextEmbedder)
 
         place = {"api_type": "text_embeddings_inference", "api_params": {"url": self.url}}
         embedder = HuggingFaceAPITextEmbedder(**place)
