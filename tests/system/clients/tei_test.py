@@ -89,7 +89,7 @@ class TeiTest(unittest.TestCase):
         from haystack_integrations.components.embedders.huggingface_api import (HuggingFaceAPIDocumentEmbedder,
                                                                                 HuggingFaceAPITextEmbedder)
 
-        place = {"api_type": "text_embeddings_inference", "api_params": {"url": self.url}}
+        place = {"api_type": "text_embeddings_inference", "api_params": {"url": self.url}, "normalize": True}
         embedder = HuggingFaceAPITextEmbedder(**place)
         self.same([embedder.run(text)["embedding"] for text in TEXTS])
         documents = [Document(content=text) for text in TEXTS]
