@@ -46,9 +46,9 @@ FOLDERS = {
     "attention": ["rows", "device", "linear", "linformer", "local", "blocks"],
     "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer",
                "linear_multihead_attention", "encoder", "math", "forward", ""],
-    "rpc": ["calls", "guards", "embedding", "oip", ""],
+    "rpc": ["calls", "guards", "embedding", "oip", "tei", ""],
     "http": ["framing", ""],
-    "rest": ["json", ""],
+    "rest": ["json", "", "tei"],
     "program": ["", "serve", "offline"],
     "client": ["library", "terminal", "files", "commands", "load/null_server", "load/report", "load"],
 }

@@ -65,7 +65,8 @@ void EmbedArguments::AddInputOptions(CLI::App& embed) {
   embed
       .add_flag("--truncate{right}", truncate,
                 "Cut lines of text or ids that are longer than the model takes, on the right; "
-                "--truncate=left keeps their ends")
+                "--truncate=left keeps their ends, --truncate=none refuses them; without it, the "
+                "model's option truncation says what becomes of texts")
       ->check(CLI::IsMember(
           std::vector<std::string>(kTruncationNames.begin(), kTruncationNames.end())));
   embed.add_flag("--batched", input.batched,

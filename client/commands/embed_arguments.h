@@ -18,7 +18,7 @@ struct EmbedArguments {
   std::string file = "-";
   std::string format = "auto";
   InputOptions input;
-  std::string truncate = std::string(Name(Truncation::kNone));
+  std::string truncate;
   ModelChoice choice;
   std::string output;
   std::string output_format = "auto";

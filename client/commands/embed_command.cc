@@ -177,7 +177,7 @@ int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
   arguments.input.limits = InputLimits::Of(model->signature);
   arguments.input.signature = model->signature;
   arguments.input.texts = model->text;
-  arguments.input.truncation = TruncationFromName(arguments.truncate).value_or(Truncation::kNone);
+  arguments.input.truncation = TruncationFromName(arguments.truncate);
   const auto sequences = ReadInputs(arguments.file, arguments.Format(), arguments.input);
   if (!sequences.ok()) return FailWith(sequences.status());
   if (sequences->empty()) return FailWith(absl::InvalidArgumentError("there is nothing to embed"));

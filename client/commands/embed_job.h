@@ -19,7 +19,7 @@ struct EmbedJobOptions {
   int64_t version = 0;
   OutputOptions options;
   Priority priority = Priority::kNormal;
-  Truncation truncation = Truncation::kNone;  // for texts
+  std::optional<Truncation> truncation{};  // for texts; nullopt: as the model's option says
   size_t batch = 64;                          // sequences of one request at most
   size_t batch_bytes = 3 * 1024 * 1024;       // of one request, unless one sequence is larger
   size_t in_flight = 4;                       // requests at a time

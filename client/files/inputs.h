@@ -31,10 +31,12 @@ struct InputLimits {
 
 struct InputOptions {
   InputLimits limits;
-  int64_t token_offset = 0;                   // text: added to every byte
-  Truncation truncation = Truncation::kNone;  // for texts and ids that are too long
-  bool texts = false;                         // text: for a model with a tokenizer
-  bool batched = false;                       // safetensors: `input.<argument>` of a whole batch
+  int64_t token_offset = 0;  // text: added to every byte
+  // For texts and ids that are too long; nullopt: the model's option says it of texts, and ids are
+  // a fault.
+  std::optional<Truncation> truncation{};
+  bool texts = false;    // text: for a model with a tokenizer
+  bool batched = false;  // safetensors: `input.<argument>` of a whole batch
   Signature signature{};  // the model's, which says how such a batch is laid out
 };
 

@@ -35,13 +35,14 @@ void SetTokens(std::vector<int64_t> ids, size_t line, const InputOptions& option
   const InputLimits& limits = options.limits;
   const auto length = static_cast<int64_t>(ids.size());
   if (limits.longest > 0 && length > limits.longest) {
-    if (options.truncation == Truncation::kNone) {
+    const Truncation truncation = options.truncation.value_or(Truncation::kNone);
+    if (truncation == Truncation::kNone) {
       sequence.status =
           LineError(line, std::to_string(length) + " tokens, but the model takes " + "at most " +
                               std::to_string(limits.longest) + "; shorten it or use --truncate");
       return;
     }
-    if (options.truncation == Truncation::kLeft) ids.erase(ids.begin(), ids.end() - limits.longest);
+    if (truncation == Truncation::kLeft) ids.erase(ids.begin(), ids.end() - limits.longest);
     ids.resize(static_cast<size_t>(limits.longest));
   }
   for (size_t i = 0; i < ids.size(); ++i) {

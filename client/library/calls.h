@@ -50,8 +50,8 @@ struct EmbedCall {
   uint32_t rows_per_chunk = 0;  // 0: the server's choice
   Priority priority = Priority::kNormal;
   std::vector<NamedSequence> sequences{};
-  std::string request_id{};                   // for EmbedStream: empty lets the stream choose one
-  Truncation truncation = Truncation::kNone;  // for texts
+  std::string request_id{};                // for EmbedStream: empty lets the stream choose one
+  std::optional<Truncation> truncation{};  // for texts; nullopt: as the model's option says
   // Embed() sends the one sequence of a call in chunks of about so many bytes if its `x`, whose
   // rows lie along its first axis, is larger: so that no message is larger. 0: it is sent as a
   // whole.

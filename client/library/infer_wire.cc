@@ -120,8 +120,8 @@ absl::Status AddTexts(const EmbedCall& call, inference::ModelInferRequest& messa
   }
   message.add_outputs()->set_name(kTokens);
   auto& parameters = *message.mutable_parameters();
-  if (call.truncation != Truncation::kNone) {
-    parameters["truncation"].set_string_param(std::string(Name(call.truncation)));
+  if (call.truncation) {
+    parameters["truncation"].set_string_param(std::string(Name(*call.truncation)));
   }
   return absl::OkStatus();
 }

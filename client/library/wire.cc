@@ -16,8 +16,6 @@ static_assert(static_cast<int>(DType::kBool) + 1 == v1::DATA_TYPE_BOOL);
 static_assert(static_cast<int>(DType::kF64) + 1 == v1::DATA_TYPE_F64);
 static_assert(static_cast<int>(Pooling::kNone) + 1 == v1::POOLING_NONE);
 static_assert(static_cast<int>(Pooling::kMax) + 1 == v1::POOLING_MAX);
-static_assert(static_cast<int>(Truncation::kLeft) == v1::TRUNCATION_LEFT);
-static_assert(static_cast<int>(Truncation::kRight) == v1::TRUNCATION_RIGHT);
 
 v1::DataType EncodeDType(DType dtype) {
   return static_cast<v1::DataType>(static_cast<int>(dtype) + 1);
@@ -64,13 +62,18 @@ void EncodeSequence(const NamedSequence& sequence, v1::Sequence* wire) {
   }
 }
 
+v1::Truncation EncodeTruncation(Truncation truncation) {
+  if (truncation == Truncation::kNone) return v1::TRUNCATION_NONE;
+  return truncation == Truncation::kLeft ? v1::TRUNCATION_LEFT : v1::TRUNCATION_RIGHT;
+}
+
 void EncodeOptions(const EmbedCall& call, v1::EmbedOptions* wire) {
   for (const std::string& output : call.options.outputs) wire->add_outputs(output);
   wire->set_pooling(static_cast<v1::Pooling>(static_cast<int>(call.options.pooling) + 1));
   wire->set_normalize(call.options.normalize);
   wire->set_dtype(EncodeDType(call.options.dtype));
   wire->set_rows_per_chunk(call.rows_per_chunk);
-  wire->set_truncation(static_cast<v1::Truncation>(static_cast<int>(call.truncation)));
+  if (call.truncation) wire->set_truncation(EncodeTruncation(*call.truncation));
   wire->set_progress(call.on_progress != nullptr);
 }
 

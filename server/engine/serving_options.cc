@@ -50,6 +50,10 @@ void ServingOptions::Bind(OptionTable& table) {
       "the GPU tensor cores for it, else f32 on the CPU and f16 on a GPU");
   table.Choice("pooling", pooling, {kPoolingNames.begin(), kPoolingNames.end()},
                "What requests get that ask for no pooling in particular");
+  table.Choice("truncation", truncation, {kTruncationNames.begin(), kTruncationNames.end()},
+               "What becomes of a text with more tokens than the model takes, where its request "
+               "does not say: none: it is refused; left, right: its first or last tokens are "
+               "dropped");
   table.Integer(
       "max_batch_tokens", max_batch_tokens, 0, kMany,
       "How many rows a batch may have, padding included; a longer sequence is computed alone; 0: " +
@@ -89,6 +93,9 @@ void ServingOptions::Bind(OptionTable& table) {
              "Begin the tokens of each text with the tokenizer's mark of a beginning, as models "
              "expect that were trained so");
   table.Flag("add_eos", add_eos, "End the tokens of each text with the tokenizer's mark of an end");
+  table.Texts("prompts", prompts,
+              "Texts by name; the one that a request of text-embeddings-inference names as "
+              "prompt_name is put before each of its texts");
 }
 
 ReplicaPlan ServingOptions::Replicas(int64_t devices) const {

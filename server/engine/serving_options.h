@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/options/options.h"
 #include "core/sequence/batch.h"
 #include "core/sequence/pooling.h"
+#include "core/sequence/truncation.h"
 #include "engine/engine.h"
 
 namespace linserve {
@@ -44,6 +46,7 @@ struct ServingOptions {
   std::vector<int64_t> buckets;
   std::string dtype = "f32";
   Pooling pooling = Pooling::kNone;
+  Truncation truncation = Truncation::kNone;
   int64_t max_batch_tokens = 0;  // 0: as many as the device is fast with
   int64_t max_batch_sequences = 256;
   std::chrono::nanoseconds max_batch_delay{0};
@@ -59,6 +62,7 @@ struct ServingOptions {
   bool allow_nonfinite = false;
   bool add_bos = false;
   bool add_eos = false;
+  std::map<std::string, std::string> prompts{};
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;

@@ -133,6 +133,13 @@ void Router::AddHealth() {
   const auto ready = [this](const HttpRequest&) { return HealthReply(handlers_.ready()); };
   for (const char* path : {"/livez", "/v2/health/live"}) AddPage(path, live, /*health=*/true);
   for (const char* path : {"/readyz", "/v2/health/ready"}) AddPage(path, ready, /*health=*/true);
+  // text-embeddings-inference's probes are for readiness, and told of it in its words.
+  const auto healthy = [this](const HttpRequest&) {
+    if (handlers_.ready().ok()) return TextReply(200, "ok");
+    return HttpReply{.status = 503, .body = R"({"error":"unhealthy","error_type":"Unhealthy"})"};
+  };
+  for (const char* path : {"/health", "/ping"}) AddPage(path, healthy, /*health=*/true);
+  if (!handlers_.status_json) AddPage("/", healthy, /*health=*/true);
 }
 
 void Router::AddPage(const std::string& path, const HttpHandler& handler, bool health) {

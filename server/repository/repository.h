@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/sequence/item.h"
+#include "core/sequence/truncation.h"
 #include "core/threads/mutex.h"
 #include "engine/engine.h"
 #include "repository/retirement.h"
@@ -25,8 +26,10 @@ struct ServedModel {
   std::string name;
   int64_t version = 1;
   Pooling default_pooling = Pooling::kNone;
-  std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
-  VersionChoice versions{};                    // which versions of this model are served
+  Truncation default_truncation = Truncation::kNone;
+  std::map<std::string, std::string> prompts{};  // by name, for requests that ask for one
+  std::shared_ptr<const Tokenizer> tokenizer;    // for its input `x`; null: it takes no text
+  VersionChoice versions{};                      // which versions of this model are served
   std::unique_ptr<Engine> engine;
 };
 

@@ -1,20 +1,21 @@
 #include "rest/embeddings.h"
 
-#include <functional>
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "core/sequence/truncation.h"
 #include "core/status/quote.h"
 #include "core/tensor/tensor.h"
-#include "rest/embeddings_request.h"
 #include "rest/http_errors.h"
 #include "rest/json/json_members.h"
+#include "rest/json/json_number.h"
 #include "rest/json/json_text.h"
 #include "rest/sequence_input.h"
 #include "rest/tensor_json.h"
+#include "rest/waiting_embed.h"
 #include "rpc/calls/grpc_status.h"
 #include "serving/admission.h"
 
@@ -22,6 +23,8 @@ namespace linserve {
 namespace {
 
 using nlohmann::json;
+
+constexpr int64_t kBase64Bytes = 2;  // four characters for three bytes
 
 HttpReply OpenAiError(const absl::Status& status) {
   const int code = HttpCode(status);
@@ -31,14 +34,6 @@ HttpReply OpenAiError(const absl::Status& status) {
                                   {"type", code < 500 ? "invalid_request_error" : "server_error"},
                                   {"param", nullptr},
                                   {"code", nullptr}}}}));
-}
-
-HttpReply TeiError(const absl::Status& status) {
-  std::string type = "backend";
-  if (absl::IsInvalidArgument(status)) type = "validation";
-  if (absl::IsResourceExhausted(status)) type = "overloaded";
-  if (absl::IsUnavailable(status)) type = "unhealthy";
-  return ErrorReply(status, ToText(json{{"error", MessageOf(status)}, {"error_type", type}}));
 }
 
 json OpenAiModelOf(const std::string& name) {
@@ -59,6 +54,37 @@ absl::Status CheckEncoding(const std::string& encoding) {
   return absl::InvalidArgumentError("'encoding_format': expected \"float\" or \"base64\"");
 }
 
+// Reads vLLM's truncate_prompt_tokens: a number of tokens, or -1 for as many as the model takes.
+absl::Status ReadMostTokens(JsonReader& reader, EmbeddingsQuery& query) {
+  const auto text = reader.Skip();
+  if (!text.ok() || *text == "null") return text.status();
+  const auto most = IntegerOf<int64_t>(*text);
+  if (!most || *most < -1 || *most == 0) {
+    return absl::InvalidArgumentError(
+        "'truncate_prompt_tokens': expected how many tokens to keep, or -1 for as many as the "
+        "model takes");
+  }
+  query.truncate = true;
+  query.most_tokens = std::max<int64_t>(*most, 0);
+  return absl::OkStatus();
+}
+
+// Reads `truncate`: a bool, or where a text is cut, as NVIDIA's servers call it, too.
+absl::Status ReadTruncate(JsonReader& reader, EmbeddingsQuery& query) {
+  if (reader.Next() == JsonReader::Kind::kBool) return Put(reader.Bool(), query.truncate);
+  std::string given;
+  absl::Status status = ReadName(reader, "truncate", given);
+  if (!status.ok() || given.empty()) return status;
+  const std::string side = absl::AsciiStrToLower(given);
+  query.truncate = side != "none";
+  if (side == "left" || side == "start") query.side = Truncation::kLeft;
+  if (side == "right" || side == "end") query.side = Truncation::kRight;
+  if (side == "none" || query.side) return status;
+  return absl::InvalidArgumentError(
+      "'truncate': expected true, false, \"none\", \"left\" (\"start\") or \"right\" "
+      "(\"end\")");
+}
+
 absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   const int64_t most = call.service.limits.max_sequences_per_request;
@@ -74,66 +100,20 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   absl::Status status = ReadBody(
       reader, {{"input", [&] { return ReadSequences(reader, "input", most, query.sequences); }},
                {"model", [&] { return ReadName(reader, "model", query.model); }},
+               {"truncate", [&] { return ReadTruncate(reader, query); }},
+               {"truncate_prompt_tokens", [&] { return ReadMostTokens(reader, query); }},
                {"encoding_format", [&] { return ReadName(reader, "encoding_format", encoding); }},
                {"dimensions", no_dimensions}});
   if (status.ok()) status = CheckEncoding(encoding);
-  query.base64 = encoding == "base64";
+  query.answer_bytes = encoding == "base64" ? kBase64Bytes : kTextBytes;
   return Whole(status, std::move(query), "input");
-}
-
-// Says on which side a text is truncated, if it is.
-absl::StatusOr<Truncation> TeiTruncation(bool truncate, const std::string& side) {
-  if (side != "Left" && side != "Right") {
-    return absl::InvalidArgumentError("'truncation_direction': expected \"Left\" or \"Right\"");
-  }
-  if (!truncate) return Truncation::kNone;
-  return side == "Left" ? Truncation::kLeft : Truncation::kRight;
-}
-
-absl::StatusOr<EmbeddingsQuery> ReadTei(const RestCall& call) {
-  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
-  const int64_t most = call.service.limits.max_sequences_per_request;
-  EmbeddingsQuery query;
-  bool truncate = false;
-  std::string side = "Right";
-  JsonReader reader(call.http.body, WantedBy(call));
-  absl::Status status = ReadBody(
-      reader,
-      {{"inputs", [&] { return ReadSequences(reader, "inputs", most, query.sequences); }},
-       {"model", [&] { return ReadName(reader, "model", query.model); }},
-       {"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
-       {"truncate", [&] { return ReadBool(reader, "truncate", truncate); }},
-       {"truncation_direction", [&] { return ReadName(reader, "truncation_direction", side); }}});
-  if (status.ok()) {
-    const auto truncation = TeiTruncation(truncate, side);
-    if (!truncation.ok()) return truncation.status();
-    query.truncation = *truncation;
-  }
-  return Whole(status, std::move(query), "inputs");
-}
-
-// Appends one vector, by its index.
-using AppendVector = std::function<absl::Status(size_t index, const Tensor& vector)>;
-
-// Appends the vectors with commas between them. CANCELLED if the caller leaves meanwhile.
-absl::Status AppendVectors(const RestCall& call, const Embeddings& embeddings,
-                           const AppendVector& append, std::string& text) {
-  constexpr size_t kAround = 64;  // what stands around a vector's elements
-  const auto elements = static_cast<size_t>(embeddings.vectors[0].elements() * kLongestElement);
-  text.reserve(embeddings.vectors.size() * (kAround + elements));
-  for (size_t i = 0; i < embeddings.vectors.size(); ++i) {
-    if (call.http.abandoned()) return absl::CancelledError("the caller left");
-    if (i > 0) text += ',';
-    if (absl::Status status = append(i, embeddings.vectors[i]); !status.ok()) return status;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
 
 HttpReply OpenAiEmbeddings(const RestCall& call) {
   auto query = ReadOpenAi(call);
-  const bool base64 = query.ok() && query->base64;
+  const bool base64 = query.ok() && query->answer_bytes == kBase64Bytes;
   const auto embeddings = Embed(call, "/v1/embeddings", std::move(query));
   if (!embeddings.ok()) return OpenAiError(embeddings.status());
   std::string text = R"({"object":"list","data":[)";
@@ -174,17 +154,6 @@ HttpReply OpenAiModel(const RestCall& call) {
   const auto model = FindModel(call.service, *call.caller, call.http.captures.at(0), 0);
   if (!model.ok()) return OpenAiError(model.status());
   return {.body = ToText(OpenAiModelOf((*model)->name))};
-}
-
-HttpReply TeiEmbed(const RestCall& call) {
-  const auto embeddings = Embed(call, "/embed", ReadTei(call));
-  if (!embeddings.ok()) return TeiError(embeddings.status());
-  std::string text = "[";
-  const absl::Status written = AppendVectors(
-      call, *embeddings,
-      [&](size_t /*index*/, const Tensor& vector) { return AppendElements(vector, text); }, text);
-  if (!written.ok()) return TeiError(written);
-  return {.body = std::move(text += ']'), .sending = embeddings->sending};
 }
 
 }  // namespace linserve

@@ -13,7 +13,4 @@ HttpReply OpenAiEmbeddings(const RestCall& call);
 HttpReply OpenAiModels(const RestCall& call);
 HttpReply OpenAiModel(const RestCall& call);
 
-// Answers POST /embed as text-embeddings-inference does.
-HttpReply TeiEmbed(const RestCall& call);
-
 }  // namespace linserve

@@ -167,47 +167,52 @@ int64_t JsonBytes(const HttpRequest& request, bool binary) {
 }
 
 // Lets in the body of a caller who may call, while there is room for what the body becomes.
-// `binary` says that it may hold binary data.
-HttpGate GateOf(const ServiceContext& context, const HttpRequest& request, bool binary) {
+HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
+                const RestRefusal& refuse, bool binary) {
   const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
-  if (!caller.ok()) return [refusal = ErrorReply(caller.status())](size_t) { return refusal; };
+  if (!caller.ok()) return [refusal = refuse(caller.status())](size_t) { return refusal; };
   const auto held =
       std::make_shared<Inflight::Reservation>(context.inflight->ReserveBytes((*caller)->name()));
-  return
-      [held, json = JsonBytes(request, binary)](size_t piece) mutable -> std::optional<HttpReply> {
-        // A digit and its comma are read into a number of eight bytes, of which UINT64 is copied
-        // twice; binary data is copied once.
-        constexpr int64_t kParsed = 1 + 3 * 8 / 2;
-        constexpr int64_t kCopied = 2;
-        const auto bytes = static_cast<int64_t>(piece);
-        const int64_t text = std::min(json, bytes);
-        json -= text;
-        const absl::Status status = held->Grow(kParsed * text + kCopied * (bytes - text));
-        if (status.ok()) return std::nullopt;
-        return ErrorReply(status);
-      };
+  return [held, refuse,
+          json = JsonBytes(request, binary)](size_t piece) mutable -> std::optional<HttpReply> {
+    // A digit and its comma are read into a number of eight bytes, of which UINT64 is copied twice;
+    // binary data is copied once.
+    constexpr int64_t kParsed = 1 + 3 * 8 / 2;
+    constexpr int64_t kCopied = 2;
+    const auto bytes = static_cast<int64_t>(piece);
+    const int64_t text = std::min(json, bytes);
+    json -= text;
+    const absl::Status status = held->Grow(kParsed * text + kCopied * (bytes - text));
+    if (status.ok()) return std::nullopt;
+    return refuse(status);
+  };
 }
 
 }  // namespace
 
+HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std::string& pattern,
+                  RestAnswer answer, RestRefusal refuse, bool binary) {
+  return {method, pattern,
+          [&context, answer = std::move(answer), refuse](const HttpRequest& request) {
+            const auto caller =
+                context.access->Authenticate(request.Header("authorization"), request.peer);
+            return caller.ok() ? answer({context, request, *caller}) : refuse(caller.status());
+          },
+          [&context, refuse, binary](const HttpRequest& request) {
+            return GateOf(context, request, refuse, binary);
+          }};
+}
+
 std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
-  for (const char* rpc : {"/v2/models/infer", "/v1/embeddings", "/embed"}) {
+  for (const char* rpc : {"/v2/models/infer", "/v1/embeddings"}) {
     context.metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   const std::string model = kModel;
   std::vector<HttpRoute> routes;
-  const auto add = [&](const std::string& method, const std::string& pattern,
-                       std::function<HttpReply(const RestCall&)> answer, bool binary = false) {
-    routes.push_back(
-        {method, pattern,
-         [&context, answer = std::move(answer)](const HttpRequest& request) {
-           const auto caller =
-               context.access->Authenticate(request.Header("authorization"), request.peer);
-           return caller.ok() ? answer({context, request, *caller}) : ErrorReply(caller.status());
-         },
-         [&context, binary](const HttpRequest& request) {
-           return GateOf(context, request, binary);
-         }});
+  const auto refuse = [](const absl::Status& status) { return ErrorReply(status); };
+  const auto add = [&](const std::string& method, const std::string& pattern, RestAnswer answer,
+                       bool binary = false) {
+    routes.push_back(RouteOf(context, method, pattern, std::move(answer), refuse, binary));
   };
   add("GET", "/v2/?", ServerMetadata);
   add("GET", "/v2/models/stats", AllStatistics);
@@ -222,8 +227,7 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
       Command<inference::RepositoryModelUnloadRequest>);
   add("GET", "/v1/models", OpenAiModels);
   add("GET", "/v1/models/([^/]+)", OpenAiModel);
-  add("POST", "/v1/embeddings", OpenAiEmbeddings);
-  add("POST", "/embed", TeiEmbed);
+  for (const char* path : {"/v1/embeddings", "/embeddings"}) add("POST", path, OpenAiEmbeddings);
   return routes;
 }
 

@@ -1,14 +1,26 @@
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "http/http_message.h"
+#include "rest/rest_call.h"
 #include "serving/service_context.h"
 
 namespace linserve {
 
-// Returns what the HTTP port answers beside its pages: the REST form of the Open Inference Protocol
-// (/v2/...), and the embedding APIs of OpenAI (/v1/...) and text-embeddings-inference (/embed).
+// Says how an API answers its callers, and refuses those who may not call.
+using RestAnswer = std::function<HttpReply(const RestCall&)>;
+using RestRefusal = std::function<HttpReply(const absl::Status&)>;
+
+// Returns a route for callers who may call, whose bodies are let in while there is room for what
+// they become. `binary` says that they may hold binary data. `context` must outlive it.
+HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std::string& pattern,
+                  RestAnswer answer, RestRefusal refuse, bool binary = false);
+
+// Returns what the HTTP port answers beside its pages and the routes of text-embeddings-inference:
+// the REST form of the Open Inference Protocol (/v2/...), and OpenAI's API of embeddings (/v1/...).
 // `context` must outlive the routes.
 std::vector<HttpRoute> RestRoutes(ServiceContext& context);
 

@@ -22,6 +22,7 @@
 #include "rpc/guards/reset_guard.h"
 #include "rpc/oip/inference_service.h"
 #include "rpc/reflection_service.h"
+#include "rpc/tei/tei_services.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -98,6 +99,20 @@ constexpr const char* kOfModels = "linserve/";
 // off after a few tokens, so that half of the processors may be needed.
 int64_t TokenizerThreads() { return std::clamp<int64_t>(Processors() / 2, 2, 16); }
 
+// Returns the names of the services that compute, and that health tells of.
+std::vector<std::string> ComputingServices() {
+  std::vector<std::string> names = TeiServices::Names();
+  names.insert(names.begin(), {v1::EmbeddingService::service_full_name(),
+                               inference::GRPCInferenceService::service_full_name()});
+  return names;
+}
+
+std::vector<std::string> ServiceNames() {
+  std::vector<std::string> names = ComputingServices();
+  names.insert(names.end(), {ReflectionProtocol::service_full_name(), "grpc.health.v1.Health"});
+  return names;
+}
+
 }  // namespace
 
 void GrpcOptions::BindAddress(OptionTable& table) {
@@ -128,7 +143,8 @@ struct GrpcServer::Impl {
                 std::make_shared<Inflight>(options.inflight, metrics),
                 StepPool(TokenizerThreads())},
         embedding(context),
-        inference(context) {}
+        inference(context),
+        tei(context) {}
 
   // Sets the health of a service. Watchers hear of it only if it is news.
   void Tell(const std::string& service, bool serving) ABSL_EXCLUSIVE_LOCKS_REQUIRED(health_mutex) {
@@ -140,9 +156,8 @@ struct GrpcServer::Impl {
   ServiceContext context;
   EmbeddingService embedding;
   InferenceService inference;
-  ReflectionService reflection{{v1::EmbeddingService::service_full_name(),
-                                inference::GRPCInferenceService::service_full_name(),
-                                ReflectionProtocol::service_full_name(), "grpc.health.v1.Health"}};
+  TeiServices tei;
+  ReflectionService reflection{ServiceNames()};
   int port = 0;
   std::string unix_socket;
   std::unique_ptr<grpc::Server> server;
@@ -189,6 +204,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   }
   builder.RegisterService(&impl->embedding);
   builder.RegisterService(&impl->inference);
+  for (grpc::Service* service : impl->tei.All()) builder.RegisterService(service);
   builder.RegisterService(&impl->reflection);
   {
     const ModeOfNewFiles mode(options.unix_socket.mode);
@@ -231,10 +247,8 @@ void GrpcServer::AllowModelControl(ModelManager& manager) { impl_->context.manag
 void GrpcServer::SetServing(bool serving) {
   impl_->context.ready = serving;
   MutexLock lock(impl_->health_mutex);
-  for (const char* service : {"", v1::EmbeddingService::service_full_name(),
-                              inference::GRPCInferenceService::service_full_name()}) {
-    impl_->Tell(service, serving);
-  }
+  impl_->Tell("", serving);
+  for (const std::string& service : ComputingServices()) impl_->Tell(service, serving);
 }
 
 void GrpcServer::SetModelServing(const std::string& model, bool serving) {

@@ -65,6 +65,7 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   Reservation ReserveBytes(const std::string& caller);
 
   // Returns the most bytes that one caller may ever hold.
+  int64_t most_requests() const { return limits_.max_requests; }
   int64_t most_bytes() const { return std::min(limits_.max_bytes, limits_.max_bytes_per_caller); }
 
   int64_t requests() const;       // requests in flight at this moment

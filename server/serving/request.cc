@@ -75,6 +75,7 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
   }
   Tokenization work{.model = *model,
                     .owner = nullptr,
+                    .truncation = (*model)->default_truncation,
                     .max_text_bytes = service.limits.max_text_bytes,
                     .caller = context_.caller->name(),
                     .deadline = context_.deadline,
@@ -88,17 +89,17 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
   work.reserve = [self = shared_from_this(), served = *model](int64_t ids) {
     return self->ReserveBytes(*served, ids);
   };
-  work.done = [self = shared_from_this(),
+  work.done = [self = shared_from_this(), &service,
                served = *model](absl::StatusOr<std::vector<absl::StatusOr<Item>>> items) {
     const absl::Status taken =
-        items.ok() ? self->Enqueue(*served, *std::move(items)) : items.status();
+        items.ok() ? self->Take(service, *served, *std::move(items)) : items.status();
     if (!taken.ok()) self->Refuse(taken);
   };
   return Tokenize(service.tokenizers, std::move(work));
 }
 
-absl::Status RequestState::Enqueue(const ServedModel& model,
-                                   std::vector<absl::StatusOr<Item>> items) {
+absl::Status RequestState::Take(ServiceContext& /*service*/, const ServedModel& model,
+                                std::vector<absl::StatusOr<Item>> items) {
   absl::Status status = Prepare(model, items);
   if (status.ok()) status = ReserveResults(model, items, 1 + text_bytes_, *place_);
   if (!status.ok()) return status;

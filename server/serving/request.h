@@ -69,14 +69,18 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   // Reads the options of a protocol's message, before ReadItems() is called. An error refuses the
   // request.
   virtual absl::Status ReadOptions(const RpcLimits& limits, const ServedModel& model) = 0;
-  // Calls ReserveItems(), then fills in items, texts, their owner and truncation. An error refuses
-  // the request.
+  // Calls ReserveItems(), then fills in items, texts, their owner and, where the request says more
+  // than the model's default, truncation. An error refuses the request.
   virtual absl::Status ReadItems(Tokenization& work) = 0;
   // Prepares the items once texts are token ids. An error refuses the request.
   virtual absl::Status Prepare(const ServedModel& /*model*/,
                                std::vector<absl::StatusOr<Item>>& /*items*/) {
     return absl::OkStatus();
   }
+  // Takes the items once texts are token ids: hands them to the engine, unless a request is
+  // answered without it. An error refuses the request.
+  virtual absl::Status Take(ServiceContext& service, const ServedModel& model,
+                            std::vector<absl::StatusOr<Item>> items);
   // Answers that the request failed as a whole.
   virtual void AnswerRefusal(const absl::Status& status) = 0;
 
@@ -119,7 +123,6 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
  private:
   void Conclude();
   absl::Status Begin(ServiceContext& service, const FoundModel& model, int64_t bytes);
-  absl::Status Enqueue(const ServedModel& model, std::vector<absl::StatusOr<Item>> items);
 
   const CallSide call_;
   std::optional<Inflight::Reservation> place_;

@@ -114,8 +114,7 @@ class TextWork {
     }
     const Signature& signature = model.engine->info().signature;
     const char letter = signature.FindInput(kTextBecomes)->axes[0].letter;
-    encoding_.emplace(*model.tokenizer, text, work_.truncation,
-                      LongestFor(signature, item, letter));
+    encoding_.emplace(*model.tokenizer, text, work_.truncation, MostTokens(work_, item, letter));
     return absl::OkStatus();
   }
 
@@ -159,6 +158,12 @@ absl::Status CheckDeadline(const StepPool& threads, const Tokenization& work, in
 }
 
 }  // namespace
+
+int64_t MostTokens(const Tokenization& work, const Item& item, char letter) {
+  const int64_t longest = LongestFor(work.model->engine->info().signature, item, letter);
+  if (work.most_tokens == 0 || work.truncation == Truncation::kNone) return longest;
+  return longest == 0 ? work.most_tokens : std::min(longest, work.most_tokens);
+}
 
 absl::Status Tokenize(StepPool& threads, Tokenization work) {
   if (work.texts.empty()) {

@@ -30,6 +30,7 @@ struct Tokenization {
   std::vector<TextInput> texts{};
   std::shared_ptr<const void> owner;  // keeps alive what the texts view
   Truncation truncation = Truncation::kNone;
+  int64_t most_tokens = 0;  // of a truncated sequence; 0: as many as the model takes
   int64_t max_text_bytes = 0;
   std::string caller{};
   TimePoint deadline = TimePoint::max();
@@ -40,6 +41,9 @@ struct Tokenization {
   // Called once: with the items, or with why the request is refused.
   std::function<void(absl::StatusOr<std::vector<absl::StatusOr<Item>>>)> done{};
 };
+
+// Returns how many tokens along the axis an item with these inputs may have; 0: any number.
+int64_t MostTokens(const Tokenization& work, const Item& item, char letter);
 
 // Puts the token ids of each text into its item, or the text's fault into the item's place, and
 // then calls `done`. That happens on one of the threads, or at once where there are no texts.

@@ -23,11 +23,25 @@ TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text, Tr
   if (tokenizer.bos_) ids_.push_back(*tokenizer.bos_);
 }
 
+TextEncoding::TextEncoding(const Tokenizer& tokenizer, std::string_view text, bool marks)
+    : tokenizer_(tokenizer),
+      marks_(marks),
+      finds_places_(true),
+      truncation_(Truncation::kNone),
+      longest_(0),
+      normalized_(tokenizer.normalizer_, text),
+      look_at_(kFewAtOnce) {
+  if (!marks || !tokenizer.bos_) return;
+  ids_.push_back(*tokenizer.bos_);
+  places_.push_back({.is_mark = true});
+}
+
 absl::Status TextEncoding::Advance(size_t& budget) {
   while (!done_ && budget > 0) {
     const size_t unread = normalized_.left();
     if (!normalized_.done()) {
-      absl::Status status = normalized_.Append(kFewAtOnce, waiting_);
+      absl::Status status =
+          normalized_.Append(kFewAtOnce, waiting_, finds_places_ ? &origins_ : nullptr);
       if (!status.ok()) return status;
     }
     const size_t ready = ReadyBytes();
@@ -55,8 +69,16 @@ size_t TextEncoding::ReadyBytes() {
 
 void TextEncoding::Encode(size_t bytes) {
   const std::string_view text = std::string_view(waiting_).substr(0, bytes);
-  for (const ChosenPiece& piece : ChoosePieces(*tokenizer_.pieces_, text, score_)) Add(piece);
+  for (const ChosenPiece& piece : ChoosePieces(*tokenizer_.pieces_, text, score_)) {
+    const size_t before = ids_.size();
+    Add(piece);
+    if (!finds_places_) continue;
+    AddPlaces(before, static_cast<size_t>(piece.text.data() - text.data()), piece.text.size());
+  }
   waiting_.erase(0, bytes);
+  if (finds_places_) {
+    origins_.erase(origins_.begin(), origins_.begin() + static_cast<std::ptrdiff_t>(bytes));
+  }
   look_at_ = kFewAtOnce;
 }
 
@@ -74,6 +96,22 @@ void TextEncoding::Add(const ChosenPiece& piece) {
   after_unknown_ = unknown;
 }
 
+// Adds the place of a piece, which is `bytes` of what waits, and became the last ids.
+void TextEncoding::AddPlaces(size_t ids_before, size_t begin, size_t bytes) {
+  const size_t next = begin + bytes;
+  const TokenPlace place{.begin = origins_[begin],
+                         .end = next < origins_.size() ? origins_[next] : normalized_.end()};
+  if (ids_.size() == ids_before) {  // it went on with what is unknown
+    places_.back().end = place.end;
+    return;
+  }
+  // Where it became bytes, the last of them stands for the character.
+  while (places_.size() + 1 < ids_.size()) {
+    places_.push_back({.begin = place.begin, .end = place.begin});
+  }
+  places_.push_back(place);
+}
+
 // Drops ids that truncation will drop, and is done where that is all that would follow.
 void TextEncoding::Limit() {
   if (longest_ == 0 || ids_.size() <= longest_) return;
@@ -88,9 +126,13 @@ void TextEncoding::Limit() {
 absl::Status TextEncoding::Finish() {
   if (!has_pieces_) {
     ids_.clear();
+    places_.clear();
     return absl::OkStatus();
   }
-  if (tokenizer_.eos_) ids_.push_back(*tokenizer_.eos_);
+  if (marks_ && tokenizer_.eos_) {
+    ids_.push_back(*tokenizer_.eos_);
+    if (finds_places_) places_.push_back({.is_mark = true});
+  }
   return tokenizer_.Truncate(truncation_, static_cast<int64_t>(longest_), ids_);
 }
 

@@ -73,8 +73,8 @@ absl::StatusOr<std::vector<int64_t>> Tokenizer::Encode(std::string_view text) co
   return encoding.ids();
 }
 
-absl::StatusOr<std::string> Tokenizer::Decode(const std::vector<int64_t>& ids) const {
-  std::string text = DecodePieces(*pieces_, ids);
+absl::StatusOr<std::string> Tokenizer::Decode(const std::vector<int64_t>& ids, bool marks) const {
+  std::string text = DecodePieces(*pieces_, ids, marks);
   if (pieces_->model.denormalizer.charsmap.empty()) return text;
   std::string denormalized;
   NormalizedText whole(denormalizer_, text);

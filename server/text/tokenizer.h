@@ -43,8 +43,13 @@ class Tokenizer {
   // Returns the mark that ends the ids of each text, if one does.
   std::optional<int64_t> end_mark() const { return eos_; }
 
-  // Inverts Encode(), without marks; ids that are not pieces add nothing.
-  absl::StatusOr<std::string> Decode(const std::vector<int64_t>& ids) const;
+  // Inverts Encode(), without marks or with their names; ids that are not pieces add nothing.
+  absl::StatusOr<std::string> Decode(const std::vector<int64_t>& ids, bool marks = false) const;
+
+  // Returns a piece as the vocabulary has it. REQUIRES: `id` is below vocabulary().
+  const std::string& PieceOf(int64_t id) const {
+    return pieces_->model.pieces[static_cast<size_t>(id)].text;
+  }
 
   // Leaves at most `longest` ids of Encode(), the marks among them; 0: as many as there are.
   // INVALID_ARGUMENT tells `longest`.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "rest/json_shapes.h"
+#include "rest/tei/tei_routes.h"
 #include "support/test_server.h"
 
 namespace linserve {
@@ -21,7 +22,8 @@ double Milliseconds(const JsonDoor& door, const std::vector<HttpRoute>& routes,
 void Print() {
   constexpr size_t kMiB = 1 << 20;
   TestServer server;
-  const auto routes = RestRoutes(server.grpc().context());
+  auto routes = RestRoutes(server.grpc().context());
+  AddTeiRoutes(server.grpc().context(), routes);
   std::printf("%-32s %-28s %8s %8s %8s %8s   ms\n", "shape", "where", "1 MiB", "2 MiB", "4 MiB",
               "8 MiB");
   for (const JsonShape& shape : JsonShapes()) {

@@ -4,6 +4,8 @@
 #include "fuzz/fuzz_infer.h"
 #include "rest/embeddings.h"
 #include "rest/infer_json.h"
+#include "rest/tei/tei_embed.h"
+#include "rest/tei/tei_tokens.h"
 
 namespace linserve {
 namespace {
@@ -34,6 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const RestCall call{FuzzServer(), http, FuzzCaller()};
   if (data[0] % 3 == 0) Infer(call);
   if (data[0] % 3 == 1) (void)OpenAiEmbeddings(call);
-  if (data[0] % 3 == 2) (void)TeiEmbed(call);
+  if (data[0] % 3 != 2) return 0;
+  for (const auto answer : {TeiEmbed, TeiSimilarity, TeiTokenize, TeiDecode}) (void)answer(call);
   return 0;
 }

@@ -185,7 +185,7 @@ TEST_F(RestBounds, Sequences) {
       };
       EXPECT_EQ(Post(path, body(kMostSequences)).status, 200) << one;
       for (const size_t count : {kMostSequences + 1, 1000 * kMostSequences}) {
-        ExpectRefused(path, body(count), "more than 8 sequences");
+        ExpectRefused(path, body(count), "more than 8 sequences", path == "/embed" ? 422 : 400);
       }
     }
   }
@@ -198,7 +198,8 @@ TEST_F(RestBounds, AKeyThatMattersStandsOnce) {
                 "'name' is given more than once");
   ExpectRefused(kInfer, R"({"parameters":{"a":1,"a":1},"inputs":[]})",
                 "parameter 'a' is given more than once");
-  ExpectRefused("/embed", R"({"inputs":[1],"inputs":[2]})", "'inputs' is given more than once");
+  ExpectRefused("/embed", R"({"inputs":[1],"inputs":[2]})", "'inputs' is given more than once",
+                422);
   ExpectRefused("/v1/embeddings", R"({"input":[1],"model":"tokens","model":"tokens"})",
                 "'model' is given more than once");
   // Clients send what servers do not know, however often.
@@ -259,8 +260,8 @@ TEST_F(RestBounds, HalfACharacterIsNamedWhereverItStands) {
         kInfer,
         R"({"inputs":[{"name":"text","datatype":"BYTES","shape":[1],"data":[")" + text + "\"]}]}",
         part);
-    ExpectRefused("/embed", R"({"model":"tokens","inputs":")" + text + "\"}", part);
-    ExpectRefused("/embed", R"({"model":"tokens","inputs":["b",")" + text + "\"]}", part);
+    ExpectRefused("/embed", R"({"model":"tokens","inputs":")" + text + "\"}", part, 422);
+    ExpectRefused("/embed", R"({"model":"tokens","inputs":["b",")" + text + "\"]}", part, 422);
     ExpectRefused("/v1/embeddings", R"({"model":")" + text + R"(","input":[1]})", part);
     ExpectRefused("/v1/embeddings", R"({"model":"tokens","input":[1],"user":[")" + text + "\"]}",
                   part);
@@ -306,7 +307,7 @@ TEST_F(RestAnswerBounds, EverySequenceTakesItsPlace) {
   const Reply refused =
       Post("/embed", R"({"model":"tokens","inputs":[)" + Repeated(1000, "[1]") + "]}");
   EXPECT_EQ(refused.status, 413);
-  EXPECT_EQ(refused.parsed["error_type"], "overloaded");
+  EXPECT_EQ(refused.parsed["error_type"], "Validation");
 }
 
 }  // namespace

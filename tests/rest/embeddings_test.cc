@@ -45,13 +45,6 @@ TEST_F(RestTest, EmbedsAsOpenAiDoes) {
   }
 }
 
-TEST_F(RestTest, EmbedsAsTextEmbeddingsInferenceDoes) {
-  const Reply reply = Post("/embed", R"({"model": "tokens", "inputs": [7], "normalize": false})");
-  EXPECT_EQ(reply.parsed, json({{7, 0, 1, 1}})) << reply.body;
-  EXPECT_EQ(Post("/embed", R"({"inputs": "text"})").parsed["error_type"], "validation");
-  EXPECT_EQ(Post("/embed", R"({"inputs": [7], "model": "tokens", "normalize": 1})").status, 400);
-}
-
 class RestTextTest : public RestTest {
  protected:
   RestTextTest() : RestTest({.text = true}) {}
@@ -73,23 +66,93 @@ TEST_F(RestTextTest, EveryApiTakesTexts) {
   EXPECT_EQ(oip.parsed["outputs"][1]["data"], json({10}));
 }
 
-TEST_F(RestTextTest, TextsAreCutWhereTheCallerAsksForIt) {
+TEST_F(RestTextTest, OpenAiCutsTextsWhereTheCallerAsksForIt) {
+  const auto embed = [&](const json& options) {
+    json body = {{"model", "tokens"}, {"input", "the server answers"}};
+    body.update(options);
+    return Post("/v1/embeddings", body.dump());
+  };
+  const auto tokens = [&](const json& options) {
+    const Reply reply = embed(options);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return reply.parsed["usage"]["total_tokens"].get<int>();
+  };
+  EXPECT_EQ(tokens({{"truncate_prompt_tokens", nullptr}, {"truncate", nullptr}}), 10);
+  EXPECT_EQ(tokens({{"truncate_prompt_tokens", -1}}), 10);
+  EXPECT_EQ(tokens({{"truncate_prompt_tokens", 100}}), 10);
+  EXPECT_EQ(tokens({{"truncate_prompt_tokens", 4}}), 4);
+  EXPECT_EQ(tokens({{"truncate_prompt_tokens", 4}, {"input", {1, 2, 3, 4, 5}}}), 4);
+  const auto vector = [&](const json& options) { return embed(options).parsed["data"]; };
+  const json right = vector({{"truncate_prompt_tokens", 4}});
+  EXPECT_EQ(vector({{"truncate_prompt_tokens", 4}, {"truncate", "END"}}), right);
+  EXPECT_NE(vector({{"truncate_prompt_tokens", 4}, {"truncate", "left"}}), right);
+  EXPECT_EQ(vector({{"truncate_prompt_tokens", 2}, {"truncate", "start"}, {"input", {1, 2, 3}}}),
+            vector({{"input", {2, 3}}}));
+  for (const json& wrong : {json{{"truncate_prompt_tokens", 0}},
+                           {{"truncate_prompt_tokens", -2}},
+                           {{"truncate_prompt_tokens", "4"}},
+                           {{"truncate", "middle"}}}) {
+    const Reply reply = embed(wrong);
+    EXPECT_EQ(reply.status, 400) << wrong;
+    EXPECT_THAT(reply.body, HasSubstr("'" + wrong.begin().key() + "': expected")) << wrong;
+  }
+}
+
+// Returns a text of more tokens than "tokens" takes, whose ends differ.
+std::string LongText() {
   std::string text;
   for (const char* word : {"server ", "a "}) {
     for (int64_t i = 0; i < kTestLongest; ++i) text += word;
   }
-  const json body = {{"model", "tokens"}, {"inputs", text}};
-  EXPECT_EQ(Post("/embed", body.dump()).parsed["error_type"], "validation");
-  json cut = body;
-  cut["truncate"] = true;
-  const Reply right = Post("/embed", cut.dump());
-  EXPECT_EQ(right.status, 200) << right.body;
-  cut["truncation_direction"] = "Left";
-  const Reply left = Post("/embed", cut.dump());
-  EXPECT_EQ(left.status, 200) << left.body;
-  EXPECT_NE(left.body, right.body);
-  cut["truncation_direction"] = "middle";
-  EXPECT_EQ(Post("/embed", cut.dump()).status, 400);
+  return text;
+}
+
+class DefaultTruncation : public RestTest {
+ protected:
+  DefaultTruncation() : RestTest({.text = true, .default_truncation = Truncation::kLeft}) {}
+};
+
+TEST_F(DefaultTruncation, IsTheModelsUnlessTheRequestSaysOtherwise) {
+  const json text = {LongText()};
+  const auto embed = [&](const json& options) {
+    json body = {{"model", "tokens"}, {"inputs", text}};
+    body.update(options);
+    return Post("/embed", body.dump());
+  };
+  const Reply left = embed(json::object());
+  ASSERT_EQ(left.status, 200) << left.body;
+  EXPECT_EQ(embed({{"truncate", true}}).body, left.body);
+  EXPECT_EQ(embed({{"truncation_direction", "left"}}).body, left.body);
+  EXPECT_EQ(embed({{"truncate", false}}).status, 422);
+  const Reply right = embed({{"truncation_direction", "right"}});
+  EXPECT_EQ(right.status, 200);
+  EXPECT_NE(right.body, left.body);
+
+  json openai = {{"model", "tokens"}, {"input", text}};
+  EXPECT_EQ(Post("/v1/embeddings", openai.dump()).parsed["data"][0]["embedding"], left.parsed[0]);
+  openai["truncate"] = false;
+  EXPECT_EQ(Post("/v1/embeddings", openai.dump()).status, 400);
+
+  json infer = {
+      {"inputs", {{{"name", "text"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", text}}}},
+      {"parameters", {{"pooling", "mean"}, {"normalize", true}}}};
+  EXPECT_EQ(Post(kInfer, infer.dump()).parsed["outputs"][0]["data"], left.parsed[0]);
+  infer["parameters"]["truncation"] = "none";
+  EXPECT_EQ(Post(kInfer, infer.dump()).status, 400);
+}
+
+TEST_F(DefaultTruncation, HoldsForTheNativeProtocolToo) {
+  EmbeddingClient client(server_.client_options());
+  EmbedCall call = CallOf("tokens", {{.id = "long", .inputs = {}, .text = LongText()}});
+  const auto status = [&] {
+    const auto results = client.Embed(call);
+    return results.ok() ? results->at(0).status : results.status();
+  };
+  EXPECT_TRUE(status().ok()) << status();
+  call.truncation = Truncation::kRight;
+  EXPECT_TRUE(status().ok()) << status();
+  call.truncation = Truncation::kNone;
+  EXPECT_TRUE(absl::IsInvalidArgument(status())) << status();
 }
 
 }  // namespace

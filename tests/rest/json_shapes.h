@@ -69,6 +69,9 @@ inline std::vector<JsonDoor> JsonDoors() {
           {"parameters", "/infer", R"({"parameters":)", "}"},
           {"input", "/embeddings", R"({"model":"nobody","input":)", "}"},
           {"inputs of /embed", "/embed", R"({"model":"nobody","inputs":)", "}"},
+          {"inputs of /similarity", "/similarity", R"({"model":"nobody","inputs":)", "}"},
+          {"inputs of /tokenize", "/tokenize", R"({"model":"nobody","inputs":)", "}"},
+          {"ids of /decode", "/decode", R"({"model":"nobody","ids":)", "}"},
           {"parameters of a command", "/load", R"({"parameters":)", "}"},
           {"an index", "/index", R"({"else":)", "}"}};
 }

@@ -37,7 +37,7 @@ class Reading : public RestTest {
     return least;
   }
 
-  const std::vector<HttpRoute> routes_ = RestRoutes(server_.grpc().context());
+  const std::vector<HttpRoute> routes_ = AllRoutes(server_.grpc().context());
 };
 
 TEST_F(Reading, LooksAtEachByteTwiceAtMost) {

@@ -7,17 +7,25 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "http/http_server.h"
 #include "http/raw_connection.h"
 #include "rest/rest_call.h"
 #include "rest/rest_routes.h"
+#include "rest/tei/tei_routes.h"
 #include "support/http_client.h"
 #include "support/test_server.h"
 
 namespace linserve {
 
 inline constexpr const char* kInfer = "/v2/models/tokens/infer";
+
+inline std::vector<HttpRoute> AllRoutes(ServiceContext& context) {
+  std::vector<HttpRoute> routes = RestRoutes(context);
+  AddTeiRoutes(context, routes);
+  return routes;
+}
 
 // Starts a server of the test models, with its HTTP port.
 class RestTest : public ::testing::Test {
@@ -28,7 +36,7 @@ class RestTest : public ::testing::Test {
                           .live = [] { return true; },
                           .ready = [] { return absl::OkStatus(); },
                           .status_json = [] { return std::string(); },
-                          .routes = RestRoutes(server_.grpc().context())};
+                          .routes = AllRoutes(server_.grpc().context())};
     http_ = *HttpServer::Start({.port = 0, .max_body_bytes = 1 << 20}, std::move(handlers));
   }
 

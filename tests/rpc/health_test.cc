@@ -193,9 +193,10 @@ TEST_F(ReflectionTest, ListsTheServicesAndDescribesThem) {
   for (const auto& service : listed.list_services_response().service()) {
     names.push_back(service.name());
   }
-  EXPECT_THAT(names,
-              ElementsAre("linserve.v1.EmbeddingService", "inference.GRPCInferenceService",
-                          "grpc.reflection.v1alpha.ServerReflection", "grpc.health.v1.Health"));
+  EXPECT_THAT(names, ElementsAre("linserve.v1.EmbeddingService", "inference.GRPCInferenceService",
+                                 "tei.v1.Info", "tei.v1.Embed", "tei.v1.Tokenize", "tei.v1.Predict",
+                                 "tei.v1.Rerank", "grpc.reflection.v1alpha.ServerReflection",
+                                 "grpc.health.v1.Health"));
   request.set_file_containing_symbol("inference.GRPCInferenceService");
   google::protobuf::DescriptorPool pool;
   const ServerReflectionResponse described = Ask(request);

@@ -31,6 +31,13 @@ std::vector<int64_t> Package::Encode(std::string_view text) const {
   return {ids.begin(), ids.end()};
 }
 
+std::vector<std::pair<size_t, size_t>> Package::Places(std::string_view text) const {
+  const auto encoded = processor_->own.EncodeAsImmutableProto(text);
+  std::vector<std::pair<size_t, size_t>> places;
+  for (const auto& piece : encoded.pieces()) places.emplace_back(piece.begin(), piece.end());
+  return places;
+}
+
 std::string Package::Decode(const std::vector<int64_t>& ids) const {
   std::string text;
   if (!processor_->own.Decode(std::vector<int>(ids.begin(), ids.end()), &text).ok()) std::abort();

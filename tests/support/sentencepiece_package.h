@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace linserve {
@@ -22,6 +23,8 @@ class Package {
   ~Package();
 
   std::vector<int64_t> Encode(std::string_view text) const;
+  // Returns where in the text the ids of Encode() begin and end, in bytes.
+  std::vector<std::pair<size_t, size_t>> Places(std::string_view text) const;
   std::string Decode(const std::vector<int64_t>& ids) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct TestServerOptions {
   bool model_control = false;
   bool text = false;  // "tokens" has a tokenizer, tests/data/text
   TokenizerOptions marks = {};
+  Truncation default_truncation = Truncation::kNone;
+  std::map<std::string, std::string> prompts = {};  // of all models
 };
 
 // Runs a real server on a free port with real engines over the test models: "tokens" in versions 1

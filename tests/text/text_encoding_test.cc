@@ -101,6 +101,29 @@ INSTANTIATE_TEST_SUITE_P(Kinds, HardTexts,
                                            "--model_type=word --vocab_size=300",
                                            "--model_type=char --vocab_size=300"));
 
+class TokenPlaces : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TokenPlaces, AreThoseOfThePackage) {
+  const TempDir directory;
+  const Trained trained(directory, GetParam());
+  RandomTexts random(5);
+  for (int i = 0; i < 500; ++i) {
+    const std::string text = random.Next(i < 490 ? 20 : 5000);
+    TextEncoding encoding(*trained.tokenizer, text, /*marks=*/false);
+    while (!encoding.done()) {
+      size_t budget = 1000;
+      ASSERT_TRUE(encoding.Advance(budget).ok());
+    }
+    ASSERT_TRUE(encoding.Finish().ok());
+    std::vector<std::pair<size_t, size_t>> places;
+    for (const TokenPlace& place : encoding.places()) places.emplace_back(place.begin, place.end);
+    ASSERT_EQ(encoding.ids(), trained.package->Encode(text)) << testing::PrintToString(text);
+    ASSERT_EQ(places, trained.package->Places(text)) << testing::PrintToString(text);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TokenPlaces, ::testing::ValuesIn(KindsOfModels()));
+
 class Truncated : public ::testing::Test {
  protected:
   // Returns the ids of a text that is truncated while it is read; a long one leaves unread bytes.

@@ -89,6 +89,11 @@ void OptionTable::Text(std::string name, std::string& field, std::string help) {
   Add({std::move(name), &field, 0, 0, {}, std::move(help)});
 }
 
+void OptionTable::Texts(std::string name, std::map<std::string, std::string>& field,
+                        std::string help) {
+  Add({std::move(name), &field, 0, 0, {}, std::move(help)});
+}
+
 void OptionTable::Choice(std::string name, std::string& field, std::vector<std::string> allowed,
                          std::string help) {
   Add({std::move(name), &field, 0, 0, std::move(allowed), std::move(help)});
@@ -193,6 +198,9 @@ std::string OptionTable::Allowed(const Option& option) {
                                [&](const Time&) { return "a number from " + range; },
                                [](const bool*) { return std::string("true or false"); },
                                [&](const std::string*) { return text(); },
+                               [](const std::map<std::string, std::string>*) {
+                                 return std::string("an object of texts");
+                               },
                                [&](const ParsedText&) { return text(); }},
                     option.field);
 }
@@ -224,6 +232,12 @@ absl::Status OptionTable::Assign(const Option& option, const json& value) {
                  [&](double* field) { return take(in_range(), field); },
                  [&](bool* field) { return take(value.is_boolean(), field); },
                  [&](std::string* field) { return take(is_allowed(), field); },
+                 [&](std::map<std::string, std::string>* field) {
+                   const auto is_text = [](const json& entry) { return entry.is_string(); };
+                   return take(
+                       value.is_object() && std::all_of(value.begin(), value.end(), is_text),
+                       field);
+                 },
                  [&](const Time& time) -> absl::Status {
                    if (!in_range()) return wrong();
                    *time.field = std::chrono::nanoseconds(

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ class OptionTable {
   void Number(std::string name, double& field, double least, double most, std::string help);
   void Flag(std::string name, bool& field, std::string help);
   void Text(std::string name, std::string& field, std::string help);
+  void Texts(std::string name, std::map<std::string, std::string>& field, std::string help);
   void Choice(std::string name, std::string& field, std::vector<std::string> allowed,
               std::string help);
   // Adds an option for an enumeration, whose names stand in the order of its values from 0 on.
@@ -80,8 +82,8 @@ class OptionTable {
     SetParsed set;
     GetParsed get;
   };
-  using Field =
-      std::variant<int64_t*, std::vector<int64_t>*, double*, bool*, std::string*, Time, ParsedText>;
+  using Field = std::variant<int64_t*, std::vector<int64_t>*, double*, bool*, std::string*,
+                             std::map<std::string, std::string>*, Time, ParsedText>;
   struct Option {
     std::string name;
     Field field;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -37,6 +38,8 @@ class StepPool {
   ~StepPool();
   StepPool(const StepPool&) = delete;
   StepPool& operator=(const StepPool&) = delete;
+
+  int64_t threads() const { return std::ssize(threads_); }
 
   void Run(StepJob job);
 

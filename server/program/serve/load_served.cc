@@ -93,6 +93,8 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   model->name = directory.name;
   model->version = directory.version;
   model->default_pooling = plan->serving.pooling;
+  model->default_truncation = plan->serving.truncation;
+  model->prompts = plan->serving.prompts;
   model->tokenizer = *std::move(tokenizer);
   model->engine = *std::move(engine);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

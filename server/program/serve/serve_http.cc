@@ -7,6 +7,7 @@
 #include "core/system/loopback.h"
 #include "program/version.h"
 #include "rest/rest_routes.h"
+#include "rest/tei/tei_routes.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -83,6 +84,7 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   health.ready = [&] { return Readiness(phase); };
   HttpHandlers handlers = health;
   handlers.routes = RestRoutes(context);
+  AddTeiRoutes(context, handlers.routes);
   HttpServers servers;
   if (config.http.pages) {
     HttpOptions apart = options;

@@ -10,18 +10,18 @@ namespace linserve {
 
 using Kind = JsonReader::Kind;
 
-absl::Status ReadMembers(JsonReader& reader, std::initializer_list<JsonMember> members) {
+absl::Status ReadMembers(JsonReader& reader, const std::vector<JsonMember>& members) {
   std::set<const JsonMember*> seen;
   return reader.Object([&](const std::string& key) -> absl::Status {
-    const auto* const member = std::find_if(members.begin(), members.end(),
-                                            [&](const JsonMember& one) { return one.name == key; });
+    const auto member = std::find_if(members.begin(), members.end(),
+                                     [&](const JsonMember& one) { return one.name == key; });
     if (member == members.end()) return reader.Skip().status();
-    if (seen.insert(member).second) return member->read();
+    if (seen.insert(&*member).second) return member->read();
     return absl::InvalidArgumentError(Quoted(key) + " is given more than once");
   });
 }
 
-absl::Status ReadBody(JsonReader& reader, std::initializer_list<JsonMember> members) {
+absl::Status ReadBody(JsonReader& reader, const std::vector<JsonMember>& members) {
   if (reader.End().ok()) {
     return absl::InvalidArgumentError("expected a JSON object; the body is empty");
   }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,10 +20,10 @@ struct JsonMember {
 
 // Reads an object that comes next: each of these members once at most, INVALID_ARGUMENT if one is
 // there again. What else is there is passed over, because clients send more than servers know.
-absl::Status ReadMembers(JsonReader& reader, std::initializer_list<JsonMember> members);
+absl::Status ReadMembers(JsonReader& reader, const std::vector<JsonMember>& members);
 
 // Reads a whole body, which must be one object, in the same way.
-absl::Status ReadBody(JsonReader& reader, std::initializer_list<JsonMember> members);
+absl::Status ReadBody(JsonReader& reader, const std::vector<JsonMember>& members);
 
 // Puts what was read into its place, if it could be read.
 template <typename From, typename To>

@@ -55,6 +55,10 @@ constexpr std::array kExceptions = {
     Exception{"inference.InferTensorContents.fp32_contents", FieldPlan::kAny},
     Exception{"inference.InferTensorContents.fp64_contents", FieldPlan::kAny},
     Exception{"inference.InferTensorContents.bytes_contents", FieldPlan::kSequences},
+    Exception{"tei.v1.EmbedRequest.inputs"},
+    Exception{"tei.v1.EmbedAllRequest.inputs"},
+    Exception{"tei.v1.EncodeRequest.inputs"},
+    Exception{"tei.v1.DecodeRequest.ids", FieldPlan::kAny},
     Exception{"inference.InferParameter.string_param"},
     Exception{"inference.ModelRepositoryParameter.string_param"},
 };

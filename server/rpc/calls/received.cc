@@ -46,7 +46,8 @@ absl::StatusOr<int64_t> UnpackedBytes(const ServiceContext& service, const grpc:
 void KeepIdOnly(grpc::ByteBuffer& bytes, int id_field, google::protobuf::Message& message) {
   const auto* field = message.GetDescriptor()->FindFieldByNumber(id_field);
   message.Clear();
-  message.GetReflection()->SetString(&message, field, PeekId(bytes, id_field).text);
+  if (field != nullptr)
+    message.GetReflection()->SetString(&message, field, PeekId(bytes, id_field).text);
   bytes.Clear();
 }
 

@@ -54,6 +54,9 @@ absl::Status Reserve(const ServiceContext& service, const Caller& caller,
   return absl::OkStatus();
 }
 
+// Stands for the field of an id in messages without one.
+inline constexpr int kNoId = 0;
+
 // Sets the id of a message that is not decoded, cut to kMaxIdBytes, and clears its bytes.
 void KeepIdOnly(grpc::ByteBuffer& bytes, int id_field, google::protobuf::Message& message);
 

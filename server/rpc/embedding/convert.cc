@@ -147,9 +147,11 @@ absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& op
   return item;
 }
 
-absl::StatusOr<Truncation> ToTruncation(v1::Truncation message) {
+absl::StatusOr<std::optional<Truncation>> ToTruncation(v1::Truncation message) {
   switch (message) {
     case v1::TRUNCATION_UNSPECIFIED:
+      return std::nullopt;
+    case v1::TRUNCATION_NONE:
       return Truncation::kNone;
     case v1::TRUNCATION_LEFT:
       return Truncation::kLeft;

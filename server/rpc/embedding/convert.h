@@ -27,7 +27,8 @@ absl::StatusOr<Tensor> ToTensor(const v1::Tensor& message, const std::string& fi
 absl::StatusOr<Item> ToItem(const v1::Sequence& message, const OutputOptions& options,
                             const std::shared_ptr<const void>& owner);
 
-absl::StatusOr<Truncation> ToTruncation(v1::Truncation message);
+// Returns nullopt where the model's default is asked for.
+absl::StatusOr<std::optional<Truncation>> ToTruncation(v1::Truncation message);
 
 // Converts the options. `fallback` is the model's pooling, for requests that ask for none in
 // particular.

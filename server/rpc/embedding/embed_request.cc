@@ -55,7 +55,7 @@ absl::Status EmbedRequestState::ReadItems(Tokenization& work) {
   const auto count = static_cast<size_t>(message_->sequences_size());
   if (absl::Status status = ReserveItems(*work.model, count); !status.ok()) return status;
   work.owner = message_;
-  work.truncation = truncation_;
+  work.truncation = truncation_.value_or(work.truncation);
   for (const v1::Sequence& sequence : message_->sequences()) {
     if (sequence.has_text()) work.texts.push_back({work.items.size(), sequence.text()});
     work.items.push_back(ReadItem(sequence));

@@ -51,7 +51,7 @@ class EmbedRequestState : public RequestState {
   std::shared_ptr<const v1::EmbedRequest> message_;
   std::optional<Tensor> rows_;  // rows of an upload
   OutputOptions options_;
-  Truncation truncation_ = Truncation::kNone;
+  std::optional<Truncation> truncation_;
   ChunkOptions chunks_;
   std::vector<std::string> sequence_ids_;
   std::atomic<size_t> unanswered_ = 0;  // number of sequences

@@ -57,8 +57,8 @@ class StreamedAnswer : public Answer {
 
 InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerContext* context)
     : StreamCall(service, context, "ModelStreamInfer"),
-      ordered_(Says(*context, "linserve-ordered")),
-      ends_with_error_(Says(*context, "triton_grpc_error")) {}
+      ends_with_error_(Says(*context, "triton_grpc_error")),
+      order_(outbox_, Says(*context, "linserve-ordered")) {}
 
 absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   constexpr int kId = inference::ModelInferRequest::kIdFieldNumber;
@@ -81,7 +81,7 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
       // The request is counted and logged before its stream may end.
       CallSide{.call = in_flight,
                .metrics = metrics_,
-               .abandoned = [this] { return failed_ || outbox_.cancelled(); },
+               .abandoned = [this] { return order_.ended() || outbox_.cancelled(); },
                .broken = [this](const absl::Status& fault) { Abort(fault); }},
       std::move(context), /*chunks=*/true,
       [this, id, place, in_flight](absl::StatusOr<InferAnswer> result) {
@@ -100,39 +100,9 @@ void InferStreamCall::Answer(int64_t place, const std::string& id,
                              const std::shared_ptr<void>& in_flight) {
   if (!result.ok()) result = WithRequestId(result.status(), id);
   if (!result.ok() && ends_with_error_) {
-    return Send(place, {nullptr, ToGrpcStatus(result.status())});
+    return order_.Send(place, {nullptr, ToGrpcStatus(result.status())});
   }
-  Send(place, {std::make_unique<StreamedAnswer>(std::move(result), id, in_flight), {}});
-}
-
-void InferStreamCall::Send(int64_t place, Outcome outcome) {
-  if (!ordered_) return Push(std::move(outcome));
-  {
-    MutexLock lock(order_mutex_);
-    waiting_[place] = std::move(outcome);
-    // A push may run gRPC's callbacks, which send again.
-    if (std::exchange(sending_, true)) return;
-  }
-  while (true) {
-    Outcome next;
-    {
-      MutexLock lock(order_mutex_);
-      const auto first = waiting_.begin();
-      sending_ = first != waiting_.end() && first->first == next_;
-      if (!sending_) return;
-      next = std::move(first->second);
-      waiting_.erase(first);
-      ++next_;
-    }
-    Push(std::move(next));
-  }
-}
-
-void InferStreamCall::Push(Outcome outcome) {
-  if (failed_) return;
-  if (outcome.answer) return outbox_.Push(std::move(outcome.answer));
-  failed_ = true;
-  outbox_.FinishWhenEmpty(outcome.end);
+  order_.Send(place, {std::make_unique<StreamedAnswer>(std::move(result), id, in_flight), {}});
 }
 
 }  // namespace linserve

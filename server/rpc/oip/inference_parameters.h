@@ -22,7 +22,7 @@ struct InferOptions {
   std::optional<std::chrono::microseconds> timeout;
   Priority priority = Priority::kNormal;
   int64_t chunk_rows = 0;  // rows of an answer; 0: all of them in one
-  Truncation truncation = Truncation::kNone;
+  std::optional<Truncation> truncation;  // nullopt: the model's default
   std::shared_ptr<const SessionChunk> chunk{};  // its place in a session; null: none
 };
 

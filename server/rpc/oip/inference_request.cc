@@ -89,7 +89,7 @@ absl::Status InferRequestState::ReadOptions(const RpcLimits& limits, const Serve
 
 absl::Status InferRequestState::ReadItems(Tokenization& work) {
   work.owner = message_;
-  work.truncation = options_.truncation;
+  work.truncation = options_.truncation.value_or(work.truncation);
   absl::Status status = HasTexts(*message_) ? ReadTexts(work) : ReadTensors(work);
   if (status.ok()) status = AddSession(work.model->engine->info(), work.items);
   return status;

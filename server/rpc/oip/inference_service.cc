@@ -1,5 +1,6 @@
 #include "rpc/oip/inference_service.h"
 
+#include <memory>
 #include <string>
 
 #include "rpc/calls/started.h"
@@ -106,8 +107,10 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(grpc::CallbackServer
 grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
-  return Started<grpc::ServerUnaryReactor>(
-      [&] { return InferCall::Start(context_, context, Taken(request), response); });
+  return Started<grpc::ServerUnaryReactor>([&] {
+    return UnaryCall::Start(std::make_shared<InferCall>(context_, context, response),
+                            Taken(request));
+  });
 }
 
 Stream* InferenceService::ModelStreamInfer(grpc::CallbackServerContext* context) {

@@ -12,7 +12,7 @@ namespace {
 // Joins the texts of pieces. Bytes that stand one after another make characters together.
 class Joined {
  public:
-  explicit Joined(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+  Joined(const Vocabulary& vocabulary, bool marks) : vocabulary_(vocabulary), marks_(marks) {}
 
   void Add(const Piece& piece) {
     if (piece.kind == PieceKind::kByte) {
@@ -26,6 +26,7 @@ class Joined {
     if (prefix_seen_ || !text_.empty()) at_begin_ = false;
     prefix_seen_ = false;
     if (piece.kind == PieceKind::kUnknown) text_ += vocabulary_.model.unknown_surface;
+    if (piece.kind == PieceKind::kControl && marks_) text_ += piece.text;
     if (piece.kind == PieceKind::kUnknown || piece.kind == PieceKind::kControl) return;
     AddSpaced(WithoutPrefix(piece.text));
   }
@@ -66,6 +67,7 @@ class Joined {
   }
 
   const Vocabulary& vocabulary_;
+  const bool marks_;
   std::string text_;
   std::string bytes_;  // of the last pieces
   bool at_begin_ = true;
@@ -74,8 +76,9 @@ class Joined {
 
 }  // namespace
 
-std::string DecodePieces(const Vocabulary& vocabulary, const std::vector<int64_t>& ids) {
-  Joined joined(vocabulary);
+std::string DecodePieces(const Vocabulary& vocabulary, const std::vector<int64_t>& ids,
+                         bool marks) {
+  Joined joined(vocabulary, marks);
   for (const int64_t id : ids) {
     if (id < 0 || std::cmp_greater_equal(id, vocabulary.model.pieces.size())) continue;
     joined.Add(vocabulary.model.pieces[static_cast<size_t>(id)]);

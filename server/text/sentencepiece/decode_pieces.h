@@ -8,7 +8,8 @@
 
 namespace linserve {
 
-// Returns the text of pieces, before it is denormalised; ids that are not pieces add nothing.
-std::string DecodePieces(const Vocabulary& vocabulary, const std::vector<int64_t>& ids);
+// Returns the text of pieces, before it is denormalised; ids that are not pieces add nothing, and
+// control pieces only if `marks` are asked for.
+std::string DecodePieces(const Vocabulary& vocabulary, const std::vector<int64_t>& ids, bool marks);
 
 }  // namespace linserve

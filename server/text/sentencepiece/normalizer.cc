@@ -83,7 +83,9 @@ Normalizer::Prefix Normalizer::Mapped(std::string_view text) const {
   return CharacterBytes(longest.becomes) > 0 || longest.becomes.empty() ? longest : Prefix();
 }
 
-absl::Status NormalizedText::Append(size_t work, std::string& target) {
+absl::Status NormalizedText::Append(size_t work, std::string& target,
+                                    std::vector<size_t>* origins) {
+  origins_ = origins;
   const size_t enough = target.size() + work;
   const size_t least_left = rest_.size() > work ? rest_.size() - work : 0;
   while (rest_.size() > least_left && target.size() < enough) {
@@ -91,6 +93,7 @@ absl::Status NormalizedText::Append(size_t work, std::string& target) {
     if (prefix.bytes == 0) return absl::InvalidArgumentError("the text is not UTF-8");
     rest_.remove_prefix(prefix.bytes);
     Take(prefix.becomes, target);
+    at_ += prefix.bytes;
   }
   if (rest_.empty() && !done_) End(target);
   return absl::OkStatus();
@@ -119,25 +122,32 @@ void NormalizedText::Put(std::string_view text, std::string& target) {
       text.remove_prefix(symbol ? kSpaceSymbol.size() : 1);
       continue;
     }
-    for (; held_spaces_ > 0; --held_spaces_) target += escaped ? kSpaceSymbol : " ";
-    target += text[0];
+    for (const size_t at : held_spaces_) Emit(escaped ? kSpaceSymbol : " ", at, target);
+    held_spaces_.clear();
+    Emit(text.substr(0, 1), at_, target);
     text.remove_prefix(1);
   }
 }
 
 void NormalizedText::PutSpace(std::string& target) {
   if (normalizer_.rules().remove_extra_whitespaces) {
-    ++held_spaces_;
+    held_spaces_.push_back(at_);
   } else {
-    target += normalizer_.rules().escape_whitespaces ? kSpaceSymbol : " ";
+    Emit(normalizer_.rules().escape_whitespaces ? kSpaceSymbol : " ", at_, target);
   }
+}
+
+void NormalizedText::Emit(std::string_view text, size_t origin, std::string& target) {
+  target += text;
+  if (origins_ != nullptr) origins_->insert(origins_->end(), text.size(), origin);
 }
 
 void NormalizedText::End(std::string& target) {
   const NormalizerRules& rules = normalizer_.rules();
   done_ = true;
+  end_ = held_spaces_.empty() ? at_ : held_spaces_.front();
   if (!begun_ || !rules.add_dummy_prefix || !normalizer_.space_at_end()) return;
-  target += rules.escape_whitespaces ? kSpaceSymbol : " ";
+  Emit(rules.escape_whitespaces ? kSpaceSymbol : " ", end_, target);
 }
 
 }  // namespace linserve

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "text/sentencepiece/piece_model.h"
@@ -51,23 +52,29 @@ class NormalizedText {
       : normalizer_(normalizer), rest_(text) {}
 
   // Appends to `target` what comes next of the text, and stops once so many bytes were read or
-  // appended. INVALID_ARGUMENT if the text is not UTF-8.
-  absl::Status Append(size_t work, std::string& target);
+  // appended. `origins`, if there are any, gets for each of these bytes where in the text that
+  // begins of which it was made. INVALID_ARGUMENT if the text is not UTF-8.
+  absl::Status Append(size_t work, std::string& target, std::vector<size_t>* origins = nullptr);
 
   size_t left() const { return rest_.size(); }  // bytes that were not read yet
   bool done() const { return done_; }           // REQUIRES: Append() was called
+  size_t end() const { return end_; }           // of what was not removed. REQUIRES: done()
 
  private:
   void Take(std::string_view becomes, std::string& target);
   void Put(std::string_view text, std::string& target);
   void PutSpace(std::string& target);
+  void Emit(std::string_view text, size_t origin, std::string& target);
   void End(std::string& target);
 
   const Normalizer& normalizer_;
   std::string_view rest_;
-  bool begun_ = false;        // something that is not removed was read
-  bool after_space_ = false;  // further spaces are removed
-  size_t held_spaces_ = 0;    // removed if nothing follows them
+  std::vector<size_t>* origins_ = nullptr;  // while Append() runs
+  size_t at_ = 0;                           // where in the text that begins which is taken
+  bool begun_ = false;                      // something that is not removed was read
+  bool after_space_ = false;                // further spaces are removed
+  std::vector<size_t> held_spaces_;  // removed if nothing follows; where they are in the text
+  size_t end_ = 0;
   bool done_ = false;
 };
 

@@ -11,6 +11,7 @@ namespace {
 using nlohmann::json;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 
 constexpr int64_t kLargestInteger = std::numeric_limits<int64_t>::max();
 
@@ -24,6 +25,7 @@ class OptionsTest : public testing::Test {
     table_.Flag("warmup", warmup_, "Run first");
     table_.Text("address", address_, "HOST:PORT");
     table_.Choice("padding", padding_, {"packed", "bucket"}, "How");
+    table_.Texts("prompts", prompts_, "By name");
   }
 
   absl::Status Set(const std::string& name, const json& value) {
@@ -40,6 +42,7 @@ class OptionsTest : public testing::Test {
   bool warmup_ = true;
   std::string address_ = "localhost:1";
   std::string padding_ = "packed";
+  std::map<std::string, std::string> prompts_;
   OptionTable table_;
 };
 
@@ -50,7 +53,8 @@ TEST_F(OptionsTest, SetFieldsOfEveryKindFromJson) {
                            {"delay_ms", 2},
                            {"warmup", false},
                            {"address", ""},
-                           {"padding", "bucket"}},
+                           {"padding", "bucket"},
+                           {"prompts", {{"query", "query: "}}}},
                           "linserve.json")
                   .ok());
   EXPECT_EQ(tokens_, 1000);
@@ -59,6 +63,7 @@ TEST_F(OptionsTest, SetFieldsOfEveryKindFromJson) {
   EXPECT_FALSE(warmup_);
   EXPECT_EQ(address_, "");
   EXPECT_EQ(padding_, "bucket");
+  EXPECT_THAT(prompts_, ElementsAre(Pair("query", "query: ")));
 }
 
 TEST_F(OptionsTest, SetFieldsOfEveryKindFromText) {
@@ -68,12 +73,14 @@ TEST_F(OptionsTest, SetFieldsOfEveryKindFromText) {
   EXPECT_TRUE(SetText("warmup", "false").ok());
   EXPECT_TRUE(SetText("address", "[::1]:80").ok());
   EXPECT_TRUE(SetText("padding", "bucket").ok());
+  EXPECT_TRUE(SetText("prompts", R"({"a": "b"})").ok());
   EXPECT_EQ(tokens_, 1);
   EXPECT_THAT(buckets_, ElementsAre(1, 2, 64));
   EXPECT_EQ(delay_, 0.25);
   EXPECT_FALSE(warmup_);
   EXPECT_EQ(address_, "[::1]:80");
   EXPECT_EQ(padding_, "bucket");
+  EXPECT_THAT(prompts_, ElementsAre(Pair("a", "b")));
 }
 
 TEST_F(OptionsTest, TakeAListInBracketsAndAnEmptyOne) {
@@ -106,6 +113,8 @@ TEST_F(OptionsTest, RefuseWhatIsOutOfRangeOrOfAnotherKindAndKeepTheField) {
                                                            {"delay_ms", -0.1},
                                                            {"delay_ms", 2.6},
                                                            {"delay_ms", "1"},
+                                                           {"prompts", {"query"}},
+                                                           {"prompts", {{"query", 1}}},
                                                            {"warmup", 1},
                                                            {"warmup", "true"},
                                                            {"address", 5},
@@ -178,7 +187,7 @@ TEST_F(OptionsTest, RefuseBytesThatAreNotUtf8WithoutThrowing) {
   EXPECT_THAT(SetText("padding", "p\xff"), IsInvalid("expected one of packed bucket"));
   EXPECT_THAT(SetText("warmup", "\xc3"), IsInvalid("expected true or false"));
   EXPECT_TRUE(SetText("address", "\xff").ok());
-  EXPECT_EQ(table_.Describe().size(), 7u);
+  EXPECT_EQ(table_.Describe().size(), 8u);
 }
 
 TEST_F(OptionsTest, NameTheOptionThatAnUnknownOneResembles) {

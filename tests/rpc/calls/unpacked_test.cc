@@ -14,6 +14,7 @@
 #include "linserve/v1/embedding.pb.h"
 #include "rpc/counted.h"
 #include "support/test_files.h"
+#include "tei/v1/tei.pb.h"
 
 namespace linserve {
 namespace {
@@ -97,7 +98,8 @@ class Filler {
 template <typename Type>
 class CountTest : public testing::Test {};
 using Requests = testing::Types<v1::EmbedRequest, v1::GenerateRequest, ModelInferRequest,
-                                inference::RepositoryModelLoadRequest>;
+                                inference::RepositoryModelLoadRequest, tei::v1::EmbedRequest,
+                                tei::v1::DecodeRequest>;
 TYPED_TEST_SUITE(CountTest, Requests);
 
 TYPED_TEST(CountTest, IsNoLessThanProtobufAllocates) {
@@ -159,9 +161,12 @@ void ForEachRequestField(const std::function<void(const Descriptor&, const Way&)
   std::set<const Descriptor*> requests;
   for (const auto* file :
        {v1::EmbedRequest::descriptor()->file(), ModelInferRequest::descriptor()->file(),
+        tei::v1::EmbedRequest::descriptor()->file(),
         grpc::reflection::v1alpha::ExtensionRequest::descriptor()->file()}) {
-    for (int i = 0; i < file->service(0)->method_count(); ++i) {
-      requests.insert(file->service(0)->method(i)->input_type());
+    for (int service = 0; service < file->service_count(); ++service) {
+      for (int i = 0; i < file->service(service)->method_count(); ++i) {
+        requests.insert(file->service(service)->method(i)->input_type());
+      }
     }
   }
   for (const Descriptor* request : requests) {
@@ -207,6 +212,10 @@ const std::set<std::string>& Unbounded() {
                                               "inference.InferTensorContents.fp64_contents",
                                               "linserve.v1.Sequence.text",
                                               "linserve.v1.GenerateRequest.text",
+                                              "tei.v1.EmbedRequest.inputs",
+                                              "tei.v1.EmbedAllRequest.inputs",
+                                              "tei.v1.EncodeRequest.inputs",
+                                              "tei.v1.DecodeRequest.ids",
                                               "inference.InferParameter.string_param",
                                               "inference.ModelRepositoryParameter.string_param"};
   return names;

@@ -1,5 +1,6 @@
 """A linserve process for tests, and what it should answer."""
 
+import json
 import os
 import re
 import shutil
@@ -31,15 +32,19 @@ def init_causal_model(directory):
 
 class Server:
     """`linserve serve` with the model "m", on free ports unless told otherwise, ready; ended by SIGTERM.
-    `causal`: with the model "causal", too. `repository`: with the models that are there, and no other."""
+    `causal`: with the model "causal", too. `serving`: the options of "m". `repository`: with the models that are
+    there, and no other."""
 
-    def __init__(self, *options, http_port=0, text=False, causal=False, repository=None):
+    def __init__(self, *options, http_port=0, text=False, causal=False, serving=None, repository=None):
         self.directory = tempfile.TemporaryDirectory()
         self.repository = Path(repository or self.directory.name)
         if not repository:
             init_model(self.repository / "m")
         if text:
             shutil.copy(TOKENIZER, self.repository / "m")
+        if serving:
+            config = self.repository / "m" / "config.json"
+            config.write_text(json.dumps(json.loads(config.read_text()) | {"serving": serving}))
         if causal:
             init_causal_model(self.repository / "causal")
         self.process = subprocess.Popen(

@@ -226,8 +226,8 @@ def rest_fields():
     yield rest("another key", path, lambda n: {"model": "lm", "input": [1], "k" * n: 1}, 128, refused=taken | wrong)
     yield rest("other keys", path, lambda n: {"model": "lm", "input": [1], **{f"k{i}": {} for i in range(n)}}, 16,
                refused=taken | wrong)
-    yield rest("inputs", "/embed", lambda n: {"inputs": [[1]] * n}, SEQUENCES, taken=taken | {"400", "404"},
-               refused=wrong | {"404"})
+    yield rest("inputs", "/embed", lambda n: {"inputs": [[1]] * n}, SEQUENCES, taken=taken | {"422", "404"},
+               refused=wrong | {"422", "404"})
 
 
 def nested(depth):

@@ -1,0 +1,166 @@
+#include "rest/tei/tei_embed.h"
+
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "core/status/quote.h"
+#include "rest/json/json_members.h"
+#include "rest/json/json_number.h"
+#include "rest/tei/tei_error.h"
+#include "rest/tei/tei_fields.h"
+#include "rest/tensor_json.h"
+#include "rest/waiting_embed.h"
+
+namespace linserve {
+namespace {
+
+size_t CountOf(const EmbeddingsQuery& query) {
+  return std::visit([](const auto& all) { return all.size(); }, query.sequences);
+}
+
+EmbeddingsQuery QueryOf(const RestCall& call) {
+  EmbeddingsQuery query;
+  query.model = TeiModelOf(call);
+  query.answer_bytes = kTextBytes;
+  return query;
+}
+
+absl::Status ReadDimensions(JsonReader& reader, int64_t& dimensions) {
+  const auto text = reader.Skip();
+  if (!text.ok() || *text == "null") return text.status();
+  dimensions = IntegerOf<int64_t>(*text).value_or(0);
+  if (dimensions > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("'dimensions': expected how many elements, 1 or more");
+}
+
+// Reads what /embed and /embed_all have in common, and further members.
+absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& reader,
+                                          EmbeddingsQuery& query,
+                                          const std::vector<JsonMember>& further) {
+  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
+  const int64_t most = call.service.limits.max_sequences_per_request;
+  std::vector<JsonMember> members = TextMembers(reader, query);
+  members.push_back(
+      {"inputs", [&] { return ReadInputs(reader, "inputs", most, query.sequences); }});
+  members.push_back({"model", [&] { return ReadName(reader, "model", query.model); }});
+  members.push_back(NotHere(reader, "parameters", "its members belong beside \"inputs\""));
+  members.insert(members.end(), further.begin(), further.end());
+  const absl::Status read = ReadBody(reader, members);
+  const absl::Status whole = Whole(read, CountOf(query) > 0, "inputs");
+  if (!whole.ok()) return whole;
+  return std::move(query);
+}
+
+// Reads a text and those to compare it with, which become the first sequence and the others.
+absl::Status ReadCompared(JsonReader& reader, int64_t most, Texts& texts) {
+  std::string source;
+  bool has_source = false;
+  Texts others;
+  const auto read_source = [&] {
+    has_source = true;
+    absl::Status text =
+        reader.Expect(JsonReader::Kind::kString, "'source_sentence': expected a text");
+    return text.ok() ? Put(reader.String(), source) : text;
+  };
+  absl::Status status =
+      reader.Expect(JsonReader::Kind::kObject,
+                    "'inputs': expected an object of \"source_sentence\" and \"sentences\"");
+  if (status.ok()) {
+    status = ReadMembers(
+        reader, {{"source_sentence", read_source},
+                 {"sentences", [&] { return ReadTexts(reader, "sentences", most - 1, others); }}});
+  }
+  status = Whole(std::move(status), has_source, "source_sentence");
+  status = Whole(std::move(status), !others.empty(), "sentences");
+  texts.push_back(std::move(source));
+  std::move(others.begin(), others.end(), std::back_inserter(texts));
+  return status;
+}
+
+absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
+  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
+  EmbeddingsQuery query = QueryOf(call);
+  Texts texts;
+  JsonReader reader(call.http.body, WantedBy(call));
+  const auto read_parameters = [&] {
+    if (reader.Next() == JsonReader::Kind::kNull) return reader.Skip().status();
+    absl::Status object =
+        reader.Expect(JsonReader::Kind::kObject, "'parameters': expected an object");
+    return object.ok() ? ReadMembers(reader, TextMembers(reader, query)) : object;
+  };
+  const int64_t most = call.service.limits.max_sequences_per_request;
+  const absl::Status status =
+      ReadBody(reader, {{"inputs", [&] { return ReadCompared(reader, most, texts); }},
+                        {"parameters", read_parameters},
+                        {"model", [&] { return ReadName(reader, "model", query.model); }}});
+  const absl::Status whole = Whole(status, !texts.empty(), "inputs");
+  if (!whole.ok()) return whole;
+  query.sequences = std::move(texts);
+  return query;
+}
+
+// Answers with each of the vectors as `append` writes it.
+HttpReply Written(
+    const RestCall& call, const absl::StatusOr<Embeddings>& embeddings,
+    const std::function<absl::Status(const Tensor& vector, std::string& text)>& append) {
+  if (!embeddings.ok()) return TeiError(embeddings.status());
+  std::string text = "[";
+  const absl::Status written = AppendVectors(
+      call, *embeddings, [&](size_t, const Tensor& vector) { return append(vector, text); }, text);
+  if (!written.ok()) return TeiError(written);
+  return {.body = std::move(text += ']'), .sending = embeddings->sending};
+}
+
+}  // namespace
+
+HttpReply TeiEmbed(const RestCall& call) {
+  EmbeddingsQuery query = QueryOf(call);
+  JsonReader reader(call.http.body, WantedBy(call));
+  auto read =
+      ReadEmbed(call, reader, query,
+                {{"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
+                 {"dimensions", [&] { return ReadDimensions(reader, query.dimensions); }}});
+  return Written(call, Embed(call, "/embed", std::move(read)), AppendElements);
+}
+
+HttpReply TeiEmbedAll(const RestCall& call) {
+  EmbeddingsQuery query = QueryOf(call);
+  query.all_rows = true;
+  query.normalize = false;
+  JsonReader reader(call.http.body, WantedBy(call));
+  auto read = ReadEmbed(call, reader, query,
+                        {NotHere(reader, "normalize", "/embed_all gives rows as they are"),
+                         NotHere(reader, "dimensions", "/embed_all gives whole rows")});
+  return Written(call, Embed(call, "/embed_all", std::move(read)),
+                 [](const Tensor& rows, std::string& text) {
+                   absl::Status status;
+                   text += '[';
+                   for (int64_t row = 0; row < rows.shape()[0] && status.ok(); ++row) {
+                     if (row > 0) text += ',';
+                     status = AppendElements(rows.Rows(row, row + 1), text);
+                   }
+                   text += ']';
+                   return status;
+                 });
+}
+
+HttpReply TeiSimilarity(const RestCall& call) {
+  const auto embeddings = Embed(call, "/similarity", ReadSimilarity(call));
+  if (!embeddings.ok()) return TeiError(embeddings.status());
+  // The vectors have length one, so that their products are the cosines between them.
+  const Tensor& source = embeddings->vectors[0];
+  const auto count = std::ssize(embeddings->vectors) - 1;
+  auto [cosines, bytes] = Tensor::Allocate(DType::kF32, {count});
+  auto* cosine = reinterpret_cast<float*>(bytes);
+  for (size_t i = 1; i < embeddings->vectors.size(); ++i) {
+    const auto* other = embeddings->vectors[i].data<float>();
+    *cosine++ = static_cast<float>(std::inner_product(
+        source.data<float>(), source.data<float>() + source.elements(), other, 0.0));
+  }
+  std::string text;
+  if (absl::Status status = AppendElements(cosines, text); !status.ok()) return TeiError(status);
+  return {.body = std::move(text), .sending = embeddings->sending};
+}
+
+}  // namespace linserve

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "http/http_message.h"
+#include "rest/rest_call.h"
+
+namespace linserve {
+
+// These answer POST /embed, /embed_all and /similarity as text-embeddings-inference does: with a
+// vector of each sequence, with a vector of each of its tokens, or with how similar texts are to
+// another.
+HttpReply TeiEmbed(const RestCall& call);
+HttpReply TeiEmbedAll(const RestCall& call);
+HttpReply TeiSimilarity(const RestCall& call);
+
+}  // namespace linserve

@@ -1,0 +1,57 @@
+#include "rest/tei/tei_error.h"
+
+#include <utility>
+
+#include "rest/http_errors.h"
+#include "rest/json/json_text.h"
+#include "rpc/calls/grpc_status.h"
+
+namespace linserve {
+namespace {
+
+constexpr const char* kEmpty = "linserve/empty";
+
+struct TeiFault {
+  const char* type;
+  int code;
+};
+
+TeiFault FaultOf(const absl::Status& status) {
+  const int code = HttpCode(status);
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      if (status.GetPayload(kEmpty).has_value()) return {"Empty", 400};
+      return {"Validation", 422};
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kNotFound:
+      return {"Validation", code};
+    case absl::StatusCode::kResourceExhausted:
+      return {code == 413 ? "Validation" : "Overloaded", code};
+    case absl::StatusCode::kUnavailable:
+      return {"Unhealthy", code};
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+      return {"Backend", code};
+    default:
+      return {"Backend", 424};
+  }
+}
+
+}  // namespace
+
+absl::Status EmptyList(const std::string& message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kEmpty, absl::Cord());
+  return status;
+}
+
+HttpReply TeiError(const absl::Status& status) {
+  const TeiFault fault = FaultOf(status);
+  const nlohmann::json body{{"error", MessageOf(status)}, {"error_type", fault.type}};
+  HttpReply reply = ErrorReply(status, ToText(body));
+  reply.status = fault.code;
+  return reply;
+}
+
+}  // namespace linserve

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rest/json/json_members.h"
+#include "rest/rest_call.h"
+#include "serving/embeddings_request.h"
+
+namespace linserve {
+
+// These functions read what requests of text-embeddings-inference have in common.
+
+// Returns the model that a request is for: that of the header linserve-model, "" without it. A
+// member `model` of the body goes before it. TEI has but one model.
+std::string TeiModelOf(const RestCall& call);
+
+// Reads one or more sequences. Returns EmptyList() if there is none.
+absl::Status ReadInputs(JsonReader& reader, const std::string& name, int64_t most,
+                        SequenceInput& sequences);
+// Reads one or more texts in the same way.
+absl::Status ReadTexts(JsonReader& reader, const std::string& name, int64_t most, Texts& texts);
+
+// Returns how truncate, truncation_direction and prompt_name are read.
+std::vector<JsonMember> TextMembers(JsonReader& reader, EmbeddingsQuery& query);
+
+// Refuses what another path of TEI knows, unless it is null: else it would be dropped without a
+// word.
+JsonMember NotHere(JsonReader& reader, const char* name, const std::string& advice);
+
+// Returns OK once a body was read with this status if the member that it must have was there.
+absl::Status Whole(absl::Status status, bool there, const std::string& name);
+
+}  // namespace linserve

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "http/http_message.h"
+#include "serving/service_context.h"
+
+namespace linserve {
+
+// Adds the routes of text-embeddings-inference (TEI) but health and /metrics, which are pages, and
+// /v1/embeddings, which is OpenAI's. `context` must outlive them.
+void AddTeiRoutes(ServiceContext& context, std::vector<HttpRoute>& routes);
+
+}  // namespace linserve

@@ -1,0 +1,106 @@
+#include "rest/tei/tei_tokens.h"
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "rest/json/json_members.h"
+#include "rest/json/json_text.h"
+#include "rest/tei/tei_error.h"
+#include "rest/tei/tei_fields.h"
+#include "serving/text_requests.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+// Waits for the answer of a request that the tokenizer answers, or refuses what could not be read.
+template <typename State, typename Answer, typename Query>
+absl::StatusOr<Answer> Wait(const RestCall& call, const std::string& rpc,
+                            absl::StatusOr<Query> query) {
+  const auto answered = std::make_shared<std::promise<absl::StatusOr<Answer>>>();
+  const auto state = std::make_shared<State>(
+      SideOf(call, rpc), ContextOf(call, ""),
+      [answered](absl::StatusOr<Answer> answer) { answered->set_value(std::move(answer)); });
+  if (query.ok()) {
+    state->Submit(call.service, *std::move(query));
+  } else {
+    state->Refuse(query.status());
+  }
+  return answered->get_future().get();
+}
+
+absl::StatusOr<TokenizeQuery> ReadTokenize(const RestCall& call) {
+  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
+  const int64_t most = call.service.limits.max_sequences_per_request;
+  TokenizeQuery query{.model = TeiModelOf(call), .texts = {}};
+  JsonReader reader(call.http.body, WantedBy(call));
+  const absl::Status status = ReadBody(
+      reader,
+      {{"inputs", [&] { return ReadTexts(reader, "inputs", most, query.texts); }},
+       {"add_special_tokens", [&] { return ReadBool(reader, "add_special_tokens", query.marks); }},
+       {"prompt_name", [&] { return ReadName(reader, "prompt_name", query.prompt_name); }},
+       {"model", [&] { return ReadName(reader, "model", query.model); }}});
+  const absl::Status whole = Whole(status, !query.texts.empty(), "inputs");
+  if (!whole.ok()) return whole;
+  return query;
+}
+
+absl::StatusOr<DecodeQuery> ReadDecode(const RestCall& call) {
+  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
+  const int64_t most = call.service.limits.max_sequences_per_request;
+  DecodeQuery query{.model = TeiModelOf(call), .sequences = {}};
+  SequenceInput read;
+  JsonReader reader(call.http.body, WantedBy(call));
+  const absl::Status status =
+      ReadBody(reader, {{"ids", [&] { return ReadInputs(reader, "ids", most, read); }},
+                        {"skip_special_tokens",
+                         [&] { return ReadBool(reader, "skip_special_tokens", query.skip_marks); }},
+                        {"model", [&] { return ReadName(reader, "model", query.model); }}});
+  auto* const ids = std::get_if<IdSequences>(&read);
+  const absl::Status whole = Whole(status, ids != nullptr && !ids->empty(), "ids");
+  if (!whole.ok()) return whole;
+  query.sequences = std::move(*ids);
+  return query;
+}
+
+void AppendToken(const Tokenized::Text& text, size_t index, const Tokenizer& tokenizer,
+                 std::string& answer) {
+  const TokenPlace& place = text.places[index];
+  const bool mark = place.is_mark;
+  if (answer.back() != '[') answer += ',';
+  answer += R"({"id":)" + std::to_string(text.ids[index]) + R"(,"text":)" +
+            ToText(json(text.TokenText(index, tokenizer))) + R"(,"special":)" +
+            (mark ? "true" : "false") + R"(,"start":)" +
+            (mark ? "null" : std::to_string(place.begin)) + R"(,"stop":)" +
+            (mark ? "null" : std::to_string(place.end)) + '}';
+}
+
+}  // namespace
+
+HttpReply TeiTokenize(const RestCall& call) {
+  const auto tokenized =
+      Wait<TokenizeRequestState, Tokenized>(call, "/tokenize", ReadTokenize(call));
+  if (!tokenized.ok()) return TeiError(tokenized.status());
+  std::string answer = "[";
+  for (const Tokenized::Text& text : tokenized->texts) {
+    if (call.http.abandoned()) return TeiError(absl::CancelledError("the caller left"));
+    answer += answer == "[" ? "[" : ",[";
+    for (size_t i = 0; i < text.ids.size(); ++i) {
+      AppendToken(text, i, *tokenized->tokenizer, answer);
+    }
+    answer += ']';
+  }
+  return {.body = std::move(answer += ']'), .sending = tokenized->sending};
+}
+
+HttpReply TeiDecode(const RestCall& call) {
+  const auto decoded = Wait<DecodeRequestState, Decoded>(call, "/decode", ReadDecode(call));
+  if (!decoded.ok()) return TeiError(decoded.status());
+  return {.body = ToText(json(decoded->texts)), .sending = decoded->sending};
+}
+
+}  // namespace linserve

@@ -1,0 +1,53 @@
+#include "rpc/tei/tei_info.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "serving/admission.h"
+
+namespace linserve {
+namespace {
+
+// Returns a number as TEI has it; where there is no limit, it is the largest int32.
+uint32_t Shown(int64_t number) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  return static_cast<uint32_t>(number == 0 ? kMost : std::min(number, kMost));
+}
+
+// Returns a type by PyTorch's name.
+const char* TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kBF16:
+      return "bfloat16";
+    case DType::kF16:
+      return "float16";
+    default:
+      return "float32";
+  }
+}
+
+}  // namespace
+
+absl::Status Describe(const ServiceContext& service, const Caller& caller, const std::string& model,
+                      tei::v1::InfoResponse& info) {
+  const auto found = FindModel(service, caller, model, 0);
+  if (!found.ok()) return found.status();
+  const Engine& engine = *(*found)->engine;
+  const Signature& signature = engine.info().signature;
+  const auto& axes = signature.inputs[0].axes;
+  const char letter = axes.empty() ? '\0' : axes[0].letter;
+  info.set_version(service.version);
+  info.set_model_id((*found)->name);
+  info.set_model_sha(engine.info().fingerprint);
+  info.set_model_dtype(TypeOf(engine.info().dtype));
+  info.set_model_type(tei::v1::MODEL_TYPE_EMBEDDING);
+  info.set_max_concurrent_requests(Shown(service.inflight->most_requests()));
+  info.set_max_input_length(Shown(LongestFor(signature, Item(), letter)));
+  info.set_max_batch_tokens(Shown(engine.options().policy.max_tokens));
+  info.set_max_batch_requests(Shown(engine.options().policy.max_sequences));
+  info.set_max_client_batch_size(Shown(service.limits.max_sequences_per_request));
+  info.set_tokenization_workers(Shown(service.tokenizers.threads()));
+  return absl::OkStatus();
+}
+
+}  // namespace linserve

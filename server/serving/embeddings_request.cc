@@ -1,0 +1,155 @@
+#include "serving/embeddings_request.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "core/status/quote.h"
+#include "serving/admission.h"
+#include "serving/prompts.h"
+
+namespace linserve {
+namespace {
+
+absl::StatusOr<const InputSpec*> TokenInput(const ServedModel& model) {
+  const InputSpec* found = nullptr;
+  for (const InputSpec& input : model.engine->info().signature.inputs) {
+    if (input.optional) continue;
+    if (found != nullptr || input.kind != InputKind::kToken) {
+      return absl::InvalidArgumentError("model " + Quoted(model.name) +
+                                        " does not take one sequence of token ids; use "
+                                        "/v2/models/" +
+                                        model.name + "/infer");
+    }
+    found = &input;
+  }
+  return found;
+}
+
+size_t CountOf(const SequenceInput& sequences) {
+  return std::visit([](const auto& all) { return all.size(); }, sequences);
+}
+
+int64_t BytesOf(const SequenceInput& sequences) {
+  return std::visit(
+      [](const auto& all) {
+        size_t bytes = 0;
+        for (const auto& one : all) bytes += one.size() * sizeof(one[0]);
+        return static_cast<int64_t>(bytes);
+      },
+      sequences);
+}
+
+Truncation TruncationOf(const EmbeddingsQuery& query, Truncation fallback) {
+  if (!query.truncate.value_or(fallback != Truncation::kNone)) return Truncation::kNone;
+  return query.side.value_or(fallback == Truncation::kNone ? Truncation::kRight : fallback);
+}
+
+absl::Status CheckDimensions(int64_t dimensions, const OutputSpec& output) {
+  const int64_t width = output.axes.back().size;
+  if (dimensions <= width) return absl::OkStatus();
+  return absl::InvalidArgumentError("'dimensions': expected 1 to " + std::to_string(width) +
+                                    ", as many as the model's vectors have, got " +
+                                    std::to_string(dimensions));
+}
+
+// Returns the first elements of a vector; of one of length one, these have length one again.
+Tensor FirstElements(const Tensor& vector, int64_t count, bool normalized) {
+  if (count == 0 || count == vector.elements()) return vector;
+  if (!normalized) return vector.Rows(0, count);
+  std::vector<float> first(vector.data<float>(), vector.data<float>() + count);
+  const double square = std::inner_product(first.begin(), first.end(), first.begin(), 0.0);
+  const auto scale = static_cast<float>(square > 0 ? 1 / std::sqrt(square) : 0);
+  for (float& element : first) element *= scale;
+  return Tensor::FromFloats({count}, first);
+}
+
+}  // namespace
+
+Pooling PoolingOf(const ServedModel& model) {
+  return model.default_pooling == Pooling::kNone ? Pooling::kMean : model.default_pooling;
+}
+
+void EmbeddingsRequestState::Submit(ServiceContext& service, EmbeddingsQuery query,
+                                    std::optional<Inflight::Reservation> place) {
+  if (place) TakeOver(*std::move(place));
+  AnswerTakes(query.answer_bytes);
+  query_ = std::make_shared<const EmbeddingsQuery>(std::move(query));
+  WholeRequestState::Submit(service, FindModel(service, *context_.caller, query_->model, 0),
+                            BytesOf(query_->sequences));
+  query_.reset();
+}
+
+absl::Status EmbeddingsRequestState::ReadOptions(const RpcLimits& limits,
+                                                 const ServedModel& model) {
+  embeddings_.model = model.name;
+  options_.pooling = query_->all_rows ? Pooling::kNone : PoolingOf(model);
+  options_.normalize = query_->normalize;
+  dimensions_ = query_->dimensions;
+  absl::Status status = CheckDimensions(dimensions_, model.engine->info().signature.outputs[0]);
+  if (!status.ok()) return status;
+  return CheckCount(static_cast<int64_t>(CountOf(query_->sequences)), limits);
+}
+
+absl::Status EmbeddingsRequestState::ReadItems(Tokenization& work) {
+  absl::Status place = ReserveItems(*work.model, CountOf(query_->sequences));
+  if (!place.ok()) return place;
+  work.truncation = TruncationOf(*query_, work.truncation);
+  work.most_tokens = query_->most_tokens;
+  if (const auto* texts = std::get_if<Texts>(&query_->sequences)) return ReadTexts(*texts, work);
+  return ReadIds(std::get<IdSequences>(query_->sequences), work);
+}
+
+absl::Status EmbeddingsRequestState::ReadTexts(const Texts& given, Tokenization& work) {
+  const auto prompt = PromptOf(*work.model, query_->prompt_name);
+  if (!prompt.ok()) return prompt.status();
+  std::shared_ptr<const Texts> texts(query_, &given);
+  if (!prompt->empty()) {
+    const int64_t bytes = BytesOf(query_->sequences) + std::ssize(given) * std::ssize(*prompt);
+    if (absl::Status place = ReserveBytes(*work.model, bytes); !place.ok()) return place;
+    auto prompted = std::make_shared<Texts>();
+    for (const std::string& text : given) prompted->push_back(*prompt + text);
+    texts = std::move(prompted);
+  }
+  work.owner = texts;
+  for (const std::string& text : *texts) {
+    work.texts.push_back({work.items.size(), text});
+    work.items.emplace_back(Item{{}, options_});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EmbeddingsRequestState::ReadIds(const IdSequences& sequences,
+                                             Tokenization& work) const {
+  if (!query_->prompt_name.empty()) {
+    return absl::InvalidArgumentError("'prompt_name': a prompt stands before texts, not token ids");
+  }
+  const auto input = TokenInput(*work.model);
+  if (!input.ok()) return input.status();
+  const int64_t longest = MostTokens(work, Item(), (*input)->axes[0].letter);
+  for (const auto& ids : sequences) {
+    Tensor viewed(DType::kI64, {std::ssize(ids)}, ids.data(), query_);
+    if (longest > 0 && std::ssize(ids) > longest && work.truncation != Truncation::kNone) {
+      const int64_t begin = work.truncation == Truncation::kLeft ? std::ssize(ids) - longest : 0;
+      viewed = viewed.Rows(begin, begin + longest);
+    }
+    work.items.emplace_back(Item{{{(*input)->name, viewed}}, options_});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EmbeddingsRequestState::Answer(std::vector<ItemResult> results, const Timing& last) {
+  for (ItemResult& result : results) {
+    embeddings_.tokens += result.tokens;
+    embeddings_.vectors.push_back(
+        FirstElements(result.outputs.begin()->second, dimensions_, options_.normalize));
+  }
+  embeddings_.timing = last;
+  embeddings_.sending = UntilSent();
+  Succeeded(last, results.size());
+  done_(std::move(embeddings_));
+  return absl::OkStatus();
+}
+
+}  // namespace linserve

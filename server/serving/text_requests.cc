@@ -1,0 +1,177 @@
+#include "serving/text_requests.h"
+
+#include <algorithm>
+
+#include "core/status/quote.h"
+#include "core/threads/guarded.h"
+#include "serving/admission.h"
+#include "serving/prompts.h"
+
+namespace linserve {
+namespace {
+
+// Bounds one turn to a few milliseconds. It counts bytes of texts, or ids.
+constexpr size_t kReadPerTurn = 32 << 10;
+// A token of an answer with its place, as it is kept and as it is written.
+constexpr int64_t kTokenBytes = 256;
+// A text or a sequence, besides what it holds.
+constexpr int64_t kSequenceBytes = 256;
+
+absl::Status CheckSize(size_t size, const char* what, const RpcLimits& limits) {
+  if (std::cmp_less_equal(size, limits.max_text_bytes)) return absl::OkStatus();
+  return absl::InvalidArgumentError(std::string(what) + ", at most " +
+                                    std::to_string(limits.max_text_bytes) +
+                                    " are taken (max_text_bytes)");
+}
+
+}  // namespace
+
+absl::Status TextRequestState::ReadOptions(const RpcLimits& /*limits*/, const ServedModel& model) {
+  tokenizer_ = model.tokenizer;
+  if (tokenizer_ != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("model " + Quoted(model.name) +
+                                    " takes no text, for it has no tokenizer.model");
+}
+
+absl::Status TextRequestState::Take(ServiceContext& service, const ServedModel& /*model*/,
+                                    std::vector<absl::StatusOr<Item>> /*items*/) {
+  StepJob job{.caller = context_.caller->name(),
+              .work = kReadPerTurn,
+              .deadline = context_.deadline,
+              .step = nullptr};
+  job.step = [self = shared_from_this(), this]() -> int64_t {
+    const auto left = Guarded("the texts", [this]() -> absl::StatusOr<int64_t> {
+      if (Abandoned()) return absl::CancelledError("the caller left");
+      if (std::chrono::steady_clock::now() < context_.deadline) return Turn();
+      return absl::DeadlineExceededError("the deadline passed while the texts were read");
+    });
+    if (left.ok()) return *left;
+    Refuse(left.status());
+    return 0;
+  };
+  service.tokenizers.Run(std::move(job));
+  return absl::OkStatus();
+}
+
+std::string Tokenized::Text::TokenText(size_t index, const Tokenizer& tokenizer) const {
+  const TokenPlace& place = places[index];
+  if (place.is_mark) return tokenizer.PieceOf(ids[index]);
+  return text.substr(place.begin, place.end - place.begin);
+}
+
+void TokenizeRequestState::Submit(ServiceContext& service, TokenizeQuery query,
+                                  std::optional<Inflight::Reservation> place) {
+  if (place) TakeOver(*std::move(place));
+  query_ = std::move(query);
+  int64_t bytes = 0;
+  for (const std::string& text : query_.texts) bytes += kSequenceBytes + std::ssize(text);
+  TextRequestState::Submit(service, FindModel(service, *context_.caller, query_.model, 0), bytes);
+}
+
+absl::Status TokenizeRequestState::ReadOptions(const RpcLimits& limits, const ServedModel& model) {
+  absl::Status status = TextRequestState::ReadOptions(limits, model);
+  if (status.ok()) status = CheckCount(std::ssize(query_.texts), limits);
+  for (const std::string& text : query_.texts) {
+    if (!status.ok()) return status;
+    status = CheckSize(text.size(), "the text has too many bytes", limits);
+  }
+  return status;
+}
+
+absl::Status TokenizeRequestState::ReadItems(Tokenization& work) {
+  const auto prompt = PromptOf(*work.model, query_.prompt_name);
+  if (!prompt.ok()) return prompt.status();
+  int64_t bytes = 0;
+  for (const std::string& text : query_.texts) bytes += std::ssize(*prompt) + std::ssize(text);
+  if (absl::Status place = ReserveText(bytes); !place.ok()) return place;
+  answer_.tokenizer = tokenizer_;
+  for (std::string& text : query_.texts) answer_.texts.push_back({*prompt + std::move(text)});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> TokenizeRequestState::Turn() {
+  size_t budget = kReadPerTurn;
+  while (next_ < answer_.texts.size() && budget > 0) {
+    Tokenized::Text& text = answer_.texts[next_];
+    if (!encoding_) encoding_.emplace(*tokenizer_, text.text, query_.marks);
+    absl::Status status = encoding_->Advance(budget);
+    if (status.ok()) status = ReserveTokens(encoding_->ids().size());
+    if (status.ok() && encoding_->done()) status = End();
+    if (!status.ok()) return status;
+  }
+  if (next_ < answer_.texts.size()) return kReadPerTurn;
+  answer_.sending = UntilSent();
+  answered_ = true;
+  done_(std::move(answer_));
+  return 0;
+}
+
+// Takes room for so many tokens of the text that is being read.
+absl::Status TokenizeRequestState::ReserveTokens(size_t tokens) {
+  absl::Status status = ReserveBytes(kTokenBytes * static_cast<int64_t>(tokens - reserved_));
+  reserved_ = tokens;
+  return status;
+}
+
+// Keeps what the text became.
+absl::Status TokenizeRequestState::End() {
+  if (absl::Status status = encoding_->Finish(); !status.ok()) return status;
+  answer_.texts[next_].ids = encoding_->ids();
+  answer_.texts[next_].places = encoding_->places();
+  encoding_.reset();
+  reserved_ = 0;
+  ++next_;
+  return absl::OkStatus();
+}
+
+void DecodeRequestState::Submit(ServiceContext& service, DecodeQuery query,
+                                std::optional<Inflight::Reservation> place) {
+  if (place) TakeOver(*std::move(place));
+  query_ = std::move(query);
+  int64_t bytes = 0;
+  for (const auto& ids : query_.sequences) {
+    bytes += kSequenceBytes + std::ssize(ids) * int64_t{sizeof(ids[0])};
+  }
+  TextRequestState::Submit(service, FindModel(service, *context_.caller, query_.model, 0), bytes);
+}
+
+absl::Status DecodeRequestState::ReadOptions(const RpcLimits& limits, const ServedModel& model) {
+  absl::Status status = TextRequestState::ReadOptions(limits, model);
+  if (status.ok()) status = CheckCount(std::ssize(query_.sequences), limits);
+  for (const auto& ids : query_.sequences) {
+    if (!status.ok()) return status;
+    status = CheckSize(ids.size(), "the sequence has too many token ids", limits);
+  }
+  return status;
+}
+
+absl::Status DecodeRequestState::ReadItems(Tokenization& /*work*/) {
+  for (const auto& ids : query_.sequences) {
+    const auto unknown = std::find_if(ids.begin(), ids.end(), [&](int64_t id) {
+      return id < 0 || id >= tokenizer_->vocabulary();
+    });
+    if (unknown == ids.end()) continue;
+    return absl::InvalidArgumentError("token id " + std::to_string(*unknown) +
+                                      " is not in the vocabulary, [0, " +
+                                      std::to_string(tokenizer_->vocabulary()) + ")");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> DecodeRequestState::Turn() {
+  for (size_t done = 0; done < kReadPerTurn && answer_.texts.size() < query_.sequences.size();) {
+    const auto& ids = query_.sequences[answer_.texts.size()];
+    auto text = tokenizer_->Decode(ids, !query_.skip_marks);
+    if (!text.ok()) return text.status();
+    if (absl::Status place = ReserveText(std::ssize(*text)); !place.ok()) return place;
+    answer_.texts.push_back(*std::move(text));
+    done += 1 + ids.size();
+  }
+  if (answer_.texts.size() < query_.sequences.size()) return kReadPerTurn;
+  answer_.sending = UntilSent();
+  answered_ = true;
+  done_(std::move(answer_));
+  return 0;
+}
+
+}  // namespace linserve
