@@ -20,9 +20,9 @@ struct EmbedJobOptions {
   OutputOptions options;
   Priority priority = Priority::kNormal;
   std::optional<Truncation> truncation{};  // for texts; nullopt: as the model's option says
-  size_t batch = 64;                          // sequences of one request at most
-  size_t batch_bytes = 3 * 1024 * 1024;       // of one request, unless one sequence is larger
-  size_t in_flight = 4;                       // requests at a time
+  size_t batch = 64;                       // sequences of one request at most
+  size_t batch_bytes = 3 * 1024 * 1024;    // of one request, unless one sequence is larger
+  size_t in_flight = 4;                    // requests at a time
   // A sequence whose `x` is larger goes in chunks of so many bytes, if the first axis of `x` is one
   // of rows. 0: it goes as a whole.
   size_t chunk_bytes = 2 * 1024 * 1024;

@@ -35,8 +35,8 @@ struct InputOptions {
   // For texts and ids that are too long; nullopt: the model's option says it of texts, and ids are
   // a fault.
   std::optional<Truncation> truncation{};
-  bool texts = false;    // text: for a model with a tokenizer
-  bool batched = false;  // safetensors: `input.<argument>` of a whole batch
+  bool texts = false;     // text: for a model with a tokenizer
+  bool batched = false;   // safetensors: `input.<argument>` of a whole batch
   Signature signature{};  // the model's, which says how such a batch is laid out
 };
 

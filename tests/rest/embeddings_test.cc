@@ -89,9 +89,9 @@ TEST_F(RestTextTest, OpenAiCutsTextsWhereTheCallerAsksForIt) {
   EXPECT_EQ(vector({{"truncate_prompt_tokens", 2}, {"truncate", "start"}, {"input", {1, 2, 3}}}),
             vector({{"input", {2, 3}}}));
   for (const json& wrong : {json{{"truncate_prompt_tokens", 0}},
-                           {{"truncate_prompt_tokens", -2}},
-                           {{"truncate_prompt_tokens", "4"}},
-                           {{"truncate", "middle"}}}) {
+                            {{"truncate_prompt_tokens", -2}},
+                            {{"truncate_prompt_tokens", "4"}},
+                            {{"truncate", "middle"}}}) {
     const Reply reply = embed(wrong);
     EXPECT_EQ(reply.status, 400) << wrong;
     EXPECT_THAT(reply.body, HasSubstr("'" + wrong.begin().key() + "': expected")) << wrong;

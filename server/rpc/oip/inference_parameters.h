@@ -21,8 +21,8 @@ struct InferOptions {
   OutputOptions output;
   std::optional<std::chrono::microseconds> timeout;
   Priority priority = Priority::kNormal;
-  int64_t chunk_rows = 0;  // rows of an answer; 0: all of them in one
-  std::optional<Truncation> truncation;  // nullopt: the model's default
+  int64_t chunk_rows = 0;                       // rows of an answer; 0: all of them in one
+  std::optional<Truncation> truncation;         // nullopt: the model's default
   std::shared_ptr<const SessionChunk> chunk{};  // its place in a session; null: none
 };
 
