@@ -93,7 +93,8 @@ class Client:
                     model's inputs by name; or an array of them all
         output      by default the model's first
         pooling     "none", "mean", "cls", "last" or "max"; by default as the model is served
-        truncation  "left" or "right": what is cut off texts that are too long
+        truncation  "left" or "right": what is cut off texts that are too long; "none": they are refused; without it
+                    the model's option decides
         """
         if isinstance(inputs, (str, bytes, dict)):
             raise TypeError(f"inputs is a {type(inputs).__name__}, expected a list of sequences")
