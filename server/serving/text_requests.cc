@@ -53,9 +53,9 @@ absl::Status TextRequestState::Take(ServiceContext& service, const ServedModel& 
   return absl::OkStatus();
 }
 
-std::string Tokenized::Text::TokenText(size_t index, const Tokenizer& tokenizer) const {
+std::string Tokenized::Text::TokenText(size_t index, const Tokenizer& named) const {
   const TokenPlace& place = places[index];
-  if (place.is_mark) return tokenizer.PieceOf(ids[index]);
+  if (place.is_mark) return named.PieceOf(ids[index]);
   return text.substr(place.begin, place.end - place.begin);
 }
 

@@ -59,7 +59,7 @@ struct Tokenized {
     std::vector<TokenPlace> places{};  // of each id
 
     // Returns what a token is: a part of the text, or a mark's name.
-    std::string TokenText(size_t index, const Tokenizer& tokenizer) const;
+    std::string TokenText(size_t index, const Tokenizer& named) const;
   };
 
   std::shared_ptr<const Tokenizer> tokenizer;

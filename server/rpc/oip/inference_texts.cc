@@ -11,7 +11,7 @@ namespace linserve {
 namespace {
 
 using Input = inference::ModelInferRequest::InferInputTensor;
-using Texts = std::vector<std::string_view>;
+using TextViews = std::vector<std::string_view>;
 
 absl::Status WrongTexts(const std::string& model, const std::string& what) {
   return absl::InvalidArgumentError("input 'text' for model " + Quoted(model) + ": " + what);
@@ -43,10 +43,10 @@ absl::StatusOr<int64_t> CountTexts(const inference::ModelInferRequest& message,
   return shape[0];
 }
 
-absl::StatusOr<Texts> TextsOf(const inference::ModelInferRequest& message,
-                              const std::string& model) {
+absl::StatusOr<TextViews> TextsOf(const inference::ModelInferRequest& message,
+                                  const std::string& model) {
   const int64_t expected = message.inputs(0).shape(0);
-  absl::StatusOr<Texts> texts = Texts();
+  absl::StatusOr<TextViews> texts = TextViews();
   if (message.raw_input_contents_size() == 1) {
     texts = TextsIn(message.raw_input_contents(0), static_cast<size_t>(expected));
     if (!texts.ok()) return WrongTexts(model, std::string(texts.status().message()));
