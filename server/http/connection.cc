@@ -38,19 +38,25 @@ Connection::Connection(Descriptor descriptor)
 
 Connection::~Connection() = default;
 
-bool Connection::Secure(SSL_CTX& context, TimePoint deadline) {
+bool Connection::Secure(SSL_CTX& context) {
   tls_.reset(SSL_new(&context));
   if (!tls_ || SSL_set_fd(tls_.get(), descriptor()) != 1) return false;
-  // Each write may end early, so that what goes slowly is seen to go.
-  SSL_set_mode(tls_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE);
-  return Repeat(deadline, [&] { return OfTls(SSL_accept(tls_.get())); }) > 0;
+  // Each write may end early, so that what goes slowly is seen to go. An idle connection has no
+  // buffers.
+  SSL_set_mode(tls_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
+  SSL_set_accept_state(tls_.get());
+  return true;
+}
+
+bool Connection::handshaking() const { return tls_ && SSL_is_init_finished(tls_.get()) == 0; }
+
+Connection::Attempt Connection::TryRead(char* to, size_t most) {
+  return tls_ ? OfTls(SSL_read(tls_.get(), to, AtMostInt(most)))
+              : OfSocket(::recv(descriptor(), to, most, 0), POLLIN);
 }
 
 ssize_t Connection::Read(char* to, size_t most, TimePoint deadline) {
-  return Repeat(deadline, [&] {
-    return tls_ ? OfTls(SSL_read(tls_.get(), to, AtMostInt(most)))
-                : OfSocket(::recv(descriptor(), to, most, 0), POLLIN);
-  });
+  return Repeat(deadline, [&] { return TryRead(to, most); });
 }
 
 ssize_t Connection::Write(const char* from, size_t size, TimePoint deadline) {
