@@ -50,6 +50,9 @@ void ServingOptions::Bind(OptionTable& table) {
       "the GPU tensor cores for it, else f32 on the CPU and f16 on a GPU");
   table.Choice("pooling", pooling, {kPoolingNames.begin(), kPoolingNames.end()},
                "What requests get that ask for no pooling in particular");
+  table.Integers("dimensions", dimensions, 1, kMany,
+                 "Widths to which requests may have vectors cut, and normalized again, since the "
+                 "model was trained for it (Matryoshka); none: its own width only");
   table.Integer(
       "max_batch_tokens", max_batch_tokens, 0, kMany,
       "How many rows a batch may have, padding included; a longer sequence is computed alone; 0: " +

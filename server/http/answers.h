@@ -20,7 +20,8 @@ HttpReply RefusalReply(const HttpFault& fault);
 // Of a path that takes the methods.
 HttpReply RefuseMethod(const std::string& allowed);
 
-// As text, or in the form of the Open Inference Protocol, whose word for it is `name`.
+// Says how the server is: as text, or in the form of the Open Inference Protocol, whose word for it
+// is `name`.
 HttpReply HealthReply(const absl::Status& health);
 HttpReply HealthReply(const absl::Status& health, const std::string& name);
 HttpReply BusyReply(const std::string& text);

@@ -27,7 +27,7 @@ class Connection {
 
   // Speaks TLS from now on, whose handshake is made by the first reads. False for want of memory.
   bool Secure(ssl_ctx_st& context);
-  // Whether the handshake has not ended.
+  // Returns whether the handshake has not ended.
   bool handshaking() const;
 
   // Holds what came of an attempt: as of Read(), or what it has to wait for, POLLIN or POLLOUT.
@@ -35,6 +35,9 @@ class Connection {
     ssize_t result;
     short wanted;  // 0: there is a result
   };
+  // Waits until the socket is ready for that, POLLIN or POLLOUT; false at the deadline.
+  bool Ready(short events, TimePoint deadline) const;
+
   // Reads what is there, without waiting.
   Attempt TryRead(char* to, size_t most);
 

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <vector>
 
+#include "core/files/gzip.h"
 #include "http/answers.h"
 #include "http/framing/grammar.h"
-#include "http/gzip.h"
 
 namespace linserve {
 namespace {

@@ -45,7 +45,7 @@ using HttpGate = std::function<std::optional<HttpReply>(size_t bytes)>;
 // Called from several threads at once; may block.
 using HttpHandler = std::function<HttpReply(const HttpRequest&)>;
 
-// What all requests and replies of an API have, those without a route included.
+// Gives all requests and replies of an API what they have in common, those without a route, too.
 struct HttpForm {
   std::string prefix;  // of the API's paths
   std::function<void(HttpRequest& without_body)> begin;

@@ -20,7 +20,7 @@ struct HttpOptions {
   TlsFiles tls{};  // none: plain text. With an authority, all but health is for its callers only
   HttpLimits limits{};
   std::vector<std::string> cors_origins{};  // whose pages may call from a browser; "*": all
-  std::string flag = "--http-address";  // by which the address can be changed
+  std::string flag = "--http-address";      // by which the address can be changed
 };
 
 // Says where the pages come from. The functions are called from several threads at once, and should

@@ -16,15 +16,15 @@
 
 namespace linserve {
 
-// The open connections: waits for all that wait for their callers, in one thread, tells who has
-// hung up on us, and hangs up on all. Thread-safe.
+// Knows the open connections: it waits in one thread for all that wait for their callers, tells who
+// has hung up on us, and hangs up on all. Thread-safe.
 class OpenConnections {
  public:
   // Is called when a wait ends, with whether that for which it was has come in time. It has to be
   // quick, and must not call this. It is destroyed, uncalled, when no waits are wanted any more.
   using Wake = std::function<void(bool in_time)>;
 
-  // What a connection waits for.
+  // Says what a connection waits for.
   struct Wait {
     short events;  // POLLIN or POLLOUT
     TimePoint deadline;

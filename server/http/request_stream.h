@@ -78,18 +78,18 @@ class RequestStream {
   const HttpLimits limits_;
   const size_t longest_body_;
 
-  // What has come and was not taken. There is no buffer while nothing is under way, as there may be
-  // thousands of connections.
+  // Holds what has come and was not taken. There is no buffer while nothing is under way, as there
+  // may be thousands of connections.
   using Buffer = std::array<char, 16 << 10>;
   std::unique_ptr<Buffer> buffer_;
   std::string_view received_;
 
-  // Of the wait for a request: its head, once that has begun, and when the wait has.
+  // These belong to the wait for a request: its head, once that has begun, and when the wait has.
   std::optional<HeadReader> head_;
   TimePoint since_ = std::chrono::steady_clock::now();
   short wanted_ = POLLIN;
 
-  // Of the request's body and answer.
+  // These belong to the request's body and answer.
   BodyReader body_;
   bool caller_waits_ = false;  // before it sends its body
   TimePoint body_begin_;

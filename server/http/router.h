@@ -18,8 +18,8 @@ namespace linserve {
 // Says what is answered on which path.
 class Router {
  public:
-  // Of the threads one in eight is left to probes and scrapes. Under mutual TLS all but health is for
-  // callers with a certificate.
+  // Of the threads one in eight is left to probes and scrapes. Under mutual TLS all but health is
+  // for callers with a certificate.
   Router(HttpHandlers handlers, const HttpOptions& options);
 
   // Answers a request of a caller who has shown a certificate or not. Reads as much of its body as

@@ -25,6 +25,7 @@ struct ServedModel {
   std::string name;
   int64_t version = 1;
   Pooling default_pooling = Pooling::kNone;
+  std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
   std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
   VersionChoice versions{};                    // which versions of this model are served
   std::unique_ptr<Engine> engine;

@@ -12,7 +12,9 @@
 #include "rest/embeddings_request.h"
 #include "rest/http_errors.h"
 #include "rest/json/json_members.h"
+#include "rest/json/json_number.h"
 #include "rest/json/json_text.h"
+#include "rest/openai_form.h"
 #include "rest/sequence_input.h"
 #include "rest/tensor_json.h"
 #include "rpc/calls/grpc_status.h"
@@ -22,16 +24,6 @@ namespace linserve {
 namespace {
 
 using nlohmann::json;
-
-HttpReply OpenAiError(const absl::Status& status) {
-  const int code = HttpCode(status);
-  return ErrorReply(status,
-                    ToText(json{{"error",
-                                 {{"message", MessageOf(status)},
-                                  {"type", code < 500 ? "invalid_request_error" : "server_error"},
-                                  {"param", nullptr},
-                                  {"code", nullptr}}}}));
-}
 
 HttpReply TeiError(const absl::Status& status) {
   std::string type = "backend";
@@ -50,7 +42,10 @@ absl::StatusOr<EmbeddingsQuery> Whole(const absl::Status& status, EmbeddingsQuer
                                       const std::string& name) {
   if (!status.ok()) return status;
   const bool none = std::visit([](const auto& all) { return all.empty(); }, query.sequences);
-  if (none) return absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
+  if (none) {
+    return OfParameter(absl::InvalidArgumentError("expected a JSON object with " + Quoted(name)),
+                       name);
+  }
   return query;
 }
 
@@ -59,24 +54,38 @@ absl::Status CheckEncoding(const std::string& encoding) {
   return absl::InvalidArgumentError("'encoding_format': expected \"float\" or \"base64\"");
 }
 
+// Reads how wide the vectors are to be; null: as wide as they are.
+absl::Status ReadDimensions(JsonReader& reader, int64_t& dimensions) {
+  if (reader.Next() == JsonReader::Kind::kNull) return reader.Skip().status();
+  const auto text = reader.Skip();
+  if (!text.ok()) return text.status();
+  dimensions = IntegerOf<int64_t>(*text).value_or(0);
+  if (dimensions > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("'dimensions': expected an integer of at least 1");
+}
+
 absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   const int64_t most = call.service.limits.max_sequences_per_request;
   EmbeddingsQuery query;
   std::string encoding;
   JsonReader reader(call.http.body, WantedBy(call));
-  const auto no_dimensions = [&]() -> absl::Status {
-    absl::Status null =
-        reader.Expect(JsonReader::Kind::kNull,
-                      "'dimensions': this model's vectors cannot be shortened; leave it out");
-    return null.ok() ? reader.Skip().status() : null;
-  };
   absl::Status status = ReadBody(
-      reader, {{"input", [&] { return ReadSequences(reader, "input", most, query.sequences); }},
-               {"model", [&] { return ReadName(reader, "model", query.model); }},
-               {"encoding_format", [&] { return ReadName(reader, "encoding_format", encoding); }},
-               {"dimensions", no_dimensions}});
-  if (status.ok()) status = CheckEncoding(encoding);
+      reader,
+      {{"input",
+        [&] {
+          return OfParameter(ReadSequences(reader, "input", most, query.sequences), "input");
+        }},
+       {"model", [&] { return OfParameter(ReadName(reader, "model", query.model), "model"); }},
+       {"encoding_format",
+        [&] {
+          return OfParameter(ReadName(reader, "encoding_format", encoding), "encoding_format");
+        }},
+       {"dimensions",
+        [&] { return OfParameter(ReadDimensions(reader, query.dimensions), "dimensions"); }}});
+  if (status.ok()) status = OfParameter(CheckEncoding(encoding), "encoding_format");
+  query.cause_of_foreign_ids =
+      "; LangChain's OpenAIEmbeddings sends cl100k's ids unless check_embedding_ctx_length=False";
   query.base64 = encoding == "base64";
   return Whole(status, std::move(query), "input");
 }
@@ -157,7 +166,7 @@ HttpReply OpenAiEmbeddings(const RestCall& call) {
   if (!written.ok()) return OpenAiError(written);
   const json usage = {{"prompt_tokens", embeddings->tokens}, {"total_tokens", embeddings->tokens}};
   text += R"(],"model":)" + ToText(json(embeddings->model)) + R"(,"usage":)" + ToText(usage) + '}';
-  return {.body = std::move(text), .sending = embeddings->sending};
+  return {.body = std::move(text), .packable = true, .sending = embeddings->sending};
 }
 
 HttpReply OpenAiModels(const RestCall& call) {
@@ -184,7 +193,7 @@ HttpReply TeiEmbed(const RestCall& call) {
       call, *embeddings,
       [&](size_t /*index*/, const Tensor& vector) { return AppendElements(vector, text); }, text);
   if (!written.ok()) return TeiError(written);
-  return {.body = std::move(text += ']'), .sending = embeddings->sending};
+  return {.body = std::move(text += ']'), .packable = true, .sending = embeddings->sending};
 }
 
 }  // namespace linserve

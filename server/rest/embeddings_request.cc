@@ -1,10 +1,14 @@
 #include "rest/embeddings_request.h"
 
+#include <algorithm>
+#include <cmath>
 #include <future>
+#include <numeric>
 #include <utility>
 #include <variant>
 
 #include "core/status/quote.h"
+#include "rest/http_errors.h"
 #include "rest/tensor_json.h"
 #include "serving/admission.h"
 #include "serving/whole_request.h"
@@ -41,6 +45,54 @@ int64_t BytesOf(const SequenceInput& sequences) {
       sequences);
 }
 
+// Checks the ids here, too, since the engine would name the model's input, for which this API has
+// no word, and not the cause.
+absl::Status CheckIds(const ServedModel& model, const std::string& input,
+                      const EmbeddingsQuery& query) {
+  const int64_t vocabulary = model.engine->info().signature.FindInput(input)->vocabulary;
+  for (const auto& ids : std::get<IdSequences>(query.sequences)) {
+    for (const int64_t id : ids) {
+      if (id >= 0 && id < vocabulary) continue;
+      return OfParameter(
+          absl::InvalidArgumentError(
+              "the token id " + std::to_string(id) + " is not one of model " + Quoted(model.name) +
+              ", which has 0 to " + std::to_string(vocabulary - 1) +
+              ": perhaps another tokenizer made it" + query.cause_of_foreign_ids),
+          "input");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Checks that the model's vectors may have so many dimensions.
+absl::Status CheckDimensions(const ServedModel& model, int64_t dimensions) {
+  const std::vector<Axis>& axes = model.engine->info().signature.outputs[0].axes;
+  const int64_t width = axes.empty() ? 0 : axes.back().size;
+  const std::vector<int64_t>& fewer = model.dimensions;
+  if (dimensions == 0 || dimensions == width ||
+      std::find(fewer.begin(), fewer.end(), dimensions) != fewer.end()) {
+    return absl::OkStatus();
+  }
+  std::string expected = std::to_string(width);
+  for (const int64_t one : fewer) expected += ", " + std::to_string(one);
+  return OfParameter(
+      absl::InvalidArgumentError("'dimensions' is " + std::to_string(dimensions) + ", but model " +
+                                 Quoted(model.name) + " gives vectors of " + expected +
+                                 (fewer.empty() ? "; it was not trained for others" : "")),
+      "dimensions");
+}
+
+// Returns the first of a vector's dimensions.
+Tensor Shortened(const Tensor& vector, int64_t dimensions, bool normalize) {
+  if (dimensions == 0 || dimensions == vector.elements()) return vector;
+  std::vector<float> first(vector.data<float>(), vector.data<float>() + dimensions);
+  const float norm = std::sqrt(std::inner_product(first.begin(), first.end(), first.begin(), 0.0F));
+  if (normalize && norm > 0) {
+    for (float& value : first) value /= norm;
+  }
+  return Tensor::FromFloats({dimensions}, first);
+}
+
 class EmbeddingsRequestState : public WholeRequestState {
  public:
   using WholeRequestState::WholeRequestState;
@@ -62,6 +114,9 @@ class EmbeddingsRequestState : public WholeRequestState {
     const Pooling preferred = model.default_pooling;
     options_.pooling = preferred == Pooling::kNone ? Pooling::kMean : preferred;
     options_.normalize = query_->normalize;
+    dimensions_ = query_->dimensions;
+    absl::Status fits = CheckDimensions(model, dimensions_);
+    if (!fits.ok()) return fits;
     return CheckCount(static_cast<int64_t>(CountOf(query_->sequences)), limits);
   }
 
@@ -79,6 +134,8 @@ class EmbeddingsRequestState : public WholeRequestState {
     }
     const auto input = TokenInput(*work.model);
     if (!input.ok()) return input.status();
+    absl::Status known = CheckIds(*work.model, *input, *query_);
+    if (!known.ok()) return known;
     for (const auto& ids : std::get<IdSequences>(query_->sequences)) {
       const Tensor viewed(DType::kI64, {std::ssize(ids)}, ids.data(), query_);
       work.items.emplace_back(Item{{{*input, viewed}}, options_});
@@ -89,7 +146,8 @@ class EmbeddingsRequestState : public WholeRequestState {
   absl::Status Answer(std::vector<ItemResult> results, const Timing& last) override {
     for (ItemResult& result : results) {
       embeddings_.tokens += result.tokens;
-      embeddings_.vectors.push_back(std::move(result.outputs.begin()->second));
+      embeddings_.vectors.push_back(
+          Shortened(result.outputs.begin()->second, dimensions_, options_.normalize));
     }
     embeddings_.sending = UntilSent();
     Succeeded(last, results.size());
@@ -103,6 +161,7 @@ class EmbeddingsRequestState : public WholeRequestState {
   // until they are computed.
   std::shared_ptr<const EmbeddingsQuery> query_;
   OutputOptions options_;
+  int64_t dimensions_ = 0;
   Embeddings embeddings_;
   std::promise<absl::StatusOr<Embeddings>> answer_;
 };

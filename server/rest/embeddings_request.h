@@ -19,7 +19,9 @@ struct EmbeddingsQuery {
   SequenceInput sequences;
   bool normalize = true;
   Truncation truncation = Truncation::kNone;
-  bool base64 = false;  // whether a vector is answered as its bytes, in base64, or as numbers
+  int64_t dimensions = 0;  // of each vector; 0: all that the model gives
+  bool base64 = false;     // whether a vector is answered as its bytes, in base64, or as numbers
+  std::string cause_of_foreign_ids{};  // of this API's callers, for the error that names such ids
 };
 
 struct Embeddings {

@@ -4,11 +4,17 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "core/status/retry_delay.h"
 #include "rest/json/json_text.h"
 #include "rpc/calls/grpc_status.h"
 
 namespace linserve {
+namespace {
+
+constexpr const char* kParameter = "linserve/parameter";
+
+}  // namespace
 
 int HttpCode(const absl::Status& status) {
   switch (status.code()) {
@@ -39,6 +45,15 @@ int HttpCode(const absl::Status& status) {
   }
 }
 
+absl::Status OfParameter(absl::Status status, const std::string& name) {
+  if (!status.ok()) status.SetPayload(kParameter, absl::Cord(name));
+  return status;
+}
+
+std::string ParameterOf(const absl::Status& status) {
+  return std::string(status.GetPayload(kParameter).value_or(absl::Cord()));
+}
+
 HttpReply ErrorReply(const absl::Status& status, std::string body) {
   HttpReply reply{.status = HttpCode(status), .body = std::move(body)};
   if (reply.status == 429 || reply.status == 503) {
@@ -51,7 +66,9 @@ HttpReply ErrorReply(const absl::Status& status, std::string body) {
 }
 
 HttpReply ErrorReply(const absl::Status& status) {
-  return ErrorReply(status, ToText(nlohmann::json{{"error", MessageOf(status)}}));
+  HttpReply reply = ErrorReply(status, ToText(nlohmann::json{{"error", MessageOf(status)}}));
+  reply.error = MessageOf(status);
+  return reply;
 }
 
 }  // namespace linserve

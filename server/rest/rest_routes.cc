@@ -17,6 +17,7 @@
 #include "rest/json/json_members.h"
 #include "rest/json/json_text.h"
 #include "rest/message_json.h"
+#include "rest/openai_form.h"
 #include "rest/rest_call.h"
 #include "rest/waiting_infer.h"
 #include "rpc/oip/inference_checks.h"
@@ -153,6 +154,7 @@ HttpReply Infer(const RestCall& call) {
       answer_bytes);
   if (!answer.ok()) return ErrorReply(WithRequestId(answer.status(), id));
   HttpReply reply = WriteInferResponse(*answer, *asked);
+  reply.packable = reply.content_type == "application/json";
   reply.sending = answer->sending;
   return reply;
 }
@@ -226,5 +228,7 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   add("POST", "/embed", TeiEmbed);
   return routes;
 }
+
+std::vector<HttpForm> RestForms() { return {OpenAiForm()}; }
 
 }  // namespace linserve

@@ -12,4 +12,7 @@ namespace linserve {
 // `context` must outlive the routes.
 std::vector<HttpRoute> RestRoutes(ServiceContext& context);
 
+// Returns what replies of these APIs have in common.
+std::vector<HttpForm> RestForms();
+
 }  // namespace linserve

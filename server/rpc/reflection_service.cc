@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "core/status/quote.h"
 #include "core/threads/guarded.h"
+#include "grpc/health/v1/health.pb.h"
 #include "rpc/calls/grpc_status.h"
 #include "rpc/calls/received.h"
 #include "rpc/calls/started.h"
@@ -20,12 +21,15 @@ namespace {
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
-using grpc::reflection::v1alpha::ExtensionRequest;
-using grpc::reflection::v1alpha::ServerReflectionRequest;
-using grpc::reflection::v1alpha::ServerReflectionResponse;
-using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+using grpc::reflection::v1::ExtensionRequest;
+using grpc::reflection::v1::ServerReflectionRequest;
+using grpc::reflection::v1::ServerReflectionResponse;
 
-const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
+const DescriptorPool& Pool() {
+  // gRPC's own health service has no description there, unless this file is linked.
+  grpc::health::v1::HealthCheckRequest::descriptor();
+  return *DescriptorPool::generated_pool();
+}
 
 absl::Status NotFound(const std::string& what, const std::string& name) {
   return absl::NotFoundError("there is no " + what + " " + Quoted(name));
@@ -96,7 +100,7 @@ absl::Status Answer(const ServerReflectionRequest& request,
 }
 
 // Answers questions one by one. It owns itself until gRPC is done with it.
-class ReflectionCall : public Stream {
+class ReflectionCall : public ReflectionStream {
  public:
   explicit ReflectionCall(const std::vector<std::string>& services) : services_(services) {
     StartRead(&question_);
@@ -141,8 +145,8 @@ class ReflectionCall : public Stream {
 
 }  // namespace
 
-Stream* ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* /*context*/) {
-  return Started<Stream>([this] { return new ReflectionCall(services_); });
+ReflectionStream* AnswerReflection(const std::vector<std::string>& services) {
+  return Started<ReflectionStream>([&] { return new ReflectionCall(services); });
 }
 
 }  // namespace linserve

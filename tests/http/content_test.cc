@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "http/gzip.h"
+#include "core/files/gzip.h"
 
 namespace linserve {
 namespace {

@@ -1,7 +1,7 @@
 #include <string>
 #include <vector>
 
-#include "http/gzip.h"
+#include "core/files/gzip.h"
 #include "http/http_fixture.h"
 #include "http/raw_connection.h"
 

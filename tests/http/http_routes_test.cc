@@ -89,8 +89,7 @@ TEST_F(HttpRoutesTest, AreForPagesOfAllOriginsIfTheOptionSaysSo) {
 }
 
 TEST_F(HttpRoutesTest, OfAnApiHaveItsForm) {
-  handlers_.forms = {{"/api/",
-                      [](HttpRequest& request) { request.headers["x-begun"] = "yes"; },
+  handlers_.forms = {{"/api/", [](HttpRequest& request) { request.headers["x-begun"] = "yes"; },
                       [](const HttpRequest& request, HttpReply& reply) {
                         reply.headers.emplace_back("X-Begun", request.Header("x-begun"));
                         if (!reply.error.empty()) reply.body = "fault: " + reply.error;

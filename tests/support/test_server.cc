@@ -55,6 +55,7 @@ std::unique_ptr<ServedModel> TestServer::Load(const std::string& name, int64_t v
   model->name = name;
   model->version = version;
   model->default_pooling = options_.default_pooling;
+  model->dimensions = options_.dimensions;
   if (options_.text && name == "tokens") {
     model->tokenizer = *Tokenizer::Load(DataFile("text/tokenizer.model"), options_.marks);
   }
