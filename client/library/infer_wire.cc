@@ -243,6 +243,7 @@ ModelDescription DecodeMetadata(const inference::ModelMetadataResponse& metadata
     return axes;
   };
   for (const auto& tensor : metadata.inputs()) {
+    if (tensor.datatype() == "BYTES") continue;  // a text stands in for the others
     InputSpec input;
     input.name = tensor.name();
     input.axes = axes_of(tensor.shape());
@@ -254,6 +255,7 @@ ModelDescription DecodeMetadata(const inference::ModelMetadataResponse& metadata
     model.signature.inputs.push_back(std::move(input));
   }
   for (const auto& tensor : metadata.outputs()) {
+    if (tensor.name() == kTokens) continue;
     model.signature.outputs.push_back({tensor.name(), axes_of(tensor.shape())});
   }
   return model;

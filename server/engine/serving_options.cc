@@ -54,6 +54,9 @@ void ServingOptions::Bind(OptionTable& table) {
                "What becomes of a text with more tokens than the model takes, where its request "
                "does not say: none: it is refused; left, right: its first or last tokens are "
                "dropped");
+  table.Integers("dimensions", dimensions, 1, kMany,
+                 "Widths to which requests may have vectors cut, and normalized again, since the "
+                 "model was trained for it (Matryoshka); none: its own width only");
   table.Integer(
       "max_batch_tokens", max_batch_tokens, 0, kMany,
       "How many rows a batch may have, padding included; a longer sequence is computed alone; 0: " +

@@ -47,6 +47,7 @@ struct ServingOptions {
   std::string dtype = "f32";
   Pooling pooling = Pooling::kNone;
   Truncation truncation = Truncation::kNone;
+  std::vector<int64_t> dimensions;
   int64_t max_batch_tokens = 0;  // 0: as many as the device is fast with
   int64_t max_batch_sequences = 256;
   std::chrono::nanoseconds max_batch_delay{0};

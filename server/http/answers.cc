@@ -41,22 +41,26 @@ HttpReply TextReply(int status, const std::string& text) {
 }
 
 HttpReply RefusalReply(int status, const std::string& text) {
-  return {.status = status, .body = R"({"error":")" + text + R"("})"};
+  return {.status = status, .body = R"({"error":")" + text + R"("})", .error = text};
 }
 
-HttpReply RefusalReply(const HttpFault& fault) {
-  return fault.status == 405 ? RefuseMethod("GET, HEAD, POST")
-                             : RefusalReply(fault.status, fault.text);
-}
+HttpReply RefusalReply(const HttpFault& fault) { return RefusalReply(fault.status, fault.text); }
 
 HttpReply RefuseMethod(const std::string& allowed) {
-  HttpReply reply = RefusalReply(405, "this path expects " + allowed);
+  HttpReply reply = RefusalReply(405, "this path takes " + allowed);
   reply.headers.emplace_back("Allow", allowed);
   return reply;
 }
 
 HttpReply HealthReply(const absl::Status& health) {
   return health.ok() ? TextReply(200, "ok") : TextReply(503, std::string(health.message()));
+}
+
+HttpReply HealthReply(const absl::Status& health, const std::string& name) {
+  if (health.ok()) return {.body = R"({")" + name + R"(":true})"};
+  HttpReply reply = RefusalReply(503, std::string(health.message()));
+  reply.body = R"({")" + name + R"(":false,"error":")" + reply.error + R"("})";
+  return reply;
 }
 
 HttpReply BusyReply(const std::string& text) {
@@ -68,7 +72,7 @@ HttpReply BusyReply(const std::string& text) {
 
 std::string ReplyHead(const HttpReply& reply, bool last, std::chrono::milliseconds idle,
                       int requests) {
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(idle).count();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(idle).count();
   std::string head =
       "HTTP/1.1 " + std::to_string(reply.status) + " " + ReasonOf(reply.status) + "\r\n";
   head +=

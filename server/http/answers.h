@@ -17,14 +17,17 @@ HttpReply TextReply(int status, const std::string& text);
 HttpReply RefusalReply(int status, const std::string& text);
 HttpReply RefusalReply(const HttpFault& fault);
 
-// Refuses a method on a path that expects others.
+// Of a path that takes the methods.
 HttpReply RefuseMethod(const std::string& allowed);
 
+// Says how the server is: as text, or in the form of the Open Inference Protocol, whose word for it
+// is `name`.
 HttpReply HealthReply(const absl::Status& health);
+HttpReply HealthReply(const absl::Status& health, const std::string& name);
 HttpReply BusyReply(const std::string& text);
 
 // Returns the head with which a reply is sent; `last` on its connection, which else stays open for
-// `idle`, for so many requests.
+// `idle`, and for so many more requests.
 std::string ReplyHead(const HttpReply& reply, bool last, std::chrono::milliseconds idle,
                       int requests);
 

@@ -15,20 +15,6 @@
 namespace linserve {
 namespace {
 
-// Waits until the descriptor is ready; false at the deadline.
-bool WaitFor(int descriptor, short events, TimePoint deadline) {
-  using std::chrono::milliseconds;
-  while (true) {
-    const auto left =
-        std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()).count();
-    if (left <= 0) return false;
-    pollfd waiting{descriptor, events, 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left, INT_MAX)));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
-  }
-}
-
 int AtMostInt(size_t size) { return static_cast<int>(std::min<size_t>(size, INT_MAX)); }
 
 }  // namespace
@@ -38,19 +24,38 @@ Connection::Connection(Descriptor descriptor)
 
 Connection::~Connection() = default;
 
-bool Connection::Secure(SSL_CTX& context, TimePoint deadline) {
+bool Connection::Secure(SSL_CTX& context) {
   tls_.reset(SSL_new(&context));
   if (!tls_ || SSL_set_fd(tls_.get(), descriptor()) != 1) return false;
-  // Each write may end early, so that what goes slowly is seen to go.
-  SSL_set_mode(tls_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE);
-  return Repeat(deadline, [&] { return OfTls(SSL_accept(tls_.get())); }) > 0;
+  // Each write may end early, so that what goes slowly is seen to go. An idle connection has no
+  // buffers.
+  SSL_set_mode(tls_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
+  SSL_set_accept_state(tls_.get());
+  return true;
+}
+
+bool Connection::handshaking() const { return tls_ && SSL_is_init_finished(tls_.get()) == 0; }
+
+Connection::Attempt Connection::TryRead(char* to, size_t most) {
+  return tls_ ? OfTls(SSL_read(tls_.get(), to, AtMostInt(most)))
+              : OfSocket(::recv(descriptor(), to, most, 0), POLLIN);
+}
+
+bool Connection::Ready(short events, TimePoint deadline) const {
+  using std::chrono::milliseconds;
+  while (true) {
+    const auto left =
+        std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    if (left <= 0) return false;
+    pollfd waiting{descriptor(), events, 0};
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left, INT_MAX)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
 }
 
 ssize_t Connection::Read(char* to, size_t most, TimePoint deadline) {
-  return Repeat(deadline, [&] {
-    return tls_ ? OfTls(SSL_read(tls_.get(), to, AtMostInt(most)))
-                : OfSocket(::recv(descriptor(), to, most, 0), POLLIN);
-  });
+  return Repeat(deadline, [&] { return TryRead(to, most); });
 }
 
 ssize_t Connection::Write(const char* from, size_t size, TimePoint deadline) {
@@ -90,7 +95,7 @@ ssize_t Connection::Repeat(TimePoint deadline, const std::function<Attempt()>& a
   while (true) {
     const auto [result, wanted] = attempt();
     if (wanted == 0) return result;
-    if (!WaitFor(descriptor(), wanted, deadline)) return -1;
+    if (!Ready(wanted, deadline)) return -1;
   }
 }
 

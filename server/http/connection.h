@@ -25,8 +25,21 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Speaks TLS from now on; false if the other side does not.
-  bool Secure(ssl_ctx_st& context, TimePoint deadline);
+  // Speaks TLS from now on, whose handshake is made by the first reads. False for want of memory.
+  bool Secure(ssl_ctx_st& context);
+  // Returns whether the handshake has not ended.
+  bool handshaking() const;
+
+  // Holds what came of an attempt: as of Read(), or what it has to wait for, POLLIN or POLLOUT.
+  struct Attempt {
+    ssize_t result;
+    short wanted;  // 0: there is a result
+  };
+  // Waits until the socket is ready for that, POLLIN or POLLOUT; false at the deadline.
+  bool Ready(short events, TimePoint deadline) const;
+
+  // Reads what is there, without waiting.
+  Attempt TryRead(char* to, size_t most);
 
   // These do what read() and write() do. They return how many bytes, 0 at the end of what comes,
   // and -1 on a failure, here also at the deadline.
@@ -41,12 +54,6 @@ class Connection {
   const ssl_st* tls() const { return tls_.get(); }  // null: plain text
 
  private:
-  // Says what came of an attempt: as Read() does, or what it has to wait for, POLLIN or POLLOUT.
-  struct Attempt {
-    ssize_t result;
-    short wanted;
-  };
-
   static Attempt OfSocket(ssize_t result, short wanted);
   Attempt OfTls(int result) const;
   // Attempts until there is a result.

@@ -1,14 +1,15 @@
 #include "http/content.h"
 
-#include <algorithm>
+#include <charconv>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
+#include "core/files/gzip.h"
 #include "http/answers.h"
 #include "http/framing/grammar.h"
-#include "http/gzip.h"
 
 namespace linserve {
 namespace {
@@ -24,23 +25,41 @@ std::optional<HttpReply> RefuseForm(const HttpRequest& request, const std::strin
   if (coding.empty() || coding == "identity" || IsGzip(coding) || coding == "deflate") {
     return std::nullopt;
   }
-  return RefusalReply(415, "expected no Content-Encoding but gzip or deflate");
+  HttpReply reply = RefusalReply(415, "expected no Content-Encoding but gzip or deflate");
+  reply.headers.emplace_back("Accept-Encoding", "gzip, deflate");
+  return reply;
 }
 
 HttpReply TooLong(size_t most) {
   return RefusalReply(413, "the body is longer than " + std::to_string(most) + " bytes");
 }
 
-// Returns whether a list of codings has gzip, with another weight than 0.
-bool AcceptsGzip(std::string_view accepted) {
-  const std::vector<std::string> codings = ElementsOf(accepted);
-  return std::any_of(codings.begin(), codings.end(), [](std::string_view coding) {
-    const std::string_view name = coding.substr(0, coding.find(';'));
-    const std::string_view weight = coding.substr(name.size());
-    const bool never =
-        !weight.empty() && weight.find_first_of("123456789") == std::string_view::npos;
-    return IsGzip(Trimmed(name)) && !never;
-  });
+// Returns how much a coding is wanted, from 0 to 1, by a list with weights (RFC 9110 12.5.3); null
+// if it is not in the list.
+std::optional<double> WeightOf(const std::vector<std::string>& wanted, std::string_view coding) {
+  for (const std::string_view element : wanted) {
+    const std::string_view name = element.substr(0, element.find(';'));
+    if (Trimmed(name) != coding) continue;
+    std::string_view weight = element.substr(name.size());
+    if (weight.empty()) return 1;
+    weight = Trimmed(weight.substr(1));
+    if (!weight.starts_with("q=")) return 0;
+    weight.remove_prefix(2);
+    double read = 0;
+    const char* const end = weight.data() + weight.size();
+    const auto [last, error] = std::from_chars(weight.data(), end, read, std::chars_format::fixed);
+    return last == end && error == std::errc() && read <= 1 ? read : 0;
+  }
+  return std::nullopt;
+}
+
+// Returns whether a caller wants gzip, and at least as much as no coding.
+bool WantsGzip(std::string_view accepted) {
+  const std::vector<std::string> wanted = ElementsOf(accepted);
+  auto gzip = WeightOf(wanted, "gzip");
+  if (!gzip) gzip = WeightOf(wanted, "x-gzip");
+  if (!gzip) gzip = WeightOf(wanted, "*");
+  return gzip.value_or(0) > 0 && *gzip >= WeightOf(wanted, "identity").value_or(0);
 }
 
 }  // namespace
@@ -71,13 +90,16 @@ std::optional<HttpReply> ReadContent(const HttpHead& head, RequestStream& stream
 }
 
 void PackContent(const HttpRequest& request, HttpReply& reply) {
-  const std::string& type = reply.content_type;
-  const bool text = type.starts_with("text/") || type == "application/json";
+  constexpr size_t kLeast = 8 << 10;  // less is not worth the work
   // zlib takes no more at once.
-  const bool some = !reply.body.empty() && reply.body.size() <= std::numeric_limits<int>::max();
-  if (!text || !some || !AcceptsGzip(request.Header("accept-encoding"))) return;
-  reply.body = Gzip(reply.body);
+  if (!reply.packable || reply.body.size() < kLeast ||
+      reply.body.size() > std::numeric_limits<int>::max()) {
+    return;
+  }
+  reply.headers.emplace_back("Vary", "Accept-Encoding");
+  if (!WantsGzip(request.Header("accept-encoding"))) return;
   reply.headers.emplace_back("Content-Encoding", "gzip");
+  reply.body = Gzip(reply.body);
 }
 
 }  // namespace linserve

@@ -13,7 +13,7 @@ namespace linserve {
 std::optional<HttpReply> ReadContent(const HttpHead& head, RequestStream& stream, size_t most,
                                      const HttpGate& gate, HttpRequest& request);
 
-// Packs a reply for a caller who takes it packed, if it is text.
+// Packs a reply that may be packed, and is large, for a caller who wants it so.
 void PackContent(const HttpRequest& request, HttpReply& reply);
 
 }  // namespace linserve

@@ -32,6 +32,8 @@ struct HttpReply {
   std::string content_type = "application/json";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers{};
+  std::string error{};              // what the body says of an error, for an API with another form
+  bool packable = false;            // whether a caller who takes it packed may get it so
   std::shared_ptr<void> sending{};  // held until it is sent
   bool last = false;                // of its connection; what is left of the request is not read
 };
@@ -42,6 +44,13 @@ using HttpGate = std::function<std::optional<HttpReply>(size_t bytes)>;
 
 // Called from several threads at once; may block.
 using HttpHandler = std::function<HttpReply(const HttpRequest&)>;
+
+// Gives all requests and replies of an API what they have in common, those without a route, too.
+struct HttpForm {
+  std::string prefix;  // of the API's paths
+  std::function<void(HttpRequest& without_body)> begin;
+  std::function<void(const HttpRequest&, HttpReply&)> end;
+};
 
 struct HttpRoute {
   std::string method;   // "GET" or "POST"

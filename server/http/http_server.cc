@@ -18,7 +18,6 @@
 #include "core/threads/guarded.h"
 #include "http/answers.h"
 #include "http/connection.h"
-#include "http/content.h"
 #include "http/listener.h"
 #include "http/open_connections.h"
 #include "http/request_stream.h"
@@ -45,10 +44,23 @@ absl::Status CannotListen(const HttpOptions& options, const absl::Status& reason
 }  // namespace
 
 struct HttpServer::Impl {
+  // Holds a connection that was taken, for as long as it is open.
+  struct Caller {
+    Caller(Impl& server, std::shared_ptr<Places> of_server, Descriptor descriptor)
+        : place(std::move(of_server)),
+          connection(std::move(descriptor)),
+          stream(connection, server.options.limits, kMostPacking * server.options.max_body_bytes),
+          entry(server.connections, connection.descriptor()) {}
+
+    const std::shared_ptr<Places> place;  // is given back at the end
+    Connection connection;
+    RequestStream stream;
+    OpenConnections::Entry entry;
+    int requests_left = kMostRequestsPerConnection;
+  };
+
   Impl(const HttpOptions& of_server, HttpHandlers handlers)
-      : options(of_server),
-        router(std::move(handlers), of_server.max_body_bytes, of_server.limits.connections,
-               of_server.tls.mutual()) {}
+      : options(of_server), router(std::move(handlers), of_server) {}
   ~Impl();
 
   absl::Status OpenTls();
@@ -56,12 +68,13 @@ struct HttpServer::Impl {
   void Accept();
   // Waits until another connection may be taken; false if none may any more.
   bool TakePlace();
-  void Serve(Connection& connection);
+  // Has the caller served on a thread once there is something to do.
+  void Await(const std::shared_ptr<Caller>& caller);
+  // Answers the requests that have come; `in_time` unless what was waited for has not come.
+  void Serve(const std::shared_ptr<Caller>& caller, bool in_time);
   // Answers the next request; true if another may follow.
-  bool ServeRequest(const Connection& connection, const OpenConnections::Entry& entry,
-                    RequestStream& stream, bool last);
-  HttpReply ReplyTo(HttpHead& head, const Connection& connection,
-                    const OpenConnections::Entry& entry, RequestStream& stream);
+  bool ServeRequest(Caller& caller);
+  HttpReply ReplyTo(HttpHead& head, Caller& caller);
 
   const HttpOptions options;
   Router router;
@@ -71,7 +84,7 @@ struct HttpServer::Impl {
   std::atomic<bool> ending = false;
   Places places{options.limits.connections};
   OpenConnections connections;
-  ElasticThreads threads{static_cast<size_t>(options.limits.connections)};
+  ElasticThreads threads{static_cast<size_t>(options.limits.threads)};
   std::thread accepting;
 };
 
@@ -80,6 +93,7 @@ HttpServer::Impl::~Impl() {
   ending = true;
   listener->Close();
   accepting.join();
+  connections.EndWaits();
   // What is answered still has to be written; who sends a byte now and then is not waited for.
   constexpr std::chrono::seconds kLastWrites(2);
   if (!threads.End(In(kLastWrites))) connections.HangUp();
@@ -98,6 +112,8 @@ absl::Status HttpServer::Impl::OpenTls() {
 bool HttpServer::Impl::TakePlace() {
   constexpr std::chrono::milliseconds kPause(100);
   while (!ending) {
+    if (places.try_acquire()) return true;
+    connections.EndLongestWait();
     if (places.try_acquire_for(kPause)) return true;
   }
   return false;
@@ -110,52 +126,68 @@ void HttpServer::Impl::Accept() {
     RunGuarded("the taking of an HTTP connection", [&] {
       // It is given back whatever fails.
       const std::shared_ptr<Places> place(&places, [](Places* of) { of->release(); });
-      const auto connection = std::make_shared<Connection>(std::move(accepted));
-      threads.Run([this, place, connection] { Serve(*connection); });
+      const auto caller = std::make_shared<Caller>(*this, place, std::move(accepted));
+      if (!tls || caller->connection.Secure(*tls_context)) Await(caller);
     });
   }
 }
 
-void HttpServer::Impl::Serve(Connection& connection) {
-  const OpenConnections::Entry entry(connections, connection.descriptor());
-  if (ending) return;
-  if (tls && !connection.Secure(*tls_context, In(options.limits.patience))) return;
-  RequestStream stream(connection, options.limits, kMostPacking * options.max_body_bytes);
-  bool goes_on = true;
-  for (int left = kMostRequestsPerConnection; goes_on && stream.Await(); --left) {
-    goes_on = ServeRequest(connection, entry, stream, left == 1 || ending);
-  }
-  connection.End(In(goes_on ? std::chrono::milliseconds(0) : options.limits.idle));
+void HttpServer::Impl::Await(const std::shared_ptr<Caller>& caller) {
+  const RequestStream& stream = caller->stream;
+  caller->entry.Begin({.events = stream.wanted(),
+                       .deadline = stream.deadline(),
+                       .idle = stream.idle(),
+                       .wake = [this, caller](bool in_time) {
+                         threads.Run([this, caller, in_time] { Serve(caller, in_time); });
+                       }});
 }
 
-bool HttpServer::Impl::ServeRequest(const Connection& connection,
-                                    const OpenConnections::Entry& entry, RequestStream& stream,
-                                    bool last) {
-  std::optional<HttpHead> head = stream.ReadHead();
-  HttpReply reply =
-      head ? ReplyTo(*head, connection, entry, stream) : RefusalReply(*stream.fault());
+void HttpServer::Impl::Serve(const std::shared_ptr<Caller>& caller, bool in_time) {
+  using Next = RequestStream::Next;
+  RequestStream& stream = caller->stream;
+  Next next = in_time ? stream.Await() : stream.GiveUp();
+  while (next == Next::kHead) {
+    if (!ServeRequest(*caller)) return caller->connection.End(In(options.limits.linger));
+    next = stream.Await();
+    // Who has come again is likely to do so once more, and soon: the thread need not change.
+    constexpr std::chrono::milliseconds kSoon(5);
+    const bool again = caller->requests_left < kMostRequestsPerConnection - 1;
+    if (next == Next::kMore && again && caller->connection.Ready(stream.wanted(), In(kSoon))) {
+      next = stream.Await();
+    }
+  }
+  if (next == Next::kMore && !ending) return Await(caller);
+  caller->connection.End(In(std::chrono::milliseconds(0)));
+}
+
+bool HttpServer::Impl::ServeRequest(Caller& caller) {
+  RequestStream& stream = caller.stream;
+  std::optional<HttpHead> head = stream.TakeHead();
+  HttpReply reply = head ? ReplyTo(*head, caller) : RefusalReply(*stream.fault());
   const bool whole = head && !reply.last && stream.SkipBody();
-  last = last || !whole || head->last;
+  const bool last = --caller.requests_left == 0 || ending || !whole || head->last;
   // A request whose body is malformed is none, whatever was found before that was read.
   if (stream.fault() && stream.fault()->status == 400) reply = RefusalReply(*stream.fault());
-  const bool sends_body = !head || head->method != "HEAD";
-  return stream.Write(ReplyHead(reply, last, options.limits.idle, kMostRequestsPerConnection)) &&
-         (!sends_body || stream.Write(reply.body)) && !last;
+  std::string text = ReplyHead(reply, last, options.limits.idle, caller.requests_left);
+  if (head && head->method == "HEAD") reply.body.clear();
+  constexpr size_t kCopied = 4 << 10;  // for less than a packet more
+  if (reply.body.size() <= kCopied) text += std::exchange(reply.body, {});
+  return stream.Write(text) && stream.Write(reply.body) && !last;
 }
 
-HttpReply HttpServer::Impl::ReplyTo(HttpHead& head, const Connection& connection,
-                                    const OpenConnections::Entry& entry, RequestStream& stream) {
+HttpReply HttpServer::Impl::ReplyTo(HttpHead& head, Caller& caller) {
+  const Connection& connection = caller.connection;
   const auto peer = PeerOf(connection.descriptor());
   HttpRequest request{.captures = {},
                       .headers = std::move(head.headers),
                       .body = {},
                       .peer = peer ? peer->Machine() : "",
-                      .abandoned = [left = entry.left()] { return left->load(); }};
+                      .abandoned = [left = caller.entry.left()] { return left->load(); }};
   const bool certified = connection.tls() != nullptr && HasCertificate(*connection.tls());
   constexpr std::string_view kWork = "the HTTP handler";
   auto reply = Guarded(kWork, [&]() -> absl::StatusOr<HttpReply> {
-    HttpReply answer = router.Answer(head, stream, certified, request);
-    PackContent(request, answer);
+    HttpReply answer = router.Answer(head, caller.stream, certified, request);
+    router.Finish(head, request, answer);
     return answer;
   });
   if (reply.ok()) return *std::move(reply);
@@ -163,7 +195,9 @@ HttpReply HttpServer::Impl::ReplyTo(HttpHead& head, const Connection& connection
     return BusyReply("the server is out of memory; try again");
   }
   ReportFailure(kWork, reply.status());
-  return TextReply(500, "internal error: see the server's log");
+  HttpReply failure = RefusalReply(500, "internal error: see the server's log");
+  RunGuarded(kWork, [&] { router.Finish(head, request, failure); });
+  return failure;
 }
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

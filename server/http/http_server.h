@@ -19,7 +19,8 @@ struct HttpOptions {
   size_t max_body_bytes = 64 << 10;
   TlsFiles tls{};  // none: plain text. With an authority, all but health is for its callers only
   HttpLimits limits{};
-  std::string flag = "--http-address";  // by which the address can be changed
+  std::vector<std::string> cors_origins{};  // whose pages may call from a browser; "*": all
+  std::string flag = "--http-address";      // by which the address can be changed
 };
 
 // Says where the pages come from. The functions are called from several threads at once, and should
@@ -32,16 +33,17 @@ struct HttpHandlers {
   // Says whether a caller may see metrics and status; empty: everybody may.
   std::function<absl::Status(const HttpRequest&)> authorize{};
   std::vector<HttpRoute> routes{};  // further ones
+  std::vector<HttpForm> forms{};
 };
 
 // Serves metrics, health and a status page for operators, and what else has a route, on a listener
 // of its own:
 //   /metrics
 //   /livez  /v2/health/live      200, or 503 if the process should be restarted
-//   /readyz /v2/health/ready     200, or 503 with the reason as text
+//   /readyz /v2/health/ready     200, or 503 with the reason, as text or as KServe's JSON
 //   /                            the status: a page for browsers, JSON for others
-// A connection occupies a thread while it is open. One that is silent or slow is ended, and more
-// than so many wait: see HttpLimits.
+// A connection occupies a thread while a request of it is answered, and not while it waits for one.
+// One that is silent or slow is ended: see HttpLimits.
 class HttpServer {
  public:
   // Listens when it returns. UNAVAILABLE if the address cannot be had, a port in use included.

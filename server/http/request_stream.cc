@@ -14,25 +14,50 @@ TimePoint Now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-bool RequestStream::Await() { return !received_.empty() || Fill(Now() + limits_.idle); }
-
-std::optional<HttpHead> RequestStream::ReadHead() {
-  const TimePoint deadline = Now() + limits_.patience;
-  body_bytes_ = 0;
-  answer_bytes_ = 0;
-  HeadReader reader;
-  while (!reader.Take(received_)) {
-    if (!Fill(deadline)) {
-      fault_ = {408, "the request did not come whole"};
-      return std::nullopt;
+RequestStream::Next RequestStream::Await() {
+  while (true) {
+    if (received_.empty()) {
+      MakeRoom();
+      const auto [size, wanted] = connection_.TryRead(buffer_->data(), buffer_->size());
+      if (wanted != 0) {
+        wanted_ = wanted;
+        buffer_.reset();
+        return Next::kMore;
+      }
+      if (size <= 0) return GiveUp();
+      received_ = {buffer_->data(), static_cast<size_t>(size)};
+    }
+    if (!head_) {
+      head_.emplace();
+      since_ = Now();
+    }
+    if (head_->Take(received_)) {
+      fault_ = head_->fault();
+      return Next::kHead;
     }
   }
-  fault_ = reader.fault();
+}
+
+TimePoint RequestStream::deadline() const {
+  return since_ + (idle() ? limits_.idle + limits_.grace : limits_.patience);
+}
+
+RequestStream::Next RequestStream::GiveUp() {
+  if (!head_) return Next::kEnd;
+  fault_ = {408, "the request did not come whole"};
+  return Next::kHead;
+}
+
+std::optional<HttpHead> RequestStream::TakeHead() {
+  body_bytes_ = 0;
+  answer_bytes_ = 0;
   if (fault_) return std::nullopt;
-  body_ = BodyReader(reader.head());
-  caller_waits_ = reader.head().expects_continue;
+  std::optional<HttpHead> head = std::move(head_->head());
+  head_.reset();
+  body_ = BodyReader(*head);
+  caller_waits_ = head->expects_continue;
   body_begin_ = Now();
-  return std::move(reader.head());
+  return head;
 }
 
 std::string_view RequestStream::ReadBody() {
@@ -73,6 +98,7 @@ bool RequestStream::Write(std::string_view text) {
     answer_bytes_ += static_cast<size_t>(written);
     text.remove_prefix(static_cast<size_t>(written));
   }
+  since_ = Now();
   return !write_failed_;
 }
 
@@ -82,9 +108,14 @@ void RequestStream::AskForBody() {
   connection_.Write(kContinue.data(), kContinue.size(), Now() + limits_.stall);
 }
 
+void RequestStream::MakeRoom() {
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<Buffer>();
+}
+
 bool RequestStream::Fill(TimePoint deadline) {
-  const ssize_t size = connection_.Read(buffer_.data(), buffer_.size(), deadline);
-  received_ = {buffer_.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
+  MakeRoom();
+  const ssize_t size = connection_.Read(buffer_->data(), buffer_->size(), deadline);
+  received_ = {buffer_->data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
   return size > 0;
 }
 

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <poll.h>
+
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -24,11 +29,27 @@ class RequestStream {
   RequestStream(const RequestStream&) = delete;
   RequestStream& operator=(const RequestStream&) = delete;
 
-  // Waits for the next request to begin; false if none does.
-  bool Await();
+  // Says what there is of the next request.
+  enum class Next : uint8_t {
+    kHead,  // it is whole or faulty
+    kMore,  // has to come, until deadline()
+    kEnd,   // no request follows
+  };
 
-  // Reads the head of the request that has begun; null after a fault.
-  std::optional<HttpHead> ReadHead();
+  // Reads what has come of the next request's head, without waiting.
+  Next Await();
+
+  // For what Await() said kMore: whether nothing of a request has come, what the socket has to be
+  // ready for (POLLIN or POLLOUT), and until when.
+  bool idle() const { return !head_ && !connection_.handshaking(); }
+  short wanted() const { return wanted_; }
+  TimePoint deadline() const;
+
+  // Waits for no more: a head of which only a part has come is faulty.
+  Next GiveUp();
+
+  // Takes the head that is there; null if it is faulty.
+  std::optional<HttpHead> TakeHead();
 
   // Reads some of the request's body, which is there until the next call. Empty at its end, and
   // after a fault. A caller who waits for leave to send it is given that.
@@ -44,6 +65,8 @@ class RequestStream {
   bool Write(std::string_view text);
 
  private:
+  // Makes room for bytes, after all of the others were taken.
+  void MakeRoom();
   // Waits for bytes, after all of the others were taken; false if none come.
   bool Fill(TimePoint deadline);
   // Returns until when the next bytes may take, of a body or an answer that began then, after so
@@ -55,9 +78,16 @@ class RequestStream {
   const HttpLimits limits_;
   const size_t longest_body_;
 
-  // Holds what has come and was not taken.
-  std::array<char, 16 << 10> buffer_{};
+  // Holds what has come and was not taken. There is no buffer while nothing is under way, as there
+  // may be thousands of connections.
+  using Buffer = std::array<char, 16 << 10>;
+  std::unique_ptr<Buffer> buffer_;
   std::string_view received_;
+
+  // These belong to the wait for a request: its head, once that has begun, and when the wait has.
+  std::optional<HeadReader> head_;
+  TimePoint since_ = std::chrono::steady_clock::now();
+  short wanted_ = POLLIN;
 
   // These belong to the request's body and answer.
   BodyReader body_;

@@ -1,11 +1,13 @@
 #include "http/router.h"
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "http/answers.h"
 #include "http/content.h"
+#include "http/cors.h"
 #include "http/framing/grammar.h"
 #include "http/status_page.h"
 
@@ -32,6 +34,13 @@ class Admission {
   const bool ok_;
 };
 
+// Returns the path of a page, which may be asked for with a slash at its end, too.
+std::string PagePath(const HttpHead& head) {
+  std::string path = PathOf(head.target);
+  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
 HttpReply RefuseUncertified() {
   HttpReply reply = RefusalReply(401, "this server expects a client certificate");
   reply.last = true;
@@ -46,16 +55,18 @@ HttpReply StatusPage() {
                       {"Cache-Control", "no-store"},
                       {"Content-Security-Policy", kPagePolicy},
                       {"Referrer-Policy", "no-referrer"},
-                      {"X-Content-Type-Options", "nosniff"}}};
+                      {"X-Content-Type-Options", "nosniff"}},
+          .packable = true};
 }
 
 }  // namespace
 
-Router::Router(HttpHandlers handlers, size_t max_body_bytes, int connections, bool mutual)
+Router::Router(HttpHandlers handlers, const HttpOptions& options)
     : handlers_(std::move(handlers)),
-      max_body_bytes_(max_body_bytes),
-      most_bounded_(connections - connections / 8),
-      mutual_(mutual) {
+      max_body_bytes_(options.max_body_bytes),
+      most_bounded_(options.limits.threads - options.limits.threads / 8),
+      mutual_(options.tls.mutual()),
+      cors_origins_(options.cors_origins) {
   AddHealth();
   if (handlers_.metrics) {
     const auto metrics = [this](const HttpRequest& request) {
@@ -72,28 +83,48 @@ Router::Router(HttpHandlers handlers, size_t max_body_bytes, int connections, bo
 
 HttpReply Router::Answer(const HttpHead& head, RequestStream& stream, bool certified,
                          HttpRequest& request) {
-  const std::string path = PathOf(head.target);
-  const std::string method = head.method == "POST" ? "POST" : "GET";
+  const std::string path = PagePath(head);
+  if (const HttpForm* form = FormOf(path)) form->begin(request);
+  return AnswerPath(path, head, stream, certified, request);
+}
+
+void Router::Finish(const HttpHead& head, const HttpRequest& request, HttpReply& reply) const {
+  AllowOrigin(cors_origins_, request, reply);
+  if (const HttpForm* form = FormOf(PagePath(head))) form->end(request, reply);
+  PackContent(request, reply);
+}
+
+HttpReply Router::AnswerPath(const std::string& path, const HttpHead& head, RequestStream& stream,
+                             bool certified, HttpRequest& request) {
+  const std::string method = head.method == "HEAD" ? "GET" : head.method;
   const Page* of_path = nullptr;
+  std::string allowed;  // there
   for (const Page& page : pages_) {
     std::smatch match;
     if (!std::regex_match(path, match, page.pattern)) continue;
+    const std::string takes = page.route.method == "GET" ? "GET, HEAD, " : page.route.method + ", ";
+    if (allowed.find(takes) == std::string::npos) allowed += takes;
+    if (of_path != nullptr && of_path->route.method == method) continue;
     of_path = &page;
-    if (page.route.method != method) continue;
     request.captures.assign(std::next(match.begin()), match.end());
-    break;
   }
   if (mutual_ && !certified && (of_path == nullptr || !of_path->health)) return RefuseUncertified();
   if (of_path == nullptr) return RefusalReply(404, "no such page");
-  if (of_path->route.method != method) {
-    return RefuseMethod(of_path->route.method == "POST" ? "POST" : "GET, HEAD");
-  }
+  allowed += "OPTIONS";
+  if (method == "OPTIONS") return {.body = "", .headers = {{"Allow", allowed}}};
+  if (of_path->route.method != method) return RefuseMethod(allowed);
   if (!of_path->bounded) return AnswerPage(*of_path, head, stream, request);
   const Admission admission(bounded_, most_bounded_);
   if (!admission.ok()) {
     return BusyReply("too many requests at once over HTTP; try again, or use gRPC");
   }
   return AnswerPage(*of_path, head, stream, request);
+}
+
+const HttpForm* Router::FormOf(const std::string& path) const {
+  const auto of_path = [&](const HttpForm& form) { return path.starts_with(form.prefix); };
+  const auto found = std::find_if(handlers_.forms.begin(), handlers_.forms.end(), of_path);
+  return found == handlers_.forms.end() ? nullptr : &*found;
 }
 
 HttpReply Router::AnswerPage(const Page& page, const HttpHead& head, RequestStream& stream,
@@ -108,7 +139,7 @@ HttpReply Router::AnswerPage(const Page& page, const HttpHead& head, RequestStre
 HttpReply Router::GuardedPage(const HttpRequest& request, const char* type,
                               const std::function<std::string()>& text) const {
   const absl::Status status = handlers_.authorize ? handlers_.authorize(request) : absl::OkStatus();
-  if (status.ok()) return {.content_type = type, .body = text()};
+  if (status.ok()) return {.content_type = type, .body = text(), .packable = true};
   const bool unknown = absl::IsUnauthenticated(status);
   HttpReply reply = TextReply(unknown ? 401 : 403, std::string(status.message()));
   if (unknown) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
@@ -126,20 +157,24 @@ void Router::AddStatus() {
 }
 
 void Router::AddHealth() {
-  const auto live = [this](const HttpRequest&) {
-    return HealthReply(handlers_.live() ? absl::OkStatus()
-                                        : absl::UnavailableError("the server is stuck"));
+  const auto live = [this] {
+    return handlers_.live() ? absl::OkStatus() : absl::UnavailableError("the server is stuck");
   };
-  const auto ready = [this](const HttpRequest&) { return HealthReply(handlers_.ready()); };
-  for (const char* path : {"/livez", "/v2/health/live"}) AddPage(path, live, /*health=*/true);
-  for (const char* path : {"/readyz", "/v2/health/ready"}) AddPage(path, ready, /*health=*/true);
+  const auto add = [this](const std::string& path, HttpHandler page) {
+    AddPage(path, std::move(page), /*health=*/true);
+  };
+  add("/livez", [live](const HttpRequest&) { return HealthReply(live()); });
+  add("/v2/health/live", [live](const HttpRequest&) { return HealthReply(live(), "live"); });
+  add("/readyz", [this](const HttpRequest&) { return HealthReply(handlers_.ready()); });
+  add("/v2/health/ready",
+      [this](const HttpRequest&) { return HealthReply(handlers_.ready(), "ready"); });
   // text-embeddings-inference's probes are for readiness, and told of it in its words.
   const auto healthy = [this](const HttpRequest&) {
     if (handlers_.ready().ok()) return TextReply(200, "ok");
     return HttpReply{.status = 503, .body = R"({"error":"unhealthy","error_type":"Unhealthy"})"};
   };
-  for (const char* path : {"/health", "/ping"}) AddPage(path, healthy, /*health=*/true);
-  if (!handlers_.status_json) AddPage("/", healthy, /*health=*/true);
+  for (const char* path : {"/health", "/ping"}) add(path, healthy);
+  if (!handlers_.status_json) add("/", healthy);
 }
 
 void Router::AddPage(const std::string& path, const HttpHandler& handler, bool health) {

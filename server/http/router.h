@@ -18,14 +18,17 @@ namespace linserve {
 // Says what is answered on which path.
 class Router {
  public:
-  // Leaves one in eight of `connections` threads to probes and scrapes. With `mutual`, all but
-  // health is for callers with a certificate.
-  Router(HttpHandlers handlers, size_t max_body_bytes, int connections, bool mutual);
+  // Of the threads one in eight is left to probes and scrapes. Under mutual TLS all but health is
+  // for callers with a certificate.
+  Router(HttpHandlers handlers, const HttpOptions& options);
 
   // Answers a request of a caller who has shown a certificate or not. Reads as much of its body as
   // the answer takes. Thread-safe.
   HttpReply Answer(const HttpHead& head, RequestStream& stream, bool certified,
                    HttpRequest& request);
+
+  // Gives a reply what every reply to such a request has. Thread-safe.
+  void Finish(const HttpHead& head, const HttpRequest& request, HttpReply& reply) const;
 
  private:
   struct Page {
@@ -35,6 +38,10 @@ class Router {
     bool bounded = false;  // how many of its requests may be under way
   };
 
+  HttpReply AnswerPath(const std::string& path, const HttpHead& head, RequestStream& stream,
+                       bool certified, HttpRequest& request);
+  // Returns null if no API has the path.
+  const HttpForm* FormOf(const std::string& path) const;
   void AddHealth();
   void AddStatus();
   void AddPage(const std::string& path, const HttpHandler& handler, bool health);
@@ -48,6 +55,7 @@ class Router {
   const size_t max_body_bytes_;
   const int most_bounded_;
   const bool mutual_;
+  const std::vector<std::string> cors_origins_;
   std::vector<Page> pages_;
   std::atomic<int> bounded_ = 0;  // under way
 };

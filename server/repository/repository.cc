@@ -165,7 +165,7 @@ absl::Status ModelRepository::Unserved(const std::string& name, int64_t version)
   const std::string asked =
       Quoted(name) + (version == 0 ? "" : " version " + std::to_string(version));
   if (latest == nullptr) {
-    return absl::NotFoundError("no model " + asked + "; there is " +
+    return absl::NotFoundError("model " + asked + " is not found; there is " +
                                (known.empty() ? "none" : known));
   }
   if (latest->state == ModelState::kLoading) {

@@ -28,8 +28,9 @@ struct ServedModel {
   Pooling default_pooling = Pooling::kNone;
   Truncation default_truncation = Truncation::kNone;
   std::map<std::string, std::string> prompts{};  // by name, for requests that ask for one
-  std::shared_ptr<const Tokenizer> tokenizer;    // for its input `x`; null: it takes no text
-  VersionChoice versions{};                      // which versions of this model are served
+  std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
+  std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
+  VersionChoice versions{};                    // which versions of this model are served
   std::unique_ptr<Engine> engine;
 };
 

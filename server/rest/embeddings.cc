@@ -7,12 +7,13 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "core/status/quote.h"
+#include "core/status/parameter.h"
 #include "core/tensor/tensor.h"
 #include "rest/http_errors.h"
 #include "rest/json/json_members.h"
 #include "rest/json/json_number.h"
 #include "rest/json/json_text.h"
+#include "rest/openai_form.h"
 #include "rest/sequence_input.h"
 #include "rest/tensor_json.h"
 #include "rest/waiting_embed.h"
@@ -26,27 +27,8 @@ using nlohmann::json;
 
 constexpr int64_t kBase64Bytes = 2;  // four characters for three bytes
 
-HttpReply OpenAiError(const absl::Status& status) {
-  const int code = HttpCode(status);
-  return ErrorReply(status,
-                    ToText(json{{"error",
-                                 {{"message", MessageOf(status)},
-                                  {"type", code < 500 ? "invalid_request_error" : "server_error"},
-                                  {"param", nullptr},
-                                  {"code", nullptr}}}}));
-}
-
 json OpenAiModelOf(const std::string& name) {
   return {{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "linserve"}};
-}
-
-// Returns the query once its body was read with this status; its sequences are under `name`.
-absl::StatusOr<EmbeddingsQuery> Whole(const absl::Status& status, EmbeddingsQuery query,
-                                      const std::string& name) {
-  if (!status.ok()) return status;
-  const bool none = std::visit([](const auto& all) { return all.empty(); }, query.sequences);
-  if (none) return absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
-  return query;
 }
 
 absl::Status CheckEncoding(const std::string& encoding) {
@@ -91,22 +73,30 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   EmbeddingsQuery query;
   std::string encoding;
   JsonReader reader(call.http.body, WantedBy(call));
-  const auto no_dimensions = [&]() -> absl::Status {
-    absl::Status null =
-        reader.Expect(JsonReader::Kind::kNull,
-                      "'dimensions': this model's vectors cannot be shortened; leave it out");
-    return null.ok() ? reader.Skip().status() : null;
-  };
   absl::Status status = ReadBody(
-      reader, {{"input", [&] { return ReadSequences(reader, "input", most, query.sequences); }},
-               {"model", [&] { return ReadName(reader, "model", query.model); }},
-               {"truncate", [&] { return ReadTruncate(reader, query); }},
-               {"truncate_prompt_tokens", [&] { return ReadMostTokens(reader, query); }},
-               {"encoding_format", [&] { return ReadName(reader, "encoding_format", encoding); }},
-               {"dimensions", no_dimensions}});
-  if (status.ok()) status = CheckEncoding(encoding);
+      reader,
+      {{"input",
+        [&] {
+          return OfParameter(ReadSequences(reader, "input", most, query.sequences), "input");
+        }},
+       {"model", [&] { return OfParameter(ReadName(reader, "model", query.model), "model"); }},
+       {"truncate", [&] { return OfParameter(ReadTruncate(reader, query), "truncate"); }},
+       {"truncate_prompt_tokens",
+        [&] { return OfParameter(ReadMostTokens(reader, query), "truncate_prompt_tokens"); }},
+       {"encoding_format",
+        [&] {
+          return OfParameter(ReadName(reader, "encoding_format", encoding), "encoding_format");
+        }},
+       {"dimensions",
+        [&] { return OfParameter(ReadDimensions(reader, query.dimensions), "dimensions"); }}});
+  if (status.ok()) status = OfParameter(CheckEncoding(encoding), "encoding_format");
+  query.cause_of_foreign_ids =
+      "; LangChain's OpenAIEmbeddings sends cl100k's ids unless check_embedding_ctx_length=False";
   query.answer_bytes = encoding == "base64" ? kBase64Bytes : kTextBytes;
-  return Whole(status, std::move(query), "input");
+  if (!status.ok()) return status;
+  const bool none = std::visit([](const auto& all) { return all.empty(); }, query.sequences);
+  if (!none) return query;
+  return OfParameter(absl::InvalidArgumentError("expected a JSON object with 'input'"), "input");
 }
 
 }  // namespace
@@ -137,7 +127,7 @@ HttpReply OpenAiEmbeddings(const RestCall& call) {
   if (!written.ok()) return OpenAiError(written);
   const json usage = {{"prompt_tokens", embeddings->tokens}, {"total_tokens", embeddings->tokens}};
   text += R"(],"model":)" + ToText(json(embeddings->model)) + R"(,"usage":)" + ToText(usage) + '}';
-  return {.body = std::move(text), .sending = embeddings->sending};
+  return {.body = std::move(text), .packable = true, .sending = embeddings->sending};
 }
 
 HttpReply OpenAiModels(const RestCall& call) {

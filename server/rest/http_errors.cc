@@ -51,7 +51,9 @@ HttpReply ErrorReply(const absl::Status& status, std::string body) {
 }
 
 HttpReply ErrorReply(const absl::Status& status) {
-  return ErrorReply(status, ToText(nlohmann::json{{"error", MessageOf(status)}}));
+  HttpReply reply = ErrorReply(status, ToText(nlohmann::json{{"error", MessageOf(status)}}));
+  reply.error = MessageOf(status);
+  return reply;
 }
 
 }  // namespace linserve

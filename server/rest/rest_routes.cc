@@ -17,6 +17,7 @@
 #include "rest/json/json_members.h"
 #include "rest/json/json_text.h"
 #include "rest/message_json.h"
+#include "rest/openai_form.h"
 #include "rest/rest_call.h"
 #include "rest/waiting_infer.h"
 #include "rpc/oip/inference_checks.h"
@@ -153,6 +154,7 @@ HttpReply Infer(const RestCall& call) {
       answer_bytes);
   if (!answer.ok()) return ErrorReply(WithRequestId(answer.status(), id));
   HttpReply reply = WriteInferResponse(*answer, *asked);
+  reply.packable = reply.content_type == "application/json";
   reply.sending = answer->sending;
   return reply;
 }
@@ -230,5 +232,7 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   for (const char* path : {"/v1/embeddings", "/embeddings"}) add("POST", path, OpenAiEmbeddings);
   return routes;
 }
+
+std::vector<HttpForm> RestForms() { return {OpenAiForm()}; }
 
 }  // namespace linserve

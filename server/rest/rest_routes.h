@@ -24,4 +24,7 @@ HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std:
 // `context` must outlive the routes.
 std::vector<HttpRoute> RestRoutes(ServiceContext& context);
 
+// Returns what replies of these APIs have in common.
+std::vector<HttpForm> RestForms();
+
 }  // namespace linserve

@@ -14,4 +14,7 @@ namespace linserve {
 absl::Status ReadSequences(JsonReader& reader, const std::string& name, int64_t most,
                            SequenceInput& sequences);
 
+// Reads how wide vectors are to be; null leaves it as it is.
+absl::Status ReadDimensions(JsonReader& reader, int64_t& dimensions);
+
 }  // namespace linserve

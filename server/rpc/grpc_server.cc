@@ -23,6 +23,7 @@
 #include "rpc/oip/inference_service.h"
 #include "rpc/reflection_service.h"
 #include "rpc/tei/tei_services.h"
+#include "rpc/unknown_service.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -51,12 +52,14 @@ void LogFromProtobuf(google::protobuf::LogLevel level, const char* /*file*/, int
 void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.limits.max_message_bytes));
   builder.SetMaxSendMessageSize(static_cast<int>(options.limits.max_message_bytes));
-  // gRPC 1.51 unpacks a message before it looks at its size: a few megabytes become gigabytes. So
-  // none is unpacked, and callers are told not to pack them.
+  // Unpack() does it, within bounds. It cannot tell zlib's format from an unpacked message.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  for (const grpc_compression_algorithm packed : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
-    builder.SetCompressionAlgorithmSupportStatus(packed, false);
-  }
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  // A caller who exceeds this loses the connection, with all of its calls. So it is only for those
+  // who do not mean well; CallerOf() refuses the calls of others.
+  constexpr int64_t kBeyond = 8;
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                             static_cast<int>(kBeyond * options.limits.max_metadata_bytes));
   // With reuseport, a second server would share the port silently.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
@@ -95,6 +98,9 @@ std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsFiles& tls) {
 // Stands before a model's name in the name of a service that health tells of.
 constexpr const char* kOfModels = "linserve/";
 
+using Reflection = grpc::reflection::v1::ServerReflection;
+using ReflectionAlpha = grpc::reflection::v1alpha::ServerReflection;
+
 // Texts are tokenized a hundred times as fast as they are embedded. But they may be long, and cut
 // off after a few tokens, so that half of the processors may be needed.
 int64_t TokenizerThreads() { return std::clamp<int64_t>(Processors() / 2, 2, 16); }
@@ -109,7 +115,8 @@ std::vector<std::string> ComputingServices() {
 
 std::vector<std::string> ServiceNames() {
   std::vector<std::string> names = ComputingServices();
-  names.insert(names.end(), {ReflectionProtocol::service_full_name(), "grpc.health.v1.Health"});
+  names.insert(names.end(), {"grpc.health.v1.Health", Reflection::service_full_name(),
+                             ReflectionAlpha::service_full_name()});
   return names;
 }
 
@@ -157,7 +164,9 @@ struct GrpcServer::Impl {
   EmbeddingService embedding;
   InferenceService inference;
   TeiServices tei;
-  ReflectionService reflection{ServiceNames()};
+  ReflectionService<Reflection> reflection{ServiceNames()};
+  ReflectionService<ReflectionAlpha> reflection_alpha{ServiceNames()};
+  UnknownService unknown{ServiceNames()};
   int port = 0;
   std::string unix_socket;
   std::unique_ptr<grpc::Server> server;
@@ -206,6 +215,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   builder.RegisterService(&impl->inference);
   for (grpc::Service* service : impl->tei.All()) builder.RegisterService(service);
   builder.RegisterService(&impl->reflection);
+  builder.RegisterService(&impl->reflection_alpha);
+  builder.RegisterCallbackGenericService(&impl->unknown);
   {
     const ModeOfNewFiles mode(options.unix_socket.mode);
     impl->server = builder.BuildAndStart();

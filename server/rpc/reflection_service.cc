@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "core/status/quote.h"
 #include "core/threads/guarded.h"
+#include "grpc/health/v1/health.pb.h"
 #include "rpc/calls/grpc_status.h"
 #include "rpc/calls/received.h"
 #include "rpc/calls/started.h"
@@ -20,12 +21,15 @@ namespace {
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
-using grpc::reflection::v1alpha::ExtensionRequest;
-using grpc::reflection::v1alpha::ServerReflectionRequest;
-using grpc::reflection::v1alpha::ServerReflectionResponse;
-using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+using grpc::reflection::v1::ExtensionRequest;
+using grpc::reflection::v1::ServerReflectionRequest;
+using grpc::reflection::v1::ServerReflectionResponse;
 
-const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
+const DescriptorPool& Pool() {
+  // gRPC's own health service has no description there, unless this file is linked.
+  grpc::health::v1::HealthCheckRequest::descriptor();
+  return *DescriptorPool::generated_pool();
+}
 
 absl::Status NotFound(const std::string& what, const std::string& name) {
   return absl::NotFoundError("there is no " + what + " " + Quoted(name));
@@ -70,8 +74,9 @@ absl::Status AddExtensions(const std::string& type_name, ServerReflectionRespons
   return absl::OkStatus();
 }
 
-absl::Status Answer(const ServerReflectionRequest& request,
-                    const std::vector<std::string>& services, ServerReflectionResponse& response) {
+absl::Status AnswerTo(const ServerReflectionRequest& request,
+                      const std::vector<std::string>& services,
+                      ServerReflectionResponse& response) {
   switch (request.message_request_case()) {
     case ServerReflectionRequest::kFileByFilename:
       return Describe(Pool().FindFileByName(request.file_by_filename()), "file",
@@ -96,7 +101,7 @@ absl::Status Answer(const ServerReflectionRequest& request,
 }
 
 // Answers questions one by one. It owns itself until gRPC is done with it.
-class ReflectionCall : public Stream {
+class ReflectionCall : public ReflectionStream {
  public:
   explicit ReflectionCall(const std::vector<std::string>& services) : services_(services) {
     StartRead(&question_);
@@ -124,7 +129,7 @@ class ReflectionCall : public Stream {
     ServerReflectionResponse response;
     response.set_valid_host(request.host());
     *response.mutable_original_request() = request;
-    if (absl::Status fault = Answer(request, services_, response); !fault.ok()) {
+    if (absl::Status fault = AnswerTo(request, services_, response); !fault.ok()) {
       response.mutable_error_response()->set_error_code(static_cast<int32_t>(fault.code()));
       response.mutable_error_response()->set_error_message(MessageOf(fault));
     }
@@ -141,8 +146,8 @@ class ReflectionCall : public Stream {
 
 }  // namespace
 
-Stream* ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* /*context*/) {
-  return Started<Stream>([this] { return new ReflectionCall(services_); });
+ReflectionStream* AnswerReflection(const std::vector<std::string>& services) {
+  return Started<ReflectionStream>([&] { return new ReflectionCall(services); });
 }
 
 }  // namespace linserve

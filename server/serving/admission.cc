@@ -43,9 +43,9 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
   auto model = service.repository.Find(name, version);
   if (!model.ok()) {
     if (caller.SeesAll() || absl::IsUnavailable(model.status())) return model;
-    return absl::Status(
-        model.status().code(),
-        name.empty() ? "name the model" : "no model " + Quoted(name) + " of this version");
+    return absl::Status(model.status().code(), name.empty()
+                                                   ? "name the model"
+                                                   : "model " + Quoted(name) + " is not found");
   }
   absl::Status status = CheckModel(service, caller, (*model)->name);
   if (!status.ok()) return status;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/status/parameter.h"
 #include "core/status/quote.h"
 #include "serving/admission.h"
 #include "serving/prompts.h"
@@ -46,12 +47,40 @@ Truncation TruncationOf(const EmbeddingsQuery& query, Truncation fallback) {
   return query.side.value_or(fallback == Truncation::kNone ? Truncation::kRight : fallback);
 }
 
-absl::Status CheckDimensions(int64_t dimensions, const OutputSpec& output) {
-  const int64_t width = output.axes.back().size;
-  if (dimensions <= width) return absl::OkStatus();
-  return absl::InvalidArgumentError("'dimensions': expected 1 to " + std::to_string(width) +
-                                    ", as many as the model's vectors have, got " +
-                                    std::to_string(dimensions));
+// Checks that the model's vectors may have so many dimensions.
+absl::Status CheckDimensions(const ServedModel& model, int64_t dimensions) {
+  const std::vector<Axis>& axes = model.engine->info().signature.outputs[0].axes;
+  const int64_t width = axes.empty() ? 0 : axes.back().size;
+  const std::vector<int64_t>& fewer = model.dimensions;
+  if (dimensions == 0 || dimensions == width ||
+      std::find(fewer.begin(), fewer.end(), dimensions) != fewer.end()) {
+    return absl::OkStatus();
+  }
+  std::string expected = std::to_string(width);
+  for (const int64_t one : fewer) expected += ", " + std::to_string(one);
+  return OfParameter(
+      absl::InvalidArgumentError("'dimensions' is " + std::to_string(dimensions) + ", but model " +
+                                 Quoted(model.name) + " gives vectors of " + expected +
+                                 (fewer.empty() ? "; it was not trained for others" : "")),
+      "dimensions");
+}
+
+// Checks the ids here, too, since the engine would name the model's input, for which these APIs
+// have no word, and not the cause.
+absl::Status CheckIds(const ServedModel& model, const InputSpec& input,
+                      const EmbeddingsQuery& query) {
+  for (const auto& ids : std::get<IdSequences>(query.sequences)) {
+    for (const int64_t id : ids) {
+      if (id >= 0 && id < input.vocabulary) continue;
+      return OfParameter(
+          absl::InvalidArgumentError(
+              "the token id " + std::to_string(id) + " is not one of model " + Quoted(model.name) +
+              ", which has 0 to " + std::to_string(input.vocabulary - 1) +
+              ": perhaps another tokenizer made it" + query.cause_of_foreign_ids),
+          "input");
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Returns the first elements of a vector; of one of length one, these have length one again.
@@ -87,7 +116,7 @@ absl::Status EmbeddingsRequestState::ReadOptions(const RpcLimits& limits,
   options_.pooling = query_->all_rows ? Pooling::kNone : PoolingOf(model);
   options_.normalize = query_->normalize;
   dimensions_ = query_->dimensions;
-  absl::Status status = CheckDimensions(dimensions_, model.engine->info().signature.outputs[0]);
+  absl::Status status = CheckDimensions(model, dimensions_);
   if (!status.ok()) return status;
   return CheckCount(static_cast<int64_t>(CountOf(query_->sequences)), limits);
 }
@@ -127,6 +156,8 @@ absl::Status EmbeddingsRequestState::ReadIds(const IdSequences& sequences,
   }
   const auto input = TokenInput(*work.model);
   if (!input.ok()) return input.status();
+  absl::Status known = CheckIds(*work.model, **input, *query_);
+  if (!known.ok()) return known;
   const int64_t longest = MostTokens(work, Item(), (*input)->axes[0].letter);
   for (const auto& ids : sequences) {
     Tensor viewed(DType::kI64, {std::ssize(ids)}, ids.data(), query_);

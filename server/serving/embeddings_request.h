@@ -26,12 +26,13 @@ struct EmbeddingsQuery {
   SequenceInput sequences{};
   bool all_rows = false;  // every row of a sequence, or one vector of it
   bool normalize = true;
-  int64_t dimensions = 0;            // so many first elements of each vector; 0: all
-  std::optional<bool> truncate{};    // sequences that are too long; nullopt: the model's default
-  std::optional<Truncation> side{};  // where; nullopt: the model's default, or the right
-  int64_t most_tokens = 0;           // of a truncated sequence; 0: as many as the model takes
-  std::string prompt_name{};         // of the model's prompt before each text; "": none
-  int64_t answer_bytes = 1;          // that a byte of the results becomes in the answer
+  int64_t dimensions = 0;              // of each vector; 0: all that the model gives
+  std::optional<bool> truncate{};      // sequences that are too long; nullopt: the model's default
+  std::optional<Truncation> side{};    // where; nullopt: the model's default, or the right
+  int64_t most_tokens = 0;             // of a truncated sequence; 0: as many as the model takes
+  std::string prompt_name{};           // of the model's prompt before each text; "": none
+  int64_t answer_bytes = 1;            // that a byte of the results becomes in the answer
+  std::string cause_of_foreign_ids{};  // of this API's callers, for the error that names such ids
 };
 
 struct Embeddings {

@@ -5,6 +5,9 @@ namespace linserve {
 void RpcLimits::Bind(OptionTable& table) {
   table.Integer("max_message_bytes", max_message_bytes, 1024, (int64_t{1} << 31) - 1,
                 "The largest gRPC message, either way, and the largest body of an HTTP request");
+  table.Integer(
+      "max_metadata_bytes", max_metadata_bytes, 1024, 16 << 20,
+      "The most metadata of a gRPC call: its names and values, and 32 bytes for each pair");
   table.Integer("max_sequences_per_request", max_sequences_per_request, 1, 1 << 20,
                 "How many sequences one request may hold; more are refused with INVALID_ARGUMENT");
   table.Integer("max_text_bytes", max_text_bytes, 1, 64 << 20,

@@ -10,6 +10,7 @@ namespace linserve {
 // Bounds one message, one request and one stream.
 struct RpcLimits {
   int64_t max_message_bytes = 128 << 20;
+  int64_t max_metadata_bytes = 16 << 10;
   int64_t max_sequences_per_request = 16384;
   int64_t max_text_bytes = 1 << 20;
   std::chrono::nanoseconds max_upload_pause = std::chrono::minutes(1);

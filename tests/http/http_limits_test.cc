@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <latch>
 #include <memory>
 #include <string>
@@ -30,6 +32,8 @@ class HttpLimitsTest : public HttpServerTest {
   // Starts a server that waits for nothing that it need not wait for.
   std::unique_ptr<HttpServer> StartHasty(HttpLimits limits = {}) {
     limits.idle = milliseconds(100);
+    limits.grace = milliseconds(0);
+    limits.linger = milliseconds(100);
     return Start(limits);
   }
 
@@ -109,8 +113,66 @@ TEST_F(HttpLimitsTest, ABodyThatDripsIsGivenUp) {
 TEST_F(HttpLimitsTest, AConnectionThatIsIdleIsEnded) {
   const auto server = StartHasty();
   EXPECT_THAT(AnswerTo(*server, kLive),
-              AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Keep-Alive: timeout=1, max=10000")));
+              AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Keep-Alive: timeout=0, max=9999\r\n")));
   EXPECT_EQ(AnswerTo(*server, ""), "");
+}
+
+TEST_F(HttpLimitsTest, AConnectionStaysOpenForAsLongAsItsCallerWasTold) {
+  const auto server = Start();
+  RawConnection caller(server->port());
+  caller.Send(kLive);
+  EXPECT_THAT(caller.Read(), HasSubstr("Keep-Alive: timeout=75, max=9999\r\n"));
+  EXPECT_FALSE(caller.Answers(milliseconds(300)));
+  caller.Send(kLive);
+  EXPECT_THAT(caller.Read(), HasSubstr("Keep-Alive: timeout=75, max=9998\r\n"));
+}
+
+TEST_F(HttpLimitsTest, IdleConnectionsOccupyNoThreads) {
+  const auto server = Start();
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  };
+  std::vector<std::unique_ptr<RawConnection>> callers;
+  for (int i = 0; i < 300; ++i) {
+    callers.push_back(std::make_unique<RawConnection>(server->port()));
+    callers.back()->Send(kLive);
+    EXPECT_THAT(callers.back()->Read(), StartsWith("HTTP/1.1 200"));
+  }
+  EXPECT_LT(threads(), 30);
+  for (const auto& caller : callers) {
+    caller->Send(kLive);
+    EXPECT_THAT(caller->Read(), StartsWith("HTTP/1.1 200"));
+  }
+}
+
+TEST_F(HttpLimitsTest, SlowHeadsOccupyNoThreads) {
+  const auto server = Start({.threads = 1});
+  std::vector<std::unique_ptr<RawConnection>> callers;
+  for (int i = 0; i < 20; ++i) {
+    callers.push_back(std::make_unique<RawConnection>(server->port()));
+    callers.back()->Send("GET /livez HT");
+  }
+  EXPECT_THAT(AnswerTo(*server, "GET /livez HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  for (const auto& caller : callers) caller->Send("TP/1.1\r\nHost: x\r\n\r\n");
+  for (const auto& caller : callers) EXPECT_THAT(caller->Read(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpLimitsTest, ForAnotherConnectionTheOneThatIsIdleForLongestIsEnded) {
+  const auto server = Start({.connections = 3});
+  RawConnection slow(server->port());
+  slow.Send("GET /livez HT");
+  RawConnection first(server->port());
+  RawConnection second(server->port());
+  for (RawConnection* caller : {&first, &second}) {
+    caller->Send(kLive);
+    EXPECT_THAT(caller->Read(), StartsWith("HTTP/1.1 200"));
+  }
+  EXPECT_THAT(AnswerTo(*server, "GET /livez HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(first.ReadAll(), "");
+  second.Send(kLive);
+  EXPECT_THAT(second.Read(), StartsWith("HTTP/1.1 200"));
+  slow.Send("TP/1.0\r\n\r\n");
+  EXPECT_THAT(slow.ReadAll(), StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(HttpLimitsTest, OverlooksRanges) {
@@ -145,7 +207,7 @@ TEST_F(HttpLimitsTest, ProbesAreAnsweredWhileAllOtherRequestsAreStuck) {
                          release.wait();
                          return HttpReply{.body = "waited"};
                        }}};
-  const auto server = Start({.connections = 8});
+  const auto server = StartHasty({.threads = 8});
   std::vector<std::unique_ptr<RawConnection>> callers;
   for (int i = 0; i < 7; ++i) {
     callers.push_back(std::make_unique<RawConnection>(server->port()));

@@ -22,9 +22,9 @@ TEST_F(HttpServerTest, ServesMetricsInThePrometheusTextFormat) {
   EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
 }
 
-TEST_F(HttpServerTest, AnswersProbesUnderBothNames) {
+TEST_F(HttpServerTest, AnswersProbes) {
   const auto server = Start();
-  for (const char* path : {"/livez", "/readyz", "/v2/health/live", "/v2/health/ready"}) {
+  for (const char* path : {"/livez", "/readyz"}) {
     const auto answer = Get(*server, path);
     ASSERT_TRUE(answer) << path;
     EXPECT_EQ(answer->status, 200) << path;
@@ -39,7 +39,7 @@ TEST_F(HttpServerTest, SaysWhyItIsNotReadyWhileItIsAlive) {
     const auto answer = Get(*server, path);
     ASSERT_TRUE(answer) << path;
     EXPECT_EQ(answer->status, 503) << path;
-    EXPECT_EQ(answer->body, "model m is LOADING\n") << path;
+    EXPECT_THAT(answer->body, HasSubstr("model m is LOADING")) << path;
   }
   const auto live = Get(*server, "/livez");
   ASSERT_TRUE(live);

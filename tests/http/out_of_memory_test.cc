@@ -5,7 +5,7 @@
 #include <new>
 #include <string>
 
-#include "http/gzip.h"
+#include "core/files/gzip.h"
 #include "http/http_fixture.h"
 #include "http/raw_connection.h"
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string>
@@ -45,7 +46,16 @@ class RawConnection {
     }
   }
 
-  // Says whether something comes, or the server hangs up, within the time.
+  // What comes at once.
+  std::string Read() {
+    std::string text(4096, '\0');
+    const ssize_t size = ::recv(descriptor_.get(), text.data(), text.size(), 0);
+    EXPECT_GE(size, 0) << "the server does not answer";
+    text.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    return text;
+  }
+
+  // Whether something comes, or the server hangs up, within the time.
   bool Answers(std::chrono::milliseconds within) {
     pollfd waiting{descriptor_.get(), POLLIN, 0};
     return ::poll(&waiting, 1, static_cast<int>(within.count())) > 0;

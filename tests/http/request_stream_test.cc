@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/files/descriptor.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -44,7 +45,13 @@ class RequestStreamTest : public ::testing::Test {
               static_cast<ssize_t>(text.size()));
   }
 
-  // Returns what has come for the caller by now.
+  // The next request's head, once that is whole or faulty.
+  static std::optional<HttpHead> ReadHead(RequestStream& stream) {
+    EXPECT_TRUE(WaitUntil([&] { return stream.Await() == RequestStream::Next::kHead; }));
+    return stream.TakeHead();
+  }
+
+  // What has come for the caller by now.
   std::string Received() const {
     std::string text(1 << 10, '\0');
     const ssize_t size = ::recv(caller_.get(), text.data(), text.size(), MSG_DONTWAIT);
@@ -79,14 +86,43 @@ TEST_F(RequestStreamTest, ABodyIsBoundedHoweverItIsPacked) {
   std::string chunks;
   for (int i = 0; i < 20; ++i) chunks += "1\r\na\r\n";
   Send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks);
-  ASSERT_TRUE(stream.Await());
-  ASSERT_TRUE(stream.ReadHead());
+  ASSERT_TRUE(ReadHead(stream));
   size_t read = 0;
   for (auto piece = stream.ReadBody(); !piece.empty(); piece = stream.ReadBody())
     read += piece.size();
   EXPECT_LE(read, 100 / 6 + 1);
   ASSERT_TRUE(stream.fault());
   EXPECT_EQ(stream.fault()->status, 413);
+}
+
+TEST_F(RequestStreamTest, AHeadIsWaitedForAsItComes) {
+  using Next = RequestStream::Next;
+  RequestStream stream(connection_, {}, 1 << 20);
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_TRUE(stream.idle());
+  const TimePoint idle_until = stream.deadline();
+  Send("GET / HT");
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_FALSE(stream.idle());
+  EXPECT_LT(stream.deadline(), idle_until);
+  const TimePoint deadline = stream.deadline();
+  Send("TP/1.1\r\n");
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_EQ(stream.deadline(), deadline);  // whatever comes meanwhile
+  Send("Host: x\r\n\r\nGET");
+  ASSERT_EQ(stream.Await(), Next::kHead);
+  EXPECT_EQ(stream.TakeHead()->target, "/");
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_EQ(stream.GiveUp(), Next::kHead);
+  EXPECT_FALSE(stream.TakeHead());
+  EXPECT_EQ(stream.fault()->status, 408);
+}
+
+TEST_F(RequestStreamTest, WhoSendsNothingMoreIsNotWaitedFor) {
+  RequestStream stream(connection_, {}, 1 << 20);
+  EXPECT_EQ(stream.GiveUp(), RequestStream::Next::kEnd);
+  EXPECT_EQ(::shutdown(caller_.get(), SHUT_WR), 0);
+  EXPECT_EQ(stream.Await(), RequestStream::Next::kEnd);
 }
 
 TEST_F(RequestStreamTest, SkipsALittleOfABody) {
@@ -97,10 +133,9 @@ TEST_F(RequestStreamTest, SkipsALittleOfABody) {
     Send(head + std::to_string(body.size()) + "\r\n\r\n" + body);
     Send(head + "10000000\r\n\r\n" + body + body);
   });
-  ASSERT_TRUE(stream.Await());
-  ASSERT_TRUE(stream.ReadHead());
+  ASSERT_TRUE(ReadHead(stream));
   EXPECT_TRUE(stream.SkipBody());
-  ASSERT_TRUE(stream.ReadHead());
+  ASSERT_TRUE(ReadHead(stream));
   EXPECT_FALSE(stream.SkipBody());
   EXPECT_FALSE(stream.fault());
   while (!stream.ReadBody().empty()) {
@@ -113,8 +148,7 @@ TEST_F(RequestStreamTest, ACallerWhoWaitsForLeaveIsAskedForTheBodyThatIsWanted) 
   const std::string head =
       "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
   Send(head);
-  ASSERT_TRUE(stream.Await());
-  ASSERT_TRUE(stream.ReadHead());
+  ASSERT_TRUE(ReadHead(stream));
   std::thread caller([&] {
     std::string asked;
     while (asked.empty()) asked = Received();
@@ -126,7 +160,7 @@ TEST_F(RequestStreamTest, ACallerWhoWaitsForLeaveIsAskedForTheBodyThatIsWanted) 
   EXPECT_TRUE(stream.SkipBody());
   // Who does not want the body asks for nothing, and cannot go on.
   Send(head);
-  ASSERT_TRUE(stream.ReadHead());
+  ASSERT_TRUE(ReadHead(stream));
   EXPECT_FALSE(stream.SkipBody());
   EXPECT_EQ(Received(), "");
 }

@@ -93,11 +93,11 @@ TEST_F(RepositoryTest, ListsWhatThereIsIfItDoesNotHaveAModel) {
   repository_.Announce("a", 1);
   repository_.Announce("a", 2);
   repository_.Announce("b", 1);
-  EXPECT_THAT(
-      repository_.Find("c", 0),
-      IsStatus(kNotFoundCode, "no model 'c'; there is a version 1, a version 2, b version 1"));
+  EXPECT_THAT(repository_.Find("c", 0),
+              IsStatus(kNotFoundCode,
+                       "model 'c' is not found; there is a version 1, a version 2, b version 1"));
   EXPECT_THAT(repository_.Find("a", 3),
-              IsStatus(kNotFoundCode, "no model 'a' version 3; there is"));
+              IsStatus(kNotFoundCode, "model 'a' version 3 is not found; there is"));
   EXPECT_THAT(repository_.Find("a", -1), IsStatus(kNotFoundCode, "version -1"));
 }
 
@@ -173,7 +173,7 @@ TEST_F(RepositoryTest, ForgetsAVersionThatIsGone) {
   EXPECT_EQ(State("READY"), 0);
   repository_.Forget("m", 1);
   EXPECT_THAT(Index(), ElementsAre("a 1 READY "));
-  EXPECT_THAT(repository_.Find("m", 0), IsStatus(kNotFoundCode, "no model 'm'"));
+  EXPECT_THAT(repository_.Find("m", 0), IsStatus(kNotFoundCode, "model 'm' is not found"));
   repository_.Withdraw("nobody", 1, "");
   repository_.Forget("nobody", 1);
 }

@@ -241,7 +241,7 @@ TEST_F(RestBounds, WhatARefusalRepeatsOfTheRequest) {
   ExpectRefused("/v1/embeddings", json{{"input", {1, large}}}.dump(), "nnn");
   ExpectRefused("/v2/models/" + std::string(3000, 'n') + "/infer", request.dump(), "nnn", 404);
   ExpectRefused("/v2/models/tokens/versions/" + std::string(3000, '0') + "9/infer",
-                ThreeTokens().dump(), "000", 404);
+                ThreeTokens().dump(), "version 9 is not found", 404);
 }
 
 TEST_F(RestBounds, HalfACharacterIsNamedWhereverItStands) {

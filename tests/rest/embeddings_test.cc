@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "rest/rest_fixture.h"
@@ -39,10 +40,101 @@ TEST_F(RestTest, EmbedsAsOpenAiDoes) {
        {"", "[]", "{}", R"({"input": []})", R"({"input": [[1], 2]})", R"({"input": [1, [2]]})",
         R"({"input": [1.5]})", R"({"input": [[]]})", R"({"input": [1], "model": 1})",
         R"({"input": [1], "model": "tokens", "encoding_format": "int"})",
-        R"({"input": [1], "model": "tokens", "dimensions": 2})",
+        R"({"input": [1], "model": "tokens", "dimensions": 3})",
+        R"({"input": [1], "model": "tokens", "dimensions": 0})",
+        R"({"input": [1], "model": "tokens", "dimensions": "4"})",
         R"({"input": [1], "model": "floats"})", R"({"input": [1]})", "[[[[[[[[[[["}) {
     EXPECT_EQ(Post("/v1/embeddings", wrong).status, 400) << wrong;
   }
+}
+
+std::string RequestIdOf(const httplib::Headers& headers) {
+  const auto found = headers.find("x-request-id");
+  return found == headers.end() ? "" : found->second;
+}
+
+class RestDimensionsTest : public RestTest {
+ protected:
+  RestDimensionsTest() : RestTest({.dimensions = {2}}) {}
+
+  Reply Embed(const std::string& dimensions) const {
+    return Post("/v1/embeddings",
+                R"({"model": "tokens", "input": [7], "dimensions": )" + dimensions + "}");
+  }
+};
+
+TEST_F(RestDimensionsTest, VectorsAreAsWideAsTheModelOrAsItWasTrainedToBeCutTo) {
+  const json whole = Embed("null").parsed["data"][0]["embedding"];
+  EXPECT_EQ(whole.size(), 4U);
+  EXPECT_EQ(Embed("4").parsed["data"][0]["embedding"], whole);
+  // The rows of 7 begin with (7, 0).
+  EXPECT_EQ(Embed("2").parsed["data"][0]["embedding"], json({1.0, 0.0}));
+  const Reply other = Embed("3");
+  EXPECT_EQ(other.status, 400);
+  EXPECT_EQ(other.parsed["error"]["param"], "dimensions");
+  EXPECT_EQ(other.parsed["error"]["message"],
+            "'dimensions' is 3, but model 'tokens' gives vectors of 4, 2");
+}
+
+TEST_F(RestTest, ErrorsUnderV1AreOpenAis) {
+  struct Case {
+    std::string body;
+    std::string code;
+    json param;
+    std::string message;
+  };
+  for (const Case& one : std::vector<Case>{
+           {R"({"input": [1], "model": "nobody"})", "model_not_found", "model", "'nobody'"},
+           {R"({"input": [1], "model": 1})", "invalid_value", "model", "expected a string"},
+           {R"({"model": "tokens"})", "invalid_value", "input", "'input'"},
+           {R"({"input": [1.5], "model": "tokens"})", "invalid_value", "input", "token ids"},
+           {R"({"input": [1], "model": "tokens", "encoding_format": "int"})", "invalid_value",
+            "encoding_format", "base64"},
+           {R"({"input": [1], "model": "tokens", "dimensions": 3})", "invalid_value", "dimensions",
+            "gives vectors of 4; it was not trained for others"},
+           {R"({"input": [100257], "model": "tokens"})", "invalid_value", "input",
+            "check_embedding_ctx_length=False"},
+           {"[]", "invalid_value", nullptr, "not a JSON object"}}) {
+    const Reply reply = Post("/v1/embeddings", one.body);
+    const json& error = reply.parsed["error"];
+    EXPECT_EQ(reply.status, one.code == "model_not_found" ? 404 : 400) << one.body;
+    EXPECT_EQ(error["type"], "invalid_request_error") << reply.body;
+    EXPECT_EQ(error["code"], one.code) << reply.body;
+    EXPECT_EQ(error["param"], one.param) << reply.body;
+    EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(one.message));
+    EXPECT_FALSE(RequestIdOf(reply.headers).empty());
+  }
+}
+
+TEST_F(RestTest, WhatIsRefusedUnderV1BeforeItComesToACallIsSaidInOpenAisFormToo) {
+  httplib::Client client = LocalHttpClient(http_->port());
+  const httplib::Headers named = {{"x-request-id", "7"}};
+  for (const auto& [result, status, code] :
+       {std::tuple{client.Get("/v1/nothing", named), 404, "unknown_url"},
+        {client.Get("/v1/embeddings", named), 405, "method_not_supported"},
+        {client.Post("/v1/embeddings",
+                     httplib::Headers{{"x-request-id", "7"}, {"content-encoding", "br"}}, "{}",
+                     "application/json"),
+         415, "unsupported_media_type"},
+        {client.Post("/v1/embeddings", named, std::string(2 << 20, ' '), "application/json"), 413,
+         "request_too_large"},
+        {client.Get("/v1/models/nobody", named), 404, "model_not_found"}}) {
+    const Reply reply = Of(result);
+    EXPECT_EQ(reply.status, status);
+    EXPECT_EQ(reply.parsed["error"]["code"], code) << reply.body;
+    EXPECT_TRUE(reply.parsed["error"].contains("param")) << reply.body;
+    EXPECT_FALSE(reply.parsed["error"]["message"].get<std::string>().empty());
+    EXPECT_EQ(RequestIdOf(reply.headers), "7");
+  }
+  EXPECT_FALSE(RequestIdOf(Get("/v1/models").headers).empty());
+  EXPECT_EQ(Get("/v2/nothing").parsed["error"], "no such page");
+}
+
+TEST_F(RestTest, EmbedsAsTextEmbeddingsInferenceDoes) {
+  const Reply reply = Post("/embed", R"({"model": "tokens", "inputs": [7], "normalize": false})");
+  EXPECT_EQ(reply.parsed, json({{7, 0, 1, 1}})) << reply.body;
+  EXPECT_EQ(Post("/embed", R"({"inputs": "text"})").parsed["error_type"], "validation");
+  EXPECT_EQ(Post("/embed", R"({"inputs": [7], "model": "tokens", "normalize": 1})").status, 400);
 }
 
 class RestTextTest : public RestTest {

@@ -36,7 +36,8 @@ class RestTest : public ::testing::Test {
                           .live = [] { return true; },
                           .ready = [] { return absl::OkStatus(); },
                           .status_json = [] { return std::string(); },
-                          .routes = AllRoutes(server_.grpc().context())};
+                          .routes = AllRoutes(server_.grpc().context()),
+                          .forms = RestForms()};
     http_ = *HttpServer::Start({.port = 0, .max_body_bytes = 1 << 20}, std::move(handlers));
   }
 

@@ -239,7 +239,7 @@ TEST_F(RestTest, DescribesTheServerAndItsModels) {
   EXPECT_EQ(Get("/v1/models/tokens").parsed["id"], "tokens");
   EXPECT_EQ(Get("/v1/models/nobody").parsed["error"]["type"], "invalid_request_error");
   EXPECT_EQ(Get("/v1/embeddings").status, 405);
-  EXPECT_EQ(Post("/v1/models", "{}").headers.find("Allow")->second, "GET, HEAD");
+  EXPECT_EQ(Post("/v1/models", "{}").headers.find("Allow")->second, "GET, HEAD, OPTIONS");
 }
 
 TEST_F(RestTest, LoadsAndUnloadsModels) {

@@ -104,7 +104,7 @@ TEST_F(RpcAccess, ATokenSeesAndUsesItsModelsOnly) {
   // of it.
   EXPECT_THAT(client.GetModel("nobody"),
               IsStatus(StatusCode::kPermissionDenied, "may not use model"));
-  EXPECT_EQ(client.GetModel("tokens", 9).status().message(), "no model 'tokens' of this version");
+  EXPECT_EQ(client.GetModel("tokens", 9).status().message(), "model 'tokens' is not found");
   EXPECT_EQ(client.Embed(CallOf("", {Tokens("a", {1})})).status().message(), "name the model");
   EXPECT_EQ(Refused("forbidden"), 4);
 }

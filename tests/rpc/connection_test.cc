@@ -314,23 +314,33 @@ TEST(Connection, EndsAtItsAgeWithoutLosingACall) {
   }
 }
 
-TEST(Connection, PackedMessagesAreRefusedUnread) {
+TEST(Connection, ACallWithTooMuchMetadataEndsAlone) {
   TestServer server;
   const auto stub = server.NewStub();
+  grpc::ClientContext context;
+  const auto neighbour = stub->EmbedStream(&context);
   v1::EmbedRequest request;
   request.set_model("tokens");
   request.add_sequences()->add_token_ids(1);
-  request.set_request_id(std::string(100'000, 'a'));  // worth packing
-  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
-    grpc::ClientContext context;
-    context.set_compression_algorithm(algorithm);
-    const auto reader = stub->Embed(&context, request);
+  const auto lives = [&](const std::string& id) {
+    request.set_request_id(id);
     v1::EmbedResponse response;
-    EXPECT_FALSE(reader->Read(&response));
-    const grpc::Status status = reader->Finish();
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-    EXPECT_THAT(status.error_message(), testing::HasSubstr("disabled"));
+    return neighbour->Write(request) && neighbour->Read(&response) && response.code() == 0;
+  };
+  EXPECT_TRUE(lives("1"));
+  for (const int kib : {15, 20, 100}) {
+    grpc::ClientContext heavy;
+    for (int i = 0; i < kib; ++i) heavy.AddMetadata("key", std::string(985, 'a'));
+    v1::Model model;
+    v1::GetModelRequest question;
+    question.set_model("tokens");
+    const grpc::Status status = stub->GetModel(&heavy, question, &model);
+    EXPECT_EQ(status.ok(), kib <= 16);
+    if (status.ok()) continue;
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(status.error_message(), testing::HasSubstr("max_metadata_bytes"));
   }
+  EXPECT_TRUE(lives("2"));
 }
 
 }  // namespace

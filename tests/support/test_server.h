@@ -27,6 +27,7 @@ struct TestServerOptions {
   QueueLimits limits = {};
   Padding padding = Padding::kPacked;
   Pooling default_pooling = Pooling::kNone;
+  std::vector<int64_t> dimensions = {};
   bool model_control = false;
   bool text = false;  // "tokens" has a tokenizer, tests/data/text
   TokenizerOptions marks = {};

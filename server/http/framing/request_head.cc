@@ -25,12 +25,12 @@ std::optional<HttpFault> FaultOfVersion(std::string_view version) {
 }
 
 std::optional<HttpFault> FaultOfMethod(std::string_view method) {
-  constexpr std::array kTaken = {"GET", "HEAD", "POST"};
-  constexpr std::array kKnown = {"CONNECT", "DELETE", "OPTIONS", "PATCH", "PUT", "TRACE"};
+  // Which of them a path takes is the router's to say. CONNECT has targets of its own.
+  constexpr std::array kKnown = {"GET",   "HEAD", "POST",   "OPTIONS",
+                                 "PATCH", "PUT",  "DELETE", "TRACE"};
   const auto is = [&](const char* name) { return method == name; };
-  if (std::any_of(kTaken.begin(), kTaken.end(), is)) return std::nullopt;
-  const bool known = std::any_of(kKnown.begin(), kKnown.end(), is);
-  return HttpFault{known ? 405 : 501, "expected GET, HEAD or POST"};
+  if (std::any_of(kKnown.begin(), kKnown.end(), is)) return std::nullopt;
+  return HttpFault{501, "expected GET, HEAD, POST or OPTIONS"};
 }
 
 }  // namespace

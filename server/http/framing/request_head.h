@@ -18,7 +18,7 @@ inline constexpr size_t kLongestRequestLine = 4 << 10;
 
 // Holds what a request says before its body.
 struct HttpHead {
-  std::string method;  // "GET", "HEAD" or "POST"
+  std::string method;  // one of RFC 9110's, but CONNECT
   std::string target;
   std::map<std::string, std::string> headers;  // by their names in lower case
   uint64_t length = 0;                         // of the body, if it is not chunked

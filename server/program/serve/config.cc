@@ -47,9 +47,27 @@ std::string Comment(const std::string& indent, const std::string& text) {
   return lines + line + "\n";
 }
 
+// Reads "http://HOST:PORT,https://HOST", or "*".
+absl::StatusOr<std::vector<std::string>> ParseOrigins(const std::string& text) {
+  std::vector<std::string> origins;
+  std::istringstream parts(text);
+  for (std::string origin; std::getline(parts, origin, ',');) {
+    const size_t host = origin.find("://");
+    const bool is_one = host != std::string::npos && host + 3 < origin.size() &&
+                        origin.find_first_of("/ ", host + 3) == std::string::npos;
+    if (!is_one && text != "*") {
+      return absl::InvalidArgumentError(
+          "expected origins such as https://app.example:3000 with "
+          "commas between them, or *");
+    }
+    origins.push_back(origin);
+  }
+  return origins;
+}
+
 }  // namespace
 
-void HttpAddresses::Bind(OptionTable& table) {
+void HttpConfig::Bind(OptionTable& table) {
   all.Bind(table, "http_address",
            "HOST:PORT of REST, /livez, /readyz, /metrics and the status page");
   table.Parsed(
@@ -65,6 +83,25 @@ void HttpAddresses::Bind(OptionTable& table) {
       [this] { return pages ? pages->ToString() : ""; },
       "HOST:PORT of /metrics and the status page, apart from the rest of HTTP, with /livez "
       "and /readyz once more; empty: on http_address");
+  table.Duration("http_keep_alive_seconds", keep_alive, 1, 86400,
+                 "How long a connection over HTTP stays open between requests, as callers are "
+                 "told. An idle one takes no thread. With 8192 of them, or a quarter of the "
+                 "descriptors, the one idle for longest makes room for another");
+  table.Parsed(
+      "http_cors_origins",
+      [this](const std::string& text) -> absl::Status {
+        auto parsed = ParseOrigins(text);
+        if (!parsed.ok()) return parsed.status();
+        cors_origins = *std::move(parsed);
+        return absl::OkStatus();
+      },
+      [this] {
+        std::string text;
+        for (const std::string& origin : cors_origins) text += (text.empty() ? "" : ",") + origin;
+        return text;
+      },
+      "Origins whose pages may call from a browser, such as https://app.example, with commas "
+      "between them; *: all; empty: none");
 }
 
 void Config::Bind(OptionTable& table) {

@@ -18,10 +18,12 @@
 
 namespace linserve {
 
-// Says where HTTP is served.
-struct HttpAddresses {
+// Says where and how HTTP is served.
+struct HttpConfig {
   ListenAddress all = {"127.0.0.1", 8080};
   std::optional<ListenAddress> pages{};  // of /metrics and the status page; none: as `all`
+  std::chrono::nanoseconds keep_alive = std::chrono::seconds(75);
+  std::vector<std::string> cors_origins{};
 
   void Bind(OptionTable& table);
 };
@@ -34,7 +36,7 @@ struct Config {
   bool exit_on_error = true;
   bool allow_model_control = false;
   GrpcOptions grpc;
-  HttpAddresses http;
+  HttpConfig http;
   DeviceOptions devices;
   int64_t max_session_bytes_per_caller = 0;  // 0: half of all
   std::chrono::nanoseconds drain_delay{0};

@@ -61,6 +61,18 @@ void LogReady(const ModelDirectory& directory, const ServedModel& model, const S
        {"seconds", seconds}});
 }
 
+absl::Status CheckDimensions(const std::vector<int64_t>& dimensions, const ModelInfo& info) {
+  const std::vector<Axis>& axes = info.signature.outputs[0].axes;
+  const int64_t width = axes.empty() ? 0 : axes.back().size;
+  for (const int64_t one : dimensions) {
+    if (one <= width) continue;
+    return absl::InvalidArgumentError("dimensions: " + std::to_string(one) +
+                                      " is more than the model's vectors have, which is " +
+                                      std::to_string(width));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& directory,
@@ -89,12 +101,15 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
       Engine::Start(options, ReplicasOf(directory.path, plan->load, context.devices.devices),
                     context.metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
+  const absl::Status fit = CheckDimensions(plan->serving.dimensions, (*engine)->info());
+  if (!fit.ok()) return fit;
   auto model = std::make_unique<ServedModel>();
   model->name = directory.name;
   model->version = directory.version;
   model->default_pooling = plan->serving.pooling;
   model->default_truncation = plan->serving.truncation;
   model->prompts = plan->serving.prompts;
+  model->dimensions = plan->serving.dimensions;
   model->tokenizer = *std::move(tokenizer);
   model->engine = *std::move(engine);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

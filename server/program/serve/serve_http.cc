@@ -1,5 +1,10 @@
 #include "program/serve/serve_http.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -45,6 +50,14 @@ std::string StatusJson(const ModelRepository& repository, Phase phase) {
       .dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Returns how many descriptors HTTP may have: gRPC does not recover from having too few.
+int ShareOfDescriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::numeric_limits<int>::max();
+  return static_cast<int>(
+      std::clamp<rlim_t>(limit.rlim_cur / 4, 1, std::numeric_limits<int>::max()));
+}
+
 // Adds /metrics and the status page, with health, on a port of their own or with all else.
 void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
               const std::atomic<Phase>& phase, HttpHandlers& handlers) {
@@ -78,6 +91,10 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   options.host = config.http.all.host;
   options.port = config.http.all.port;
   options.max_body_bytes = static_cast<size_t>(config.grpc.limits.max_message_bytes);
+  options.limits.connections = std::min(options.limits.connections, ShareOfDescriptors());
+  options.limits.idle =
+      std::chrono::duration_cast<std::chrono::milliseconds>(config.http.keep_alive);
+  options.cors_origins = config.http.cors_origins;
   WarnOfPlainText("http_address", config.http.all, tls);
   HttpHandlers health;
   health.live = [&] { return !repository.stuck() && grpc.Accepts(); };
@@ -85,6 +102,7 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   HttpHandlers handlers = health;
   handlers.routes = RestRoutes(context);
   AddTeiRoutes(context, handlers.routes);
+  handlers.forms = RestForms();
   HttpServers servers;
   if (config.http.pages) {
     HttpOptions apart = options;

@@ -6,7 +6,7 @@
 
 #include "core/status/quote.h"
 #include "rest/json/json_members.h"
-#include "rest/json/json_number.h"
+#include "rest/sequence_input.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
 #include "rest/tensor_json.h"
@@ -24,14 +24,6 @@ EmbeddingsQuery QueryOf(const RestCall& call) {
   query.model = TeiModelOf(call);
   query.answer_bytes = kTextBytes;
   return query;
-}
-
-absl::Status ReadDimensions(JsonReader& reader, int64_t& dimensions) {
-  const auto text = reader.Skip();
-  if (!text.ok() || *text == "null") return text.status();
-  dimensions = IntegerOf<int64_t>(*text).value_or(0);
-  if (dimensions > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError("'dimensions': expected how many elements, 1 or more");
 }
 
 // Reads what /embed and /embed_all have in common, and further members.
@@ -109,7 +101,7 @@ HttpReply Written(
   const absl::Status written = AppendVectors(
       call, *embeddings, [&](size_t, const Tensor& vector) { return append(vector, text); }, text);
   if (!written.ok()) return TeiError(written);
-  return {.body = std::move(text += ']'), .sending = embeddings->sending};
+  return {.body = std::move(text += ']'), .packable = true, .sending = embeddings->sending};
 }
 
 }  // namespace

@@ -1,14 +1,32 @@
 #include "rpc/calls/call_context.h"
 
 #include <chrono>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "core/status/retry_delay.h"
 #include "core/threads/guarded.h"
 #include "rpc/calls/grpc_status.h"
 #include "serving/admission.h"
 #include "xds/data/orca/v3/orca_load_report.pb.h"
 
 namespace linserve {
+namespace {
+
+absl::Status CheckMetadata(const grpc::ServerContextBase& context, int64_t most) {
+  constexpr int64_t kEach = 32;  // as HTTP/2 counts (RFC 9113 6.5.2)
+  int64_t bytes = 0;
+  for (const auto& [name, value] : context.client_metadata()) {
+    bytes += static_cast<int64_t>(name.size() + value.size()) + kEach;
+  }
+  if (bytes <= most) return absl::OkStatus();
+  return NeverFits(absl::ResourceExhaustedError("the call brings " + std::to_string(bytes) +
+                                                " bytes of metadata, expected at most " +
+                                                std::to_string(most) + " (max_metadata_bytes)"));
+}
+
+}  // namespace
 
 TimePoint DeadlineOf(const grpc::ServerContextBase& context) {
   const auto deadline = context.deadline();
@@ -35,18 +53,22 @@ std::string TraceIdOf(const grpc::ServerContextBase& context) {
 }
 
 absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContextBase& context,
-                                                       Access& access) {
+                                                       const ServiceContext& service) {
+  if (absl::Status status = CheckMetadata(context, service.limits.max_metadata_bytes);
+      !status.ok()) {
+    return status;
+  }
   const auto found = context.client_metadata().find("authorization");
   std::string_view header;
   if (found != context.client_metadata().end()) {
     header = {found->second.data(), found->second.size()};
   }
-  return access.Authenticate(header, context.peer());
+  return service.access->Authenticate(header, context.peer());
 }
 
 Arrival Identify(const ServiceContext& service, const grpc::ServerContextBase& context) {
   Arrival arrival{.context = {.deadline = DeadlineOf(context), .trace_id = TraceIdOf(context)}};
-  auto caller = CallerOf(context, *service.access);
+  auto caller = CallerOf(context, service);
   if (caller.ok()) {
     arrival.context.caller = *std::move(caller);
   } else {

@@ -36,9 +36,10 @@ Arrival Admit(const ServiceContext& service, const grpc::ServerContextBase& cont
 // Returns the trace that the caller's `traceparent` names; "" if it names none.
 std::string TraceIdOf(const grpc::ServerContextBase& context);
 
-// Returns who calls; UNAUTHENTICATED if it is nobody who may.
+// Returns who calls; UNAUTHENTICATED if it is nobody who may, RESOURCE_EXHAUSTED if the call brings
+// too much metadata.
 absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContextBase& context,
-                                                       Access& access);
+                                                       const ServiceContext& service);
 
 // Tells callers that balance by it how loaded the server is. Like the next function, it tells them
 // nothing where there is no memory for it.

@@ -23,12 +23,12 @@ absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message& message) 
 
 absl::Status ParseQuestion(grpc::ByteBuffer& bytes, google::protobuf::Message& question) {
   constexpr size_t kMostBytes = 64 << 10;
-  absl::Status status;
-  if (bytes.Length() > kMostBytes) {
+  absl::Status status = Unpack(bytes, kMostBytes, [](int64_t) { return absl::OkStatus(); });
+  if (status.ok() && bytes.Length() > kMostBytes) {
     status = absl::InvalidArgumentError("the message has " + std::to_string(bytes.Length()) +
                                         " bytes, expected at most " + std::to_string(kMostBytes) +
                                         " for " + question.GetTypeName());
-  } else {
+  } else if (status.ok()) {
     status = UnpackedBytes(bytes, MessagePlan::Of(*question.GetDescriptor()), {}).status();
   }
   if (status.ok()) return Parse(bytes, question);

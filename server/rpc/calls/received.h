@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/calls/message_plan.h"
+#include "rpc/calls/unpack.h"
 #include "serving/admission.h"
 #include "serving/inflight.h"
 #include "serving/service_context.h"
@@ -65,8 +66,13 @@ void KeepIdOnly(grpc::ByteBuffer& bytes, int id_field, google::protobuf::Message
 template <typename Message>
 Arrival Receive(const ServiceContext& service, const grpc::ServerContextBase& context,
                 grpc::ByteBuffer& bytes, int id_field, Received<Message>& request) {
-  Arrival arrival = Admit(service, context, static_cast<int64_t>(bytes.Length()));
+  Arrival arrival = Identify(service, context);
   absl::Status& status = arrival.admitted;
+  Inflight::Reservation unpacked;
+  if (status.ok()) status = UnpackRequest(service, *arrival.context.caller, bytes, unpacked);
+  if (status.ok()) {
+    status = AdmitCaller(service, *arrival.context.caller, static_cast<int64_t>(bytes.Length()));
+  }
   if (status.ok()) status = Reserve(service, *arrival.context.caller, bytes, request);
   if (!status.ok()) {
     KeepIdOnly(bytes, id_field, request.message);

@@ -5,6 +5,7 @@
 #include "core/threads/guarded.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/calls/grpc_status.h"
+#include "rpc/calls/unpack.h"
 
 namespace linserve {
 
@@ -16,8 +17,9 @@ StreamCall* StreamCall::Start(const std::shared_ptr<StreamCall>& call) {
 
 void StreamCall::Begin() {
   service_.streams.Add(shared_from_this());
-  const auto caller = CallerOf(*context_, *service_.access);
+  auto caller = CallerOf(*context_, service_);
   if (caller.ok()) {
+    caller_ = *std::move(caller);
     Read();
   } else {
     ReadNoMore(caller.status());
@@ -94,7 +96,9 @@ void StreamCall::OnReadDone(bool ok) {
 void StreamCall::Take() {
   RequestStarted();
   metrics_.Message(Direction::kReceived, incoming_.Length());
-  const absl::Status fault = Handle(incoming_);
+  Inflight::Reservation unpacked;
+  absl::Status fault = UnpackRequest(service_, *caller_, incoming_, unpacked);
+  if (fault.ok()) fault = Handle(incoming_);
   if (!fault.ok()) {
     metrics_.Started();
     metrics_.Finished(static_cast<int>(fault.code()), {});

@@ -69,6 +69,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void End(grpc::Status status);
 
   grpc::ByteBuffer incoming_;
+  std::shared_ptr<const Caller> caller_;  // null: it may not call
   std::shared_ptr<StreamCall> self_;
 
   Mutex mutex_;

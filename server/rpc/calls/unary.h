@@ -92,7 +92,7 @@ grpc::ServerUnaryReactor* AnswerCaller(grpc::CallbackServerContext* context,
                                        ServiceContext& service, const std::string& rpc,
                                        const RawQuestion& raw, const Fill& fill) {
   return AnswerLater(context, service.metrics, rpc, [&](const auto& done) {
-    const auto caller = CallerOf(*context, *service.access);
+    const auto caller = CallerOf(*context, service);
     if (!caller.ok()) return done(caller.status());
     done(AnswerTo<Question, Answer>(raw, [&](const Question& question, Answer& answer) {
       return fill(**caller, question, answer);

@@ -8,6 +8,7 @@
 #include "core/status/quote.h"
 #include "core/status/retry_delay.h"
 #include "rpc/oip/inference_tensors.h"
+#include "rpc/oip/inference_texts.h"
 #include "serving/admission.h"
 
 namespace linserve {
@@ -39,11 +40,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindInferModel(const ServiceC
                                                                   const std::string& version) {
   const auto number = VersionOf(version);
   if (!number.ok()) return number.status();
-  auto model = FindModel(service, caller, name, *number);
-  if (model.ok() || !absl::IsNotFound(model.status())) return model;
-  return absl::NotFoundError("Request for unknown model: " + Quoted(name) +
-                             (version.empty() ? "" : " version " + version) +
-                             " is not found: " + std::string(model.status().message()));
+  return FindModel(service, caller, name, *number);
 }
 
 absl::Status WithRequestId(const absl::Status& status, const std::string& id) {
@@ -53,7 +50,7 @@ absl::Status WithRequestId(const absl::Status& status, const std::string& id) {
 }
 
 absl::Status CheckInputs(const Signature& signature, const TensorMap& tensors,
-                         const std::string& model) {
+                         const std::string& model, bool takes_text) {
   std::vector<std::string> got;
   std::vector<std::string> missing;
   size_t required = 0;
@@ -74,12 +71,12 @@ absl::Status CheckInputs(const Signature& signature, const TensorMap& tensors,
                      ". Got input(s) " + Names(got);
   if (!missing.empty()) {
     text += ", but missing required input(s) " + Names(missing) +
-            ". Please provide all required input(s).";
-  } else {
-    std::vector<std::string> all;
-    for (const InputSpec& input : signature.inputs) all.push_back(input.name);
-    text += ", but the model takes " + Names(all) + ".";
+            ". Please provide all required input(s)";
   }
+  std::vector<std::string> all;
+  for (const InputSpec& input : signature.inputs) all.push_back(input.name);
+  text += ". The model takes " + Names(all);
+  if (takes_text) text += ", or " + Quoted(kTextInput) + " in place of them";
   return absl::InvalidArgumentError(text);
 }
 

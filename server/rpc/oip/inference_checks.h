@@ -19,8 +19,7 @@ namespace linserve {
 // is not a number.
 absl::StatusOr<int64_t> VersionOf(const std::string& text);
 
-// Finds the model that a request of the Open Inference Protocol is for. NOT_FOUND comes in Triton's
-// words.
+// Finds the model that a request of the Open Inference Protocol is for.
 absl::StatusOr<std::shared_ptr<const ServedModel>> FindInferModel(const ServiceContext& service,
                                                                   const Caller& caller,
                                                                   const std::string& name,
@@ -30,8 +29,9 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindInferModel(const ServiceC
 absl::Status WithRequestId(const absl::Status& status, const std::string& id);
 
 // Returns INVALID_ARGUMENT unless the tensors are what the model takes: none missing, none unknown.
+// `takes_text` says that there is the input kTextInput, too.
 absl::Status CheckInputs(const Signature& signature, const TensorMap& tensors,
-                         const std::string& model);
+                         const std::string& model, bool takes_text);
 
 // Returns INVALID_ARGUMENT unless each tensor is of a type that its input takes.
 absl::Status CheckDatatypes(const Signature& signature, const TensorMap& tensors,

@@ -92,6 +92,22 @@ void FillVersions(const VersionChoice& choice, inference::ModelVersionPolicy& me
   }
 }
 
+// Adds what a tokenizer's model has beside its own inputs and outputs.
+void AddTexts(bool batch_first, inference::ModelConfig& message) {
+  inference::ModelInput& text = *message.add_input();
+  text.set_name(kTextInput);
+  text.set_data_type(inference::TYPE_STRING);
+  text.set_optional(true);
+  inference::ModelOutput& tokens = *message.add_output();
+  tokens.set_name(kTokensOutput);
+  tokens.set_data_type(inference::TYPE_INT64);
+  if (!batch_first) {
+    text.add_dims(kAny);
+    tokens.add_dims(kAny);
+  }
+  text.add_dims(1);
+}
+
 }  // namespace
 
 void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& message) {
@@ -102,10 +118,15 @@ void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& me
     Describe(input->name, Datatype(AnnouncedType(input->kind)),
              WithBatch(Dims(input->axes), input->batch_axis), *message.add_inputs());
   }
-  const OutputSpec& output = info.signature.outputs[0];
-  const OutputForm form = FormOf(output, model.default_pooling);
-  Describe(output.name, Datatype(DType::kF32), WithBatch(form.dims, form.batch_axis),
-           *message.add_outputs());
+  for (const OutputSpec& output : info.signature.outputs) {
+    const OutputForm form = FormOf(output, model.default_pooling);
+    Describe(output.name, Datatype(DType::kF32), WithBatch(form.dims, form.batch_axis),
+             *message.add_outputs());
+  }
+  if (model.tokenizer != nullptr) {
+    Describe(kTextInput, "BYTES", {kAny, 1}, *message.add_inputs());
+    Describe(kTokensOutput, Datatype(DType::kI64), {kAny}, *message.add_outputs());
+  }
   auto& properties = *message.mutable_properties();
   properties["architecture"] = info.architecture;
   properties["parameters"] = std::to_string(info.parameters);
@@ -135,14 +156,17 @@ void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
     const auto dims =
         batch_first ? Dims(spec->axes) : WithBatch(Dims(spec->axes), spec->batch_axis);
     input.mutable_dims()->Assign(dims.begin(), dims.end());
+    input.set_optional(model.tokenizer != nullptr);  // a text may stand in for it
   }
-  const OutputSpec& spec = info.signature.outputs[0];
-  const OutputForm form = FormOf(spec, model.default_pooling);
-  inference::ModelOutput& output = *message.add_output();
-  output.set_name(spec.name);
-  output.set_data_type(ConfigType(DType::kF32));
-  const auto dims = batch_first ? form.dims : WithBatch(form.dims, form.batch_axis);
-  output.mutable_dims()->Assign(dims.begin(), dims.end());
+  for (const OutputSpec& spec : info.signature.outputs) {
+    const OutputForm form = FormOf(spec, model.default_pooling);
+    inference::ModelOutput& output = *message.add_output();
+    output.set_name(spec.name);
+    output.set_data_type(ConfigType(DType::kF32));
+    const auto dims = batch_first ? form.dims : WithBatch(form.dims, form.batch_axis);
+    output.mutable_dims()->Assign(dims.begin(), dims.end());
+  }
+  if (model.tokenizer != nullptr) AddTexts(batch_first, message);
   inference::ModelInstanceGroup& group = *message.add_instance_group();
   group.set_name(model.name);
   group.set_count(static_cast<int32_t>(options.replicas));

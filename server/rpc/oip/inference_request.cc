@@ -115,7 +115,7 @@ absl::Status InferRequestState::ReadTensors(Tokenization& work) {
   if (!status.ok()) return status;
   auto tensors = ToTensors(*message_, model, message_);
   if (!tensors.ok()) return tensors.status();
-  status = CheckInputs(*signature_, *tensors, model);
+  status = CheckInputs(*signature_, *tensors, model, work.model->tokenizer != nullptr);
   if (status.ok()) status = CheckDatatypes(*signature_, *tensors, model);
   if (!status.ok()) return status;
   const auto batch = PackageBatch::From(*signature_, AsFile(*tensors));

@@ -31,7 +31,7 @@ grpc::ServerUnaryReactor* AnswerCommand(const std::string& rpc, ServiceContext& 
                                         grpc::CallbackServerContext* context,
                                         const grpc::ByteBuffer* bytes, grpc::ByteBuffer* response) {
   return AnswerLater(context, service.metrics, rpc, [&](const Done& done) {
-    const auto caller = CallerOf(*context, *service.access);
+    const auto caller = CallerOf(*context, service);
     if (!caller.ok()) return done(caller.status());
     Request request;
     *response = WireMessage().Take();

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 // A server whose only model takes texts, as TEI's does.
 class TeiDocumentTest : public RestTest {
  protected:
-  TeiDocumentTest() : RestTest({.text = true, .prompts = {{"query", "the "}}}) {
+  TeiDocumentTest() : RestTest({.dimensions = {2}, .text = true, .prompts = {{"query", "the "}}}) {
     for (const auto& [name, version] :
          {std::pair("floats", 1), std::pair("tokens", 1), std::pair("late", 1)}) {
       server_.repository().Forget(name, version);

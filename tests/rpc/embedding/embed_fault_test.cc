@@ -198,14 +198,15 @@ class FaultyRequestTest : public ::testing::Test {
 
 TEST_F(FaultyRequestTest, AnUnknownModelIsNotFoundAndTheKnownOnesAreListed) {
   const absl::Status status = Embed(CallOf("tolkiens", {Tokens("a", {1})}));
-  EXPECT_THAT(status, IsStatus(absl::StatusCode::kNotFound, "no model 'tolkiens'"));
+  EXPECT_THAT(status, IsStatus(absl::StatusCode::kNotFound, "model 'tolkiens' is not found"));
   EXPECT_THAT(status, IsStatus(absl::StatusCode::kNotFound, "tokens version 2"));
 }
 
 TEST_F(FaultyRequestTest, AnUnknownVersionIsNotFound) {
   EmbedCall call = CallOf("tokens", {Tokens("a", {1})});
   call.version = 3;
-  EXPECT_THAT(Embed(call), IsStatus(absl::StatusCode::kNotFound, "no model 'tokens' version 3"));
+  EXPECT_THAT(Embed(call),
+              IsStatus(absl::StatusCode::kNotFound, "model 'tokens' version 3 is not found"));
 }
 
 TEST_F(FaultyRequestTest, AModelThatIsStillLoadingIsUnavailable) {

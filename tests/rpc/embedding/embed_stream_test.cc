@@ -68,7 +68,7 @@ TEST_F(EmbedStreamTest, AFaultyRequestIsAnAnswerAndTheStreamLivesOn) {
   Ended unknown;
   EmbedCall call = CallOf("tolkiens", {Tokens("a", {1})});
   ASSERT_TRUE(stream->Send(call, unknown.stream_callback()).ok());
-  EXPECT_THAT(unknown.status(), IsStatus(StatusCode::kNotFound, "no model 'tolkiens'"));
+  EXPECT_THAT(unknown.status(), IsStatus(StatusCode::kNotFound, "model 'tolkiens' is not found"));
   ExpectAnswers(*stream);
   Ended empty;
   ASSERT_TRUE(stream->Send(CallOf("tokens", {}), empty.stream_callback()).ok());

@@ -109,7 +109,7 @@ TEST_F(InferStreamTest, AFaultyRequestIsAnAnswerAndTheStreamLives) {
   stream->Write(Unknown("9"));
   const ModelStreamInferResponse fault = Next(*stream);
   EXPECT_EQ(fault.infer_response().id(), "9");
-  EXPECT_EQ(fault.error_message().find("[request id: 9] Request for unknown model: 'nobody'"), 0U)
+  EXPECT_EQ(fault.error_message().find("[request id: 9] model 'nobody' is not found"), 0U)
       << fault.error_message();
   stream->Write(Numbered("10"));
   EXPECT_EQ(NextId(*stream), "10");
@@ -123,7 +123,7 @@ TEST_F(InferStreamTest, EndsWithTheStatusOfTheFirstFaultIfAsked) {
   EXPECT_EQ(NextId(*stream), "");
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
-  EXPECT_THAT(status.error_message(), HasSubstr("unknown model"));
+  EXPECT_THAT(status.error_message(), HasSubstr("is not found"));
 }
 
 TEST_F(InferStreamTest, EndsWithAFaultInItsTurn) {

@@ -36,6 +36,39 @@ TEST_F(InferTest, TellsWhatTheServerAndItsModelsAre) {
   }
 }
 
+class InferTextMetadataTest : public testing::Test {
+ protected:
+  TestServer server_{{.text = true}};
+  std::unique_ptr<inference::GRPCInferenceService::Stub> stub_ =
+      inference::GRPCInferenceService::NewStub(
+          grpc::CreateChannel(server_.target(), grpc::InsecureChannelCredentials()));
+};
+
+TEST_F(InferTextMetadataTest, ListsTextsAndAllOutputs) {
+  grpc::ClientContext context;
+  inference::ModelMetadataRequest request;
+  request.set_name("tokens");
+  inference::ModelMetadataResponse metadata;
+  ASSERT_TRUE(stub_->ModelMetadata(&context, request, &metadata).ok());
+  ASSERT_EQ(metadata.inputs_size(), 2);
+  EXPECT_EQ(metadata.inputs(1).name(), "text");
+  EXPECT_EQ(metadata.inputs(1).datatype(), "BYTES");
+  EXPECT_THAT(metadata.inputs(1).shape(), ElementsAre(-1, 1));
+  std::vector<std::string> outputs;
+  for (const auto& output : metadata.outputs()) outputs.push_back(output.name());
+  EXPECT_THAT(outputs, ElementsAre("y", "z", "tokens"));
+  grpc::ClientContext of_config;
+  inference::ModelConfigRequest config_request;
+  config_request.set_name("tokens");
+  inference::ModelConfigResponse config;
+  ASSERT_TRUE(stub_->ModelConfig(&of_config, config_request, &config).ok());
+  ASSERT_EQ(config.config().input_size(), 2);
+  EXPECT_TRUE(config.config().input(0).optional());
+  EXPECT_TRUE(config.config().input(1).optional());
+  EXPECT_EQ(config.config().input(1).data_type(), inference::TYPE_STRING);
+  EXPECT_EQ(config.config().output_size(), 3);
+}
+
 TEST_F(InferTest, DescribesAModelSoThatClientsCanMakeItsRequests) {
   inference::ModelMetadataResponse metadata;
   {

@@ -65,7 +65,7 @@ TEST_F(OipClientTest, CallsAsynchronously) {
   client_.EmbedAsync(CallOf("nobody", {Tokens("a", {5})}), bad.callback());
   ASSERT_TRUE(good.status().ok()) << good.status();
   EXPECT_EQ(Values(good.results()[0].outputs.at("y")), ExpectedRows({5}));
-  EXPECT_THAT(bad.status(), IsStatus(absl::StatusCode::kNotFound, "unknown model"));
+  EXPECT_THAT(bad.status(), IsStatus(absl::StatusCode::kNotFound, "is not found"));
 }
 
 TEST_F(OipClientTest, AFaultOfOneSequenceIsTheCalls) {

@@ -25,7 +25,9 @@ const std::vector<int64_t> kTeiIds = {24, 73, 9, 3, 6, 12, 5, 30, 21, 5};
 // "tokens" gives (id, place, n, 1) for each id.
 class TeiTest : public ::testing::Test {
  protected:
-  explicit TeiTest(TestServerOptions options = {.text = true, .prompts = {{"query", "the "}}})
+  explicit TeiTest(TestServerOptions options = {.dimensions = {2},
+                                                .text = true,
+                                                .prompts = {{"query", "the "}}})
       : server_(std::move(options)) {}
 
   // Returns a context whose call is about "tokens".

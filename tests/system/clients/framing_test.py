@@ -25,8 +25,8 @@ SEED = int(os.environ.get("FRAMING_SEED", random.randrange(2**32)))
 
 # What we refuse and another reader takes: its name, our text, why.
 STRICTER = {
-    ("h11", "expected GET, HEAD or POST"): "other methods have no page here (RFC 9110 9.1: 405 or 501)",
-    ("llhttp", "expected GET, HEAD or POST"): "the same",
+    ("h11", "expected GET, HEAD, POST or OPTIONS"): "RFC 9110 has no such method, or one for proxies (9.1: 501)",
+    ("llhttp", "expected GET, HEAD, POST or OPTIONS"): "the same",
     ("h11", "expected HTTP/1.1; HTTP/2 is spoken on the gRPC port"): "another major version (RFC 9110 15.6.6: 505)",
     ("llhttp", "expected HTTP/1.1; HTTP/2 is spoken on the gRPC port"): "llhttp takes 0.9 and 2.0 (the same)",
     ("llhttp", "the request line is malformed"): "llhttp takes HTTP/0.9, which names no version (RFC 9112 3)",
@@ -172,7 +172,7 @@ class FramingTest(unittest.TestCase):
             self.assertEqual(len(statuses), wanted, problem)
             for (method, target, *_), code in zip(ours.requests, statuses):
                 if target == b"/livez":
-                    self.assertEqual(code, 405 if method == b"POST" else 200, problem)
+                    self.assertEqual(code, 200 if method in (b"GET", b"HEAD", b"OPTIONS") else 405, problem)
             if status:
                 self.assertEqual(statuses[-1], status, problem)
 

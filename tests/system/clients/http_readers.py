@@ -79,7 +79,7 @@ HOST_AND_PORT = re.compile(rb"(?:\[(?P<ip>[^]]*)\]|" + NAME + rb")(?::[0-9]*)?")
 TARGET = re.compile(rb"(?:/|(?i:https?)://(?P<host>[^:/?][^/?]*)(?![^/?]))" + PATH + rb"(?:\?(?:" + PATH + rb"|\?)*)?")
 FIELD = re.compile(rb"(" + TOKEN + rb"):[ \t]*([\t\x20-\x7e\x80-\xff]*)\r\n")
 FIELDS_END = re.compile(rb"(?:" + FIELD.pattern + rb")*\r\n")
-HEAD = re.compile(rb"(?:\r\n)?(?:GET|HEAD|POST) (?P<target>[!-~]+) HTTP/1\.(?P<minor>[0-9])\r\n"
+HEAD = re.compile(rb"(?:\r\n)?(?:GET|HEAD|POST|OPTIONS|PATCH|PUT|DELETE|TRACE) (?P<target>[!-~]+) HTTP/1\.(?P<minor>[0-9])\r\n"
                   rb"(?P<fields>(?:" + FIELD.pattern + rb")*)\r\n")
 QUOTED = rb"\"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*\""
 CHUNK = re.compile(rb"([0-9A-Fa-f]+)(?:[ \t]*;[ \t]*" + TOKEN +

@@ -1,9 +1,11 @@
 """NVIDIA's perf_analyzer, unmodified: it must end well, without a warning, with the server's own figures."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -37,11 +39,11 @@ class PerfAnalyzerTest(unittest.TestCase):
     def tearDownClass(cls):
         assert cls.server.close() == 0
 
-    def measure(self, *options):
+    def measure(self, *options, data=("--input-data", "zero", "--shape", "x:16")):
         """Its report, after a short measurement that need not be a steady one."""
         run = subprocess.run(
-            [PROGRAM, "-m", "m", "--input-data", "zero", "--shape", "x:16", "--measurement-mode", "count_windows",
-             "--measurement-request-count", "50", "--stability-percentage", "999", *options],
+            [PROGRAM, "-m", "m", *data, "--measurement-mode", "count_windows", "--measurement-request-count", "50",
+             "--stability-percentage", "999", *options],
             env=environment(), capture_output=True, text=True, timeout=300)
         text = run.stdout + run.stderr
         self.assertEqual(run.returncode, 0, text)
@@ -55,6 +57,14 @@ class PerfAnalyzerTest(unittest.TestCase):
 
     def over_grpc(self, *options):
         return self.measure("-i", "grpc", "-u", self.server.grpc, *options)
+
+    def test_with_texts(self):
+        server = Server(text=True)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"data": [{"text": ["a text"]}, {"text": ["another one"]}]}, file)
+            file.flush()
+            self.measure("-i", "grpc", "-u", server.grpc, data=("--input-data", file.name))
+        self.assertEqual(server.close(), 0)
 
     def test_with_rising_concurrency(self):
         text = self.over_grpc("--concurrency-range", "1:4:3")

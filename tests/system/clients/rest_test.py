@@ -82,7 +82,7 @@ class RestTest(unittest.TestCase):
         self.refused("404", "failed to load", lambda: self.client.load_model("nobody"))
 
     def test_errors_are_http_codes(self):
-        self.refused("404", "Request for unknown model", lambda: self.client.infer("nobody", [tokens([[1]])]))
+        self.refused("404", "model 'nobody' is not found", lambda: self.client.infer("nobody", [tokens([[1]])]))
         self.refused("400", "missing required input(s)", lambda: self.client.infer("m", [tokens([[1]], name="y")]))
         self.refused("400", str(WORDS), lambda: self.client.infer("m", [tokens([[WORDS]])]))
         for body, part in (("", "the body is empty"), ("[1]", "not a JSON object"), ("{}", '"inputs"'),

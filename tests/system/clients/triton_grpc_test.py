@@ -153,7 +153,7 @@ class TritonGrpcTest(unittest.TestCase):
 
     def test_refuses_wrong_inputs(self):
         infer = self.client.infer
-        self.refused("NOT_FOUND", "Request for unknown model: 'nobody'", lambda: infer("nobody", [tokens([[1]])]))
+        self.refused("NOT_FOUND", "model 'nobody' is not found", lambda: infer("nobody", [tokens([[1]])]))
         self.refused("NOT_FOUND", "version 9", lambda: infer("m", [tokens([[1]])], model_version="9"))
         self.refused("INVALID_ARGUMENT", "but missing required input(s) ['x']", lambda: infer("m", [tokens([[1]], "y")]))
         self.refused("INVALID_ARGUMENT", "expected 1 inputs but got 0 inputs", lambda: infer("m", []))

@@ -1,4 +1,4 @@
-#include "http/gzip.h"
+#include "core/files/gzip.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,81 @@
+#include "rest/openai_form.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/status/parameter.h"
+#include "rest/http_errors.h"
+#include "rest/json/json_text.h"
+#include "rpc/calls/grpc_status.h"
+#include "serving/request_context.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kRequestId = "x-request-id";
+
+// OpenAI's words for an HTTP code, or words like them.
+struct Words {
+  int status;
+  const char* type;
+  const char* code;
+};
+
+Words WordsFor(int status) {
+  constexpr std::array<Words, 13> kWords{{{401, "authentication_error", "invalid_api_key"},
+                                          {403, "permission_error", "permission_denied"},
+                                          {404, "invalid_request_error", "unknown_url"},
+                                          {405, "invalid_request_error", "method_not_supported"},
+                                          {408, "invalid_request_error", "request_timeout"},
+                                          {413, "invalid_request_error", "request_too_large"},
+                                          {415, "invalid_request_error", "unsupported_media_type"},
+                                          {429, "rate_limit_error", "rate_limit_exceeded"},
+                                          {499, "invalid_request_error", "request_cancelled"},
+                                          {500, "server_error", "internal_error"},
+                                          {501, "invalid_request_error", "unsupported"},
+                                          {503, "server_error", "service_unavailable"},
+                                          {504, "server_error", "timeout"}}};
+  for (const Words& words : kWords) {
+    if (words.status == status) return words;
+  }
+  return {status, "invalid_request_error", "invalid_value"};
+}
+
+std::string ErrorObject(const std::string& message, const Words& words, const json& parameter) {
+  return ToText(json{
+      {"error",
+       {{"message", message}, {"type", words.type}, {"param", parameter}, {"code", words.code}}}});
+}
+
+}  // namespace
+
+HttpReply OpenAiError(const absl::Status& status) {
+  Words words = WordsFor(HttpCode(status));
+  json parameter;
+  if (const std::string name = ParameterOf(status); !name.empty()) parameter = name;
+  if (absl::IsNotFound(status)) {
+    words.code = "model_not_found";  // there is nothing else to be found
+    parameter = "model";
+  }
+  return ErrorReply(status, ErrorObject(MessageOf(status), words, parameter));
+}
+
+HttpForm OpenAiForm() {
+  return {.prefix = "/v1/",
+          .begin =
+              [](HttpRequest& request) {
+                std::string& id = request.headers[kRequestId];
+                if (id.empty() || id.size() > kMaxIdBytes) id = RequestIdOr("");
+              },
+          .end =
+              [](const HttpRequest& request, HttpReply& reply) {
+                reply.headers.emplace_back(kRequestId, request.Header(kRequestId));
+                if (reply.error.empty()) return;
+                reply.body = ErrorObject(reply.error, WordsFor(reply.status), nullptr);
+              }};
+}
+
+}  // namespace linserve
