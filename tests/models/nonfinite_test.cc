@@ -65,7 +65,7 @@ class NonfiniteResultsTest : public ModelFixture {
     std::vector<const Item*> pointers;
     for (const Item& item : items) pointers.push_back(&item);
     auto forward = model.Start(padder.Pad(pointers));
-    while (!*(*forward)->Advance(1)) continue;
+    while (!*(*forward)->Advance()) continue;
     return *(*forward)->TakeResults();
   }
 
@@ -151,7 +151,7 @@ TEST_F(NonfiniteSessionTest, IsAsItWasBeforeTheChunk) {
     const Item chunk = Chunk(faulty, 0, rows, session);
     auto forward = model->Start(Padder(model->info().signature, Padding::kPacked).Pad({&chunk}));
     ASSERT_TRUE(forward.ok()) << forward.status();
-    while (!*(*forward)->Advance(1)) continue;
+    while (!*(*forward)->Advance()) continue;
     const auto results = (*forward)->TakeResults();
     EXPECT_EQ((*results)[0].status().code(), absl::StatusCode::kOutOfRange);
     EXPECT_EQ(session->position(), 10);
