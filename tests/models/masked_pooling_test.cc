@@ -62,8 +62,8 @@ const std::vector<MaskCase> kCases = {
     {"linear_attention_transformer.LinearAttentionTransformerLM",
      R"({"num_tokens": 30, "dim": 16, "depth": 1, "heads": 2, "max_seq_len": 40})"},
     {"linear_attention_transformer.EncoderDecoder",
-     R"({"dim": 16, "enc_num_tokens": 30, "enc_depth": 1, "enc_heads": 2, "enc_max_seq_len": 40,
-         "dec_num_tokens": 30, "dec_depth": 1, "dec_heads": 2, "dec_max_seq_len": 40})"},
+     R"({"encoder": {"num_tokens": 30, "dim": 16, "depth": 1, "heads": 2, "max_seq_len": 40},
+         "decoder": {"num_tokens": 30, "dim": 16, "depth": 1, "heads": 2, "max_seq_len": 40}})"},
 };
 
 constexpr std::array kPoolings = {Pooling::kMean, Pooling::kCls, Pooling::kLast, Pooling::kMax};
@@ -166,6 +166,7 @@ TEST_P(MaskedPoolingTest, CountsTheRowsThatAreThereAndNoOthers) {
 
 TEST_P(MaskedPoolingTest, NeedsARowThatIsThere) {
   const auto model = Make(GetParam().architecture, GetParam().params, GetParam().wrapper);
+  ASSERT_NE(model, nullptr);
   const Signature& signature = model->info().signature;
   for (const OutputSpec& output : signature.outputs) {
     if (output.mask.empty()) continue;
@@ -188,6 +189,7 @@ TEST_P(MaskedPoolingTest, NeedsARowThatIsThere) {
 // An architecture that gets a mask of its rows has to say what that means for pooling.
 TEST_P(MaskedPoolingTest, IsSaidOfEveryOutputWhoseRowsHaveAMask) {
   const auto model = Make(GetParam().architecture, GetParam().params, GetParam().wrapper);
+  ASSERT_NE(model, nullptr);
   const Signature& signature = model->info().signature;
   for (const OutputSpec& output : signature.outputs) {
     for (const InputSpec& input : signature.inputs) {
