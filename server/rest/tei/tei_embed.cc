@@ -39,7 +39,7 @@ absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& read
   members.push_back(NotHere(reader, "parameters", "its members belong beside \"inputs\""));
   members.insert(members.end(), further.begin(), further.end());
   const absl::Status read = ReadBody(reader, members);
-  const absl::Status whole = Whole(read, CountOf(query) > 0, "inputs");
+  const absl::Status whole = CheckThere(read, CountOf(query) > 0, "inputs");
   if (!whole.ok()) return whole;
   return std::move(query);
 }
@@ -60,11 +60,12 @@ absl::Status ReadCompared(JsonReader& reader, int64_t most, Texts& texts) {
                     "'inputs': expected an object of \"source_sentence\" and \"sentences\"");
   if (status.ok()) {
     status = ReadMembers(
-        reader, {{"source_sentence", read_source},
-                 {"sentences", [&] { return ReadTexts(reader, "sentences", most - 1, others); }}});
+        reader,
+        {{"source_sentence", read_source},
+         {"sentences", [&] { return ReadTextList(reader, "sentences", most - 1, others); }}});
   }
-  status = Whole(std::move(status), has_source, "source_sentence");
-  status = Whole(std::move(status), !others.empty(), "sentences");
+  status = CheckThere(std::move(status), has_source, "source_sentence");
+  status = CheckThere(std::move(status), !others.empty(), "sentences");
   texts.push_back(std::move(source));
   std::move(others.begin(), others.end(), std::back_inserter(texts));
   return status;
@@ -86,7 +87,7 @@ absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
       ReadBody(reader, {{"inputs", [&] { return ReadCompared(reader, most, texts); }},
                         {"parameters", read_parameters},
                         {"model", [&] { return ReadName(reader, "model", query.model); }}});
-  const absl::Status whole = Whole(status, !texts.empty(), "inputs");
+  const absl::Status whole = CheckThere(status, !texts.empty(), "inputs");
   if (!whole.ok()) return whole;
   query.sequences = std::move(texts);
   return query;

@@ -46,7 +46,7 @@ absl::Status ReadInputs(JsonReader& reader, const std::string& name, int64_t mos
   return empty.ok() ? EmptyList(Quoted(name) + " cannot be empty") : empty;
 }
 
-absl::Status ReadTexts(JsonReader& reader, const std::string& name, int64_t most, Texts& texts) {
+absl::Status ReadTextList(JsonReader& reader, const std::string& name, int64_t most, Texts& texts) {
   SequenceInput sequences;
   absl::Status status = ReadInputs(reader, name, most, sequences);
   if (!status.ok()) return status;
@@ -70,7 +70,7 @@ JsonMember NotHere(JsonReader& reader, const char* name, const std::string& advi
           }};
 }
 
-absl::Status Whole(absl::Status status, bool there, const std::string& name) {
+absl::Status CheckThere(absl::Status status, bool there, const std::string& name) {
   if (!status.ok() || there) return status;
   return absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
 }

@@ -22,7 +22,7 @@ std::string TeiModelOf(const RestCall& call);
 absl::Status ReadInputs(JsonReader& reader, const std::string& name, int64_t most,
                         SequenceInput& sequences);
 // Reads one or more texts in the same way.
-absl::Status ReadTexts(JsonReader& reader, const std::string& name, int64_t most, Texts& texts);
+absl::Status ReadTextList(JsonReader& reader, const std::string& name, int64_t most, Texts& texts);
 
 // Returns how truncate, truncation_direction and prompt_name are read.
 std::vector<JsonMember> TextMembers(JsonReader& reader, EmbeddingsQuery& query);
@@ -32,6 +32,6 @@ std::vector<JsonMember> TextMembers(JsonReader& reader, EmbeddingsQuery& query);
 JsonMember NotHere(JsonReader& reader, const char* name, const std::string& advice);
 
 // Returns OK once a body was read with this status if the member that it must have was there.
-absl::Status Whole(absl::Status status, bool there, const std::string& name);
+absl::Status CheckThere(absl::Status status, bool there, const std::string& name);
 
 }  // namespace linserve
