@@ -56,7 +56,7 @@ absl::StatusOr<InputSequences> SplitArray(const Tensor& array, const InputLimits
                                       std::to_string(limits.rank + 1) + " for many");
   }
   // Otherwise a few bytes claim any number of sequences.
-  if (array.shape()[0] > array.elements()) {
+  if (array.shape()[0] > CheckedElementCount(array.shape()).value_or(0)) {
     return absl::InvalidArgumentError(name + ": an array of shape " + ToString(array.shape()) +
                                       " has empty sequences, expected each to have a row");
   }

@@ -120,9 +120,10 @@ bool HttpServer::Impl::TakePlace() {
 }
 
 void HttpServer::Impl::Accept() {
-  while (TakePlace()) {
+  while (true) {
     Descriptor accepted(listener->Accept());
-    if (accepted.get() < 0) return;
+    // Only for a caller who is there another one's wait is ended.
+    if (accepted.get() < 0 || !TakePlace()) return;
     RunGuarded("the taking of an HTTP connection", [&] {
       // It is given back whatever fails.
       const std::shared_ptr<Places> place(&places, [](Places* of) { of->release(); });

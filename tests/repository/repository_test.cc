@@ -104,7 +104,7 @@ TEST_F(RepositoryTest, ListsWhatThereIsIfItDoesNotHaveAModel) {
 TEST_F(RepositoryTest, ListsAFewOfThousandsIfItDoesNotHaveAModel) {
   for (int64_t version = 1; version <= 4096; ++version) repository_.Announce("a", version);
   EXPECT_THAT(Found("b", 0),
-              testing::StartsWith("no model 'b'; there is a version 1, a version 2"));
+              testing::StartsWith("model 'b' is not found; there is a version 1, a version 2"));
   EXPECT_LE(Found("b", 0).size(), 1024U);
 }
 
