@@ -130,13 +130,6 @@ TEST_F(RestTest, WhatIsRefusedUnderV1BeforeItComesToACallIsSaidInOpenAisFormToo)
   EXPECT_EQ(Get("/v2/nothing").parsed["error"], "no such page");
 }
 
-TEST_F(RestTest, EmbedsAsTextEmbeddingsInferenceDoes) {
-  const Reply reply = Post("/embed", R"({"model": "tokens", "inputs": [7], "normalize": false})");
-  EXPECT_EQ(reply.parsed, json({{7, 0, 1, 1}})) << reply.body;
-  EXPECT_EQ(Post("/embed", R"({"inputs": "text"})").parsed["error_type"], "validation");
-  EXPECT_EQ(Post("/embed", R"({"inputs": [7], "model": "tokens", "normalize": 1})").status, 400);
-}
-
 class RestTextTest : public RestTest {
  protected:
   RestTextTest() : RestTest({.text = true}) {}
