@@ -55,9 +55,12 @@ class TokenizationTest : public EngineTest {
     return work;
   }
 
-  std::string Long() const {
-    std::string text;
-    while (text.size() < (1 << 20) - 32) text += "the server answers ";
+  static const std::string& Long() {
+    static const std::string text = [] {
+      std::string all;
+      while (all.size() < (1 << 20) - 32) all += "the server answers ";
+      return all;
+    }();
     return text;
   }
 

@@ -65,7 +65,7 @@ TEST_F(OptionBounds, OfNumbersAreThoseThatTheHelpStates) {
     const json above = integer ? json(most.get<int64_t>() + 1) : json(most.get<double>() * 1.001);
     for (const json& value :
          {below, above, json(INT64_MAX), json(INT64_MIN), json(UINT64_MAX), json(1e308),
-          json(-1e308), json("x"), json(std::string(1 << 20, '9')), json(), json(json::object())}) {
+          json(-1e308), json("x"), json(std::string(1 << 12, '9')), json(), json(json::object())}) {
       ExpectRefused(option, given(value));
     }
     ExpectRefused(option, true);
@@ -83,7 +83,7 @@ TEST_F(OptionBounds, OfAFewWordsAreThoseThatTheHelpLists) {
   for (const OptionTable::Description& option : table_.Describe()) {
     if (!option.choice && !option.is_flag) continue;
     for (const json& value :
-         {json(""), json(std::string(1 << 20, 'x')), json(2), json(json::array())}) {
+         {json(""), json(std::string(1 << 12, 'x')), json(2), json(json::array())}) {
       ExpectRefused(option, value);
     }
   }
@@ -97,7 +97,7 @@ TEST_F(OptionBounds, OfTextsAreTheirForms) {
           << option.name;
     }
     // A path is whatever the system opens; what has a form is refused with a short message.
-    const absl::Status status = table_.SetText(option.name, std::string(1 << 20, 'x'), "variable");
+    const absl::Status status = table_.SetText(option.name, std::string(1 << 12, 'x'), "variable");
     EXPECT_LE(status.message().size(), 1024U) << option.name;
   }
 }
