@@ -8,7 +8,7 @@ namespace {
 
 // Returns "" for a status whose class says enough.
 const char* ReasonOf(int status) {
-  constexpr std::array<std::pair<int, const char*>, 19> kReasons{
+  constexpr std::array<std::pair<int, const char*>, 21> kReasons{
       {{200, "OK"},
        {400, "Bad Request"},
        {401, "Unauthorized"},
@@ -20,6 +20,8 @@ const char* ReasonOf(int status) {
        {414, "URI Too Long"},
        {415, "Unsupported Media Type"},
        {417, "Expectation Failed"},
+       {422, "Unprocessable Content"},
+       {424, "Failed Dependency"},
        {429, "Too Many Requests"},
        {431, "Request Header Fields Too Large"},
        {499, "Client Closed Request"},

@@ -176,12 +176,15 @@ TEST(GenerateForASlowReader, CountsTheTokensThatWait) {
            "causal": true})"});
   ASSERT_EQ(made.code, 0) << made.err;
   RunningServer server(repository);
+  grpc::ChannelArguments arguments;  // with which the connection takes little unread
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 14);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   const auto stub = v1::EmbeddingService::NewStub(
-      grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
+      grpc::CreateCustomChannel(server.target(), grpc::InsecureChannelCredentials(), arguments));
   grpc::ClientContext context;
   v1::GenerateRequest request;
   request.set_model("small");
-  request.set_request_id(std::string(128, 'i'));  // fills what the connection takes unread
+  request.set_request_id(std::string(128, 'i'));
   request.add_token_ids(1);
   request.mutable_options()->set_max_tokens(kTokens);
   const auto reader = stub->Generate(&context, request);
