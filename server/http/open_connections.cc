@@ -43,17 +43,15 @@ void OpenConnections::HangUp() {
   for (const auto& [id, connection] : open_) ::shutdown(connection.descriptor, SHUT_RDWR);
 }
 
-void OpenConnections::EndLongestWait() {
+bool OpenConnections::EndLongestWait(bool idle) {
   std::optional<Wait> ended;
   const MutexLock lock(mutex_);
-  if (deadlines_.empty()) return;
-  uint64_t longest = deadlines_.begin()->second;
   for (const auto& [deadline, id] : deadlines_) {
-    if (!open_.at(id).wait->idle) continue;
-    longest = id;
-    break;
+    if (open_.at(id).wait->idle != idle) continue;
+    ended = End(id, /*in_time=*/false);
+    return true;
   }
-  ended = End(longest, /*in_time=*/false);
+  return false;
 }
 
 void OpenConnections::EndWaits() {

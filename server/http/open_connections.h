@@ -57,9 +57,9 @@ class OpenConnections {
     const uint64_t id_;
   };
 
-  // Ends, as one that was too long, the wait of the connection that has been idle for longest. If
-  // none is idle it is the one that has been sending its request for longest.
-  void EndLongestWait();
+  // Ends, as one that was too long, the wait of the connection that has been idle for longest or,
+  // if not `idle`, has been sending its request for longest. Returns false if there is none.
+  bool EndLongestWait(bool idle);
 
   // Ends all waits, and lets none begin from now on.
   void EndWaits();

@@ -190,9 +190,9 @@ TEST_F(HttpLimitsTest, MoreConnectionsThanThereMayBeWait) {
   handlers_.routes = {WaitUntilAbandoned()};
   const auto server = Start({.connections = 1, .idle = std::chrono::minutes(1)});
   RawConnection first(server->port());
-  RawConnection second(server->port());
   first.Send(kWait);
   begun_.get_future().wait();
+  RawConnection second(server->port());
   second.Send(std::string(kPost) + "Connection: close\r\nContent-Length: 0\r\n\r\n");
   EXPECT_FALSE(second.Answers(milliseconds(300)));
   first.Close();

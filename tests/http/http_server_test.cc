@@ -204,7 +204,7 @@ TEST_F(HttpServerTest, PagesMayBeElsewhere) {
   handlers_.status_json = nullptr;
   const auto server = Start();
   EXPECT_EQ(Get(*server, "/metrics")->status, 404);
-  EXPECT_EQ(Get(*server, "/")->body, "ok");  // for probes, which may ask for this page
+  EXPECT_EQ(Get(*server, "/")->body, "ok\n");  // for probes, which may ask for this page
   EXPECT_EQ(Get(*server, "/readyz")->status, 200);
 }
 
