@@ -117,7 +117,9 @@ bool HttpServer::Impl::TakePlace() {
     if (places.try_acquire()) return true;
     const bool ended = connections.EndLongestWait(/*idle=*/true);
     if (places.try_acquire_for(ended ? kPause : kMoment)) return true;
-    if (!ended) connections.EndLongestWait(/*idle=*/false);
+    if (!ended && !connections.EndLongestWait(/*idle=*/true)) {
+      connections.EndLongestWait(/*idle=*/false);
+    }
   }
   return false;
 }
