@@ -115,11 +115,11 @@ bool HttpServer::Impl::TakePlace() {
   constexpr std::chrono::milliseconds kMoment(20);
   while (!ending) {
     if (places.try_acquire()) return true;
-    const bool ended = connections.EndLongestWait(/*idle=*/true);
-    if (places.try_acquire_for(ended ? kPause : kMoment)) return true;
-    if (!ended && !connections.EndLongestWait(/*idle=*/true)) {
-      connections.EndLongestWait(/*idle=*/false);
+    if (!connections.EndLongestWait(/*idle=*/true)) {
+      if (places.try_acquire_for(kMoment)) return true;
+      if (!connections.EndLongestWait(/*idle=*/true)) connections.EndLongestWait(/*idle=*/false);
     }
+    if (places.try_acquire_for(kPause)) return true;
   }
   return false;
 }
