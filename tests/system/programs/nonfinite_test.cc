@@ -27,12 +27,12 @@ class NonfiniteResultTest : public SharedServerTest {
     Serve(repository);
   }
 
-  // Posts JSON, and expects 400 with what is wrong.
+  // Posts JSON, and expects to be told what is wrong, with the code of the API.
   static void ExpectRefused(const std::string& path, const json& body) {
     httplib::Client client = LocalHttpClient(shared().http_port());
     const auto reply = client.Post(path, body.dump(), "application/json");
     ASSERT_TRUE(reply) << path;
-    EXPECT_EQ(reply->status, 400) << path << reply->body;
+    EXPECT_EQ(reply->status, path == "/embed" ? 424 : 400) << path << reply->body;
     EXPECT_THAT(reply->body, HasSubstr("it holds NaN at position")) << path;
   }
 
