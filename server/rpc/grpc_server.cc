@@ -1,6 +1,7 @@
 #include "rpc/grpc_server.h"
 
 #include <google/protobuf/stubs/logging.h>
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -186,6 +187,9 @@ GrpcServer::~GrpcServer() { Shutdown(std::chrono::system_clock::now()); }
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions& options,
                                                               ModelRepository& repository,
                                                               Metrics& metrics) {
+  // gRPC is never shut down as a library: its thread that waits for a stalled reader's connection
+  // to be writable, for ten seconds, does not hear that the connection is gone.
+  [[maybe_unused]] static const bool initialized = (grpc_init(), true);
   gpr_set_log_function(LogFromGrpc);
   google::protobuf::SetLogHandler(LogFromProtobuf);
   grpc::EnableDefaultHealthCheckService(true);
