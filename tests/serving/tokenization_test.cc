@@ -134,7 +134,7 @@ TEST_F(TokenizationTest, AnswersAtTheDeadlineWhoeverWaitsBefore) {
 
 TEST_F(TokenizationTest, ALittleTextDoesNotWaitForTheBigOnesOfOthersOrOfItsCaller) {
   std::vector<std::unique_ptr<Texts>> others;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 8; ++i) {
     others.push_back(std::make_unique<Texts>(std::vector(2, Long())));
     const std::string caller = i % 2 == 0 ? "caller" : "caller" + std::to_string(i);
     ASSERT_TRUE(Tokenize(*pool_, WorkOf(*others.back(), caller)).ok());
