@@ -290,6 +290,7 @@ void GrpcServer::Drain() {
 }
 
 void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
+  if (impl_->tick == nullptr) return;  // it was shut down before
   if (impl_->drained_under_load) AwaitQuiet(*impl_->context.inflight, deadline);
   impl_->tick.reset();
   impl_->look_up.reset();
