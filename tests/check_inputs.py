@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where system/reliability/inputs.md names a test or a source that is not there (any more)."""
+"""Fails where system/reliability/inputs.md names a test or a source that is not there (any more), or leaves out a field of
+a message or a member of JSON."""
 
 import re
 import sys
@@ -9,6 +10,12 @@ ROOT = Path(__file__).resolve().parent.parent
 TEST = re.compile(r"\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\)")
 NAMED = re.compile(r"`([A-Z]\w+)\.([\w…]+)`")
 SOURCE = re.compile(r"`((?:\w+/)+\w+\.(?:cc|h|py))`")
+
+MEMBER = re.compile(r'(?:\{|NotHere\(reader, )"(\w+)",\s*(?:\[&\]|read_|"[^"]* )')  # a JsonMember
+MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.S | re.M)
+SENT = re.compile(r"Request|Parameter|Contents|Options|^Sequence|SessionChunk|^Tensor$")  # by callers
+UNREAD = re.compile(r"Predict|Rerank|Sparse")  # of text-embeddings-inference: the answer is UNIMPLEMENTED
+FIELD = re.compile(r"^ +(?:optional |repeated )?(?!bool)(?:map<[^>]*>|[\w.]+) (\w+) = \d+", re.M)
 
 
 def tests():
@@ -28,7 +35,20 @@ def missing(page, known):
                 yield f"{number}: there is no test {suite}.{test}"
 
 
+def left_out(page):
+    """Yields what a caller can fill and the page does not name."""
+    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", page))))
+    for source in sorted((ROOT / "server" / "rest").rglob("*.cc")):
+        yield from (f"it does not name '{member}' of server/rest/{source.name}"
+                    for member in MEMBER.findall(source.read_text()) if member not in named)
+    for source in ("linserve/v1/embedding", "inference/grpc_service", "tei/v1/tei"):
+        for message, body in MESSAGE.findall((ROOT / "proto" / f"{source}.proto").read_text()):
+            if SENT.search(message) and not UNREAD.search(message):
+                yield from (f"it does not name {message}.{field}" for field in FIELD.findall(body) if field not in named)
+
+
 if __name__ == "__main__":
     path = "tests/system/reliability/inputs.md"
-    faults = [f"{path}:{fault}" for fault in missing((ROOT / path).read_text(), tests())]
+    text = (ROOT / path).read_text()
+    faults = [f"{path}:{fault}" for fault in missing(text, tests())] + [f"{path}: {fault}" for fault in left_out(text)]
     sys.exit("\n".join(faults) or 0)

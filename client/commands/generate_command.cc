@@ -4,7 +4,7 @@
 
 #include "client/commands/commands.h"
 #include "client/files/inputs.h"
-#include "client/files/json_text.h"
+#include "core/status/json_text.h"
 
 namespace linserve {
 namespace {

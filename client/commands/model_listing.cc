@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "client/files/json_text.h"
 #include "client/terminal/table.h"
+#include "core/status/json_text.h"
 
 namespace linserve {
 namespace {

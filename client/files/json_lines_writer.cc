@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "client/files/json_text.h"
 #include "client/files/outputs.h"
+#include "core/status/json_text.h"
 
 namespace linserve {
 namespace {
@@ -67,7 +67,7 @@ void AppendOutputs(const TensorMap& outputs, std::string& line) {
   line += ",\"outputs\":{";
   for (const auto& [name, tensor] : outputs) {
     if (line.back() != '{') line += ',';
-    line += JsonText(name) + ':';
+    line += JsonText(nlohmann::json(name)) + ':';
     AppendTensor(tensor, line);
   }
   line += '}';
@@ -79,7 +79,7 @@ class JsonLinesWriter final : public ResultWriter {
 
   absl::Status Write(const SequenceResult& result) override {
     std::string line = "{\"index\":" + std::to_string(result.index);
-    line += ",\"id\":" + JsonText(result.id);
+    line += ",\"id\":" + JsonText(nlohmann::json(result.id));
     if (result.status.ok()) {
       line += ",\"tokens\":" + std::to_string(result.tokens);
       // By the Open Inference Protocol the server tells no times.
@@ -114,7 +114,7 @@ class JsonLinesWriter final : public ResultWriter {
 
 std::string ErrorJson(const absl::Status& status) {
   return "{\"code\":\"" + absl::StatusCodeToString(status.code()) +
-         "\",\"message\":" + JsonText(std::string(status.message())) + "}";
+         "\",\"message\":" + JsonText(nlohmann::json(status.message())) + "}";
 }
 
 std::unique_ptr<ResultWriter> MakeJsonLinesWriter(std::ostream& stream) {

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "client/files/inputs.h"
-#include "client/files/json_text.h"
+#include "core/status/json_text.h"
+#include "core/status/quote.h"
 #include "core/status/utf8.h"
 
 namespace linserve {
@@ -69,8 +70,8 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const json& array, size_t line) {
     const bool too_large =
         value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
     if (!value.is_number_integer() || too_large) {
-      return LineError(line, "token " + std::to_string(ids.size()) + " is " + JsonText(value) +
-                                 ", expected an integer");
+      return LineError(line, "token " + std::to_string(ids.size()) + " is " +
+                                 Quoted(JsonText(value)) + ", expected an integer");
     }
     ids.push_back(value.get<int64_t>());
   }
@@ -82,7 +83,7 @@ absl::StatusOr<json> TokensOf(json value, size_t line, InputSequence& sequence) 
   if (!value.is_object()) return value;
   for (const auto& [key, field] : value.items()) {
     if (key != "id" && key != "x") {
-      return LineError(line, "unknown key \"" + key + "\", expected \"id\" and \"x\"");
+      return LineError(line, "unknown key " + Quoted(key) + ", expected \"id\" and \"x\"");
     }
   }
   if (value.contains("id")) {

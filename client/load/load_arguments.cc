@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "client/load/report/objective.h"
 #include "core/workload/lengths.h"
 
@@ -48,6 +50,15 @@ const CLI::Validator kNamesATarget(
     },
     "");
 
+// Binds an option to a time, which is given as a number of its units.
+template <typename Count, typename Unit>
+CLI::Option* AddTime(CLI::App& app, const std::string& name,
+                     std::chrono::duration<Count, Unit>& time, const std::string& help) {
+  return app.add_option_function<Count>(
+      name, [&time](const Count& count) { time = std::chrono::duration<Count, Unit>(count); },
+      help);
+}
+
 void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
   CLI::Option* concurrency =
       load.add_option(
@@ -67,9 +78,9 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
           ->delimiter(',')
           ->check(Within(1e-3, 1e6))
           ->excludes(concurrency);
-  CLI::Option* duration = load.add_option("--duration", arguments.duration_s, "Seconds to measure")
+  CLI::Option* duration = AddTime(load, "--duration", arguments.duration, "Seconds to measure")
                               ->check(Within(0.001, 1e6))
-                              ->capture_default_str();
+                              ->default_str(absl::StrCat(arguments.duration.count()));
   CLI::Option* requests = load.add_option("--requests", arguments.requests,
                                           "Measure this many requests, in place of --duration")
                               ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 50))
@@ -90,21 +101,20 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
           "(linserve, oip) that the same server is asked by, or PROTOCOL@TARGET. May be repeated")
       ->check(kNamesATarget)
       ->allow_extra_args(false);
-  load.add_option(
-          "--warmup", arguments.warmup_s,
+  AddTime(load, "--warmup", arguments.warmup,
           "Seconds of the same load before the measurement; more than a request takes, lest the "
           "rates begin at zero")
       ->check(Within(0, 1e6))
       ->excludes(trace)
-      ->capture_default_str();
+      ->default_str(absl::StrCat(arguments.warmup.count()));
   load.add_option("--connections", arguments.connections, "How many connections are used in turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   load.add_flag("--ceiling", arguments.ceiling,
                 "First measure what the client gets out of a server that does nothing, in plain "
                 "text, and warn where that is what is measured");
-  load.add_option("--deadline-ms", arguments.deadline_ms,
-                  "Milliseconds that each request may take (default: --timeout)")
+  AddTime(load, "--deadline-ms", arguments.deadline,
+          "Milliseconds that each request may take (default: --timeout)")
       ->check(CLI::Range(1, 1000000000));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,10 +24,10 @@ struct LoadArguments {
   std::vector<double> rates;
   std::vector<std::string> against;
   std::vector<std::string> objectives;
-  double duration_s = 10;
-  double warmup_s = 1;
+  std::chrono::duration<double> duration{10};
+  std::chrono::duration<double> warmup{1};
   uint64_t requests = 0;
-  int64_t deadline_ms = 0;
+  std::chrono::duration<int64_t, std::milli> deadline{0};  // 0: the client's timeout
   size_t connections = 1;
   bool ceiling = false;
   LoadOutputs outputs;

@@ -28,10 +28,6 @@ extern "C" void OnInterrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-std::chrono::nanoseconds Seconds(double seconds) {
-  return std::chrono::nanoseconds(std::llround(seconds * 1e9));
-}
-
 // Parses a subject of --against: PROTOCOL, TARGET or PROTOCOL@TARGET; what is left out is the first
 // subject's.
 ClientOptions OtherOptions(const std::string& text, ClientOptions options) {
@@ -53,9 +49,7 @@ std::string NameOf(const ClientOptions& options) {
 absl::StatusOr<std::vector<LoadSubject>> Connect(const GlobalOptions& globals,
                                                  const LoadArguments& arguments) {
   ClientOptions options = globals.ToClientOptions();
-  if (arguments.deadline_ms > 0) {
-    options.async_timeout = std::chrono::milliseconds(arguments.deadline_ms);
-  }
+  if (arguments.deadline.count() > 0) options.async_timeout = arguments.deadline;
   std::vector<ClientOptions> all = {options};
   for (const std::string& text : arguments.against) all.push_back(OtherOptions(text, options));
   std::vector<LoadSubject> subjects;
@@ -108,9 +102,9 @@ absl::Status MeasureCeilings(const LoadArguments& arguments, std::vector<LoadSub
 void MeasureAll(const LoadArguments& arguments, const std::vector<TracedRequest>& trace,
                 std::vector<LoadSubject>& subjects) {
   LoadOptions options;
-  options.duration = Seconds(arguments.duration_s);
+  options.duration = std::chrono::ceil<std::chrono::nanoseconds>(arguments.duration);
   options.requests = arguments.requests;
-  options.warmup = Seconds(arguments.warmup_s);
+  options.warmup = std::chrono::ceil<std::chrono::nanoseconds>(arguments.warmup);
   options.seed = arguments.input.seed;
   for (const TracedRequest& request : trace) options.times.push_back(request.time);
   const bool open = !arguments.rates.empty();

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "client/files/json_text.h"
+#include "core/status/json_text.h"
 #include "client/files/outputs.h"
 #include "client/load/load_page.h"
 #include "client/load/report/percentiles.h"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "attention/device/device_plugin.h"
+#include "core/threads/mutex.h"
 #include "cuda/kernel_calls.h"
 #include "cuda/launch.h"
 #include "cuda/linear_attention_calls.h"
@@ -95,7 +96,7 @@ void LimitMemory(int64_t index, int64_t bytes) {
 class Streams {
  public:
   c10::Stream Take(int64_t index) {
-    const std::scoped_lock lock(mutex_);
+    MutexLock lock(mutex_);
     std::vector<c10::Stream>& free = free_[index];
     if (free.empty()) {
       const c10::cuda::CUDAGuard guard(Index(index));
@@ -109,7 +110,7 @@ class Streams {
   }
 
   void Give(const c10::Stream& stream) {
-    const std::scoped_lock lock(mutex_);
+    MutexLock lock(mutex_);
     free_[stream.device_index()].push_back(stream);
   }
 
@@ -119,8 +120,8 @@ class Streams {
   }
 
  private:
-  std::mutex mutex_;
-  std::map<int64_t, std::vector<c10::Stream>> free_;  // by device
+  Mutex mutex_;
+  std::map<int64_t, std::vector<c10::Stream>> free_ ABSL_GUARDED_BY(mutex_);  // by device
 };
 
 c10::Stream TakeStream(int64_t index) { return Streams::Get().Take(index); }
@@ -130,12 +131,12 @@ void GiveStream(const c10::Stream& stream) { Streams::Get().Give(stream); }
 class Graph : public DeviceGraph {
  public:
   ~Graph() override {
-    const std::scoped_lock lock(Registration());
+    MutexLock lock(Registration());
     graph_.reset();
   }
 
   void Capture(const std::function<void()>& work, const Graph* neighbour) {
-    const std::scoped_lock lock(Registration());
+    MutexLock lock(Registration());
     pool_ = neighbour != nullptr ? neighbour->pool_ : at::cuda::graph_pool_handle();
     // Other replicas' threads may go on with what a global capture would forbid them.
     graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
@@ -156,8 +157,8 @@ class Graph : public DeviceGraph {
  private:
   // Graphs are registered with the device's generator of random numbers, which LibTorch does not
   // lock.
-  static std::mutex& Registration() {
-    static std::mutex mutex;
+  static Mutex& Registration() {
+    static Mutex mutex;
     return mutex;
   }
 

@@ -7,12 +7,12 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "core/status/json_text.h"
 #include "core/status/parameter.h"
 #include "core/tensor/tensor.h"
 #include "rest/http_errors.h"
 #include "rest/json/json_members.h"
 #include "rest/json/json_number.h"
-#include "rest/json/json_text.h"
 #include "rest/openai_form.h"
 #include "rest/sequence_input.h"
 #include "rest/tensor_json.h"
@@ -126,7 +126,8 @@ HttpReply OpenAiEmbeddings(const RestCall& call) {
       text);
   if (!written.ok()) return OpenAiError(written);
   const json usage = {{"prompt_tokens", embeddings->tokens}, {"total_tokens", embeddings->tokens}};
-  text += R"(],"model":)" + ToText(json(embeddings->model)) + R"(,"usage":)" + ToText(usage) + '}';
+  text +=
+      R"(],"model":)" + JsonText(json(embeddings->model)) + R"(,"usage":)" + JsonText(usage) + '}';
   return {.body = std::move(text), .packable = true, .sending = embeddings->sending};
 }
 
@@ -137,13 +138,13 @@ HttpReply OpenAiModels(const RestCall& call) {
     if (!data.empty() && data.back()["id"] == model->name) continue;
     data.push_back(OpenAiModelOf(model->name));
   }
-  return {.body = ToText(json{{"object", "list"}, {"data", data}})};
+  return {.body = JsonText(json{{"object", "list"}, {"data", data}})};
 }
 
 HttpReply OpenAiModel(const RestCall& call) {
   const auto model = FindModel(call.service, *call.caller, call.http.captures.at(0), 0);
   if (!model.ok()) return OpenAiError(model.status());
-  return {.body = ToText(OpenAiModelOf((*model)->name))};
+  return {.body = JsonText(OpenAiModelOf((*model)->name))};
 }
 
 }  // namespace linserve

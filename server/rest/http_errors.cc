@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "core/status/json_text.h"
 #include "core/status/retry_delay.h"
-#include "rest/json/json_text.h"
 #include "rpc/calls/grpc_status.h"
 
 namespace linserve {
@@ -51,7 +51,7 @@ HttpReply ErrorReply(const absl::Status& status, std::string body) {
 }
 
 HttpReply ErrorReply(const absl::Status& status) {
-  HttpReply reply = ErrorReply(status, ToText(nlohmann::json{{"error", MessageOf(status)}}));
+  HttpReply reply = ErrorReply(status, JsonText(nlohmann::json{{"error", MessageOf(status)}}));
   reply.error = MessageOf(status);
   return reply;
 }

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/status/json_text.h"
 #include "core/status/parameter.h"
 #include "rest/http_errors.h"
-#include "rest/json/json_text.h"
 #include "rpc/calls/grpc_status.h"
 #include "serving/request_context.h"
 
@@ -45,7 +45,7 @@ Words WordsFor(int status) {
 }
 
 std::string ErrorObject(const std::string& message, const Words& words, const json& parameter) {
-  return ToText(json{
+  return JsonText(json{
       {"error",
        {{"message", message}, {"type", words.type}, {"param", parameter}, {"code", words.code}}}});
 }

@@ -11,11 +11,11 @@
 #include <string>
 #include <utility>
 
+#include "core/status/json_text.h"
 #include "rest/embeddings.h"
 #include "rest/http_errors.h"
 #include "rest/infer_json.h"
 #include "rest/json/json_members.h"
-#include "rest/json/json_text.h"
 #include "rest/message_json.h"
 #include "rest/openai_form.h"
 #include "rest/rest_call.h"
@@ -32,7 +32,7 @@ using nlohmann::ordered_json;
 // Matches MODEL, and perhaps its version.
 constexpr const char* kModel = "/v2/models/([^/]+)(?:/versions/([^/]+))?";
 
-HttpReply JsonReply(const ordered_json& message) { return {.body = ToText(message)}; }
+HttpReply JsonReply(const ordered_json& message) { return {.body = JsonText(message)}; }
 
 // Answers a query about the model of the path.
 template <typename Request, typename Response>

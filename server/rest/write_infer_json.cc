@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "core/status/json_text.h"
 #include "rest/http_errors.h"
 #include "rest/infer_json.h"
-#include "rest/json/json_text.h"
 #include "rest/tensor_json.h"
 #include "rpc/oip/inference_tensors.h"
 
@@ -41,7 +41,7 @@ json HeadOf(const InferAnswer& answer) {
 
 // Appends an object's text without its last brace.
 void AppendOpen(const json& object, std::string& text) {
-  text += ToText(object);
+  text += JsonText(object);
   text.pop_back();
 }
 
@@ -69,7 +69,7 @@ HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& 
     if (AsBytes(asked, name, tensor.dtype())) {
       output["parameters"][kBinarySize] = tensor.byte_size();
       binary.push_back(tensor);
-      text += ToText(output);
+      text += JsonText(output);
       continue;
     }
     AppendOpen(output, text);

@@ -44,6 +44,9 @@ class RestBounds : public RestTest {
   }
 };
 
+// Returns the status of a reply to what a caller did wrong: text-embeddings-inference has its own.
+int CodeOfFaults(const std::string& path) { return path.starts_with("/v") ? 400 : 422; }
+
 std::string Repeated(size_t count, const std::string& text) {
   std::string all;
   for (size_t i = 0; i < count; ++i) all += (i == 0 ? "" : ",") + text;
@@ -80,6 +83,7 @@ TEST_F(RestBounds, AnId) {
 
 TEST_F(RestBounds, ANameWhereverItStands) {
   const std::string infer = R"("inputs":[{"name":"x","datatype":"INT64","shape":[1,1],"data":[1])";
+  const std::string pair = R"({"inputs":{"source_sentence":"a","sentences":["b"]},)";
   for (const auto& [path, body] : std::vector<std::pair<std::string, std::string>>{
            {kInfer, R"({"inputs":[{"name":"NAME","datatype":"INT64","shape":[1],"data":[1]}]})"},
            {kInfer, R"({"inputs":[{"name":"x","datatype":"NAME","shape":[1],"data":[1]}]})"},
@@ -91,7 +95,15 @@ TEST_F(RestBounds, ANameWhereverItStands) {
            {"/v1/embeddings", R"({"input":[1],"model":"NAME"})"},
            {"/v1/embeddings", R"({"input":[1],"encoding_format":"NAME"})"},
            {"/embed", R"({"inputs":[1],"model":"NAME"})"},
-           {"/embed", R"({"inputs":[1],"truncation_direction":"NAME"})"}}) {
+           {"/v1/embeddings", R"({"input":[1],"truncate":"NAME"})"},
+           {"/embed", R"({"inputs":[1],"truncation_direction":"NAME"})"},
+           {"/embed", R"({"inputs":[1],"prompt_name":"NAME"})"},
+           {"/embed_all", R"({"inputs":[1],"model":"NAME"})"},
+           {"/similarity", pair + R"("model":"NAME"})"},
+           {"/similarity", pair + R"("parameters":{"prompt_name":"NAME"}})"},
+           {"/tokenize", R"({"inputs":"a","prompt_name":"NAME"})"},
+           {"/tokenize", R"({"inputs":"a","model":"NAME"})"},
+           {"/decode", R"({"ids":[1],"model":"NAME"})"}}) {
     const auto named = [body = body](size_t size) {
       std::string text = body;
       return text.replace(text.find("NAME"), 4, std::string(size, 'n'));
@@ -99,7 +111,7 @@ TEST_F(RestBounds, ANameWhereverItStands) {
     EXPECT_THAT(Post(path, named(kMaxIdBytes)).body, Not(HasSubstr("bytes, expected"))) << body;
     for (const size_t size : {kMaxIdBytes + 1, 1000 * kMaxIdBytes}) {
       ExpectRefused(path, named(size), std::to_string(size) + " bytes, expected at most 128",
-                    path == "/embed" ? 422 : 400);
+                    CodeOfFaults(path));
     }
   }
 }
@@ -178,16 +190,31 @@ TEST_F(RestBounds, InputsOutputsAndParameters) {
 }
 
 TEST_F(RestBounds, Sequences) {
-  for (const auto& [path, name] : std::vector<std::pair<std::string, std::string>>{
-           {"/v1/embeddings", "input"}, {"/embed", "inputs"}}) {
-    for (const std::string one : {"[1]", "\"a\""}) {
-      const auto body = [&, name = name](size_t count) {
-        return R"({"model":"tokens",")" + name + "\":[" + Repeated(count, one) + "]}";
-      };
-      EXPECT_EQ(Post(path, body(kMostSequences)).status, 200) << one;
-      for (const size_t count : {kMostSequences + 1, 1000 * kMostSequences}) {
-        ExpectRefused(path, body(count), "more than 8 sequences", path == "/embed" ? 422 : 400);
-      }
+  struct List {
+    std::string path;
+    std::string before;
+    std::string one;
+    std::string after = "]}";
+    size_t most{kMostSequences};
+  };
+  for (const List& list :
+       std::vector<List>{{"/v1/embeddings", R"("input":[)", "[1]"},
+                         {"/v1/embeddings", R"("input":[)", "\"a\""},
+                         {"/embed", R"("inputs":[)", "[1]"},
+                         {"/embed", R"("inputs":[)", "\"a\""},
+                         {"/embed_all", R"("inputs":[)", "[1]"},
+                         {"/tokenize", R"("inputs":[)", "\"a\""},
+                         {"/decode", R"("ids":[)", "[1]"},
+                         // The sentence that others are compared with is a sequence, too.
+                         {"/similarity", R"("inputs":{"source_sentence":"a","sentences":[)",
+                          "\"a\"", "]}}", kMostSequences - 1}}) {
+    const auto body = [&](size_t count) {
+      return R"({"model":"tokens",)" + list.before + Repeated(count, list.one) + list.after;
+    };
+    EXPECT_EQ(Post(list.path, body(list.most)).status, 200) << list.path << " " << list.one;
+    for (const size_t count : {list.most + 1, 1000 * list.most}) {
+      ExpectRefused(list.path, body(count), "more than " + std::to_string(list.most),
+                    CodeOfFaults(list.path));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rest/rest_fixture.h"
+#include "support/test_files.h"
 
 namespace linserve {
 namespace {
@@ -128,6 +129,36 @@ TEST_F(RestTest, WhatIsRefusedUnderV1BeforeItComesToACallIsSaidInOpenAisFormToo)
   }
   EXPECT_FALSE(RequestIdOf(Get("/v1/models").headers).empty());
   EXPECT_EQ(Get("/v2/nothing").parsed["error"], "no such page");
+}
+
+struct TokensFile {
+  TokensFile() {
+    WriteAll(path, R"({"tokens": [{"name": "one", "token": "a token that is known"}]})");
+  }
+
+  TempDir directory;
+  std::string path = directory.File("tokens.json");
+};
+
+class RestAccessTest : TokensFile, public RestTest {
+ protected:
+  RestAccessTest() : RestTest({.grpc = {.access = {.tokens_file = path}}}) {}
+};
+
+TEST_F(RestAccessTest, WhoMayNotCallIsToldInOpenAisForm) {
+  httplib::Client client = LocalHttpClient(http_->port());
+  for (const httplib::Headers& headers :
+       {httplib::Headers{}, {{"authorization", "Bearer a token that nobody knows"}}}) {
+    for (const Reply& reply :
+         {Of(client.Post("/v1/embeddings", headers, R"({"model": "tokens", "input": [1]})",
+                         "application/json")),
+          Of(client.Get("/v1/models", headers)), Of(client.Get("/v1/models/tokens", headers))}) {
+      EXPECT_EQ(reply.status, 401) << reply.body;
+      EXPECT_EQ(reply.parsed["error"]["type"], "authentication_error") << reply.body;
+      EXPECT_EQ(reply.parsed["error"]["code"], "invalid_api_key") << reply.body;
+      EXPECT_FALSE(RequestIdOf(reply.headers).empty());
+    }
+  }
 }
 
 class RestTextTest : public RestTest {

@@ -41,22 +41,14 @@ std::vector<StateSlot> Stack::State() const {
 }
 
 Stack::Steps::Steps(const Stack& stack, at::Tensor rows, Sequences sequences)
-    : stack_(stack), sequences_(std::move(sequences)), stream_(std::move(rows)) {
-  if (stack_.reversible_) second_stream_ = stream_.clone();
-}
+    : stack_(stack),
+      sequences_(std::move(sequences)),
+      streams_(std::move(rows), stack.reversible_) {}
 
 bool Stack::Steps::Step() {
   const Layer& layer = stack_.layers_[layer_++];
-  // A plain stack has one stream, which is read and added to. A reversible one has two: u += f(v),
-  // then v += g(u).
-  at::Tensor& u = stack_.reversible_ ? second_stream_ : stream_;
-  layer.Apply(stream_, sequences_, u);
+  layer.Apply(streams_.v(), sequences_, streams_.u());
   return layer_ < stack_.layers_.size();
-}
-
-at::Tensor Stack::Steps::Take() {
-  if (stack_.reversible_) stream_.add_(second_stream_).mul_(0.5);
-  return std::move(stream_);
 }
 
 }  // namespace linserve::linear_attention_transformer

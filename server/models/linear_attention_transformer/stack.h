@@ -8,6 +8,7 @@
 
 #include "models/linear_attention_transformer/layer.h"
 #include "models/linear_attention_transformer/options.h"
+#include "models/network/residual_streams.h"
 
 namespace linserve::linear_attention_transformer {
 
@@ -35,14 +36,13 @@ class Stack {
     // Takes over `rows`. `stack` must outlive them.
     Steps(const Stack& stack, at::Tensor rows, Sequences sequences);
 
-    bool Step();        // false once every layer is done
-    at::Tensor Take();  // REQUIRES: Step() returned false
+    bool Step();                                   // false once every layer is done
+    at::Tensor Take() { return streams_.Mean(); }  // REQUIRES: Step() returned false
 
    private:
     const Stack& stack_;
     Sequences sequences_;
-    at::Tensor stream_;         // x; reversible: v
-    at::Tensor second_stream_;  // reversible: u
+    ResidualStreams streams_;
     size_t layer_ = 0;
   };
 

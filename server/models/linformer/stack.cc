@@ -38,31 +38,23 @@ double Stack::Flops(int64_t length) const {
 }
 
 Stack::Steps::Steps(const Stack& stack, at::Tensor rows, PlacedLayout layout)
-    : stack_(stack), layout_(std::move(layout)), stream_(std::move(rows)) {
-  if (stack_.reversible_) second_stream_ = stream_.clone();
-}
+    : stack_(stack), layout_(std::move(layout)), streams_(std::move(rows), stack.reversible_) {}
 
 bool Stack::Steps::Step() {
   if (layer_ == stack_.layers_.size()) return false;
   const Layer& layer = stack_.layers_[layer_++];
-  // A plain stack has one stream, which is read and added to. A reversible one has two: u += f(v),
-  // then v += g(u).
-  at::Tensor& u = stack_.reversible_ ? second_stream_ : stream_;
-  const NormedRows normed{stream_, &layer.attention_norm};
+  at::Tensor& u = streams_.u();
+  at::Tensor& v = streams_.v();
+  const NormedRows normed{v, &layer.attention_norm};
   const FeedForward& feed_forward = layer.feed_forward;
   if (layer.attention.packed() && feed_forward.packed()) {
     layer.attention.AddByBlocks(u, normed, layout_, normed, layout_,
-                                feed_forward.Step(stream_, u, &layer.feed_forward_norm));
+                                feed_forward.Step(v, u, &layer.feed_forward_norm));
   } else {
     layer.attention.AddTo(u, normed, layout_, normed, layout_);
-    feed_forward.AddTo(stream_, u, &layer.feed_forward_norm);
+    feed_forward.AddTo(v, u, &layer.feed_forward_norm);
   }
   return layer_ < stack_.layers_.size();
-}
-
-at::Tensor Stack::Steps::Take() {
-  if (stack_.reversible_) stream_.add_(second_stream_);
-  return std::move(stream_);
 }
 
 }  // namespace linserve::linformer

@@ -8,6 +8,7 @@
 #include "models/linformer/attention.h"
 #include "models/network/layers.h"
 #include "models/network/parameters.h"
+#include "models/network/residual_streams.h"
 
 namespace linserve::linformer {
 
@@ -25,14 +26,13 @@ class Stack {
     // Takes over `rows`. `stack` must outlive them.
     Steps(const Stack& stack, at::Tensor rows, PlacedLayout layout);
 
-    bool Step();        // false once every layer is done
-    at::Tensor Take();  // REQUIRES: Step() returned false
+    bool Step();                                  // false once every layer is done
+    at::Tensor Take() { return streams_.Sum(); }  // REQUIRES: Step() returned false
 
    private:
     const Stack& stack_;
     PlacedLayout layout_;
-    at::Tensor stream_;         // x; reversible: v
-    at::Tensor second_stream_;  // reversible: u
+    ResidualStreams streams_;
     size_t layer_ = 0;
   };
 

@@ -3,11 +3,11 @@
 #include <c10/core/InferenceMode.h>
 
 #include <deque>
-#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/threads/mutex.h"
 #include "models/network/placement.h"
 
 namespace linserve {
@@ -31,9 +31,9 @@ auto Guarded(const Placement& placement, const Function& function)
 // Keeps a value for ever, since to free memory of a lost device would end the process.
 template <typename T>
 void Leak(T value) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static auto* kept = new std::deque<T>;
-  const std::scoped_lock lock(mutex);
+  MutexLock lock(mutex);
   kept->push_back(std::move(value));
 }
 

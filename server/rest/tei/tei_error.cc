@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "core/status/json_text.h"
 #include "rest/http_errors.h"
-#include "rest/json/json_text.h"
 #include "rpc/calls/grpc_status.h"
 
 namespace linserve {
@@ -49,7 +49,7 @@ absl::Status EmptyList(const std::string& message) {
 HttpReply TeiError(const absl::Status& status) {
   const TeiFault fault = FaultOf(status);
   const nlohmann::json body{{"error", MessageOf(status)}, {"error_type", fault.type}};
-  HttpReply reply = ErrorReply(status, ToText(body));
+  HttpReply reply = ErrorReply(status, JsonText(body));
   reply.status = fault.code;
   return reply;
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/sequence/pooling.h"
-#include "rest/json/json_text.h"
+#include "core/status/json_text.h"
 #include "rest/message_json.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
@@ -27,7 +27,7 @@ HttpReply TeiInfo(const RestCall& call) {
   json["auto_truncate"] = (*model)->default_truncation != Truncation::kNone;
   json["sha"] = nullptr;
   json["docker_label"] = nullptr;
-  return {.body = ToText(json)};
+  return {.body = JsonText(json)};
 }
 
 }  // namespace linserve

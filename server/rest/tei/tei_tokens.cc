@@ -6,8 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/status/json_text.h"
 #include "rest/json/json_members.h"
-#include "rest/json/json_text.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
 #include "serving/text_requests.h"
@@ -73,7 +73,7 @@ void AppendToken(const Tokenized::Text& text, size_t index, const Tokenizer& tok
   const bool mark = place.is_mark;
   if (answer.back() != '[') answer += ',';
   answer += R"({"id":)" + std::to_string(text.ids[index]) + R"(,"text":)" +
-            ToText(json(text.TokenText(index, tokenizer))) + R"(,"special":)" +
+            JsonText(json(text.TokenText(index, tokenizer))) + R"(,"special":)" +
             (mark ? "true" : "false") + R"(,"start":)" +
             (mark ? "null" : std::to_string(place.begin)) + R"(,"stop":)" +
             (mark ? "null" : std::to_string(place.end)) + '}';
@@ -100,7 +100,7 @@ HttpReply TeiTokenize(const RestCall& call) {
 HttpReply TeiDecode(const RestCall& call) {
   const auto decoded = Wait<DecodeRequestState, Decoded>(call, "/decode", ReadDecode(call));
   if (!decoded.ok()) return TeiError(decoded.status());
-  return {.body = ToText(json(decoded->texts)), .sending = decoded->sending};
+  return {.body = JsonText(json(decoded->texts)), .sending = decoded->sending};
 }
 
 }  // namespace linserve

@@ -61,11 +61,10 @@ inline constexpr int kNoId = 0;
 // Sets the id of a message that is not decoded, cut to kMaxIdBytes, and clears its bytes.
 void KeepIdOnly(grpc::ByteBuffer& bytes, int id_field, google::protobuf::Message& message);
 
-// Lets a call in: its caller is admitted, and its place reserved, before the message is decoded. Of
-// a message that is refused nothing but its id, the field of that number, is read.
+// Lets a call in: its caller is admitted, and its place reserved, before the message is decoded.
 template <typename Message>
-Arrival Receive(const ServiceContext& service, const grpc::ServerContextBase& context,
-                grpc::ByteBuffer& bytes, int id_field, Received<Message>& request) {
+Arrival Arrive(const ServiceContext& service, const grpc::ServerContextBase& context,
+               grpc::ByteBuffer& bytes, Received<Message>& request) {
   Arrival arrival = Identify(service, context);
   absl::Status& status = arrival.admitted;
   Inflight::Reservation unpacked;
@@ -74,10 +73,19 @@ Arrival Receive(const ServiceContext& service, const grpc::ServerContextBase& co
     status = AdmitCaller(service, *arrival.context.caller, static_cast<int64_t>(bytes.Length()));
   }
   if (status.ok()) status = Reserve(service, *arrival.context.caller, bytes, request);
-  if (!status.ok()) {
-    KeepIdOnly(bytes, id_field, request.message);
+  return arrival;
+}
+
+// Lets a call in, and decodes its message. Of a message that is refused nothing but its id, the
+// field of that number, is read.
+template <typename Message>
+Arrival Receive(const ServiceContext& service, const grpc::ServerContextBase& context,
+                grpc::ByteBuffer& bytes, int id_field, Received<Message>& request) {
+  Arrival arrival = Arrive(service, context, bytes, request);
+  if (arrival.admitted.ok()) {
+    arrival.admitted = Parse(bytes, request.message);
   } else {
-    status = Parse(bytes, request.message);
+    KeepIdOnly(bytes, id_field, request.message);
   }
   return arrival;
 }

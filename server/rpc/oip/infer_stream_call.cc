@@ -63,9 +63,8 @@ InferStreamCall::InferStreamCall(ServiceContext& service, grpc::CallbackServerCo
 absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   constexpr int kId = inference::ModelInferRequest::kIdFieldNumber;
   Received<inference::ModelInferRequest> request;
-  auto [context, admitted] = Admit(service_, *context_, static_cast<int64_t>(bytes.Length()));
+  auto [context, admitted] = Arrive(service_, *context_, bytes, request);
   if (context.caller == nullptr) return admitted;
-  if (admitted.ok()) admitted = Reserve(service_, *context.caller, bytes, request);
   if (!admitted.ok()) {
     KeepIdOnly(bytes, kId, request.message);
   } else if (absl::Status parsed = Parse(bytes, request.message); !parsed.ok()) {

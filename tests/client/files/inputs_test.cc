@@ -115,13 +115,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadLine{"[1, 2", "not JSON"}, BadLine{"\"text\"", "expected an array of token ids"},
         BadLine{"[]", "at least one token"}, BadLine{"[1, 2.5]", "token 1 is 2.5, expected an"},
-        BadLine{"[1, \"a\"]", "token 1 is \"a\", expected an integer"},
+        BadLine{"[1, \"a\"]", "token 1 is '\"a\"', expected an integer"},
         BadLine{"[18446744073709551615]", "expected an integer"},
         BadLine{"[-1]", "token 0 is -1, but the model's vocabulary is [0, 100)"},
         BadLine{"[5, 100]", "token 1 is 100, but the model's vocabulary is [0, 100)"},
         BadLine{"[1, 2, 3, 4, 5]", "5 tokens, but the model takes at most 4"},
         BadLine{"{\"id\": \"a\"}", "the key \"x\" is missing"},
-        BadLine{"{\"x\": [1], \"y\": 2}", "unknown key \"y\""},
+        BadLine{"{\"x\": [1], \"y\": 2}", "unknown key 'y'"},
         BadLine{"{\"x\": [1], \"id\": null}", "\"id\" must be a string or an integer"}));
 
 TEST(Arrays, OfTheModelsRankAreOneSequence) {

@@ -228,6 +228,19 @@ def rest_fields():
                refused=taken | wrong)
     yield rest("inputs", "/embed", lambda n: {"inputs": [[1]] * n}, SEQUENCES, taken=taken | {"422", "404"},
                refused=wrong | {"422", "404"})
+    yield rest("truncate_prompt_tokens", path, lambda n: {"model": "lm", "input": [1], "truncate_prompt_tokens": n}, 2**62)
+    yield rest("dimensions", path, lambda n: {"model": "lm", "input": [1], "dimensions": n}, 0)
+    # TEI answers with codes of its own.
+    wrong = wrong | {"424"}
+    yield rest("truncation_direction", "/embed", lambda n: {"model": "lm", "inputs": [1], "truncation_direction": "d" * n}, 0)
+    yield rest("prompt_name", "/embed", lambda n: {"model": "words", "inputs": "a", "prompt_name": "p" * n}, 0)
+    yield rest("inputs", "/embed_all", lambda n: {"model": "lm", "inputs": [[1]] * n}, SEQUENCES, refused=wrong)
+    yield rest("inputs", "/tokenize", lambda n: {"model": "words", "inputs": ["a"] * n}, SEQUENCES, refused=wrong)
+    yield rest("ids", "/decode", lambda n: {"model": "words", "ids": [[1]] * n}, SEQUENCES, refused=wrong)
+    yield rest("ids, a list", "/decode", lambda n: {"model": "words", "ids": [1] * n}, TEXT_BYTES, taken=taken | wrong,
+               refused=wrong)
+    yield rest("sentences", "/similarity", lambda n: {
+        "model": "words", "inputs": {"source_sentence": "a", "sentences": ["b"] * n}}, SEQUENCES - 1, refused=wrong)
 
 
 def nested(depth):
