@@ -30,7 +30,7 @@ inline std::future<void> FuzzEmbed(Received<v1::EmbedRequest> request) {
                .metrics = metrics,
                .abandoned = [] { return false; },
                .ended = [ended](const absl::Status&) { ended->set_value(); }},
-      EmbedRequestState::Answers{.outbox = call->outbox},
+      EmbedRequestState::Output{.outbox = call->outbox},
       RequestContext{.id = "id", .caller = FuzzCaller()})
       ->Submit(server, std::move(request));
   return ended->get_future();

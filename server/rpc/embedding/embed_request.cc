@@ -8,8 +8,8 @@
 
 namespace linserve {
 
-EmbedRequestState::EmbedRequestState(CallSide call, Answers answers, RequestContext context)
-    : RequestState(std::move(call), std::move(context)), answers_(std::move(answers)) {
+EmbedRequestState::EmbedRequestState(CallSide call, Output output, RequestContext context)
+    : RequestState(std::move(call), std::move(context)), output_(std::move(output)) {
   chunks_.request_id = context_.id;
 }
 
@@ -80,8 +80,8 @@ absl::StatusOr<Item> EmbedRequestState::ReadItem(const v1::Sequence& sequence) {
 }
 
 void EmbedRequestState::AnswerRefusal(const absl::Status& status) {
-  if (answers_.answered) answers_.answered();
-  if (answers_.refuse) answers_.refuse(status, shared_from_this());
+  if (output_.answered) output_.answered();
+  if (output_.refuse) output_.refuse(status, shared_from_this());
 }
 
 void EmbedRequestState::CountForStatistics(const absl::StatusOr<ItemResult>& last) {
@@ -106,7 +106,7 @@ void EmbedRequestState::SendProgress(size_t index, const ItemProgress& progress)
   ToMessage(progress, *message.mutable_progress());
   const std::shared_ptr<void> sent(
       nullptr, [this, self = shared_from_this()](void*) { progress_unsent_ = false; });
-  answers_.outbox.PushNotice(std::make_unique<MessageAnswer>(message, sent));
+  output_.outbox.PushNotice(std::make_unique<MessageAnswer>(message, sent));
 }
 
 void EmbedRequestState::TakeResult(size_t index, absl::StatusOr<ItemResult> result) {
@@ -120,9 +120,9 @@ void EmbedRequestState::TakeResult(size_t index, absl::StatusOr<ItemResult> resu
   });
   if (--unanswered_ == 0) {
     CountForStatistics(result);
-    if (answers_.answered) answers_.answered();
+    if (output_.answered) output_.answered();
   }
-  answers_.outbox.Push(std::make_unique<ResultChunker>(chunks_, index, sequence_ids_[index],
+  output_.outbox.Push(std::make_unique<ResultChunker>(chunks_, index, sequence_ids_[index],
                                                        std::move(result), answer));
 }
 

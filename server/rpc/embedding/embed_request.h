@@ -20,7 +20,8 @@ namespace linserve {
 // Represents one EmbedRequest: each of its sequences is answered as soon as it is computed.
 class EmbedRequestState : public RequestState {
  public:
-  struct Answers {
+  // Says where its answers go.
+  struct Output {
     Outbox& outbox;
     // Answers a request that failed as a whole; the answer keeps the request alive. If empty, the
     // call ends with the status.
@@ -29,7 +30,7 @@ class EmbedRequestState : public RequestState {
     std::function<void()> answered{};
   };
 
-  EmbedRequestState(CallSide call, Answers answers, RequestContext context);
+  EmbedRequestState(CallSide call, Output output, RequestContext context);
 
   void Submit(ServiceContext& service, Received<v1::EmbedRequest> request);
   // Submits a request whose sequence came in chunks, which are complete.
@@ -46,7 +47,7 @@ class EmbedRequestState : public RequestState {
   void AnswerRefusal(const absl::Status& status) override;
   void CountForStatistics(const absl::StatusOr<ItemResult>& last);
 
-  const Answers answers_;
+  const Output output_;
   // Tensors and texts view the message's bytes, so it lives as long as any of them.
   std::shared_ptr<const v1::EmbedRequest> message_;
   std::optional<Tensor> rows_;  // rows of an upload

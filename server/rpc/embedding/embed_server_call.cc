@@ -15,7 +15,7 @@ void EmbedServerCall::Handle(grpc::ByteBuffer& bytes) {
       Receive(service_, *context_, bytes, v1::EmbedRequest::kRequestIdFieldNumber, request);
   context.id = RequestIdOf(*context_, request.message.request_id());
   const auto state = std::make_shared<EmbedRequestState>(
-      Side(), EmbedRequestState::Answers{.outbox = outbox_}, std::move(context));
+      Side(), EmbedRequestState::Output{.outbox = outbox_}, std::move(context));
   outbox_.Expect(static_cast<size_t>(request.message.sequences_size()));
   if (!status.ok()) return state->Refuse(status);
   state->Submit(service_, std::move(request));

@@ -149,7 +149,7 @@ std::shared_ptr<EmbedRequestState> EmbedStreamCall::NewState(const RequestContex
                .abandoned = [this] { return outbox_.cancelled(); },
                .ended = [this](const absl::Status&) { RequestFinished(); },
                .broken = [this](const absl::Status& fault) { Abort(fault); }},
-      EmbedRequestState::Answers{
+      EmbedRequestState::Output{
           .outbox = outbox_,
           .refuse =
               [this, id](const absl::Status& fault, std::shared_ptr<void> keep_alive) {

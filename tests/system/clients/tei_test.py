@@ -83,6 +83,8 @@ class TeiTest(unittest.TestCase):
         raw = client.feature_extraction(TEXTS[0], normalize=False)
         self.same(raw / np.linalg.norm(raw), self.expected[:1])
         self.same(asyncio.run(AsyncInferenceClient(model=self.url).feature_extraction(TEXTS[0])), self.expected[:1])
+        cosines = InferenceClient(model=f"{self.url}/similarity").sentence_similarity(TEXTS[0], other_sentences=TEXTS)
+        self.same(cosines, np.array(self.expected) @ self.expected[0])
 
     def test_haystack(self):
         from haystack import Document
