@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "core/status/json_text.h"
 #include "client/files/outputs.h"
 #include "client/load/load_page.h"
 #include "client/load/report/percentiles.h"
 #include "client/terminal/table.h"
+#include "core/status/json_text.h"
 
 namespace linserve {
 namespace {

@@ -123,7 +123,7 @@ void EmbedRequestState::TakeResult(size_t index, absl::StatusOr<ItemResult> resu
     if (output_.answered) output_.answered();
   }
   output_.outbox.Push(std::make_unique<ResultChunker>(chunks_, index, sequence_ids_[index],
-                                                       std::move(result), answer));
+                                                      std::move(result), answer));
 }
 
 }  // namespace linserve
