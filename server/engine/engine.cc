@@ -232,7 +232,7 @@ bool Engine::WaitForClose(std::chrono::nanoseconds most) {
 }
 
 absl::StatusOr<std::unique_ptr<Model>> Engine::TryLoad(const ModelFactory& factory,
-                                                       int64_t replica) const {
+                                                       int64_t replica) {
   try {
     return Load(factory, replica);
   } catch (const std::bad_alloc&) {
@@ -242,8 +242,7 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::TryLoad(const ModelFactory& facto
   }
 }
 
-absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory,
-                                                    int64_t replica) const {
+absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory, int64_t replica) {
   const TimePoint start = clock_.Now();
   auto model = factory(replica);
   if (!model.ok()) return model;
@@ -252,7 +251,7 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory,
   if (options_.warmup) {
     const Padder padder(info.signature, options_.padding, options_.buckets);
     absl::Status status = (*model)->Prepare();
-    if (status.ok()) status = WarmUp(**model, padder, options_.policy);
+    if (status.ok()) status = WarmUp(**model, padder, options_.policy, clock_, speed_);
     if (!status.ok()) return status;
   }
   metrics_.SetLoaded(loaded - start, clock_.Now() - loaded, info.device, info.bytes);

@@ -126,9 +126,8 @@ class Engine {
                   const std::shared_ptr<ResultSink>& sink) const;
   // Sets the fields that follow from how the padder would lay the item out.
   void LayOut(Pending& pending) const;
-  absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory,
-                                                 int64_t replica) const;
-  absl::StatusOr<std::unique_ptr<Model>> Load(const ModelFactory& factory, int64_t replica) const;
+  absl::StatusOr<std::unique_ptr<Model>> TryLoad(const ModelFactory& factory, int64_t replica);
+  absl::StatusOr<std::unique_ptr<Model>> Load(const ModelFactory& factory, int64_t replica);
 
   const EngineOptions options_;
   ModelMetrics& metrics_;

@@ -114,7 +114,8 @@ absl::Status HasMemoryFor(const Signature& signature, int64_t length) {
 
 }  // namespace
 
-absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& policy) {
+absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& policy,
+                    const Clock& clock, SpeedEstimate& speed) {
   const Signature& signature = model.info().signature;
   int64_t longest = 0;
   for (const LengthLimit& limit : signature.limits) longest = std::max(longest, limit.longest);
@@ -129,12 +130,16 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   const int64_t batched = std::min(longest, rows);
   const std::set<std::pair<int64_t, int64_t>> batches = {
       {1, 1}, {1, longest}, {std::min(policy.max_sequences, rows / batched), batched}};
+  int64_t tokens = 0;
+  std::chrono::nanoseconds took{0};
   for (const auto& [most, length] : batches) {
     int64_t count = most;
+    TimePoint start = clock.Now();
     absl::Status status = TryOnce(model, padder, count, length);
     // The batch is halved here because one that does not fit is computed in halves later, too.
     while (absl::IsResourceExhausted(status) && count > 1) {
       count /= 2;
+      start = clock.Now();
       status = TryOnce(model, padder, count, length);
     }
     if (!status.ok()) {
@@ -146,7 +151,10 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
                                                "not be served if it cannot compute these"
                                              : ""));
     }
+    tokens = count * PackedRows(signature, ItemOf(signature, length, &WithoutMemory));
+    took = clock.Now() - start;
   }
+  speed.Observe(tokens, took);
   return absl::OkStatus();
 }
 

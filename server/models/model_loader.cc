@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "attention/blocks/bf16_product.h"
+#include "attention/blocks/int8_product.h"
 #include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
 #include "core/system/processors.h"
@@ -12,6 +15,7 @@
 #include "models/caught.h"
 #include "models/checkpoint.h"
 #include "models/checkpoint_files.h"
+#include "models/fastest_products.h"
 #include "models/fingerprint.h"
 #include "models/forward/torch_model.h"
 #include "models/network/config_error.h"
@@ -24,22 +28,28 @@ namespace linserve {
 namespace {
 
 bool HasFastBFloat16(const at::Device& device) {
-  if (device.is_cpu()) return HasAmxBFloat16();
   return FindDevicePlugin(device.type())->has_bfloat16(device.index());
 }
 
-DType ComputeType(const std::string& dtype, const at::Device& device) {
+// Returns what the CPU computes products in.
+DType ProductsOnCpu(const std::string& dtype, const ParameterList& parameters) {
+  if (dtype == "f32") return DType::kF32;
+  if (dtype == "auto") return FastestProducts(parameters, /*int8_allowed=*/false);
+  if (dtype == "auto:int8") return FastestProducts(parameters, /*int8_allowed=*/true);
+  if (dtype == "bf16" && HasBf16Kernels()) return DType::kBF16;
+  if (dtype == "int8" && HasInt8Kernels()) return DType::kI8;
+  throw ConfigError("dtype \"" + dtype + "\" is not for this CPU, which computes in " +
+                    absl::StrJoin(TypesOfCpu(), ", "));
+}
+
+DType ComputeType(const std::string& dtype, const at::Device& device,
+                  const ParameterList& parameters) {
+  if (device.is_cpu()) return ProductsOnCpu(dtype, parameters);
   if (dtype == "bf16") return DType::kBF16;
   if (dtype == "f32") return DType::kF32;
-  if (dtype == "auto") {
-    if (HasFastBFloat16(device)) return DType::kBF16;
-    return device.is_cpu() ? DType::kF32 : DType::kF16;
-  }
-  if (dtype != "f16") throw ConfigError("dtype \"" + dtype + "\" is none of f32, bf16, f16, auto");
-  if (device.is_cpu()) {
-    throw ConfigError("dtype \"f16\" is for GPUs; the CPU computes in f32 or bf16");
-  }
-  return DType::kF16;
+  if (dtype == "f16") return DType::kF16;
+  if (dtype == "auto") return HasFastBFloat16(device) ? DType::kBF16 : DType::kF16;
+  throw ConfigError("dtype \"" + dtype + "\" is not for GPUs, which compute in f32, bf16 or f16");
 }
 
 at::Device ParseDevice(const std::string& name) {
@@ -66,9 +76,12 @@ ModelInfo InfoOf(const BuiltNetwork& built, const ModelConfig& config,
                  const ModelLoadOptions& options, const at::Device& device) {
   ModelInfo info = built.Describe(config.network.architecture);
   info.device = options.device;
-  info.dtype = ComputeType(options.dtype, device);
-  info.bytes = info.bytes / static_cast<int64_t>(ByteSize(DType::kF32)) *
-               static_cast<int64_t>(ByteSize(info.dtype));
+  info.dtype = ComputeType(options.dtype, device, built.parameters);
+  const int64_t saved = static_cast<int64_t>(ByteSize(DType::kF32) - ByteSize(info.dtype));
+  for (const Parameter& parameter : built.parameters) {
+    // On the CPU only what is multiplied by is of another type than F32.
+    if (!device.is_cpu() || parameter.packed) info.bytes -= saved * ElementCount(parameter.shape);
+  }
   info.signature.allow_nonfinite = options.allow_nonfinite;
   return info;
 }
@@ -110,9 +123,9 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
     Log(LogLevel::kWarning, warning, {{"model", directory}});
   }
   info.fingerprint = FingerprintOf(config->network, info.dtype, checkpoint.tensors);
-  LoadParameters(built.parameters, std::move(checkpoint), ToScalarType(info.dtype),
-                 placement.device());
-  built.parameters.Prepare();
+  LoadParameters(built.parameters, std::move(checkpoint),
+                 TensorType(info.dtype, placement.device()), placement.device());
+  built.parameters.Prepare(info.dtype);
   return MakeTorchModel(std::move(built.network), std::move(info), placement);
 }
 
@@ -141,6 +154,13 @@ ModelFactory ReplicasOf(const std::string& directory, ModelLoadOptions options,
     own.device = devices[static_cast<size_t>(replica) % devices.size()];
     return LoadModel(directory, own);
   };
+}
+
+std::vector<std::string> TypesOfCpu() {
+  std::vector<std::string> types = {"f32"};
+  if (HasBf16Kernels()) types.emplace_back("bf16");
+  if (HasInt8Kernels()) types.emplace_back("int8");
+  return types;
 }
 
 std::string TorchVersion() { return TORCH_VERSION; }

@@ -17,7 +17,9 @@ namespace linserve {
 
 struct ModelLoadOptions {
   std::string device = "cpu";  // one of DevicePlan::devices
-  // "f32", "bf16", "f16" (not on the CPU) or "auto": bf16 where the device has units for it
+  // "f32", "bf16", "int8" (on the CPU), "f16" (on GPUs), "auto": on the CPU the faster of f32 and
+  // bf16 in the model's own products, on GPUs bf16 where there are units for it; "auto:int8": of
+  // int8, too
   std::string dtype = "f32";
   int64_t threads = 0;  // inside one product; 0: one a processor
   bool allow_nonfinite = false;
@@ -38,6 +40,10 @@ absl::StatusOr<int64_t> WeightBytes(const std::string& directory, const ModelLoa
 // Loads the replicas of a model, which take turns on the devices.
 ModelFactory ReplicasOf(const std::string& directory, ModelLoadOptions options,
                         std::vector<std::string> devices);
+
+// Returns the types that models can be computed in on this CPU: "f32", and those that it has
+// kernels for.
+std::vector<std::string> TypesOfCpu();
 
 // Returns the version of LibTorch that the program was built with, such as "2.11.0".
 std::string TorchVersion();

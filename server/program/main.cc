@@ -28,17 +28,6 @@ void SpinBriefly(char** argv) {
   if (!error) execv(program.c_str(), argv);
 }
 
-// Keeps few of the kernels that oneDNN and ideep make for products in BF16, one for each shape. By
-// default they keep 1,024 each, ideep in every thread, and one may take most of a MiB. They read
-// the variables when they are first asked for a product.
-void KeepFewKernels() {
-  // NOLINTBEGIN(concurrency-mt-unsafe): no other thread runs yet
-  for (const char* name : {"ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"}) {
-    setenv(name, "128", /*overwrite=*/0);
-  }
-  // NOLINTEND(concurrency-mt-unsafe)
-}
-
 // Lets glibc keep freed pages. A batch's buffers are freed before the next one asks for the same.
 // By default glibc gives their pages back in between, and the kernel clears new ones: up to two
 // faults a token, a fifth of the time of a long sequence. So each arena keeps them until more is
@@ -56,7 +45,6 @@ void KeepFreedPages() {
 }  // namespace linserve
 
 int main(int argc, char** argv) {
-  linserve::KeepFewKernels();
   linserve::SpinBriefly(argv);
   linserve::KeepFreedPages();
   try {

@@ -32,7 +32,7 @@ def arguments():
     parser.add_argument("--lengths", default=LENGTHS)
     parser.add_argument("--length", type=int, default=96, help="of the latency's sequences")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--dtype", default="f32", choices=("f32", "bf16", "f16", "auto"))
+    parser.add_argument("--dtype", default="f32", choices=("f32", "bf16", "int8", "f16", "auto", "auto:int8"))
     parser.add_argument("--pooling", default="mean", choices=("none", "mean", "cls", "last", "max"))
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--sequences", type=int, default=16, help="of one request")
@@ -92,7 +92,7 @@ def engine_rate(options, model, lengths, sequences, rounds):
     return json.loads(output_of(
         f"{options.bin}/linserve", "bench", "--model", model, "--device", options.device, "--dtype",
         options.dtype, "--lengths", lengths, "--sequences", str(sequences), "--rounds", str(rounds), "--pooling",
-        options.pooling, "--json"))
+        options.pooling, "--seed", str(getattr(options, "seed", 1)), "--json"))
 
 
 def load(options, server, *more):

@@ -212,6 +212,23 @@ TEST_F(EngineTest, MeasuresWhereTheTimeOfASequenceWent) {
   EXPECT_EQ(Metric("compute_duration_seconds_sum", R"(phase="forward",)"), 0.005);
 }
 
+// What a replica's first rows take, with all that is made for them, says nothing of many rows.
+TEST_F(EngineTest, EstimatesTheDelayFromTheFullestBatchOfTheWarmUp) {
+  options_.warmup = true;
+  options_.replicas = 1;
+  options_.policy.max_tokens = 640;
+  options_.policy.max_sequences = 10;
+  control_->fault = [this](const Batch& batch) {
+    clock_.Advance(batch.size() == 10 ? 64ms : 500ms);
+    return Fault::kNone;
+  };
+  Start(clock_);
+  Occupy();
+  EXPECT_TRUE(Submit(sink_, {50}).ok());
+  EXPECT_EQ(engine_->DelayEstimate(), 5ms);
+  control_->LetGo();
+}
+
 TEST_F(EngineTest, EstimatesTheDelayFromRealTokensWhateverThePadding) {
   for (const Padding padding : {Padding::kPacked, Padding::kFixed}) {
     options_.padding = padding;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +19,13 @@
 #include "support/test_files.h"
 
 namespace linserve {
+
+// Ends a test where this CPU has no kernels for the type.
+#define SKIP_WITHOUT_TYPE(type)                                       \
+  if (const auto types = TypesOfCpu();                                \
+      std::find(types.begin(), types.end(), (type)) == types.end()) { \
+    GTEST_SKIP() << "this CPU does not compute in " << (type);        \
+  }
 
 inline constexpr double kTolerance = 1e-5;
 // This is the longest input of most models in these tests; it is not one of the default buckets.

@@ -120,6 +120,7 @@ TEST_P(SessionTest, ALongSequenceIsFedInChunksOfAnyLength) {
 }
 
 TEST_P(SessionTest, AnyChunkingInBf16IsNearTheWholeSequence) {
+  SKIP_WITHOUT_TYPE("bf16");
   const auto model = Load(DirectoryOfCase(), {.dtype = "bf16"});
   for (int round = 0; round < 4; ++round) {
     const Item item = RandomItem(Any(1, 40));

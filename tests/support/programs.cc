@@ -44,6 +44,13 @@ Outcome RunClient(const Arguments& arguments, const std::string& standard_input)
   return Run(ClientProgram(), arguments, {}, standard_input);
 }
 
+bool CpuComputesIn(const std::string& dtype) {
+  static const std::string verified =
+      RunLinserve({"inspect", "--verify", "--model", GoldensDirectory() + "/linformer-lm-basic"})
+          .out;
+  return verified.find(dtype + " to f32") != std::string::npos;
+}
+
 void InitModel(const std::string& directory) {
   static const TempDir made;
   const std::string model = made.File("model");

@@ -25,6 +25,9 @@ struct Outcome {
 Outcome RunLinserve(const Arguments& arguments, const Variables& variables = {});
 Outcome RunClient(const Arguments& arguments, const std::string& standard_input = "");
 
+// Says whether this CPU has kernels for a type that models are computed in.
+bool CpuComputesIn(const std::string& dtype);
+
 // Writes a small Linformer language model of 256 tokens and a length of 64, as a model directory.
 void InitModel(const std::string& directory);
 

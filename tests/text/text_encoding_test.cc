@@ -65,7 +65,7 @@ class HardTexts : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(HardTexts, TakeTimeInProportionToTheirLength) {
-  constexpr size_t kShort = 8 << 10;
+  constexpr size_t kShort = 2 << 10;
   constexpr size_t kTimes = 8;
   for (const auto& [name, part] : HardParts()) {
     const double once = SecondsFor(*trained_.tokenizer, Repeated(part, kShort));

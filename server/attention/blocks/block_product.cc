@@ -22,7 +22,7 @@ void Kernel(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& 
                               /*is_vnni=*/false);
 }
 
-bool TryKernel() {
+bool TryF32Kernel() {
   std::array<float, 2> a = {2, 3};
   std::array<float, 2> b = {5, 7};
   float c = 0;
@@ -60,7 +60,7 @@ int64_t Threads() { return at::in_parallel_region() ? 1 : at::get_num_threads();
 }  // namespace
 
 bool HasBlockKernels() {
-  static const bool has = TryKernel();
+  static const bool has = TryF32Kernel();
   return has;
 }
 

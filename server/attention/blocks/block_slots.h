@@ -6,7 +6,9 @@
 #include <functional>
 #include <vector>
 
+#include "attention/blocks/bf16_product.h"
 #include "attention/blocks/block_product.h"
+#include "core/tensor/dtype.h"
 
 namespace linserve {
 
@@ -18,9 +20,10 @@ class LengthWeights {
  public:
   LengthWeights() = default;
   // Takes matrices [heads, slots, length], one for each head or one for all of them, and bias
-  // [heads, slots] or undefined, in F32 on the CPU. Matrices of more elements than `most_packed`
-  // are kept as they are.
-  LengthWeights(const at::Tensor& matrices, at::Tensor bias,
+  // [heads, slots] or undefined, in F32 on the CPU. Products are computed in `products`, where I8
+  // is as good as BF16: sums over a sequence's rows have no scale for each of them. Matrices of
+  // more elements than `most_packed` are kept as they are.
+  LengthWeights(const at::Tensor& matrices, at::Tensor bias, DType products,
                 int64_t most_packed = int64_t{4} << 20);
 
   bool defined() const { return matrices_ > 0; }
@@ -29,15 +32,24 @@ class LengthWeights {
   }
   int64_t matrices() const { return matrices_; }
   const at::Tensor& bias() const { return bias_; }
+  // Says whether products are computed in BF16, else in F32.
+  bool rounded() const { return rounded_; }
 
   // Returns a block of the matrix, [slots, kBlockRows] or less: what `count` slots from `slot` on
   // take of the rows from `row` on, a multiple of kBlockRows. `scratch` has ScratchElements().
   RowBlock Block(int64_t matrix, int64_t row, int64_t slot, int64_t count, float* scratch) const;
+  // Returns the same in BF16, with zeros up to kBlockRows. REQUIRES: rounded().
+  Bf16Block RoundedBlock(int64_t matrix, int64_t row, int64_t slot, int64_t count,
+                         float* scratch) const;
   int64_t ScratchElements() const;
 
  private:
   RowBlock Packed(int64_t matrix, int64_t row) const;
+  Bf16Block PackedRounded(int64_t matrix, int64_t row) const;
+  // Copies a block of the matrix as it was loaded.
+  RowBlock Copy(int64_t matrix, int64_t row, int64_t slot, int64_t count, float* scratch) const;
 
+  bool rounded_ = false;
   int64_t matrices_ = 0;
   int64_t slots_ = 0;
   int64_t length_ = 0;
@@ -47,7 +59,8 @@ class LengthWeights {
 };
 
 // Computes the Linformer attention of one sequence whose rows come in blocks, so that neither its
-// keys nor its queries need ever exist as a whole. It takes F32 on the CPU.
+// keys nor its queries need ever exist as a whole. It takes F32 on the CPU. Its products are
+// computed in what the matrices' are.
 class BlockSlots {
  public:
   struct Sizes {
@@ -104,12 +117,24 @@ class BlockSlots {
   void Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,
            const std::vector<Sum>& sums);
   void AddSlice(const Sum& sum, int64_t first, int64_t rows, const RowBlock& source) const;
+  // Rounds a slice of the source, for the sums of it.
+  void RoundSlice(int64_t rows, int64_t width, const RowBlock& source);
+  // Makes weights of the scores of a block of queries, the first one of which is `row`.
+  void Weigh(int64_t row, int64_t count, const RowBlock& scores, float* shares) const;
+  void AttendInBf16(const RowBlock& queries, int64_t row, int64_t count, const RowBlock& out,
+                    float* scratch) const;
+  int64_t kv_column(int64_t head) const {
+    return sizes_.kv_heads == 1 ? 0 : head * sizes_.dim_head;
+  }
 
   Sizes sizes_;
   bool shared_;
+  bool rounded_ = false;
   at::Tensor keys_, values_;    // [slots, kv_width]; one tensor if they are shared
   at::Tensor transposed_keys_;  // [kv_width, slots]
   RowSlices slices_;
+  // In BF16, by pairs of rows: a slice of the source, transposed keys, and values.
+  at::Tensor source_pairs_, key_pairs_, value_pairs_;
 };
 
 }  // namespace linserve

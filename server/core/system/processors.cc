@@ -1,9 +1,6 @@
 #include "core/system/processors.h"
 
 #include <sched.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <algorithm>
 #include <atomic>
@@ -30,18 +27,5 @@ int64_t Processors() {
 }
 
 void SetProcessors(int64_t processors) { processors_set = processors; }
-
-bool HasAmxBFloat16() {
-#if defined(__x86_64__)
-  constexpr unsigned kAmxBFloat16 = 1U << 22;  // bit of EDX, leaf 7
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kAmxBFloat16) != 0;
-#else
-  return false;
-#endif
-}
 
 }  // namespace linserve

@@ -12,8 +12,4 @@ int64_t Processors();
 // whole process; call it before anything asks Processors().
 void SetProcessors(int64_t processors);
 
-// Returns true if the CPU multiplies bfloat16 much faster than F32, which takes AMX: with AVX-512
-// BF16 alone a product takes as long as in F32, or twice that.
-bool HasAmxBFloat16();
-
 }  // namespace linserve

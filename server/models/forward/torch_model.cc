@@ -89,7 +89,9 @@ class TorchModel : public Model {
     for (const auto& [letter, layout] : batch.axes) tensors.axes[letter] = {layout};
     for (const auto& [name, tensor] : batch.inputs) {
       at::Tensor input = placement_.ToDevice(ToAten(tensor));
-      if (input.is_floating_point()) input = input.to(ToScalarType(info_.dtype));
+      if (input.is_floating_point()) {
+        input = input.to(TensorType(info_.dtype, placement_.device()));
+      }
       tensors.inputs[name] = std::move(input);
     }
     return tensors;

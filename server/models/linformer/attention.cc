@@ -50,13 +50,13 @@ void SelfAttention::Declare(const Scope& scope) {
     scope.Declare("proj_v", proj_v_, {options_.seq_len, options_.k}, Init::kNormal);
   }
   to_out_.Declare(scope / "to_out");
-  scope.AfterLoading([this] { Prepare(); });
+  scope.AfterLoading([this](DType products) { Prepare(products); });
 }
 
-void SelfAttention::Prepare() {
+void SelfAttention::Prepare(DType products) {
   if (!packed() || packed_k_.defined()) return;
-  const auto pack = [](at::Tensor& projection) {
-    LengthWeights packed(projection.t().unsqueeze(0), {});
+  const auto pack = [&](at::Tensor& projection) {
+    LengthWeights packed(projection.t().unsqueeze(0), {}, products);
     projection.reset();
     return packed;
   };

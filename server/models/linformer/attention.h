@@ -46,7 +46,7 @@ class SelfAttention {
   double Flops(int64_t queries, int64_t keys) const;
 
  private:
-  void Prepare();
+  void Prepare(DType products);
   // Makes slots of the rows of one sequence of the source.
   void Project(const NormedRows& source, int64_t start, int64_t length, BlockSlots& slots) const;
 

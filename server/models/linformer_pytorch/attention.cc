@@ -70,22 +70,26 @@ void MultiHeadAttention::Declare(const Scope& scope) {
     (scope / "to_q" / head).Declare("weight", query_weights_.slot(head), shape, Init::kUniform);
     (scope / "to_k" / head).Declare("weight", key_weights_.slot(head), shape, Init::kUniform);
     (scope / "to_v" / head).Declare("weight", value_weights_.slot(head), shape, Init::kUniform);
+    if (!WillPack()) continue;
+    for (HeadTensors* weights : {&query_weights_, &key_weights_, &value_weights_}) {
+      scope.Packs(weights->slot(head));
+    }
   }
   w_o_.Declare(scope / (w_o_2_ ? "w_o_1" : "w_o"));
   if (w_o_2_) w_o_2_->Declare(scope / "w_o_2");
-  scope.AfterLoading([this] { Prepare(); });
+  scope.AfterLoading([this](DType products) { Prepare(products); });
 }
 
-void MultiHeadAttention::Prepare() {
+void MultiHeadAttention::Prepare(DType products) {
   to_q_ = query_weights_.TakeStacked().flatten(0, 1);
   to_k_ = key_weights_.TakeStacked().flatten(0, 1);
   to_v_ = value_weights_.TakeStacked().flatten(0, 1);
-  if (options_.full_attention || e_->is_convolution() || !w_o_.packed) return;
-  e_->Pack();
-  f_->Pack();
-  packed_q_ = PackedWeight(to_q_);
-  packed_k_ = PackedWeight(to_k_);
-  packed_v_ = PackedWeight(to_v_);
+  if (!WillPack() || !w_o_.packed) return;
+  e_->Pack(products);
+  f_->Pack(products);
+  packed_q_ = PackedWeight(to_q_, products);
+  packed_k_ = PackedWeight(to_k_, products);
+  packed_v_ = PackedWeight(to_v_, products);
   for (at::Tensor* weight : {&to_q_, &to_k_, &to_v_}) weight->reset();
 }
 

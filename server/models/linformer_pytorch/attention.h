@@ -63,7 +63,8 @@ class MultiHeadAttention {
   };
 
   // Lays the loaded tensors of all heads out as one, and packs them where it works by blocks.
-  void Prepare();
+  void Prepare(DType products);
+  bool WillPack() const { return !options_.full_attention && !e_->is_convolution(); }
   std::vector<Heads> Groups(const LayerScratch& scratch) const;
   // Multiplies rows by to_q, to_k or to_v of these heads.
   at::Tensor Project(const at::Tensor& rows, const at::Tensor& weight, const Heads& heads,

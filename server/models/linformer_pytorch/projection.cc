@@ -37,7 +37,7 @@ void LengthProjection::Declare(const Scope& attention, const std::string& name) 
         break;
     }
   }
-  attention.AfterLoading([this] { Prepare(); });
+  attention.AfterLoading([this](DType) { Prepare(); });
 }
 
 void LengthProjection::Prepare() {
@@ -72,9 +72,9 @@ void LengthProjection::AddBias(at::Tensor& sums) const {
   if (bias_.defined()) sums.add_(bias_);
 }
 
-void LengthProjection::Pack() {
+void LengthProjection::Pack(DType products) {
   if (packed_.defined()) return;
-  packed_ = LengthWeights(matrices_, bias_.defined() ? bias_.squeeze(2) : at::Tensor());
+  packed_ = LengthWeights(matrices_, bias_.defined() ? bias_.squeeze(2) : at::Tensor(), products);
   matrices_.reset();
 }
 

@@ -38,7 +38,7 @@ class LengthProjection {
   void Declare(const Scope& attention, const std::string& name);
   // Gives up the form that Add() needs. To be called once all of the attentions that it serves work
   // by blocks only.
-  void Pack();
+  void Pack(DType products);
 
   bool is_convolution() const { return options_.method == ProjectionMethod::kConvolution; }
   int64_t matrices() const { return weights_.count(); }

@@ -32,9 +32,10 @@ void Linear::DeclareUnpacked(const Scope& scope) {
 
 void Linear::Declare(const Scope& scope) {
   DeclareUnpacked(scope);
-  scope.AfterLoading([this] {
+  scope.Packs(weight);
+  scope.AfterLoading([this](DType products) {
     if (packed) return;  // declared twice: shared by two modules
-    packed = PackedWeight(weight);
+    packed = PackedWeight(weight, products);
     if (!packed) return;
     weight.reset();
     if (with_bias) bias = bias.contiguous();

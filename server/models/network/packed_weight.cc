@@ -1,8 +1,14 @@
 #include "models/network/packed_weight.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
+#include "attention/blocks/bf16_product.h"
 #include "attention/blocks/block_product.h"
+#include "attention/blocks/int8_product.h"
+#include "attention/blocks/kernel_rows.h"
+#include "attention/blocks/vectorized.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {
@@ -11,30 +17,101 @@ namespace {
 // A panel has so many columns, and so many of its rows are multiplied at once, so that both
 // operands of a product fit the caches. Without kernels for blocks, one product of everything is
 // fastest.
-constexpr int64_t kPanelColumns = 32;
+constexpr int64_t kF32Columns = 32;
+constexpr int64_t kColumns = 64;  // of smaller types
 constexpr int64_t kPanelRows = 1024;
+constexpr int64_t kPair = 2;
 
-int64_t PanelColumns(int64_t outputs) { return HasBlockKernels() ? kPanelColumns : outputs; }
+int64_t RoundUp(int64_t number, int64_t step) { return (number + step - 1) / step * step; }
+
+struct alignas(64) CacheLine {
+  std::byte bytes[64];
+};
+
+// Returns memory of the thread, which is large enough after the first blocks.
+template <typename T>
+T* ThreadMemory(int64_t elements) {
+  static thread_local std::vector<CacheLine> memory;
+  const size_t lines = static_cast<size_t>(elements) * sizeof(T) / sizeof(CacheLine) + 1;
+  if (memory.size() < lines) memory.resize(lines);
+  return reinterpret_cast<T*>(memory.data());
+}
+
+// Lays weight [outputs, inputs] out in panels of `width` columns, in which `group` inputs of a
+// column are neighbours.
+at::Tensor InPanels(const at::Tensor& weight, int64_t width, int64_t group) {
+  const int64_t outputs = weight.size(0);
+  const int64_t inputs = weight.size(1);
+  at::Tensor panels = at::empty({outputs * inputs}, weight.options());
+  for (int64_t column = 0; column < outputs; column += width) {
+    const int64_t columns = std::min(width, outputs - column);
+    panels.narrow(0, column * inputs, columns * inputs)
+        .view({inputs / group, columns, group})
+        .copy_(weight.narrow(0, column, columns)
+                   .view({columns, inputs / group, group})
+                   .transpose(0, 1));
+  }
+  return panels;
+}
+
+at::Tensor WithInputs(const at::Tensor& weight, int64_t inputs) {
+  return at::constant_pad_nd(weight, {0, inputs - weight.size(1)}).contiguous();
+}
+
+LINSERVE_INLINE void AddScaled(const int32_t* sums, int64_t width, float scale, const float* scales,
+                               const int32_t* offsets, bool add, float* out) {
+  if (add) {
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) {
+      out[j] += static_cast<float>(sums[j] - offsets[j]) * (scale * scales[j]);
+    }
+  } else {
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) {
+      out[j] = static_cast<float>(sums[j] - offsets[j]) * (scale * scales[j]);
+    }
+  }
+}
 
 }  // namespace
 
-PackedWeight::PackedWeight(const at::Tensor& weight)
-    : inputs_(weight.size(1)), outputs_(weight.size(0)) {
+PackedWeight::PackedWeight(const at::Tensor& weight, DType products)
+    : inputs_(weight.size(1)), depth_(inputs_), outputs_(weight.size(0)), products_(products) {
   if (weight.scalar_type() != at::kFloat || !weight.is_cpu()) return;
-  panels_ = at::empty({outputs_ * inputs_}, weight.options());
-  const int64_t width = PanelColumns(outputs_);
-  for (int64_t column = 0; column < outputs_; column += width) {
-    const int64_t columns = std::min(width, outputs_ - column);
-    panels_.narrow(0, column * inputs_, columns * inputs_)
-        .view({inputs_, columns})
-        .copy_(weight.narrow(0, column, columns).t());
+  if (products == DType::kI8 && inputs_ > kMostInt8Depth) products_ = DType::kF32;
+  if (products_ == DType::kF32) {
+    panels_ = InPanels(weight, Width(), 1);
+  } else if (products_ == DType::kBF16) {
+    depth_ = RoundUp(inputs_, kPair);
+    panels_ = InPanels(WithInputs(weight.to(at::kBFloat16), depth_), Width(), kPair);
+  } else {
+    depth_ = RoundUp(inputs_, kInt8Group);
+    constexpr double kSteps = 127;
+    const at::Tensor most = weight.abs().amax(1);
+    const at::Tensor steps = at::where(most > 0, kSteps / most, 0);
+    const at::Tensor bytes = (weight * steps.unsqueeze(1)).round_().to(at::kChar);
+    panels_ = InPanels(WithInputs(bytes, depth_), Width(), kInt8Group);
+    scales_ = most.div_(kSteps).contiguous();
+    offsets_ = bytes.sum(1, /*keepdim=*/false, at::kInt).mul_(kInt8Zero).contiguous();
   }
+}
+
+int64_t PackedWeight::Width() const {
+  if (products_ != DType::kF32) return kColumns;
+  return HasBlockKernels() ? kF32Columns : outputs_;
 }
 
 void PackedWeight::Multiply(const RowBlock& rows, int64_t count, const RowBlock& out,
                             bool add) const {
+  if (products_ == DType::kF32) return MultiplyF32(rows, count, out, add);
+  if (products_ == DType::kBF16) return MultiplyBf16(rows, count, out, add);
+  MultiplyInt8(rows, count, out, add);
+}
+
+void PackedWeight::MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out,
+                               bool add) const {
   auto* panels = const_cast<float*>(panels_.const_data_ptr<float>());
-  const int64_t width = PanelColumns(outputs_);
+  const int64_t width = Width();
   for (int64_t row = 0; row < inputs_; row += kPanelRows) {
     const int64_t depth = std::min(kPanelRows, inputs_ - row);
     for (int64_t column = 0; column < outputs_; column += width) {
@@ -43,6 +120,45 @@ void PackedWeight::Multiply(const RowBlock& rows, int64_t count, const RowBlock&
       BlockProduct(count, columns, depth, rows.Columns(row), panel, out.Columns(column),
                    add || row > 0);
     }
+  }
+}
+
+void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out,
+                                bool add) const {
+  const Bf16Block rounded{ThreadMemory<c10::BFloat16>(WholeKernelRows(count) * depth_), depth_};
+  ToBf16(rows, count, inputs_, rounded);
+  for (int64_t i = 0; i < count && depth_ > inputs_; ++i) rounded.Rows(i).data[inputs_] = 0;
+  auto* panels = const_cast<c10::BFloat16*>(panels_.const_data_ptr<c10::BFloat16>());
+  for (int64_t row = 0; row < depth_; row += kPanelRows) {
+    const int64_t depth = std::min(kPanelRows, depth_ - row);
+    for (int64_t column = 0; column < outputs_; column += kColumns) {
+      const int64_t columns = std::min(kColumns, outputs_ - column);
+      const Bf16Block panel{panels + column * depth_ + row * columns, kPair * columns};
+      Bf16Product(count, columns, depth, rounded.Columns(row), panel, out.Columns(column),
+                  add || row > 0);
+    }
+  }
+}
+
+void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out,
+                                bool add) const {
+  const int64_t padded = WholeKernelRows(count);
+  auto* sums = ThreadMemory<int32_t>(padded * (kColumns + 1 + depth_ / kInt8Group));
+  auto* scales = reinterpret_cast<float*>(sums + padded * kColumns);
+  const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales + padded), depth_};
+  ToInt8(rows, count, inputs_, bytes, scales);
+  const auto* panels = panels_.const_data_ptr<int8_t>();
+  const auto* scales_of_columns = scales_.const_data_ptr<float>();
+  const auto* offsets = offsets_.const_data_ptr<int32_t>();
+  for (int64_t column = 0; column < outputs_; column += kColumns) {
+    const int64_t columns = std::min(kColumns, outputs_ - column);
+    Int8Product(count, columns, depth_, bytes, panels + column * depth_, sums);
+    Vectorized([&]() __attribute__((always_inline)) {
+      for (int64_t i = 0; i < count; ++i) {
+        AddScaled(sums + i * columns, columns, scales[i], scales_of_columns + column,
+                  offsets + column, add, out.Rows(i).Columns(column).data);
+      }
+    });
   }
 }
 

@@ -5,17 +5,23 @@
 #include <cstdint>
 
 #include "attention/blocks/block_math.h"
+#include "core/tensor/dtype.h"
 
 namespace linserve {
 
 // Holds the matrix of a torch.nn.Linear, laid out for products with blocks of rows: transposed, and
-// in contiguous panels of columns.
+// in contiguous panels of columns. Rows come and go in F32 whatever the products are computed in.
+//
+// In BF16 both operands are rounded to it. In I8 each output's weights are multiples of 1/127 of
+// the largest one of them, and each row is quantized likewise when it comes. Sums are of F32 or
+// exact.
 class PackedWeight {
  public:
   PackedWeight() = default;
-  // Packs weight [outputs, inputs] if it is F32 on the CPU. Of any other one nothing is packed, and
-  // this is false.
-  explicit PackedWeight(const at::Tensor& weight);
+  // Packs weight [outputs, inputs] for products in F32, BF16 or I8, if it is F32 on the CPU. Of any
+  // other one nothing is packed, and this is false. REQUIRES: HasBlockKernels() for the type, or
+  // F32.
+  PackedWeight(const at::Tensor& weight, DType products);
 
   explicit operator bool() const { return panels_.defined(); }
 
@@ -24,9 +30,19 @@ class PackedWeight {
   void Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
 
  private:
+  void MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
+  void MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
+  void MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
+  // Says how many columns a panel has.
+  int64_t Width() const;
+
   int64_t inputs_ = 0;
+  int64_t depth_ = 0;  // inputs with zeros up to a multiple that the products want
   int64_t outputs_ = 0;
+  DType products_ = DType::kF32;
   at::Tensor panels_;
+  at::Tensor scales_;   // of int8 weights [outputs]
+  at::Tensor offsets_;  // what the zero of int8 rows adds to each output
 };
 
 }  // namespace linserve

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/tensor/dtype.h"
 #include "models/network/config_error.h"
 
 namespace linserve {
@@ -37,6 +38,7 @@ struct Parameter {
   Init init;
   ParameterKind kind = ParameterKind::kParameter;
   std::function<at::Tensor()> formula{};  // of a buffer
+  bool packed = false;  // on the CPU it is kept in the type of the products (PackedWeight)
 
   const std::string& name() const { return names.front(); }
 };
@@ -45,6 +47,9 @@ struct Parameter {
 // initialisation and inspection are loops over it.
 class ParameterList {
  public:
+  // Brings weights into the form that the computation wants, for products in F32, BF16 or I8.
+  using Preparation = std::function<void(DType products)>;
+
   // Adds a parameter; if its slot has one already, that one gets its names, too. Throws ConfigError
   // past a bound on names: a few numbers in a configuration can ask for more than memory holds.
   void Add(Parameter parameter) {
@@ -58,11 +63,14 @@ class ParameterList {
     names.insert(names.end(), parameter.names.begin(), parameter.names.end());
   }
 
+  // Says that the tensor of a slot, which was added, will be packed.
+  void Packs(at::Tensor& slot) { parameters_[places_.at(&slot)].packed = true; }
+
   // Adds what Prepare() does, in the order of these calls.
-  void AfterLoading(std::function<void()> prepare) { prepare_.push_back(std::move(prepare)); }
-  // Lays the weights out. To be called once all tensors are in their slots.
-  void Prepare() const {
-    for (const auto& prepare : prepare_) prepare();
+  void AfterLoading(Preparation prepare) { prepare_.push_back(std::move(prepare)); }
+  // Prepares all weights. To be called once all tensors are in their slots.
+  void Prepare(DType products) const {
+    for (const Preparation& prepare : prepare_) prepare(products);
   }
 
   auto begin() const { return parameters_.begin(); }
@@ -74,7 +82,7 @@ class ParameterList {
   static constexpr size_t kMostNames = size_t{1} << 17;
 
   std::vector<Parameter> parameters_;
-  std::vector<std::function<void()>> prepare_;
+  std::vector<Preparation> prepare_;
   std::unordered_map<at::Tensor*, size_t> places_;
   size_t names_ = 0;
 };
@@ -94,9 +102,12 @@ class Scope {
     list_->Add({{Join(name)}, std::move(shape), &slot, init, kind});
   }
 
+  // Says that a tensor, which was declared, will be a PackedWeight.
+  void Packs(at::Tensor& slot) const { list_->Packs(slot); }
+
   // Adds what a module does once all tensors are loaded, such as to lay out its weights. A module
   // is prepared after those that it declared before this call.
-  void AfterLoading(std::function<void()> prepare) const {
+  void AfterLoading(ParameterList::Preparation prepare) const {
     list_->AfterLoading(std::move(prepare));
   }
 

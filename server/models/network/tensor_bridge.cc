@@ -35,6 +35,10 @@ DType FromScalarType(at::ScalarType type) {
 
 at::ScalarType ToScalarType(DType dtype) { return kTypes[static_cast<size_t>(dtype)].second; }
 
+at::ScalarType TensorType(DType dtype, const at::Device& device) {
+  return device.is_cpu() ? at::kFloat : ToScalarType(dtype);
+}
+
 at::Tensor ToAten(const Tensor& tensor) {
   const auto options = at::TensorOptions().dtype(ToScalarType(tensor.dtype()));
   if (reinterpret_cast<uintptr_t>(tensor.bytes()) % ByteSize(tensor.dtype()) != 0) {

@@ -16,4 +16,8 @@ Tensor FromAten(const at::Tensor& tensor);
 
 at::ScalarType ToScalarType(DType dtype);
 
+// Returns the type of the tensors of a model that computes in `dtype`. On the CPU that is what its
+// products are computed in, and tensors are F32.
+at::ScalarType TensorType(DType dtype, const at::Device& device);
+
 }  // namespace linserve

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/files/safetensors.h"
-#include "core/sequence/package_layout.h"
 #include "core/sequence/pooling.h"
 #include "core/workload/random_item.h"
 #include "engine/serving_options.h"
@@ -75,12 +73,11 @@ absl::StatusOr<Round> RunRound(Engine& engine, const std::vector<Item>& items, i
 }
 
 absl::StatusOr<std::vector<Item>> RandomItems(const BenchArguments& arguments,
-                                              const Signature& signature) {
+                                              const Signature& signature, std::mt19937_64& random) {
   const auto lengths = LengthDistribution::Parse(arguments.lengths);
   if (!lengths.ok()) return lengths.status();
   absl::Status status = CheckLengths(signature, arguments.model, *lengths);
   if (!status.ok()) return status;
-  std::mt19937_64 random(arguments.seed);
   std::vector<Item> items;
   for (int64_t i = 0; i < arguments.sequences; ++i) {
     items.push_back(RandomItem(signature, *lengths, random));
@@ -88,31 +85,26 @@ absl::StatusOr<std::vector<Item>> RandomItems(const BenchArguments& arguments,
   return items;
 }
 
-absl::StatusOr<std::vector<Item>> ReadItems(const std::string& path, const Signature& signature) {
-  const auto file = ReadSafetensors(path);
-  if (!file.ok()) return file.status();
-  const auto batch = PackageBatch::From(signature, file->tensors);
-  if (!batch.ok()) return batch.status();
-  return SplitBatch(signature, *batch);
-}
-
 absl::StatusOr<Report> Measure(const BenchArguments& arguments) {
   Metrics metrics({});
   auto engine = StartEngine(arguments, metrics.ForModel("bench", 1));
   if (!engine.ok()) return engine.status();
   const Signature& signature = (*engine)->info().signature;
-  auto items = arguments.input.empty() ? RandomItems(arguments, signature)
-                                       : ReadItems(arguments.input, signature);
-  if (!items.ok()) return items.status();
-  int64_t tokens = 0;
-  for (Item& item : *items) {
-    item.options.pooling = PoolingFromName(arguments.pooling).value_or(Pooling::kNone);
-    tokens += PackedRows(signature, item);
-  }
+  std::mt19937_64 random(arguments.seed);
   Report report;
-  report.sequences = static_cast<int64_t>(items->size());
   const bool terminal = isatty(STDERR_FILENO) == 1;
   for (int64_t i = -1; i < arguments.rounds; ++i) {  // the first round warms up
+    // Lengths are new in each round, as they are for a server: what is made for some of them would
+    // flatter.
+    auto items = arguments.input.empty() ? RandomItems(arguments, signature, random)
+                                         : ReadItems(arguments.input, signature);
+    if (!items.ok()) return items.status();
+    int64_t tokens = 0;
+    for (Item& item : *items) {
+      item.options.pooling = PoolingFromName(arguments.pooling).value_or(Pooling::kNone);
+      tokens += PackedRows(signature, item);
+    }
+    report.sequences = static_cast<int64_t>(items->size());
     auto round = RunRound(**engine, *items, tokens);
     if (!round.ok()) return round.status();
     if (i >= 0) report.rounds.push_back(*round);
@@ -124,13 +116,16 @@ absl::StatusOr<Report> Measure(const BenchArguments& arguments) {
 
 void Print(const Report& report, bool json) {
   const double tokens_per_s = report.TokensPerSecond();
-  const auto tokens = static_cast<double>(report.rounds[0].tokens);
-  const double sequences_per_s = tokens_per_s * static_cast<double>(report.sequences) / tokens;
+  int64_t all_tokens = 0;
+  for (const Round& round : report.rounds) all_tokens += round.tokens;
+  const int64_t tokens = all_tokens / std::ssize(report.rounds);
+  const double sequences_per_s =
+      tokens_per_s * static_cast<double>(report.sequences) / static_cast<double>(tokens);
   if (json) {
     nlohmann::json rounds = nlohmann::json::array();
     for (const Round& round : report.rounds) rounds.push_back(round.seconds);
     const nlohmann::json document = {{"sequences", report.sequences},
-                                     {"tokens", report.rounds[0].tokens},
+                                     {"tokens", tokens},
                                      {"seconds", rounds},
                                      {"tokens_per_s", tokens_per_s},
                                      {"sequences_per_s", sequences_per_s}};
@@ -139,7 +134,7 @@ void Print(const Report& report, bool json) {
   }
   std::printf(
       "%lld sequences, %lld tokens, median of %zu rounds: %.0f tokens/s, %.1f sequences/s\n",
-      static_cast<long long>(report.sequences), static_cast<long long>(report.rounds[0].tokens),
+      static_cast<long long>(report.sequences), static_cast<long long>(tokens),
       report.rounds.size(), tokens_per_s, sequences_per_s);
 }
 

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/sequence/signature_json.h"
 #include "models/inspect_model.h"
@@ -21,6 +21,7 @@ struct InspectArguments {
   bool all = false;
   bool json = false;
   bool verify = false;
+  std::string input;  // empty: random sequences
 };
 
 std::string KindOf(const InputSpec& input) {
@@ -42,9 +43,8 @@ void PrintText(const ModelReport& report, bool all) {
   std::printf("architecture   %s\n", report.info.architecture.c_str());
   std::printf("parameters     %lld in %zu tensors\n",
               static_cast<long long>(report.info.parameters), report.parameters.size());
-  std::printf("memory         %.1f MiB in f32, %.1f MiB in bf16\n",
-              static_cast<double>(report.info.bytes) / (1 << 20),
-              static_cast<double>(report.info.bytes) / (2 << 20));
+  std::printf("memory         %.1f MiB in f32\n",
+              static_cast<double>(report.info.bytes) / (1 << 20));
   std::printf("compute        %.3f MFLOP a token, at a length of %lld, all outputs\n",
               report.flops_per_token / 1e6, static_cast<long long>(report.length));
   for (const InputSpec& input : signature.inputs) {
@@ -87,12 +87,15 @@ void PrintText(const ModelReport& report, bool all) {
   if (!report.nonfinite.empty()) std::printf("NOT FINITE     %s\n", report.nonfinite.c_str());
 }
 
-nlohmann::json ToJson(const Comparison& comparison) {
-  return {{"largest", comparison.largest},
-          {"mean", comparison.mean},
-          {"mean_cosine", comparison.mean_cosine},
-          {"smallest_cosine", comparison.smallest_cosine},
-          {"rows", comparison.rows}};
+nlohmann::json ToJson(const Verification& verification) {
+  const Comparison& rows = verification.rows;
+  return {{"largest", rows.largest},
+          {"mean", rows.mean},
+          {"mean_cosine", rows.mean_cosine},
+          {"smallest_cosine", rows.smallest_cosine},
+          {"rows", rows.rows},
+          {"changed_neighbours", verification.changed_neighbours},
+          {"sequences", verification.sequences}};
 }
 
 nlohmann::json ToJson(const ModelReport& report) {
@@ -131,24 +134,25 @@ int Inspect(const InspectArguments& arguments) {
     const absl::Status taken = CheckTokenizer(arguments.model, **tokenizer, report->info.signature);
     if (!taken.ok()) return Fail(std::string(taken.message()));
   }
-  std::optional<Comparison> bf16;
+  std::vector<Verification> verified;
   const bool fits =
       report->difference.empty() && (report->nonfinite.empty() || serving->allow_nonfinite);
   if (arguments.verify && fits) {
-    const auto compared =
-        CompareWithF32({arguments.model, *serving, "cpu"}, "bf16", VerifiedLength(*report));
-    if (!compared.ok()) return Fail(std::string(compared.status().message()));
-    bf16 = *compared;
+    auto types =
+        VerifyTypes({arguments.model, *serving, "cpu"}, arguments.input, VerifiedLength(*report));
+    if (!types.ok()) return Fail(std::string(types.status().message()));
+    verified = *std::move(types);
   }
   if (arguments.json) {
     nlohmann::json document = ToJson(*report);
-    if (bf16) document["bf16_error"] = ToJson(*bf16);
+    for (const Verification& one : verified) document[one.dtype + "_error"] = ToJson(one);
     std::printf("%s\n", document.dump(2).c_str());
   } else {
     PrintText(*report, arguments.all);
-    if (bf16) std::printf("bf16 to f32    %s\n", ToString(*bf16).c_str());
+    for (const Verification& one : verified) std::printf("%s\n", ToString(one).c_str());
   }
-  const bool finite = !bf16 || std::isfinite(bf16->largest);
+  const bool finite = std::ranges::all_of(
+      verified, [](const Verification& one) { return std::isfinite(one.rows.largest); });
   return fits && finite ? 0 : 1;
 }
 
@@ -161,9 +165,15 @@ void AddInspectCommand(CLI::App& app, ChosenCommand& chosen) {
   AddModelFlag(*command, arguments->model);
   command->add_flag("--tensors", arguments->all,
                     "List every tensor that the configuration asks for");
-  command->add_flag("--verify", arguments->verify,
-                    "Compute random sequences in f32 and in bf16, and show how far they differ: "
-                    "the first output, before pooling");
+  CLI::Option* verify = command->add_flag(
+      "--verify", arguments->verify,
+      "Compute sequences in f32 and in every other type that this CPU has, and show how far they "
+      "differ: the first output, before pooling, and whether another sequence is nearest");
+  command
+      ->add_option("--input", arguments->input,
+                   "The sequences to verify with, as `linserve run` takes them (default: random)")
+      ->needs(verify)
+      ->check(CLI::ExistingFile);
   command->add_flag("--json", arguments->json, "Print it as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return Inspect(*arguments); }; });
 }

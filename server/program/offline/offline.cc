@@ -3,6 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/files/safetensors.h"
+#include "core/sequence/package_layout.h"
 #include "core/threads/mutex.h"
 #include "models/devices.h"
 #include "models/model_loader.h"
@@ -55,6 +57,14 @@ absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const OfflineModel& model,
   options.limits = {kAny, kAny, kAny};
   const ModelLoadOptions load = LoadOptionsFor(model.serving, plan);
   return Engine::Start(options, ReplicasOf(model.directory, load, devices->devices), metrics);
+}
+
+absl::StatusOr<std::vector<Item>> ReadItems(const std::string& path, const Signature& signature) {
+  const auto file = ReadSafetensors(path);
+  if (!file.ok()) return file.status();
+  const auto batch = PackageBatch::From(signature, file->tensors);
+  if (!batch.ok()) return batch.status();
+  return SplitBatch(signature, *batch);
 }
 
 absl::StatusOr<std::vector<TensorMap>> RunAll(

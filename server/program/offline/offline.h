@@ -24,6 +24,9 @@ struct OfflineModel {
 absl::StatusOr<std::unique_ptr<Engine>> StartOffline(const OfflineModel& model,
                                                      ModelMetrics& metrics);
 
+// Reads sequences from a file of a package's batch (package_layout.h).
+absl::StatusOr<std::vector<Item>> ReadItems(const std::string& path, const Signature& signature);
+
 // Runs all items through the engine, without a server; `progress` is told how many are done. The
 // first failure is the result.
 absl::StatusOr<std::vector<TensorMap>> RunAll(

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/tensor/comparison.h"
@@ -9,9 +10,22 @@
 
 namespace linserve {
 
-// Measures how far a model's first output computed in `dtype` is from that in F32, over random
-// sequences of lengths up to `longest` (or of the only one that it takes).
-absl::StatusOr<Comparison> CompareWithF32(OfflineModel model, const std::string& dtype,
-                                          int64_t longest);
+// Says how far a model's first output computed in `dtype` is from that in F32.
+struct Verification {
+  std::string dtype;  // as the option names it
+  Comparison rows;
+  // Of so many sequences, whose vectors are the means of their rows, another one is nearest.
+  int64_t changed_neighbours = 0;
+  int64_t sequences = 0;
+};
+
+// Verifies each type that this CPU computes in besides F32: over the sequences of a file of inputs,
+// as `linserve run` takes them, or without one over random sequences of lengths up to `longest` (or
+// of the only one that the model takes).
+absl::StatusOr<std::vector<Verification>> VerifyTypes(OfflineModel model, const std::string& input,
+                                                      int64_t longest);
+
+// Writes "bf16 to f32    largest difference ..., nearest neighbour changed for 0 of 64".
+std::string ToString(const Verification& verification);
 
 }  // namespace linserve

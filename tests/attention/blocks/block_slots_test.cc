@@ -15,7 +15,7 @@ struct Projection {
   at::Tensor matrices;  // [heads or 1, slots, length]
   at::Tensor bias;      // [heads or 1, slots], or undefined
 
-  LengthWeights packed() const { return {matrices, bias}; }
+  LengthWeights packed(DType products = DType::kF32) const { return {matrices, bias, products}; }
 };
 
 // softmax(q · kᵀ / sqrt(width)) · v of one sequence, head by head, in F64: keys and values
@@ -54,25 +54,49 @@ at::Tensor Slots(const at::Tensor& rows, const Projection& projection, int64_t h
   return projection.bias.defined() ? sums + projection.bias.unsqueeze(2) : sums;
 }
 
-TEST(BlockSlots, IsLinformerAttentionForSequencesOfAnyLength) {
-  for (const bool causal : {false, true}) {
-    BlockSlots slots({/*slots=*/20, /*heads=*/4, /*kv_heads=*/4, /*dim_head=*/8, causal}, false);
-    const Projection e{at::randn({4, 20, 600}), at::randn({4, 20})};
-    const Projection f{at::randn({1, 20, 600}), at::randn({1, 20})};
-    for (const int64_t length : {1, 19, 130, 600}) {
-      const at::Tensor rows = at::randn({length, 64}) / 10;  // keys and values
-      slots.ProjectKeys(length, e.packed(), f.packed(), 0, Copy(rows));
-      const at::Tensor queries = at::randn({40, 32});
-      const at::Tensor keys = Slots(rows.narrow(1, 0, 32).contiguous(), e, 4);
-      const at::Tensor values = Slots(rows.narrow(1, 32, 32).contiguous(), f, 4);
-      EXPECT_LT(
-          LargestDifference(Attend(slots, queries), NaiveSlots(queries, keys, values, causal)),
-          1e-4);
+// Where there are no kernels for BF16, its products are those of F32.
+class BlockSlotsTypes : public ::testing::TestWithParam<DType> {
+ protected:
+  // Returns how far results may be from those of F64, for values of about this size.
+  static double Tolerance(double size) { return GetParam() == DType::kF32 ? 1e-4 : 0.03 * size; }
+};
+
+TEST_P(BlockSlotsTypes, IsLinformerAttentionForSequencesOfAnyLength) {
+  for (const int64_t slots : {20, 21}) {
+    for (const bool causal : {false, true}) {
+      BlockSlots attention({slots, /*heads=*/4, /*kv_heads=*/4, /*dim_head=*/8, causal}, false);
+      const Projection e{at::randn({4, slots, 600}) / 10, at::randn({4, slots})};
+      const Projection f{at::randn({1, slots, 600}) / 10, at::randn({1, slots})};
+      for (const int64_t length : {1, 19, 130, 600}) {
+        const at::Tensor rows = at::randn({length, 64});  // keys and values
+        attention.ProjectKeys(length, e.packed(GetParam()), f.packed(GetParam()), 0, Copy(rows));
+        const at::Tensor queries = at::randn({40, 32});
+        const at::Tensor keys = Slots(rows.narrow(1, 0, 32).contiguous(), e, 4);
+        const at::Tensor values = Slots(rows.narrow(1, 32, 32).contiguous(), f, 4);
+        EXPECT_LT(LargestDifference(Attend(attention, queries),
+                                    NaiveSlots(queries, keys, values, causal)),
+                  Tolerance(values.abs().max().item<double>()))
+            << length << " rows, " << slots << " slots";
+      }
     }
   }
 }
 
-TEST(BlockSlots, LargeProjectionsAreReadAsTheyAreLoaded) {
+TEST_P(BlockSlotsTypes, OfAnOddWidthAreAttendedToInF32) {
+  BlockSlots slots({20, 4, 4, /*dim_head=*/7}, false);
+  const Projection e{at::randn({1, 20, 50}) / 10, {}};
+  const at::Tensor rows = at::randn({50, 56});
+  slots.ProjectKeys(50, e.packed(GetParam()), e.packed(GetParam()), 0, Copy(rows));
+  const at::Tensor keys = Slots(rows.narrow(1, 0, 28).contiguous(), e, 4);
+  const at::Tensor values = Slots(rows.narrow(1, 28, 28).contiguous(), e, 4);
+  const at::Tensor queries = at::randn({9, 28});
+  EXPECT_LT(LargestDifference(Attend(slots, queries), NaiveSlots(queries, keys, values, false)),
+            Tolerance(values.abs().max().item<double>()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, BlockSlotsTypes, ::testing::Values(DType::kF32, DType::kBF16));
+
+TEST_P(BlockSlotsTypes, LargeProjectionsAreReadAsTheyAreLoaded) {
   constexpr int64_t kNone = 0;
   const at::Tensor as_linear = at::randn({1, 20, 600});
   const at::Tensor as_parameter = at::randn({600, 20}).t().unsqueeze(0);
@@ -80,8 +104,8 @@ TEST(BlockSlots, LargeProjectionsAreReadAsTheyAreLoaded) {
   const at::Tensor queries = at::randn({40, 32});
   const auto attend = [&](int64_t most_packed) {
     BlockSlots slots({20, 4, 4, 8}, false);
-    slots.ProjectKeys(577, {as_linear, {}, most_packed}, {as_parameter, {}, most_packed}, 0,
-                      Copy(rows));
+    slots.ProjectKeys(577, {as_linear, {}, GetParam(), most_packed},
+                      {as_parameter, {}, GetParam(), most_packed}, 0, Copy(rows));
     return Attend(slots, queries);
   };
   EXPECT_EQ(LargestDifference(attend(kNone), attend(1 << 20)), 0);

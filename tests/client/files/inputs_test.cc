@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
     , BadIdLines,
     ::testing::Values(
         BadLine{"[1, 2", "not JSON"}, BadLine{"\"text\"", "expected an array of token ids"},
-        BadLine{"[]", "at least one token"}, BadLine{"[1, 2.5]", "token 1 is 2.5, expected an"},
+        BadLine{"[]", "at least one token"}, BadLine{"[1, 2.5]", "token 1 is '2.5', expected an"},
         BadLine{"[1, \"a\"]", "token 1 is '\"a\"', expected an integer"},
         BadLine{"[18446744073709551615]", "expected an integer"},
         BadLine{"[-1]", "token 0 is -1, but the model's vocabulary is [0, 100)"},

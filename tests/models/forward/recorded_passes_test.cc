@@ -35,7 +35,7 @@ class RecordedPassesTest : public testing::Test {
     for (const Parameter& parameter : parameters_) {
       *parameter.slot = parameter.slot->to(placement_->device()).to(type);
     }
-    parameters_.Prepare();
+    parameters_.Prepare(DType::kF32);
     type_ = type;
     info_.signature = network_->signature();
     // Without a limit passes are recorded for lengths up to thousands, which takes most of the

@@ -109,6 +109,7 @@ TEST_F(TorchModelTest, ServesDifferentOptionsInOneBatch) {
 }
 
 TEST_F(TorchModelTest, ComputesInBfloat16CloseToFloat32) {
+  SKIP_WITHOUT_TYPE("bf16");
   const std::string directory =
       Init("linformer.LinformerLM", R"({"num_tokens": 30, "dim": 64, "seq_len": 32, "depth": 2,
                                         "k": 16, "heads": 4})");
@@ -117,7 +118,7 @@ TEST_F(TorchModelTest, ComputesInBfloat16CloseToFloat32) {
   options.dtype = "bf16";
   auto rounded = Load(directory, options);
   EXPECT_EQ(rounded->info().dtype, DType::kBF16);
-  EXPECT_EQ(rounded->info().bytes, exact->info().bytes / 2);
+  EXPECT_LT(rounded->info().bytes, exact->info().bytes);
   for (int64_t length : {1, 9, 32}) {
     const Item item = Tokens(length, 30);
     EXPECT_GE(SmallestCosine(Compute(*exact, {item})[0].at("embeddings"),

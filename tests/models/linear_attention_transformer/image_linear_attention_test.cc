@@ -164,6 +164,7 @@ TEST_F(ImageLinearAttentionTest, OfAContextOnlyTheNumberOfPositionsCounts) {
 }
 
 TEST_F(ImageLinearAttentionTest, StaysFiniteForLargeNumbers) {
+  SKIP_WITHOUT_TYPE("bf16");
   const ImageOptions options;
   const std::string directory = Directory(options.Json());
   ModelLoadOptions narrow;
@@ -200,6 +201,7 @@ TEST_F(ImageLinearAttentionTest, HasThePackagesParametersAndTheFlopsOfItsProduct
 }
 
 TEST_F(ImageLinearAttentionTest, ComputesInBfloat16CloseToFloat32) {
+  SKIP_WITHOUT_TYPE("bf16");
   for (const bool norm_queries : {true, false}) {
     ImageOptions options{.chan = 32, .chan_out = 32, .key_dim = 16, .value_dim = 16, .heads = 4};
     options.norm_queries = norm_queries;

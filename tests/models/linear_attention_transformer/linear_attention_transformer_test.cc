@@ -121,6 +121,7 @@ TEST_F(LatTest, AllMaskedGivesFiniteRows) {
 }
 
 TEST_F(LatTest, ComputesInBfloat16CloseToFloat32) {
+  SKIP_WITHOUT_TYPE("bf16");
   for (const char* more :
        {"", R"(, "causal": true, "n_local_attn_heads": 2, "shift_tokens": true)",
         R"(, "reversible": true, "attend_axially": true, "ff_glu": true)",

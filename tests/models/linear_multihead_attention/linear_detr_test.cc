@@ -254,6 +254,7 @@ TEST_F(LinearDetrTest, HasTheParametersOfDetrAndItsProjections) {
 }
 
 TEST_F(LinearDetrTest, ComputesInBfloat16CloseToFloat32) {
+  SKIP_WITHOUT_TYPE("bf16");
   for (const char* more : {"", R"(, "normalize_before": true)"}) {
     const std::string directory =
         Init("linear_detr.Transformer",

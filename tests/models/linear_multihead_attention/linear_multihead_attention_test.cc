@@ -121,6 +121,7 @@ TEST_F(LinearMultiheadAttentionTest, TheZeroSlotStaysOpenToMasks) {
 }
 
 TEST_F(LinearMultiheadAttentionTest, ComputesInBfloat16CloseToFloat32) {
+  SKIP_WITHOUT_TYPE("bf16");
   for (const std::string& params :
        {Corrected(R"(, "embed_dim": 64, "add_bias_kv": true)"), Package(R"(, "embed_dim": 64)")}) {
     const std::string directory = Init(kMultiheadAttention, params);

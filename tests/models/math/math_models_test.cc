@@ -122,6 +122,7 @@ TEST_F(MathModelsTest, GiveZerosWhereEveryKeyIsHidden) {
 }
 
 TEST_F(MathModelsTest, ComputeInBfloat16CloseToFloat32) {
+  SKIP_WITHOUT_TYPE("bf16");
   ModelLoadOptions options;
   options.dtype = "bf16";
   for (const std::string method : kMethods) {

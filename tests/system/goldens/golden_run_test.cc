@@ -2,6 +2,7 @@
 
 #include "core/files/safetensors.h"
 #include "core/tensor/comparison.h"
+#include "models/model_loader.h"
 #include "program/commands.h"
 #include "support/golden_case.h"
 #include "support/programs.h"
@@ -51,16 +52,20 @@ class GoldenRunTest : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenRunTest, GivesThePackagesNumbers) { ExpectRuns(GetParam()); }
 
-TEST_P(GoldenRunTest, GivesNearlyTheSameRowsInBf16) {
+TEST_P(GoldenRunTest, GivesNearlyTheSameRowsInTheOtherTypesOfTheCpu) {
   const GoldenCase& golden = GetParam();
   if (golden.depth() < 2 || golden.compares_valid_rows_only()) return;
-  const TensorMap computed = OutputsOf(golden, "bf16");
-  ASSERT_TRUE(computed.contains("output.y"));
-  const auto comparison = Compare(computed.at("output.y"), golden.tensors().at("output.y"));
-  ASSERT_TRUE(comparison.ok()) << comparison.status();
-  EXPECT_GE(comparison->smallest_cosine, 0.999);
-  std::printf("%s in bf16: smallest cosine %.6f\n", golden.name().c_str(),
-              comparison->smallest_cosine);
+  for (const std::string& dtype : TypesOfCpu()) {
+    if (dtype == "f32") continue;
+    const TensorMap computed = OutputsOf(golden, dtype);
+    ASSERT_TRUE(computed.contains("output.y"));
+    const auto comparison = Compare(computed.at("output.y"), golden.tensors().at("output.y"));
+    ASSERT_TRUE(comparison.ok()) << comparison.status();
+    EXPECT_GE(comparison->smallest_cosine, dtype == "int8" ? 0.99 : 0.999) << dtype;
+    EXPECT_GE(comparison->mean_cosine, 0.999) << dtype;
+    std::printf("%s in %s: cosine smallest %.6f, mean %.6f\n", golden.name().c_str(), dtype.c_str(),
+                comparison->smallest_cosine, comparison->mean_cosine);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenRunTest, ::testing::ValuesIn(GoldenCases(GoldensDirectory())),

@@ -137,7 +137,7 @@ TEST_F(DeviceTest, HasF16WhichTheCpuHasNot) {
       RunLinserve({"run", "--model", model, "--input", model + "/io.safetensors", "--output",
                    repository_.File("out"), "--dtype", "f16"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("the CPU computes in f32 or bf16"));
+  EXPECT_THAT(outcome.err, HasSubstr("is not for this CPU, which computes in f32"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ namespace {
 
 // Lengths of all kinds have a kernel made for each of them in BF16, of which few are kept.
 TEST(Memory, StaysBoundedWhateverLengthsComeInBf16) {
+  if (!CpuComputesIn("bf16")) GTEST_SKIP() << "this CPU has no kernels for bf16";
   const TempDir directory;
   const std::string params =
       R"({"num_tokens": 1000, "dim": 256, "seq_len": 512, "depth": 2, "heads": 8, "k": 128})";
@@ -17,7 +18,7 @@ TEST(Memory, StaysBoundedWhateverLengthsComeInBf16) {
   const Outcome load = RunClient({"load", "--target", server.target(), "--lengths", "uniform:1,512",
                                   "--requests", "400", "--pooling", "mean", "--json", "-"});
   ASSERT_EQ(load.code, 0) << load.err;
-  constexpr double kMost = 400 << 20;  // with 1,024 kernels each it is 700 MiB
+  constexpr double kMost = 250 << 20;  // with a kernel for each number of rows it was 700 MiB
   EXPECT_LT(server.Scrape()["process_resident_memory_bytes"], kMost);
 }
 

@@ -49,17 +49,14 @@ TEST_F(RunTest, AWrongArgumentTellsThoseThatThereAre) {
 TEST_F(RunTest, ComparesItsOutputsWithThoseOfAnotherFile) {
   const std::string golden = GoldensDirectory() + "/" + kLanguageModel;
   const std::string io = golden + "/io.safetensors";
-  const Arguments arguments = {"run",       "--model", golden,        "--input", io,
-                               "--compare", io,        "--tolerance", "1e-5",    "--dtype"};
-  const auto with = [&](const char* dtype) {
-    Arguments all = arguments;
-    all.emplace_back(dtype);
-    return RunLinserve(all);
+  const auto with = [&](const char* tolerance) {
+    return RunLinserve(
+        {"run", "--model", golden, "--input", io, "--compare", io, "--tolerance", tolerance});
   };
-  const Outcome same = with("f32");
+  const Outcome same = with("1e-5");
   EXPECT_EQ(same.code, 0) << same.err;
   EXPECT_THAT(same.out, HasSubstr("output.y: largest difference"));
-  const Outcome other = with("bf16");
+  const Outcome other = with("1e-12");
   EXPECT_EQ(other.code, 1);
   EXPECT_THAT(other.err, HasSubstr("larger than the tolerance"));
 }
@@ -230,15 +227,39 @@ TEST_F(RunTest, InspectTellsInputsAndLimitsInJson) {
   EXPECT_EQ(report.at("limits").at(0).at("axis"), "n");
 }
 
-TEST_F(RunTest, InspectVerifiesHowFarBf16Is) {
+TEST_F(RunTest, InspectVerifiesHowFarOtherTypesAre) {
   const std::string model = GoldensDirectory() + "/" + kLanguageModel;
-  const Outcome outcome = RunLinserve({"inspect", "--json", "--verify", "--model", model});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto error = nlohmann::json::parse(outcome.out).at("bf16_error");
-  EXPECT_GT(error.at("largest"), 0);
-  EXPECT_GT(error.at("smallest_cosine"), 0.99);
-  const Outcome text = RunLinserve({"inspect", "--verify", "--model", model});
-  EXPECT_THAT(text.out, HasSubstr("bf16 to f32    largest difference"));
+  for (const char* dtype : {"bf16", "int8"}) {
+    if (!CpuComputesIn(dtype)) continue;
+    const Outcome outcome = RunLinserve({"inspect", "--json", "--verify", "--model", model});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto error = nlohmann::json::parse(outcome.out).at(std::string(dtype) + "_error");
+    EXPECT_GT(error.at("largest"), 0);
+    EXPECT_GT(error.at("smallest_cosine"), 0.99);
+    EXPECT_EQ(error.at("sequences"), 64);
+    const Outcome text = RunLinserve(
+        {"inspect", "--verify", "--model", model, "--input", model + "/io.safetensors"});
+    EXPECT_THAT(text.out, HasSubstr(std::string(dtype) + " to f32    largest difference"));
+    EXPECT_THAT(text.out, HasSubstr("nearest neighbour changed for 0 of"));
+  }
+}
+
+TEST_F(RunTest, ATypeThatTheCpuHasNoKernelsForIsRefusedWithThoseThatItHas) {
+  const std::string model = GoldensDirectory() + "/" + kLanguageModel;
+  const std::string io = model + "/io.safetensors";
+  const auto with = [&](const char* dtype, const Variables& variables) {
+    return RunLinserve({"run", "--model", model, "--input", io, "--compare", io, "--tolerance",
+                        "0.2", "--dtype", dtype},
+                       variables);
+  };
+  const Variables old = {{"ONEDNN_MAX_CPU_ISA", "SSE41"}, {"ATEN_CPU_CAPABILITY", "default"}};
+  for (const char* dtype : {"bf16", "int8"}) {
+    ExpectRefused(with(dtype, old), {dtype, "is not for this CPU, which computes in f32"});
+  }
+  EXPECT_EQ(with("auto:int8", old).code, 0);
+  const Outcome measured = with("auto", {});
+  EXPECT_EQ(measured.code, 0) << measured.err;
+  EXPECT_THAT(measured.err, HasSubstr("products measured"));
 }
 
 TEST_F(RunTest, InitDoesNotOverwriteAModel) {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace linserve {
+
+// A kernel is made for each shape. Of products in BF16 and int8 there are kernels for these numbers
+// of rows only, so left operands must be readable up to a multiple of the smallest; what is there
+// does not matter.
+constexpr int64_t kFewestKernelRows = 16;
+constexpr std::array<int64_t, 4> kKernelRows = {128, 64, 32, kFewestKernelRows};
+
+// Returns the rows that are multiplied for so many.
+constexpr int64_t WholeKernelRows(int64_t rows) {
+  return (rows + kFewestKernelRows - 1) / kFewestKernelRows * kFewestKernelRows;
+}
+
+}  // namespace linserve
