@@ -81,7 +81,7 @@ int Serve(bool floats) {
   model->version = 1;
   model->engine = *std::move(engine);
   repository.Publish(std::move(model));
-  auto server = GrpcServer::Start({.port = 0}, repository, metrics);
+  auto server = GrpcServer::Start({.address = {"127.0.0.1", 0}}, repository, metrics);
   if (!server.ok()) {
     std::cerr << server.status() << "\n";
     return 1;

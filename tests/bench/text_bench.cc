@@ -26,19 +26,22 @@ size_t most_held = 0;
 
 }  // namespace
 
-// These count what is allocated. The program has one thread.
-void* operator new(size_t bytes) {
+// These count what is allocated. The program has one thread. They are not inlined, because the
+// compiler would take malloc() and a delete for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   void* const block = std::malloc(bytes);
   if (block == nullptr) throw std::bad_alloc();
   held += malloc_usable_size(block);
   most_held = std::max(most_held, held);
   return block;
 }
-void operator delete(void* block) noexcept {
+[[gnu::noinline]] void operator delete(void* block) noexcept {
   held -= malloc_usable_size(block);
   std::free(block);
 }
-void operator delete(void* block, size_t /*bytes*/) noexcept { operator delete(block); }
+[[gnu::noinline]] void operator delete(void* block, size_t /*bytes*/) noexcept {
+  operator delete(block);
+}
 
 namespace linserve {
 namespace {
