@@ -57,8 +57,9 @@ struct EmbeddingClient::Impl {
     if (state != GRPC_CHANNEL_TRANSIENT_FAILURE && state != GRPC_CHANNEL_CONNECTING) return status;
     return absl::UnavailableError(
         "cannot reach a server at " + options.target + " (" + std::string(status.message()) +
-        "); start one with `linserve serve --model-repository DIR`, or choose another with "
-        "`--target HOST:PORT`");
+        "); start one with `linserve serve --model-repository DIR`, choose another with "
+        "`--target HOST:PORT`" +
+        (!options.tls.enabled ? ", or add `--tls-ca FILE` if it speaks TLS" : ""));
   }
 
   absl::Status InferOnce(const EmbedCall& call, Deadline deadline,

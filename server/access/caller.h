@@ -79,6 +79,8 @@ class Caller {
   bool Sees(const std::string& model) const {
     return (rights_.infer || rights_.control) && (models_.empty() || models_.contains(model));
   }
+  // Returns the only model that the caller may use; "" if there may be several.
+  std::string OnlyModel() const { return models_.size() == 1 ? *models_.begin() : ""; }
   // Returns the priority that a request gets which asks for one.
   Priority Allowed(Priority asked) const { return std::max(asked, rights_.best_priority); }
 

@@ -93,7 +93,8 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Flag("warmup", warmup,
              "Run the shortest and the longest sequence before the model is ready, and a batch, of "
              "65536 rows at most");
-  table.Flag("allow_nonfinite", allow_nonfinite, "Accept NaN and Inf in float inputs");
+  table.Flag("allow_nonfinite", allow_nonfinite,
+             "Accept NaN and Inf in float inputs, and in weights");
   table.Flag("add_bos", add_bos,
              "Begin the tokens of each text with the tokenizer's mark of a beginning, as models "
              "expect that were trained so");

@@ -34,9 +34,11 @@ class Admission {
   const bool ok_;
 };
 
-// Returns the path of a page, which may be asked for with a slash at its end, too.
+// Returns the path of a page, which may be asked for with a slash at its end, too, and with several
+// at its beginning, as clients do whose base URL ends with one.
 std::string PagePath(const HttpHead& head) {
   std::string path = PathOf(head.target);
+  while (path.starts_with("//")) path.erase(0, 1);
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
 }

@@ -66,6 +66,13 @@ constexpr std::array kOtherFormats = {
 
 // Says what a file is that is not in the safetensors format; "" if it may be, or nobody knows.
 std::string OtherFormatOf(const std::string& path) {
+  if (path.ends_with(".distcp")) {
+    return "a part of what torch.distributed.checkpoint (FSDP) writes: join the parts "
+           "by "
+           "`python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt`, "
+           "and "
+           "give that to linserve_export";
+  }
   const auto file = InputFile::Open(path);
   if (!file.ok()) return "";
   std::array<char, 64> begin{};
@@ -93,13 +100,16 @@ absl::StatusOr<SafetensorsFile> ReadOne(const std::string& path) {
 // Says what lies in a directory without model.safetensors.
 absl::Status NoWeights(const std::string& directory) {
   constexpr size_t kMostNamed = 4;
-  const std::set<std::string> extensions = {".bin", ".pt",   ".pth", ".ckpt",
-                                            ".pkl", ".gguf", ".h5",  ".safetensors"};
+  const std::set<std::string> extensions = {".bin",  ".pt", ".pth",         ".ckpt",  ".pkl",
+                                            ".gguf", ".h5", ".safetensors", ".distcp"};
   std::set<std::string> found;
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (extensions.contains(entry->path().extension())) found.insert(entry->path().filename());
+    const std::string name = entry->path().filename();
+    // That is linserve_export's, and holds inputs and outputs.
+    const bool example = name == "example.safetensors";
+    if (!example && extensions.contains(entry->path().extension())) found.insert(name);
   }
   std::string message = "there is no model.safetensors in " + directory;
   if (found.empty()) {

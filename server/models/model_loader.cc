@@ -48,7 +48,7 @@ DType ComputeType(const std::string& dtype, const at::Device& device,
   if (dtype == "bf16") return DType::kBF16;
   if (dtype == "f32") return DType::kF32;
   if (dtype == "f16") return DType::kF16;
-  if (dtype == "auto") return HasFastBFloat16(device) ? DType::kBF16 : DType::kF16;
+  if (dtype.starts_with("auto")) return HasFastBFloat16(device) ? DType::kBF16 : DType::kF16;
   throw ConfigError("dtype \"" + dtype + "\" is not for GPUs, which compute in f32, bf16 or f16");
 }
 

@@ -85,9 +85,9 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const s
   MutexLock lock(mutex_);
   auto versions = models_.find(name);
   if (name.empty()) {
+    if (models_.empty()) return absl::NotFoundError("there is no model");
     if (models_.size() != 1) {
-      return absl::InvalidArgumentError("no model was named and there are several; " +
-                                        std::string(Unserved(name, version).message()));
+      return absl::InvalidArgumentError("no model was named, and there are several: " + Known());
     }
     versions = models_.begin();
   }
@@ -148,15 +148,23 @@ size_t ModelRepository::Drain(TimePoint deadline) {
   return given_up + retirement_.Drain(deadline);
 }
 
-absl::Status ModelRepository::Unserved(const std::string& name, int64_t version) const {
-  constexpr size_t kMostKnown = 512;  // bytes: there may be thousands
+// Lists models, with their versions.
+std::string ModelRepository::Known() const {
+  constexpr size_t kMost = 512;  // bytes: there may be thousands
   std::string known;
+  for (const auto& [name, versions] : models_) {
+    for (const auto& [number, entry] : versions) {
+      if (known.size() >= kMost) return known;
+      known += (known.empty() ? "" : ", ") + name + " version " + std::to_string(number);
+    }
+  }
+  return known.empty() ? "none" : known;
+}
+
+absl::Status ModelRepository::Unserved(const std::string& name, int64_t version) const {
   const Entry* latest = nullptr;
   for (const auto& [other, versions] : models_) {
     for (const auto& [number, entry] : versions) {
-      if (known.size() < kMostKnown) {
-        known += (known.empty() ? "" : ", ") + other + " version " + std::to_string(number);
-      }
       // Of several versions, one that is loading is preferred, because it will soon answer.
       const bool asked = other == name && (version == 0 || version == number);
       if (asked && (latest == nullptr || latest->state != ModelState::kLoading)) latest = &entry;
@@ -165,8 +173,7 @@ absl::Status ModelRepository::Unserved(const std::string& name, int64_t version)
   const std::string asked =
       Quoted(name) + (version == 0 ? "" : " version " + std::to_string(version));
   if (latest == nullptr) {
-    return absl::NotFoundError("model " + asked + " is not found; there is " +
-                               (known.empty() ? "none" : known));
+    return absl::NotFoundError("model " + asked + " is not found; there is " + Known());
   }
   if (latest->state == ModelState::kLoading) {
     return absl::UnavailableError("model " + asked + " is loading; try again shortly");

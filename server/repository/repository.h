@@ -99,6 +99,7 @@ class ModelRepository {
   };
   using Versions = std::map<int64_t, Entry>;
 
+  std::string Known() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Unserved(const std::string& name, int64_t version) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

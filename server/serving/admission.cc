@@ -35,8 +35,9 @@ absl::Status CheckModel(const ServiceContext& service, const Caller& caller,
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
                                                              const Caller& caller,
-                                                             const std::string& name,
+                                                             const std::string& given,
                                                              int64_t version) {
+  const std::string name = given.empty() ? caller.OnlyModel() : given;
   if (!name.empty()) {
     if (absl::Status status = CheckModel(service, caller, name); !status.ok()) return status;
   }
@@ -44,7 +45,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
   if (!model.ok()) {
     if (caller.SeesAll() || absl::IsUnavailable(model.status())) return model;
     return absl::Status(model.status().code(), name.empty()
-                                                   ? "name the model"
+                                                   ? "no model was named, and there are several"
                                                    : "model " + Quoted(name) + " is not found");
   }
   absl::Status status = CheckModel(service, caller, (*model)->name);

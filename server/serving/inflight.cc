@@ -35,10 +35,9 @@ void InflightLimits::Bind(OptionTable& table) {
       "max_concurrent_requests_per_caller", max_requests_per_caller, 0, kMany,
       "How many of them one token may have, or one address where there are no tokens; 0: half "
       "of all");
-  table.Integer(
-      "max_inflight_bytes", max_bytes, 0, int64_t{1} << 50,
-      "How many bytes these requests and their results may take; 0: a quarter of the memory "
-      "that the process may use");
+  table.Integer("max_inflight_bytes", max_bytes, 0, int64_t{1} << 50,
+                "How many bytes these requests and their results may take; 0: what the memory plan "
+                "leaves for them, a quarter of the process's memory at most");
   table.Integer("max_inflight_bytes_per_caller", max_bytes_per_caller, 0, int64_t{1} << 50,
                 "How many of those bytes one caller may take; 0: half of all");
 }

@@ -39,9 +39,9 @@ TEST_F(HttpRoutesTest, HealthIsSaidInTheFormOfTheOpenInferenceProtocolToo) {
   EXPECT_EQ(Get(*server, "/v2/health/ready")->body, R"({"ready":false,"error":"loading"})");
 }
 
-TEST_F(HttpRoutesTest, AlsoHaveASlashAtTheirEnd) {
+TEST_F(HttpRoutesTest, AlsoHaveASlashAtTheirEndAndSeveralAtTheirBeginning) {
   const auto server = Start();
-  for (const char* path : {"/livez/", "/metrics/", "/api/both/", "/"}) {
+  for (const char* path : {"/livez/", "/metrics/", "/api/both/", "/", "//livez"}) {
     EXPECT_EQ(Get(*server, path)->status, 200) << path;
   }
   EXPECT_EQ(Get(*server, "/livez//")->status, 404);

@@ -120,9 +120,12 @@ TEST_F(OtherFormatsTest, AreNamedWithTheWayToConvertThem) {
   }
   EXPECT_THAT(ErrorWith("old.pth", "\x80\x02}q"), HasSubstr("a pickle, as torch.save() writes it"));
   EXPECT_THAT(ErrorWith("model.gguf", "GGUF\x03"), HasSubstr("llama.cpp"));
+  EXPECT_THAT(ErrorWith("__0_0.distcp", "PK\x03\x04"), HasSubstr("dcp_to_torch"));
   EXPECT_THAT(ErrorWith("best.pt", pointer), HasSubstr("git lfs pull"));
   EXPECT_THAT(ErrorWith("weights.safetensors", "{}"), HasSubstr("rename it"));
   EXPECT_THAT(ErrorWith("notes.txt", "nothing"), HasSubstr("save_model() writes it"));
+  // linserve_export writes it beside the weights.
+  EXPECT_THAT(ErrorWith("example.safetensors", "{}"), HasSubstr("save_model() writes it"));
 }
 
 }  // namespace

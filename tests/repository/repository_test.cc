@@ -73,7 +73,7 @@ TEST_F(RepositoryTest, FindsTheOnlyModelWithoutItsName) {
 TEST_F(RepositoryTest, WantsANameIfThereAreSeveralModels) {
   Publish("a", 1);
   repository_.Announce("b", 3);
-  EXPECT_THAT(repository_.Find("", 0), IsInvalid("no model was named and there are several"));
+  EXPECT_THAT(repository_.Find("", 0), IsInvalid("no model was named, and there are several: "));
   EXPECT_THAT(repository_.Find("", 0), IsInvalid("a version 1, b version 3"));
 }
 

@@ -48,8 +48,8 @@ absl::StatusOr<size_t> HeaderLength(const std::byte* bytes, size_t size) {
   std::memcpy(&length, bytes, kPrefixBytes);
   const std::string found = "the header length at offset 0 is " + std::to_string(length);
   if (length > kLongestHeader) {
-    return absl::InvalidArgumentError(found + ", expected at most " +
-                                      std::to_string(kLongestHeader));
+    return absl::InvalidArgumentError("it is no safetensors file: " + found +
+                                      ", expected at most " + std::to_string(kLongestHeader));
   }
   if (length > size - kPrefixBytes) {
     return absl::InvalidArgumentError(found + ", expected at most the " +

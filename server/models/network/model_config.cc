@@ -108,8 +108,8 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
   const auto document = ReadJson(path);
   if (absl::IsNotFound(document.status())) {
     return absl::NotFoundError("no model at " + directory +
-                               ": a model directory holds config.json and model.safetensors; "
-                               "`linserve init --help` tells how to make one");
+                               ", for there is no config.json: a model directory holds it and "
+                               "model.safetensors; `linserve init --help` tells how to make one");
   }
   if (!document.ok()) return document.status();
   auto config = ConfigOf(*document);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/escaping.h"
 #include "serving/admission.h"
 
 namespace linserve {
@@ -21,6 +22,8 @@ const char* TypeOf(DType dtype) {
       return "bfloat16";
     case DType::kF16:
       return "float16";
+    case DType::kI8:
+      return "int8";
     default:
       return "float32";
   }
@@ -38,7 +41,7 @@ absl::Status Describe(const ServiceContext& service, const Caller& caller, const
   const char letter = axes.empty() ? '\0' : axes[0].letter;
   info.set_version(service.version);
   info.set_model_id((*found)->name);
-  info.set_model_sha(engine.info().fingerprint);
+  info.set_model_sha(absl::BytesToHexString(engine.info().fingerprint));
   info.set_model_dtype(TypeOf(engine.info().dtype));
   info.set_model_type(tei::v1::MODEL_TYPE_EMBEDDING);
   info.set_max_concurrent_requests(Shown(service.inflight->most_requests()));

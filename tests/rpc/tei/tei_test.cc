@@ -212,6 +212,7 @@ TEST_F(TeiTest, DescribesTheModel) {
   EXPECT_EQ(info.model_id(), "tokens");
   EXPECT_EQ(info.version(), "test");
   EXPECT_EQ(info.model_dtype(), "float32");
+  EXPECT_THAT(info.model_sha(), ::testing::MatchesRegex("[0-9a-f]+"));
   EXPECT_EQ(info.max_input_length(), kTestLongest);
   EXPECT_GT(info.max_client_batch_size(), 0U);
   EXPECT_GT(info.tokenization_workers(), 0U);

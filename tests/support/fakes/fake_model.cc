@@ -244,6 +244,7 @@ class FakeModel : public Model {
             std::shared_ptr<FakeModelControl> control)
       : control_(std::move(control)), compute_(std::move(compute)) {
     info_.architecture = architecture;
+    info_.fingerprint = "\xFF raw bytes";
     info_.signature = signature;
     info_.device = "cpu";
     info_.parameters = 7;

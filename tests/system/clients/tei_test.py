@@ -49,6 +49,7 @@ class TeiTest(unittest.TestCase):
             self.same(answer)
         self.assertEqual([self.curl(path)[0] for path in ("/", "/health", "/ping", "/metrics")], [200] * 4)
         code, info = self.curl("/info")
+        self.assertRegex(info["model_sha"], "^[0-9a-f]+$")
         self.assertEqual((code, info["model_id"], info["max_input_length"], info["model_type"], info["auto_truncate"]),
                          (200, "m", SEQ_LEN, {"embedding": {"pooling": "mean"}}, False))
         code, rows = self.curl("/embed_all", {"inputs": TEXTS})
