@@ -57,13 +57,13 @@ def init_model(options, directory, architecture="linformer.LinformerLM", params=
 
 
 class Server:
-    def __init__(self, options, repository):
-        self.grpc, self.http = "127.0.0.1:18500", "127.0.0.1:18080"
+    def __init__(self, options, repository, dtype=None, port=18500):
+        self.grpc, self.http = f"127.0.0.1:{port}", f"127.0.0.1:{port + 1000}"
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
             [f"{options.bin}/linserve", "serve", "--model-repository", repository,
              "--grpc-address", self.grpc, "--http-address", self.http, "--device", options.device,
-             "--dtype", options.dtype],
+             "--dtype", dtype or options.dtype],
             stderr=subprocess.PIPE, text=True)
         while not self.ready():
             if self.process.poll() is not None:
