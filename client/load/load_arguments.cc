@@ -122,6 +122,11 @@ void AddRequestOptions(CLI::App& load, LoadArguments& arguments) {
   load.add_option("--sequences", arguments.input.sequences, "How many sequences one request has")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  load.add_option("--distinct", arguments.input.requests,
+                  "How many different requests are made, and sent in turn; of a server that keeps "
+                  "results, more are computed anew")
+      ->check(CLI::Range(1, 10000000))
+      ->capture_default_str();
   load.add_option("--lengths", arguments.lengths,
                   "How long sequences are: fixed:LENGTH, uniform:FIRST,LAST, "
                   "lognormal:MEDIAN,SIGMA,FIRST,LAST or file:PATH with one length a line (default: "

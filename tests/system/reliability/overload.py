@@ -19,19 +19,19 @@ def good(report, seconds):
 
 def overload_with_a_cache():
     """The same where results are cached, by sequences of which none comes twice."""
-    return [] if Settings.quick else overload("--cache-bytes", str(64 << 20))
+    return [] if Settings.quick else overload(("--distinct", "60000"), "--cache-bytes", str(64 << 20))
 
 
-def overload(*options):
+def overload(inputs=(), *options):
     """Promise 1: goodput, refusals with a delay, memory and latency at 5 times the capacity."""
     seconds = 8 if Settings.quick else 60
     room = 128 if options else 64  # the cache's own included
     server = Server(SLOW, ("--threads", "1", "--dtype", "f32", *options))
-    peak_report = report_of(load(server.grpc, "--concurrency", "16", "--duration", "8", *LENGTHS, *DEADLINE))
+    peak_report = report_of(load(server.grpc, "--concurrency", "16", "--duration", "8", *LENGTHS, *DEADLINE, *inputs))
     peak = good(peak_report, peak_report["seconds"])
     before = server.memory()
     most = [before]
-    client = load(server.grpc, "--rate", str(5 * peak), "--duration", str(seconds), "--warmup", "3", *LENGTHS, *DEADLINE)
+    client = load(server.grpc, "--rate", str(5 * peak), "--duration", str(seconds), "--warmup", "3", *LENGTHS, *DEADLINE, *inputs)
     while client.poll() is None and client.returncode is None:
         most.append(server.memory())
         time.sleep(0.1)
