@@ -21,7 +21,7 @@ double Dot(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-std::string Number(const char* format, double value) {
+std::string Formatted(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof(text), format, value);
   return text;
@@ -30,7 +30,7 @@ std::string Number(const char* format, double value) {
 std::string FirstValues(const std::vector<float>& vector) {
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(vector.size(), 4); ++i) {
-    text += (i > 0 ? " " : "") + Number("%8.4f", vector[i]);
+    text += (i > 0 ? " " : "") + Formatted("%8.4f", vector[i]);
   }
   return text;
 }
@@ -115,12 +115,12 @@ std::string NeighbourTable(const std::vector<EmbeddedLine>& lines) {
     std::string cosine = "-";
     std::string neighbour = "-";
     if (nearest[i]) {
-      cosine = Number("%.4f", nearest[i]->cosine);
+      cosine = Formatted("%.4f", nearest[i]->cosine);
       neighbour =
           std::to_string(nearest[i]->index + 1) + ": " + Excerpt(lines[nearest[i]->index].text, 32);
     }
     table.Add({number, Excerpt(line.text, 32), std::to_string(line.tokens),
-               Number("%.1f", static_cast<double>(line.latency.count()) / 1e6),
+               Formatted("%.1f", static_cast<double>(line.latency.count()) / 1e6),
                FirstValues(line.vector), cosine, neighbour});
   }
   return table.ToText();
