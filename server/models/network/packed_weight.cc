@@ -60,16 +60,10 @@ at::Tensor WithInputs(const at::Tensor& weight, int64_t inputs) {
 
 LINSERVE_INLINE void AddScaled(const int32_t* sums, int64_t width, float scale, const float* scales,
                                const int32_t* offsets, bool add, float* out) {
-  if (add) {
 #pragma omp simd
-    for (int64_t j = 0; j < width; ++j) {
-      out[j] += static_cast<float>(sums[j] - offsets[j]) * (scale * scales[j]);
-    }
-  } else {
-#pragma omp simd
-    for (int64_t j = 0; j < width; ++j) {
-      out[j] = static_cast<float>(sums[j] - offsets[j]) * (scale * scales[j]);
-    }
+  for (int64_t j = 0; j < width; ++j) {
+    const float product = static_cast<float>(sums[j] - offsets[j]) * (scale * scales[j]);
+    out[j] = add ? out[j] + product : product;
   }
 }
 
