@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/blocks/bf16_product.h"
 #include "attention/blocks/block_product.h"
-#include "attention/blocks/int8_product.h"
 #include "attention/rows/aten.h"
 #include "core/system/seconds.h"
 #include "core/threads/mutex.h"
@@ -62,17 +60,10 @@ double Speed(const Shape2& shape, DType products) {
   return 2.0 * static_cast<double>(kBlockRows * outputs * inputs) / least;
 }
 
-std::vector<DType> TypesWithKernels() {
-  std::vector<DType> types = {DType::kF32};
-  if (HasBf16Kernels()) types.push_back(DType::kBF16);
-  if (HasInt8Kernels()) types.push_back(DType::kI8);
-  return types;
-}
-
 // Returns the speed of each type over all shapes.
 std::map<DType, double> Measure(const std::vector<Shape2>& shapes) {
   std::map<DType, double> speeds;
-  for (const DType type : TypesWithKernels()) {
+  for (const DType type : ProductTypes()) {
     double operations = 0;
     double seconds = 0;
     for (const Shape2& shape : shapes) {

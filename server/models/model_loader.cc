@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "attention/blocks/bf16_product.h"
-#include "attention/blocks/int8_product.h"
 #include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
 #include "core/system/processors.h"
@@ -20,6 +18,7 @@
 #include "models/forward/torch_model.h"
 #include "models/network/config_error.h"
 #include "models/network/model_config.h"
+#include "models/network/packed_weight.h"
 #include "models/network/placement.h"
 #include "models/network/tensor_bridge.h"
 #include "telemetry/log.h"
@@ -31,13 +30,18 @@ bool HasFastBFloat16(const at::Device& device) {
   return FindDevicePlugin(device.type())->has_bfloat16(device.index());
 }
 
+// Returns what the option calls a type of ProductTypes().
+const char* OptionOf(DType type) {
+  return type == DType::kF32 ? "f32" : type == DType::kBF16 ? "bf16" : "int8";
+}
+
 // Returns what the CPU computes products in.
 DType ProductsOnCpu(const std::string& dtype, const ParameterList& parameters) {
-  if (dtype == "f32") return DType::kF32;
   if (dtype == "auto") return FastestProducts(parameters, /*int8_allowed=*/false);
   if (dtype == "auto:int8") return FastestProducts(parameters, /*int8_allowed=*/true);
-  if (dtype == "bf16" && HasBf16Kernels()) return DType::kBF16;
-  if (dtype == "int8" && HasInt8Kernels()) return DType::kI8;
+  for (const DType type : ProductTypes()) {
+    if (dtype == OptionOf(type)) return type;
+  }
   throw ConfigError("dtype \"" + dtype + "\" is not for this CPU, which computes in " +
                     absl::StrJoin(TypesOfCpu(), ", "));
 }
@@ -157,9 +161,8 @@ ModelFactory ReplicasOf(const std::string& directory, ModelLoadOptions options,
 }
 
 std::vector<std::string> TypesOfCpu() {
-  std::vector<std::string> types = {"f32"};
-  if (HasBf16Kernels()) types.emplace_back("bf16");
-  if (HasInt8Kernels()) types.emplace_back("int8");
+  std::vector<std::string> types;
+  for (const DType type : ProductTypes()) types.emplace_back(OptionOf(type));
   return types;
 }
 

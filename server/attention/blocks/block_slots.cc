@@ -16,9 +16,7 @@ namespace {
 // made for each number.
 constexpr int64_t kRowsStep = 32;
 
-int64_t RoundUp(int64_t rows) { return (rows + kRowsStep - 1) / kRowsStep * kRowsStep; }
-
-constexpr int64_t Even(int64_t number) { return number + number % 2; }
+constexpr int64_t Even(int64_t number) { return RoundUp(number, 2); }
 
 at::Tensor EmptyBf16(int64_t rows, int64_t columns) {
   return at::empty({rows, columns}, at::kBFloat16);
@@ -181,7 +179,7 @@ void BlockSlots::RoundSlice(int64_t rows, int64_t width, const RowBlock& source)
   at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
     for (int64_t row = first * kBlockRows; row < last * kBlockRows; row += kBlockRows) {
       const int64_t count = std::min(kBlockRows, rows - row);
-      ToBf16Pairs(source.Rows(row), count, width, RoundUp(count),
+      ToBf16Pairs(source.Rows(row), count, width, RoundUp(count, kRowsStep),
                   Bf16Of(source_pairs_).Rows(row / 2));
     }
   });
@@ -199,7 +197,7 @@ void BlockSlots::AddSlice(const Sum& sum, int64_t first, int64_t rows,
                 const bool add = first + row > 0;
                 if (projection.rounded()) {
                   Bf16Product(
-                      count, width, RoundUp(some),
+                      count, width, RoundUp(some, kRowsStep),
                       projection.RoundedBlock(sum.matrix, first + row, begin, count, scratch),
                       Bf16Of(source_pairs_).Rows(row / 2).Columns(2 * sum.column), sums, add);
                 } else {

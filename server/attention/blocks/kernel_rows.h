@@ -11,9 +11,11 @@ namespace linserve {
 constexpr int64_t kFewestKernelRows = 16;
 constexpr std::array<int64_t, 4> kKernelRows = {128, 64, 32, kFewestKernelRows};
 
-// Returns the rows that are multiplied for so many.
-constexpr int64_t WholeKernelRows(int64_t rows) {
-  return (rows + kFewestKernelRows - 1) / kFewestKernelRows * kFewestKernelRows;
+constexpr int64_t RoundUp(int64_t number, int64_t step) {
+  return (number + step - 1) / step * step;
 }
+
+// Returns the rows that are multiplied for so many.
+constexpr int64_t WholeKernelRows(int64_t rows) { return RoundUp(rows, kFewestKernelRows); }
 
 }  // namespace linserve

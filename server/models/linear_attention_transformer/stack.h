@@ -37,7 +37,7 @@ class Stack {
     Steps(const Stack& stack, at::Tensor rows, Sequences sequences);
 
     bool Step();                                   // false once every layer is done
-    at::Tensor Take() { return streams_.Mean(); }  // REQUIRES: Step() returned false
+    at::Tensor Take() { return streams_.TakeMean(); }  // REQUIRES: Step() returned false
 
    private:
     const Stack& stack_;

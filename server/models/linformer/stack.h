@@ -27,7 +27,7 @@ class Stack {
     Steps(const Stack& stack, at::Tensor rows, PlacedLayout layout);
 
     bool Step();                                  // false once every layer is done
-    at::Tensor Take() { return streams_.Sum(); }  // REQUIRES: Step() returned false
+    at::Tensor Take() { return streams_.TakeSum(); }  // REQUIRES: Step() returned false
 
    private:
     const Stack& stack_;

@@ -22,8 +22,6 @@ constexpr int64_t kColumns = 64;  // of smaller types
 constexpr int64_t kPanelRows = 1024;
 constexpr int64_t kPair = 2;
 
-int64_t RoundUp(int64_t number, int64_t step) { return (number + step - 1) / step * step; }
-
 struct alignas(64) CacheLine {
   std::byte bytes[64];
 };
@@ -68,6 +66,13 @@ LINSERVE_INLINE void AddScaled(const int32_t* sums, int64_t width, float scale, 
 }
 
 }  // namespace
+
+std::vector<DType> ProductTypes() {
+  std::vector<DType> types = {DType::kF32};
+  if (HasBf16Kernels()) types.push_back(DType::kBF16);
+  if (HasInt8Kernels()) types.push_back(DType::kI8);
+  return types;
+}
 
 PackedWeight::PackedWeight(const at::Tensor& weight, DType products)
     : inputs_(weight.size(1)), depth_(inputs_), outputs_(weight.size(0)), products_(products) {

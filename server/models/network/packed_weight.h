@@ -3,11 +3,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "attention/blocks/block_math.h"
 #include "core/tensor/dtype.h"
 
 namespace linserve {
+
+// Returns the types that this CPU multiplies in: F32, and of BF16 and I8 those that it has kernels
+// for.
+std::vector<DType> ProductTypes();
 
 // Holds the matrix of a torch.nn.Linear, laid out for products with blocks of rows: transposed, and
 // in contiguous panels of columns. Rows come and go in F32 whatever the products are computed in.
@@ -19,8 +24,7 @@ class PackedWeight {
  public:
   PackedWeight() = default;
   // Packs weight [outputs, inputs] for products in F32, BF16 or I8, if it is F32 on the CPU. Of any
-  // other one nothing is packed, and this is false. REQUIRES: HasBlockKernels() for the type, or
-  // F32.
+  // other one nothing is packed, and this is false. REQUIRES: the type is one of ProductTypes().
   PackedWeight(const at::Tensor& weight, DType products);
 
   explicit operator bool() const { return panels_.defined(); }

@@ -16,10 +16,17 @@ class ResidualStreams {
   at::Tensor& u() { return u_; }
   at::Tensor& v() { return v_; }
 
-  // Returns v, or for two streams u + v. It is called once.
-  at::Tensor Sum() { return u_.is_same(v_) ? v_ : v_.add_(u_); }
-  // Returns v, or for two streams their mean. It is called once.
-  at::Tensor Mean() { return u_.is_same(v_) ? v_ : v_.add_(u_).mul_(0.5); }
+  // These give the rows up: v, or of two streams u + v and their mean.
+  at::Tensor TakeSum() {
+    const at::Tensor u = std::move(u_);
+    at::Tensor rows = std::move(v_);
+    return u.is_same(rows) ? rows : rows.add_(u);
+  }
+  at::Tensor TakeMean() {
+    const bool two = !u_.is_same(v_);
+    at::Tensor sum = TakeSum();
+    return two ? sum.mul_(0.5) : sum;
+  }
 
  private:
   at::Tensor v_;

@@ -90,14 +90,17 @@ absl::StatusOr<Report> Measure(const BenchArguments& arguments) {
   auto engine = StartEngine(arguments, metrics.ForModel("bench", 1));
   if (!engine.ok()) return engine.status();
   const Signature& signature = (*engine)->info().signature;
+  const auto given = arguments.input.empty()
+                         ? absl::StatusOr<std::vector<Item>>(std::vector<Item>())
+                         : ReadItems(arguments.input, signature);
+  if (!given.ok()) return given.status();
   std::mt19937_64 random(arguments.seed);
   Report report;
   const bool terminal = isatty(STDERR_FILENO) == 1;
   for (int64_t i = -1; i < arguments.rounds; ++i) {  // the first round warms up
     // Lengths are new in each round, as they are for a server: what is made for some of them would
     // flatter.
-    auto items = arguments.input.empty() ? RandomItems(arguments, signature, random)
-                                         : ReadItems(arguments.input, signature);
+    auto items = arguments.input.empty() ? RandomItems(arguments, signature, random) : given;
     if (!items.ok()) return items.status();
     int64_t tokens = 0;
     for (Item& item : *items) {

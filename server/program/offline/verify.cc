@@ -27,14 +27,8 @@ absl::StatusOr<std::vector<Item>> ItemsOf(const std::string& input, int64_t long
 }
 
 // Returns the first output of each sequence.
-absl::StatusOr<std::vector<Tensor>> Results(const OfflineModel& model, const std::string& input,
-                                            int64_t longest) {
-  Metrics metrics({});
-  auto engine = StartOffline(model, metrics.ForModel("verify", 1));
-  if (!engine.ok()) return engine.status();
-  auto items = ItemsOf(input, longest, (*engine)->info().signature);
-  if (!items.ok()) return items.status();
-  const auto all = RunAll(**engine, *std::move(items), [](size_t, size_t) {});
+absl::StatusOr<std::vector<Tensor>> Results(Engine& engine, std::vector<Item> items) {
+  const auto all = RunAll(engine, std::move(items), [](size_t, size_t) {});
   if (!all.ok()) return all.status();
   std::vector<Tensor> results;
   for (const TensorMap& outputs : *all) results.push_back(outputs.begin()->second);
@@ -75,6 +69,7 @@ std::vector<size_t> Neighbours(const std::vector<Tensor>& results) {
 
 absl::StatusOr<Verification> CompareResults(const std::string& dtype,
                                             const std::vector<Tensor>& exact,
+                                            const std::vector<size_t>& neighbours,
                                             const std::vector<Tensor>& other) {
   Verification verification;
   verification.dtype = dtype;
@@ -83,11 +78,11 @@ absl::StatusOr<Verification> CompareResults(const std::string& dtype,
     if (!comparison.ok()) return comparison.status();
     verification.rows.Add(*comparison);
   }
-  const std::vector<size_t> before = Neighbours(exact);
   const std::vector<size_t> after = Neighbours(other);
   verification.sequences = std::ssize(exact);
-  for (size_t i = 0; i < before.size(); ++i)
-    verification.changed_neighbours += before[i] != after[i];
+  for (size_t i = 0; i < after.size(); ++i) {
+    verification.changed_neighbours += neighbours[i] != after[i];
+  }
   return verification;
 }
 
@@ -97,15 +92,24 @@ absl::StatusOr<std::vector<Verification>> VerifyTypes(OfflineModel model, const 
                                                       int64_t longest) {
   model.serving.replicas = 1;
   model.serving.dtype = "f32";
-  const auto exact = Results(model, input, longest);
+  Metrics metrics({});
+  auto engine = StartOffline(model, metrics.ForModel("verify", 1));
+  if (!engine.ok()) return engine.status();
+  const auto items = ItemsOf(input, longest, (*engine)->info().signature);
+  if (!items.ok()) return items.status();
+  const auto exact = Results(**engine, *items);
   if (!exact.ok()) return exact.status();
+  const std::vector<size_t> neighbours = Neighbours(*exact);
   std::vector<Verification> verifications;
   for (const std::string& dtype : TypesOfCpu()) {
     if (dtype == "f32") continue;
+    engine->reset();  // one model at a time
     model.serving.dtype = dtype;
-    const auto other = Results(model, input, longest);
+    engine = StartOffline(model, metrics.ForModel("verify", 1));
+    if (!engine.ok()) return engine.status();
+    const auto other = Results(**engine, *items);
     if (!other.ok()) return other.status();
-    auto verification = CompareResults(dtype, *exact, *other);
+    auto verification = CompareResults(dtype, *exact, neighbours, *other);
     if (!verification.ok()) return verification.status();
     verifications.push_back(*std::move(verification));
   }
