@@ -12,14 +12,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kParams[] = R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4, "heads": 2})";
+constexpr char kSmallStack[] = R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4, "heads": 2})";
 constexpr char kWeight[] = "net.layers.0.1.fn.w1.weight";
 
 class NonfiniteWeightsTest : public ModelFixture {
  protected:
   // A copy of the model with this number at [3, 5] of a weight, stored as `dtype`.
   std::string With(double value, DType dtype) {
-    const std::string directory = Init("linformer.Linformer", kParams);
+    const std::string directory = Init("linformer.Linformer", kSmallStack);
     const std::string path = directory + "/model.safetensors";
     TensorMap tensors = ReadSafetensors(path)->tensors;
     const Tensor weight = *Convert(tensors.at(kWeight), DType::kF64);

@@ -43,7 +43,7 @@ class Reading : public RestTest {
 
 TEST_F(Reading, LooksAtEachByteTwiceAtMost) {
   for (const JsonShape& shape : JsonShapes()) {
-    const std::string value = shape.text(128 * kKiB);
+    const std::string value = shape.text(96 * kKiB);
     for (const JsonDoor& door : JsonDoors()) {
       const auto asked = std::make_shared<std::atomic<int>>(0);
       ReadAt(door, routes_, value, [asked] { return ++*asked, false; });

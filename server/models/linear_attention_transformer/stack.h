@@ -36,7 +36,7 @@ class Stack {
     // Takes over `rows`. `stack` must outlive them.
     Steps(const Stack& stack, at::Tensor rows, Sequences sequences);
 
-    bool Step();                                   // false once every layer is done
+    bool Step();                                       // false once every layer is done
     at::Tensor Take() { return streams_.TakeMean(); }  // REQUIRES: Step() returned false
 
    private:

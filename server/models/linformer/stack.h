@@ -26,7 +26,7 @@ class Stack {
     // Takes over `rows`. `stack` must outlive them.
     Steps(const Stack& stack, at::Tensor rows, PlacedLayout layout);
 
-    bool Step();                                  // false once every layer is done
+    bool Step();                                      // false once every layer is done
     at::Tensor Take() { return streams_.TakeSum(); }  // REQUIRES: Step() returned false
 
    private:

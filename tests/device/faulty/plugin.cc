@@ -1,25 +1,23 @@
+#include <string_view>
+
 #include "attention/device/device_plugin.h"
 
-// Each build of this file is a plug-in that cannot be used; LINSERVE_FAULT_... says why.
-
+namespace linserve {
 namespace {
 
-[[maybe_unused]] absl::StatusOr<int64_t> None() {
+absl::StatusOr<int64_t> None() {
   return absl::UnavailableError("this machine has no faulty device");
 }
 
 }  // namespace
 
-#ifndef LINSERVE_FAULT_ENTRY
-extern "C" const linserve::DevicePlugin* linserve_device_plugin() {
-  static linserve::DevicePlugin plugin;
-#ifdef LINSERVE_FAULT_ABI
-  ++plugin.abi;
-#endif
-#ifdef LINSERVE_FAULT_TORCH
-  plugin.torch_version = "1.0.0";
-#endif
+// Returns a plug-in that cannot be used for this reason.
+const DevicePlugin* FaultyPlugin(std::string_view fault) {
+  static DevicePlugin plugin;
+  if (fault == "abi") ++plugin.abi;
+  if (fault == "torch") plugin.torch_version = "1.0.0";
   plugin.count = None;
   return &plugin;
 }
-#endif
+
+}  // namespace linserve
