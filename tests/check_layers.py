@@ -10,6 +10,7 @@ No two headers may define classes of one name in one namespace. Some functions o
 the files alone that stand in CALLERS.
 """
 
+import functools
 import os
 import re
 import sys
@@ -45,7 +46,7 @@ FOLDERS = {
     "text": ["sentencepiece", ""],
     "attention": ["rows", "device", "linear", "linformer", "local", "blocks"],
     "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer",
-               "linear_multihead_attention", "encoder", "math", "forward", ""],
+               "linear_multihead_attention", "transformers", "encoder", "math", "forward", ""],
     "rpc": ["calls", "guards", "embedding", "oip", "tei", ""],
     "http": ["framing", ""],
     "rest": ["json", "", "tei"],
@@ -116,6 +117,7 @@ class Tree:
                 for name in DEFINED.findall(text):
                     self.defined.setdefault(name, []).append(path)
 
+    @functools.cache
     def resolve(self, path, include):
         """The file of ours that an include means, or None. Follows the build's include folders."""
         for folder in (path.parent, Path("server"), Path("."), Path("client"), Path("tests")):

@@ -46,7 +46,9 @@ struct ServingOptions {
   std::vector<int64_t> buckets;
   std::string dtype = "f32";
   Pooling pooling = Pooling::kNone;
+  bool normalize = false;
   Truncation truncation = Truncation::kNone;
+  int64_t max_text_tokens = 0;  // 0: as many as the model takes
   std::vector<int64_t> dimensions;
   int64_t max_batch_tokens = 0;  // 0: as many as the device is fast with
   int64_t max_batch_sequences = 256;

@@ -93,10 +93,15 @@ AlignedCheckpoint AlignBelow(const std::string& prefix, const ParameterList& par
                              const NamedTensors& file, const CheckpointNames& names) {
   AlignedCheckpoint aligned;
   aligned.tensors = file.Below(prefix);
-  aligned.left_out = file.size() - aligned.tensors.size();
+  aligned.left_out = file.Beside(prefix);
   AddLeftOut(parameters, file, prefix, aligned.tensors);
   ResolveAliases(aligned.tensors, names.aliases);
   aligned.difference = Compare(parameters, aligned.tensors, prefix);
+  if (!names.others_are_left_out) return aligned;
+  for (std::string& tensor : aligned.difference.unexpected) {
+    aligned.left_out.push_back(std::move(tensor));
+  }
+  aligned.difference.unexpected.clear();
   return aligned;
 }
 

@@ -30,7 +30,7 @@ struct CheckpointDifference {
 // removed: the one that `names` say, or else the only one below which all tensors are the model's.
 struct AlignedCheckpoint {
   TensorMap tensors;
-  size_t left_out = 0;  // tensors beside the prefix, which are not the model's
+  std::vector<std::string> left_out;  // names of tensors in the file that are not the model's
   CheckpointDifference difference;
 
   const std::string& prefix() const { return difference.prefix; }

@@ -218,6 +218,17 @@ absl::StatusOr<SafetensorsFile> ReadCheckpoint(const std::string& directory) {
   return ReadShards(directory, *shards);
 }
 
+std::set<std::string> CheckpointTensorNames(const std::string& directory) {
+  if (Exists(WeightsPath(directory))) {
+    return ReadSafetensorsNames(WeightsPath(directory)).value_or(std::set<std::string>());
+  }
+  std::set<std::string> names;
+  auto shards = ReadIndex(IndexPath(directory));
+  if (!shards.ok()) return names;
+  for (auto& [file, tensors] : *shards) names.merge(tensors);
+  return names;
+}
+
 int64_t CheckpointBytes(const std::string& directory) {
   if (Exists(WeightsPath(directory))) return SizeOf(WeightsPath(directory));
   const auto shards = ReadIndex(IndexPath(directory));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,10 @@ std::string WeightsPath(const std::string& directory);
 // names. NOT_FOUND and INVALID_ARGUMENT say what lies there instead, such as a pickle, and how it
 // becomes what is read.
 absl::StatusOr<SafetensorsFile> ReadCheckpoint(const std::string& directory);
+
+// Returns the names of the tensors in those files, of which nothing else is read; none where they
+// cannot be read.
+std::set<std::string> CheckpointTensorNames(const std::string& directory);
 
 // Returns how many bytes those files have; 0 where they cannot be read.
 int64_t CheckpointBytes(const std::string& directory);

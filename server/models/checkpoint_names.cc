@@ -90,6 +90,14 @@ TensorMap NamedTensors::Below(const std::string& prefix) const {
   return below;
 }
 
+std::vector<std::string> NamedTensors::Beside(const std::string& prefix) const {
+  std::vector<std::string> beside;
+  for (const auto& [name, tensor] : tensors_) {
+    if (!name.starts_with(prefix)) beside.push_back(name);
+  }
+  return beside;
+}
+
 const Tensor* NamedTensors::LeftOut(const std::string& name) const {
   const auto tensor = left_out_.find(name);
   return tensor == left_out_.end() ? nullptr : &tensor->second;

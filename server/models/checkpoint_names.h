@@ -25,13 +25,13 @@ class NamedTensors {
 
   // Returns those whose names begin with `prefix`, without it.
   TensorMap Below(const std::string& prefix) const;
+  // Returns the names that do not begin with it.
+  std::vector<std::string> Beside(const std::string& prefix) const;
   // Returns the tensor that the file has under another name than this one; null if it has none.
   const Tensor* LeftOut(const std::string& name) const;
 
   // Returns prefixes, the shortest first, below which there is one of the network's parameters.
   std::vector<std::string> Prefixes(const ParameterList& parameters) const;
-
-  size_t size() const { return tensors_.size(); }
 
  private:
   TensorMap tensors_;

@@ -8,7 +8,7 @@
 #include "models/caught.h"
 #include "models/checkpoint.h"
 #include "models/checkpoint_files.h"
-#include "models/network/model_config.h"
+#include "models/model_directory.h"
 
 namespace linserve {
 namespace {
@@ -20,7 +20,7 @@ int64_t TypicalLength(const Signature& signature) {
 }
 
 absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
-  auto config = ReadModelConfig(directory);
+  auto config = ReadModelDirectory(directory);
   if (!config.ok()) return config.status();
   const BuiltNetwork built = BuiltNetwork::From(config->network);
   ModelReport report;
@@ -38,7 +38,7 @@ absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
   const AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, *std::move(file), config->names);
   report.prefix = checkpoint.prefix();
-  report.left_out = static_cast<int64_t>(checkpoint.left_out);
+  report.left_out = std::ssize(checkpoint.left_out);
   report.difference = checkpoint.difference.ToString();
   report.nonfinite = NonfiniteWeights(built.parameters, checkpoint, DType::kF32);
   return report;

@@ -27,7 +27,7 @@ struct ModelReport {
   std::vector<std::pair<std::string, std::string>> facts;  // what is particular to the architecture
   std::vector<std::string> warnings;
   std::string prefix;      // before the names in the file
-  int64_t left_out = 0;    // tensors of the file beside the prefix
+  int64_t left_out = 0;    // tensors of the file that are not the model's
   std::string difference;  // between file and configuration; empty if they fit
   std::string nonfinite;   // the weights that are NaN or infinite; empty if none is
 };

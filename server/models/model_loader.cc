@@ -16,8 +16,8 @@
 #include "models/fastest_products.h"
 #include "models/fingerprint.h"
 #include "models/forward/torch_model.h"
+#include "models/model_directory.h"
 #include "models/network/config_error.h"
-#include "models/network/model_config.h"
 #include "models/network/packed_weight.h"
 #include "models/network/placement.h"
 #include "models/network/tensor_bridge.h"
@@ -90,11 +90,27 @@ ModelInfo InfoOf(const BuiltNetwork& built, const ModelConfig& config,
   return info;
 }
 
+// Says what of the names and tensors of the file is not the model's.
+void LogLeftOut(const std::string& directory, const AlignedCheckpoint& checkpoint) {
+  constexpr size_t kMostNamed = 8;
+  const std::vector<std::string>& names = checkpoint.left_out;
+  if (!checkpoint.prefix().empty()) {
+    Log(LogLevel::kInfo, "checkpoint prefix removed",
+        {{"model", directory}, {"prefix", checkpoint.prefix()}});
+  }
+  if (names.empty()) return;
+  const auto end = names.begin() + static_cast<int64_t>(std::min(names.size(), kMostNamed));
+  Log(LogLevel::kInfo, "tensors of the checkpoint left out",
+      {{"model", directory},
+       {"tensors", std::ssize(names)},
+       {"first", absl::StrJoin(names.begin(), end, ", ")}});
+}
+
 absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
                                             const ModelLoadOptions& options) {
   const Placement placement(ParseDevice(options.device));
   const Placement::Entered entered(placement);
-  auto config = ReadModelConfig(directory);
+  auto config = ReadModelDirectory(directory);
   if (!config.ok()) return config.status();
   // It is asked first: a thread's first question sets its number to what another thread set last.
   at::get_num_threads();
@@ -113,12 +129,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, *std::exchange(file, SafetensorsFile()), config->names);
   const bool fits = checkpoint.difference.empty();
-  if (fits && !checkpoint.prefix().empty()) {
-    Log(LogLevel::kInfo, "checkpoint prefix removed",
-        {{"model", directory},
-         {"prefix", checkpoint.prefix()},
-         {"tensors_beside_it", static_cast<int64_t>(checkpoint.left_out)}});
-  }
+  if (fits) LogLeftOut(directory, checkpoint);
   if (fits && !options.allow_nonfinite) {
     const std::string fault = NonfiniteWeights(built.parameters, checkpoint, info.dtype);
     if (!fault.empty()) throw ConfigError(fault);
@@ -142,7 +153,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
 
 absl::StatusOr<int64_t> WeightBytes(const std::string& directory, const ModelLoadOptions& options) {
   return Caught(directory, [&]() -> absl::StatusOr<int64_t> {
-    auto config = ReadModelConfig(directory);
+    auto config = ReadModelDirectory(directory);
     if (!config.ok()) return config.status();
     const BuiltNetwork built = BuiltNetwork::From(config->network);
     const ModelInfo info = InfoOf(built, *config, options, ParseDevice(options.device));

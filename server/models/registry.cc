@@ -13,6 +13,7 @@
 #include "models/linformer_pytorch/linformer_pytorch.h"
 #include "models/math/math_models.h"
 #include "models/network/config_error.h"
+#include "models/transformers/encoder.h"
 
 namespace linserve {
 namespace {
@@ -53,6 +54,12 @@ constexpr std::array kRows = {
         linear_attention_transformer::MakeLanguageModel},
     Row{"linear_attention_transformer.EncoderDecoder",
         linear_attention_transformer::MakeEncoderDecoder},
+    Row{"transformers.BertModel", transformers::MakeBert},
+    Row{"transformers.RobertaModel", transformers::MakeRoberta},
+    Row{"transformers.XLMRobertaModel", transformers::MakeRoberta},
+    Row{"transformers.DistilBertModel", transformers::MakeDistilBert},
+    Row{"transformers.MPNetModel", transformers::MakeMpnet},
+    Row{"transformers.ModernBertModel", transformers::MakeModernBert},
 };
 
 const Row& Find(const std::string& architecture) {

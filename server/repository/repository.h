@@ -26,7 +26,9 @@ struct ServedModel {
   std::string name;
   int64_t version = 1;
   Pooling default_pooling = Pooling::kNone;
+  bool default_normalize = false;  // of pooled vectors
   Truncation default_truncation = Truncation::kNone;
+  int64_t most_text_tokens = 0;  // of a truncated text; 0: as many as the model takes
   std::map<std::string, std::string> prompts{};  // by name, for requests that ask for one
   std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
   std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text

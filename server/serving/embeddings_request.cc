@@ -125,7 +125,7 @@ absl::Status EmbeddingsRequestState::ReadItems(Tokenization& work) {
   absl::Status place = ReserveItems(*work.model, CountOf(query_->sequences));
   if (!place.ok()) return place;
   work.truncation = TruncationOf(*query_, work.truncation);
-  work.most_tokens = query_->most_tokens;
+  if (query_->most_tokens > 0) work.most_tokens = query_->most_tokens;
   if (const auto* texts = std::get_if<Texts>(&query_->sequences)) return ReadTexts(*texts, work);
   return ReadIds(std::get<IdSequences>(query_->sequences), work);
 }

@@ -76,6 +76,7 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
   Tokenization work{.model = *model,
                     .owner = nullptr,
                     .truncation = (*model)->default_truncation,
+                    .most_tokens = (*model)->most_text_tokens,
                     .max_text_bytes = service.limits.max_text_bytes,
                     .caller = context_.caller->name(),
                     .deadline = context_.deadline,

@@ -57,7 +57,7 @@ int64_t GoldenCase::depth() const {
   const bool two_by_default =
       architecture == "linformer_pytorch.LinformerLM" || architecture.ends_with("EncDec");
   int64_t depth = two_by_default ? 2 : 1;
-  for (const char* key : {"depth", "enc_depth", "dec_depth"}) {
+  for (const char* key : {"depth", "enc_depth", "dec_depth", "num_hidden_layers", "n_layers"}) {
     depth = std::max(depth, config_.at("params").value(key, int64_t{1}));
   }
   return depth;
@@ -130,7 +130,8 @@ TensorMap GoldenCase::Inputs(size_t sequence) const {
 
 Tensor GoldenCase::Output(const std::string& name, size_t sequence) const {
   Tensor part = Part("output." + name, sequence);
-  return tensors_.contains("input.lengths") ? part.Rows(0, Length(sequence)) : part;
+  const bool rows = part.shape().size() > 1;  // else it is one vector of the sequence
+  return rows && tensors_.contains("input.lengths") ? part.Rows(0, Length(sequence)) : part;
 }
 
 double GoldenCase::Distance(const std::string& output, const Tensor& computed) const {

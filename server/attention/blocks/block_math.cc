@@ -70,6 +70,11 @@ LINSERVE_INLINE void NormalizeRow(const float* row, int64_t width, const float* 
 #pragma omp simd reduction(+ : squares)
   for (int64_t j = 0; j < width; ++j) squares += (row[j] - mean) * (row[j] - mean);
   const float scale = 1.0F / std::sqrt(squares / static_cast<float>(width) + eps);
+  if (bias == nullptr) {
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) out[j] = (row[j] - mean) * scale * weight[j];
+    return;
+  }
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) out[j] = (row[j] - mean) * scale * weight[j] + bias[j];
 }
@@ -91,9 +96,8 @@ LINSERVE_INLINE float Largest(const float* row, int64_t width) {
   return lanes[0];
 }
 
-// Returns one over the sum of what it leaves in the row.
-LINSERVE_INLINE float SoftmaxRow(float* row, int64_t width, float scale) {
-  const float largest = Largest(row, width);
+// Makes weights of the row and returns their sum.
+LINSERVE_INLINE float WeighRow(float* row, int64_t width, float scale, float largest) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t j = 0; j < width; ++j) {
@@ -101,7 +105,7 @@ LINSERVE_INLINE float SoftmaxRow(float* row, int64_t width, float scale) {
     row[j] = weight;
     sum += weight;
   }
-  return 1.0F / sum;
+  return sum;
 }
 
 }  // namespace
@@ -117,6 +121,22 @@ void BiasGelu(const RowBlock& rows, int64_t count, int64_t width, const float* b
   Vectorized([&]() __attribute__((always_inline)) {
     ForBiased(
         rows, count, width, bias, [](float x) __attribute__((always_inline)) { return Gelu(x); });
+  });
+}
+
+void BiasTanhGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias,
+        [](float x) __attribute__((always_inline)) { return TanhGelu(x); });
+  });
+}
+
+void BiasSilu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias,
+        [](float x) __attribute__((always_inline)) { return x * Sigmoid(x); });
   });
 }
 
@@ -151,7 +171,23 @@ void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const flo
 void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale,
                     float* shares) {
   Vectorized([&]() __attribute__((always_inline)) {
-    for (int64_t i = 0; i < count; ++i) shares[i] = SoftmaxRow(rows.Rows(i).data, width, scale);
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+      shares[i] = 1.0F / WeighRow(row, width, scale, Largest(row, width));
+    }
+  });
+}
+
+void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
+                float* factors, float* totals) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+      const float largest = std::max(most[i], Largest(row, width));
+      factors[i] = Exp((most[i] - largest) * scale);
+      totals[i] = totals[i] * factors[i] + WeighRow(row, width, scale, largest);
+      most[i] = largest;
+    }
   });
 }
 

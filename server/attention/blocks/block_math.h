@@ -25,6 +25,12 @@ void AddBias(const RowBlock& rows, int64_t count, int64_t width, const float* bi
 // rows = gelu(rows + bias), the exact GELU, to 4e-8 of it. `bias` may be nullptr here and below.
 void BiasGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
+// rows = gelu(rows + bias) as approximated by tanh (Hendrycks & Gimpel 2016, arXiv:1606.08415).
+void BiasTanhGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
+
+// rows = silu(rows + bias), x / (1 + e^-x)
+void BiasSilu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
+
 // rows = max(rows + bias, 0)
 void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
@@ -33,13 +39,20 @@ void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* b
 void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
 // out = (rows - mean) / sqrt(variance + eps) · weight + bias over each row, the biased variance
-// (torch.nn.LayerNorm). `out` may be `rows`.
+// (torch.nn.LayerNorm). `out` may be `rows`, `bias` nullptr.
 void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const float* weight,
                    const float* bias, float eps, const RowBlock& out);
 
 // Takes the softmax of rows · scale but for its last step: rows become its weights times their sum,
 // and shares [count] one over the sum. REQUIRES: scale >= 0.
 void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares);
+
+// Takes a step of a softmax of rows · scale that runs over columns, for each row: most [count]
+// becomes the largest so far, factors [count] what earlier weights must be multiplied by for it,
+// rows the weights exp((row - most) · scale), and totals [count] the sums of all weights. REQUIRES:
+// scale >= 0.
+void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
+                float* factors, float* totals);
 
 // Row i *= factors[i]
 void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors);

@@ -55,9 +55,9 @@ int64_t Blocks(int64_t rows, int64_t threads) {
   return std::clamp(rows / kFewestRows, needed, wanted);
 }
 
-int64_t Threads() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
-
 }  // namespace
+
+int64_t BlockThreads() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
 
 bool HasBlockKernels() {
   static const bool has = TryF32Kernel();
@@ -84,17 +84,22 @@ RowBlock BlockOf(const at::Tensor& rows, int64_t row) {
   return {const_cast<float*>(rows.const_data_ptr<float>()) + row * rows.stride(0), rows.stride(0)};
 }
 
+void ForSideBySide(int64_t first, int64_t end, int64_t scratch_elements,
+                   const std::function<void(int64_t i, float* scratch)>& function) {
+  at::parallel_for(first, end, 1, [&](int64_t begin, int64_t last) {
+    const c10::InferenceMode no_autograd;
+    const at::Tensor scratch = at::empty({scratch_elements}, at::kFloat);
+    for (int64_t i = begin; i < last; ++i) function(i, scratch.mutable_data_ptr<float>());
+  });
+}
+
 void ForBlocks(int64_t rows, int64_t scratch_elements,
                const std::function<void(int64_t begin, int64_t count, float* scratch)>& function) {
   if (rows == 0) return;
-  const int64_t blocks = Blocks(rows, Threads());
-  at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
-    const c10::InferenceMode no_autograd;
-    const at::Tensor scratch = at::empty({scratch_elements}, at::kFloat);
-    for (int64_t block = first; block < last; ++block) {
-      const int64_t begin = rows * block / blocks;
-      function(begin, rows * (block + 1) / blocks - begin, scratch.mutable_data_ptr<float>());
-    }
+  const int64_t blocks = Blocks(rows, BlockThreads());
+  ForSideBySide(0, blocks, scratch_elements, [&](int64_t block, float* scratch) {
+    const int64_t begin = rows * block / blocks;
+    function(begin, rows * (block + 1) / blocks - begin, scratch);
   });
 }
 
@@ -111,7 +116,7 @@ void ForSlicedBlocks(
 void RowSlices::ForEach(int64_t rows, int64_t width, int64_t scratch_elements, const Fill& fill,
                         const Use& use) {
   constexpr int64_t kBlocksOfThread = 2;  // where several meet
-  const int64_t threads = Threads();
+  const int64_t threads = BlockThreads();
   const int64_t most = threads == 1 ? kBlockRows : threads * kBlocksOfThread * kBlockRows;
   const int64_t at_once = std::min(rows, most);
   if (!rows_.defined() || rows_.numel() < at_once * width) {

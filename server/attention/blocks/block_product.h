@@ -27,9 +27,16 @@ RowBlock BlockOf(const at::Tensor& rows, int64_t row = 0);
 // A block has at most so many rows: their inputs, products and outputs fit a core's own cache.
 constexpr int64_t kBlockRows = 128;
 
-// Calls function(begin, count, scratch) for blocks of `rows` rows, side by side on the replica's
-// threads; one after the other where the caller computes a part already. Each thread has
+// Returns the number of threads that compute blocks side by side: those of the replica, or one
+// where the caller computes a part already.
+int64_t BlockThreads();
+
+// Calls function(i, scratch) for i from `first` up to `end`, side by side. Each thread has
 // `scratch_elements` of scratch, uninitialised.
+void ForSideBySide(int64_t first, int64_t end, int64_t scratch_elements,
+                   const std::function<void(int64_t i, float* scratch)>& function);
+
+// Calls function(begin, count, scratch) for blocks of `rows` rows, side by side.
 void ForBlocks(int64_t rows, int64_t scratch_elements,
                const std::function<void(int64_t begin, int64_t count, float* scratch)>& function);
 

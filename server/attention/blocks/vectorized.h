@@ -88,4 +88,17 @@ LINSERVE_INLINE float Exp(float x) {
   return power < kLowest ? 0.0F : Exp2(power);
 }
 
+// Returns 1 / (1 + e^-x).
+LINSERVE_INLINE float Sigmoid(float x) {
+  const float tail = Exp(-std::fabs(x));  // of a number of either sign it does not overflow
+  return (x < 0 ? tail : 1.0F) / (1.0F + tail);
+}
+
+// Returns x · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³))) / 2.
+LINSERVE_INLINE float TanhGelu(float x) {
+  constexpr float kTwiceRootOfTwoOverPi = 1.59576912F;
+  constexpr float kCubic = 0.044715F;
+  return x * Sigmoid(kTwiceRootOfTwoOverPi * (x + kCubic * x * x * x));
+}
+
 }  // namespace linserve

@@ -152,21 +152,27 @@ absl::StatusOr<SafetensorsFile> Parse(const std::byte* bytes, size_t size,
   });
 }
 
-absl::StatusOr<SafetensorsFile> ReadFrom(const InputFile& file) {
-  absl::Status status = file.CheckFits();
-  if (!status.ok()) return status;
+absl::StatusOr<std::string> ReadHeaderText(const InputFile& file) {
   std::array<std::byte, kPrefixBytes> prefix{};
   const size_t prefix_size = std::min(prefix.size(), file.size());
-  status = file.Read(0, prefix.data(), prefix_size);
+  absl::Status status = file.Read(0, prefix.data(), prefix_size);
   if (!status.ok()) return status;
   const absl::StatusOr<size_t> length = HeaderLength(prefix.data(), file.size());
   if (!length.ok()) return length.status();
   std::string text(*length, '\0');
   status = file.Read(kPrefixBytes, reinterpret_cast<std::byte*>(text.data()), text.size());
   if (!status.ok()) return status;
-  const size_t data_begin = kPrefixBytes + *length;
+  return text;
+}
+
+absl::StatusOr<SafetensorsFile> ReadFrom(const InputFile& file) {
+  absl::Status status = file.CheckFits();
+  if (!status.ok()) return status;
+  const absl::StatusOr<std::string> text = ReadHeaderText(file);
+  if (!text.ok()) return text.status();
+  const size_t data_begin = kPrefixBytes + text->size();
   auto read =
-      Read(text, file.size() - data_begin, [&](const Extent& extent) -> absl::StatusOr<Tensor> {
+      Read(*text, file.size() - data_begin, [&](const Extent& extent) -> absl::StatusOr<Tensor> {
         auto [tensor, bytes] = Tensor::AllocateUnfilled(*extent.entry->dtype, *extent.entry->shape);
         const size_t begin = data_begin + static_cast<size_t>(extent.begin);
         absl::Status got = file.Read(begin, bytes, tensor.byte_size());
@@ -179,10 +185,20 @@ absl::StatusOr<SafetensorsFile> ReadFrom(const InputFile& file) {
   return read;
 }
 
-absl::StatusOr<SafetensorsFile> Named(const std::string& name,
-                                      absl::StatusOr<SafetensorsFile> file) {
-  if (file.ok()) return file;
-  return absl::Status(file.status().code(), InFile(name, std::string(file.status().message())));
+template <typename Result>
+absl::StatusOr<Result> Named(const std::string& name, absl::StatusOr<Result> result) {
+  if (result.ok()) return result;
+  return absl::Status(result.status().code(), InFile(name, std::string(result.status().message())));
+}
+
+absl::StatusOr<std::set<std::string>> NamesIn(const InputFile& file) {
+  const absl::StatusOr<std::string> text = ReadHeaderText(file);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<SafetensorsHeader> header = ParseSafetensorsHeader(*text);
+  if (!header.ok()) return header.status();
+  std::set<std::string> names;
+  for (const SafetensorsEntry& entry : header->tensors) names.insert(entry.name);
+  return names;
 }
 
 }  // namespace
@@ -197,6 +213,12 @@ absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
   const absl::StatusOr<InputFile> file = InputFile::Open(path);
   if (!file.ok()) return file.status();
   return Named(path, ReadFrom(*file));
+}
+
+absl::StatusOr<std::set<std::string>> ReadSafetensorsNames(const std::string& path) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(path);
+  if (!file.ok()) return file.status();
+  return Named(path, NamesIn(*file));
 }
 
 }  // namespace linserve

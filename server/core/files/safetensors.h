@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -25,6 +26,9 @@ struct SafetensorsFile {
 // that it was written to meanwhile, RESOURCE_EXHAUSTED that it is larger than the memory that there
 // is.
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
+
+// Reads the names of a file's tensors, and none of them. Its errors are those of ReadSafetensors().
+absl::StatusOr<std::set<std::string>> ReadSafetensorsNames(const std::string& path);
 
 // Checks a safetensors file whose bytes are in memory, kept alive by `owner`: the tensors view
 // them. Its errors are those of ReadSafetensors(), with `name` in place of the path.

@@ -11,10 +11,39 @@
 namespace linserve {
 namespace {
 
-constexpr float kNormEps = 1e-5F;
-
 const float* DataOrNull(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
+}
+
+void Activate(Activation activation, at::Tensor& x) {
+  switch (activation) {
+    case Activation::kGelu:
+      at::gelu_(x);
+      break;
+    case Activation::kTanhGelu:
+      at::gelu_(x, "tanh");
+      break;
+    case Activation::kRelu:
+      at::relu_(x);
+      break;
+    case Activation::kSilu:
+      at::silu_(x);
+      break;
+  }
+}
+
+auto BiasStepOf(Activation activation) {
+  switch (activation) {
+    case Activation::kTanhGelu:
+      return BiasTanhGelu;
+    case Activation::kRelu:
+      return BiasRelu;
+    case Activation::kSilu:
+      return BiasSilu;
+    case Activation::kGelu:
+      break;
+  }
+  return BiasGelu;
 }
 
 // Gives x as rows [rows, width], each contiguous.
@@ -33,13 +62,15 @@ void Linear::DeclareUnpacked(const Scope& scope) {
 void Linear::Declare(const Scope& scope) {
   DeclareUnpacked(scope);
   scope.Packs(weight);
-  scope.AfterLoading([this](DType products) {
-    if (packed) return;  // declared twice: shared by two modules
-    packed = PackedWeight(weight, products);
-    if (!packed) return;
-    weight.reset();
-    if (with_bias) bias = bias.contiguous();
-  });
+  scope.AfterLoading([this](DType products) { Pack(products); });
+}
+
+void Linear::Pack(DType products) {
+  if (packed) return;  // declared twice: shared by two modules
+  packed = PackedWeight(weight, products);
+  if (!packed) return;
+  weight.reset();
+  if (with_bias) bias = bias.contiguous();
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
@@ -104,15 +135,15 @@ void NormedRows::Copy(int64_t row, int64_t count, const RowBlock& out) const {
 
 void LayerNorm::Declare(const Scope& scope) {
   scope.Declare("weight", weight, {width}, Init::kOnes);
-  scope.Declare("bias", bias, {width}, Init::kZeros);
+  if (with_bias) scope.Declare("bias", bias, {width}, Init::kZeros);
 }
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
-  return at::layer_norm(x, {width}, weight, bias, kNormEps);
+  return at::layer_norm(x, {width}, weight, bias, eps);
 }
 
 void LayerNorm::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
-  NormalizeRows(x, count, width, DataOrNull(weight), DataOrNull(bias), kNormEps, y);
+  NormalizeRows(x, count, width, DataOrNull(weight), DataOrNull(bias), static_cast<float>(eps), y);
 }
 
 void FeedForward::Declare(const Scope& scope, const char* first, const char* second) {
@@ -130,11 +161,7 @@ at::Tensor FeedForward::operator()(const at::Tensor& x) const {
   }
   const at::Tensor inner = w1(x);
   at::Tensor activated = gated ? inner.narrow(-1, 0, w2.inputs) : inner;
-  if (activation == Activation::kGelu) {
-    at::gelu_(activated);
-  } else {
-    at::relu_(activated);
-  }
+  Activate(activation, activated);
   if (!gated) return w2(activated);
   return w2(activated.mul_(inner.narrow(-1, w2.inputs, w2.inputs)));
 }
@@ -166,8 +193,7 @@ void FeedForward::Add(const RowBlock& target, const RowBlock& x, int64_t count,
   const RowBlock normed{scratch + kBlockRows * w1.outputs, w1.inputs};
   if (norm != nullptr) norm->Set(normed, x, count);
   w1.packed.Multiply(norm != nullptr ? normed : x, count, inner, /*add=*/false);
-  const auto activate = activation == Activation::kGelu ? BiasGelu : BiasRelu;
-  activate(inner, count, w2.inputs, DataOrNull(w1.bias));
+  BiasStepOf(activation)(inner, count, w2.inputs, DataOrNull(w1.bias));
   if (gated) Gate(inner, count, w2.inputs, DataOrNull(w1.bias));
   w2.Add(target, inner, count);
 }

@@ -25,6 +25,9 @@ struct Linear {
   // Declares a weight that stays as it is in the file. That is for what is large and seldom asked
   // for: logits.
   void DeclareUnpacked(const Scope& scope);
+  // Lays the weight out for products with blocks of rows. It is called by what Declare() adds to
+  // the scope.
+  void Pack(DType products);
   at::Tensor operator()(const at::Tensor& x) const;
   // Adds y to the target.
   void AddTo(const at::Tensor& target, const at::Tensor& x) const;
@@ -67,9 +70,10 @@ struct BlockStep {
   std::function<void(int64_t row, int64_t count, float* scratch)> apply;
 };
 
-// Normalises over the last axis with the biased variance, eps 1e-5 (torch.nn.LayerNorm).
+// Normalises over the last axis with the biased variance (torch.nn.LayerNorm).
 struct LayerNorm {
-  explicit LayerNorm(int64_t size) : width(size) {}
+  explicit LayerNorm(int64_t size, double epsilon = 1e-5, bool biased = true)
+      : width(size), eps(epsilon), with_bias(biased) {}
 
   void Declare(const Scope& scope);
   at::Tensor operator()(const at::Tensor& x) const;
@@ -77,19 +81,22 @@ struct LayerNorm {
   void Set(const RowBlock& y, const RowBlock& x, int64_t count) const;
 
   int64_t width;
+  double eps;
+  bool with_bias;
   at::Tensor weight;
   at::Tensor bias;
 };
 
-// GELU is the exact one.
-enum class Activation : uint8_t { kGelu, kRelu };
+// kGelu is the exact one, kTanhGelu its approximation by tanh.
+enum class Activation : uint8_t { kGelu, kTanhGelu, kRelu, kSilu };
 
 // Computes w2(activation(w1(x))), or with `gated` w2(activation(a) · b) where [a, b] = w1(x) (GLU).
 struct FeedForward {
   FeedForward(int64_t width, int64_t inner) : FeedForward(width, inner, width, Activation::kGelu) {}
-  FeedForward(int64_t in, int64_t inner, int64_t out, Activation function, bool with_gate = false)
-      : w1(in, with_gate ? 2 * inner : inner),
-        w2(inner, out),
+  FeedForward(int64_t in, int64_t inner, int64_t out, Activation function, bool with_gate = false,
+              bool biased = true)
+      : w1(in, with_gate ? 2 * inner : inner, biased),
+        w2(inner, out, biased),
         activation(function),
         gated(with_gate) {}
 

@@ -8,6 +8,7 @@
 #include "core/status/json_text.h"
 #include "core/status/quote.h"
 #include "models/network/config_error.h"
+#include "models/network/hugging_face_config.h"
 
 namespace linserve {
 namespace {
@@ -83,12 +84,16 @@ void Assign(ModelConfig& config, const std::string& key, const json& value) {
   }
 }
 
-absl::StatusOr<ModelConfig> ConfigOf(const json& document) {
+// `directory` is where the other files of a Hugging Face folder lie.
+absl::StatusOr<ModelConfig> ConfigOf(const json& document, const std::string& directory) {
   try {
     if (!document.is_object()) throw ConfigError("expected a JSON object");
+    if (IsHuggingFaceConfig(document)) return HuggingFaceConfig(document, directory);
     ModelConfig config;
     for (const auto& [key, value] : document.items()) Assign(config, key, value);
-    if (config.network.architecture.empty()) throw ConfigError("\"architecture\" is missing");
+    if (config.network.architecture.empty())
+      throw ConfigError(
+          "\"architecture\" is missing (or \"model_type\", as in Hugging Face folders)");
     return config;
   } catch (const std::exception& error) {  // ConfigError, or the JSON library's
     return absl::InvalidArgumentError(error.what());
@@ -100,7 +105,7 @@ absl::StatusOr<ModelConfig> ConfigOf(const json& document) {
 absl::StatusOr<ModelConfig> ParseModelConfig(const std::string& text) {
   const auto document = ParseJson(text);
   if (!document.ok()) return document.status();
-  return ConfigOf(*document);
+  return ConfigOf(*document, ".");
 }
 
 absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
@@ -112,7 +117,7 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
                                "model.safetensors; `linserve init --help` tells how to make one");
   }
   if (!document.ok()) return document.status();
-  auto config = ConfigOf(*document);
+  auto config = ConfigOf(*document, directory);
   if (config.ok()) return config;
   return absl::InvalidArgumentError(path + ": " + std::string(config.status().message()));
 }

@@ -17,9 +17,12 @@ struct CheckpointNames {
   std::vector<std::string> ignore{};    // globs: names of tensors that are not the model's
   // A name that is absent from the file: the one that holds its tensor.
   std::map<std::string, std::string> aliases{};
+  // Says that tensors which are not the model's are left out: heads of other tasks lie beside it.
+  bool others_are_left_out = false;
 };
 
-// Holds the config.json of a model directory. Comments are allowed; unknown keys are an error.
+// Holds the config.json of a model directory: ours, in which comments are allowed and unknown keys
+// are an error, or that of a Hugging Face folder.
 struct ModelConfig {
   NetworkConfig network;
   nlohmann::json serving = nlohmann::json::object();  // ServingOptions, by name

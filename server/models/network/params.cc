@@ -1,7 +1,9 @@
 #include "models/network/params.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -39,6 +41,7 @@ bool IsBetween(const nlohmann::json& value, int64_t least) {
 
 Params::Params(const NetworkConfig& config) : Params(config.params, config.architecture) {
   if (!config.wrapper.is_null()) wrapper_ = &config.wrapper;
+  foreign_ = config.foreign;
   call_ = std::make_unique<Params>(config.call, name_);
   call_->kind_ = "call argument";
 }
@@ -109,6 +112,18 @@ int64_t Params::NotNegative(const std::string& key, int64_t fallback) {
   return value->get<int64_t>();
 }
 
+double Params::Number(const std::string& key, double fallback, double least, double most) {
+  const nlohmann::json* value = Find(key);
+  if (value == nullptr) return fallback;
+  const double number = value->is_number() ? value->get<double>() : std::nan("");
+  if (!(number >= least && number <= most)) {
+    std::ostringstream range;
+    range << "a number from " << least << " to " << most;
+    Fail(key, range.str());
+  }
+  return number;
+}
+
 bool Params::Flag(const std::string& key, bool fallback) {
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return fallback;
@@ -125,6 +140,25 @@ std::string Params::Choice(const std::string& key, const std::string& fallback,
     Fail(key, "one of " + Listed(allowed));
   }
   return value->get<std::string>();
+}
+
+std::vector<std::string> Params::Choices(const std::string& key,
+                                         const std::vector<std::string>& allowed) {
+  const nlohmann::json* value = Find(key);
+  const std::string expected = "a list of at most " + std::to_string(kMostLayers) +
+                               ", each of them one of " + Listed(allowed);
+  if (value == nullptr || !value->is_array() || std::ssize(*value) > kMostLayers) {
+    Fail(key, expected);
+  }
+  std::vector<std::string> list;
+  for (const nlohmann::json& entry : *value) {
+    if (!entry.is_string() ||
+        std::find(allowed.begin(), allowed.end(), entry.get<std::string>()) == allowed.end()) {
+      Fail(key, expected);
+    }
+    list.push_back(entry.get<std::string>());
+  }
+  return list;
 }
 
 std::string Params::Text(const std::string& key, const std::string& fallback) {
@@ -198,6 +232,7 @@ void Params::RequireNone(const std::string& key, const std::string& why) {
 }
 
 void Params::RefuseUnknown() const {
+  if (foreign_) return;
   for (const auto& [key, value] : object_.items()) {
     if (known_.contains(key)) continue;
     throw ConfigError(name_ + ": unknown " + kind_ + " \"" + key + "\"; it takes " +

@@ -17,6 +17,8 @@ struct NetworkConfig {
   nlohmann::json params = nlohmann::json::object();
   nlohmann::json wrapper = nullptr;  // null: none; else {"type": ..., its arguments}
   nlohmann::json call = nlohmann::json::object();
+  // Says that `params` are the package's own file, which holds much besides the arguments.
+  bool foreign = false;
 };
 
 // Reads a JSON object of arguments. Each getter throws ConfigError naming the parameter, its value
@@ -38,10 +40,14 @@ class Params {
   int64_t Heads(const std::string& key, int64_t fallback);
   std::optional<int64_t> OptionalPositive(const std::string& key);
   int64_t NotNegative(const std::string& key, int64_t fallback);
+  // Reads a number, whole or not, in [least, most].
+  double Number(const std::string& key, double fallback, double least, double most);
   bool Flag(const std::string& key, bool fallback);
   // Reads a text that is one of `allowed`.
   std::string Choice(const std::string& key, const std::string& fallback,
                      const std::vector<std::string>& allowed);
+  // Reads a list of texts, each of which is one of `allowed`, as long as a network has layers.
+  std::vector<std::string> Choices(const std::string& key, const std::vector<std::string>& allowed);
   std::string Text(const std::string& key, const std::string& fallback);
   // Reads a list of integers of at least 0, or one integer alone; nullopt if absent.
   std::optional<std::vector<int64_t>> NotNegativeList(const std::string& key);
@@ -63,7 +69,8 @@ class Params {
   // Refuses an argument that takes a tensor or module, which a configuration cannot hold.
   void RequireNone(const std::string& key, const std::string& why);
 
-  // Throws if a key (or wrapper) was asked for by none of the above; lists those that were.
+  // Throws if a key (or wrapper) was asked for by none of the above; lists those that were. A
+  // foreign config may have more keys.
   void RefuseUnknown() const;
 
   // Throws ConfigError with a text such as "linformer.Linformer: parameter \"dim\" is 30, expected
@@ -89,6 +96,7 @@ class Params {
   const nlohmann::json* wrapper_ = nullptr;
   std::set<std::string> wrapper_types_;
   bool wrapper_taken_ = false;
+  bool foreign_ = false;
   std::unique_ptr<Params> call_;
 };
 

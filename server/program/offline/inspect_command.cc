@@ -77,9 +77,10 @@ void PrintText(const ModelReport& report, bool all) {
       std::printf("tensor         %s %s\n", row.name.c_str(), ToString(row.shape).c_str());
     }
   }
-  if (!report.prefix.empty()) {
-    std::printf("prefix         \"%s\" removed; tensors of the file beside it: %lld\n",
-                report.prefix.c_str(), static_cast<long long>(report.left_out));
+  if (!report.prefix.empty() || report.left_out > 0) {
+    std::printf(
+        "prefix         \"%s\" removed; tensors of the file that are not the model's: %lld\n",
+        report.prefix.c_str(), static_cast<long long>(report.left_out));
   }
   std::printf("checkpoint     %s%s\n",
               report.difference.empty() ? "fits the configuration" : "DOES NOT FIT:",

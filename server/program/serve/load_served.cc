@@ -107,7 +107,9 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   model->name = directory.name;
   model->version = directory.version;
   model->default_pooling = plan->serving.pooling;
+  model->default_normalize = plan->serving.normalize;
   model->default_truncation = plan->serving.truncation;
+  model->most_text_tokens = plan->serving.max_text_tokens;
   model->prompts = plan->serving.prompts;
   model->dimensions = plan->serving.dimensions;
   model->tokenizer = *std::move(tokenizer);

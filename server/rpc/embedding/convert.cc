@@ -164,10 +164,10 @@ absl::StatusOr<std::optional<Truncation>> ToTruncation(v1::Truncation message) {
   }
 }
 
-absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback) {
+absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback,
+                                        bool normalized) {
   OutputOptions options;
   options.outputs.assign(message.outputs().begin(), message.outputs().end());
-  options.normalize = message.normalize();
   options.pooling = fallback;
   if (message.pooling() != v1::POOLING_UNSPECIFIED) {
     if (message.pooling() < v1::POOLING_NONE || message.pooling() > v1::POOLING_MAX) {
@@ -177,6 +177,8 @@ absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling
     }
     options.pooling = static_cast<Pooling>(static_cast<int>(message.pooling()) - 1);
   }
+  options.normalize = message.has_normalize() ? message.normalize()
+                                              : normalized && options.pooling != Pooling::kNone;
   if (message.dtype() != v1::DATA_TYPE_UNSPECIFIED) {
     const std::optional<DType> dtype = ToDType(message.dtype());
     if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16 &&

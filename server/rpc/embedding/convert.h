@@ -32,7 +32,8 @@ absl::StatusOr<std::optional<Truncation>> ToTruncation(v1::Truncation message);
 
 // Converts the options. `fallback` is the model's pooling, for requests that ask for none in
 // particular.
-absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback);
+absl::StatusOr<OutputOptions> ToOptions(const v1::EmbedOptions& message, Pooling fallback,
+                                        bool normalized = false);
 
 // Writes a tensor as a v1::Tensor.
 WireMessage ToWire(const Tensor& tensor);

@@ -37,7 +37,7 @@ absl::Status EmbedRequestState::ReadOptions(const RpcLimits& limits, const Serve
       !status.ok()) {
     return status;
   }
-  auto options = ToOptions(message_->options(), model.default_pooling);
+  auto options = ToOptions(message_->options(), model.default_pooling, model.default_normalize);
   if (!options.ok()) return options.status();
   options_ = *std::move(options);
   const auto truncation = ToTruncation(message_->options().truncation());

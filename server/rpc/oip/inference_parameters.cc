@@ -148,7 +148,7 @@ absl::Status ReadOutputs(const inference::ModelInferRequest& message, OutputOpti
 }  // namespace
 
 absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest& message,
-                                              Pooling fallback) {
+                                              Pooling fallback, bool normalized) {
   InferOptions options;
   options.output.pooling = fallback;
   const Parameters& parameters = message.parameters();
@@ -159,6 +159,9 @@ absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest
         ReadChunkRows(parameters, options), ReadTruncation(parameters, options),
         ReadOutputs(message, options.output)}) {
     if (!status.ok()) return status;
+  }
+  if (!parameters.contains("normalize")) {
+    options.output.normalize = normalized && options.output.pooling != Pooling::kNone;
   }
   if (options.output.dtype == DType::kI8) DropScales(options.output.outputs);
   return options;

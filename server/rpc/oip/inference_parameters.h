@@ -31,9 +31,10 @@ struct InferOptions {
 // chunk_rows (1 or more), truncation of texts ("none", "left", "right") and, for a session,
 // sequence_id (a number that is not 0, or a text), sequence_start, sequence_end (bool) and
 // sequence_position (rows before this chunk). Other parameters are the caller's own and mean
-// nothing here. `fallback` is the model's pooling. Returns INVALID_ARGUMENT, or UNIMPLEMENTED for
-// what Triton has and linserve has not: classification, shared memory.
+// nothing here. `fallback` is the model's pooling, and `normalized` says whether it normalizes what
+// is pooled where nothing is said. Returns INVALID_ARGUMENT, or UNIMPLEMENTED for what Triton has
+// and linserve has not: classification, shared memory.
 absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest& message,
-                                              Pooling fallback);
+                                              Pooling fallback, bool normalized = false);
 
 }  // namespace linserve

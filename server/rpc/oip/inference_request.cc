@@ -70,7 +70,7 @@ absl::Status InferRequestState::ReadOptions(const RpcLimits& limits, const Serve
   if (absl::Status status = CheckOutputCount(*signature_, message.outputs_size()); !status.ok()) {
     return status;
   }
-  auto options = ReadInferOptions(message, model.default_pooling);
+  auto options = ReadInferOptions(message, model.default_pooling, model.default_normalize);
   if (!options.ok()) return options.status();
   options_ = *options;
   priority_ = options_.priority;

@@ -1,0 +1,182 @@
+#include "attention/blocks/block_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attention/blocks/bf16_product.h"
+#include "attention/blocks/block_product.h"
+#include "attention/blocks/kernel_rows.h"
+
+namespace linserve {
+namespace {
+
+// Keys are transposed to rows of an odd number of cache lines, as Transpose() is fast with.
+constexpr int64_t kKeyStride = kBlockRows + 16;
+
+Bf16Block AsBf16(float* memory, int64_t stride) {
+  return {reinterpret_cast<c10::BFloat16*>(memory), stride};
+}
+
+}  // namespace
+
+// Holds a block of queries and the scratch for one head of them at a time.
+struct BlockAttention::Tile {
+  RowBlock queries;
+  int64_t row;
+  int64_t count;
+  int64_t padded;   // rows that are multiplied
+  RowBlock scores;  // [kBlockRows, kKeyStride]
+  RowBlock sums;    // of weighed values [kBlockRows, dim_head]
+  float* most;      // [kBlockRows] each
+  float* factors;
+  float* totals;
+  float* rounded_weights;
+  float* rounded_queries;
+};
+
+BlockAttention::BlockAttention(const Sizes& sizes)
+    : sizes_(sizes),
+      rounded_(sizes.products != DType::kF32 && HasBf16Kernels() && sizes.dim_head % 2 == 0) {}
+
+int64_t BlockAttention::KeyElements(int64_t rows) const {
+  const int64_t elements = sizes_.inner() * (kKeyStride + WholeKernelRows(rows));
+  return rounded_ ? elements / 2 : elements;
+}
+
+float* BlockAttention::ValuesIn(float* memory) const {
+  return memory + sizes_.inner() * (rounded_ ? kKeyStride / 2 : kKeyStride);
+}
+
+void BlockAttention::LayOut(const RowBlock& keys, const RowBlock& values, int64_t count,
+                            float* memory, float* scratch) const {
+  const int64_t inner = sizes_.inner();
+  // Weights of the rows that make the number whole are zeros, so what they weigh must be finite.
+  const int64_t whole = WholeKernelRows(count);
+  float* laid_values = ValuesIn(memory);
+  if (rounded_) {
+    // A pair of a key's features is moved as if it were one float.
+    const Bf16Block rounded = AsBf16(scratch, inner);
+    ToBf16(keys, count, inner, rounded);
+    Transpose({scratch, inner / 2}, count, inner / 2, {memory, kKeyStride});
+    ToBf16Pairs(values, count, inner, whole, AsBf16(laid_values, 2 * inner));
+    return;
+  }
+  Transpose(keys, count, inner, {memory, kKeyStride});
+  for (int64_t i = 0; i < count; ++i) {
+    std::copy_n(values.Rows(i).data, inner, laid_values + i * inner);
+  }
+  std::fill(laid_values + count * inner, laid_values + whole * inner, 0.0F);
+}
+
+int64_t BlockAttention::ScratchElements() const {
+  const int64_t rounded = rounded_ ? (kKeyStride + sizes_.inner()) / 2 : 0;
+  return kBlockRows * (kKeyStride + sizes_.dim_head + 3 + rounded);
+}
+
+void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count, const Keys& keys,
+                            const Scores& scores, const RowBlock& out, float* scratch) const {
+  const RowBlock scores_of_tile{scratch, kKeyStride};
+  const RowBlock sums{scores_of_tile.Rows(kBlockRows).data, sizes_.dim_head};
+  float* most = sums.Rows(kBlockRows).data;
+  float* rounded = most + 3 * kBlockRows;
+  const Tile tile{.queries = queries,
+                  .row = row,
+                  .count = count,
+                  .padded = WholeKernelRows(count),
+                  .scores = scores_of_tile,
+                  .sums = sums,
+                  .most = most,
+                  .factors = most + kBlockRows,
+                  .totals = most + 2 * kBlockRows,
+                  .rounded_weights = rounded,
+                  .rounded_queries = rounded + kBlockRows * kKeyStride / 2};
+  if (rounded_) {
+    ToBf16(queries, count, sizes_.inner(), AsBf16(tile.rounded_queries, sizes_.inner()));
+  }
+  for (int64_t head = 0; head < sizes_.heads; ++head) {
+    AttendHead(head, tile, keys, scores);
+    const RowBlock result = out.Columns(head * sizes_.dim_head);
+    for (int64_t i = 0; i < count; ++i) tile.factors[i] = 1.0F / tile.totals[i];
+    ScaleRows(sums, count, sizes_.dim_head, tile.factors);
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(sums.Rows(i).data, sizes_.dim_head, result.Rows(i).data);
+    }
+  }
+}
+
+void BlockAttention::AttendHead(int64_t head, const Tile& tile, const Keys& keys,
+                                const Scores& scores) const {
+  std::fill_n(tile.most, tile.count, std::numeric_limits<float>::lowest());
+  std::fill_n(tile.totals, tile.count, 0.0F);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(sizes_.dim_head));
+  const int64_t reach = sizes_.window < 0 ? keys.rows : sizes_.window;
+  const int64_t first = std::max<int64_t>(0, tile.row - reach) / keys.block_rows;
+  const int64_t end = std::min(keys.rows, tile.row + tile.count + reach);
+  for (int64_t block = first; block * keys.block_rows < end; ++block) {
+    const int64_t row = block * keys.block_rows;
+    const int64_t count = std::min(keys.block_rows, keys.rows - row);
+    float* memory = keys.memory + block * KeyElements(keys.block_rows);
+    Score(head, tile, memory, row, count, scores);
+    RowWeights(tile.scores, tile.count, count, scale, tile.most, tile.factors, tile.totals);
+    const bool add = block > first;
+    if (add) ScaleRows(tile.sums, tile.count, sizes_.dim_head, tile.factors);
+    AddValues(head, tile, memory, count, add);
+  }
+}
+
+void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_t first,
+                           int64_t count, const Scores& scores) const {
+  const int64_t column = head * sizes_.dim_head;
+  const int64_t whole = WholeKernelRows(count);
+  if (rounded_) {
+    Bf16Product(tile.padded, whole, sizes_.dim_head,
+                AsBf16(tile.rounded_queries, sizes_.inner()).Columns(column),
+                AsBf16(memory, 2 * kKeyStride).Rows(column / 2), tile.scores, /*add=*/false);
+  } else {
+    BlockProduct(tile.padded, whole, sizes_.dim_head, tile.queries.Columns(column),
+                 RowBlock(memory, kKeyStride).Rows(column), tile.scores, /*add=*/false);
+  }
+  if (scores.of_keys != nullptr) AddBias(tile.scores, tile.count, count, scores.of_keys + first);
+  if (scores.of_distances != nullptr) {
+    const float* of_head = scores.of_distances + head * scores.distances;
+    for (int64_t i = 0; i < tile.count; ++i) {
+      AddBias(tile.scores.Rows(i), 1, count, of_head + first - (tile.row + i));
+    }
+  }
+  if (sizes_.window >= 0) HideFarKeys(tile, first, count);
+}
+
+void BlockAttention::HideFarKeys(const Tile& tile, int64_t first, int64_t count) const {
+  for (int64_t i = 0; i < tile.count; ++i) {
+    float* row = tile.scores.Rows(i).data;
+    const int64_t at = tile.row + i - first;  // the query's own column
+    const int64_t begin = std::clamp<int64_t>(at - sizes_.window, 0, count);
+    const int64_t end = std::clamp<int64_t>(at + sizes_.window + 1, 0, count);
+    std::fill(row, row + begin, kHidden);
+    std::fill(row + end, row + count, kHidden);
+  }
+}
+
+void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, int64_t count,
+                               bool add) const {
+  const int64_t inner = sizes_.inner();
+  const int64_t column = head * sizes_.dim_head;
+  const int64_t whole = WholeKernelRows(count);
+  for (int64_t i = 0; i < tile.count; ++i) {
+    float* row = tile.scores.Rows(i).data;
+    std::fill(row + count, row + whole, 0.0F);
+  }
+  float* values = ValuesIn(memory);
+  if (rounded_) {
+    const Bf16Block weights = AsBf16(tile.rounded_weights, kKeyStride);
+    ToBf16(tile.scores, tile.count, whole, weights);
+    Bf16Product(tile.padded, sizes_.dim_head, whole, weights,
+                AsBf16(values, 2 * inner).Columns(2 * column), tile.sums, add);
+  } else {
+    BlockProduct(tile.padded, sizes_.dim_head, whole, tile.scores,
+                 RowBlock(values, inner).Columns(column), tile.sums, add);
+  }
+}
+
+}  // namespace linserve

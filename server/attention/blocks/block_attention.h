@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/blocks/block_math.h"
+#include "core/tensor/dtype.h"
+
+namespace linserve {
+
+// Computes softmax attention of blocks of queries to the keys of their sequence, which come in
+// blocks, too:
+//   out_i = Σ_j softmax_j((q_i · k_j + bias_(j - i)) / sqrt(dim_head)) v_j, over the visible j.
+// The maximum and the sum run over the blocks, so no more than a block of scores exists at once.
+// Source: Vaswani et al. 2017 (arXiv:1706.03762), equation 1, in the order of Dao et al. 2022
+// (arXiv:2205.14135). It takes F32 on the CPU; products are computed in F32 or, where that is asked
+// for and the CPU has kernels for it, in BF16.
+class BlockAttention {
+ public:
+  struct Sizes {
+    int64_t heads;
+    int64_t dim_head;
+    DType products = DType::kF32;  // I8 is BF16: scores and weights have no scale for each row
+    int64_t window = -1;           // a query sees keys at most so many rows away; -1: all
+
+    int64_t inner() const { return heads * dim_head; }
+  };
+
+  // Says what is added to products of queries and keys.
+  struct Scores {
+    const float* of_keys = nullptr;  // [rows of the sequence]; kHidden hides the key
+    // Points at what the first head adds where key and query are the same row: behind it stands
+    // what is for later keys, before it what is for earlier ones.
+    const float* of_distances = nullptr;
+    int64_t distances = 0;  // from one head's to the next one's
+  };
+  // A sequence all of whose keys are hidden averages them.
+  static constexpr float kHidden = -1e30F;
+
+  // Holds a sequence's keys and values as LayOut() made them, `block_rows` rows in each block.
+  struct Keys {
+    float* memory;
+    int64_t rows;
+    int64_t block_rows;
+  };
+
+  explicit BlockAttention(const Sizes& sizes);
+
+  // Returns the elements of memory that a block of so many keys takes, at most kBlockRows.
+  int64_t KeyElements(int64_t rows) const;
+  // Lays out a block of keys and values [count, inner] in that memory. `scratch` has
+  // ScratchElements().
+  void LayOut(const RowBlock& keys, const RowBlock& values, int64_t count, float* memory,
+              float* scratch) const;
+
+  // Computes the attention of a block of queries [count, inner], the first one of which is the
+  // sequence's row `row`. `out` may be the queries. Memory is readable up to WholeKernelRows(count)
+  // queries.
+  void Attend(const RowBlock& queries, int64_t row, int64_t count, const Keys& keys,
+              const Scores& scores, const RowBlock& out, float* scratch) const;
+  int64_t ScratchElements() const;
+
+ private:
+  struct Tile;
+
+  void AttendHead(int64_t head, const Tile& tile, const Keys& keys, const Scores& scores) const;
+  // Makes scores of a block of keys, the first one of which is the sequence's row `first`.
+  void Score(int64_t head, const Tile& tile, float* memory, int64_t first, int64_t count,
+             const Scores& scores) const;
+  void AddValues(int64_t head, const Tile& tile, float* memory, int64_t count, bool add) const;
+  void HideFarKeys(const Tile& tile, int64_t first, int64_t count) const;
+  float* ValuesIn(float* memory) const;
+
+  Sizes sizes_;
+  bool rounded_;
+};
+
+}  // namespace linserve

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/network/model_config.h"
+
+namespace linserve {
+
+// Reads what the files of a model directory say of its network. Besides ReadModelConfig() it looks
+// which tensors there are, for a Hugging Face folder does not say whether the model has its pooling
+// layer.
+absl::StatusOr<ModelConfig> ReadModelDirectory(const std::string& directory);
+
+}  // namespace linserve

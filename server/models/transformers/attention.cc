@@ -1,0 +1,156 @@
+#include "models/transformers/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "attention/rows/aten.h"
+#include "attention/rows/positions.h"
+#include "attention/rows/spans.h"
+#include "models/transformers/names.h"
+
+namespace linserve::transformers {
+namespace {
+
+// Moves the two halves of each head's outputs side by side, pair by pair, since rotary positions
+// turn neighbours here and halves in the package. Products of queries and keys stay the same.
+at::Tensor ByPairs(const at::Tensor& outputs, int64_t heads) {
+  return outputs.unflatten(0, {heads, 2, -1}).transpose(1, 2).flatten(0, 2);
+}
+
+// Returns what is added to the scores of these sequences, as far as it broadcasts to [count, heads,
+// length, length]; nullopt: nothing is.
+std::optional<at::Tensor> AddedTo(const Span& span, const LayerKind& kind, int64_t dim_head,
+                                  const Context& context, const at::TensorOptions& options) {
+  at::Tensor added;
+  const auto add = [&](const at::Tensor& scores) {
+    added = added.defined() ? added + scores : scores;
+  };
+  const auto hide = [&](const at::Tensor& visible) {
+    add(at::where(visible, 0.0, static_cast<double>(BlockAttention::kHidden)));
+  };
+  const at::Tensor places = at::arange(
+      span.length, context.layout.table ? options.dtype(at::kLong) : at::TensorOptions(at::kLong));
+  const at::Tensor distance = places - places.unsqueeze(1);  // from query to key
+  if (context.mask.defined()) hide(View(context.mask, span).unsqueeze(1).unsqueeze(1));
+  if (kind.window >= 0) hide(distance.abs() <= kind.window);
+  if (context.distances.defined()) {
+    const int64_t same = context.distances.size(1) / 2;
+    add(context.distances.index_select(1, (distance + same).flatten())
+            .div(std::sqrt(static_cast<double>(dim_head)))
+            .view({-1, span.length, span.length}));
+  }
+  if (!added.defined()) return std::nullopt;
+  return added.to(options.dtype());
+}
+
+}  // namespace
+
+Attention::Attention(const Options& options, const LayerKind& kind)
+    : options_(options),
+      kind_(kind),
+      query_(options.dim, options.dim, options.attention_bias),
+      key_(options.dim, options.dim, options.attention_bias),
+      value_(options.dim, options.dim, options.attention_bias),
+      qkv_(options.dim, 3 * options.dim, options.attention_bias),
+      out_(options.dim, options.dim, options.attention_bias),
+      blocks_({.heads = options.heads, .dim_head = options.dim_head(), .window = kind.window}) {}
+
+void Attention::Declare(const Scope& layer) {
+  const Names& names = NamesOf(options_.family);
+  if (names.joined != nullptr) {
+    qkv_.DeclareUnpacked(layer / names.joined);
+    layer.Packs(qkv_.weight);
+  } else {
+    for (auto& [name, part] : {std::pair<const char*, Linear&>{names.query, query_},
+                               {names.key, key_},
+                               {names.value, value_}}) {
+      part.DeclareUnpacked(layer / name);
+      layer.Packs(part.weight);
+    }
+  }
+  layer.AfterLoading([this](DType products) { Prepare(products); });
+  out_.Declare(layer / names.out);
+}
+
+void Attention::Join() {
+  if (qkv_.weight.defined()) return;
+  qkv_.weight = at::cat({query_.weight, key_.weight, value_.weight});
+  if (qkv_.with_bias) qkv_.bias = at::cat({query_.bias, key_.bias, value_.bias});
+  for (Linear* part : {&query_, &key_, &value_}) {
+    part->weight.reset();
+    part->bias.reset();
+  }
+}
+
+void Attention::Prepare(DType products) {
+  Join();
+  if (kind_.theta > 0) {
+    const auto turned = [this](const at::Tensor& joined) {
+      const std::vector<at::Tensor> parts = joined.chunk(3);
+      return at::cat(
+          {ByPairs(parts[0], options_.heads), ByPairs(parts[1], options_.heads), parts[2]});
+    };
+    qkv_.weight = turned(qkv_.weight);
+    if (qkv_.with_bias) qkv_.bias = turned(qkv_.bias);
+  }
+  qkv_.Pack(products);
+  blocks_ = BlockAttention({.heads = options_.heads,
+                            .dim_head = options_.dim_head(),
+                            .products = products,
+                            .window = kind_.window});
+}
+
+double Attention::Flops(int64_t length) const {
+  const auto rows = static_cast<double>(length);
+  const auto seen =
+      static_cast<double>(kind_.window < 0 ? length : std::min(length, 2 * kind_.window + 1));
+  return rows * (static_cast<double>(qkv_.Flops() + out_.Flops()) +
+                 4 * seen * static_cast<double>(options_.dim));
+}
+
+void Attention::Rotate(const RowBlock& qkv, int64_t place, int64_t count,
+                       const Context& context) const {
+  if (kind_.theta == 0) return;
+  // Queries and keys lie side by side: they are twice as many heads.
+  RotateRows(qkv, count, 2 * options_.heads, options_.dim_head(),
+             BlockOf(context.rotations.at(kind_.theta), place));
+}
+
+BlockAttention::Scores Attention::ScoresOf(int64_t start, const Context& context) const {
+  BlockAttention::Scores scores;
+  if (context.key_scores.defined()) {
+    scores.of_keys = context.key_scores.const_data_ptr<float>() + start;
+  }
+  if (context.distances.defined()) {
+    scores.distances = context.distances.size(1);
+    scores.of_distances = context.distances.const_data_ptr<float>() + scores.distances / 2;
+  }
+  return scores;
+}
+
+at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context) const {
+  const at::Tensor qkv = qkv_(rows);
+  at::Tensor turned = qkv.narrow(1, 0, 2 * options_.dim).contiguous();
+  if (kind_.theta > 0) {
+    linserve::Rotate(turned, context.layout, 2 * options_.heads, context.rotations.at(kind_.theta));
+  }
+  const at::Tensor queries = turned.narrow(1, 0, options_.dim).contiguous();
+  const at::Tensor keys = turned.narrow(1, options_.dim, options_.dim).contiguous();
+  const at::Tensor values = qkv.narrow(1, 2 * options_.dim, options_.dim).contiguous();
+  const at::Tensor attended = NewRows(context.layout, rows.size(0), options_.dim, rows.options());
+  for (const Span& span : Spans(context.layout)) {
+    const auto heads = [&](const at::Tensor& all) {
+      return SplitHeads(View(all, span), options_.heads);
+    };
+    View(attended, span)
+        .copy_(JoinHeads(at::scaled_dot_product_attention(
+            heads(queries), heads(keys), heads(values),
+            AddedTo(span, kind_, options_.dim_head(), context, rows.options()))));
+  }
+  return out_(attended);
+}
+
+}  // namespace linserve::transformers

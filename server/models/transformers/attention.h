@@ -1,0 +1,55 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "attention/blocks/block_attention.h"
+#include "models/network/layers.h"
+#include "models/transformers/context.h"
+#include "models/transformers/options.h"
+
+namespace linserve::transformers {
+
+// Is the self-attention of a layer, between the rows that it reads and those that are added to the
+// residual stream.
+class Attention {
+ public:
+  Attention(const Options& options, const LayerKind& kind);
+
+  void Declare(const Scope& layer);
+  bool packed() const { return qkv_.packed && out_.packed; }
+  double Flops(int64_t length) const;
+
+  // Computes rows [rows, dim] as tensors, on any device.
+  at::Tensor operator()(const at::Tensor& rows, const Context& context) const;
+
+  // The others need packed() weights, and work on blocks of rows.
+  const BlockAttention& blocks() const { return blocks_; }
+  int64_t width() const { return 3 * options_.dim; }  // of queries, keys and values side by side
+  // Makes queries, keys and values of `count` rows, the first one of which is row `row` of the
+  // batch and row `place` of its sequence.
+  void Project(const RowBlock& rows, int64_t count, const RowBlock& qkv) const {
+    qkv_.Set(qkv, rows, count);
+  }
+  // Turns queries and keys of a sequence's rows, the first one of which is its row `place`.
+  void Rotate(const RowBlock& qkv, int64_t place, int64_t count, const Context& context) const;
+  // Returns what is added to scores in the sequence that begins at the batch's row `start`.
+  BlockAttention::Scores ScoresOf(int64_t start, const Context& context) const;
+  // Adds what the attended values become to a block of the residual stream.
+  void AddTo(const RowBlock& rows, const RowBlock& attended, int64_t count) const {
+    out_.Add(rows, attended, count);
+  }
+
+ private:
+  void Join();
+  void Prepare(DType products);
+
+  Options options_;
+  LayerKind kind_;
+  Linear query_, key_, value_;  // without weights once they are joined
+  Linear qkv_, out_;
+  BlockAttention blocks_;
+};
+
+}  // namespace linserve::transformers

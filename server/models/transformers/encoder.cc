@@ -1,0 +1,177 @@
+#include "models/transformers/encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "attention/rows/aten.h"
+#include "attention/rows/positions.h"
+#include "models/transformers/declare_norm.h"
+#include "models/transformers/distances.h"
+#include "models/transformers/embeddings.h"
+#include "models/transformers/layer.h"
+#include "models/transformers/names.h"
+
+namespace linserve::transformers {
+namespace {
+
+class EncoderNetwork : public Network {
+ public:
+  explicit EncoderNetwork(Options options)
+      : options_(std::move(options)),
+        embeddings_(options_),
+        norm_(options_.dim, options_.eps, options_.norm_bias),
+        pooler_(options_.dim, options_.dim) {
+    for (const LayerKind& kind : options_.layers) {
+      layers_.emplace_back(options_, kind, /*first=*/layers_.empty());
+    }
+  }
+
+  void Declare(const Scope& scope) override {
+    const Names& names = NamesOf(options_.family);
+    embeddings_.Declare(scope);
+    int64_t index = 0;
+    for (Layer& layer : layers_) layer.Declare(scope / names.layers / index++);
+    if (names.norm != nullptr) DeclareNorm(scope / names.norm, norm_);
+    if (options_.distances) {
+      (scope / "encoder" / "relative_attention_bias")
+          .Declare("weight", distances_, {32, options_.heads}, Init::kNormal);
+    }
+    if (options_.pooler) pooler_.Declare(scope / "pooler" / "dense");
+  }
+
+  Signature signature() const override {
+    const Axis length = Axis::Ragged('n');
+    Signature signature;
+    signature.inputs = {
+        {.name = "x",
+         .kind = InputKind::kToken,
+         .axes = {length},
+         .vocabulary = options_.vocabulary},
+        {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
+    if (options_.types > 0) {
+      signature.inputs.push_back({.name = "token_type_ids",
+                                  .kind = InputKind::kToken,
+                                  .axes = {length},
+                                  .optional = true,
+                                  .vocabulary = options_.types});
+    }
+    signature.outputs = {{.name = "last_hidden_state",
+                          .axes = {length, Axis::Fixed(options_.dim)},
+                          .mask = "attention_mask"}};
+    if (options_.pooler) {
+      signature.outputs.push_back({.name = "pooler_output", .axes = {Axis::Fixed(options_.dim)}});
+    }
+    signature.limits = {{'n', options_.longest, ""}};
+    return signature;
+  }
+
+  int64_t Layers() const override { return std::ssize(layers_); }
+
+  double Flops(int64_t length) const override {
+    double flops = 0;
+    for (const Layer& layer : layers_) flops += layer.Flops(length);
+    return flops;
+  }
+
+  NetworkNotes Notes() const override {
+    return {.facts = {{"cost of attention", "quadratic in the length"}}, .warnings = {}};
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
+
+ private:
+  class EncoderPass;
+
+  Context ContextOf(const TensorBatch& batch) const;
+
+  Options options_;
+  Embeddings embeddings_;
+  std::deque<Layer> layers_;
+  at::Tensor distances_;  // [buckets, heads]
+  LayerNorm norm_;
+  Linear pooler_;
+};
+
+class EncoderNetwork::EncoderPass : public Pass {
+ public:
+  EncoderPass(const EncoderNetwork& network, at::Tensor rows, Context context)
+      : network_(network), rows_(std::move(rows)), context_(std::move(context)) {}
+
+  bool Step() override {
+    network_.layers_[layer_++].Apply(rows_, context_);
+    return layer_ < network_.layers_.size();
+  }
+
+  at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
+    if (name == "pooler_output") return Pooled(begin, end);
+    const at::Tensor rows = rows_.narrow(0, begin, end - begin);
+    return network_.options_.pre_norm ? network_.norm_(rows) : rows;
+  }
+
+ private:
+  // Returns what the pooler makes of each sequence's first row.
+  at::Tensor Pooled(int64_t begin, int64_t end) const {
+    const std::vector<int64_t>& starts = context_.layout.starts;
+    const at::Tensor first =
+        at::tensor(at::IntArrayRef(starts).slice(static_cast<size_t>(begin),
+                                                 static_cast<size_t>(end - begin)),
+                   at::kLong)
+            .to(rows_.device());
+    return network_.pooler_(rows_.index_select(0, first)).tanh_();
+  }
+
+  const EncoderNetwork& network_;
+  at::Tensor rows_;
+  Context context_;
+  size_t layer_ = 0;
+};
+
+Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
+  Context context{.layout = ComputedLayout(batch.axes.at('n'), batch.padding),
+                  .mask = batch.Find("attention_mask")};
+  const at::TensorOptions floats = embeddings_.options().dtype(at::kFloat);
+  if (context.mask.defined()) {
+    context.key_scores = at::where(context.mask, at::scalar_tensor(0, floats),
+                                   at::scalar_tensor(BlockAttention::kHidden, floats));
+  }
+  const std::vector<int64_t>& lengths = context.layout.lengths;
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  if (options_.distances) {
+    const double root = std::sqrt(static_cast<double>(options_.dim_head()));
+    context.distances = ByDistance(distances_.to(at::kFloat), longest).mul_(root);
+  }
+  for (const LayerKind& kind : options_.layers) {
+    if (kind.theta == 0 || context.rotations.contains(kind.theta)) continue;
+    const at::Tensor places = at::arange(longest, floats.dtype(at::kLong));
+    context.rotations[kind.theta] = Sinusoid(places, options_.dim_head(), kind.theta);
+  }
+  return context;
+}
+
+std::unique_ptr<Pass> EncoderNetwork::Begin(TensorBatch batch) const {
+  Context context = ContextOf(batch);
+  at::Tensor rows = embeddings_(batch["x"], batch.Find("token_type_ids"), context.layout);
+  return std::make_unique<EncoderPass>(*this, std::move(rows), std::move(context));
+}
+
+template <Family family>
+std::unique_ptr<Network> Make(Params& params) {
+  return std::make_unique<EncoderNetwork>(Options::From(family, params));
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeBert(Params& params) { return Make<Family::kBert>(params); }
+std::unique_ptr<Network> MakeRoberta(Params& params) { return Make<Family::kRoberta>(params); }
+std::unique_ptr<Network> MakeDistilBert(Params& params) {
+  return Make<Family::kDistilBert>(params);
+}
+std::unique_ptr<Network> MakeMpnet(Params& params) { return Make<Family::kMpnet>(params); }
+std::unique_ptr<Network> MakeModernBert(Params& params) {
+  return Make<Family::kModernBert>(params);
+}
+
+}  // namespace linserve::transformers

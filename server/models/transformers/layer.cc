@@ -1,0 +1,200 @@
+#include "models/transformers/layer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "attention/blocks/block_product.h"
+#include "attention/blocks/kernel_rows.h"
+#include "attention/rows/aten.h"
+#include "attention/rows/slices.h"
+#include "models/transformers/declare_norm.h"
+#include "models/transformers/names.h"
+
+namespace linserve::transformers {
+
+// Holds neighbouring sequences that are at most a block together, or one that may be more.
+struct Layer::Group {
+  size_t first;  // sequence
+  size_t count;
+  int64_t row;
+  int64_t rows;
+};
+
+namespace {
+
+// Queries are read up to a multiple of the rows that there are kernels for.
+constexpr int64_t kReadableRows = kBlockRows + kFewestKernelRows;
+// A thread computes so many blocks before others may get a turn.
+constexpr int64_t kBlocksOfThread = 4;
+
+template <typename Group>
+std::vector<Group> GroupsOf(const PlacedLayout& layout) {
+  std::vector<Group> groups;
+  for (size_t i = 0; i < layout.starts.size(); ++i) {
+    const int64_t end = layout.starts[i] + layout.lengths[i];
+    if (!groups.empty() && end - groups.back().row <= kBlockRows) {
+      ++groups.back().count;
+      groups.back().rows = end - groups.back().row;
+    } else {
+      groups.push_back({i, 1, layout.starts[i], layout.lengths[i]});
+    }
+  }
+  return groups;
+}
+
+// Returns how many keys of a sequence are a block: no thread is to be without one.
+int64_t KeyBlockRows(int64_t length) {
+  const int64_t threads = BlockThreads();
+  return std::min(kBlockRows, WholeKernelRows((length + threads - 1) / threads));
+}
+
+}  // namespace
+
+Layer::Layer(const Options& options, const LayerKind& kind, bool first)
+    : options_(options),
+      first_(first),
+      attention_(options, kind),
+      attention_norm_(options.dim, options.eps, options.norm_bias),
+      feed_forward_(options.dim, options.inner, options.dim, options.activation, options.gated,
+                    options.inner_bias),
+      inner_norm_(options.dim, options.eps, options.norm_bias) {}
+
+void Layer::Declare(const Scope& layer) {
+  const Names& names = NamesOf(options_.family);
+  attention_.Declare(layer);
+  if (!options_.pre_norm || !first_) DeclareNorm(layer / names.attention_norm, attention_norm_);
+  feed_forward_.Declare(layer, names.inner, names.outer);
+  DeclareNorm(layer / names.inner_norm, inner_norm_);
+}
+
+double Layer::Flops(int64_t length) const {
+  return attention_.Flops(length) +
+         static_cast<double>(feed_forward_.Flops()) * static_cast<double>(length);
+}
+
+void Layer::Apply(at::Tensor& rows, const Context& context) const {
+  return packed() ? ApplyByBlocks(rows, context) : ApplyToTensors(rows, context);
+}
+
+void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
+  const LayerNorm* before = NormBefore();
+  rows.add_(attention_(before != nullptr ? (*before)(rows) : rows, context));
+  if (options_.pre_norm) return feed_forward_.AddTo(rows, rows, &inner_norm_);
+  rows = attention_norm_(rows);
+  feed_forward_.AddTo(rows, rows, nullptr);
+  rows = inner_norm_(rows);
+}
+
+void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
+  std::vector<Group> together;
+  std::vector<size_t> alone;
+  for (const Group& group : GroupsOf<Group>(context.layout)) {
+    if (group.rows <= kBlockRows) {
+      together.push_back(group);
+    } else {
+      alone.push_back(group.first);
+    }
+  }
+  // Fewer groups than threads are computed sequence by sequence, which all threads share.
+  if (std::ssize(together) < BlockThreads()) {
+    for (const Group& group : together) {
+      for (size_t i = 0; i < group.count; ++i) alone.push_back(group.first + i);
+    }
+    together.clear();
+  }
+  const int64_t at_once = kBlocksOfThread * BlockThreads();
+  for (int64_t first = 0; first < std::ssize(together); first += at_once) {
+    const int64_t end = std::min<int64_t>(std::ssize(together), first + at_once);
+    ForSideBySide(first, end, ScratchElements(), [&](int64_t i, float* scratch) {
+      ApplyToGroup(rows, together[static_cast<size_t>(i)], context, scratch);
+    });
+    int64_t done = 0;
+    for (int64_t i = first; i < end; ++i) done += together[static_cast<size_t>(i)].rows;
+    RowsDone(done);
+  }
+  for (const size_t sequence : alone) ApplyToSequence(rows, sequence, context);
+}
+
+int64_t Layer::ScratchElements() const {
+  const BlockAttention& blocks = attention_.blocks();
+  const int64_t attended = kReadableRows * attention_.width() + kBlockRows * options_.dim +
+                           blocks.KeyElements(kBlockRows) + blocks.ScratchElements();
+  return std::max(attended, kReadableRows * options_.dim + feed_forward_.ScratchElements());
+}
+
+void Layer::ApplyToGroup(at::Tensor& rows, const Group& group, const Context& context,
+                         float* scratch) const {
+  const BlockAttention& blocks = attention_.blocks();
+  const RowBlock qkv{scratch, attention_.width()};
+  float* normed = qkv.Rows(kReadableRows).data;
+  float* memory = normed + kBlockRows * options_.dim;
+  float* own = memory + blocks.KeyElements(kBlockRows);
+  attention_.Project(NormedRows{rows, NormBefore()}.Block(group.row, group.rows, normed),
+                     group.rows, qkv);
+  for (size_t i = group.first; i < group.first + group.count; ++i) {
+    const int64_t start = context.layout.starts[i];
+    const int64_t length = context.layout.lengths[i];
+    const RowBlock queries = qkv.Rows(start - group.row);
+    attention_.Rotate(queries, 0, length, context);
+    blocks.LayOut(queries.Columns(options_.dim), queries.Columns(2 * options_.dim), length, memory,
+                  own);
+    blocks.Attend(queries, 0, length, {memory, length, kBlockRows},
+                  attention_.ScoresOf(start, context), queries, own);
+  }
+  Finish(BlockOf(rows, group.row), qkv, group.rows, scratch);
+}
+
+void Layer::ApplyToSequence(at::Tensor& rows, size_t sequence, const Context& context) const {
+  const int64_t start = context.layout.starts[sequence];
+  const int64_t length = context.layout.lengths[sequence];
+  const BlockAttention& blocks = attention_.blocks();
+  const at::Tensor qkv =
+      at::empty({length + kFewestKernelRows, attention_.width()}, rows.options());
+  const at::Tensor memory = LayOutKeys(rows, sequence, context, qkv);
+  const BlockAttention::Keys keys{memory.mutable_data_ptr<float>(), length, KeyBlockRows(length)};
+  ForSlicedBlocks(length, ScratchElements(), [&](int64_t begin, int64_t count, float* scratch) {
+    const RowBlock attended{scratch, options_.dim};
+    blocks.Attend(BlockOf(qkv, begin), begin, count, keys, attention_.ScoresOf(start, context),
+                  attended, attended.Rows(kBlockRows).data);
+    Finish(BlockOf(rows, start + begin), attended, count, scratch);
+  });
+}
+
+at::Tensor Layer::LayOutKeys(const at::Tensor& rows, size_t sequence, const Context& context,
+                             const at::Tensor& qkv) const {
+  const int64_t start = context.layout.starts[sequence];
+  const int64_t length = context.layout.lengths[sequence];
+  const BlockAttention& blocks = attention_.blocks();
+  const int64_t block_rows = KeyBlockRows(length);
+  const int64_t count = (length + block_rows - 1) / block_rows;
+  at::Tensor memory = at::empty({count, blocks.KeyElements(block_rows)}, rows.options());
+  const int64_t normed = kBlockRows * options_.dim;
+  const auto lay_out = [&](int64_t block, float* scratch) {
+    const int64_t begin = block * block_rows;
+    const int64_t some = std::min(block_rows, length - begin);
+    const RowBlock laid = BlockOf(qkv, begin);
+    attention_.Project(NormedRows{rows, NormBefore()}.Block(start + begin, some, scratch), some,
+                       laid);
+    attention_.Rotate(laid, begin, some, context);
+    blocks.LayOut(laid.Columns(options_.dim), laid.Columns(2 * options_.dim), some,
+                  BlockOf(memory, block).data, scratch + normed);
+  };
+  const int64_t at_once = kBlocksOfThread * BlockThreads();
+  for (int64_t first = 0; first < count; first += at_once) {
+    const int64_t end = std::min(count, first + at_once);
+    ForSideBySide(first, end, normed + blocks.ScratchElements(), lay_out);
+    RowsRead(std::min(length, end * block_rows) - first * block_rows);
+  }
+  return memory;
+}
+
+void Layer::Finish(const RowBlock& rows, const RowBlock& attended, int64_t count,
+                   float* scratch) const {
+  attention_.AddTo(rows, attended, count);
+  if (options_.pre_norm) return feed_forward_.Add(rows, rows, count, &inner_norm_, scratch);
+  attention_norm_.Set(rows, rows, count);
+  feed_forward_.Add(rows, rows, count, nullptr, scratch);
+  inner_norm_.Set(rows, rows, count);
+}
+
+}  // namespace linserve::transformers

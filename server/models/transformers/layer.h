@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "attention/rows/placed_layout.h"
+#include "models/network/layers.h"
+#include "models/transformers/attention.h"
+
+namespace linserve::transformers {
+
+// Is a layer of any of these models: with norms behind the two sums, x = norm(x + attention(x)), or
+// with norms before attention and feed-forward, x += attention(norm(x)).
+class Layer {
+ public:
+  // The first layer's norm before attention is none, since the embeddings have theirs.
+  Layer(const Options& options, const LayerKind& kind, bool first);
+
+  void Declare(const Scope& layer);
+  double Flops(int64_t length) const;
+
+  // Applies it to rows [rows, dim] in place.
+  void Apply(at::Tensor& rows, const Context& context) const;
+
+ private:
+  struct Group;
+
+  bool packed() const { return attention_.packed() && feed_forward_.packed(); }
+  const LayerNorm* NormBefore() const {
+    return options_.pre_norm && !first_ ? &attention_norm_ : nullptr;
+  }
+
+  void ApplyToTensors(at::Tensor& rows, const Context& context) const;
+  void ApplyByBlocks(at::Tensor& rows, const Context& context) const;
+  // Applies it to sequences that are one block together, on the calling thread.
+  void ApplyToGroup(at::Tensor& rows, const Group& group, const Context& context,
+                    float* scratch) const;
+  // Applies it to one sequence block by block, side by side.
+  void ApplyToSequence(at::Tensor& rows, size_t sequence, const Context& context) const;
+  // Makes queries, keys and values of a sequence's rows, and returns the blocks of its keys.
+  at::Tensor LayOutKeys(const at::Tensor& rows, size_t sequence, const Context& context,
+                        const at::Tensor& qkv) const;
+  // Takes a block from its attended values to the end of the layer.
+  void Finish(const RowBlock& rows, const RowBlock& attended, int64_t count, float* scratch) const;
+  int64_t ScratchElements() const;
+
+  Options options_;
+  bool first_;
+  Attention attention_;
+  LayerNorm attention_norm_;
+  FeedForward feed_forward_;
+  LayerNorm inner_norm_;
+};
+
+}  // namespace linserve::transformers

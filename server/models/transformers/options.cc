@@ -1,0 +1,176 @@
+#include "models/transformers/options.h"
+
+#include <array>
+#include <string>
+
+namespace linserve::transformers {
+namespace {
+
+// A configuration may be given with what only training or generation reads.
+constexpr std::array kOfTraining = {"hidden_dropout_prob",
+                                    "attention_probs_dropout_prob",
+                                    "dropout",
+                                    "attention_dropout",
+                                    "embedding_dropout",
+                                    "mlp_dropout",
+                                    "initializer_range",
+                                    "initializer_cutoff_factor",
+                                    "pad_token_id",
+                                    "bos_token_id",
+                                    "eos_token_id",
+                                    "cls_token_id",
+                                    "sep_token_id",
+                                    "tie_word_embeddings",
+                                    "use_cache",
+                                    "sinusoidal_pos_embds"};
+
+// Tokens other than padding are counted from the position behind the padding's own.
+int64_t AfterPadding(const Options& options) { return options.padding + 1; }
+
+Activation ActivationOf(Params& params, const char* key) {
+  const std::string name = params.Choice(key, "gelu",
+                                         {"gelu", "gelu_python", "gelu_new", "gelu_fast",
+                                          "gelu_pytorch_tanh", "relu", "silu", "swish"});
+  if (name == "relu") return Activation::kRelu;
+  if (name == "silu" || name == "swish") return Activation::kSilu;
+  return name == "gelu" || name == "gelu_python" ? Activation::kGelu : Activation::kTanhGelu;
+}
+
+void RefuseIf(Params& params, const char* key) {
+  if (params.Flag(key, false)) params.Fail(key, "false: only encoders are computed");
+}
+
+void SetSizes(Options& options, Params& params, const char* dim, const char* heads,
+              const char* inner) {
+  options.dim = params.Positive(dim, 768);
+  options.heads = params.Heads(heads, 12);
+  options.inner = params.Positive(inner, 3072);
+  if (options.dim % options.heads != 0) {
+    params.Fail(dim, "a multiple of " + std::string(heads) + " = " + std::to_string(options.heads));
+  }
+}
+
+Options Bert(Family family, Params& params) {
+  Options options{.family = family};
+  const bool roberta = family == Family::kRoberta;
+  options.vocabulary = params.Positive("vocab_size", roberta ? 50265 : 30522);
+  SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size");
+  options.layers.resize(static_cast<size_t>(params.Depth("num_hidden_layers", 12)));
+  options.activation = ActivationOf(params, "hidden_act");
+  options.eps = params.Number("layer_norm_eps", 1e-12, 0, 1);
+  options.positions = params.Positive("max_position_embeddings", 512);
+  params.Choice("position_embedding_type", "absolute", {"absolute"});
+  RefuseIf(params, "is_decoder");
+  RefuseIf(params, "add_cross_attention");
+  options.types = family == Family::kMpnet ? 0 : params.Positive("type_vocab_size", 2);
+  if (roberta) options.padding = params.NotNegative("pad_token_id", 1);
+  options.pooler = params.Flag("add_pooling_layer", true);
+  return options;
+}
+
+Options Mpnet(Params& params) {
+  Options options = Bert(Family::kMpnet, params);
+  options.vocabulary = params.Positive("vocab_size", 30527);
+  options.padding = 1;  // whatever pad_token_id says
+  options.distances = true;
+  // The model counts 32 buckets, whatever number its table has.
+  if (params.Positive("relative_attention_num_buckets", 32) != 32) {
+    params.Fail("relative_attention_num_buckets", "32");
+  }
+  return options;
+}
+
+Options DistilBert(Params& params) {
+  Options options{.family = Family::kDistilBert};
+  options.vocabulary = params.Positive("vocab_size", 30522);
+  SetSizes(options, params, "dim", "n_heads", "hidden_dim");
+  options.layers.resize(static_cast<size_t>(params.Depth("n_layers", 6)));
+  options.activation = ActivationOf(params, "activation");
+  options.positions = params.Positive("max_position_embeddings", 512);
+  return options;
+}
+
+// Reads the base of the rotary positions of layers of a type, which older configurations say by
+// `key`. `by_type` is nullptr where nothing is said by type.
+double Theta(Params& params, const char* key, Params* by_type, const char* type, double fallback) {
+  constexpr double kMost = 1e12;
+  fallback = params.Number(key, fallback, 1, kMost);
+  Params* own = by_type != nullptr ? by_type->Object(type) : nullptr;
+  if (own == nullptr) return fallback;
+  own->Choice("rope_type", "default", {"default"});
+  return own->Number("rope_theta", fallback, 1, kMost);
+}
+
+std::vector<LayerKind> ModernBertLayers(Params& params) {
+  const auto depth = static_cast<size_t>(params.Depth("num_hidden_layers", 22));
+  Params* by_type = params.Object("rope_parameters");
+  const LayerKind global{.theta =
+                             Theta(params, "global_rope_theta", by_type, "full_attention", 160000)};
+  const LayerKind local{
+      .window = params.NotNegative("local_attention", 128) / 2,
+      .theta = Theta(params, "local_rope_theta", by_type, "sliding_attention", 10000)};
+  std::vector<LayerKind> layers;
+  if (params.Has("layer_types")) {
+    for (const std::string& type :
+         params.Choices("layer_types", {"full_attention", "sliding_attention"})) {
+      layers.push_back(type == "full_attention" ? global : local);
+    }
+    if (layers.size() != depth) {
+      params.Fail("layer_types", "as many as num_hidden_layers = " + std::to_string(depth));
+    }
+    return layers;
+  }
+  const auto every = static_cast<size_t>(params.Positive("global_attn_every_n_layers", 3));
+  for (size_t i = 0; i < depth; ++i) layers.push_back(i % every == 0 ? global : local);
+  return layers;
+}
+
+Options ModernBert(Params& params) {
+  Options options{.family = Family::kModernBert};
+  options.vocabulary = params.Positive("vocab_size", 50368);
+  SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size");
+  if (!params.Has("intermediate_size")) options.inner = 1152;
+  if (options.dim_head() % 2 != 0) {
+    params.Fail("hidden_size", "heads of an even width, whose halves rotary positions turn");
+  }
+  options.layers = ModernBertLayers(params);
+  options.activation = ActivationOf(params, "hidden_activation");
+  options.eps = params.Number("norm_eps", 1e-5, 0, 1);
+  options.longest = params.Positive("max_position_embeddings", 8192);
+  options.gated = true;
+  options.pre_norm = true;
+  options.attention_bias = params.Flag("attention_bias", false);
+  options.inner_bias = params.Flag("mlp_bias", false);
+  options.norm_bias = params.Flag("norm_bias", false);
+  return options;
+}
+
+Options OfFamily(Family family, Params& params) {
+  switch (family) {
+    case Family::kMpnet:
+      return Mpnet(params);
+    case Family::kDistilBert:
+      return DistilBert(params);
+    case Family::kModernBert:
+      return ModernBert(params);
+    case Family::kBert:
+    case Family::kRoberta:
+      break;
+  }
+  return Bert(family, params);
+}
+
+}  // namespace
+
+Options Options::From(Family family, Params& params) {
+  Options options = OfFamily(family, params);
+  if (options.positions > 0) options.longest = options.positions - AfterPadding(options);
+  if (options.longest < 1) {
+    params.Fail("max_position_embeddings",
+                "more than pad_token_id + 1 = " + std::to_string(AfterPadding(options)));
+  }
+  for (const char* key : kOfTraining) params.Ignore(key);
+  return options;
+}
+
+}  // namespace linserve::transformers

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/network/layers.h"
+#include "models/network/params.h"
+
+namespace linserve::transformers {
+
+enum class Family : uint8_t { kBert, kRoberta, kDistilBert, kMpnet, kModernBert };
+
+// Says what the attention of one layer sees, and how its queries and keys are turned.
+struct LayerKind {
+  int64_t window = -1;  // rows that a query sees on either side; -1: all
+  double theta = 0;     // base of the rotary positions; 0: none
+
+  bool operator==(const LayerKind&) const = default;
+};
+
+// Holds what a configuration of any of these models says, in the terms of BERT.
+struct Options {
+  Family family = Family::kBert;
+  int64_t vocabulary = 0;
+  int64_t dim = 0;
+  int64_t heads = 0;
+  int64_t inner = 0;      // of the feed-forward
+  int64_t longest = 0;    // sequence
+  int64_t positions = 0;  // rows of the table of positions; 0: there is none
+  int64_t padding = -1;   // positions count other tokens only, from behind this one; -1: all
+  int64_t types = 0;      // of tokens; 0: there are none
+  double eps = 1e-12;     // of the norms
+  Activation activation = Activation::kGelu;
+  bool gated = false;     // feed-forward
+  bool pre_norm = false;  // norms before attention and feed-forward, and one at the end
+  bool attention_bias = true;
+  bool inner_bias = true;  // of the feed-forward
+  bool norm_bias = true;
+  bool distances = false;  // scores depend on them (MPNet)
+  bool pooler = false;
+  std::vector<LayerKind> layers{};
+
+  int64_t dim_head() const { return dim / heads; }
+
+  // Reads the configuration of a model of this family. Throws ConfigError.
+  static Options From(Family family, Params& params);
+};
+
+}  // namespace linserve::transformers

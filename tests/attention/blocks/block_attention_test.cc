@@ -1,0 +1,161 @@
+#include "attention/blocks/block_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "attention/blocks/block_product.h"
+#include "attention/blocks/kernel_rows.h"
+#include "attention/layouts.h"
+#include "attention/rows/aten.h"
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kAttentionHeads = 3;
+constexpr int64_t kAttentionWidth = 8;
+constexpr int64_t kAttentionInner = kAttentionHeads * kAttentionWidth;
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+struct AttendedRows {
+  at::Tensor queries, keys, values;  // [n, inner]; behind the queries are rows that nobody asks for
+  at::Tensor of_keys, of_distances;  // undefined: nothing is added
+  int64_t length;
+
+  explicit AttendedRows(int64_t rows)
+      : queries(at::randn({rows + kFewestKernelRows, kAttentionInner})),
+        keys(at::randn({rows, kAttentionInner}) * 2),
+        values(at::randn({rows, kAttentionInner})),
+        length(rows) {}
+};
+
+at::Tensor HeadsOf(const at::Tensor& rows) {
+  return rows.to(at::kDouble)
+      .view({rows.size(0), kAttentionHeads, kAttentionWidth})
+      .transpose(0, 1);
+}
+
+// The formula in F64.
+at::Tensor NaiveAttention(const AttendedRows& sequence, int64_t window) {
+  const int64_t n = sequence.length;
+  at::Tensor scores =
+      at::matmul(HeadsOf(sequence.queries.narrow(0, 0, n)), HeadsOf(sequence.keys).transpose(1, 2));
+  const at::Tensor places = at::arange(n);
+  const at::Tensor distance = places - places.unsqueeze(1);
+  if (sequence.of_keys.defined()) scores += sequence.of_keys.to(at::kDouble);
+  if (sequence.of_distances.defined()) {
+    const int64_t same = sequence.of_distances.size(1) / 2;
+    scores += sequence.of_distances.to(at::kDouble)
+                  .index_select(1, (distance + same).flatten())
+                  .view({kAttentionHeads, n, n});
+  }
+  if (window >= 0) scores.masked_fill_(distance.abs() > window, -kInfinity);
+  const at::Tensor weights = at::softmax(scores / std::sqrt(double(kAttentionWidth)), -1);
+  return at::matmul(weights, HeadsOf(sequence.values)).transpose(0, 1).flatten(1);
+}
+
+// Computes it with keys and queries in blocks of so many rows.
+at::Tensor AttendByBlocks(const AttendedRows& sequence, DType products, int64_t window,
+                          int64_t key_rows, int64_t query_rows) {
+  const BlockAttention attention({.heads = kAttentionHeads,
+                                  .dim_head = kAttentionWidth,
+                                  .products = products,
+                                  .window = window});
+  at::Tensor scratch = at::full({attention.ScratchElements()}, kNaN);
+  const int64_t blocks = (sequence.length + key_rows - 1) / key_rows;
+  const at::Tensor memory = at::full({blocks, attention.KeyElements(key_rows)}, kNaN);
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t row = block * key_rows;
+    attention.LayOut(BlockOf(sequence.keys, row), BlockOf(sequence.values, row),
+                     std::min(key_rows, sequence.length - row), BlockOf(memory, block).data,
+                     scratch.mutable_data_ptr<float>());
+  }
+  BlockAttention::Scores scores;
+  if (sequence.of_keys.defined()) scores.of_keys = sequence.of_keys.const_data_ptr<float>();
+  if (sequence.of_distances.defined()) {
+    scores.distances = sequence.of_distances.size(1);
+    scores.of_distances = sequence.of_distances.const_data_ptr<float>() + scores.distances / 2;
+  }
+  at::Tensor out = at::empty({sequence.length, kAttentionInner});
+  for (int64_t row = 0; row < sequence.length; row += query_rows) {
+    attention.Attend(BlockOf(sequence.queries, row), row,
+                     std::min(query_rows, sequence.length - row),
+                     {memory.mutable_data_ptr<float>(), sequence.length, key_rows}, scores,
+                     BlockOf(out, row), scratch.mutable_data_ptr<float>());
+  }
+  return out;
+}
+
+class BlockAttentionTypes : public ::testing::TestWithParam<DType> {
+ protected:
+  // Expects the formula's results, whatever the blocks.
+  static void Check(const AttendedRows& sequence, int64_t window = -1) {
+    const at::Tensor expected = NaiveAttention(sequence, window);
+    const double tolerance = GetParam() == DType::kF32 ? 1e-5 : 0.06;
+    for (const auto& [keys, queries] : {std::pair{128, 128}, {16, 7}, {48, 100}, {128, 1}}) {
+      EXPECT_LT(
+          LargestDifference(AttendByBlocks(sequence, GetParam(), window, keys, queries), expected),
+          tolerance)
+          << sequence.length << " rows, " << keys << " keys and " << queries
+          << " queries a block, window " << window;
+    }
+  }
+};
+
+TEST_P(BlockAttentionTypes, IsSoftmaxAttentionForSequencesOfAnyLength) {
+  for (const int64_t length : {1, 2, 15, 16, 17, 35, 128, 129, 300}) Check(AttendedRows(length));
+}
+
+TEST_P(BlockAttentionTypes, HidesKeysWhereverTheyStand) {
+  for (const int64_t length : {5, 40, 200}) {
+    AttendedRows sequence(length);
+    sequence.of_keys =
+        at::zeros({length}).masked_fill_(at::rand({length}) < 0.4, BlockAttention::kHidden);
+    sequence.of_keys[length / 2] = 0;
+    Check(sequence);
+    // Whole blocks are hidden before the first key that is seen.
+    sequence.of_keys.fill_(BlockAttention::kHidden);
+    sequence.of_keys[length - 1] = 0;
+    Check(sequence);
+  }
+}
+
+TEST_P(BlockAttentionTypes, AddsWhatDependsOnTheDistance) {
+  for (const int64_t length : {1, 20, 150}) {
+    AttendedRows sequence(length);
+    sequence.of_distances = at::randn({kAttentionHeads, 2 * length + 5});
+    Check(sequence);
+  }
+}
+
+TEST_P(BlockAttentionTypes, SeesNoFurtherThanItsWindow) {
+  for (const int64_t window : {0, 1, 20, 64, 1000}) Check(AttendedRows(210), window);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BlockAttentionTypes,
+                         ::testing::Values(DType::kF32, DType::kBF16, DType::kI8),
+                         [](const auto& type) { return std::string(Name(type.param)); });
+
+// Rows behind a block's own are read, so that kernels have whole rows, and change nothing.
+TEST(BlockAttention, DoesNotLookAtTheQueriesBehindItsOwn) {
+  AttendedRows sequence(20);
+  const at::Tensor expected = AttendByBlocks(sequence, DType::kF32, -1, 128, 128);
+  sequence.queries.narrow(0, 20, kFewestKernelRows).fill_(kNaN);
+  EXPECT_TRUE(at::equal(AttendByBlocks(sequence, DType::kF32, -1, 128, 128), expected));
+}
+
+TEST(BlockAttention, SumsLargeScoresWithoutOverflow) {
+  AttendedRows sequence(150);
+  sequence.queries.mul_(100);
+  sequence.keys.mul_(100);
+  EXPECT_LT(LargestDifference(AttendByBlocks(sequence, DType::kF32, -1, 32, 50),
+                              NaiveAttention(sequence, -1)),
+            1e-2);
+}
+
+}  // namespace
+}  // namespace linserve

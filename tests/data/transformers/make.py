@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Makes golden cases of the encoders of transformers 5.24.0 (requirements.txt), with random weights.
+
+  python make.py ../goldens
+
+Each case is a folder: config.json, model.safetensors (the state_dict), io.safetensors (input.*, output.*). A ragged
+case has input.lengths: rows past them are zeros, and what is expected is that of each sequence alone.
+"""
+import json
+import os
+import sys
+import zlib
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+torch.set_num_threads(1)
+SMALL = dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
+DISTIL = dict(vocab_size=40, dim=32, n_layers=2, n_heads=4, hidden_dim=48)
+MODERN = dict(SMALL, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, norm_eps=1e-5)
+CASES = []
+
+
+def case(name, architecture, params, length=24, batch=2, lengths=None, mask=False, types=False, pad=False,
+         pooler=None):
+    CASES.append(dict(name=name, architecture=architecture, params=params, length=length, batch=batch,
+                      lengths=lengths, mask=mask, types=types, pad=pad, pooler=pooler))
+
+
+def family(short, architecture, params, positions, has_types, has_pooler, activation):
+    """Those that all of the models with absolute positions are tried with."""
+    p = dict(params, max_position_embeddings=positions(40))
+    case(short + "-base", architecture, p, pooler=has_pooler)
+    case(short + "-ragged", architecture, p, length=40, batch=6, lengths=[40, 1, 2, 17, 33, 16], pooler=has_pooler)
+    case(short + "-mask", architecture, p, mask=True, types=has_types, pooler=has_pooler)
+    case(short + "-tanh", architecture, dict(p, **{activation: "gelu_new"}))
+    case(short + "-relu", architecture, dict(p, **{activation: "relu"}), batch=1)
+    case(short + "-long", architecture, dict(params, max_position_embeddings=positions(300)), length=300, batch=4,
+         lengths=[300, 129, 128, 64])
+
+
+family("bert", "BertModel", SMALL, lambda n: n, True, True, "hidden_act")
+case("bert-types", "BertModel", dict(SMALL, max_position_embeddings=30, type_vocab_size=3, layer_norm_eps=1e-6),
+     types=True, pooler=True)
+case("bert-odd-heads", "BertModel", dict(SMALL, hidden_size=30, num_attention_heads=6, max_position_embeddings=30,
+                                         hidden_act="silu"))
+family("roberta", "RobertaModel", dict(SMALL, type_vocab_size=1), lambda n: n + 2, False, True, "hidden_act")
+case("roberta-pads-inside", "RobertaModel", dict(SMALL, max_position_embeddings=40, type_vocab_size=1), pad=True)
+case("xlm-roberta-base", "XLMRobertaModel", dict(SMALL, max_position_embeddings=42, pad_token_id=3), pad=True,
+     pooler=True)
+family("distilbert", "DistilBertModel", DISTIL, lambda n: n, False, False, "activation")
+family("mpnet", "MPNetModel", SMALL, lambda n: n + 2, False, True, "hidden_act")
+case("mpnet-pads-inside", "MPNetModel", dict(SMALL, max_position_embeddings=40), pad=True, mask=True)
+case("modernbert-base", "ModernBertModel", dict(MODERN, num_hidden_layers=4), length=40)
+case("modernbert-window", "ModernBertModel", dict(MODERN, num_hidden_layers=4, local_attention=12), length=40)
+case("modernbert-mask", "ModernBertModel", dict(MODERN, num_hidden_layers=3, local_attention=16), length=40, mask=True)
+case("modernbert-biased", "ModernBertModel", dict(MODERN, norm_bias=True, attention_bias=True, mlp_bias=True,
+                                                  hidden_activation="silu", local_attention=10,
+                                                  global_attn_every_n_layers=2, num_hidden_layers=3))
+case("modernbert-bases", "ModernBertModel",
+     dict(MODERN, num_hidden_layers=3, local_attention=20,
+          layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+          rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 5000.0},
+                           "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}))
+case("modernbert-long", "ModernBertModel", dict(MODERN, num_hidden_layers=4, local_attention=100), length=400,
+     batch=4, lengths=[400, 130, 257, 51])
+case("modernbert-ragged", "ModernBertModel", dict(MODERN, num_hidden_layers=3, local_attention=8), length=40, batch=6,
+     lengths=[40, 1, 2, 17, 33, 16])
+
+
+def weights(model, generator):
+    """Random weights of which nothing can be left out unnoticed: biases and norms, too."""
+    for name, tensor in model.state_dict().items():
+        if not tensor.is_floating_point():
+            continue
+        norm = "norm" in name.lower() and name.endswith("weight")
+        scale = 0.2 if norm or tensor.dim() == 1 else 0.7 if "embeddings" in name or "bias" in name else \
+            tensor.shape[-1] ** -0.5
+        tensor.copy_(torch.randn(tensor.shape, generator=generator) * scale + (1.0 if norm else 0.0))
+
+
+def inputs_of(case, vocabulary, padding, generator):
+    shape = (case["batch"], case["length"])
+    ids = torch.randint(4, vocabulary, shape, generator=generator)
+    if case["pad"]:
+        ids[:, 5:7] = padding
+        ids[0, -1] = padding
+    inputs = {"x": ids}
+    if case["mask"]:
+        mask = torch.rand(shape, generator=generator) < 0.7
+        mask[:, 0] = True
+        inputs["attention_mask"] = mask
+    if case["types"]:
+        inputs["token_type_ids"] = torch.randint(0, case["params"].get("type_vocab_size", 2), shape,
+                                                 generator=generator)
+    return inputs
+
+
+def forward(model, inputs):
+    arguments = {("input_ids" if name == "x" else name): tensor for name, tensor in inputs.items()}
+    if "attention_mask" in arguments:
+        arguments["attention_mask"] = arguments["attention_mask"].long()
+    elif arguments["input_ids"].shape[0] > 0:
+        arguments["attention_mask"] = torch.ones_like(arguments["input_ids"])
+    if "token_type_ids" in arguments and not hasattr(model.embeddings, "token_type_embeddings"):
+        del arguments["token_type_ids"]
+    return model(**arguments)
+
+
+def outputs_of(case, model, inputs):
+    lengths = case["lengths"]
+    if lengths is None:
+        result = forward(model, inputs)
+        rows, pooled = result.last_hidden_state, getattr(result, "pooler_output", None)
+    else:
+        alone = [forward(model, {"x": inputs["x"][i:i + 1, :n]}) for i, n in enumerate(lengths)]
+        rows = torch.zeros(*inputs["x"].shape, alone[0].last_hidden_state.shape[-1], dtype=torch.float64)
+        for i, (one, n) in enumerate(zip(alone, lengths)):
+            rows[i, :n] = one.last_hidden_state[0]
+        pooled = torch.cat([one.pooler_output for one in alone]) if case["pooler"] else None
+    outputs = {"last_hidden_state": rows}
+    if case["pooler"]:
+        outputs["pooler_output"] = pooled
+    return {name: tensor.float().contiguous() for name, tensor in outputs.items()}
+
+
+def make(case, root):
+    generator = torch.Generator().manual_seed(zlib.crc32(case["name"].encode()))
+    kind = getattr(transformers, case["architecture"])
+    config = kind.config_class(**case["params"])
+    config._attn_implementation = "eager"
+    model = kind(config).eval()
+    with torch.no_grad():
+        weights(model, generator)
+        inputs = inputs_of(case, config.vocab_size, config.pad_token_id, generator)
+        expected = outputs_of(case, model.double(), inputs)
+    if case["lengths"] is not None:
+        inputs["lengths"] = torch.tensor(case["lengths"])
+        inputs["x"] *= torch.arange(case["length"])[None] < inputs["lengths"][:, None]
+    state = {name: tensor.float() for name, tensor in model.state_dict().items()}
+    params = dict(case["params"])
+    if hasattr(model, "pooler") and not case["pooler"]:
+        params["add_pooling_layer"] = False
+        state = {name: tensor for name, tensor in state.items() if not name.startswith("pooler.")}
+    folder = os.path.join(root, case["name"])
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump({"schema": 1, "architecture": "transformers." + case["architecture"], "params": params,
+                   "compare": "all", "package": "transformers==" + transformers.__version__, "tolerance": 1e-5}, file,
+                  indent=1)
+        file.write("\n")
+    save_file(state, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+    save_file({**{"input." + name: tensor.contiguous() for name, tensor in inputs.items()},
+               **{"output." + name: tensor for name, tensor in expected.items()}},
+              os.path.join(folder, "io.safetensors"))
+
+
+for one in CASES:
+    make(one, sys.argv[1])
+    print(one["name"])

@@ -1,0 +1,54 @@
+"""Folders as sentence-transformers saves them, served unchanged: the vectors are those of its encode()."""
+
+import random
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+import python_package
+import torch
+from served import Server
+from transformers_folders import FOLDERS, save_folder
+
+linserve = python_package.load("linserve")
+TEXTS = Path(__file__).parents[2] / "data/sentence_encoder/texts.txt"
+
+
+class HuggingFaceTest(unittest.TestCase):
+    """One test a folder, which the loop below adds."""
+
+    @classmethod
+    def setUpClass(cls):
+        torch.manual_seed(1)
+        texts = [text for text in TEXTS.read_text(encoding="utf-8").splitlines() if text.strip()]
+        cls.seed = random.randrange(1 << 30)
+        cls.texts = random.Random(cls.seed).sample(texts, 60) + ["a " * 600, "Ünïcödé, 漢字 und 🦀!", "x"]
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        repository = Path(folder.name, "models")
+        cls.expected = {}
+        for name, make in FOLDERS.items():
+            model = save_folder(repository / name, make, texts)
+            cls.expected[name] = model.encode(cls.texts, batch_size=8)
+        cls.server = Server(repository=repository)
+        cls.client = linserve.Client(cls.server.grpc)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        assert cls.server.close() == 0
+
+    def compare(self, name):
+        answers = np.stack(self.client.embed(self.texts, model=name))
+        expected = self.expected[name]
+        self.assertEqual(answers.shape, expected.shape)
+        scale = max(1, np.abs(expected).max())
+        np.testing.assert_allclose(answers, expected, rtol=0, atol=2e-5 * scale, err_msg=f"seed {self.seed}")
+
+
+for each in FOLDERS:
+    setattr(HuggingFaceTest, f"test_{each.replace('-', '_')}", lambda self, name=each: self.compare(name))
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, buffer=True)

@@ -1,0 +1,104 @@
+"""Small models of transformers with tokenizers trained here, saved as sentence-transformers does."""
+
+import tempfile
+
+import tokenizers as tk
+import torch
+import transformers as tf
+from sentence_transformers import SentenceTransformer
+from sentence_transformers import models as parts
+
+SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
+
+
+def wordpiece(texts):
+    tokenizer = tk.BertWordPieceTokenizer(lowercase=True)
+    tokenizer.train_from_iterator(texts, vocab_size=600, min_frequency=1)
+    return tf.BertTokenizerFast(tokenizer_object=tokenizer._tokenizer)
+
+
+def cased_wordpiece(texts):
+    tokenizer = tk.BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+    tokenizer.train_from_iterator(texts, vocab_size=700, min_frequency=1)
+    return tf.BertTokenizerFast(tokenizer_object=tokenizer._tokenizer, do_lower_case=False, strip_accents=False)
+
+
+def byte_level(texts):
+    tokenizer = tk.ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(texts, vocab_size=700, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    return tf.RobertaTokenizerFast(tokenizer_object=tokenizer._tokenizer)
+
+
+def unigram(texts):
+    tokenizer = tk.SentencePieceUnigramTokenizer()
+    tokenizer.train_from_iterator(texts, vocab_size=600, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+                                  unk_token="<unk>")
+    tokenizer._tokenizer.post_processor = tk.processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    return tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer._tokenizer, bos_token="<s>", eos_token="</s>",
+                                      unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", cls_token="<s>",
+                                      sep_token="</s>")
+
+
+def bert(vocabulary):
+    return tf.BertModel(tf.BertConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
+
+
+def masked_bert(vocabulary):
+    return tf.BertForMaskedLM(tf.BertConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
+
+
+def roberta(vocabulary):
+    return tf.RobertaModel(tf.RobertaConfig(vocab_size=vocabulary, max_position_embeddings=130, type_vocab_size=1,
+                                            pad_token_id=1, **SIZES))
+
+
+def xlm_roberta(vocabulary):
+    return tf.XLMRobertaModel(tf.XLMRobertaConfig(vocab_size=vocabulary, max_position_embeddings=130,
+                                                  type_vocab_size=1, pad_token_id=1, **SIZES))
+
+
+def distilbert(vocabulary):
+    return tf.DistilBertModel(tf.DistilBertConfig(vocab_size=vocabulary, max_position_embeddings=128, dim=32,
+                                                  n_layers=2, n_heads=4, hidden_dim=64))
+
+
+def mpnet(vocabulary):
+    return tf.MPNetModel(tf.MPNetConfig(vocab_size=vocabulary, max_position_embeddings=130, **SIZES))
+
+
+def modernbert(vocabulary):
+    return tf.ModernBertModel(tf.ModernBertConfig(vocab_size=vocabulary, max_position_embeddings=128,
+                                                  local_attention=16, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+                                                  cls_token_id=0, sep_token_id=2, **SIZES))
+
+
+# Of each folder: the tokenizer, the model, how it pools, whether it normalizes, how many tokens a text may have.
+FOLDERS = {
+    "bert": (wordpiece, bert, "mean", True, 64),
+    "bert-cased-cls": (cased_wordpiece, bert, "cls", False, 128),
+    "bert-max": (wordpiece, bert, "max", True, 32),
+    "roberta": (byte_level, roberta, "mean", False, 128),
+    "xlm-roberta": (unigram, xlm_roberta, "mean", True, 100),
+    "distilbert": (wordpiece, distilbert, "mean", False, 128),
+    "mpnet": (wordpiece, mpnet, "cls", True, 100),
+    "modernbert": (byte_level, modernbert, "mean", True, 128),
+}
+
+
+def save_folder(folder, make, texts):
+    """Saves such a model as it would lie on the hub, and returns it as sentence-transformers loads it."""
+    tokenizer_of, model_of, pooling, normalize, longest = make
+    tokenizer = tokenizer_of(texts)
+    model = model_of(len(tokenizer))
+    with torch.no_grad():
+        for tensor in model.parameters():  # biases and norms of their own, so that none is left out unnoticed
+            tensor.add_(torch.randn_like(tensor) * 0.1)
+    with tempfile.TemporaryDirectory() as saved:
+        model.save_pretrained(saved)
+        tokenizer.save_pretrained(saved)
+        transformer = parts.Transformer(saved, max_seq_length=longest)
+        modules = [transformer, parts.Pooling(transformer.get_word_embedding_dimension(), pooling_mode=pooling)]
+        whole = SentenceTransformer(modules=modules + [parts.Normalize()] * normalize, device="cpu")
+    whole.save(str(folder))
+    return SentenceTransformer(str(folder), device="cpu")
