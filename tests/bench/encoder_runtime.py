@@ -5,6 +5,7 @@ usage: encoder_runtime.py RUNTIME FILE.onnx THREADS SEQUENCES; RUNTIME is openvi
 onnxruntime-f32 or onnxruntime-int8"""
 
 import json
+import os
 import struct
 import sys
 import time
@@ -89,6 +90,9 @@ def rate(callables, path, batch):
 
 
 def main():
+    # The libraries print to standard output, too.
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     runtime, precision = sys.argv[1].split("-")
     file, threads, warm = sys.argv[2], int(sys.argv[3]), sys.argv[4]
     make = openvino_callables if runtime == "openvino" else onnxruntime_callables
@@ -96,9 +100,9 @@ def main():
     for callables, batch in ways:
         rate(callables, warm, batch)
     callables, batch = max(ways, key=lambda way: rate(way[0], warm, way[1]))
-    print(f"batches of {batch}, {len(callables)} streams", flush=True)
+    print(f"batches of {batch}, {len(callables)} streams", file=results, flush=True)
     for line in sys.stdin:
-        print(rate(callables, line.strip(), batch), flush=True)
+        print(rate(callables, line.strip(), batch), file=results, flush=True)
 
 
 main()

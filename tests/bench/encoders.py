@@ -116,6 +116,9 @@ def contestants(options, folder, warm):
     bert.load_state_dict(load_file(f"{model}/model.safetensors"))
     embedder = Embedder(bert)
     file = f"{folder}/model.onnx"
+    packages = subprocess.run([options.runtimes_python, "-c", "import site; print(site.getsitepackages()[0])"],
+                              check=True, capture_output=True, text=True).stdout.strip()
+    sys.path.append(packages)  # the export needs onnx, which lies there
     with torch.inference_mode():
         torch.onnx.export(embedder, (torch.ones(2, 9, dtype=torch.int64), torch.ones(2, 9, dtype=torch.int64)), file,
                           dynamo=False, input_names=["x", "mask"], output_names=["embeddings"],

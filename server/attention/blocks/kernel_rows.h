@@ -9,7 +9,7 @@ namespace linserve {
 // of rows only, so left operands must be readable up to a multiple of the smallest; what is there
 // does not matter.
 constexpr int64_t kFewestKernelRows = 16;
-constexpr std::array<int64_t, 4> kKernelRows = {128, 64, 32, kFewestKernelRows};
+constexpr std::array<int64_t, 8> kKernelRows = {128, 112, 96, 80, 64, 48, 32, kFewestKernelRows};
 
 constexpr int64_t RoundUp(int64_t number, int64_t step) {
   return (number + step - 1) / step * step;
