@@ -19,6 +19,10 @@ struct MaskCase {
 };
 
 // One of each architecture at least, and of each that has rows which a mask may hide.
+constexpr const char* kBertSizes =
+    R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 16, "max_position_embeddings": 42})";
+
 const std::vector<MaskCase> kCases = {
     {"linformer.LinformerSelfAttention", R"({"dim": 16, "seq_len": 40, "k": 8, "heads": 2})"},
     {"linformer.Linformer", R"({"dim": 16, "seq_len": 40, "depth": 1, "k": 8, "heads": 2})"},
@@ -30,6 +34,14 @@ const std::vector<MaskCase> kCases = {
     {"math.taylor", R"({"causal": true})"},
     {"math.linformer", "{}"},
     {"linserve.Encoder", R"({"dim": 16, "depth": 1, "heads": 2, "num_tokens": 30})"},
+    {"transformers.BertModel", kBertSizes},
+    {"transformers.RobertaModel", kBertSizes},
+    {"transformers.XLMRobertaModel", kBertSizes},
+    {"transformers.MPNetModel", kBertSizes},
+    {"transformers.ModernBertModel", kBertSizes},
+    {"transformers.DistilBertModel",
+     R"({"vocab_size": 30, "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16,
+         "max_position_embeddings": 42})"},
     {"linear_attention_transformer.ImageLinearAttention", R"({"chan": 4, "key_dim": 8})"},
     {"linear_multihead_attention.LinearMultiheadAttention",
      R"({"embed_dim": 16, "num_heads": 2, "seq_len": 40, "proj_k": 7})"},

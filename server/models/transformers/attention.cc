@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/blocks/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/positions.h"
 #include "attention/rows/spans.h"

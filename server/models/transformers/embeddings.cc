@@ -35,7 +35,7 @@ void Embeddings::AddPositionsOf(at::Tensor& rows, const at::Tensor& ids,
                                 const PlacedLayout& layout) const {
   const int64_t before = options_.padding + 1;
   const at::Tensor table = positions_.narrow(0, before, positions_.size(0) - before);
-  if (options_.padding < 0 || layout.table) return AddPositions(rows, layout, table);
+  if (options_.padding < 0) return AddPositions(rows, layout, table);
   for (const Span& span : Spans(layout)) {
     const at::Tensor counted = View(ids, span).ne(options_.padding);
     const at::Tensor places = counted.cumsum(1).mul_(counted).add_(options_.padding);

@@ -147,7 +147,7 @@ def make(case, root):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump({"schema": 1, "architecture": "transformers." + case["architecture"], "params": params,
-                   "compare": "all", "package": "transformers==" + transformers.__version__, "tolerance": 1e-5}, file,
+                   "wrapper": None, "call": {}, "compare": "all", "package": "transformers==" + transformers.__version__, "tolerance": 1e-5}, file,
                   indent=1)
         file.write("\n")
     save_file(state, os.path.join(folder, "model.safetensors"), {"format": "pt"})

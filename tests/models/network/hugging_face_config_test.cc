@@ -57,7 +57,9 @@ class HuggingFaceTest : public ModelFixture {
   void RenameTensors(const Rename& rename, const TensorMap& more = {}) {
     const std::string path = folder_ + "/model.safetensors";
     TensorMap tensors = more;
-    for (const auto& [name, tensor] : ReadSafetensors(path)->tensors) {
+    const auto file = ReadSafetensors(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (const auto& [name, tensor] : file->tensors) {
       if (const std::string renamed = rename(name); !renamed.empty()) tensors[renamed] = tensor;
     }
     ASSERT_TRUE(WriteSafetensors(path, tensors).ok());
