@@ -42,8 +42,9 @@ ALLOWED["tests"] = set(ALLOWED) | {"tests"}
 # The folders of a layer: each may include those before it, and "" is the layer's own.
 FOLDERS = {
     "engine": ["", "generation"],
-    "core": ["status", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
-    "text": ["sentencepiece", ""],
+    "core": ["status", "json", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
+    "text": ["", "sentencepiece", "huggingface/members", "huggingface/characters", "huggingface/patterns",
+             "huggingface/normalize", "huggingface/split", "huggingface/models", "huggingface"],
     "attention": ["rows", "device", "linear", "linformer", "local", "blocks"],
     "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer",
                "linear_multihead_attention", "transformers", "encoder", "math", "forward", ""],

@@ -87,7 +87,7 @@ int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
   if (!model->text) {
     return FailWith(absl::InvalidArgumentError(
         "model " + model->name +
-        " takes no text, for it has no tokenizer.model; search needs one that does"));
+        " takes no text, for it has no tokenizer; search needs one that does"));
   }
   std::vector<std::string> texts = arguments.queries;
   for (const Passage& passage : *passages) texts.push_back(passage.text);

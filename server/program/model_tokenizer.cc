@@ -1,23 +1,54 @@
 #include "program/model_tokenizer.h"
 
+#include <nlohmann/json.hpp>
+
+#include "core/files/json_file.h"
+#include "text/huggingface/json_tokenizer.h"
+#include "text/sentencepiece/piece_tokenizer.h"
+
 namespace linserve {
 namespace {
 
-std::string PathIn(const std::string& directory) { return directory + "/tokenizer.model"; }
+using Loaded = absl::StatusOr<std::shared_ptr<const Tokenizer>>;
+
+// Returns whether the directory's config.json is linserve's own, which names an architecture; what
+// is wrong with it is told where the model is loaded.
+bool IsOwnConfig(const std::string& directory) {
+  const auto config = ReadJson(directory + "/config.json");
+  return config.ok() && config->is_object() && config->contains("architecture");
+}
+
+Loaded LoadPieces(const std::string& directory, const ServingOptions& serving) {
+  return LoadSentencePiece(directory + "/tokenizer.model",
+                           {.add_bos = serving.add_bos, .add_eos = serving.add_eos});
+}
+
+// Loads a tokenizer whose files say themselves which marks stand around a text.
+Loaded LoadMarked(const std::string& directory, const ServingOptions& serving) {
+  Loaded loaded = LoadTokenizerJson(directory + "/tokenizer.json");
+  if (absl::IsNotFound(loaded.status())) loaded = LoadBertVocabulary(directory + "/vocab.txt");
+  if (!loaded.ok() || (!serving.add_bos && !serving.add_eos)) return loaded;
+  return absl::InvalidArgumentError(
+      directory + "/" + (*loaded)->file() +
+      " says itself which marks stand around a text; leave add_bos and add_eos out of 'serving'");
+}
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
                                                                const ServingOptions& serving) {
-  auto tokenizer =
-      Tokenizer::Load(PathIn(directory), {.add_bos = serving.add_bos, .add_eos = serving.add_eos});
-  if (absl::IsNotFound(tokenizer.status())) return nullptr;
-  return tokenizer;
+  const bool pieces_first = IsOwnConfig(directory);
+  Loaded loaded = pieces_first ? LoadPieces(directory, serving) : LoadMarked(directory, serving);
+  if (absl::IsNotFound(loaded.status())) {
+    loaded = pieces_first ? LoadMarked(directory, serving) : LoadPieces(directory, serving);
+  }
+  if (absl::IsNotFound(loaded.status())) return nullptr;
+  return loaded;
 }
 
 absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& tokenizer,
                             const Signature& signature) {
-  const std::string path = PathIn(directory);
+  const std::string path = directory + "/" + tokenizer.file();
   const InputSpec* input = signature.FindInput(kTextBecomes);
   if (input == nullptr || input->kind != InputKind::kToken) {
     return absl::InvalidArgumentError(path + ": the model's input 'x' takes no token ids");

@@ -11,7 +11,10 @@
 
 namespace linserve {
 
-// Loads DIRECTORY/tokenizer.model; null if there is none.
+// Loads the tokenizer that lies in a model directory; null if there is none. Of several, the first
+// of tokenizer.model, tokenizer.json and vocab.txt counts where config.json is linserve's own; a
+// directory that another program has written has its tokenizer.model for that program, and there
+// it counts last.
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
                                                                const ServingOptions& serving);
 

@@ -7,12 +7,12 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "core/json/json_number.h"
 #include "core/status/json_text.h"
 #include "core/status/parameter.h"
 #include "core/tensor/tensor.h"
 #include "rest/http_errors.h"
 #include "rest/json/json_members.h"
-#include "rest/json/json_number.h"
 #include "rest/openai_form.h"
 #include "rest/sequence_input.h"
 #include "rest/tensor_json.h"

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <utility>
 
+#include "core/json/json_number.h"
 #include "core/status/quote.h"
 #include "core/tensor/tensor.h"
 #include "rest/infer_json.h"
 #include "rest/json/json_members.h"
-#include "rest/json/json_number.h"
 #include "rest/tensor_json.h"
 
 namespace linserve {

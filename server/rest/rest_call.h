@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "access/caller.h"
+#include "core/json/json_reader.h"
 #include "core/threads/clock.h"
 #include "http/http_message.h"
-#include "rest/json/json_reader.h"
 #include "serving/request.h"
 #include "serving/service_context.h"
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "core/json/json_number.h"
 #include "core/status/quote.h"
 #include "rest/json/json_members.h"
-#include "rest/json/json_number.h"
 
 namespace linserve {
 namespace {

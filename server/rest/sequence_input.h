@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "rest/json/json_reader.h"
+#include "core/json/json_reader.h"
 #include "serving/embeddings_request.h"
 
 namespace linserve {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <type_traits>
 
+#include "core/json/json_number.h"
 #include "core/sequence/content.h"
 #include "core/status/quote.h"
 #include "core/tensor/text_bytes.h"
-#include "rest/json/json_number.h"
 
 namespace linserve {
 namespace {

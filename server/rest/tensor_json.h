@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "core/json/json_reader.h"
 #include "core/tensor/tensor.h"
-#include "rest/json/json_reader.h"
 
 namespace linserve {
 

@@ -30,7 +30,7 @@ absl::Status TextRequestState::ReadOptions(const RpcLimits& /*limits*/, const Se
   tokenizer_ = model.tokenizer;
   if (tokenizer_ != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError("model " + Quoted(model.name) +
-                                    " takes no text, for it has no tokenizer.model");
+                                    " takes no text, for it has no tokenizer");
 }
 
 absl::Status TextRequestState::Take(ServiceContext& service, const ServedModel& /*model*/,

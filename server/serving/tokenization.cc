@@ -104,7 +104,7 @@ class TextWork {
     const ServedModel& model = *work_.model;
     if (model.tokenizer == nullptr) {
       return absl::InvalidArgumentError("model " + Quoted(model.name) +
-                                        " takes no text, for it has no tokenizer.model; send "
+                                        " takes no text, for it has no tokenizer; send "
                                         "token ids");
     }
     if (std::cmp_greater(text.size(), work_.max_text_bytes)) {

@@ -1,71 +1,121 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/sequence/truncation.h"
-#include "text/sentencepiece/normalizer.h"
-#include "text/sentencepiece/vocabulary.h"
 
 namespace linserve {
 
 // Names the model's input that a text becomes.
 inline constexpr const char* kTextBecomes = "x";
 
-// Says which marks stand around the pieces of each text, as the package's encode() puts them for
-// arguments of these names.
-struct TokenizerOptions {
-  bool add_bos = false;
-  bool add_eos = false;
+// Says where in a text a token begins and ends, in bytes. A mark stands nowhere.
+struct TokenPlace {
+  size_t begin = 0;
+  size_t end = 0;
+  bool is_mark = false;
 };
 
-// Turns text into token ids by a SentencePiece model (https://github.com/google/sentencepiece).
-// Thread-safe.
+// Holds what a text has become so far.
+struct Tokens {
+  // Returns the bytes of memory that it holds.
+  size_t held_bytes() const {
+    return ids.capacity() * sizeof(int64_t) + places.capacity() * sizeof(TokenPlace);
+  }
+
+  std::vector<int64_t> ids;
+  std::vector<TokenPlace> places;  // of each id, where they are asked for
+};
+
+// Reads one text from its front to its back, a few KiB at a time.
+class TokenReader {
+ public:
+  TokenReader() = default;
+  virtual ~TokenReader() = default;
+  TokenReader(const TokenReader&) = delete;
+  TokenReader& operator=(const TokenReader&) = delete;
+
+  // Goes on a little, appends what is known of the tokens, and returns how much work that was: the
+  // bytes that were read, and those that were made of them. INVALID_ARGUMENT if the text is not
+  // UTF-8. REQUIRES: not done().
+  virtual absl::StatusOr<size_t> Step(Tokens& tokens) = 0;
+
+  virtual bool done() const = 0;
+  virtual size_t left() const = 0;        // bytes of the text that were not read yet
+  virtual size_t held_bytes() const = 0;  // of memory, between two calls
+  // Says whether the text became anything. REQUIRES: done().
+  virtual bool has_pieces() const = 0;
+};
+
+// Says which ids stand around those of each text.
+struct Marks {
+  std::vector<int64_t> before;
+  std::vector<int64_t> after;
+  bool around_nothing = false;  // also where a text becomes nothing
+};
+
+// Says how a tokenizer's own file wants long texts to be cut.
+struct TextLimit {
+  int64_t longest = 0;  // tokens, the marks among them
+  Truncation truncation = Truncation::kRight;
+};
+
+// Turns texts into token ids and back. Thread-safe.
 class Tokenizer {
  public:
-  // Loads a model. Returns NOT_FOUND if there is no such file, INVALID_ARGUMENT if it is no
-  // SentencePiece model, or one without a mark that is asked for.
-  static absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(
-      const std::string& path, const TokenizerOptions& options = {});
+  virtual ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Returns the number of pieces: ids are below it.
-  int64_t vocabulary() const { return static_cast<int64_t>(pieces_->model.pieces.size()); }
+  // Names the file in a model directory that it was made of.
+  const std::string& file() const { return file_; }
+  // Returns how many ids there may be: all are below it.
+  virtual int64_t vocabulary() const = 0;
+  // Returns what an id stands for as the vocabulary has it; "" if it is none's. REQUIRES: `id` is
+  // below vocabulary().
+  virtual const std::string& PieceOf(int64_t id) const = 0;
+  // Begins to read a text, which must not outlive either; `places` says whether to find the place
+  // of each token.
+  virtual std::unique_ptr<TokenReader> Read(std::string_view text, bool places) const = 0;
+
+  const Marks& marks() const { return marks_; }
+  // Returns the mark that ends the ids of each text, if one does.
+  std::optional<int64_t> end_mark() const;
+  // Returns the types of so many ids of a text with its marks; empty if all are 0.
+  virtual std::vector<int64_t> TypeIds(size_t ids) const;
+  // Returns what the file says of long texts; nullopt if it says nothing.
+  virtual std::optional<TextLimit> limit() const { return std::nullopt; }
 
   // Returns the ids of a whole text: see TextEncoding.
   absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text) const;
 
-  // Returns the mark that ends the ids of each text, if one does.
-  std::optional<int64_t> end_mark() const { return eos_; }
-
-  // Inverts Encode(), without marks or with their names; ids that are not pieces add nothing.
-  absl::StatusOr<std::string> Decode(const std::vector<int64_t>& ids, bool marks = false) const;
-
-  // Returns a piece as the vocabulary has it. REQUIRES: `id` is below vocabulary().
-  const std::string& PieceOf(int64_t id) const {
-    return pieces_->model.pieces[static_cast<size_t>(id)].text;
+  // Inverts Encode(), without marks or with their names; ids that stand for nothing add nothing.
+  absl::StatusOr<std::string> Decode(const std::vector<int64_t>& ids, bool marks = false) const {
+    return DecodeIds(ids, marks);
   }
 
   // Leaves at most `longest` ids of Encode(), the marks among them; 0: as many as there are.
   // INVALID_ARGUMENT tells `longest`.
   absl::Status Truncate(Truncation truncation, int64_t longest, std::vector<int64_t>& ids) const;
 
+ protected:
+  Tokenizer(std::string file, Marks marks) : file_(std::move(file)), marks_(std::move(marks)) {}
+
  private:
-  friend class TextEncoding;
+  virtual absl::StatusOr<std::string> DecodeIds(const std::vector<int64_t>& ids,
+                                                bool marks) const = 0;
 
-  explicit Tokenizer(std::shared_ptr<const Vocabulary> pieces);
-
-  const std::shared_ptr<const Vocabulary> pieces_;
-  const PieceTrie nothing_kept_;
-  const Normalizer normalizer_;
-  const Normalizer denormalizer_;
-  std::optional<int64_t> bos_;  // set if it is added
-  std::optional<int64_t> eos_;
+  const std::string file_;
+  const Marks marks_;
 };
 
 }  // namespace linserve

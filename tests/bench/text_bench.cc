@@ -5,7 +5,8 @@
 //
 //   text_bench MODEL [Google Benchmark's options]
 //
-// MODEL is a tokenizer.model, such as deploy/models/sentence-encoder/1/tokenizer.model.
+// MODEL is a tokenizer.model, such as deploy/models/sentence-encoder/1/tokenizer.model, or a
+// tokenizer.json.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 
@@ -17,6 +18,8 @@
 #include <string>
 #include <utility>
 
+#include "text/huggingface/json_tokenizer.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/text_encoding.h"
 
 namespace {
@@ -98,7 +101,9 @@ void Register(const Tokenizer& tokenizer) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  const auto tokenizer = linserve::Tokenizer::Load(argc > 1 ? argv[1] : "");
+  const std::string path = argc > 1 ? argv[1] : "";
+  const auto tokenizer = path.ends_with(".json") ? linserve::LoadTokenizerJson(path)
+                                                 : linserve::LoadSentencePiece(path);
   if (!tokenizer.ok()) {
     std::fprintf(stderr, "text_bench: %s\n", tokenizer.status().ToString().c_str());
     return 1;

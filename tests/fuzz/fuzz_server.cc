@@ -7,6 +7,7 @@
 #include "support/paths.h"
 #include "support/test_model.h"
 #include "telemetry/log.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/tokenizer.h"
 
 namespace linserve {
@@ -21,7 +22,7 @@ void Serve(ModelRepository& repository, Metrics& metrics, const std::string& nam
   auto model = std::make_unique<ServedModel>();
   model->name = name;
   model->version = 1;
-  if (name == "tokens") model->tokenizer = *Tokenizer::Load(DataFile("text/tokenizer.model"));
+  if (name == "tokens") model->tokenizer = *LoadSentencePiece(DataFile("text/tokenizer.model"));
   model->engine = *std::move(engine);
   repository.Publish(std::move(model));
 }

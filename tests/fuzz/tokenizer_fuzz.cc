@@ -6,6 +6,7 @@
 
 #include "core/status/utf8.h"
 #include "support/paths.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/tokenizer.h"
 
 namespace linserve {
@@ -13,7 +14,7 @@ namespace {
 
 const Tokenizer& Bundled() {
   static const auto tokenizer =
-      *Tokenizer::Load(BundledModels() + "/sentence-encoder/1/tokenizer.model");
+      *LoadSentencePiece(BundledModels() + "/sentence-encoder/1/tokenizer.model");
   return *tokenizer;
 }
 

@@ -7,6 +7,7 @@
 #include "core/status/retry_delay.h"
 #include "support/fakes/engine_fixture.h"
 #include "support/paths.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 
 namespace linserve {
 namespace {
@@ -21,7 +22,7 @@ class TokenizationTest : public EngineTest {
     control_->longest = 1 << 30;
     Start();
     model_->engine = std::move(engine_);
-    model_->tokenizer = *Tokenizer::Load(DataFile("text/tokenizer.model"));
+    model_->tokenizer = *LoadSentencePiece(DataFile("text/tokenizer.model"));
   }
 
   // Holds the texts of one request, and what becomes of them.

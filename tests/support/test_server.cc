@@ -7,6 +7,7 @@
 
 #include "support/paths.h"
 #include "support/wait_until.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 
 namespace linserve {
 
@@ -59,7 +60,7 @@ std::unique_ptr<ServedModel> TestServer::Load(const std::string& name, int64_t v
   model->prompts = options_.prompts;
   model->dimensions = options_.dimensions;
   if (options_.text && name == "tokens") {
-    model->tokenizer = *Tokenizer::Load(DataFile("text/tokenizer.model"), options_.marks);
+    model->tokenizer = *LoadSentencePiece(DataFile("text/tokenizer.model"), options_.marks);
   }
   model->engine = *std::move(started);
   return model;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/sentencepiece/trained.h"
 
 namespace linserve {
@@ -139,7 +140,7 @@ class Truncated : public ::testing::Test {
   }
 
   const std::shared_ptr<const Tokenizer> tokenizer_ =
-      *Tokenizer::Load(DataFile("text/tokenizer.model"), {.add_bos = true, .add_eos = true});
+      *LoadSentencePiece(DataFile("text/tokenizer.model"), {.add_bos = true, .add_eos = true});
   bool unread_ = false;
 };
 

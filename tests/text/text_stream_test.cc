@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/test_texts.h"
 
 namespace linserve {
@@ -20,7 +21,7 @@ class TextStreamTest : public ::testing::Test {
     return text + stream.Rest();
   }
 
-  std::shared_ptr<const Tokenizer> tokenizer_ = *Tokenizer::Load(kTextData + "tokenizer.model");
+  std::shared_ptr<const Tokenizer> tokenizer_ = *LoadSentencePiece(kTextData + "tokenizer.model");
 };
 
 TEST_F(TextStreamTest, TokensOneByOneGiveTheTextOfAll) {

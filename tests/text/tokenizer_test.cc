@@ -11,6 +11,7 @@
 
 #include "support/paths.h"
 #include "support/test_files.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/test_texts.h"
 
 namespace linserve {
@@ -23,7 +24,7 @@ using ::testing::IsEmpty;
 using Ids = std::vector<int64_t>;
 
 TEST(Tokenizer, GivesTheIdsOfThePythonPackage) {
-  const auto tokenizer = Tokenizer::Load(kTextData + "tokenizer.model");
+  const auto tokenizer = LoadSentencePiece(kTextData + "tokenizer.model");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   EXPECT_EQ((*tokenizer)->vocabulary(), 96);
   for (const auto& example : EncodedTexts()) {
@@ -34,7 +35,7 @@ TEST(Tokenizer, GivesTheIdsOfThePythonPackage) {
 }
 
 TEST(Tokenizer, ServesSeveralThreads) {
-  const auto tokenizer = *Tokenizer::Load(kTextData + "tokenizer.model");
+  const auto tokenizer = *LoadSentencePiece(kTextData + "tokenizer.model");
   const Ids expected = *tokenizer->Encode("the server answers");
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -45,7 +46,7 @@ TEST(Tokenizer, ServesSeveralThreads) {
 }
 
 TEST(Tokenizer, RefusesWhatIsNotUtf8) {
-  const auto tokenizer = *Tokenizer::Load(kTextData + "tokenizer.model");
+  const auto tokenizer = *LoadSentencePiece(kTextData + "tokenizer.model");
   for (const char* text : {"\xff", "caf\xe9", "\xc0\xaf", "\xed\xa0\x80"}) {
     const auto ids = tokenizer->Encode(text);
     EXPECT_TRUE(absl::IsInvalidArgument(ids.status()));
@@ -54,13 +55,13 @@ TEST(Tokenizer, RefusesWhatIsNotUtf8) {
 }
 
 TEST(Tokenizer, SaysWhichFileIsNone) {
-  EXPECT_TRUE(absl::IsNotFound(Tokenizer::Load(kTextData + "nothing.model").status()));
+  EXPECT_TRUE(absl::IsNotFound(LoadSentencePiece(kTextData + "nothing.model").status()));
   const TempDir directory;
   for (const std::string& content :
        {std::string(), std::string("no model"), std::string(999, 'x')}) {
     const std::string path = directory.File("tokenizer.model");
     WriteAll(path, content);
-    const auto status = Tokenizer::Load(path).status();
+    const auto status = LoadSentencePiece(path).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr(path));
   }
@@ -71,10 +72,10 @@ TEST(Tokenizer, IsOfABoundedFile) {
   const std::string path = directory.File("tokenizer.model");
   WriteAll(path, "");
   std::filesystem::resize_file(path, uintmax_t{1} << 40);
-  EXPECT_THAT(Tokenizer::Load(path).status(), IsInvalid("is longer than"));
+  EXPECT_THAT(LoadSentencePiece(path).status(), IsInvalid("is longer than"));
   std::filesystem::remove(path);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_TRUE(absl::IsNotFound(Tokenizer::Load(path).status()));
+  EXPECT_TRUE(absl::IsNotFound(LoadSentencePiece(path).status()));
 }
 
 // These are the marks of tests/data/text/tokenizer.model.
@@ -82,7 +83,7 @@ constexpr int64_t kBos = 1;
 constexpr int64_t kEos = 2;
 
 std::shared_ptr<const Tokenizer> Marking(bool bos, bool eos) {
-  return *Tokenizer::Load(kTextData + "tokenizer.model", {.add_bos = bos, .add_eos = eos});
+  return *LoadSentencePiece(kTextData + "tokenizer.model", {.add_bos = bos, .add_eos = eos});
 }
 
 TEST(Tokenizer, PutsTheMarksAroundATextThatAreAskedFor) {
@@ -99,10 +100,10 @@ TEST(Tokenizer, PutsTheMarksAroundATextThatAreAskedFor) {
 
 TEST(Tokenizer, SaysWhichMarkAModelHasNot) {
   const std::string path = BundledModels() + "/sentence-encoder/1/tokenizer.model";
-  const auto no_beginning = Tokenizer::Load(path, {.add_bos = true}).status();
+  const auto no_beginning = LoadSentencePiece(path, {.add_bos = true}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(no_beginning));
   EXPECT_THAT(no_beginning.message(), AllOf(HasSubstr(path), HasSubstr("add_bos")));
-  const auto no_end = Tokenizer::Load(path, {.add_eos = true}).status();
+  const auto no_end = LoadSentencePiece(path, {.add_eos = true}).status();
   EXPECT_THAT(no_end.message(), HasSubstr("add_eos"));
 }
 

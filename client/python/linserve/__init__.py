@@ -85,7 +85,7 @@ class Client:
         """What the server has: pb.Model, with its inputs, outputs and limits."""
         return list(self.stub.ListModels(pb.ListModelsRequest(), **self.arguments).models)
 
-    def embed(self, inputs, *, model=None, version=0, output=None, pooling=None, normalize=False, truncation=None,
+    def embed(self, inputs, *, model=None, version=0, output=None, pooling=None, normalize=None, truncation=None,
               priority=0):
         """Embeds sequences: one array [sequences, width], or where rows are not pooled a list of arrays [rows, width].
 
@@ -93,6 +93,7 @@ class Client:
                     model's inputs by name; or an array of them all
         output      by default the model's first
         pooling     "none", "mean", "cls", "last" or "max"; by default as the model is served
+        normalize   whether vectors get the length one; by default as the model is served
         truncation  "left" or "right": what is cut off texts that are too long; "none": they are refused; without it
                     the model's option decides
         """

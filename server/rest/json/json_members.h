@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rest/json/json_reader.h"
+#include "core/json/json_reader.h"
 
 namespace linserve {
 

@@ -57,12 +57,12 @@ Normalizer::Normalizer(const NormalizerRules& rules, const PieceTrie& kept, bool
 
 Normalizer::Prefix Normalizer::First(std::string_view text) const {
   if (const size_t kept = kept_.LongestPrefix(text); kept > 0) return {text.substr(0, kept), kept};
-  if (const Prefix mapped = Mapped(text); mapped.bytes > 0) return mapped;
+  if (const Prefix mapped = Mapped(text, false); mapped.bytes > 0) return mapped;
   const size_t bytes = CharacterBytes(text);
   return {text.substr(0, bytes), bytes};
 }
 
-Normalizer::Prefix Normalizer::Mapped(std::string_view text) const {
+Normalizer::Prefix Normalizer::Mapped(std::string_view text, bool shortest) const {
   Prefix longest;
   uint32_t value = 0;
   uint32_t node = Unit(trie_, 0).offset();
@@ -75,6 +75,7 @@ Normalizer::Prefix Normalizer::Mapped(std::string_view text) const {
     if (!unit.has_leaf()) continue;
     longest.bytes = i + 1;
     value = Unit(trie_, node).value();
+    if (shortest) break;
   }
   if (longest.bytes == 0 || value >= becomes_.size()) return {};
   longest.becomes = becomes_.substr(value);

@@ -31,11 +31,15 @@ class Normalizer {
   // 0 if the text begins with no character of UTF-8.
   Prefix First(std::string_view text) const;
 
+  // Takes the shortest beginning of the text for which there is a rule; `bytes` is 0 if there is
+  // none.
+  Prefix Shortest(std::string_view text) const { return Mapped(text, true); }
+
   const NormalizerRules& rules() const { return rules_; }
   bool space_at_end() const { return space_at_end_; }  // where the dummy prefix stands
 
  private:
-  Prefix Mapped(std::string_view text) const;
+  Prefix Mapped(std::string_view text, bool shortest) const;
 
   const NormalizerRules& rules_;
   const PieceTrie& kept_;

@@ -1,12 +1,12 @@
-#include "rest/json/json_reader.h"
+#include "core/json/json_reader.h"
 
 #include <gmock/gmock.h>
 
 #include <string>
 #include <vector>
 
+#include "core/json/json_number.h"
 #include "rest/json/json_members.h"
-#include "rest/json/json_number.h"
 
 namespace linserve {
 namespace {

@@ -123,7 +123,7 @@ TEST_F(TextTest, OnlyAModelWithATokenizerTakesText) {
   const auto results = client.Embed(CallOf("floats", {Text("a", kText)}));
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_TRUE(absl::IsInvalidArgument(results->at(0).status));
-  EXPECT_THAT(results->at(0).status.message(), HasSubstr("no tokenizer.model"));
+  EXPECT_THAT(results->at(0).status.message(), HasSubstr("for it has no tokenizer"));
 }
 
 TEST_F(TextTest, AStreamOfManyTextsIsAnsweredInFull) {

@@ -11,6 +11,7 @@
 #include "support/paths.h"
 #include "support/sentencepiece_package.h"
 #include "support/test_files.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/tokenizer.h"
 
 namespace linserve {
@@ -21,7 +22,7 @@ struct Trained {
     const std::string prefix = directory.File("model");
     EXPECT_TRUE(Package::Train(DataFile("sentence_encoder/texts.txt"), prefix, arguments));
     package = std::make_unique<Package>(prefix + ".model");
-    const auto loaded = Tokenizer::Load(prefix + ".model");
+    const auto loaded = LoadSentencePiece(prefix + ".model");
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     tokenizer = *loaded;
   }

@@ -9,6 +9,7 @@
 #include "support/paths.h"
 #include "support/test_files.h"
 #include "text/sentencepiece/normalizer.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/tokenizer.h"
 
 namespace linserve {
@@ -109,7 +110,7 @@ TEST(Vocabulary, SurvivesFilesThatWereChanged) {
     }
     if (i % 10 == 0) bytes.resize(random() % bytes.size());
     WriteAll(directory.File("tokenizer.model"), bytes);
-    const auto tokenizer = Tokenizer::Load(directory.File("tokenizer.model"));
+    const auto tokenizer = LoadSentencePiece(directory.File("tokenizer.model"));
     if (!tokenizer.ok()) {
       EXPECT_TRUE(absl::IsInvalidArgument(tokenizer.status()));
       continue;

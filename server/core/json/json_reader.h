@@ -22,8 +22,9 @@ class JsonReader {
 
   enum class Kind : uint8_t { kObject, kArray, kString, kNumber, kBool, kNull, kNone };
 
-  // The text must outlive the reader. A byte order mark before it is passed over.
-  JsonReader(std::string_view text, GoOn go_on);
+  // The text must outlive the reader. A byte order mark before it is passed over. `name` is what
+  // errors call the text.
+  JsonReader(std::string_view text, GoOn go_on, std::string_view name = "the body");
 
   // Returns what the next value is, by its first character; kNone where no value begins.
   Kind Next();
@@ -67,6 +68,7 @@ class JsonReader {
 
   const std::string_view text_;
   const GoOn go_on_;
+  const std::string_view name_;
   size_t at_;         // what comes next
   size_t next_step_;  // where to ask whether to go on
   int depth_ = 0;

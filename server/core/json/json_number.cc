@@ -1,4 +1,4 @@
-#include "rest/json/json_number.h"
+#include "core/json/json_number.h"
 
 #include <cmath>
 #include <cstdlib>

@@ -1,9 +1,9 @@
-#include "rest/json/json_reader.h"
+#include "core/json/json_reader.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "rest/json/json_string.h"
+#include "core/json/json_string.h"
 
 namespace linserve {
 namespace {
@@ -18,9 +18,10 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
-JsonReader::JsonReader(std::string_view text, GoOn go_on)
+JsonReader::JsonReader(std::string_view text, GoOn go_on, std::string_view name)
     : text_(text),
       go_on_(std::move(go_on)),
+      name_(name),
       at_(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0),
       next_step_(kStep) {}
 
@@ -88,7 +89,7 @@ absl::StatusOr<std::string> JsonReader::String() {
   const std::string_view raw = text_.substr(begin, at_ - begin);
   at_ = std::min(at_, text_.size());
   if (!TakeHere('"')) return SyntaxError();
-  return Unescaped(raw, begin);
+  return Unescaped(raw, begin, name_);
 }
 
 absl::StatusOr<std::string_view> JsonReader::Number() {
@@ -154,8 +155,8 @@ absl::Status JsonReader::Unexpected(const std::string& what) {
 absl::Status JsonReader::Enter(char open) {
   if (!Take(open)) return SyntaxError();
   if (++depth_ <= kDeepest) return absl::OkStatus();
-  return absl::InvalidArgumentError("the body is nested more than " + std::to_string(kDeepest) +
-                                    " deep");
+  return absl::InvalidArgumentError(std::string(name_) + " is nested more than " +
+                                    std::to_string(kDeepest) + " deep");
 }
 
 absl::Status JsonReader::Leave(char close) {
@@ -170,7 +171,7 @@ absl::Status JsonReader::Step() {
 }
 
 absl::Status JsonReader::SyntaxError() const {
-  return absl::InvalidArgumentError("the body is not JSON: a syntax error at byte " +
+  return absl::InvalidArgumentError(std::string(name_) + " is not JSON: a syntax error at byte " +
                                     std::to_string(at_ + 1));
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rest/json/json_number.h"
-#include "rest/json/json_reader.h"
+#include "core/json/json_number.h"
+#include "core/json/json_reader.h"
 
 namespace linserve {
 namespace {

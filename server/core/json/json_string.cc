@@ -1,4 +1,4 @@
-#include "rest/json/json_string.h"
+#include "core/json/json_string.h"
 
 #include <algorithm>
 #include <charconv>
@@ -19,8 +19,9 @@ constexpr uint32_t kLowSurrogates = 0xdc00;
 constexpr uint32_t kPastSurrogates = 0xe000;
 constexpr uint32_t kPastUnits = 0x10000;
 
+// Says what is wrong with a string, before its place in the text is known.
 absl::Status StringFault(const std::string& what, size_t at) {
-  return absl::InvalidArgumentError("the body " + what + " at byte " + std::to_string(at + 1));
+  return absl::InvalidArgumentError(" " + what + " at byte " + std::to_string(at + 1));
 }
 
 // Appends what stands between escapes, at byte `at`.
@@ -93,9 +94,7 @@ absl::StatusOr<size_t> AppendEscaped(std::string_view raw, size_t at, std::strin
   return size_t{2};
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> Unescaped(std::string_view raw, size_t offset) {
+absl::StatusOr<std::string> UnescapedFrom(std::string_view raw, size_t offset) {
   std::string text;
   text.reserve(raw.size());
   size_t at = 0;
@@ -110,6 +109,14 @@ absl::StatusOr<std::string> Unescaped(std::string_view raw, size_t offset) {
     at += *escape;
   }
   return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Unescaped(std::string_view raw, size_t offset, std::string_view name) {
+  auto text = UnescapedFrom(raw, offset);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(std::string(name) + std::string(text.status().message()));
 }
 
 }  // namespace linserve

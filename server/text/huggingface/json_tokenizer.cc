@@ -1,0 +1,109 @@
+#include "text/huggingface/json_tokenizer.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "core/files/file.h"
+#include "text/huggingface/pipeline.h"
+#include "text/huggingface/pipeline_reader.h"
+
+namespace linserve {
+namespace {
+
+constexpr size_t kLargest = 64 << 20;  // those of 250,000 tokens have some 17 MB
+constexpr size_t kLargestConfig = 1 << 20;
+
+class JsonTokenizer : public Tokenizer {
+ public:
+  JsonTokenizer(std::string file, std::unique_ptr<const Pipeline> pipeline)
+      : Tokenizer(std::move(file), pipeline->post.marks), pipeline_(std::move(pipeline)) {}
+
+  int64_t vocabulary() const override { return pipeline_->ids; }
+
+  const std::string& PieceOf(int64_t id) const override {
+    const AddedToken* const token = pipeline_->added_by_id[static_cast<size_t>(id)];
+    return token != nullptr ? token->content : pipeline_->vocabulary.TextOf(id);
+  }
+
+  std::unique_ptr<TokenReader> Read(std::string_view text, bool places) const override {
+    return std::make_unique<PipelineReader>(*pipeline_, text, places);
+  }
+
+  std::vector<int64_t> TypeIds(size_t ids) const override {
+    const PostProcessing& post = pipeline_->post;
+    std::vector<int64_t> types = post.before_types;
+    const size_t marks = post.before_types.size() + post.after_types.size();
+    types.resize(std::max(types.size(), ids - std::min(ids, post.after_types.size())),
+                 post.text_type);
+    types.insert(types.end(), post.after_types.begin(), post.after_types.end());
+    // Where not even the marks have room, the last ones stay.
+    if (ids < marks) types.erase(types.begin(), types.end() - static_cast<std::ptrdiff_t>(ids));
+    const bool all_0 = std::count(types.begin(), types.end(), 0) == std::ssize(types);
+    return all_0 ? std::vector<int64_t>() : types;
+  }
+
+  std::optional<TextLimit> limit() const override { return pipeline_->limit; }
+
+ private:
+  absl::StatusOr<std::string> DecodeIds(const std::vector<int64_t>& ids,
+                                        bool marks) const override {
+    std::vector<std::string> tokens;
+    for (const int64_t id : ids) {
+      const bool known = id >= 0 && id < pipeline_->ids;
+      const AddedToken* const added =
+          known ? pipeline_->added_by_id[static_cast<size_t>(id)] : nullptr;
+      if (!marks && added != nullptr && added->special) continue;
+      const std::string& text = pipeline_->DecodedText(id);
+      if (!text.empty()) tokens.push_back(text);
+    }
+    return pipeline_->decoder.Decode(std::move(tokens));
+  }
+
+  const std::unique_ptr<const Pipeline> pipeline_;
+};
+
+absl::Status CheckThere(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return absl::OkStatus();
+  return absl::NotFoundError("there is no tokenizer at " + path);
+}
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> Named(
+    const std::string& path, const char* kind,
+    absl::StatusOr<std::unique_ptr<const Pipeline>> pipeline) {
+  if (pipeline.ok()) {
+    return std::make_shared<JsonTokenizer>(std::filesystem::path(path).filename(),
+                                           *std::move(pipeline));
+  }
+  return absl::InvalidArgumentError(path + " is no " + kind + " that can be read here: " +
+                                    std::string(pipeline.status().message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(const std::string& path) {
+  if (absl::Status there = CheckThere(path); !there.ok()) return there;
+  const auto json = ReadFile(path, kLargest);
+  return Named(path, "tokenizer.json", json.ok() ? ReadPipeline(*json) : json.status());
+}
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBertVocabulary(const std::string& path) {
+  if (absl::Status there = CheckThere(path); !there.ok()) return there;
+  const auto vocabulary = ReadFile(path, kLargest);
+  if (!vocabulary.ok()) return Named(path, "vocabulary", vocabulary.status());
+  const std::string config_path =
+      std::filesystem::path(path).replace_filename("tokenizer_config.json");
+  std::string config;
+  if (CheckThere(config_path).ok()) {
+    auto read = ReadFile(config_path, kLargestConfig);
+    if (!read.ok()) return Named(path, "vocabulary", read.status());
+    config = *std::move(read);
+  }
+  return Named(path, "vocabulary", BertPipeline(*vocabulary, config));
+}
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json) {
+  return Named("tokenizer.json", "tokenizer.json", ReadPipeline(json));
+}
+
+}  // namespace linserve

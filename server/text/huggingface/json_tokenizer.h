@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "text/tokenizer.h"
+
+namespace linserve {
+
+// Loads a tokenizer.json, the format of the package `tokenizers`
+// (https://github.com/huggingface/tokenizers), or of a vocab.txt and the tokenizer_config.json
+// beside it, if there is one, the BertTokenizer that it makes.
+//
+// The ids are those of its encode(), and a text of nothing has its marks. A text is held in parts:
+// blocks of some KiB that are normalised, and then what is cut where the parts of the tokenizer
+// surely cut, which is between two words as a rule. Only where 64 KiB hold no such place, or where
+// the normalizer finds none in 16 KiB, the text is cut there: words of WordPiece and WordLevel are
+// unknown then as they would be whole, other tokens may differ beside the cut.
+// server/text/README.md lists the parts that are known.
+//
+// Returns NOT_FOUND if there is no such file, INVALID_ARGUMENT if it is no such tokenizer, or one
+// with a part that is not known.
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(const std::string& path);
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBertVocabulary(const std::string& path);
+
+// Reads the text of a tokenizer.json. INVALID_ARGUMENT is as above.
+absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json);
+
+}  // namespace linserve

@@ -1,0 +1,88 @@
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "text/huggingface/members/part_members.h"
+#include "text/huggingface/normalize/normalizers.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+std::optional<UnicodeForm> FormOf(const std::string& type) {
+  if (type == "NFC") return UnicodeForm::kNfc;
+  if (type == "NFD") return UnicodeForm::kNfd;
+  if (type == "NFKC") return UnicodeForm::kNfkc;
+  if (type == "NFKD") return UnicodeForm::kNfkd;
+  return std::nullopt;
+}
+
+NormalizerPart ReadBert(PartMembers& members) {
+  BertNormalizer bert{.clean_text = members.Bool("clean_text"),
+                      .handle_chinese_chars = members.Bool("handle_chinese_chars"),
+                      .strip_accents = false,
+                      .lowercase = members.Bool("lowercase")};
+  bert.strip_accents = members.Bool("strip_accents", bert.lowercase);
+  return bert;
+}
+
+absl::StatusOr<NormalizerPart> ReadReplace(PartMembers& members) {
+  const json pattern = members.members().value("pattern", json());
+  auto found = Pattern::FromJson(pattern);
+  if (!found.ok()) return found.status();
+  return ReplaceNormalizer{*std::move(found), members.Text("content")};
+}
+
+absl::StatusOr<NormalizerPart> ReadCharsmap(PartMembers& members) {
+  auto charsmap = Charsmap::FromBase64(members.Text("precompiled_charsmap"));
+  if (!charsmap.ok()) return charsmap.status();
+  return *std::move(charsmap);
+}
+
+absl::StatusOr<NormalizerPart> ReadOne(PartMembers& members) {
+  const std::string& type = members.type();
+  if (const auto form = FormOf(type)) return NormalizerPart(*form);
+  if (type == "BertNormalizer") return ReadBert(members);
+  if (type == "Lowercase") return LowercaseNormalizer();
+  if (type == "StripAccents") return StripAccentsNormalizer();
+  if (type == "Nmt") return NmtNormalizer();
+  if (type == "ByteLevel") return ByteLevelNormalizer();
+  if (type == "Replace") return ReadReplace(members);
+  if (type == "Precompiled") return ReadCharsmap(members);
+  if (type == "Prepend") return PrependNormalizer{members.Text("prepend")};
+  if (type == "Strip") {
+    return StripNormalizer{members.Bool("strip_left"), members.Bool("strip_right")};
+  }
+  return members.Unknown();
+}
+
+absl::Status ReadInto(const json& part, std::vector<NormalizerPart>& parts) {
+  PartMembers members(part, "normalizer");
+  if (members.type() == "Sequence") {
+    const json* const inner = members.Parts("normalizers");
+    if (inner == nullptr) return members.status();
+    for (const json& one : *inner) {
+      if (absl::Status status = ReadInto(one, parts); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+  auto one = ReadOne(members);
+  if (!one.ok()) {
+    return members.status().ok() ? one.status() : members.status();
+  }
+  members.Expect(parts.size() < kMostParts, "is one of more than " + std::to_string(kMostParts));
+  parts.push_back(*std::move(one));
+  return members.status();
+}
+
+}  // namespace
+
+absl::StatusOr<NormalizerChain> NormalizerChain::FromJson(const json& part) {
+  std::vector<NormalizerPart> parts;
+  if (part.is_null()) return NormalizerChain();
+  if (absl::Status status = ReadInto(part, parts); !status.ok()) return status;
+  return NormalizerChain(std::move(parts));
+}
+
+}  // namespace linserve

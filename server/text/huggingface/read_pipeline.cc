@@ -1,0 +1,139 @@
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "core/json/json_reader.h"
+#include "core/status/json_text.h"
+#include "core/status/quote.h"
+#include "text/huggingface/members/part_members.h"
+#include "text/huggingface/pipeline.h"
+#include "text/huggingface/read_model.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kLongestPart = 8 << 20;  // bytes; a charsmap has some 300 KB
+constexpr size_t kMostAdded = 65'536;
+
+absl::Status Fault(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+// Holds the members of the file: the model, and the text of the others.
+struct FileMembers {
+  std::optional<ModelMembers> model;
+  json version;
+  json truncation;
+  json added_tokens = json::array();
+  json normalizer;
+  json pre_tokenizer;
+  json post_processor;
+  json decoder;
+};
+
+// Returns where a member of this name belongs; null if it is not needed.
+json* PlaceOf(const std::string& name, FileMembers& members) {
+  if (name == "version") return &members.version;
+  if (name == "truncation") return &members.truncation;
+  if (name == "added_tokens") return &members.added_tokens;
+  if (name == "normalizer") return &members.normalizer;
+  if (name == "pre_tokenizer") return &members.pre_tokenizer;
+  if (name == "post_processor") return &members.post_processor;
+  return name == "decoder" ? &members.decoder : nullptr;
+}
+
+absl::StatusOr<FileMembers> ReadMembers(std::string_view text) {
+  FileMembers members;
+  JsonReader reader(
+      text, [] { return absl::OkStatus(); }, "it");
+  absl::Status status = reader.Expect(JsonReader::Kind::kObject, "it is no JSON object");
+  if (!status.ok()) return status;
+  status = reader.Object([&](const std::string& name) -> absl::Status {
+    if (name == "model") return ReadModelMembers(reader, members.model.emplace());
+    const auto value = reader.Skip();
+    json* const place = PlaceOf(name, members);
+    if (!value.ok() || place == nullptr) return value.status();
+    if (value->size() > kLongestPart) {
+      return Fault("its " + name + " has " + std::to_string(value->size()) +
+                   " bytes, expected at most " + std::to_string(kLongestPart));
+    }
+    auto parsed = ParseJson(*value);
+    if (parsed.ok()) *place = *std::move(parsed);
+    return parsed.status();
+  });
+  if (status.ok()) status = reader.End();
+  if (!status.ok()) return status;
+  return members;
+}
+
+absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& list) {
+  if (!list.is_array() || list.size() > kMostAdded) {
+    return Fault("its added_tokens are no array of at most " + std::to_string(kMostAdded));
+  }
+  std::vector<AddedToken> tokens;
+  for (const json& one : list) {
+    PartMembers members(one, "added token");
+    tokens.push_back({.content = members.Text("content"),
+                      .single_word = members.Bool("single_word"),
+                      .lstrip = members.Bool("lstrip"),
+                      .rstrip = members.Bool("rstrip"),
+                      .normalized = members.Bool("normalized"),
+                      .special = members.Bool("special")});
+    members.Expect(tokens.back().content.size() <= kLongestToken,
+                   "has more than " + std::to_string(kLongestToken) + " bytes");
+    if (!members.status().ok()) return members.status();
+  }
+  return tokens;
+}
+
+absl::StatusOr<std::optional<TextLimit>> ReadLimit(const json& truncation) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (truncation.is_null()) return std::nullopt;
+  PartMembers members(truncation, "truncation");
+  TextLimit limit{.longest = members.Integer("max_length", 1, kMost)};
+  const std::string direction = members.Text("direction", "Right");
+  members.Expect(direction == "Right" || direction == "Left",
+                 "has a 'direction' that is neither Left nor Right");
+  // The names say which end is cut off in the one, and which tokens are dropped in the other: that
+  // is the same.
+  limit.truncation = direction == "Left" ? Truncation::kLeft : Truncation::kRight;
+  if (!members.status().ok()) return members.status();
+  return limit;
+}
+
+// Sets a part that was read, or returns why there is none.
+template <typename Part>
+absl::Status Take(absl::StatusOr<Part> read, Part& into) {
+  if (read.ok()) into = *std::move(read);
+  return read.status();
+}
+
+absl::Status ReadParts(FileMembers& members, Pipeline& pipeline) {
+  absl::Status status = Take(NormalizerChain::FromJson(members.normalizer), pipeline.normalizer);
+  if (status.ok()) status = Take(SplitChain::FromJson(members.pre_tokenizer), pipeline.splits);
+  if (status.ok()) status = MakeModel(*std::move(members.model), pipeline);
+  if (status.ok()) {
+    status = Take(PostProcessing::FromJson(members.post_processor), pipeline.post);
+  }
+  if (status.ok()) status = Take(DecoderChain::FromJson(members.decoder), pipeline.decoder);
+  if (status.ok()) status = Take(ReadLimit(members.truncation), pipeline.limit);
+  if (!status.ok()) return status;
+  auto added = ReadAdded(members.added_tokens);
+  return added.ok() ? pipeline.AddTokens(*std::move(added)) : added.status();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view text) {
+  auto members = ReadMembers(text);
+  if (!members.ok()) return members.status();
+  if (!members->version.is_null() && members->version != "1.0") {
+    return Fault("its version is " + Quoted(JsonText(members->version)) + ", expected 1.0");
+  }
+  if (!members->model) return Fault("it has no 'model'");
+  auto pipeline = std::make_unique<Pipeline>();
+  if (absl::Status status = ReadParts(*members, *pipeline); !status.ok()) return status;
+  return pipeline;
+}
+
+}  // namespace linserve

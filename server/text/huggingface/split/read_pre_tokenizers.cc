@@ -1,0 +1,102 @@
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "text/huggingface/characters/characters.h"
+#include "text/huggingface/members/part_members.h"
+#include "text/huggingface/split/pre_tokenizers.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+SplitBehavior ReadBehavior(PartMembers& members, std::optional<std::string> otherwise) {
+  const std::string name = members.Text("behavior", std::move(otherwise));
+  if (name == "Removed") return SplitBehavior::kRemoved;
+  if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
+  if (name == "Contiguous") return SplitBehavior::kContiguous;
+  members.Expect(name == "Isolated",
+                 "has a 'behavior' that is none of Removed, Isolated, MergedWithPrevious, "
+                 "MergedWithNext and Contiguous");
+  return SplitBehavior::kIsolated;
+}
+
+// Reads a text of one character.
+std::string ReadCharacter(PartMembers& members, const std::string& name) {
+  std::string text = members.Text(name);
+  members.Expect(CountCharacters(text) == 1, "has a '" + name + "' that is not one character");
+  return CountCharacters(text) == 1 ? text : " ";
+}
+
+SplitPart ReadMetaspace(PartMembers& members) {
+  MetaspaceSplit metaspace;
+  metaspace.replacement = ReadCharacter(members, "replacement");
+  const std::string scheme = members.Text("prepend_scheme", "always");
+  members.Expect(scheme == "always" || scheme == "never" || scheme == "first",
+                 "has a 'prepend_scheme' that is none of always, never and first");
+  if (scheme == "never") metaspace.scheme = PrependScheme::kNever;
+  if (scheme == "first") metaspace.scheme = PrependScheme::kFirst;
+  // Older files say it in this way.
+  if (!members.Bool("add_prefix_space", true)) {
+    members.Expect(scheme == "never" || !members.members().contains("prepend_scheme"),
+                   "has an 'add_prefix_space' that contradicts its 'prepend_scheme'");
+    metaspace.scheme = PrependScheme::kNever;
+  }
+  metaspace.split = members.Bool("split", true);
+  return metaspace;
+}
+
+absl::StatusOr<SplitPart> ReadSplit(PartMembers& members) {
+  auto pattern = Pattern::FromJson(members.members().value("pattern", json()));
+  if (!pattern.ok()) return pattern.status();
+  return PatternSplit{*std::move(pattern), ReadBehavior(members, std::nullopt),
+                      members.Bool("invert")};
+}
+
+absl::StatusOr<SplitPart> ReadOne(PartMembers& members) {
+  const std::string& type = members.type();
+  if (type == "BertPreTokenizer") return BertSplit();
+  if (type == "Whitespace") return WhitespaceWords();
+  if (type == "WhitespaceSplit") return WhitespaceSplit();
+  if (type == "Metaspace") return ReadMetaspace(members);
+  if (type == "Split") return ReadSplit(members);
+  if (type == "Punctuation") return PunctuationSplit{ReadBehavior(members, "Isolated")};
+  if (type == "Digits") return DigitsSplit{members.Bool("individual_digits")};
+  if (type == "CharDelimiterSplit") {
+    return DelimiterSplit{CharacterAt(ReadCharacter(members, "delimiter"), 0).code};
+  }
+  if (type == "ByteLevel") {
+    return ByteLevelSplit{members.Bool("add_prefix_space"), members.Bool("use_regex", true)};
+  }
+  return members.Unknown();
+}
+
+absl::Status ReadInto(const json& part, std::vector<SplitPart>& parts) {
+  PartMembers members(part, "pre_tokenizer");
+  if (members.type() == "Sequence") {
+    const json* const inner = members.Parts("pretokenizers");
+    if (inner == nullptr) return members.status();
+    for (const json& one : *inner) {
+      if (absl::Status status = ReadInto(one, parts); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+  auto one = ReadOne(members);
+  if (!one.ok()) return members.status().ok() ? one.status() : members.status();
+  members.Expect(parts.size() < kMostParts, "is one of more than " + std::to_string(kMostParts));
+  parts.push_back(*std::move(one));
+  return members.status();
+}
+
+}  // namespace
+
+absl::StatusOr<SplitChain> SplitChain::FromJson(const json& part) {
+  std::vector<SplitPart> parts;
+  if (part.is_null()) return SplitChain();
+  if (absl::Status status = ReadInto(part, parts); !status.ok()) return status;
+  return SplitChain(std::move(parts));
+}
+
+}  // namespace linserve

@@ -1,0 +1,138 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <limits>
+
+#include "text/huggingface/tokenizers.h"
+#include "text/text_encoding.h"
+
+namespace linserve {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Repeated(const std::string& part, size_t bytes) {
+  std::string text;
+  text.reserve(bytes + part.size());
+  while (text.size() < bytes) text += part;
+  return text;
+}
+
+// Lists what texts are made of that are hard for some part: no place to cut, much that is made of
+// little, marks that are to be sorted, what is removed or looked for.
+const std::vector<std::pair<std::string, std::string>>& HardParts() {
+  static const std::vector<std::pair<std::string, std::string>> parts = {
+      {"one letter", "a"},
+      {"words", "the server of texts "},
+      {"digits", "0123456789"},
+      {"spaces", " "},
+      {"lines", "\n"},
+      {"symbols of spaces", "\xE2\x96\x81"},
+      {"U+FDFA", "\xEF\xB7\xBA"},
+      {"marks", "\xCC\x81"},
+      {"marks in the wrong order", "\xCC\x81\xCC\xA7"},
+      {"jamo", "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8"},
+      {"emoji", "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x92\xBB"},
+      {"joiners", "\xE2\x80\x8D"},
+      {"flags", "\xF0\x9F\x87\xA9"},
+      {"Chinese", "\xE4\xBD\xA0\xE5\xA5\xBD"},
+      {"zero bytes", std::string(1, '\0')},
+      {"apostrophes", "'"},
+      {"added tokens", "[MASK]"},
+      {"beginnings of added tokens", "[MAS"},
+      {"spaces before an added token", "   [MASK]"},
+      {"not one word", "<|word|>a"},
+      {"punctuation", "."},
+  };
+  return parts;
+}
+
+// Returns the seconds of this thread, because other processes run beside the tests.
+double SecondsFor(const Tokenizer& tokenizer, const std::string& text) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double begin = now();
+  const auto ids = tokenizer.Encode(text);
+  EXPECT_TRUE(ids.ok()) << ids.status();
+  return now() - begin;
+}
+
+class HardJsonTexts : public ::testing::TestWithParam<std::string> {
+ protected:
+  const std::shared_ptr<const Tokenizer> tokenizer_ = TrainedTokenizer(GetParam());
+};
+
+TEST_P(HardJsonTexts, TakeTimeInProportionToTheirLength) {
+  constexpr size_t kShort = 8 << 10;
+  constexpr size_t kTimes = 8;
+  for (const auto& [name, part] : HardParts()) {
+    const double once = SecondsFor(*tokenizer_, Repeated(part, kShort));
+    const double many = SecondsFor(*tokenizer_, Repeated(part, kTimes * kShort));
+    // What is quadratic takes 64 times as long.
+    EXPECT_LT(many, 3 * kTimes * (once + 0.0002)) << name;
+  }
+}
+
+TEST_P(HardJsonTexts, AreReadInTurnsOfABoundedLength) {
+  constexpr size_t kTurn = 32 << 10;
+  for (const auto& [name, part] : HardParts()) {
+    const std::string text = Repeated(part, 200 << 10);
+    TextEncoding encoding(*tokenizer_, text, Truncation::kNone, 0);
+    size_t most_read = 0;
+    while (!encoding.done()) {
+      const size_t left = encoding.left();
+      size_t budget = kTurn;
+      ASSERT_TRUE(encoding.Advance(budget).ok());
+      most_read = std::max(most_read, left - encoding.left());
+      // What waits is 64 KiB, one block more, and what they become.
+      EXPECT_LE(encoding.held_bytes(), (24U << 20) + 4 * sizeof(int64_t) * encoding.ids().size())
+          << name;
+    }
+    EXPECT_LE(most_read, kTurn + (128U << 10)) << name;
+  }
+}
+
+TEST_P(HardJsonTexts, AreNotReadToTheirEndWhereTheFirstTokensAreWanted) {
+  const std::string text = Repeated("the server of texts ", 1 << 20);
+  TextEncoding encoding(*tokenizer_, text, Truncation::kRight, 20);
+  size_t budget = std::numeric_limits<size_t>::max();
+  ASSERT_TRUE(encoding.Advance(budget).ok());
+  EXPECT_LT(std::numeric_limits<size_t>::max() - budget, 300U << 10);
+  ASSERT_TRUE(encoding.Finish().ok());
+  std::vector<int64_t> expected = *tokenizer_->Encode(Repeated("the server of texts ", 1 << 10));
+  ASSERT_TRUE(tokenizer_->Truncate(Truncation::kRight, 20, expected).ok());
+  EXPECT_EQ(encoding.ids(), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, HardJsonTexts, ::testing::ValuesIn(TrainedNames()),
+                         [](const auto& kind) {
+                           std::string name = kind.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(LongWords, OfWordPieceAreUnknownHoweverLongTheyAre) {
+  const auto tokenizer = TrainedTokenizer("bert-uncased");
+  const std::vector<int64_t> alone = *tokenizer->Encode("x " + std::string(101, 'a') + " x");
+  for (const size_t bytes : {100U << 10, 200U << 10, 1U << 20}) {
+    EXPECT_EQ(*tokenizer->Encode("x " + std::string(bytes, 'a') + " x"), alone) << bytes;
+  }
+}
+
+TEST(JsonTexts, ThatAreNotUtf8AreRefusedWhereverThatIs) {
+  const auto tokenizer = TrainedTokenizer("bert-uncased");
+  for (const std::string text : {"\xff", "caf\xe9", "\xc0\xaf", "\xed\xa0\x80", "[MASK]\xe2\x82"}) {
+    for (const size_t before : {size_t{0}, size_t{1023}, size_t{1024}, size_t{100'000}}) {
+      const auto ids = tokenizer->Encode(Repeated("word ", before) + text);
+      EXPECT_TRUE(absl::IsInvalidArgument(ids.status()));
+      EXPECT_THAT(ids.status().message(), HasSubstr("not UTF-8"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace linserve

@@ -1,0 +1,277 @@
+#include "text/huggingface/json_tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <random>
+
+#include "text/huggingface/tokenizers.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const json kWords = {{"type", "WordLevel"},
+                     {"unk_token", "?"},
+                     {"vocab", {{"?", 0}, {"a", 1}, {"b", 2}, {"a b", 3}}}};
+
+json File(const json& changes = json::object()) {
+  json file = {{"version", "1.0"}, {"model", kWords}};
+  file.update(changes);
+  return file;
+}
+
+std::string Refusal(const json& file) {
+  return std::string(ParseTokenizerJson(file.dump()).status().message());
+}
+
+std::string RefusalOf(const std::string& part, const json& value) {
+  return Refusal(File({{part, value}}));
+}
+
+std::vector<int64_t> Ids(const json& file, const std::string& text) {
+  const auto tokenizer = ParseTokenizerJson(file.dump());
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return tokenizer.ok() ? *(*tokenizer)->Encode(text) : std::vector<int64_t>();
+}
+
+TEST(TokenizerJson, IsReadWithTheFewestMembers) {
+  EXPECT_EQ(Refusal(File()), "");
+  EXPECT_THAT(Ids({{"model", kWords}}, "a b"), ElementsAre(3));
+  EXPECT_THAT(Ids(File({{"pre_tokenizer", {{"type", "Whitespace"}}}}), "a b c"),
+              ElementsAre(1, 2, 0));
+}
+
+TEST(TokenizerJson, NamesPartsThatAreNotKnown) {
+  EXPECT_THAT(RefusalOf("normalizer", {{"type", "Fancy"}}),
+              AllOf(HasSubstr("normalizer 'Fancy'"), HasSubstr("not known")));
+  EXPECT_THAT(RefusalOf("pre_tokenizer", {{"type", "UnicodeScripts"}}),
+              HasSubstr("pre_tokenizer 'UnicodeScripts' is not known"));
+  EXPECT_THAT(RefusalOf("post_processor", {{"type", "Fancy"}}),
+              HasSubstr("post_processor 'Fancy' is not known"));
+  EXPECT_THAT(RefusalOf("decoder", {{"type", "CTC"}}), HasSubstr("decoder 'CTC' is not known"));
+  EXPECT_THAT(Refusal(File({{"model", {{"type", "Fancy"}, {"vocab", {{"a", 0}}}}}})),
+              HasSubstr("model 'Fancy' is not known"));
+  const json inner = {{"type", "Sequence"},
+                      {"normalizers", {{{"type", "NFC"}}, {{"type", "Fancy"}}}}};
+  EXPECT_THAT(RefusalOf("normalizer", inner), HasSubstr("'Fancy' is not known"));
+}
+
+TEST(TokenizerJson, SaysWhatIsWrongWithAPart) {
+  EXPECT_THAT(RefusalOf("normalizer", {{"type", "Strip"}}), HasSubstr("no 'strip_left'"));
+  EXPECT_THAT(RefusalOf("normalizer", {{"type", "Prepend"}, {"prepend", 3}}),
+              HasSubstr("'prepend' that is no text"));
+  EXPECT_THAT(RefusalOf("normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "#"}}),
+              HasSubstr("no base64"));
+  EXPECT_THAT(RefusalOf("normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}}),
+              HasSubstr("cut off"));
+  EXPECT_THAT(RefusalOf("normalizer", {{"type", "Sequence"}, {"normalizers", 3}}),
+              HasSubstr("no array"));
+  EXPECT_THAT(RefusalOf("pre_tokenizer", {{"type", "Punctuation"}, {"behavior", "Never"}}),
+              HasSubstr("none of Removed, Isolated"));
+  EXPECT_THAT(RefusalOf("pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "ab"}}),
+              HasSubstr("not one character"));
+  const json contradicts = {{"type", "Metaspace"},
+                            {"replacement", "_"},
+                            {"add_prefix_space", false},
+                            {"prepend_scheme", "always"}};
+  EXPECT_THAT(RefusalOf("pre_tokenizer", contradicts), HasSubstr("contradicts"));
+  EXPECT_THAT(RefusalOf("post_processor", {{"type", "BertProcessing"}, {"sep", {"a", -1}}}),
+              HasSubstr("'cls' that is no pair"));
+  EXPECT_THAT(RefusalOf("added_tokens", {{{"content", "x"}}}), HasSubstr("no 'single_word'"));
+  EXPECT_THAT(RefusalOf("truncation", {{"max_length", 0}}), HasSubstr("no integer from 1"));
+}
+
+TEST(TokenizerJson, HasTheTextJustOnceInItsTemplate) {
+  const json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const json other = {{"Sequence", {{"id", "B"}, {"type_id", 0}}}};
+  const auto refusal = [](const json& single) {
+    return RefusalOf(
+        "post_processor",
+        {{"type", "TemplateProcessing"}, {"single", single}, {"special_tokens", json::object()}});
+  };
+  EXPECT_EQ(refusal(json::array({text})), "");
+  EXPECT_THAT(refusal(json::array()), HasSubstr("just once"));
+  EXPECT_THAT(refusal(json::array({text, text})), HasSubstr("just once"));
+  EXPECT_THAT(refusal(json::array({other})), HasSubstr("another text"));
+  EXPECT_THAT(refusal(json::array({text, {{"SpecialToken", {{"id", "x"}, {"type_id", 0}}}}})),
+              HasSubstr("not among its 'special_tokens'"));
+}
+
+TEST(TokenizerJson, SaysWhatIsWrongWithTheFile) {
+  const auto refusal = [](const std::string& text) {
+    return std::string(ParseTokenizerJson(text).status().message());
+  };
+  EXPECT_THAT(refusal(""), HasSubstr("it is not JSON"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("it is no JSON object"));
+  EXPECT_THAT(refusal("{\"model\":"), HasSubstr("it is not JSON"));
+  EXPECT_THAT(refusal("{} x"), HasSubstr("it is not JSON: a syntax error at byte 4"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("no 'model'"));
+  EXPECT_THAT(Refusal(File({{"version", "2.0"}})), HasSubstr("expected 1.0"));
+}
+
+TEST(TokenizerJson, HoldsIdsAndTokensOfABoundedSize) {
+  const auto words = [](const json& vocabulary) {
+    return Refusal(
+        File({{"model", {{"type", "WordLevel"}, {"unk_token", "a"}, {"vocab", vocabulary}}}}));
+  };
+  EXPECT_EQ(words({{"a", (1 << 20) - 1}}), "");
+  EXPECT_THAT(words({{"a", 1 << 20}}), HasSubstr("expected 0 to 1048575"));
+  EXPECT_THAT(words({{"a", -1}}), HasSubstr("has the id -1"));
+  EXPECT_THAT(words({{"a", 1.5}}), HasSubstr("expected an integer"));
+  EXPECT_EQ(words({{std::string(2048, 'a'), 0}}), "");
+  EXPECT_THAT(words({{std::string(2049, 'a'), 0}}), HasSubstr("expected at most 2048"));
+  const json added = {{"content", std::string(2049, 'a')},
+                      {"single_word", false},
+                      {"lstrip", false},
+                      {"rstrip", false},
+                      {"normalized", false},
+                      {"special", false}};
+  EXPECT_THAT(RefusalOf("added_tokens", json::array({added})), HasSubstr("more than 2048 bytes"));
+  EXPECT_THAT(RefusalOf("added_tokens", json(std::vector<int>(65'537))),
+              HasSubstr("at most 65536"));
+}
+
+TEST(TokenizerJson, HoldsSequencesOfABoundedLength) {
+  json parts = json::array();
+  for (int i = 0; i < 64; ++i) parts.push_back({{"type", "NFC"}});
+  EXPECT_EQ(RefusalOf("normalizer", {{"type", "Sequence"}, {"normalizers", parts}}), "");
+  const json two = {
+      {"type", "Sequence"},
+      {"normalizers", {{{"type", "Sequence"}, {"normalizers", parts}}, {{"type", "NFC"}}}}};
+  EXPECT_THAT(RefusalOf("normalizer", two), HasSubstr("one of more than 64"));
+  parts.push_back({{"type", "NFC"}});
+  EXPECT_THAT(RefusalOf("normalizer", {{"type", "Sequence"}, {"normalizers", parts}}),
+              HasSubstr("at most 64 parts"));
+}
+
+TEST(TokenizerJson, SaysWhatIsWrongWithAModel) {
+  const auto refusal = [](const json& model) { return Refusal(File({{"model", model}})); };
+  const json vocab = {{"a", 0}, {"b", 1}, {"ab", 2}};
+  EXPECT_THAT(refusal({{"type", "BPE"}, {"vocab", vocab}, {"merges", {"a c"}}}),
+              HasSubstr("merge of 'c', which is no token"));
+  EXPECT_THAT(refusal({{"type", "BPE"}, {"vocab", vocab}, {"merges", {"b a"}}}),
+              HasSubstr("makes 'ba', which is no token"));
+  EXPECT_THAT(refusal({{"type", "BPE"}, {"vocab", vocab}, {"merges", {"a  b"}}}),
+              HasSubstr("a space between"));
+  EXPECT_THAT(
+      refusal({{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}, {"dropout", 0.1}}),
+      HasSubstr("'dropout'"));
+  EXPECT_EQ(
+      refusal(
+          {{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array({json::array({"a", "b"})})}}),
+      "");
+  EXPECT_THAT(
+      refusal(
+          {{"type", "Unigram"}, {"vocab", json::array({json::array({"a", -1.0})})}, {"unk_id", 1}}),
+      HasSubstr("'unk_id' that is none"));
+  EXPECT_THAT(refusal({{"type", "Unigram"}, {"vocab", vocab}}), HasSubstr("tokens with scores"));
+  EXPECT_THAT(refusal({{"type", "WordPiece"}, {"vocab", vocab}}), HasSubstr("no 'unk_token'"));
+  EXPECT_THAT(refusal({{"type", "WordPiece"},
+                       {"vocab", vocab},
+                       {"unk_token", "a"},
+                       {"continuing_subword_prefix", "##"},
+                       {"max_input_chars_per_word", 10'001}}),
+              HasSubstr("from 1 to 10000"));
+}
+
+TEST(TokenizerJson, RefusesATextWithoutATokenForWhatIsUnknown) {
+  const auto tokenizer = *ParseTokenizerJson(
+      File({{"model", {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", {{"a", 0}}}}}}).dump());
+  EXPECT_THAT(*tokenizer->Encode("a"), ElementsAre(0));
+  EXPECT_THAT(tokenizer->Encode("b").status().message(), HasSubstr("none for what is unknown"));
+}
+
+TEST(TokenizerJson, TellsHowLongTextsAreToBeCut) {
+  EXPECT_FALSE((*ParseTokenizerJson(File().dump()))->limit().has_value());
+  const auto limit =
+      (*ParseTokenizerJson(
+           File({{"truncation",
+                  {{"max_length", 128}, {"direction", "Left"}, {"strategy", "LongestFirst"}}}})
+               .dump()))
+          ->limit();
+  ASSERT_TRUE(limit.has_value());
+  EXPECT_EQ(limit->longest, 128);
+  EXPECT_EQ(limit->truncation, Truncation::kLeft);
+}
+
+TEST(TokenizerJson, IsOfABoundedFile) {
+  const TempDir directory;
+  const std::string path = directory.File("tokenizer.json");
+  EXPECT_TRUE(absl::IsNotFound(LoadTokenizerJson(path).status()));
+  WriteAll(path, "");
+  std::filesystem::resize_file(path, uintmax_t{1} << 40);
+  EXPECT_THAT(LoadTokenizerJson(path).status(), IsInvalid("is longer than"));
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_TRUE(absl::IsNotFound(LoadTokenizerJson(path).status()));
+}
+
+// A file that is not what it was loads or is refused, and texts never do harm.
+TEST(TokenizerJson, SurvivesFilesThatWereChanged) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::vector<std::string> names = TrainedNames();
+  int loaded = 0;
+  for (int i = 0; i < 600; ++i) {
+    std::string text = ReadAll(DataFile("tokenizers/" + names[random() % names.size()] + ".json"));
+    for (int changes = 1 + i % 3; changes > 0; --changes) {
+      text[random() % std::min<size_t>(text.size(), 6000)] = static_cast<char>(' ' + random() % 95);
+    }
+    const auto tokenizer = ParseTokenizerJson(text);
+    if (!tokenizer.ok()) {
+      EXPECT_TRUE(absl::IsInvalidArgument(tokenizer.status()));
+      continue;
+    }
+    ++loaded;
+    const auto ids = (*tokenizer)->Encode("the server answers caf\xC3\xA9 \xEF\xB7\xBA [MASK]");
+    if (ids.ok()) (void)(*tokenizer)->Decode(*ids);
+  }
+  EXPECT_GT(loaded, 0);
+}
+
+class BertVocabulary : public ::testing::Test {
+ protected:
+  const TempDir directory_;
+  const std::string path_ = directory_.File("vocab.txt");
+};
+
+TEST_F(BertVocabulary, MakesABertTokenizer) {
+  WriteAll(path_, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\n##s\n!\ncafe\n");
+  const auto tokenizer = LoadBertVocabulary(path_);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ((*tokenizer)->file(), "vocab.txt");
+  EXPECT_EQ((*tokenizer)->vocabulary(), 10);
+  const std::vector<int64_t> ids = *(*tokenizer)->Encode("Hello, worlds! Caf\xC3\xA9 [MASK]");
+  EXPECT_THAT(ids, ElementsAre(2, 5, 1, 6, 7, 8, 9, 4, 3));
+  EXPECT_EQ(*(*tokenizer)->Decode(ids), "hello worlds! cafe");
+  EXPECT_THAT(*(*tokenizer)->Encode(""), ElementsAre(2, 3));
+}
+
+TEST_F(BertVocabulary, FollowsItsConfiguration) {
+  WriteAll(path_, "[UNK]\n<s>\n</s>\nhello\nHello\n");
+  WriteAll(directory_.File("tokenizer_config.json"),
+           R"({"do_lower_case": false, "cls_token": "<s>", "sep_token": {"content": "</s>"}})");
+  EXPECT_THAT(*(*LoadBertVocabulary(path_))->Encode("Hello hello"), ElementsAre(1, 4, 3, 2));
+  WriteAll(directory_.File("tokenizer_config.json"), R"({"do_lower_case": 1})");
+  EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("'do_lower_case' is no bool"));
+}
+
+TEST_F(BertVocabulary, SaysWhatIsWrong) {
+  EXPECT_TRUE(absl::IsNotFound(LoadBertVocabulary(path_).status()));
+  WriteAll(path_, "hello\n");
+  EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("no '[CLS]'"));
+  WriteAll(path_, "[CLS]\n[SEP]\n\xFF\n");
+  EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("not UTF-8"));
+}
+
+}  // namespace
+}  // namespace linserve
