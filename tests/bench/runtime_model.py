@@ -14,6 +14,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 from grpc_tools import protoc
+from onnx_models import models
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STREAMS = 2
@@ -29,52 +30,15 @@ def stubs():
             importlib.import_module("inference.grpc_service_pb2_grpc"))
 
 
-def calibrated(file):
-    """The model with weights and activations in int8, as NNCF quantizes it with random tokens."""
-    import nncf
-    import openvino
-
+def samples():
     random = np.random.default_rng(1)
-    samples = [random.integers(0, 20000, (1, int(length))) for length in random.integers(8, 512, 64)]
-    return nncf.quantize(openvino.Core().read_model(file), nncf.Dataset(samples),
-                         model_type=nncf.ModelType.TRANSFORMER)
-
-
-def openvino_callables(file, precision):
-    import openvino
-
-    core = openvino.Core()
-    model = calibrated(file) if precision == "int8" else core.read_model(file)
-    hint = {"f32": openvino.Type.f32, "bf16": openvino.Type.bf16}.get(precision)
-    options = {"NUM_STREAMS": str(STREAMS), "INFERENCE_NUM_THREADS": str(STREAMS)}
-    if hint is not None:
-        options["INFERENCE_PRECISION_HINT"] = hint
-    compiled = core.compile_model(model, "CPU", options)
-    for _ in range(STREAMS):
-        request = compiled.create_infer_request()
-        yield lambda x, request=request: request.infer({0: x})[0]
-
-
-def onnxruntime_callables(file, precision):
-    import onnxruntime
-
-    if precision == "int8":
-        from onnxruntime.quantization import quantize_dynamic
-
-        quantize_dynamic(file, file + ".int8", per_channel=True)
-        file += ".int8"
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    for _ in range(STREAMS):
-        session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-        yield lambda x, session=session: session.run(None, {"x": x})[0]
+    return [{"x": random.integers(0, 20000, (1, int(length)))} for length in random.integers(8, 512, 64)]
 
 
 def main():
-    runtime, precision = sys.argv[1].split("-")
     messages, services = stubs()
     free = queue.Queue()
-    for infer in (openvino_callables if runtime == "openvino" else onnxruntime_callables)(sys.argv[2], precision):
+    for infer in models(sys.argv[1], sys.argv[2], STREAMS, STREAMS, samples()):
         free.put(infer)
 
     class Service(services.GRPCInferenceServiceServicer):
@@ -91,7 +55,7 @@ def main():
             x = np.frombuffer(request.raw_input_contents[0], np.int64).reshape(request.inputs[0].shape)
             infer = free.get()
             try:
-                rows = np.ascontiguousarray(infer(x))
+                rows = np.ascontiguousarray(infer({"x": x}))
             finally:
                 free.put(infer)
             answer = messages.ModelInferResponse(model_name=request.model_name, id=request.id,
