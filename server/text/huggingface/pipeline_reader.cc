@@ -45,7 +45,8 @@ size_t PipelineReader::held_bytes() const {
 
 absl::StatusOr<size_t> PipelineReader::Step(Tokens& tokens) {
   const size_t unread = left();
-  if (!segment_read_) {
+  // A block may become so much that it lasts for many steps.
+  if (!segment_read_ && waiting_.text.size() <= kMostAtOnce) {
     if (absl::Status status = TakeBlock(); !status.ok()) return status;
   }
   const Ready ready = FindReady();

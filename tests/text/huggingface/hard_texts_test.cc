@@ -89,7 +89,7 @@ TEST_P(HardJsonTexts, AreReadInTurnsOfABoundedLength) {
       ASSERT_TRUE(encoding.Advance(budget).ok());
       most_read = std::max(most_read, left - encoding.left());
       // What waits is 64 KiB, one block more, and what they become.
-      EXPECT_LE(encoding.held_bytes(), (24U << 20) + 4 * sizeof(int64_t) * encoding.ids().size())
+      EXPECT_LE(encoding.held_bytes(), (16U << 20) + 4 * sizeof(int64_t) * encoding.ids().size())
           << name;
     }
     EXPECT_LE(most_read, kTurn + (128U << 10)) << name;
