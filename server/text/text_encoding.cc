@@ -6,7 +6,7 @@ namespace linserve {
 namespace {
 
 // So many ids beyond twice the wanted ones may wait before the first are dropped.
-constexpr size_t kMostAtOnce = 16 << 10;
+constexpr size_t kMostOfTurn = 16 << 10;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void TextEncoding::Limit() {
   if (longest_ == 0 || ids.size() <= longest_) return;
   if (truncation_ != Truncation::kLeft) {
     done_ = true;
-  } else if (ids.size() > 2 * longest_ + kMostAtOnce) {
+  } else if (ids.size() > 2 * longest_ + kMostOfTurn) {
     const size_t kept = longest_ + 1;  // one too many, which says that the text was too long
     ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(kept));
   }
@@ -63,7 +63,7 @@ void TextEncoding::Limit() {
 absl::Status TextEncoding::Finish() {
   const bool whole = reader_->done();
   if (whole && !reader_->has_pieces() && !tokenizer_.marks().around_nothing) {
-    tokens_ = Tokens();
+    tokens_ = TextTokens();
     return absl::OkStatus();
   }
   AddMarks(tokenizer_.marks().after);

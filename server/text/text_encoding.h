@@ -55,7 +55,7 @@ class TextEncoding {
   const bool finds_places_ = false;
   const Truncation truncation_;
   const size_t longest_;  // 0: any length
-  Tokens tokens_;
+  TextTokens tokens_;
   const std::unique_ptr<TokenReader> reader_;
   bool done_ = false;
 };

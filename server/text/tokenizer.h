@@ -26,7 +26,7 @@ struct TokenPlace {
 };
 
 // Holds what a text has become so far.
-struct Tokens {
+struct TextTokens {
   // Returns the bytes of memory that it holds.
   size_t held_bytes() const {
     return ids.capacity() * sizeof(int64_t) + places.capacity() * sizeof(TokenPlace);
@@ -47,7 +47,7 @@ class TokenReader {
   // Goes on a little, appends what is known of the tokens, and returns how much work that was: the
   // bytes that were read, and those that were made of them. INVALID_ARGUMENT if the text is not
   // UTF-8. REQUIRES: not done().
-  virtual absl::StatusOr<size_t> Step(Tokens& tokens) = 0;
+  virtual absl::StatusOr<size_t> Step(TextTokens& tokens) = 0;
 
   virtual bool done() const = 0;
   virtual size_t left() const = 0;        // bytes of the text that were not read yet

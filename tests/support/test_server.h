@@ -17,6 +17,7 @@
 #include "support/test_model.h"
 #include "support/test_tensors.h"
 #include "telemetry/scraped.h"
+#include "text/sentencepiece/piece_tokenizer.h"
 #include "text/tokenizer.h"
 
 namespace linserve {

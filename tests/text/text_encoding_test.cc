@@ -2,62 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "text/hard_texts.h"
 #include "text/sentencepiece/piece_tokenizer.h"
 #include "text/sentencepiece/trained.h"
 
 namespace linserve {
 namespace {
-
-std::string Repeated(const std::string& part, size_t bytes) {
-  std::string text;
-  text.reserve(bytes + part.size());
-  while (text.size() < bytes) text += part;
-  return text;
-}
-
-// Lists what texts are made of that are hard for some way to choose pieces: no place to cut, all
-// unknown, what NFKC makes much of or nothing, what it joins, what is removed at the end.
-const std::vector<std::pair<std::string, std::string>>& HardParts() {
-  static const std::vector<std::pair<std::string, std::string>> parts = {
-      {"one letter", "a"},
-      {"two letters", "ab"},
-      {"a word", "the"},
-      {"digits", "0123456789"},
-      {"spaces", " "},
-      {"symbols of spaces", "\xE2\x96\x81"},
-      {"words", "the server of texts "},
-      {"U+FDFA", "\xEF\xB7\xBA"},
-      {"marks", "\xCC\x81"},
-      {"marks in the wrong order", "e\xCC\x81\xCC\xA7"},
-      {"jamo", "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8"},
-      {"emoji", "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x92\xBB"},
-      {"Chinese", "\xE4\xBD\xA0\xE5\xA5\xBD"},
-      {"zero bytes", std::string(1, '\0')},
-      {"dropped characters", "\xC2\xAD"},
-      {"a symbol", "<sep>"},
-      {"control pieces", "<s>"},
-  };
-  return parts;
-}
-
-// Returns the seconds of this thread, because other processes run beside the tests.
-double SecondsOfThread() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double SecondsFor(const Tokenizer& tokenizer, const std::string& text) {
-  const double begin = SecondsOfThread();
-  EXPECT_TRUE(tokenizer.Encode(text).ok());
-  return SecondsOfThread() - begin;
-}
 
 class HardTexts : public ::testing::TestWithParam<std::string> {
  protected:

@@ -7,10 +7,7 @@
 namespace linserve {
 namespace {
 
-bool IsWhite(char32_t code) { return (TraitsOf(code) & kWhite) != 0; }
 bool IsWord(char32_t code) { return (TraitsOf(code) & kWord) != 0; }
-
-uint64_t PairOf(char32_t previous, char32_t next) { return uint64_t{previous} << 32u | next; }
 
 }  // namespace
 

@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-absl::Status Fault(const std::string& what) { return absl::InvalidArgumentError(what); }
-
 std::string_view WithoutSpaceAtEnd(std::string_view line) {
   while (!line.empty()) {
     const Character last = CharacterBefore(line, line.size());
@@ -24,7 +22,7 @@ std::string_view WithoutSpaceAtEnd(std::string_view line) {
 }
 
 absl::Status ReadLines(std::string_view text, TokenVocabulary& vocabulary) {
-  if (!IsUtf8(text)) return Fault("it is not UTF-8");
+  if (!IsUtf8(text)) return absl::InvalidArgumentError("it is not UTF-8");
   for (int64_t id = 0; !text.empty(); ++id) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = WithoutSpaceAtEnd(text.substr(0, end));
@@ -39,7 +37,8 @@ absl::Status ReadLines(std::string_view text, TokenVocabulary& vocabulary) {
 absl::StatusOr<bool> Flag(const json& config, const std::string& name, bool otherwise) {
   const json value = config.value(name, json());
   if (value.is_null()) return otherwise;
-  if (!value.is_boolean()) return Fault("tokenizer_config.json: '" + name + "' is no bool");
+  if (!value.is_boolean())
+    return absl::InvalidArgumentError("tokenizer_config.json: '" + name + "' is no bool");
   return value.get<bool>();
 }
 
@@ -75,7 +74,8 @@ absl::Status AddMarks(const json& config, const std::string& unknown, Pipeline& 
   const std::string sep = MarkText(config, "sep_token", "[SEP]");
   for (const std::string& mark : {cls, sep}) {
     if (pipeline.vocabulary.Find(mark) < 0) {
-      return Fault("it has no " + Quoted(mark) + ", which stands around each text");
+      return absl::InvalidArgumentError("it has no " + Quoted(mark) +
+                                        ", which stands around each text");
     }
   }
   add(MarkText(config, "pad_token", "[PAD]"));
@@ -100,7 +100,8 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> BertPipeline(std::string_view vo
   }
   auto parsed = config.empty() ? absl::StatusOr<json>(json::object()) : ParseJson(config);
   if (!parsed.ok()) return parsed.status();
-  if (!parsed->is_object()) return Fault("tokenizer_config.json is no JSON object");
+  if (!parsed->is_object())
+    return absl::InvalidArgumentError("tokenizer_config.json is no JSON object");
   const auto normalizer = ReadNormalizer(*parsed);
   if (!normalizer.ok()) return normalizer.status();
   const std::string unknown = MarkText(*parsed, "unk_token", "[UNK]");

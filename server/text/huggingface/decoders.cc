@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 using Texts = std::vector<std::string>;
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kNoCharacter = "\xEF\xBF\xBD";
 
 void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
   if (from.empty()) return;
@@ -72,7 +72,7 @@ void AppendSound(std::string_view bytes, std::string& text) {
     text += bytes.substr(0, sound);
     bytes.remove_prefix(sound);
     if (bytes.empty()) return;
-    text += kReplacement;
+    text += kNoCharacter;
     // What begins a character as far as it goes is one fault together.
     size_t fault = 1;
     while (fault < bytes.size() && BeginsCharacter(bytes.substr(0, fault + 1))) ++fault;
@@ -109,7 +109,7 @@ absl::Status Do(const MetaspaceDecoder& part, Texts& tokens) {
 }
 
 // Returns the byte that a token such as <0x0A> names.
-std::optional<char> ByteOf(const std::string& token) {
+std::optional<char> ByteOfToken(const std::string& token) {
   if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) return std::nullopt;
   uint8_t byte = 0;
   const char* const end = token.data() + 5;
@@ -125,12 +125,12 @@ absl::Status Do(const ByteFallbackDecoder& /*part*/, Texts& tokens) {
     if (IsUtf8(bytes)) {
       if (!bytes.empty()) made.push_back(bytes);
     } else {
-      made.insert(made.end(), bytes.size(), std::string(kReplacement));
+      made.insert(made.end(), bytes.size(), std::string(kNoCharacter));
     }
     bytes.clear();
   };
   for (std::string& token : tokens) {
-    if (const auto byte = ByteOf(token)) {
+    if (const auto byte = ByteOfToken(token)) {
       bytes += *byte;
       continue;
     }
@@ -183,36 +183,29 @@ absl::Status Do(const BpeDecoder& part, Texts& tokens) {
   return absl::OkStatus();
 }
 
-std::string ReadCharacter(PartMembers& members, const std::string& name) {
-  std::string text = members.Text(name);
-  members.Expect(CountCharacters(text) == 1, "has a '" + name + "' that is not one character");
-  return text;
-}
-
-absl::StatusOr<DecoderPart> ReadReplace(PartMembers& members) {
+absl::StatusOr<DecoderPart> ReadReplaceDecoder(PartMembers& members) {
   auto pattern = Pattern::FromJson(members.members().value("pattern", json()));
   if (!pattern.ok()) return pattern.status();
   return ReplaceDecoder{*std::move(pattern), members.Text("content")};
 }
 
-MetaspaceDecoder ReadMetaspace(PartMembers& members) {
+MetaspaceDecoder ReadMetaspaceDecoder(PartMembers& members) {
   const bool never = members.Text("prepend_scheme", "always") == "never";
-  return {ReadCharacter(members, "replacement"), !never && members.Bool("add_prefix_space", true)};
+  return {members.Character("replacement"), !never && members.Bool("add_prefix_space", true)};
 }
 
-absl::StatusOr<DecoderPart> ReadOne(PartMembers& members) {
+absl::StatusOr<DecoderPart> ReadDecoder(PartMembers& members) {
   constexpr int64_t kMostStripped = 1024;
   const std::string& type = members.type();
   if (type == "WordPiece") return WordPieceDecoder{members.Text("prefix"), members.Bool("cleanup")};
   if (type == "ByteLevel") return ByteLevelDecoder();
-  if (type == "Metaspace") return ReadMetaspace(members);
+  if (type == "Metaspace") return ReadMetaspaceDecoder(members);
   if (type == "ByteFallback") return ByteFallbackDecoder();
   if (type == "Fuse") return FuseDecoder();
-  if (type == "Replace") return ReadReplace(members);
+  if (type == "Replace") return ReadReplaceDecoder(members);
   if (type == "BPEDecoder") return BpeDecoder{members.Text("suffix")};
   if (type == "Strip") {
-    return StripDecoder{ReadCharacter(members, "content"),
-                        members.Integer("start", 0, kMostStripped),
+    return StripDecoder{members.Character("content"), members.Integer("start", 0, kMostStripped),
                         members.Integer("stop", 0, kMostStripped)};
   }
   return members.Unknown();
@@ -228,7 +221,7 @@ absl::Status ReadInto(const json& part, std::vector<DecoderPart>& parts) {
     }
     return absl::OkStatus();
   }
-  auto one = ReadOne(members);
+  auto one = ReadDecoder(members);
   if (!one.ok()) return members.status().ok() ? one.status() : members.status();
   members.Expect(parts.size() < kMostParts, "is one of more than " + std::to_string(kMostParts));
   parts.push_back(*std::move(one));

@@ -10,7 +10,7 @@
 namespace linserve {
 namespace {
 
-constexpr size_t kLargest = 64 << 20;  // those of 250,000 tokens have some 17 MB
+constexpr size_t kLargestTokenizer = 64 << 20;  // those of 250,000 tokens have some 17 MB
 constexpr size_t kLargestConfig = 1 << 20;
 
 class JsonTokenizer : public Tokenizer {
@@ -83,13 +83,13 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Named(
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(const std::string& path) {
   if (absl::Status there = CheckThere(path); !there.ok()) return there;
-  const auto json = ReadFile(path, kLargest);
+  const auto json = ReadFile(path, kLargestTokenizer);
   return Named(path, "tokenizer.json", json.ok() ? ReadPipeline(*json) : json.status());
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBertVocabulary(const std::string& path) {
   if (absl::Status there = CheckThere(path); !there.ok()) return there;
-  const auto vocabulary = ReadFile(path, kLargest);
+  const auto vocabulary = ReadFile(path, kLargestTokenizer);
   if (!vocabulary.ok()) return Named(path, "vocabulary", vocabulary.status());
   const std::string config_path =
       std::filesystem::path(path).replace_filename("tokenizer_config.json");

@@ -43,7 +43,7 @@ size_t PipelineReader::held_bytes() const {
          found_.places.capacity() * sizeof(ByteRange);
 }
 
-absl::StatusOr<size_t> PipelineReader::Step(Tokens& tokens) {
+absl::StatusOr<size_t> PipelineReader::Step(TextTokens& tokens) {
   const size_t unread = left();
   // A block may become so much that it lasts for many steps.
   if (!segment_read_ && waiting_.text.size() <= kMostAtOnce) {
@@ -176,7 +176,7 @@ PipelineReader::Ready PipelineReader::FindReady() {
   return {};
 }
 
-absl::Status PipelineReader::Encode(const Ready& ready, Tokens& tokens) {
+absl::Status PipelineReader::Encode(const Ready& ready, TextTokens& tokens) {
   const AddedTokenFinder& finder = pipeline_.after_normalizing;
   size_t begin = 0;
   for (size_t from = 0; !finder.empty() && from < ready.bytes;) {
@@ -206,7 +206,7 @@ absl::Status PipelineReader::Encode(const Ready& ready, Tokens& tokens) {
 }
 
 // Finds the tokens of what waits between two added tokens.
-absl::Status PipelineReader::EncodePart(size_t begin, size_t end, Tokens& tokens) {
+absl::Status PipelineReader::EncodePart(size_t begin, size_t end, TextTokens& tokens) {
   if (begin == end) return absl::OkStatus();
   part_.Clear();
   part_.AddFrom(waiting_, begin, end);
@@ -235,7 +235,7 @@ absl::Status PipelineReader::EncodePart(size_t begin, size_t end, Tokens& tokens
   return absl::OkStatus();
 }
 
-void PipelineReader::AddFound(Tokens& tokens) {
+void PipelineReader::AddFound(TextTokens& tokens) {
   has_pieces_ = has_pieces_ || !found_.ids.empty();
   tokens.ids.insert(tokens.ids.end(), found_.ids.begin(), found_.ids.end());
   for (const ByteRange& place : found_.places) {
@@ -260,14 +260,14 @@ void PipelineReader::Trim(ByteRange piece, bool first, TokenPlace& place) const 
   if (place.end >= after) place.end = std::max(place.end - after, place.begin);
 }
 
-void PipelineReader::AddToken(const AddedToken& token, TokenPlace place, Tokens& tokens) {
+void PipelineReader::AddToken(const AddedToken& token, TokenPlace place, TextTokens& tokens) {
   has_pieces_ = has_places_ = true;
   tokens.ids.push_back(token.id);
   if (finds_places_) tokens.places.push_back(place);
 }
 
 // Takes the added token behind a segment, and begins the next one.
-void PipelineReader::EndSegment(Tokens& tokens) {
+void PipelineReader::EndSegment(TextTokens& tokens) {
   if (!token_) return;
   AddToken(*token_->token, {.begin = token_->begin, .end = token_->end}, tokens);
   at_ = std::max(at_, token_->end);

@@ -18,7 +18,7 @@ class PipelineReader : public TokenReader {
   // Both must outlive it.
   PipelineReader(const Pipeline& pipeline, std::string_view text, bool places);
 
-  absl::StatusOr<size_t> Step(Tokens& tokens) override;
+  absl::StatusOr<size_t> Step(TextTokens& tokens) override;
   bool done() const override {
     return segment_read_ && waiting_.text.empty() && !token_ && at_ == text_.size();
   }
@@ -41,12 +41,12 @@ class PipelineReader : public TokenReader {
   void FillBlock(size_t end);
   Ready FindReady();
   std::optional<size_t> CanCut(size_t at) const;
-  absl::Status Encode(const Ready& ready, Tokens& tokens);
-  absl::Status EncodePart(size_t begin, size_t end, Tokens& tokens);
-  void AddFound(Tokens& tokens);
+  absl::Status Encode(const Ready& ready, TextTokens& tokens);
+  absl::Status EncodePart(size_t begin, size_t end, TextTokens& tokens);
+  void AddFound(TextTokens& tokens);
   void Trim(ByteRange piece, bool first, TokenPlace& place) const;
-  void AddToken(const AddedToken& token, TokenPlace place, Tokens& tokens);
-  void EndSegment(Tokens& tokens);
+  void AddToken(const AddedToken& token, TokenPlace place, TextTokens& tokens);
+  void EndSegment(TextTokens& tokens);
 
   const Pipeline& pipeline_;
   const std::string_view text_;

@@ -17,8 +17,6 @@ using nlohmann::json;
 constexpr size_t kLongestPart = 8 << 20;  // bytes; a charsmap has some 300 KB
 constexpr size_t kMostAdded = 65'536;
 
-absl::Status Fault(const std::string& what) { return absl::InvalidArgumentError(what); }
-
 // Holds the members of the file: the model, and the text of the others.
 struct FileMembers {
   std::optional<ModelMembers> model;
@@ -54,8 +52,8 @@ absl::StatusOr<FileMembers> ReadMembers(std::string_view text) {
     json* const place = PlaceOf(name, members);
     if (!value.ok() || place == nullptr) return value.status();
     if (value->size() > kLongestPart) {
-      return Fault("its " + name + " has " + std::to_string(value->size()) +
-                   " bytes, expected at most " + std::to_string(kLongestPart));
+      return absl::InvalidArgumentError("its " + name + " has " + std::to_string(value->size()) +
+                                        " bytes, expected at most " + std::to_string(kLongestPart));
     }
     auto parsed = ParseJson(*value);
     if (parsed.ok()) *place = *std::move(parsed);
@@ -68,7 +66,8 @@ absl::StatusOr<FileMembers> ReadMembers(std::string_view text) {
 
 absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& list) {
   if (!list.is_array() || list.size() > kMostAdded) {
-    return Fault("its added_tokens are no array of at most " + std::to_string(kMostAdded));
+    return absl::InvalidArgumentError("its added_tokens are no array of at most " +
+                                      std::to_string(kMostAdded));
   }
   std::vector<AddedToken> tokens;
   for (const json& one : list) {
@@ -128,9 +127,10 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view te
   auto members = ReadMembers(text);
   if (!members.ok()) return members.status();
   if (!members->version.is_null() && members->version != "1.0") {
-    return Fault("its version is " + Quoted(JsonText(members->version)) + ", expected 1.0");
+    return absl::InvalidArgumentError("its version is " + Quoted(JsonText(members->version)) +
+                                      ", expected 1.0");
   }
-  if (!members->model) return Fault("it has no 'model'");
+  if (!members->model) return absl::InvalidArgumentError("it has no 'model'");
   auto pipeline = std::make_unique<Pipeline>();
   if (absl::Status status = ReadParts(*members, *pipeline); !status.ok()) return status;
   return pipeline;

@@ -8,21 +8,24 @@ namespace linserve {
 namespace {
 
 // Pieces are chosen for so many bytes at once, or for fewer.
-constexpr size_t kMostAtOnce = 16 << 10;
-constexpr size_t kFewAtOnce = 2 << 10;
+constexpr size_t kMostPieceBytes = 16 << 10;
+constexpr size_t kFewPieceBytes = 2 << 10;
 
 }  // namespace
 
 PieceReader::PieceReader(const Vocabulary& pieces, const Normalizer& normalizer,
                          std::string_view text, bool places)
-    : pieces_(pieces), finds_places_(places), normalized_(normalizer, text), look_at_(kFewAtOnce) {}
+    : pieces_(pieces),
+      finds_places_(places),
+      normalized_(normalizer, text),
+      look_at_(kFewPieceBytes) {}
 
-absl::StatusOr<size_t> PieceReader::Step(Tokens& tokens) {
+absl::StatusOr<size_t> PieceReader::Step(TextTokens& tokens) {
   const size_t unread = normalized_.left();
   if (!begun_ || !normalized_.done()) {
     begun_ = true;
     absl::Status status =
-        normalized_.Append(kFewAtOnce, waiting_, finds_places_ ? &origins_ : nullptr);
+        normalized_.Append(kFewPieceBytes, waiting_, finds_places_ ? &origins_ : nullptr);
     if (!status.ok()) return status;
   }
   const size_t ready = ReadyBytes();
@@ -32,19 +35,19 @@ absl::StatusOr<size_t> PieceReader::Step(Tokens& tokens) {
 
 // Returns how much of what waits has pieces that do not depend on what follows; 0: not known yet.
 size_t PieceReader::ReadyBytes() {
-  if (normalized_.done() && waiting_.size() <= kMostAtOnce) return waiting_.size();
+  if (normalized_.done() && waiting_.size() <= kMostPieceBytes) return waiting_.size();
   if (waiting_.size() < look_at_) return 0;
-  const size_t end = CharacterBegin(waiting_, std::min(waiting_.size() - 1, kMostAtOnce));
+  const size_t end = CharacterBegin(waiting_, std::min(waiting_.size() - 1, kMostPieceBytes));
   for (size_t at = end; at > 0; at = CharacterBegin(waiting_, at - 1)) {
     if (pieces_.CanCut(waiting_, at)) return at;
   }
-  if (waiting_.size() > kMostAtOnce) return end;
+  if (waiting_.size() > kMostPieceBytes) return end;
   // So looking takes time in proportion to the text.
-  look_at_ = std::min(2 * waiting_.size(), kMostAtOnce + 1);
+  look_at_ = std::min(2 * waiting_.size(), kMostPieceBytes + 1);
   return 0;
 }
 
-void PieceReader::Encode(size_t bytes, Tokens& tokens) {
+void PieceReader::Encode(size_t bytes, TextTokens& tokens) {
   const std::string_view text = std::string_view(waiting_).substr(0, bytes);
   for (const ChosenPiece& piece : ChoosePieces(pieces_, text, score_)) {
     const size_t before = tokens.ids.size();
@@ -57,10 +60,10 @@ void PieceReader::Encode(size_t bytes, Tokens& tokens) {
   if (finds_places_) {
     origins_.erase(origins_.begin(), origins_.begin() + static_cast<std::ptrdiff_t>(bytes));
   }
-  look_at_ = kFewAtOnce;
+  look_at_ = kFewPieceBytes;
 }
 
-void PieceReader::Add(const ChosenPiece& piece, Tokens& tokens) {
+void PieceReader::Add(const ChosenPiece& piece, TextTokens& tokens) {
   const bool unknown = piece.id == pieces_.unknown;
   has_pieces_ = true;
   if (unknown && pieces_.model.byte_fallback) {
@@ -74,7 +77,7 @@ void PieceReader::Add(const ChosenPiece& piece, Tokens& tokens) {
 }
 
 // Adds the place of a piece, which is `bytes` of what waits, and became the last ids.
-void PieceReader::AddPlaces(size_t ids_before, size_t begin, size_t bytes, Tokens& tokens) {
+void PieceReader::AddPlaces(size_t ids_before, size_t begin, size_t bytes, TextTokens& tokens) {
   const size_t next = begin + bytes;
   const TokenPlace place{.begin = origins_[begin],
                          .end = next < origins_.size() ? origins_[next] : normalized_.end()};

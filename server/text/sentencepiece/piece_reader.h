@@ -19,7 +19,7 @@ class PieceReader : public TokenReader {
   PieceReader(const Vocabulary& pieces, const Normalizer& normalizer, std::string_view text,
               bool places);
 
-  absl::StatusOr<size_t> Step(Tokens& tokens) override;
+  absl::StatusOr<size_t> Step(TextTokens& tokens) override;
   bool done() const override { return begun_ && normalized_.done() && waiting_.empty(); }
   size_t left() const override { return normalized_.left(); }
   size_t held_bytes() const override {
@@ -29,9 +29,9 @@ class PieceReader : public TokenReader {
 
  private:
   size_t ReadyBytes();
-  void Encode(size_t bytes, Tokens& tokens);
-  void Add(const ChosenPiece& piece, Tokens& tokens);
-  void AddPlaces(size_t ids_before, size_t begin, size_t bytes, Tokens& tokens);
+  void Encode(size_t bytes, TextTokens& tokens);
+  void Add(const ChosenPiece& piece, TextTokens& tokens);
+  void AddPlaces(size_t ids_before, size_t begin, size_t bytes, TextTokens& tokens);
 
   const Vocabulary& pieces_;
   const bool finds_places_;

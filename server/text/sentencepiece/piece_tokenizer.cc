@@ -11,7 +11,7 @@
 namespace linserve {
 namespace {
 
-constexpr size_t kLargest = 32 << 20;  // some megabytes are usual
+constexpr size_t kLargestModel = 32 << 20;  // some megabytes are usual
 
 class PieceTokenizer : public Tokenizer {
  public:
@@ -63,7 +63,7 @@ absl::Status AddMark(bool wanted, const Vocabulary& pieces, const std::string& m
 }
 
 absl::StatusOr<std::shared_ptr<const Vocabulary>> LoadPieces(const std::string& path) {
-  const auto bytes = ReadFile(path, kLargest);
+  const auto bytes = ReadFile(path, kLargestModel);
   if (!bytes.ok()) return bytes.status();
   auto model = ParsePieceModel(*bytes);
   if (!model.ok()) return model.status();

@@ -41,8 +41,6 @@ std::optional<uint8_t> ByteOf(const std::string& piece) {
   return read.ptr == end ? std::optional(byte) : std::nullopt;
 }
 
-absl::Status Fault(const std::string& what) { return absl::InvalidArgumentError(what); }
-
 // The package makes none of more than 512 characters. Each byte of a text may begin so long a
 // match.
 constexpr size_t kLongestPiece = 2048;
@@ -60,32 +58,35 @@ absl::StatusOr<std::shared_ptr<const Vocabulary>> Vocabulary::Make(PieceModel mo
   if (status.ok() && made->model.byte_fallback) status = made->FindBytes();
   if (!status.ok()) return status;
   made->Index();
-  if (made->found.empty()) return Fault("it has no pieces that texts could be made of");
+  if (made->found.empty())
+    return absl::InvalidArgumentError("it has no pieces that texts could be made of");
   return made;
 }
 
 absl::Status Vocabulary::CheckPieces() {
   for (const std::string* text : {&model.unknown_surface, &model.bos, &model.eos}) {
-    if (text->size() > kLongestPiece) return Fault("a mark" + TooLong(*text));
+    if (text->size() > kLongestPiece) return absl::InvalidArgumentError("a mark" + TooLong(*text));
   }
   std::set<std::pair<bool, std::string_view>> texts;
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const Piece& piece = model.pieces[i];
     const std::string name = "piece " + std::to_string(i);
-    if (piece.text.empty()) return Fault(name + " is empty");
-    if (piece.text.size() > kLongestPiece) return Fault(name + TooLong(piece.text));
-    if (!IsUtf8(piece.text)) return Fault(name + " is not UTF-8");
+    if (piece.text.empty()) return absl::InvalidArgumentError(name + " is empty");
+    if (piece.text.size() > kLongestPiece)
+      return absl::InvalidArgumentError(name + TooLong(piece.text));
+    if (!IsUtf8(piece.text)) return absl::InvalidArgumentError(name + " is not UTF-8");
     if (!texts.emplace(IsFound(piece), piece.text).second) {
-      return Fault(name + " is equal to one before it");
+      return absl::InvalidArgumentError(name + " is equal to one before it");
     }
     if (piece.kind == PieceKind::kByte && !model.byte_fallback) {
-      return Fault(name + " is a byte, but byte_fallback is off");
+      return absl::InvalidArgumentError(name + " is a byte, but byte_fallback is off");
     }
     if (piece.kind != PieceKind::kUnknown) continue;
-    if (unknown >= 0) return Fault(name + " is a second unknown piece, expected one");
+    if (unknown >= 0)
+      return absl::InvalidArgumentError(name + " is a second unknown piece, expected one");
     unknown = static_cast<int32_t>(i);
   }
-  return unknown >= 0 ? absl::OkStatus() : Fault("it has no unknown piece");
+  return unknown >= 0 ? absl::OkStatus() : absl::InvalidArgumentError("it has no unknown piece");
 }
 
 absl::Status Vocabulary::FindBytes() {
@@ -94,11 +95,13 @@ absl::Status Vocabulary::FindBytes() {
     const Piece& piece = model.pieces[i];
     if (piece.kind != PieceKind::kByte) continue;
     const auto byte = ByteOf(piece.text);
-    if (!byte) return Fault("piece " + std::to_string(i) + " is no byte such as <0x41>");
+    if (!byte)
+      return absl::InvalidArgumentError("piece " + std::to_string(i) +
+                                        " is no byte such as <0x41>");
     bytes[*byte] = static_cast<int32_t>(i);
   }
   if (std::count(bytes.begin(), bytes.end(), -1) == 0) return absl::OkStatus();
-  return Fault("byte_fallback is on, but there is not a piece for each byte");
+  return absl::InvalidArgumentError("byte_fallback is on, but there is not a piece for each byte");
 }
 
 void Vocabulary::Index() {

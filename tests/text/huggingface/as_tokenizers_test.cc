@@ -42,7 +42,7 @@ TEST_P(AsTokenizers, TypesAreThoseOfThePackage) {
 }
 
 // Returns the ids of a text that is read in short turns, and where they stand.
-Tokens ReadInTurns(const Tokenizer& tokenizer, const std::string& text) {
+TextTokens ReadInTurns(const Tokenizer& tokenizer, const std::string& text) {
   TextEncoding encoding(tokenizer, text, /*marks=*/true);
   while (!encoding.done()) {
     size_t budget = 1;
@@ -54,7 +54,7 @@ Tokens ReadInTurns(const Tokenizer& tokenizer, const std::string& text) {
 
 TEST_P(AsTokenizers, ALongTextIsCutWhereThatChangesNothing) {
   const std::string text = TokenizerGoldens()["long"];
-  const Tokens tokens = ReadInTurns(*tokenizer_, text);
+  const TextTokens tokens = ReadInTurns(*tokenizer_, text);
   uint64_t digest = 0;
   for (const int64_t id : tokens.ids) digest = digest * 31 + static_cast<uint64_t>(id) + 1;
   EXPECT_EQ(digest, golden_["long"].get<uint64_t>());

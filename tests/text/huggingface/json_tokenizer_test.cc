@@ -36,7 +36,7 @@ std::string RefusalOf(const std::string& part, const json& value) {
   return Refusal(File({{part, value}}));
 }
 
-std::vector<int64_t> Ids(const json& file, const std::string& text) {
+std::vector<int64_t> IdsBy(const json& file, const std::string& text) {
   const auto tokenizer = ParseTokenizerJson(file.dump());
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   return tokenizer.ok() ? *(*tokenizer)->Encode(text) : std::vector<int64_t>();
@@ -44,8 +44,8 @@ std::vector<int64_t> Ids(const json& file, const std::string& text) {
 
 TEST(TokenizerJson, IsReadWithTheFewestMembers) {
   EXPECT_EQ(Refusal(File()), "");
-  EXPECT_THAT(Ids({{"model", kWords}}, "a b"), ElementsAre(3));
-  EXPECT_THAT(Ids(File({{"pre_tokenizer", {{"type", "Whitespace"}}}}), "a b c"),
+  EXPECT_THAT(IdsBy({{"model", kWords}}, "a b"), ElementsAre(3));
+  EXPECT_THAT(IdsBy(File({{"pre_tokenizer", {{"type", "Whitespace"}}}}), "a b c"),
               ElementsAre(1, 2, 0));
 }
 

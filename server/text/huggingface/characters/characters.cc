@@ -95,7 +95,7 @@ bool IsRemoved(char32_t code, uint32_t category) {
          IsIn(code, kOfCategories);
 }
 
-bool IsPunctuation(char32_t code, uint32_t category) {
+bool IsPunctuationOf(char32_t code, uint32_t category) {
   if (code == 0x166Du || code == 0x111C9u) return true;
   if (code < 0x80u && (category & U_GC_S_MASK) != 0) return true;
   return (category & U_GC_P_MASK) != 0 && IsIn(code, kOfCategories);
@@ -163,7 +163,7 @@ uint32_t Compute(char32_t code) {
   const auto add = [&traits](bool has, CharacterTrait trait) { traits |= has ? trait : 0U; };
   add(u_isUWhiteSpace(icu) != 0, kWhite);
   add(IsRemoved(code, category), kRemoved);
-  add(IsPunctuation(code, category), kPunctuation);
+  add(IsPunctuationOf(code, category), kPunctuation);
   add(IsNonspacing(code, category), kNonspacing);
   add(IsMark(code, category), kMark);
   add(Among(kIdeographs, code), kIdeograph);

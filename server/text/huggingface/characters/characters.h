@@ -73,6 +73,13 @@ enum CharacterTrait : uint32_t {
 // Returns the traits of a character, those above or-ed. They are computed by ICU, once.
 uint32_t TraitsOf(char32_t code);
 
+inline bool IsWhite(char32_t code) { return (TraitsOf(code) & kWhite) != 0; }
+
+// Returns one number for two neighbours.
+constexpr uint64_t PairOf(char32_t previous, char32_t next) {
+  return uint64_t{previous} << 32U | next;
+}
+
 // Returns the characters of Unicode 16 that the package's regular expressions know, and ICU's do
 // not, as ICU writes them in a set: those of \p{L}, \p{N}, which are those of \d, \p{M}, or \w.
 // REQUIRES: `trait` is kLetter, kNumber, kCombines or kWord.

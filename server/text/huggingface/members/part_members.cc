@@ -53,6 +53,13 @@ int64_t PartMembers::Integer(const std::string& name, int64_t least, int64_t mos
   return in_range ? value->get<int64_t>() : least;
 }
 
+std::string PartMembers::Character(const std::string& name) {
+  std::string text = Text(name);
+  const bool one = CountCharacters(text) == 1;
+  Expect(one, "has a '" + name + "' that is not one character");
+  return one ? text : " ";
+}
+
 const json* PartMembers::Parts(const std::string& name) {
   const json* const value = Find(name, true);
   if (value == nullptr) return nullptr;

@@ -25,6 +25,8 @@ class PartMembers {
   // there.
   bool Bool(const std::string& name, std::optional<bool> otherwise = std::nullopt);
   std::string Text(const std::string& name, std::optional<std::string> otherwise = std::nullopt);
+  // Returns a text of one character; another one is a fault.
+  std::string Character(const std::string& name);
   int64_t Integer(const std::string& name, int64_t least, int64_t most,
                   std::optional<int64_t> otherwise = std::nullopt);
 

@@ -7,8 +7,6 @@
 namespace linserve {
 namespace {
 
-uint64_t PairOf(char32_t previous, char32_t next) { return uint64_t{previous} << 32u | next; }
-
 template <typename Item>
 void SortUnique(std::vector<Item>& items) {
   std::sort(items.begin(), items.end());

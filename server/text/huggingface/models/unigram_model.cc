@@ -11,7 +11,7 @@
 namespace linserve {
 namespace {
 
-constexpr double kUnknownPenalty = 10.0;
+constexpr double kPenaltyOfUnknown = 10.0;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ UnigramModel::UnigramModel(const TokenVocabulary& vocabulary, std::vector<double
   std::vector<PieceTrie::Entry> entries(vocabulary.ids().begin(), vocabulary.ids().end());
   tokens_ = PieceTrie(std::move(entries));
   const auto least = std::min_element(scores_.begin(), scores_.end());
-  unknown_score_ = (least == scores_.end() ? 0 : *least) - kUnknownPenalty;
+  unknown_score_ = (least == scores_.end() ? 0 : *least) - kPenaltyOfUnknown;
   if (byte_fallback) bytes_ = ByteTokens(vocabulary);
 }
 

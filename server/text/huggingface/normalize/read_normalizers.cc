@@ -18,7 +18,7 @@ std::optional<UnicodeForm> FormOf(const std::string& type) {
   return std::nullopt;
 }
 
-NormalizerPart ReadBert(PartMembers& members) {
+NormalizerPart ReadBertNormalizer(PartMembers& members) {
   BertNormalizer bert{.clean_text = members.Bool("clean_text"),
                       .handle_chinese_chars = members.Bool("handle_chinese_chars"),
                       .strip_accents = false,
@@ -27,7 +27,7 @@ NormalizerPart ReadBert(PartMembers& members) {
   return bert;
 }
 
-absl::StatusOr<NormalizerPart> ReadReplace(PartMembers& members) {
+absl::StatusOr<NormalizerPart> ReadReplaceNormalizer(PartMembers& members) {
   const json pattern = members.members().value("pattern", json());
   auto found = Pattern::FromJson(pattern);
   if (!found.ok()) return found.status();
@@ -40,15 +40,15 @@ absl::StatusOr<NormalizerPart> ReadCharsmap(PartMembers& members) {
   return *std::move(charsmap);
 }
 
-absl::StatusOr<NormalizerPart> ReadOne(PartMembers& members) {
+absl::StatusOr<NormalizerPart> ReadNormalizer(PartMembers& members) {
   const std::string& type = members.type();
   if (const auto form = FormOf(type)) return NormalizerPart(*form);
-  if (type == "BertNormalizer") return ReadBert(members);
+  if (type == "BertNormalizer") return ReadBertNormalizer(members);
   if (type == "Lowercase") return LowercaseNormalizer();
   if (type == "StripAccents") return StripAccentsNormalizer();
   if (type == "Nmt") return NmtNormalizer();
   if (type == "ByteLevel") return ByteLevelNormalizer();
-  if (type == "Replace") return ReadReplace(members);
+  if (type == "Replace") return ReadReplaceNormalizer(members);
   if (type == "Precompiled") return ReadCharsmap(members);
   if (type == "Prepend") return PrependNormalizer{members.Text("prepend")};
   if (type == "Strip") {
@@ -67,7 +67,7 @@ absl::Status ReadInto(const json& part, std::vector<NormalizerPart>& parts) {
     }
     return absl::OkStatus();
   }
-  auto one = ReadOne(members);
+  auto one = ReadNormalizer(members);
   if (!one.ok()) {
     return members.status().ok() ? one.status() : members.status();
   }

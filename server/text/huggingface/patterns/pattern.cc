@@ -62,8 +62,6 @@ constexpr Known kKnown[] = {
      WordPattern::kQwen},
 };
 
-absl::Status Fault(const std::string& what) { return absl::InvalidArgumentError(what); }
-
 void FindLiteral(std::string_view text, std::string_view wanted, std::vector<ByteRange>& matches) {
   if (wanted.empty()) return;
   for (size_t at = text.find(wanted); at != std::string_view::npos;
@@ -88,8 +86,9 @@ class Pattern::Expression {
     made->compiled_.reset(
         icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(*rewritten), kFlags, place, error));
     if (U_SUCCESS(error)) return std::shared_ptr<const Expression>(std::move(made));
-    return Fault("the regular expression " + Quoted(text) + " is none for ICU: " +
-                 u_errorName(error) + " at its character " + std::to_string(place.offset + 1));
+    return absl::InvalidArgumentError("the regular expression " + Quoted(text) +
+                                      " is none for ICU: " + u_errorName(error) +
+                                      " at its character " + std::to_string(place.offset + 1));
   }
 
   absl::Status Find(std::string_view text, std::vector<ByteRange>& matches) const {
@@ -127,24 +126,26 @@ class Pattern::Expression {
 
  private:
   static absl::Status Failure(UErrorCode error) {
-    return Fault("the tokenizer's regular expression takes too long for the text (" +
-                 std::string(u_errorName(error)) + "); shorten the text");
+    return absl::InvalidArgumentError(
+        "the tokenizer's regular expression takes too long for the text (" +
+        std::string(u_errorName(error)) + "); shorten the text");
   }
 
   std::unique_ptr<const icu::RegexPattern> compiled_;
 };
 
-absl::StatusOr<Pattern> Pattern::FromJson(const nlohmann::json& json) {
+absl::StatusOr<Pattern> Pattern::FromJson(const nlohmann::json& document) {
   Pattern pattern;
-  const bool literal = json.is_object() && json.size() == 1 && json.contains("String");
-  const bool regex = json.is_object() && json.size() == 1 && json.contains("Regex");
-  if ((!literal && !regex) || !json.front().is_string()) {
-    return Fault(R"(its pattern is neither {"String": ...} nor {"Regex": ...})");
+  const bool literal = document.is_object() && document.size() == 1 && document.contains("String");
+  const bool regex = document.is_object() && document.size() == 1 && document.contains("Regex");
+  if ((!literal && !regex) || !document.front().is_string()) {
+    return absl::InvalidArgumentError(
+        R"(its pattern is neither {"String": ...} nor {"Regex": ...})");
   }
-  pattern.text_ = json.front().get<std::string>();
+  pattern.text_ = document.front().get<std::string>();
   if (pattern.text_.size() > kLongest) {
-    return Fault("its pattern has " + std::to_string(pattern.text_.size()) +
-                 " bytes, expected at most " + std::to_string(kLongest));
+    return absl::InvalidArgumentError("its pattern has " + std::to_string(pattern.text_.size()) +
+                                      " bytes, expected at most " + std::to_string(kLongest));
   }
   if (literal) return pattern;
   for (const Known& known : kKnown) {

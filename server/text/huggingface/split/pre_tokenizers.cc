@@ -11,7 +11,6 @@
 namespace linserve {
 namespace {
 
-bool IsWhite(char32_t code) { return (TraitsOf(code) & kWhite) != 0; }
 bool IsPunctuation(char32_t code) { return (TraitsOf(code) & kPunctuation) != 0; }
 bool IsNumeric(char32_t code) { return (TraitsOf(code) & kNumeric) != 0; }
 

@@ -23,16 +23,9 @@ SplitBehavior ReadBehavior(PartMembers& members, std::optional<std::string> othe
   return SplitBehavior::kIsolated;
 }
 
-// Reads a text of one character.
-std::string ReadCharacter(PartMembers& members, const std::string& name) {
-  std::string text = members.Text(name);
-  members.Expect(CountCharacters(text) == 1, "has a '" + name + "' that is not one character");
-  return CountCharacters(text) == 1 ? text : " ";
-}
-
-SplitPart ReadMetaspace(PartMembers& members) {
+SplitPart ReadMetaspaceSplit(PartMembers& members) {
   MetaspaceSplit metaspace;
-  metaspace.replacement = ReadCharacter(members, "replacement");
+  metaspace.replacement = members.Character("replacement");
   const std::string scheme = members.Text("prepend_scheme", "always");
   members.Expect(scheme == "always" || scheme == "never" || scheme == "first",
                  "has a 'prepend_scheme' that is none of always, never and first");
@@ -55,17 +48,17 @@ absl::StatusOr<SplitPart> ReadSplit(PartMembers& members) {
                       members.Bool("invert")};
 }
 
-absl::StatusOr<SplitPart> ReadOne(PartMembers& members) {
+absl::StatusOr<SplitPart> ReadPreTokenizer(PartMembers& members) {
   const std::string& type = members.type();
   if (type == "BertPreTokenizer") return BertSplit();
   if (type == "Whitespace") return WhitespaceWords();
   if (type == "WhitespaceSplit") return WhitespaceSplit();
-  if (type == "Metaspace") return ReadMetaspace(members);
+  if (type == "Metaspace") return ReadMetaspaceSplit(members);
   if (type == "Split") return ReadSplit(members);
   if (type == "Punctuation") return PunctuationSplit{ReadBehavior(members, "Isolated")};
   if (type == "Digits") return DigitsSplit{members.Bool("individual_digits")};
   if (type == "CharDelimiterSplit") {
-    return DelimiterSplit{CharacterAt(ReadCharacter(members, "delimiter"), 0).code};
+    return DelimiterSplit{CharacterAt(members.Character("delimiter"), 0).code};
   }
   if (type == "ByteLevel") {
     return ByteLevelSplit{members.Bool("add_prefix_space"), members.Bool("use_regex", true)};
@@ -83,7 +76,7 @@ absl::Status ReadInto(const json& part, std::vector<SplitPart>& parts) {
     }
     return absl::OkStatus();
   }
-  auto one = ReadOne(members);
+  auto one = ReadPreTokenizer(members);
   if (!one.ok()) return members.status().ok() ? one.status() : members.status();
   members.Expect(parts.size() < kMostParts, "is one of more than " + std::to_string(kMostParts));
   parts.push_back(*std::move(one));
