@@ -19,9 +19,17 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostVersions = 4096;  // each has threads and metrics of its own
 constexpr size_t kLongestName = 128;    // as every protocol has it
-constexpr std::array kModelFiles = {"config.json", "model.safetensors",
-                                    "model.safetensors.index.json", "tokenizer.model",
-                                    "tokenizer.json", "tokenizer_config.json", "vocab.txt"};
+constexpr std::array kModelFiles = {"config.json",
+                                    "model.safetensors",
+                                    "model.safetensors.index.json",
+                                    "tokenizer.model",
+                                    "tokenizer.json",
+                                    "tokenizer_config.json",
+                                    "vocab.txt",
+                                    "modules.json",
+                                    "1_Pooling/config.json",
+                                    "sentence_bert_config.json",
+                                    "config_sentence_transformers.json"};
 
 // Returns whether a model is there. The overload does not throw: what cannot be looked at, a link
 // to itself say, is no model.

@@ -9,9 +9,9 @@ namespace linserve::transformers {
 
 // These are the encoders of the PyPI package `transformers` 5.24.0, with the arguments of its
 // configurations (config.json of a Hugging Face folder) and `add_pooling_layer`. They take
-// x [n] (input_ids), attention_mask [n] (optional, true = a visible key) and, where the model has types
-// of tokens, token_type_ids [n] (optional), and give last_hidden_state [n, hidden_size] and, with a
-// pooling layer, pooler_output [hidden_size].
+// x [n] (input_ids), attention_mask [n] (optional, true = a visible key) and, where the model has
+// types of tokens, token_type_ids [n] (optional), and give last_hidden_state [n, hidden_size] and,
+// with a pooling layer, pooler_output [hidden_size].
 
 std::unique_ptr<Network> MakeBert(Params& params);        // BertModel (Devlin et al. 2018)
 std::unique_ptr<Network> MakeRoberta(Params& params);     // RobertaModel and XLMRobertaModel
