@@ -9,7 +9,7 @@ namespace linserve {
 namespace {
 
 // The recursion of whoever reads is as deep as the text's nesting.
-constexpr int kDeepest = 32;
+constexpr int kDeepestArrays = 32;
 constexpr size_t kStep = 64 << 10;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
@@ -154,9 +154,9 @@ absl::Status JsonReader::Unexpected(const std::string& what) {
 
 absl::Status JsonReader::Enter(char open) {
   if (!Take(open)) return SyntaxError();
-  if (++depth_ <= kDeepest) return absl::OkStatus();
+  if (++depth_ <= kDeepestArrays) return absl::OkStatus();
   return absl::InvalidArgumentError(std::string(name_) + " is nested more than " +
-                                    std::to_string(kDeepest) + " deep");
+                                    std::to_string(kDeepestArrays) + " deep");
 }
 
 absl::Status JsonReader::Leave(char close) {
