@@ -145,7 +145,8 @@ class Reading {
     if (members_.merges.size() >= kMostMerges) {
       return Fault("has more than " + std::to_string(kMostMerges) + " merges");
     }
-    auto& [left, right] = members_.merges.emplace_back();
+    std::string& left = members_.merges.emplace_back().first;
+    std::string& right = members_.merges.back().second;
     if (reader_.Next() == Kind::kArray) {
       size_t parts = 0;
       absl::Status status = reader_.Array([&] {

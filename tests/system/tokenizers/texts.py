@@ -1,5 +1,6 @@
 """Texts in many scripts that tokenizers are tried with."""
 
+import bz2
 import gettext
 import gzip
 import random
@@ -77,13 +78,19 @@ def documentation(most):
                     return
 
 
+OPENERS = {".txt": open, ".gz": gzip.open, ".bz2": bz2.open}
+
+
 def unicode_tests():
     """The examples in Unicode's files: normalization, breaks of graphemes, words, sentences and lines, emoji."""
     for path in sorted(Path("/usr/share/unicode").rglob("*")):
         if not any(word in path.name for word in ("NormalizationTest", "BreakTest", "emoji-test", "emoji-sequences",
                                                   "emoji-zwj")):
             continue
-        text = gzip.open(path, "rt").read() if path.suffix == ".gz" else path.read_text("utf-8")
+        if path.suffix not in OPENERS:
+            continue
+        with OPENERS[path.suffix](path, "rt", encoding="utf-8") as file:
+            text = file.read()
         for line in text.splitlines():
             fields = line.split("#")[0].replace("÷", " ").replace("×", " ").split(";")
             for field in fields[:5]:
