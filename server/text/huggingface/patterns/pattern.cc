@@ -1,10 +1,10 @@
 #include "text/huggingface/patterns/pattern.h"
 
-#include <time.h>
 #include <unicode/regex.h>
 #include <unicode/unistr.h>
 #include <unicode/utf16.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
