@@ -11,6 +11,7 @@ many of those differ, which they may: the package moves some that it composes or
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -87,14 +88,23 @@ def compare(program, name, tokenizer, path, inputs, with_places):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--lines", type=int, default=6000)
+    parser.add_argument("--lines", type=int, default=6000, help="of documentation and translations")
+    parser.add_argument("--sample", type=int, default=5000,
+                        help="how many of them and of Unicode's examples to try, others each time; 0: all")
+    parser.add_argument("--learned", type=int, default=2000, help="texts that the tokenizers are trained with")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--vocabulary", type=int, default=3000)
     parser.add_argument("--places", action="store_true")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--tokenizer", action="append", default=[])
     arguments = parser.parse_args()
+    print(f"seed {arguments.seed}")
+    chance = random.Random(arguments.seed)
     inputs = list(texts.corpus(arguments.lines))
+    if 0 < arguments.sample < len(inputs):
+        inputs = chance.sample(inputs, arguments.sample)
     learned = [text for text in texts.corpus(20000, seed=2) if len(text) < 400][-20000:]
+    learned = chance.sample(learned, min(len(learned), arguments.learned))
     failed = 0
     with tempfile.TemporaryDirectory() as directory:
         for name in arguments.only or trained.KINDS:

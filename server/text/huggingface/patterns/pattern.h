@@ -36,7 +36,7 @@ class Pattern {
  public:
   // Takes {"String": ...} or {"Regex": ...}. INVALID_ARGUMENT says what is wrong with it, or which
   // part of it ICU and Oniguruma, which the package has, understand in different ways.
-  static absl::StatusOr<Pattern> FromJson(const nlohmann::json& json);
+  static absl::StatusOr<Pattern> FromJson(const nlohmann::json& document);
   static Pattern OfWords(WordPattern words);
 
   // Appends the matches, from the left to the right. INVALID_ARGUMENT if they take too long to
