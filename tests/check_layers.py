@@ -43,7 +43,7 @@ ALLOWED["tests"] = set(ALLOWED) | {"tests"}
 FOLDERS = {
     "engine": ["", "generation"],
     "core": ["status", "json", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
-    "text": ["", "sentencepiece", "huggingface/members", "huggingface/characters", "huggingface/patterns",
+    "text": ["", "sentencepiece", "huggingface/characters", "huggingface/members", "huggingface/patterns",
              "huggingface/normalize", "huggingface/split", "huggingface/models", "huggingface"],
     "attention": ["rows", "device", "linear", "linformer", "local", "blocks"],
     "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer",

@@ -145,7 +145,8 @@ absl::Status Do(const ByteFallbackDecoder& /*part*/, Texts& tokens) {
 absl::Status Do(const FuseDecoder& /*part*/, Texts& tokens) {
   std::string all;
   for (const std::string& token : tokens) all += token;
-  tokens.assign(1, std::move(all));
+  tokens.clear();
+  tokens.push_back(std::move(all));
   return absl::OkStatus();
 }
 

@@ -44,7 +44,7 @@ using DecoderPart =
 class DecoderChain {
  public:
   // INVALID_ARGUMENT names what is wrong, or not known.
-  static absl::StatusOr<DecoderChain> FromJson(const nlohmann::json& json);
+  static absl::StatusOr<DecoderChain> FromJson(const nlohmann::json& part);
   // Without parts, tokens are joined with spaces.
   explicit DecoderChain(std::vector<DecoderPart> parts = {}) : parts_(std::move(parts)) {}
 

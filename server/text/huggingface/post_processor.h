@@ -13,7 +13,7 @@ namespace linserve {
 struct PostProcessing {
   // INVALID_ARGUMENT names what is wrong, or not known: so it is with a template that has the text
   // not just once.
-  static absl::StatusOr<PostProcessing> FromJson(const nlohmann::json& json);
+  static absl::StatusOr<PostProcessing> FromJson(const nlohmann::json& part);
 
   Marks marks;
   // Holds the types of the marks and of what stands between them.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/status/quote.h"
+#include "text/huggingface/characters/characters.h"
 
 namespace linserve {
 
@@ -28,7 +29,8 @@ bool PartMembers::Bool(const std::string& name, std::optional<bool> otherwise) {
   return value->is_boolean() && value->get<bool>();
 }
 
-std::string PartMembers::Text(const std::string& name, std::optional<std::string> otherwise) {
+std::string PartMembers::Text(const std::string& name,
+                              const std::optional<std::string>& otherwise) {
   constexpr size_t kLongest = 4 << 20;  // a charsmap has some 300 KB
   const json* const value = Find(name, !otherwise.has_value());
   if (value == nullptr) return otherwise.value_or("");

@@ -16,7 +16,7 @@ namespace linserve {
 class PartMembers {
  public:
   // `part` says in errors what it is of, such as "normalizer". The JSON must outlive it.
-  PartMembers(const nlohmann::json& json, std::string part);
+  PartMembers(const nlohmann::json& members, std::string part);
 
   const std::string& type() const { return type_; }
   const nlohmann::json& members() const { return json_; }
@@ -24,7 +24,8 @@ class PartMembers {
   // These return a member, or `otherwise` where it is missing or null; without one it must be
   // there.
   bool Bool(const std::string& name, std::optional<bool> otherwise = std::nullopt);
-  std::string Text(const std::string& name, std::optional<std::string> otherwise = std::nullopt);
+  std::string Text(const std::string& name,
+                   const std::optional<std::string>& otherwise = std::nullopt);
   // Returns a text of one character; another one is a fault.
   std::string Character(const std::string& name);
   int64_t Integer(const std::string& name, int64_t least, int64_t most,

@@ -50,7 +50,7 @@ struct NormalizerState {
 class NormalizerChain {
  public:
   // INVALID_ARGUMENT names what is wrong, or not known.
-  static absl::StatusOr<NormalizerChain> FromJson(const nlohmann::json& json);
+  static absl::StatusOr<NormalizerChain> FromJson(const nlohmann::json& part);
   explicit NormalizerChain(std::vector<NormalizerPart> parts = {});
 
   NormalizerState Begin() const { return {std::vector<char>(parts_.size(), 0)}; }

@@ -68,7 +68,7 @@ struct SplitPlace {
 class SplitChain {
  public:
   // INVALID_ARGUMENT names what is wrong, or not known.
-  static absl::StatusOr<SplitChain> FromJson(const nlohmann::json& json);
+  static absl::StatusOr<SplitChain> FromJson(const nlohmann::json& part);
   explicit SplitChain(std::vector<SplitPart> parts = {});
 
   // Leaves out the last part's step from bytes to characters: its reader takes bytes. REQUIRES:
