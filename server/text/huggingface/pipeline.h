@@ -58,7 +58,7 @@ struct Pipeline {
 };
 
 // Reads a tokenizer.json. INVALID_ARGUMENT says what is wrong with it, or not known here.
-absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view json);
+absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view text);
 
 // Makes the BertTokenizer of a vocab.txt, whose lines are the tokens, and of a
 // tokenizer_config.json
