@@ -56,8 +56,9 @@ absl::StatusOr<FileMembers> ReadMembers(std::string_view text) {
                                         " bytes, expected at most " + std::to_string(kLongestPart));
     }
     auto parsed = ParseJson(*value);
-    if (parsed.ok()) *place = *std::move(parsed);
-    return parsed.status();
+    if (!parsed.ok()) return parsed.status();
+    *place = *std::move(parsed);
+    return absl::OkStatus();
   });
   if (status.ok()) status = reader.End();
   if (!status.ok()) return status;
@@ -103,8 +104,9 @@ absl::StatusOr<std::optional<TextLimit>> ReadLimit(const json& truncation) {
 // Sets a part that was read, or returns why there is none.
 template <typename Part>
 absl::Status Take(absl::StatusOr<Part> read, Part& into) {
-  if (read.ok()) into = *std::move(read);
-  return read.status();
+  if (!read.ok()) return read.status();
+  into = *std::move(read);
+  return absl::OkStatus();
 }
 
 absl::Status ReadParts(FileMembers& members, Pipeline& pipeline) {

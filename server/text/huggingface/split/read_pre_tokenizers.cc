@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-SplitBehavior ReadBehavior(PartMembers& members, std::optional<std::string> otherwise) {
-  const std::string name = members.Text("behavior", std::move(otherwise));
+SplitBehavior ReadBehavior(PartMembers& members, const std::optional<std::string>& otherwise) {
+  const std::string name = members.Text("behavior", otherwise);
   if (name == "Removed") return SplitBehavior::kRemoved;
   if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
   if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
