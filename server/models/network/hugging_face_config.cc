@@ -105,7 +105,11 @@ void ReadModules(const json& modules, const std::string& directory, json& servin
       if (file.find("..") != std::string::npos) {
         throw ConfigError("modules.json: " + Quoted(file) + " is not below the folder");
       }
-      serving["pooling"] = PoolingOf(Beside(directory, file), file);
+      const json config = Beside(directory, file);
+      if (!config.is_object()) {
+        throw ConfigError("modules.json names " + Quoted(file) + ", which is no object of JSON");
+      }
+      serving["pooling"] = PoolingOf(config, file);
     } else {
       throw ConfigError("modules.json: a module of type " + Quoted(kind) +
                         " is not computed; those that are: Transformer, Pooling, Normalize");

@@ -163,6 +163,19 @@ TEST_F(HuggingFaceTest, WithAModuleOrAPoolingThatIsNotComputedIsRefusedByName) {
   EXPECT_THAT(Error(), HasSubstr("a module of type 'CNN' is not computed"));
 }
 
+TEST_F(HuggingFaceTest, WithModulesThatCannotBeReadIsRefused) {
+  WriteModules({"Transformer", "Pooling"});
+  EXPECT_THAT(Error(), HasSubstr("modules.json names '1_Pooling/config.json', which is no object"));
+  WriteModules(std::vector<std::string>(17, "Normalize"));
+  EXPECT_THAT(Error(), HasSubstr("expected a list of at most 16 modules"));
+  Write(folder_, "modules.json", R"([{"type": "x.Pooling", "path": "../1_Pooling"}])");
+  EXPECT_THAT(Error(), HasSubstr("is not below the folder"));
+  for (const char* text : {"7", "[7]", R"([{"type": 7}])", R"([{"type": "Pooling", "path": 7}])"}) {
+    Write(folder_, "modules.json", text);
+    EXPECT_NE(Error(), "") << text;
+  }
+}
+
 TEST_F(HuggingFaceTest, TakesTheLengthOfTextsAndThePromptsOfSentenceTransformers) {
   Write(folder_, "tokenizer_config.json",
         R"({"model_max_length": 1000000000000000019884624838656})");
