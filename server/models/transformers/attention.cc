@@ -32,8 +32,7 @@ std::optional<at::Tensor> AddedTo(const Span& span, const LayerKind& kind, int64
   const auto hide = [&](const at::Tensor& visible) {
     add(at::where(visible, 0.0, static_cast<double>(BlockAttention::kHidden)));
   };
-  const at::Tensor places = at::arange(
-      span.length, context.layout.table ? options.dtype(at::kLong) : at::TensorOptions(at::kLong));
+  const at::Tensor places = at::arange(span.length, options.dtype(at::kLong));
   const at::Tensor distance = places - places.unsqueeze(1);  // from query to key
   if (context.mask.defined()) hide(View(context.mask, span).unsqueeze(1).unsqueeze(1));
   if (kind.window >= 0) hide(distance.abs() <= kind.window);

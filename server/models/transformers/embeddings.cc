@@ -33,7 +33,7 @@ at::Tensor Embeddings::operator()(const at::Tensor& ids, const at::Tensor& types
 
 void Embeddings::AddPositionsOf(at::Tensor& rows, const at::Tensor& ids,
                                 const PlacedLayout& layout) const {
-  const int64_t before = options_.padding + 1;
+  const int64_t before = options_.first_position();
   const at::Tensor table = positions_.narrow(0, before, positions_.size(0) - before);
   if (options_.padding < 0) return AddPositions(rows, layout, table);
   for (const Span& span : Spans(layout)) {

@@ -11,54 +11,40 @@ constexpr Names kBert = {.words = "embeddings.word_embeddings",
                          .query = "attention.self.query",
                          .key = "attention.self.key",
                          .value = "attention.self.value",
-                         .joined = nullptr,
                          .out = "attention.output.dense",
                          .attention_norm = "attention.output.LayerNorm",
                          .inner = "intermediate.dense",
                          .outer = "output.dense",
-                         .inner_norm = "output.LayerNorm",
-                         .norm = nullptr};
+                         .inner_norm = "output.LayerNorm"};
 
 constexpr Names kDistilBert = {.words = "embeddings.word_embeddings",
                                .positions = "embeddings.position_embeddings",
-                               .types = nullptr,
                                .embedding_norm = "embeddings.LayerNorm",
                                .layers = "transformer.layer",
                                .query = "attention.q_lin",
                                .key = "attention.k_lin",
                                .value = "attention.v_lin",
-                               .joined = nullptr,
                                .out = "attention.out_lin",
                                .attention_norm = "sa_layer_norm",
                                .inner = "ffn.lin1",
                                .outer = "ffn.lin2",
-                               .inner_norm = "output_layer_norm",
-                               .norm = nullptr};
+                               .inner_norm = "output_layer_norm"};
 
-constexpr Names kMpnet = {.words = "embeddings.word_embeddings",
-                          .positions = "embeddings.position_embeddings",
-                          .types = nullptr,
-                          .embedding_norm = "embeddings.LayerNorm",
-                          .layers = "encoder.layer",
-                          .query = "attention.attn.q",
-                          .key = "attention.attn.k",
-                          .value = "attention.attn.v",
-                          .joined = nullptr,
-                          .out = "attention.attn.o",
-                          .attention_norm = "attention.LayerNorm",
-                          .inner = "intermediate.dense",
-                          .outer = "output.dense",
-                          .inner_norm = "output.LayerNorm",
-                          .norm = nullptr};
+// MPNet is BERT but for its attention.
+constexpr Names kMpnet = [] {
+  Names names = kBert;
+  names.types = nullptr;
+  names.query = "attention.attn.q";
+  names.key = "attention.attn.k";
+  names.value = "attention.attn.v";
+  names.out = "attention.attn.o";
+  names.attention_norm = "attention.LayerNorm";
+  return names;
+}();
 
 constexpr Names kModernBert = {.words = "embeddings.tok_embeddings",
-                               .positions = nullptr,
-                               .types = nullptr,
                                .embedding_norm = "embeddings.norm",
                                .layers = "layers",
-                               .query = nullptr,
-                               .key = nullptr,
-                               .value = nullptr,
                                .joined = "attn.Wqkv",
                                .out = "attn.Wo",
                                .attention_norm = "attn_norm",

@@ -7,21 +7,21 @@ namespace linserve::transformers {
 // Says what the package's classes call their tensors. nullptr: there is none, or another one holds
 // it.
 struct Names {
-  const char* words;
-  const char* positions;
-  const char* types;
-  const char* embedding_norm;
-  const char* layers;
-  const char* query;
-  const char* key;
-  const char* value;
-  const char* joined;  // query, key and value in one
-  const char* out;
-  const char* attention_norm;
-  const char* inner;
-  const char* outer;
-  const char* inner_norm;
-  const char* norm;  // at the end
+  const char* words = nullptr;
+  const char* positions = nullptr;
+  const char* types = nullptr;
+  const char* embedding_norm = nullptr;
+  const char* layers = nullptr;
+  const char* query = nullptr;
+  const char* key = nullptr;
+  const char* value = nullptr;
+  const char* joined = nullptr;  // query, key and value in one
+  const char* out = nullptr;
+  const char* attention_norm = nullptr;
+  const char* inner = nullptr;
+  const char* outer = nullptr;
+  const char* inner_norm = nullptr;
+  const char* norm = nullptr;  // at the end
 };
 
 const Names& NamesOf(Family family);

@@ -24,9 +24,6 @@ constexpr std::array kOfTraining = {"hidden_dropout_prob",
                                     "use_cache",
                                     "sinusoidal_pos_embds"};
 
-// Tokens other than padding are counted from the position behind the padding's own.
-int64_t AfterPadding(const Options& options) { return options.padding + 1; }
-
 Activation ActivationOf(Params& params, const char* key) {
   const std::string name = params.Choice(key, "gelu",
                                          {"gelu", "gelu_python", "gelu_new", "gelu_fast",
@@ -41,19 +38,18 @@ void RefuseIf(Params& params, const char* key) {
 }
 
 void SetSizes(Options& options, Params& params, const char* dim, const char* heads,
-              const char* inner) {
+              const char* inner, int64_t usual_inner = 3072) {
   options.dim = params.Positive(dim, 768);
   options.heads = params.Heads(heads, 12);
-  options.inner = params.Positive(inner, 3072);
+  options.inner = params.Positive(inner, usual_inner);
   if (options.dim % options.heads != 0) {
     params.Fail(dim, "a multiple of " + std::string(heads) + " = " + std::to_string(options.heads));
   }
 }
 
-Options Bert(Family family, Params& params) {
+Options Bert(Family family, Params& params, int64_t usual_vocabulary) {
   Options options{.family = family};
-  const bool roberta = family == Family::kRoberta;
-  options.vocabulary = params.Positive("vocab_size", roberta ? 50265 : 30522);
+  options.vocabulary = params.Positive("vocab_size", usual_vocabulary);
   SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size");
   options.layers.resize(static_cast<size_t>(params.Depth("num_hidden_layers", 12)));
   options.activation = ActivationOf(params, "hidden_act");
@@ -63,14 +59,13 @@ Options Bert(Family family, Params& params) {
   RefuseIf(params, "is_decoder");
   RefuseIf(params, "add_cross_attention");
   options.types = family == Family::kMpnet ? 0 : params.Positive("type_vocab_size", 2);
-  if (roberta) options.padding = params.NotNegative("pad_token_id", 1);
+  if (family == Family::kRoberta) options.padding = params.NotNegative("pad_token_id", 1);
   options.pooler = params.Flag("add_pooling_layer", true);
   return options;
 }
 
 Options Mpnet(Params& params) {
-  Options options = Bert(Family::kMpnet, params);
-  options.vocabulary = params.Positive("vocab_size", 30527);
+  Options options = Bert(Family::kMpnet, params, 30527);
   options.padding = 1;  // whatever pad_token_id says
   options.distances = true;
   // The model counts 32 buckets, whatever number its table has.
@@ -128,8 +123,7 @@ std::vector<LayerKind> ModernBertLayers(Params& params) {
 Options ModernBert(Params& params) {
   Options options{.family = Family::kModernBert};
   options.vocabulary = params.Positive("vocab_size", 50368);
-  SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size");
-  if (!params.Has("intermediate_size")) options.inner = 1152;
+  SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size", 1152);
   if (options.dim_head() % 2 != 0) {
     params.Fail("hidden_size", "heads of an even width, whose halves rotary positions turn");
   }
@@ -153,21 +147,22 @@ Options OfFamily(Family family, Params& params) {
       return DistilBert(params);
     case Family::kModernBert:
       return ModernBert(params);
-    case Family::kBert:
     case Family::kRoberta:
+      return Bert(family, params, 50265);
+    case Family::kBert:
       break;
   }
-  return Bert(family, params);
+  return Bert(family, params, 30522);
 }
 
 }  // namespace
 
 Options Options::From(Family family, Params& params) {
   Options options = OfFamily(family, params);
-  if (options.positions > 0) options.longest = options.positions - AfterPadding(options);
+  if (options.positions > 0) options.longest = options.positions - options.first_position();
   if (options.longest < 1) {
     params.Fail("max_position_embeddings",
-                "more than pad_token_id + 1 = " + std::to_string(AfterPadding(options)));
+                "more than pad_token_id + 1 = " + std::to_string(options.first_position()));
   }
   for (const char* key : kOfTraining) params.Ignore(key);
   return options;

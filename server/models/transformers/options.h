@@ -41,6 +41,7 @@ struct Options {
   std::vector<LayerKind> layers{};
 
   int64_t dim_head() const { return dim / heads; }
+  int64_t first_position() const { return padding + 1; }
 
   // Reads the configuration of a model of this family. Throws ConfigError.
   static Options From(Family family, Params& params);

@@ -15,7 +15,7 @@ using nlohmann::json;
 std::string_view WithoutSpaceAtEnd(std::string_view line) {
   while (!line.empty()) {
     const Character last = CharacterBefore(line, line.size());
-    if ((TraitsOf(last.code) & kWhite) == 0) break;
+    if (!IsWhite(last.code)) break;
     line.remove_suffix(last.bytes);
   }
   return line;

@@ -137,7 +137,7 @@ absl::Status Do(const BertNormalizer& bert, BlockPlace /*place*/, AlignedText& b
 
 absl::Status Do(const StripNormalizer& strip, BlockPlace place, AlignedText& block) {
   const std::string_view text = block.text;
-  const auto is_white = [](Character one) { return (TraitsOf(one.code) & kWhite) != 0; };
+  const auto is_white = [](Character one) { return IsWhite(one.code); };
   size_t begin = 0;
   while (strip.left && place.begun == 0 && begin < text.size() &&
          is_white(CharacterAt(text, begin))) {
