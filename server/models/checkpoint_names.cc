@@ -76,13 +76,18 @@ NamedTensors::NamedTensors(TensorMap file, const std::map<std::string, std::stri
   for (auto& [name, tensor] : file) {
     std::string clean = WithoutWrappers(name);
     if (ignored(name) || ignored(clean)) continue;
+    if (std::any_of(names.apart.begin(), names.apart.end(),
+                    [&](const std::string& begin) { return clean.starts_with(begin); })) {
+      apart_.emplace(std::move(clean), tensor);
+      continue;
+    }
     // Names that would fall together stay as they are, so that the listing shows both.
     if (!tensors_.emplace(std::move(clean), tensor).second) tensors_.emplace(name, tensor);
   }
 }
 
 TensorMap NamedTensors::Below(const std::string& prefix) const {
-  TensorMap below;
+  TensorMap below = apart_;
   for (auto tensor = tensors_.lower_bound(prefix); tensor != tensors_.end(); ++tensor) {
     if (!tensor->first.starts_with(prefix)) break;
     below.emplace(tensor->first.substr(prefix.size()), tensor->second);

@@ -23,7 +23,7 @@ class NamedTensors {
   NamedTensors(TensorMap file, const std::map<std::string, std::string>& metadata,
                const CheckpointNames& names);
 
-  // Returns those whose names begin with `prefix`, without it.
+  // Returns those whose names begin with `prefix`, without it, and those that stand apart.
   TensorMap Below(const std::string& prefix) const;
   // Returns the names that do not begin with it.
   std::vector<std::string> Beside(const std::string& prefix) const;
@@ -35,6 +35,7 @@ class NamedTensors {
 
  private:
   TensorMap tensors_;
+  TensorMap apart_;
   TensorMap left_out_;  // by the names that the file lacks
 };
 

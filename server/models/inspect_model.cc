@@ -7,7 +7,6 @@
 #include "models/built_network.h"
 #include "models/caught.h"
 #include "models/checkpoint.h"
-#include "models/checkpoint_files.h"
 #include "models/model_directory.h"
 
 namespace linserve {
@@ -33,7 +32,7 @@ absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
   report.warnings = std::move(notes.warnings);
   report.length = TypicalLength(report.info.signature);
   report.flops_per_token = built.network->Flops(report.length) / static_cast<double>(report.length);
-  auto file = ReadCheckpoint(directory);
+  auto file = ReadModelTensors(directory, *config);
   if (!file.ok()) return file.status();
   const AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, *std::move(file), config->names);

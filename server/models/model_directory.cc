@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "models/checkpoint_files.h"
 
@@ -15,6 +16,20 @@ absl::StatusOr<ModelConfig> ReadModelDirectory(const std::string& directory) {
       std::any_of(names.begin(), names.end(),
                   [](const std::string& name) { return name.ends_with("pooler.dense.weight"); });
   return config;
+}
+
+absl::StatusOr<SafetensorsFile> ReadModelTensors(const std::string& directory,
+                                                 const ModelConfig& config) {
+  auto whole = ReadCheckpoint(directory);
+  if (!whole.ok()) return whole;
+  for (const DenseModule& dense : config.network.sentence.dense) {
+    auto module = ReadCheckpoint(directory + "/" + dense.path);
+    if (!module.ok()) return module;
+    for (auto& [name, tensor] : module->tensors) {
+      whole->tensors.insert_or_assign(dense.path + "." + name, std::move(tensor));
+    }
+  }
+  return whole;
 }
 
 }  // namespace linserve

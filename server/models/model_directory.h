@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "core/files/safetensors.h"
 #include "models/network/model_config.h"
 
 namespace linserve {
@@ -11,5 +12,10 @@ namespace linserve {
 // which tensors there are, for a Hugging Face folder does not say whether the model has its pooling
 // layer.
 absl::StatusOr<ModelConfig> ReadModelDirectory(const std::string& directory);
+
+// Reads the tensors of the network as ReadCheckpoint() does, and those of the modules behind it,
+// whose names begin with their folders'.
+absl::StatusOr<SafetensorsFile> ReadModelTensors(const std::string& directory,
+                                                 const ModelConfig& config);
 
 }  // namespace linserve

@@ -124,7 +124,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   if (options.accept) {
     if (absl::Status status = options.accept(info.signature); !status.ok()) return status;
   }
-  auto file = ReadCheckpoint(directory);
+  auto file = ReadModelTensors(directory, *config);
   if (!file.ok()) return file.status();
   AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, *std::exchange(file, SafetensorsFile()), config->names);

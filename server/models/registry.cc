@@ -2,6 +2,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "models/encoder/encoder.h"
 #include "models/linear_attention_transformer/encoder_decoder.h"
@@ -13,6 +14,7 @@
 #include "models/linformer_pytorch/linformer_pytorch.h"
 #include "models/math/math_models.h"
 #include "models/network/config_error.h"
+#include "models/network/sentence_network.h"
 #include "models/transformers/encoder.h"
 
 namespace linserve {
@@ -78,7 +80,8 @@ std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config) {
   Params arguments(config);
   std::unique_ptr<Network> network = row.make(arguments);
   arguments.RefuseUnknown();
-  return network;
+  if (config.sentence.dense.empty()) return network;
+  return std::make_unique<SentenceNetwork>(std::move(network), config.sentence);
 }
 
 nlohmann::json ArgumentsOfNewModels(const std::string& architecture) {

@@ -28,6 +28,8 @@ constexpr std::array kModelFiles = {"config.json",
                                     "vocab.txt",
                                     "modules.json",
                                     "1_Pooling/config.json",
+                                    "2_Dense/config.json",
+                                    "2_Dense/model.safetensors",
                                     "sentence_bert_config.json",
                                     "config_sentence_transformers.json"};
 

@@ -38,8 +38,8 @@ int64_t ResultBytes(const Signature& signature, const Item& item) {
         asked.empty() ? i == 0 : std::find(asked.begin(), asked.end(), output.name) != asked.end();
     if (!wanted) continue;
     auto elements = static_cast<double>(ByteSize(item.options.dtype));
-    for (size_t axis = item.options.pooling == Pooling::kNone ? 0 : 1; axis < output.axes.size();
-         ++axis) {
+    const bool pooled = item.options.pooling != Pooling::kNone && output.HasRows();
+    for (size_t axis = pooled ? 1 : 0; axis < output.axes.size(); ++axis) {
       const auto length = lengths.find(output.axes[axis].letter);
       elements *= output.axes[axis].letter == '\0' ? static_cast<double>(output.axes[axis].size)
                   : length == lengths.end()        ? 1

@@ -70,10 +70,14 @@ struct OutputSpec {
   std::vector<Axis> axes;
   BatchAxis batch_axis = BatchAxis::kFirst;
   bool logits = false;  // each row scores, for each token of ChunkInput(), that it comes next
-  // The input mask that says which of the rows are there; pooling counts no others. It says nothing
-  // of the rows of a sequence with the input `unmasked_with`, whose rows they are then.
+  // The input mask that says which of the rows are there; pooling counts no others, and a vector is
+  // made of no others. It says nothing of the rows of a sequence with the input `unmasked_with`, whose rows they are then.
   std::string mask{};
   std::string unmasked_with{};
+
+  // Says whether pooling makes one row of several. A vector is what its pooling gives.
+  bool HasRows() const { return !axes.empty() && axes[0].letter != '\0'; }
+  bool IsVector() const { return axes.size() == 1 && !HasRows(); }
 };
 
 // Limits how long (and how short) a lettered axis may be. With `unless_input` the limit holds only

@@ -184,7 +184,7 @@ absl::Status CheckOutput(const Signature& signature, const std::string& name, Po
                                       ": the model has no such output, expected one of " +
                                       NamesOf(signature.outputs));
   }
-  if (pooling != Pooling::kNone && (output->axes.empty() || output->axes[0].letter == '\0')) {
+  if (pooling != Pooling::kNone && !output->HasRows() && !output->IsVector()) {
     return absl::InvalidArgumentError("output " + Quoted(name) + ": it is " +
                                       ToString(output->axes) +
                                       ", expected rows to pool or no pooling");
@@ -214,17 +214,19 @@ absl::Status CheckOptions(const Signature& signature, const OutputOptions& optio
   return absl::OkStatus();
 }
 
-// Pooling needs a row that is there. REQUIRES: all else of the item is valid.
+// What is made of several rows needs one that is there. REQUIRES: all else of the item is valid.
 absl::Status CheckPooledRows(const Signature& signature, const Item& item) {
-  if (item.options.pooling == Pooling::kNone) return absl::OkStatus();
   for (const OutputSpec& output : signature.outputs) {
     const auto& asked = item.options.outputs;
     if (asked.empty() ? &output != signature.outputs.data()
                       : std::find(asked.begin(), asked.end(), output.name) == asked.end()) {
       continue;
     }
+    if (output.HasRows() && item.options.pooling == Pooling::kNone) continue;
     const auto mask = RowMask::Of(signature, output, item.inputs);
-    if (!mask || !mask->Rows(LengthOf(signature, item, output.axes[0].letter)).empty()) continue;
+    if (!mask) continue;
+    const char letter = mask->spec->axes[0].letter;
+    if (!mask->Rows(LengthOf(signature, item, letter)).empty()) continue;
     return Refuse(*mask->spec, "it leaves no row of output " + Quoted(output.name) + " to pool",
                   std::string("at least one that is ") + (mask->spec->hides ? "false" : "true"));
   }

@@ -231,6 +231,7 @@ std::vector<Wanted> WantedOf(const Signature& signature, const Batch& batch) {
   std::vector<Wanted> wanted;
   for (const OutputOptions& options : batch.options) wanted.push_back({options});
   for (const OutputSpec& output : signature.outputs) {
+    if (!output.HasRows()) continue;
     const auto mask = RowMask::Of(signature, output, batch.inputs);
     if (!mask) continue;
     const AxisLayout& layout = batch.axes.at(mask->spec->axes[0].letter);

@@ -10,6 +10,7 @@
 #include "core/files/json_file.h"
 #include "core/status/quote.h"
 #include "models/network/config_error.h"
+#include "models/network/sentence_modules.h"
 
 namespace linserve {
 namespace {
@@ -29,23 +30,6 @@ constexpr std::array kModelTypes = {
     ModelType{"distilbert", "transformers.DistilBertModel"},
     ModelType{"mpnet", "transformers.MPNetModel"},
     ModelType{"modernbert", "transformers.ModernBertModel"},
-};
-
-// Is a way of pooling in the names of sentence-transformers: that of versions up to 5, which are
-// flags, and that of later ones.
-struct PoolingMode {
-  const char* flag;
-  std::string_view name;
-  const char* pooling;  // nullptr: it is not computed here
-};
-
-constexpr std::array kPoolingModes = {
-    PoolingMode{"pooling_mode_cls_token", "cls", "cls"},
-    PoolingMode{"pooling_mode_mean_tokens", "mean", "mean"},
-    PoolingMode{"pooling_mode_max_tokens", "max", "max"},
-    PoolingMode{"pooling_mode_lasttoken", "lasttoken", "last"},
-    PoolingMode{"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", nullptr},
-    PoolingMode{"pooling_mode_weightedmean_tokens", "weightedmean", nullptr},
 };
 
 std::string ArchitectureOf(const json& model_type) {
@@ -68,55 +52,6 @@ json Beside(const std::string& directory, const std::string& name) {
   return *document;
 }
 
-const char* PoolingOf(const json& config, const std::string& file) {
-  std::vector<const PoolingMode*> modes;
-  for (const PoolingMode& mode : kPoolingModes) {
-    const bool flagged = config.value(mode.flag, json(false)) == true;
-    if (flagged || config.value("pooling_mode", json()) == mode.name) modes.push_back(&mode);
-  }
-  if (modes.size() == 1 && modes[0]->pooling != nullptr) return modes[0]->pooling;
-  std::string names;
-  for (const PoolingMode* mode : modes)
-    names += (names.empty() ? "" : " and ") + std::string(mode->name);
-  throw ConfigError(file + " pools by " + (names.empty() ? "nothing that is known" : names) +
-                    ", expected one of cls, mean, max and lasttoken");
-}
-
-// Returns the last word of a module's type, such as "Pooling".
-std::string KindOf(const json& module) {
-  const std::string type = module.is_object() ? module.value("type", std::string()) : std::string();
-  return type.substr(type.rfind('.') + 1);
-}
-
-// Reads modules.json, which lists the steps from tokens to a sentence's vector.
-void ReadModules(const json& modules, const std::string& directory, json& serving) {
-  constexpr size_t kMostModules = 16;
-  if (!modules.is_array() || modules.size() > kMostModules) {
-    throw ConfigError("modules.json: expected a list of at most " + std::to_string(kMostModules) +
-                      " modules");
-  }
-  for (const json& module : modules) {
-    const std::string kind = KindOf(module);
-    if (kind == "Transformer") continue;
-    if (kind == "Normalize") {
-      serving["normalize"] = true;
-    } else if (kind == "Pooling") {
-      const std::string file = module.value("path", std::string()) + "/config.json";
-      if (file.find("..") != std::string::npos) {
-        throw ConfigError("modules.json: " + Quoted(file) + " is not below the folder");
-      }
-      const json config = Beside(directory, file);
-      if (!config.is_object()) {
-        throw ConfigError("modules.json names " + Quoted(file) + ", which is no object of JSON");
-      }
-      serving["pooling"] = PoolingOf(config, file);
-    } else {
-      throw ConfigError("modules.json: a module of type " + Quoted(kind) +
-                        " is not computed; those that are: Transformer, Pooling, Normalize");
-    }
-  }
-}
-
 // Returns how many tokens of a text sentence-transformers keeps: what its own file says, or else
 // the tokenizer's. Where there is no limit the latter is 10^30.
 std::optional<int64_t> MostTokensOfTexts(const std::string& directory) {
@@ -132,12 +67,10 @@ std::optional<int64_t> MostTokensOfTexts(const std::string& directory) {
   return std::nullopt;
 }
 
-json ServingOf(const std::string& directory) {
-  // sentence-transformers pools by the mean where nothing is said, and drops a text's last tokens.
-  json serving = {{"pooling", "mean"}, {"truncation", "right"}};
-  if (const json modules = Beside(directory, "modules.json"); !modules.is_null()) {
-    ReadModules(modules, directory, serving);
-  }
+json ServingOf(const SentenceModules& sentence, const std::string& directory) {
+  // sentence-transformers drops a text's last tokens.
+  json serving = {{"pooling", Name(sentence.pooling)}, {"truncation", "right"}};
+  if (sentence.normalize) serving["normalize"] = true;
   if (const auto tokens = MostTokensOfTexts(directory)) serving["max_text_tokens"] = *tokens;
   const json sentences = Beside(directory, "config_sentence_transformers.json");
   if (sentences.is_object() && sentences.contains("prompts") && sentences["prompts"].is_object()) {
@@ -159,7 +92,11 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   config.network.params = document;
   config.network.foreign = true;
   config.names.others_are_left_out = true;
-  config.serving = ServingOf(directory);
+  config.network.sentence = ReadSentenceModules(directory);
+  for (const DenseModule& dense : config.network.sentence.dense) {
+    config.names.apart.push_back(dense.path + ".");
+  }
+  config.serving = ServingOf(config.network.sentence, directory);
   return config;
 }
 

@@ -17,6 +17,8 @@ struct CheckpointNames {
   std::vector<std::string> ignore{};    // globs: names of tensors that are not the model's
   // A name that is absent from the file: the one that holds its tensor.
   std::map<std::string, std::string> aliases{};
+  // What stands before names that no prefix goes with: those of modules with files of their own.
+  std::vector<std::string> apart{};
   // Says that tensors which are not the model's are left out: heads of other tasks lie beside it.
   bool others_are_left_out = false;
 };

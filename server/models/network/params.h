@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "models/network/sentence_modules.h"
+
 namespace linserve {
 
 // Holds what config.json says of the network: the arguments of a Python constructor, and optionally
@@ -19,6 +21,7 @@ struct NetworkConfig {
   nlohmann::json call = nlohmann::json::object();
   // Says that `params` are the package's own file, which holds much besides the arguments.
   bool foreign = false;
+  SentenceModules sentence{};  // what a foreign model's vectors go through
 };
 
 // Reads a JSON object of arguments. Each getter throws ConfigError naming the parameter, its value

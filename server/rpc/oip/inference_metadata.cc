@@ -47,7 +47,7 @@ struct OutputForm {
 
 OutputForm FormOf(const OutputSpec& output, Pooling pooling) {
   OutputForm form{Dims(output.axes), output.batch_axis};
-  if (pooling != Pooling::kNone && !output.axes.empty() && output.axes[0].letter != '\0') {
+  if (pooling != Pooling::kNone && output.HasRows()) {
     form.dims.erase(form.dims.begin());
     form.batch_axis = BatchAxis::kFirst;
   }

@@ -27,6 +27,15 @@ TEST(ResultBytes, AreThoseOfTheDefaultOutput) {
   EXPECT_EQ(ResultBytes(kSignature, Of({7, 3})), 7 * 5 * 4);
 }
 
+TEST(ResultBytes, OfAVectorAreTheSameWithPooling) {
+  Signature signature = kSignature;
+  signature.outputs = {{"vector", {Axis::Fixed(4)}}};
+  Item item = Of({7, 3});
+  EXPECT_EQ(ResultBytes(signature, item), 16);
+  item.options.pooling = Pooling::kMean;
+  EXPECT_EQ(ResultBytes(signature, item), 16);
+}
+
 TEST(ResultBytes, AreThoseOfTheOutputsAskedForInTheirType) {
   EXPECT_EQ(
       ResultBytes(kSignature, Of({7, 3}, {.outputs = {"weights", "y"}, .dtype = DType::kBF16})),

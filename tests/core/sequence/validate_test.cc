@@ -233,6 +233,17 @@ TEST_F(ValidateTest, RefusesToPoolWhatHasNoRows) {
   EXPECT_THAT(Check(), IsInvalid("output 'image'"));
 }
 
+TEST_F(ValidateTest, AVectorIsWhatItsPoolingGivesAndNeedsARowThatIsThere) {
+  signature_.outputs = {{.name = "vector", .axes = {Axis::Fixed(4)}, .mask = "mask"}};
+  item_.inputs["mask"] = Zeros(DType::kBool, {3});
+  for (const Pooling pooling : {Pooling::kNone, Pooling::kMean}) {
+    item_.options.pooling = pooling;
+    EXPECT_THAT(Check(), IsInvalid("it leaves no row of output 'vector' to pool"));
+  }
+  item_.inputs.erase("mask");
+  EXPECT_TRUE(Check().ok()) << Check();
+}
+
 TEST_F(ValidateTest, RefusesOutputTypesThatAreNoFloats) {
   item_.options.dtype = DType::kI64;
   EXPECT_THAT(Check(), IsInvalid("output dtype: I64 is asked for, expected I8, F16"));

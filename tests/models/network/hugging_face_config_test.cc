@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "attention/rows/aten.h"
 #include "core/files/safetensors.h"
 #include "models/model_directory.h"
 #include "models/model_fixture.h"
+#include "models/network/tensor_bridge.h"
 
 namespace linserve {
 namespace {
@@ -39,14 +41,27 @@ class HuggingFaceTest : public ModelFixture {
     Write(folder_ + "/" + name, "config.json", config.dump());
   }
 
-  // Writes modules.json with modules of these types; the second one's path is 1_Pooling.
+  // Writes modules.json with modules of these types, whose paths are 1_Pooling and 2_Dense.
   void WriteModules(const std::vector<std::string>& types) {
     json modules = json::array();
     for (const std::string& type : types) {
-      const std::string path = type == "Pooling" ? "1_Pooling" : "";
+      const std::string path = type == "Pooling" ? "1_Pooling" : type == "Dense" ? "2_Dense" : "";
       modules.push_back({{"path", path}, {"type", "sentence_transformers.models." + type}});
     }
     Write(folder_, "modules.json", modules.dump());
+  }
+
+  // Lets the rows' mean go through a Dense module, too.
+  void WriteDenseModule() {
+    WriteModules({"Transformer", "Pooling", "Dense", "Normalize"});
+    WriteModule("1_Pooling", {{"pooling_mode_mean_tokens", true}});
+    WriteModule("2_Dense", {{"in_features", 8},
+                            {"out_features", 5},
+                            {"bias", true},
+                            {"activation_function", "torch.nn.modules.activation.Tanh"}});
+    ASSERT_TRUE(WriteSafetensors(folder_ + "/2_Dense/model.safetensors",
+                                 {{"linear.weight", weight_}, {"linear.bias", bias_}})
+                    .ok());
   }
 
   json Serving() const { return ReadModelDirectory(folder_)->serving; }
@@ -69,6 +84,8 @@ class HuggingFaceTest : public ModelFixture {
 
   const std::string folder_ = Directory("transformers.BertModel", kSizes);
   const Item item_ = Tokens(7, 20);
+  const Tensor weight_ = RandomFloats({5, 8});
+  const Tensor bias_ = RandomFloats({5});
 };
 
 TEST_F(HuggingFaceTest, IsKnownByItsModelType) {
@@ -174,6 +191,47 @@ TEST_F(HuggingFaceTest, WithModulesThatCannotBeReadIsRefused) {
     Write(folder_, "modules.json", text);
     EXPECT_NE(Error(), "") << text;
   }
+}
+
+TEST_F(HuggingFaceTest, WithDenseModulesGivesTheVectorThatTheyMakeOfThePooledRows) {
+  WriteDenseModule();
+  const auto model = Load(folder_);
+  EXPECT_EQ(model->info().signature.outputs[0].name, "sentence_embedding");
+  Item item = item_;
+  item.options.outputs = {"sentence_embedding", "last_hidden_state"};
+  const TensorMap results = Compute(*model, {item})[0];
+  const at::Tensor mean = ToAten(results.at("last_hidden_state")).mean(0);
+  const at::Tensor expected = at::tanh(at::linear(mean, ToAten(weight_), ToAten(bias_)));
+  EXPECT_LT((ToAten(results.at("sentence_embedding")) - expected).abs().max().item<float>(), 1e-6);
+}
+
+TEST_F(HuggingFaceTest, WithADenseModuleCountsNoRowThatItsMaskHides) {
+  WriteDenseModule();
+  const auto model = Load(folder_);
+  const Item alone = Tokens(4, 20);
+  const auto* ids = alone.inputs.at("x").data<int64_t>();
+  Item padded;
+  padded.inputs["x"] = Tensor::FromInts({6}, {ids[0], ids[1], ids[2], ids[3], 7, 7});
+  padded.inputs["attention_mask"] = MaskOf(6, 0, 4);
+  const std::vector<TensorMap> results = Compute(*model, {padded, padded});
+  EXPECT_LT(LargestDifference(results[1], Compute(*model, {alone})[0]), 1e-6);
+}
+
+TEST_F(HuggingFaceTest, WithDenseModulesThatDoNotFitIsRefused) {
+  WriteDenseModule();
+  json config = {{"in_features", 9}, {"out_features", 5}};
+  WriteModule("2_Dense", config);
+  EXPECT_THAT(Error(), HasSubstr("in_features is 9, but what comes before it gives 8"));
+  WriteModule("2_Dense", {{"in_features", 8}, {"out_features", 6}});
+  EXPECT_THAT(Error(), HasSubstr("2_Dense.linear.weight is [5, 8], expected [6, 8]"));
+  config = {{"in_features", 8}, {"out_features", 5}, {"activation_function", "my.Own"}};
+  WriteModule("2_Dense", config);
+  EXPECT_THAT(Error(), HasSubstr("\"activation_function\" is \"my.Own\", expected one of"));
+  std::filesystem::remove(folder_ + "/2_Dense/model.safetensors");
+  WriteModule("2_Dense", {{"in_features", 8}, {"out_features", 5}});
+  EXPECT_THAT(Error(), HasSubstr("there is no model.safetensors in " + folder_ + "/2_Dense"));
+  WriteModules({"Transformer", "Dense", "Pooling"});
+  EXPECT_THAT(Error(), HasSubstr("a module of type 'Dense' is not computed there"));
 }
 
 TEST_F(HuggingFaceTest, TakesTheLengthOfTextsAndThePromptsOfSentenceTransformers) {

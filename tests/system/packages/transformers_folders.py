@@ -73,10 +73,12 @@ def modernbert(vocabulary):
                                                   cls_token_id=0, sep_token_id=2, **SIZES))
 
 
-# Of each folder: the tokenizer, the model, how it pools, whether it normalizes, how many tokens a text may have.
+# Of each folder: the tokenizer, the model, how it pools, whether it normalizes, how many tokens a text may have, and the
+# widths of Dense modules.
 FOLDERS = {
     "bert": (wordpiece, bert, "mean", True, 64),
     "bert-cased-cls": (cased_wordpiece, bert, "cls", False, 128),
+    "bert-dense": (wordpiece, bert, "mean", True, 64, 24, 16),
     "bert-max": (wordpiece, bert, "max", True, 32),
     "roberta": (byte_level, roberta, "mean", False, 128),
     "xlm-roberta": (unigram, xlm_roberta, "mean", True, 100),
@@ -88,7 +90,7 @@ FOLDERS = {
 
 def save_folder(folder, make, texts):
     """Saves such a model as it would lie on the hub, and returns it as sentence-transformers loads it."""
-    tokenizer_of, model_of, pooling, normalize, longest = make
+    tokenizer_of, model_of, pooling, normalize, longest, *widths = make
     tokenizer = tokenizer_of(texts)
     model = model_of(len(tokenizer))
     with torch.no_grad():
@@ -99,6 +101,9 @@ def save_folder(folder, make, texts):
         tokenizer.save_pretrained(saved)
         transformer = parts.Transformer(saved, max_seq_length=longest)
         modules = [transformer, parts.Pooling(transformer.get_word_embedding_dimension(), pooling_mode=pooling)]
+        for width in widths:
+            before = modules[-1].get_sentence_embedding_dimension()
+            modules.append(parts.Dense(before, width, activation_function=torch.nn.Tanh()))
         whole = SentenceTransformer(modules=modules + [parts.Normalize()] * normalize, device="cpu")
     whole.save(str(folder))
     return SentenceTransformer(str(folder), device="cpu")

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/sequence/pooling.h"
+
+namespace linserve {
+
+// Is a Dense module of sentence-transformers: y = activation(x·weightᵀ + bias).
+struct DenseModule {
+  std::string path;  // of its folder; its tensors are PATH.linear.weight and PATH.linear.bias
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  bool biased = true;
+  std::string activation{};  // the class of PyTorch, without its module: "Tanh"
+
+  bool operator==(const DenseModule&) const = default;
+};
+
+// Holds what sentence-transformers computes behind the encoder: it pools a text's rows, takes the
+// vector through the Dense modules, and normalizes it.
+struct SentenceModules {
+  Pooling pooling = Pooling::kMean;
+  std::vector<DenseModule> dense{};
+  bool normalize = false;
+
+  bool operator==(const SentenceModules&) const = default;
+};
+
+// Reads DIRECTORY/modules.json and the config.json of each module. Without that file the rows are
+// pooled by their mean and nothing else is done, as sentence-transformers does. Throws ConfigError
+// for a module, an order or a value that is not computed here, naming it.
+SentenceModules ReadSentenceModules(const std::string& directory);
+
+}  // namespace linserve
