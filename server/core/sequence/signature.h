@@ -70,8 +70,8 @@ struct OutputSpec {
   std::vector<Axis> axes;
   BatchAxis batch_axis = BatchAxis::kFirst;
   bool logits = false;  // each row scores, for each token of ChunkInput(), that it comes next
-  // The input mask that says which of the rows are there; pooling counts no others, and a vector is
-  // made of no others. It says nothing of the rows of a sequence with the input `unmasked_with`, whose rows they are then.
+  // The input mask that says which rows are there. Nothing is pooled of others, nor made of them.
+  // It says nothing of the rows of a sequence with the input `unmasked_with`, whose rows they are.
   std::string mask{};
   std::string unmasked_with{};
 
