@@ -6,22 +6,12 @@
 
 #include "text/huggingface/characters/byte_characters.h"
 #include "text/huggingface/characters/characters.h"
+#include "text/huggingface/split/borders.h"
+#include "text/huggingface/split/character_classes.h"
 #include "text/huggingface/split/split_behavior.h"
 
 namespace linserve {
 namespace {
-
-bool IsPunctuation(char32_t code) { return (TraitsOf(code) & kPunctuation) != 0; }
-bool IsNumeric(char32_t code) { return (TraitsOf(code) & kNumeric) != 0; }
-
-// Lists what WhitespaceWords takes for one word together.
-enum class WordClass : uint8_t { kSpace, kWord, kOther };
-
-WordClass ClassOf(char32_t code) {
-  const uint32_t traits = TraitsOf(code);
-  if ((traits & kWord) != 0) return WordClass::kWord;
-  return (traits & kWhite) != 0 ? WordClass::kSpace : WordClass::kOther;
-}
 
 // Holds a text on its way through the parts.
 struct Splitting {
@@ -192,91 +182,6 @@ template <typename Part>
 inline constexpr bool kChangesText =
     std::is_same_v<Part, MetaspaceSplit> || std::is_same_v<Part, ByteLevelSplit>;
 
-// Says what is known of the place between two characters.
-enum class Border : uint8_t {
-  kCut,        // the part splits there, whatever else there is
-  kUnknown,    // a later part may split there
-  kForbidden,  // what is on one side changes what the part makes of the other
-};
-
-Border CutIf(bool cut) { return cut ? Border::kCut : Border::kUnknown; }
-
-Border BorderOf(const BertSplit& /*part*/, char32_t previous, char32_t next) {
-  return CutIf(((TraitsOf(previous) | TraitsOf(next)) & (uint32_t{kWhite} | kPunctuation)) != 0);
-}
-
-Border BorderOf(const WhitespaceWords& /*part*/, char32_t previous, char32_t next) {
-  return CutIf(ClassOf(previous) != ClassOf(next) || IsWhite(next));
-}
-
-Border BorderOf(const WhitespaceSplit& /*part*/, char32_t previous, char32_t next) {
-  return CutIf(IsWhite(previous) || IsWhite(next));
-}
-
-Border BorderOf(const DelimiterSplit& part, char32_t previous, char32_t next) {
-  return CutIf(previous == part.delimiter || next == part.delimiter);
-}
-
-Border BorderOf(SplitBehavior behavior, bool is_previous, bool is_next) {
-  switch (behavior) {
-    case SplitBehavior::kRemoved:
-    case SplitBehavior::kIsolated:
-      return CutIf(is_previous || is_next);
-    case SplitBehavior::kContiguous:
-      return CutIf(is_previous != is_next);
-    case SplitBehavior::kMergedWithNext:
-      return is_next && !is_previous ? Border::kCut : Border::kForbidden;
-    case SplitBehavior::kMergedWithPrevious:
-      break;
-  }
-  return is_previous && !is_next ? Border::kCut : Border::kForbidden;
-}
-
-Border BorderOf(const PunctuationSplit& part, char32_t previous, char32_t next) {
-  return BorderOf(part.behavior, IsPunctuation(previous), IsPunctuation(next));
-}
-
-Border BorderOf(const DigitsSplit& part, char32_t previous, char32_t next) {
-  const auto behavior = part.individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
-  return BorderOf(behavior, IsNumeric(previous), IsNumeric(next));
-}
-
-// In all patterns of words, one that ends with a letter ends where the letters do; only a mark or
-// an apostrophe might go on with it.
-Border WordBorder(char32_t previous, char32_t next) {
-  const bool ends = (TraitsOf(previous) & kLetter) != 0 &&
-                    (TraitsOf(next) & (uint32_t{kLetter} | kCombines)) == 0 && next != '\'';
-  return ends ? Border::kCut : Border::kForbidden;
-}
-
-Border BorderOf(const PatternSplit& part, char32_t previous, char32_t next) {
-  if (part.pattern.words() != nullptr) {
-    const bool all_kept = part.behavior == SplitBehavior::kIsolated ||
-                          (part.behavior == SplitBehavior::kRemoved && part.invert);
-    return all_kept ? WordBorder(previous, next) : Border::kForbidden;
-  }
-  if (part.invert) return Border::kForbidden;
-  if (part.pattern.finds_spaces()) {
-    // Neighbours may be one match.
-    if (IsWhite(previous) && IsWhite(next)) return Border::kForbidden;
-    return BorderOf(part.behavior, IsWhite(previous), IsWhite(next));
-  }
-  const std::string* const literal = part.pattern.literal();
-  if (literal == nullptr || CountCharacters(*literal) != 1) return Border::kForbidden;
-  const char32_t code = CharacterAt(*literal, 0).code;
-  return BorderOf(part.behavior, previous == code, next == code);
-}
-
-Border BorderOf(const MetaspaceSplit& part, char32_t previous, char32_t next) {
-  const char32_t own = CharacterAt(part.replacement, 0).code;
-  const auto is_symbol = [own](char32_t code) { return code == ' ' || code == own; };
-  return part.split && is_symbol(next) && !is_symbol(previous) ? Border::kCut : Border::kForbidden;
-}
-
-Border BorderOf(const ByteLevelSplit& part, char32_t previous, char32_t next) {
-  return part.use_regex ? WordBorder(previous, next) : Border::kForbidden;
-}
-
 bool IsLeftToModel(const SplitPart& part) {
   return std::holds_alternative<WhitespaceSplit>(part) ||
          std::holds_alternative<MetaspaceSplit>(part);
@@ -346,8 +251,7 @@ std::optional<size_t> SplitChain::CanCut(std::string_view text, size_t at) const
   const char32_t previous = CharacterBefore(text, at).code;
   const char32_t next = CharacterAt(text, at).code;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    const Border border =
-        std::visit([&](const auto& part) { return BorderOf(part, previous, next); }, parts_[i]);
+    const Border border = BorderOf(parts_[i], previous, next);
     if (border == Border::kCut) return i + 1;
     if (border == Border::kForbidden) break;
   }
