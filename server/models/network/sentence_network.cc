@@ -93,11 +93,10 @@ void SentenceNetwork::Declare(const Scope& scope) {
 
 Signature SentenceNetwork::signature() const {
   Signature signature = encoder_->signature();
-  signature.outputs.insert(
-      signature.outputs.begin(),
-      {.name = kOutput,
-       .axes = {Axis::Fixed(dense_.back().linear.outputs)},
-       .mask = signature.outputs[0].mask});
+  signature.outputs.insert(signature.outputs.begin(),
+                           {.name = kOutput,
+                            .axes = {Axis::Fixed(dense_.back().linear.outputs)},
+                            .mask = signature.outputs[0].mask});
   return signature;
 }
 
