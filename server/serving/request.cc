@@ -25,7 +25,7 @@ void RequestState::Conclude() {
     status_ = absl::ResourceExhaustedError("there is no memory for the request");
   } else if (status_.ok() && !answered_ && now >= context_.deadline) {
     status_ = absl::DeadlineExceededError("the deadline passed");
-  } else if (status_.ok() && !answered_ && call_.abandoned()) {
+  } else if (status_.ok() && !answered_ && CallerLeft()) {
     status_ = absl::CancelledError("the caller left");
   }
   call_.metrics.Finished(static_cast<int>(status_.code()), now - context_.begin);

@@ -52,7 +52,7 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   void Refuse(const absl::Status& status);
 
   void Deliver(size_t index, absl::StatusOr<ItemResult> result) final;
-  bool Abandoned() const override { return call_.abandoned(); }
+  bool Abandoned() const override { return CallerLeft(); }
 
  protected:
   using FoundModel = absl::StatusOr<std::shared_ptr<const ServedModel>>;
@@ -104,6 +104,8 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   // Runs a part of the request's life on a thread of others. Its error, and what it throws, ends
   // the call.
   void Guard(absl::FunctionRef<absl::Status()> part);
+
+  bool CallerLeft() const { return call_.abandoned(); }
 
   // Returns the time since the request's arrival.
   std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - context_.begin; }

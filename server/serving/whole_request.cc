@@ -41,7 +41,7 @@ void WholeRequestState::TakeResult(size_t index, absl::StatusOr<ItemResult> resu
 }
 
 bool WholeRequestState::Abandoned() const {
-  if (RequestState::Abandoned()) return true;
+  if (CallerLeft()) return true;
   const MutexLock lock(mutex_);
   return ended_;
 }

@@ -59,7 +59,7 @@ class SentenceNetwork::SentencePass : public Pass {
   at::Tensor RowsOf(size_t sequence) const {
     const int64_t start = layout_.starts[sequence];
     const int64_t length = layout_.lengths[sequence];
-    const at::Tensor rows = encoder_->Output(output_, start, start + length);
+    at::Tensor rows = encoder_->Output(output_, start, start + length);
     if (!mask_.defined()) return rows;
     return rows.index({mask_.narrow(0, start, length)});
   }

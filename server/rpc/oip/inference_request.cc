@@ -178,7 +178,7 @@ absl::Status InferRequestState::AddSession(const ModelInfo& info,
 }
 
 absl::Status InferRequestState::Answer(std::vector<ItemResult> results, const Timing& last) {
-  if (RequestState::Abandoned()) return absl::CancelledError("the caller left");
+  if (CallerLeft()) return absl::CancelledError("the caller left");
   const size_t sequences = results.size();
   if (const int64_t position = results[0].position; position > 0) {
     answer_.parameters[kSequencePosition].set_int64_param(position);
