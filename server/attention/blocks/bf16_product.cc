@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cstring>
+#include <vector>
 
+#include "attention/blocks/block_product.h"
 #include "attention/blocks/kernel_rows.h"
 #include "attention/blocks/vectorized.h"
+#include "core/system/seconds.h"
 
 namespace linserve {
 namespace {
@@ -43,6 +47,35 @@ bool TryBf16Kernel() {
   return c[0] == 31;
 }
 
+// Compares the least of several times, taken in turns: whatever comes in between meets both.
+bool MeasureBf16Kernels() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kTimes = 6;  // of which the first makes the kernels
+  constexpr int64_t kDepth = 128;
+  // Where both are as fast, noise must not choose.
+  constexpr double kClearly = 1.2;
+  std::vector<float> a(kBlockRows * kDepth);
+  std::vector<float> b(kDepth * kColumnsAtOnce);
+  std::vector<float> c(kBlockRows * kColumnsAtOnce);
+  const RowBlock sums{c.data(), kColumnsAtOnce};
+  const auto rounded = [](std::vector<float>& memory, int64_t stride) {
+    return Bf16Block{reinterpret_cast<c10::BFloat16*>(memory.data()), stride};
+  };
+  Clock::duration f32 = Clock::duration::max();
+  Clock::duration bf16 = Clock::duration::max();
+  for (int time = 0; time < kTimes; ++time) {
+    const auto start = Clock::now();
+    BlockProduct(kBlockRows, kColumnsAtOnce, kDepth, {a.data(), kDepth}, {b.data(), kColumnsAtOnce},
+                 sums, /*add=*/false);
+    const auto middle = Clock::now();
+    Bf16Product(kBlockRows, kColumnsAtOnce, kDepth, rounded(a, kDepth),
+                rounded(b, 2 * kColumnsAtOnce), sums, /*add=*/false);
+    f32 = std::min(f32, middle - start);
+    bf16 = std::min(bf16, Clock::now() - middle);
+  }
+  return Seconds(f32) > kClearly * Seconds(bf16);
+}
+
 // Returns the bits of F32 with the 16 upper ones rounded to the nearest number of BF16, to even.
 LINSERVE_INLINE uint32_t Rounded(float value) {
   constexpr uint32_t kInfinity = 0x7F800000;
@@ -70,6 +103,11 @@ void MultiplyRest(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf1
 bool HasBf16Kernels() {
   static const bool has = TryBf16Kernel();
   return has;
+}
+
+bool Bf16KernelsPay() {
+  static const bool pay = HasBf16Kernels() && MeasureBf16Kernels();
+  return pay;
 }
 
 void ToBf16(const RowBlock& rows, int64_t count, int64_t width, const Bf16Block& out) {

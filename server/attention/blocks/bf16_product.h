@@ -20,6 +20,10 @@ struct Bf16Block {
 // Says whether this CPU has kernels for products of blocks in BF16.
 bool HasBf16Kernels();
 
+// Says whether they are there and clearly faster than those in F32, as on some CPUs they are not.
+// It is measured once a process, which takes a millisecond. What need not be in BF16 asks this.
+bool Bf16KernelsPay();
+
 // out [count, width] = rows, each to the nearest number of BF16.
 void ToBf16(const RowBlock& rows, int64_t count, int64_t width, const Bf16Block& out);
 

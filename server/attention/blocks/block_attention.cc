@@ -37,7 +37,7 @@ struct BlockAttention::Tile {
 
 BlockAttention::BlockAttention(const Sizes& sizes)
     : sizes_(sizes),
-      rounded_(sizes.products != DType::kF32 && HasBf16Kernels() && sizes.dim_head % 2 == 0) {}
+      rounded_(sizes.products != DType::kF32 && Bf16KernelsPay() && sizes.dim_head % 2 == 0) {}
 
 int64_t BlockAttention::KeyElements(int64_t rows) const {
   const int64_t elements = sizes_.inner() * (kKeyStride + WholeKernelRows(rows));

@@ -13,7 +13,7 @@ namespace linserve {
 // The maximum and the sum run over the blocks, so no more than a block of scores exists at once.
 // Source: Vaswani et al. 2017 (arXiv:1706.03762), equation 1, in the order of Dao et al. 2022
 // (arXiv:2205.14135). It takes F32 on the CPU; products are computed in F32 or, where that is asked
-// for and the CPU has kernels for it, in BF16.
+// for and pays on this CPU, in BF16.
 class BlockAttention {
  public:
   struct Sizes {

@@ -30,7 +30,7 @@ Bf16Block Bf16Of(const at::Tensor& rows) {
 
 LengthWeights::LengthWeights(const at::Tensor& matrices, at::Tensor bias, DType products,
                              int64_t most_packed)
-    : rounded_(products != DType::kF32 && HasBf16Kernels()),
+    : rounded_(products != DType::kF32 && Bf16KernelsPay()),
       matrices_(matrices.size(0)),
       slots_(matrices.size(1)),
       length_(matrices.size(2)),
