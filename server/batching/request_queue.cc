@@ -56,9 +56,13 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
   {
     MutexLock lock(mutex_);
     SetTurns(request);
-    admission = MakeRoom(request, departed, displaced);
+    const Totals added = TotalsOf(request);
+    admission = MakeRoom(request, added, departed, displaced);
+    // What is held counts once it is queued, and what comes to a server that drains is for others.
+    if (!absl::IsUnavailable(admission.status) && !(held && admission.status.ok())) {
+      metrics_.Arrived(added.tokens);
+    }
     if (admission.status.ok() && held) {
-      const Totals added = TotalsOf(request);
       totals_.requests += added.requests;
       totals_.sequences += added.sequences;
       totals_.tokens += added.tokens;
@@ -87,6 +91,7 @@ void RequestQueue::PushNext(Pending next) {
   {
     MutexLock lock(mutex_);
     SetTurns(request);
+    metrics_.Arrived(TotalsOf(request).tokens);
     Enqueue(request);
     PublishTotals();
   }

@@ -162,8 +162,9 @@ class RequestQueue {
   void GiveBack(const Totals& held);
   Admission Admit(const Totals& added) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Fits(const Totals& added, const Totals& waiting) const;
-  Admission MakeRoom(const std::vector<Pending>& request, std::vector<Pending>& departed,
-                     std::vector<Pending>& displaced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Admission MakeRoom(const std::vector<Pending>& request, const Totals& added,
+                     std::vector<Pending>& departed, std::vector<Pending>& displaced)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Displace(TimePoint due, const Totals& added, std::vector<Pending>& displaced)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetTurns(std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -68,9 +68,8 @@ RequestQueue::Admission RequestQueue::Admit(const Totals& added) const {
 }
 
 RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& request,
-                                               std::vector<Pending>& departed,
+                                               const Totals& added, std::vector<Pending>& departed,
                                                std::vector<Pending>& displaced) {
-  const Totals added = TotalsOf(request);
   Admission admission = Admit(added);
   if (absl::IsResourceExhausted(admission.status) && clock_.Now() >= next_search_) {
     RemoveDeparted(queue_.size(), departed);

@@ -51,6 +51,8 @@ class ModelMetrics {
 
   // Called once a text, with the time from its arrival until it was tokens.
   void TokenizeTime(std::chrono::nanoseconds time);
+  // Called with what is offered to the queue: once a request, whether it is queued or refused.
+  void Arrived(int64_t tokens);
   void Accepted(int64_t sequence_length);  // once a sequence
   void Rejected(RejectReason reason);      // once a request
   void Abandoned(AbandonStage stage);      // once a sequence

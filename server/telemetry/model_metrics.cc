@@ -56,6 +56,8 @@ struct ModelMetrics::Handles {
       make.Gauge("linserve_queue_delay_estimate_seconds",
                  "Wait of a request that arrives now: queued tokens over measured tokens/s.");
 
+  prometheus::Counter& arrived_tokens = make.Counter(
+      "linserve_arrived_tokens_total", "Tokens that were offered to the queue, taken or refused.");
   std::array<prometheus::Counter*, 6> rejected = make.Counters(
       "linserve_rejected_total", "Requests that were not admitted.", "reason", kRejectReasons);
   std::array<prometheus::Counter*, 3> abandoned =
@@ -170,6 +172,10 @@ void ModelMetrics::SetQueueDelayEstimate(std::chrono::nanoseconds estimate) {
 
 void ModelMetrics::TokenizeTime(std::chrono::nanoseconds time) {
   handles_->tokenize.Observe(Seconds(time));
+}
+
+void ModelMetrics::Arrived(int64_t tokens) {
+  handles_->arrived_tokens.Increment(static_cast<double>(tokens));
 }
 
 void ModelMetrics::Accepted(int64_t sequence_length) {

@@ -41,6 +41,25 @@ TEST_F(RequestQueueTest, NamesTheLimitThatARequestMeets) {
   EXPECT_EQ(Metric("rejected_total", R"(reason="bytes",)"), 1);
 }
 
+TEST_F(RequestQueueTest, CountsWhatIsOfferedWhetherOrNotThereIsRoom) {
+  RequestQueue queue({.max_tokens = 50}, {}, clock_, model_);
+  Push(queue, Request(3));
+  std::vector<Pending> too_much = Request(4);
+  EXPECT_FALSE(queue.Push(too_much).ok());
+  EXPECT_EQ(Metric("arrived_tokens_total"), 70);
+  Pending held = One(sink_, 0);
+  ASSERT_TRUE(queue.Hold(held).ok());
+  EXPECT_EQ(Metric("arrived_tokens_total"), 70);
+  held.room.reset();
+  queue.PushNext(std::move(held));
+  EXPECT_EQ(Metric("arrived_tokens_total"), 80);
+  queue.Close();
+  std::vector<Pending> for_others = Request(1);
+  EXPECT_FALSE(queue.Push(for_others).ok());
+  EXPECT_EQ(Metric("arrived_tokens_total"), 80);
+  queue.Flush(absl::UnavailableError("the test is over"));
+}
+
 TEST_F(RequestQueueTest, AdmitsUpToTheLimits) {
   RequestQueue queue({.max_sequences = 5, .max_tokens = 50, .max_bytes = 500}, {}, clock_, model_);
   Push(queue, Request(3));

@@ -88,11 +88,13 @@ TEST_F(MetricsTest, ShowsTheQueueAsItStandsAfterTheLastChange) {
 }
 
 TEST_F(MetricsTest, CountsRefusalsAndAbandonedSequencesByTheirCause) {
+  model_.Arrived(130);
   model_.Accepted(100);
   model_.Rejected(RejectReason::kDraining);
   model_.Abandoned(AbandonStage::kBatch);
 
   const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_arrived_tokens_total{model="m",version="3"})"], 130);
   EXPECT_EQ(scraped[R"(linserve_sequence_length_sum{model="m",version="3"})"], 100);
   EXPECT_EQ(scraped[R"(linserve_sequences_total{model="m",version="3"})"], 0);
   EXPECT_EQ(scraped[R"(linserve_rejected_total{model="m",reason="draining",version="3"})"], 1);

@@ -19,6 +19,7 @@ from prometheus import Prometheus
 from served import BIN, Server
 
 RULES = DEPLOY / "monitoring/rules.yaml"
+SCALING = DEPLOY / "monitoring/scaling.yaml"
 DASHBOARD = json.loads((DEPLOY / "monitoring/dashboard.json").read_text(encoding="utf-8"))
 # Long enough for a rate, short enough for a test.
 SCRAPE_INTERVAL, RATE_INTERVAL = "250ms", "5s"
@@ -26,9 +27,11 @@ PATIENCE_S = 40
 
 
 def plain_rules():
-    """As the comment in the file says, for a Prometheus without the operator."""
+    """As the comment in the file says, for a Prometheus without the operator; and what autoscalers go by."""
     command, = re.findall(r"^# +(sed .*) rules\.yaml > ", RULES.read_text(encoding="utf-8"), re.MULTILINE)
-    return subprocess.run(f"{command} {RULES}", shell=True, check=True, capture_output=True, text=True).stdout
+    plain = subprocess.run(f"{command} {RULES}", shell=True, check=True, capture_output=True, text=True).stdout
+    scaling = yaml.safe_load(SCALING.read_text(encoding="utf-8"))["spec"]["groups"]
+    return yaml.safe_dump({"groups": yaml.safe_load(plain)["groups"] + scaling})
 
 
 def rules(kind):
@@ -63,7 +66,7 @@ def scaler_queries():
         yield "prometheus-adapter", query.replace("<<.GroupBy>>", "pod")
     for path in ("components/keda/scaledobject.yaml", "overlays/kserve/inferenceservice.yaml"):
         manifest = yaml.safe_load((KUBERNETES / path).read_text(encoding="utf-8"))
-        found = [text for text in strings(manifest) if mentioned(text)]
+        found = [text for text in strings(manifest) if "sum(" in text]
         assert found, path
         yield from ((path, query) for query in found)
 
@@ -147,18 +150,40 @@ class MonitoringTest(unittest.TestCase):
     def test_scalers_are_answered(self):
         self.answered(scaler_queries())
 
-    def test_pods_whose_models_are_still_loaded_scale_nothing(self):
-        pods = {pod: f'{{namespace="linserve", pod="{pod}", model="m", version="1"}}' for pod in "ab"}
-        busy = 'linserve_compute_duration_seconds_sum{phase="forward", '
-        series = {f"linserve_replicas{pods['a']}": "1x10", f"linserve_replicas{pods['b']}": "0x10",
-                  busy + pods["a"][1:]: "0+30x10", busy + pods["b"][1:]: "0x10"}  # a computes half of each minute
-        queries = [query for name, query in scaler_queries() if "linserve_replicas" in query and "adapter" not in name]
+    def test_pods_count_by_what_is_offered_to_them(self):
+        def pod(name, value, replicas=1, arrived=0, tokens=0, computing=0, delay=0, job="linserve"):
+            """Counters by what they grow in ten seconds. `value` is what is to come out."""
+            labels = f'{{namespace="linserve", job="{job}", pod="{name}", model="m", version="1"}}'
+            return value, {
+                f"linserve_replicas{labels}": f"{replicas}x60",
+                f"linserve_arrived_tokens_total{labels}": f"0+{arrived}x60",
+                f"linserve_tokens_total{labels}": f"0+{tokens}x60",
+                f'linserve_compute_duration_seconds_sum{{phase="forward", {labels[1:]}': f"0+{computing}x60",
+                f"linserve_queue_delay_estimate_seconds{labels}": f"{delay}x60"}
+        pods = {
+            "steady": pod("steady", 0.5, replicas=2, arrived=100, tokens=100, computing=10),
+            "overloaded": pod("overloaded", 2.3, arrived=160, tokens=80, computing=10, delay=9),
+            "idle": pod("idle", 0),
+            "loading": pod("loading", 0, replicas=0),
+            "just asked": pod("just asked", 0.65, delay=0.15)}
+        pods["other"] = pod("other", 0.8, arrived=80, tokens=80, computing=8, job="linserve-blue")
+        expected = [{"expr": f'namespace_job_pod:linserve_offered_utilization{{pod="{name}"}}', "eval_time": "10m",
+                     "exp_samples": [{"labels": f'namespace_job_pod:linserve_offered_utilization{{namespace="linserve",'
+                                                f' job="{"linserve-blue" if name == "other" else "linserve"}", pod="{name}"}}',
+                                      "value": value}]} for name, (value, _) in pods.items()]
+        queries = [query for name, query in scaler_queries() if "adapter" not in name]
         self.assertEqual(len(queries), 2)
-        half = [{"labels": "{}", "value": 0.5}]
-        test = {"interval": "1m", "input_series": [{"series": name, "values": text} for name, text in series.items()],
-                "promql_expr_test": [{"expr": query, "eval_time": "10m", "exp_samples": half} for query in queries]}
-        path = self.rules.with_name("scalers.yaml")
-        path.write_text(json.dumps({"tests": [test]}), encoding="utf-8")
+        expected += [{"expr": f"round({query}, 0.001)", "eval_time": "10m", "exp_samples": [{"labels": "{}", "value": 3.45}]}
+                     for query in queries]
+        series = {name: text for _, of_pod in pods.values() for name, text in of_pod.items()}
+        self.promtool_tests("scalers.yaml", {
+            "interval": "10s", "promql_expr_test": expected,
+            "input_series": [{"series": name, "values": text} for name, text in series.items()]})
+
+    def promtool_tests(self, name, test):
+        path = self.rules.with_name(name)
+        path.write_text(json.dumps({"rule_files": [self.rules.name], "evaluation_interval": "5s", "tests": [test]}),
+                        encoding="utf-8")
         done = subprocess.run(["promtool", "test", "rules", path], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
