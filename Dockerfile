@@ -1,6 +1,6 @@
-# linserve as an image:  docker build --target cpu -t linserve:cpu .
+# linserve as an image:  docker build --target cpu -t linserve:0.1.0-cpu .
 # or, as root and without a daemon:
-#   buildah bud --format docker --isolation chroot --storage-driver vfs --target cpu -t linserve:cpu .
+#   buildah bud --format docker --isolation chroot --storage-driver vfs --target cpu -t linserve:0.1.0-cpu .
 # The stages: what it is built from, its build, and what runs; for the CPU, and for NVIDIA's GPUs.
 ARG BASE=docker.io/library/debian:12-slim
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import jsonschema
 import kubernetes_validate
 import yaml
-from manifests import (DEPLOY, KUBERNETES, compose, environment, lay_files, named, of_kind, pod_labels, pod_spec,
-                       probes, render, render_all, strings)
+from manifests import (DEPLOY, KUBERNETES, beside, compose, environment, lay_files, named, of_kind, pod_labels,
+                       pod_spec, probes, render, render_all, selectors, strings)
 from metric_names import exposed, mentioned, of_gpus
 from served import BIN, Server
 
@@ -122,15 +122,24 @@ class KubernetesTest(unittest.TestCase):
                 kubernetes_validate.validate(document, version, strict=True)
         self.assert_restricted(loader["spec"])
 
-    def test_the_kustomization_of_the_readme_keeps_what_it_does_not_change(self):
+    def rendered_from_readme(self, what):
+        """The kustomization of the page that holds a text."""
         readme = (KUBERNETES / "README.md").read_text(encoding="utf-8")
-        example, = re.findall(r"^```yaml\n(resources:.*?)^```", readme, re.MULTILINE | re.DOTALL)
+        example, = [block for block in re.findall(r"^```yaml\n(.*?)^```", readme, re.MULTILINE | re.DOTALL) if what in block]
         with tempfile.TemporaryDirectory() as directory:
             place = os.path.realpath(directory)
             example = example.replace("../linserve/", os.path.relpath(DEPLOY.parent, place) + "/")
             Path(place, "kustomization.yaml").write_text(example, encoding="utf-8")
             Path(place, "linserve.json").write_text('{"max_batch_delay_ms": 2}', encoding="utf-8")
-            documents = render(place)
+            return render(place)
+
+    def test_the_instance_of_the_readme_is_one_of_its_own(self):
+        documents = self.rendered_from_readme("nameSuffix")
+        self.assertEqual(pod_labels(documents)["app.kubernetes.io/instance"], "linserve-gpu")
+        self.assertEqual(of_kind(documents, "PrometheusRule"), [])
+
+    def test_the_kustomization_of_the_readme_keeps_what_it_does_not_change(self):
+        documents = self.rendered_from_readme("configMapGenerator")
         config = self.print_config(documents)
         self.assertEqual((config["max_batch_delay_ms"], config["metrics_address"]), (2, "0.0.0.0:8081"))
         spec = pod_spec(documents)
@@ -174,21 +183,54 @@ class KubernetesTest(unittest.TestCase):
         for scaler in of_kind(documents, "HorizontalPodAutoscaler", "ScaledObject"):
             self.assertTrue(named(documents, "Deployment", scaler["spec"]["scaleTargetRef"]["name"]))
 
-    @each("Deployment")
+    @each()
     def test_selectors_choose_the_pods(self, documents):
-        labels = pod_labels(documents).items()
-        deployment, = of_kind(documents, "Deployment")
-        selectors = [service["spec"]["selector"] for service in of_kind(documents, "Service")]
-        selectors += [document["spec"]["selector"]["matchLabels"]
-                      for document in [deployment, *of_kind(documents, "PodDisruptionBudget")]]
-        selectors += [policy["spec"]["podSelector"]["matchLabels"]
-                      for policy in of_kind(documents, "NetworkPolicy")]
-        selectors += [spread["labelSelector"]["matchLabels"]
-                      for spread in pod_spec(documents)["topologySpreadConstraints"]]
-        self.assertEqual(len(selectors), 7)
-        for selector in selectors:
+        found = list(selectors(documents))
+        self.assertEqual(len(found), 7 if of_kind(documents, "Deployment") else 3)
+        for kind, selector in found:
             # An empty one chooses every pod of the namespace.
-            self.assertTrue(selector and selector.items() <= labels, selector)
+            self.assertTrue(selector and selector.items() <= pod_labels(documents).items(), (kind, selector))
+
+    def test_two_instances_in_one_namespace_have_nothing_in_common(self):
+        for name in ("overlays/gpu", "overlays/kserve"):
+            first, second = self.rendered[name], beside(name)
+            for own, other in ((first, second), (second, first)):
+                for kind, selector in selectors(own):
+                    self.assertFalse(selector.items() <= pod_labels(other).items(), (name, kind, selector))
+            services = {service["metadata"]["name"]: service["metadata"]["labels"] for service in
+                        of_kind([*first, *second], "Service")}
+            for monitor in of_kind([*first, *second], "ServiceMonitor"):
+                chosen = [service for service, labels in services.items()
+                          if monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()]
+                self.assertEqual(chosen, [monitor["metadata"]["name"].replace("linserve", "linserve-headless")])
+            names = [{(document["kind"], document["metadata"]["name"]) for document in documents}
+                     for documents in (first, second)]
+            self.assertEqual(names[0] & names[1], set())
+            # Rules of both would be recorded twice, and each alert sent twice.
+            self.assertEqual(of_kind(second, "PrometheusRule"), [])
+
+    def test_what_a_second_instance_asks_prometheus_for_is_its_own(self):
+        keda = beside("base", [KUBERNETES / "components/keda", DEPLOY / "monitoring", KUBERNETES / "components/tls"])
+        kserve = beside("overlays/kserve")
+        for documents in (keda, kserve):
+            asked, = [text for text in strings(documents) if "sum(namespace_job_pod" in text]
+            self.assertIn('{namespace="linserve",job="linserve-blue"}', asked)
+        scaler, = of_kind(keda, "ScaledObject")
+        self.assertEqual(scaler["spec"]["scaleTargetRef"]["name"], "linserve-blue")
+        monitor, = of_kind(keda, "ServiceMonitor")
+        self.assertEqual(monitor["spec"]["endpoints"][0]["tlsConfig"]["serverName"], "linserve-blue.linserve.svc")
+        monitor, = of_kind(kserve, "PodMonitor")
+        self.assertEqual(monitor["spec"]["podMetricsEndpoints"][0]["relabelings"][0]["replacement"], "linserve-blue")
+
+    @each()
+    def test_every_object_says_what_it_is_part_of(self, documents):
+        for document in documents:
+            if document["kind"] not in ("Namespace", "PrometheusRule", "ServiceMonitor", "ScaledObject",
+                                        "HorizontalPodAutoscaler") and not document["metadata"]["name"].startswith(
+                                            "linserve-dashboard"):
+                labels = document["metadata"]["labels"]
+                self.assertEqual(labels["app.kubernetes.io/part-of"], "linserve")
+                self.assertIn("app.kubernetes.io/version", labels)
 
     @each()
     def test_the_server_knows_every_option(self, documents):
@@ -279,7 +321,7 @@ class KubernetesTest(unittest.TestCase):
         wanted = monitor["spec"]["selector"]["matchLabels"].items()
         service, = [service for service in of_kind(documents, "Service")
                     if wanted <= service["metadata"]["labels"].items()]
-        self.assertEqual(service["metadata"]["labels"][monitor["spec"]["jobLabel"]], "linserve")
+        self.assertEqual(service["metadata"]["labels"][monitor["spec"]["jobLabel"]], monitor["metadata"]["name"])
         ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
         for endpoint in monitor["spec"]["endpoints"]:
             self.assertIn("linserve_build_info", get(addresses[ports[endpoint["port"]]], endpoint["path"]))

@@ -22,15 +22,15 @@ def render(directory):
     return [document for document in yaml.safe_load_all(done.stdout) if document]
 
 
-def compose(resources, components=(), **more):
+def compose(resources, components=(), transformers=(), **more):
     """Renders a kustomization as a user might write one."""
     with tempfile.TemporaryDirectory() as directory:
         # kustomize takes relative paths only, and not through links.
         place = os.path.realpath(directory)
+        paths = {"resources": resources, "components": components, "transformers": transformers}
         kustomization = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-                         "namespace": "linserve",
-                         "resources": [os.path.relpath(path, place) for path in resources],
-                         "components": [os.path.relpath(path, place) for path in components], **more}
+                         "namespace": "linserve", **more,
+                         **{name: [os.path.relpath(path, place) for path in of] for name, of in paths.items()}}
         Path(place, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
         return render(place)
 
@@ -44,6 +44,26 @@ def render_all():
     rendered["secured"] = compose([KUBERNETES / "overlays/cpu"],
                                   [KUBERNETES / "components/tls", KUBERNETES / "components/tokens"])
     return rendered
+
+
+def beside(name, components=()):
+    """A second instance in the namespace of the first one, as deploy/kubernetes/README.md says to write it."""
+    return compose([KUBERNETES / name], components, nameSuffix="-blue",
+                   transformers=[KUBERNETES / "transformers/names", KUBERNETES / "transformers/beside"])
+
+
+def selectors(documents):
+    """What chooses pods, by labels: kind of the document, and the labels."""
+    for document in documents:
+        spec = document.get("spec") or {}
+        if document["kind"] == "Service":
+            yield "Service", spec["selector"]
+        for field in ("selector", "podSelector"):
+            if document["kind"] not in ("Service", "ServiceMonitor") and field in spec:
+                yield document["kind"], spec[field]["matchLabels"]
+    for deployment in of_kind(documents, "Deployment"):
+        for spread in deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]:
+            yield "Deployment", spread["labelSelector"]["matchLabels"]
 
 
 def of_kind(documents, *kinds):
@@ -67,8 +87,11 @@ def pod_spec(documents):
 
 
 def pod_labels(documents):
-    deployment, = of_kind(documents, "Deployment")
-    return deployment["spec"]["template"]["metadata"]["labels"]
+    """Of the Deployment's pods, or of those that KServe makes."""
+    for deployment in of_kind(documents, "Deployment"):
+        return deployment["spec"]["template"]["metadata"]["labels"]
+    service, = of_kind(documents, "InferenceService")
+    return {"serving.kserve.io/inferenceservice": service["metadata"]["name"]}
 
 
 def probes(container):
