@@ -12,6 +12,7 @@
 #include "core/options/command_line.h"
 #include "core/sequence/pooling.h"
 #include "core/system/loopback.h"
+#include "core/system/version.h"
 
 namespace linserve {
 
@@ -159,6 +160,8 @@ int Main(int argc, char** argv) {
       "  linserve-client load --rate 200 --duration 30\n"
       "  linserve-client models --tls-ca ca.pem --token-file token.txt\n"
       "`linserve-client SUBCOMMAND --help` shows the options of each.");
+  app.set_version_flag("--version",
+                       std::string("linserve-client ") + kVersion + " (" + kCommit + ")");
   app.require_subcommand(1);
   app.fallthrough();
   GlobalOptions globals;

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "core/options/command_line.h"
-#include "program/version.h"
+#include "core/system/version.h"
 
 namespace linserve {
 

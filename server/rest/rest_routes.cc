@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "core/status/json_text.h"
 #include "rest/embeddings.h"
 #include "rest/http_errors.h"
@@ -20,6 +21,7 @@
 #include "rest/openai_form.h"
 #include "rest/rest_call.h"
 #include "rest/waiting_infer.h"
+#include "rpc/calls/call_context.h"
 #include "rpc/oip/inference_checks.h"
 #include "rpc/oip/inference_queries.h"
 #include "serving/admission.h"
@@ -198,7 +200,11 @@ HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std:
           [&context, answer = std::move(answer), refuse](const HttpRequest& request) {
             const auto caller =
                 context.access->Authenticate(request.Header("authorization"), request.peer);
-            return caller.ok() ? answer({context, request, *caller}) : refuse(caller.status());
+            if (!caller.ok()) return refuse(caller.status());
+            HttpReply reply = answer({context, request, *caller});
+            reply.headers.emplace_back(kLoadReportKey,
+                                       absl::Base64Escape(LoadReport(context.load)));
+            return reply;
           },
           [&context, refuse, binary](const HttpRequest& request) {
             return GateOf(context, request, refuse, binary);

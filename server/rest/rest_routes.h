@@ -15,7 +15,8 @@ using RestAnswer = std::function<HttpReply(const RestCall&)>;
 using RestRefusal = std::function<HttpReply(const absl::Status&)>;
 
 // Returns a route for callers who may call, whose bodies are let in while there is room for what
-// they become. `binary` says that they may hold binary data. `context` must outlive it.
+// they become. `binary` says that they may hold binary data. Their answers tell the server's load,
+// as gRPC's trailers do. `context` must outlive it.
 HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std::string& pattern,
                   RestAnswer answer, RestRefusal refuse, bool binary = false);
 

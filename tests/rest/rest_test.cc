@@ -5,7 +5,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "rest/rest_fixture.h"
+#include "xds/data/orca/v3/orca_load_report.pb.h"
 
 namespace linserve {
 namespace {
@@ -49,6 +51,21 @@ TEST_F(RestTest, InfersInJson) {
   EXPECT_EQ(output["datatype"], "FP32");
   EXPECT_EQ(output["shape"], json({1, 3, 4}));
   EXPECT_EQ(output["data"].get<std::vector<float>>(), ExpectedRows({5, 6, 7}));
+}
+
+TEST_F(RestTest, TellsTheLoadToProxiesThatBalanceByIt) {
+  for (const int status : {200, 400}) {
+    const Reply reply = Post(kInfer, status == 200 ? ThreeTokens().dump() : "{}");
+    EXPECT_EQ(reply.status, status);
+    const auto header = reply.headers.find("endpoint-load-metrics-bin");
+    ASSERT_NE(header, reply.headers.end());
+    std::string bytes;
+    ASSERT_TRUE(absl::Base64Unescape(header->second, &bytes));
+    xds::data::orca::v3::OrcaLoadReport report;
+    ASSERT_TRUE(report.ParseFromString(bytes));
+    EXPECT_GT(report.mem_utilization(), 0);
+    EXPECT_TRUE(report.named_metrics().contains("queue_delay_seconds"));
+  }
 }
 
 TEST_F(RestTest, TakesNestedArraysAndAVersion) {

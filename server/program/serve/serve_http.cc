@@ -10,7 +10,7 @@
 
 #include "core/sequence/signature_json.h"
 #include "core/system/loopback.h"
-#include "program/version.h"
+#include "core/system/version.h"
 #include "rest/rest_routes.h"
 #include "rest/tei/tei_routes.h"
 #include "telemetry/log.h"

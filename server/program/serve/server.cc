@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/system/processors.h"
+#include "core/system/version.h"
 #include "core/threads/mutex.h"
 #include "core/threads/periodic.h"
 #include "models/devices.h"
@@ -25,7 +26,6 @@
 #include "program/serve/prepare_memory.h"
 #include "program/serve/serve_http.h"
 #include "program/serve/signals.h"
-#include "program/version.h"
 #include "repository/model_manager.h"
 #include "repository/repository.h"
 #include "rpc/grpc_server.h"

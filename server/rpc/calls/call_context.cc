@@ -86,18 +86,21 @@ Arrival Admit(const ServiceContext& service, const grpc::ServerContextBase& cont
   return arrival;
 }
 
+std::string LoadReport(LoadReporter& load) {
+  const ServerLoad numbers = load.Report();
+  xds::data::orca::v3::OrcaLoadReport report;
+  report.set_cpu_utilization(numbers.cpu_utilization);
+  report.set_mem_utilization(numbers.mem_utilization);
+  report.set_application_utilization(numbers.application_utilization);
+  report.set_rps_fractional(numbers.rps_fractional);
+  report.set_eps(numbers.eps);
+  (*report.mutable_named_metrics())["queue_delay_seconds"] = numbers.queue_delay_seconds;
+  return report.SerializeAsString();
+}
+
 void AddLoadReport(grpc::ServerContextBase& context, LoadReporter& load) {
-  RunGuarded("a load report", [&] {
-    const ServerLoad numbers = load.Report();
-    xds::data::orca::v3::OrcaLoadReport report;
-    report.set_cpu_utilization(numbers.cpu_utilization);
-    report.set_mem_utilization(numbers.mem_utilization);
-    report.set_application_utilization(numbers.application_utilization);
-    report.set_rps_fractional(numbers.rps_fractional);
-    report.set_eps(numbers.eps);
-    (*report.mutable_named_metrics())["queue_delay_seconds"] = numbers.queue_delay_seconds;
-    context.AddTrailingMetadata("endpoint-load-metrics-bin", report.SerializeAsString());
-  });
+  RunGuarded("a load report",
+             [&] { context.AddTrailingMetadata(kLoadReportKey, LoadReport(load)); });
 }
 
 void AddRetryDelay(grpc::ServerContextBase& context, const grpc::Status& status) {

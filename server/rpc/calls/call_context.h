@@ -41,6 +41,13 @@ std::string TraceIdOf(const grpc::ServerContextBase& context);
 absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContextBase& context,
                                                        const ServiceContext& service);
 
+// Names the header or trailer of a load report, in which HTTP has it in base64, as gRPC does on the
+// wire.
+inline constexpr const char* kLoadReportKey = "endpoint-load-metrics-bin";
+
+// Returns the load as a serialized OrcaLoadReport.
+std::string LoadReport(LoadReporter& load);
+
 // Tells callers that balance by it how loaded the server is. Like the next function, it tells them
 // nothing where there is no memory for it.
 void AddLoadReport(grpc::ServerContextBase& context, LoadReporter& load);
