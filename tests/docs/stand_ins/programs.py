@@ -127,8 +127,17 @@ def docker(arguments):
 
 
 def helm(arguments):
-    values = arguments[arguments.index("-f") + 1]
-    check(Path(values).is_file(), f"there is no {values}")
+    """Values files are there; of a chart that is ours, values.schema.json says which values there are."""
+    for option, value in zip(arguments, arguments[1:]):
+        if option == "-f":
+            check(Path(value).is_file(), f"there is no {value}")
+    for chart in (Path(argument) for argument in arguments if Path(argument, "Chart.yaml").is_file()):
+        schema = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
+        for option, value in zip(arguments, arguments[1:]):
+            place = schema
+            for name in value.split("=")[0].split(".") if option in ("--set", "--set-json") else ():
+                check(name in place["properties"], f"{chart} has no value {value}")
+                place = place["properties"][name]
 
 
 def prometheus(arguments):
