@@ -100,6 +100,14 @@ class ImageTest(unittest.TestCase):
         self.assertEqual(state(name)["ExitCode"], 0, log(name))
 
 
+    def test_it_runs_as_any_user_that_openshift_gives_it(self):
+        name = podman("run", "--detach", "--read-only", "--network", "none", "--user", "1000650000:0", "--cap-drop", "all",
+                      IMAGE, "serve", "--model-repository", BUNDLED).stdout.strip()
+        self.addCleanup(podman, "rm", "--force", name)
+        eventually(lambda: podman("healthcheck", "run", name, check=False).returncode == 0, name)
+        self.assertEqual(podman("exec", name, "id", "-u").stdout.strip(), "1000650000")
+
+
 class TryTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -24,6 +25,7 @@ SCHEMAS = {json.loads(path.read_text(encoding="utf-8"))["title"]: json.loads(pat
            for path in (Path(__file__).parent / "schemas").glob("*.json")}
 # What deploy/kubernetes/models makes, and an image brings along.
 CLAIM = "linserve-models"
+SCALERS = ("HorizontalPodAutoscaler", "ScaledObject", "HTTPScaledObject")
 READER = "reader-0123456789abcdef"
 IMAGE_DEFAULTS = DEPLOY / "container.json"
 
@@ -180,7 +182,7 @@ class KubernetesTest(unittest.TestCase):
         for container in [*spec["containers"], *spec.get("initContainers", ())]:
             for mount in container["volumeMounts"]:
                 self.assertIn(mount["name"], volumes)
-        for scaler in of_kind(documents, "HorizontalPodAutoscaler", "ScaledObject"):
+        for scaler in of_kind(documents, *SCALERS):
             self.assertTrue(named(documents, "Deployment", scaler["spec"]["scaleTargetRef"]["name"]))
 
     @each()
@@ -224,13 +226,10 @@ class KubernetesTest(unittest.TestCase):
 
     @each()
     def test_every_object_says_what_it_is_part_of(self, documents):
-        for document in documents:
-            if document["kind"] not in ("Namespace", "PrometheusRule", "ServiceMonitor", "ScaledObject",
-                                        "HorizontalPodAutoscaler") and not document["metadata"]["name"].startswith(
-                                            "linserve-dashboard"):
-                labels = document["metadata"]["labels"]
-                self.assertEqual(labels["app.kubernetes.io/part-of"], "linserve")
-                self.assertIn("app.kubernetes.io/version", labels)
+        for document in of_kind(documents, "Deployment", "Service", "PodDisruptionBudget", "InferenceService"):
+            labels = document["metadata"]["labels"]
+            self.assertEqual(labels["app.kubernetes.io/part-of"], "linserve")
+            self.assertIn("app.kubernetes.io/version", labels)
 
     @each()
     def test_the_server_knows_every_option(self, documents):
@@ -352,7 +351,7 @@ class KubernetesTest(unittest.TestCase):
     @each("Deployment")
     def test_whoever_scales_sets_the_number_of_pods(self, documents):
         deployment, = of_kind(documents, "Deployment")
-        scaled = bool(of_kind(documents, "HorizontalPodAutoscaler", "ScaledObject"))
+        scaled = bool(of_kind(documents, *SCALERS))
         self.assertNotEqual("replicas" in deployment["spec"], scaled)
 
     @each()
@@ -369,6 +368,55 @@ class KubernetesTest(unittest.TestCase):
         for deployment in of_kind(documents, "Deployment"):
             self.assertGreater(deployment["spec"]["progressDeadlineSeconds"],
                                startup["periodSeconds"] * startup["failureThreshold"])
+
+    def test_routes_lead_to_what_the_server_answers(self):
+        documents = self.rendered["outside"]
+        routes = of_kind(documents, "GRPCRoute", "HTTPRoute")
+        for rule in (rule for route in routes for rule in route["spec"]["rules"]):
+            for backend in rule["backendRefs"]:
+                service = named(documents, "Service", backend["name"])
+                self.assertIn(backend["port"], [port["port"] for port in service["spec"]["ports"]])
+        matches = [match for route in routes for rule in route["spec"]["rules"] for match in rule["matches"]]
+        protos = "".join(path.read_text(encoding="utf-8") for path in (DEPLOY.parent / "proto").rglob("*.proto"))
+        services = {f"{package}.{service}" for package, rest in re.findall(
+            r"^package ([\w.]+);(.*?)(?=^package |\Z)", protos, re.MULTILINE | re.DOTALL)
+            for service in re.findall(r"^service (\w+)", rest, re.MULTILINE)}
+        wanted = {match["method"]["service"] for match in matches if "method" in match}
+        self.assertLessEqual(wanted - {"grpc.health.v1.Health"}, services)
+        for path in (match["path"]["value"] for match in matches if "path" in match):
+            self.assertTrue(any(self.status(path + more) != 404 for more in ("", "/models")), path)
+        self.assertEqual({404}, {self.status(path) for path in ("/v3", "/embedding")})
+
+    def status(self, path):
+        try:
+            return urllib.request.urlopen(f"http://{self.server.http}{path}", timeout=10).status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def test_policies_are_of_routes_that_there_are(self):
+        documents = self.rendered["outside"]
+        for policy in of_kind(documents, "BackendTrafficPolicy"):
+            for target in policy["spec"]["targetRefs"]:
+                self.assertTrue(named(documents, target["kind"], target["name"]), target)
+
+    def test_openshift_chooses_users_and_groups(self):
+        spec = pod_spec(self.rendered["outside"])
+        self.assertEqual(spec["securityContext"], {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
+
+    def test_without_pods_a_queue_alone_brings_one(self):
+        scaler, = of_kind(self.rendered["zero-by-queue"], "ScaledObject")
+        self.assertEqual(scaler["spec"]["minReplicaCount"], 0)
+        # Else "no answer", which is what there is without pods, would bring those of the fallback.
+        self.assertNotIn("fallback", scaler["spec"])
+        prometheus, queue = scaler["spec"]["triggers"]
+        self.assertEqual(prometheus["metadata"]["ignoreNullValues"], "true")
+        self.assertTrue(named(self.rendered["zero-by-queue"], "TriggerAuthentication", queue["authenticationRef"]["name"]))
+
+    def test_models_from_a_bucket_may_be_fetched(self):
+        policy, = of_kind(self.rendered["models-from-bucket"], "NetworkPolicy")
+        self.assertEqual({port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}, {443, 53})
+        init, = pod_spec(self.rendered["models-from-bucket"])["initContainers"]
+        self.assertEqual(init["command"][-1], init["volumeMounts"][0]["mountPath"])
 
     @each()
     def test_pods_are_restricted(self, documents):

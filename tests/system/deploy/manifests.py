@@ -43,6 +43,10 @@ def render_all():
     rendered["models-from-image"] = compose(base, [KUBERNETES / "components/models-from-image"])
     rendered["secured"] = compose([KUBERNETES / "overlays/cpu"],
                                   [KUBERNETES / "components/tls", KUBERNETES / "components/tokens"])
+    rendered["outside"] = compose(base, [KUBERNETES / "components" / name for name in (
+        "gateway", "weigh-by-load", "openshift")] + [KUBERNETES / "recipes/sessions"])
+    for name in ("zero-by-http", "zero-by-queue", "models-from-bucket"):
+        rendered[name] = render(KUBERNETES / "recipes" / name)
     return rendered
 
 
