@@ -36,7 +36,7 @@ REPLACED = [
     (r"^\./deploy/run$",
      "build/release/bin/linserve serve --config deploy/linserve.json --model-repository deploy/models",
      "it installs, builds and shows a sample, and then serves so"),
-    (r"^((\./)?(deploy|tests)/(\w+/)*(run|build|install|gpu_pack|check_\w+)\b.*)$", r"described \1",
+    (r"^((\./)?(deploy|tests)/(\w+/)*(run|build|install|package|gpu_pack|check_\w+)\b.*)$", r"described \1",
      "they build, or take minutes: each is asked for --help, which must know its arguments"),
     (r"^(build/dev/bin/.*)$", r"described \1", "the preset dev is not built for this test"),
     (r"^(cmake --install|buildah) .*$", ":", "they need a whole build and root: tests/system/image/run does the same"),

@@ -108,6 +108,9 @@ def docker(arguments):
         name = rest.pop(0)
         if name not in ("--rm", "--read-only", "--gpus=all"):
             values.setdefault(name, []).append(rest.pop(0))
+    if verb == "compose":
+        check(Path(values["-f"][0]).is_file(), f"there is no {values['-f'][0]}")
+        return check(rest[0] == "up" and set(rest[1:]) <= {"--build", "--wait"}, f"{rest} is not known here")
     if verb == "build":
         check(rest == ["."], "the context is the clone")
         check(f" AS {values['--target'][0]}\n" in text, f"no stage {values['--target'][0]}")

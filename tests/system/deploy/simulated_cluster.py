@@ -11,7 +11,7 @@ import random
 TICK_S = 0.5
 SYNC_S = 15  # kube-controller-manager looks so often
 TOLERANCE = 0.1  # and changes nothing for less
-# As deploy/README.md measures calls: 24 a second keep a pod busy, and log-normal lengths vary by as much as their mean.
+# As deploy/monitoring/README.md measures calls: 24 a second keep a pod busy, and log-normal lengths vary by as much as their mean.
 CALL_S, VARIATION = 1 / 24, 1.0
 LATE_S = 1
 DEADLINE_S = 4  # of callers, who are refused what would come later
