@@ -5,10 +5,11 @@ import copy
 import json
 import os
 import re
+import tempfile
 import unittest
 
 import yaml
-from helm_python.chart import Chart, lint
+from helm_python.chart import Chart, lint, package
 from helm_python.errors import HelmError
 from manifests import DEPLOY, KUBERNETES, compose, of_kind, pod_labels, render, selectors
 
@@ -45,8 +46,8 @@ def without_log():
         os.close(kept)
 
 
-def helm(values, name="linserve", namespace="linserve"):
-    with without_log(), Chart.load(CHART) as chart:
+def helm(values, name="linserve", namespace="linserve", path=CHART):
+    with without_log(), Chart.load(path) as chart:
         chart.validate_schema(values)
         texts = chart.render(values, name=name, namespace=namespace)
     return [document for path, text in sorted(texts.items()) if path.endswith(".yaml")
@@ -157,6 +158,14 @@ class HelmTest(unittest.TestCase):
         self.assertEqual(of_kind(second, "PrometheusRule"), [])
         self.assertEqual({document["metadata"]["name"] for document in second},
                          {"blue", "blue-headless", "blue-config"})
+
+    def test_what_is_packaged_has_the_files_that_are_linked(self):
+        values = {"autoscaling": {"by": "hpa"}, **MONITORING, "tls": {"secret": "t"}, "gateway": {"name": "g"}}
+        with tempfile.TemporaryDirectory() as directory:
+            with without_log():
+                path = package(CHART, destination=directory)
+            self.assertEqual(helm(values, path=path), helm(values))
+            self.assertLess(os.path.getsize(path), 100_000)
 
     def test_helm_finds_nothing_to_say_against_it(self):
         with without_log():
