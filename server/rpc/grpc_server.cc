@@ -38,7 +38,7 @@ void LogFromGrpc(gpr_log_func_args* line) {
       line->severity == GPR_LOG_SEVERITY_ERROR &&
       std::string_view(line->message).find("andshake failed") == std::string_view::npos;
   const LogLevel level = of_interest ? LogLevel::kWarning : LogLevel::kDebug;
-  Log(level, "grpc", {{"message", std::string(line->message)}});
+  Log(level, "grpc", {{"text", std::string(line->message)}});
 }
 
 // Logs protobuf's messages at a low level, because a caller's strings that are not UTF-8 are not
@@ -46,7 +46,7 @@ void LogFromGrpc(gpr_log_func_args* line) {
 void LogFromProtobuf(google::protobuf::LogLevel level, const char* /*file*/, int /*line*/,
                      const std::string& message) {
   Log(level == google::protobuf::LOGLEVEL_FATAL ? LogLevel::kError : LogLevel::kDebug, "protobuf",
-      {{"message", message}});
+      {{"text", message}});
 }
 
 // Sets gRPC's arguments by its macros, because a misspelt argument name is ignored without a word.

@@ -13,6 +13,7 @@ namespace {
 
 std::atomic<LogLevel> least = LogLevel::kInfo;
 std::atomic<LogFormat> log_format = LogFormat::kHuman;
+std::atomic<std::FILE*> unalarming = stderr;  // where events below a warning go
 
 void LogFailure(std::string_view work, const absl::Status& failure) {
   Log(LogLevel::kError, "work failed",
@@ -31,16 +32,21 @@ void LogOptions::Bind(OptionTable& table) {
 void ConfigureLog(const LogOptions& options) {
   log_format = options.format;
   least = options.level;
+  unalarming = stdout;
   ReportFailuresTo(LogFailure);
 }
 
-void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
-  if (level < least) return;
+bool Logs(LogLevel level) { return level >= least; }
+
+void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
+  if (!Logs(level)) return;
   const auto format = log_format == LogFormat::kJson ? FormatJson : FormatHuman;
-  const std::string line = format(std::chrono::system_clock::now(), level, event, fields) + "\n";
+  const std::string line = format(std::chrono::system_clock::now(), level, message, fields) + "\n";
   // One call writes the line, so that lines of several threads do not mix. Where it cannot be
   // written, there is nobody to tell.
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::FILE* const stream = level < LogLevel::kWarning ? unalarming.load() : stderr;
+  std::fwrite(line.data(), 1, line.size(), stream);
+  std::fflush(stream);
 }
 
 LogLevel InfoAtMostSoOften() {

@@ -26,14 +26,20 @@ struct LogField {
   std::variant<std::string, int64_t, double, bool> value;
 };
 
-// Sets how the log is written, and that it holds what RunGuarded() reports. Call it once, before
-// other threads start. Lines go to standard error, one an event.
+// Sets how the log of a server is written, and that it holds what RunGuarded() reports. From then
+// on lines go to standard output, and those of warnings and errors to standard error; before, in
+// programs whose output is their result, all go to standard error. Call it once, before other
+// threads start.
 void ConfigureLog(const LogOptions& options);
 
-// Logs an event. Thread-safe. `event` is a fixed, greppable phrase ("request finished"); what
-// varies goes into fields. Writes {"time": RFC 3339 with microseconds, "level", "event", fields...}
-// as JSON, or `time level event key=value ...` for people.
-void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields = {});
+// Returns whether events of the level are logged: if not, what they would say need not be made.
+bool Logs(LogLevel level);
+
+// Logs an event. Thread-safe. `message` is a fixed, greppable phrase ("request finished"); what
+// varies goes into fields. Writes {"time": RFC 3339 with microseconds, "severity", "message",
+// fields...} as JSON, or `time severity message key=value ...` for people. README.md here lists the
+// keys.
+void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
 // Returns the level for an event that callers can cause at will: kInfo for the first fifty in a
 // second, then kDebug. The metrics count all of them.

@@ -14,9 +14,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 4> kLevels = {"DEBUG", "INFO", "WARN", "ERROR"};
+constexpr std::array<std::string_view, 4> kSeverities = {"DEBUG", "INFO", "WARNING", "ERROR"};
 
-std::string_view Name(LogLevel level) { return kLevels[static_cast<size_t>(level)]; }
+std::string_view Name(LogLevel level) { return kSeverities[static_cast<size_t>(level)]; }
 
 // Writes RFC 3339 with microseconds.
 std::string Timestamp(LogTime time) {
@@ -46,9 +46,9 @@ std::string HumanValue(bool value) { return value ? "true" : "false"; }
 
 }  // namespace
 
-std::string FormatHuman(LogTime time, LogLevel level, std::string_view event,
+std::string FormatHuman(LogTime time, LogLevel level, std::string_view message,
                         std::initializer_list<LogField> fields) {
-  std::string line = absl::StrFormat("%s %-5s %s", Timestamp(time), Name(level), event);
+  std::string line = absl::StrFormat("%s %-7s %s", Timestamp(time), Name(level), message);
   for (const LogField& field : fields) {
     const auto text = std::visit([](const auto& value) { return HumanValue(value); }, field.value);
     line.append(" ").append(field.key).append("=").append(text);
@@ -56,9 +56,9 @@ std::string FormatHuman(LogTime time, LogLevel level, std::string_view event,
   return line;
 }
 
-std::string FormatJson(LogTime time, LogLevel level, std::string_view event,
+std::string FormatJson(LogTime time, LogLevel level, std::string_view message,
                        std::initializer_list<LogField> fields) {
-  Json json = {{"time", Timestamp(time)}, {"level", Name(level)}, {"event", event}};
+  Json json = {{"time", Timestamp(time)}, {"severity", Name(level)}, {"message", message}};
   SetFields(json, fields);
   return Dump(json, /*ensure_ascii=*/false);
 }

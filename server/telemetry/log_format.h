@@ -14,9 +14,9 @@ using LogTime = std::chrono::system_clock::time_point;
 
 // Formats one event as one line, without its end. Whatever the fields hold, it stays one line, and
 // what they hold cannot pass for another field or move a terminal's cursor.
-std::string FormatHuman(LogTime time, LogLevel level, std::string_view event,
+std::string FormatHuman(LogTime time, LogLevel level, std::string_view message,
                         std::initializer_list<LogField> fields);
-std::string FormatJson(LogTime time, LogLevel level, std::string_view event,
+std::string FormatJson(LogTime time, LogLevel level, std::string_view message,
                        std::initializer_list<LogField> fields);
 
 // Sets each field in an object of nlohmann's.

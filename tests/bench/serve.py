@@ -64,10 +64,10 @@ class Server:
             [f"{options.bin}/linserve", "serve", "--model-repository", repository,
              "--grpc-address", self.grpc, "--http-address", self.http, "--device", options.device,
              "--dtype", dtype or options.dtype],
-            stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while not self.ready():
             if self.process.poll() is not None:
-                sys.exit("the server ended:\n" + self.process.stderr.read())
+                sys.exit("the server ended:\n" + self.process.stdout.read())
             time.sleep(0.005)
         self.seconds_to_ready = time.perf_counter() - self.started
 

@@ -122,6 +122,10 @@ std::string Process::Captured::text() const {
   return text_;
 }
 
+bool Process::WaitForOut(const std::string& text) {
+  return out_.WaitFor(text, std::chrono::steady_clock::now() + kPatience);
+}
+
 bool Process::WaitForError(const std::string& text) {
   return err_.WaitFor(text, std::chrono::steady_clock::now() + kPatience);
 }
@@ -131,7 +135,7 @@ int Process::Wait() {
   const auto limit = std::chrono::steady_clock::now() + kPatience;
   // A program has ended when its outputs have.
   if (!out_.WaitForEnd(limit) || !err_.WaitForEnd(limit)) {
-    ADD_FAILURE() << "the program does not end; its standard error is\n" << err_.text();
+    ADD_FAILURE() << "the program does not end; it says\n" << out_.text() << err_.text();
     Signal(SIGKILL);
   }
   int status = 0;

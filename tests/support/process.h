@@ -25,8 +25,9 @@ class Process {
   Process& operator=(const Process&) = delete;
   ~Process();
 
-  // Waits until the standard error holds `text`. Returns false once the program has ended without
-  // it, or after two minutes.
+  // Waits until the standard output, or the standard error, holds `text`. Returns false once the
+  // program has ended without it, or after two minutes.
+  bool WaitForOut(const std::string& text);
   bool WaitForError(const std::string& text);
 
   // Waits for the end, and returns the exit code, or 128 and the number of the signal that ended

@@ -24,12 +24,12 @@ Outcome Run(const std::string& program, const Arguments& arguments, const Variab
   return {code, process.out(), process.err()};
 }
 
-// Returns the log line of the event "ready".
+// Returns the log line of the message "ready".
 nlohmann::json ReadyLine(const std::string& log) {
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
     auto event = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (event.is_object() && event.value("event", "") == "ready") return event;
+    if (event.is_object() && event.value("message", "") == "ready") return event;
   }
   return {};
 }
@@ -82,9 +82,9 @@ RunningServer::RunningServer(const std::string& repository, const Arguments& mor
   process_ = std::make_unique<Process>(command);
   nlohmann::json line;
   // The end of the line may come later than the text.
-  const bool ready = process_->WaitForError("\"event\":\"ready\"") &&
-                     WaitUntil([&] { return !(line = ReadyLine(process_->err())).is_null(); });
-  EXPECT_TRUE(ready) << process_->err();
+  const bool ready = process_->WaitForOut("\"message\":\"ready\"") &&
+                     WaitUntil([&] { return !(line = ReadyLine(process_->out())).is_null(); });
+  EXPECT_TRUE(ready) << log();
   if (!ready) return;
   grpc_port_ = line.at("grpc_port");
   http_port_ = line.at("http_port");

@@ -44,6 +44,8 @@ class RunningServer {
 
   bool ready() const { return grpc_port_ != 0; }
   Process& process() { return *process_; }
+  // Returns what it has logged, warnings and errors at the end.
+  std::string log() const { return process_->out() + process_->err(); }
   std::string target() const { return "127.0.0.1:" + std::to_string(grpc_port_); }
   int http_port() const { return http_port_; }
   std::string http() const { return "127.0.0.1:" + std::to_string(http_port_); }

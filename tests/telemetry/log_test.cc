@@ -27,9 +27,9 @@ std::string Human(std::initializer_list<LogField> fields) {
 
 TEST(HumanLog, IsTimeLevelEventAndFields) {
   EXPECT_EQ(Human({{"rpc", "Embed"}, {"code", "OK"}}),
-            "2026-01-02T03:04:05.678901Z INFO  request finished rpc=Embed code=OK");
+            "2026-01-02T03:04:05.678901Z INFO    request finished rpc=Embed code=OK");
   EXPECT_EQ(FormatHuman(kTime, LogLevel::kWarning, "queue full", {}),
-            "2026-01-02T03:04:05.678901Z WARN  queue full");
+            "2026-01-02T03:04:05.678901Z WARNING queue full");
 }
 
 TEST(HumanLog, WritesNumbersAndTruthValuesBare) {
@@ -54,7 +54,7 @@ TEST(HumanLog, EscapesWhatATerminalWouldObeyAndBytesThatAreNoText) {
 TEST(JsonLog, KeepsTheTypesAndTheOrderOfTheFields) {
   EXPECT_EQ(FormatJson(kTime, LogLevel::kError, "batch failed",
                        {{"model", "m"}, {"size", int64_t{3}}, {"ratio", 0.5}, {"cuda", false}}),
-            R"({"time":"2026-01-02T03:04:05.678901Z","level":"ERROR","event":"batch failed",)"
+            R"({"time":"2026-01-02T03:04:05.678901Z","severity":"ERROR","message":"batch failed",)"
             R"("model":"m","size":3,"ratio":0.5,"cuda":false})");
 }
 
@@ -75,15 +75,35 @@ class LogTest : public ::testing::Test {
   void TearDown() override { ConfigureLog({}); }
 };
 
-TEST_F(LogTest, WritesTheChosenFormatToStandardError) {
-  ::testing::internal::CaptureStderr();
+TEST_F(LogTest, WritesTheChosenFormatToStandardOutput) {
+  ::testing::internal::CaptureStdout();
   ConfigureLog({.level = LogLevel::kInfo, .format = LogFormat::kHuman});
   Log(LogLevel::kInfo, "hello", {{"to", "you"}});
   ConfigureLog({.level = LogLevel::kInfo, .format = LogFormat::kJson});
   Log(LogLevel::kInfo, "hello", {{"percent", "%v {}"}});
-  EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
-      MatchesRegex("[^ ]+Z INFO  hello to=you\n\\{\"time\":[^\n]*\"percent\":\"%v \\{\\}\"\\}\n"));
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              MatchesRegex(
+                  "[^ ]+Z INFO    hello to=you\n\\{\"time\":[^\n]*\"percent\":\"%v \\{\\}\"\\}\n"));
+}
+
+TEST_F(LogTest, WritesWarningsAndErrorsToStandardError) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  ConfigureLog({.level = LogLevel::kDebug, .format = LogFormat::kJson});
+  for (const LogLevel level :
+       {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
+    Log(level, "something");
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              MatchesRegex("[^\n]*\"DEBUG\"[^\n]*\n[^\n]*\"INFO\"[^\n]*\n"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              MatchesRegex("[^\n]*\"WARNING\"[^\n]*\n[^\n]*\"ERROR\"[^\n]*\n"));
+}
+
+TEST_F(LogTest, SaysWhichLevelsAreWritten) {
+  ConfigureLog({.level = LogLevel::kWarning});
+  EXPECT_FALSE(Logs(LogLevel::kInfo));
+  EXPECT_TRUE(Logs(LogLevel::kWarning));
 }
 
 TEST_F(LogTest, DropsWhatIsBelowTheLevel) {
@@ -96,7 +116,7 @@ TEST_F(LogTest, DropsWhatIsBelowTheLevel) {
 TEST_F(LogTest, NeverMixesTheLinesOfTwoThreads) {
   constexpr int kThreads = 4;
   constexpr int kLines = 200;
-  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
   ConfigureLog({.format = LogFormat::kJson});
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -106,10 +126,10 @@ TEST_F(LogTest, NeverMixesTheLinesOfTwoThreads) {
   }
   for (std::thread& thread : threads) thread.join();
 
-  std::istringstream lines(::testing::internal::GetCapturedStderr());
+  std::istringstream lines(::testing::internal::GetCapturedStdout());
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
-    EXPECT_EQ(nlohmann::json::parse(line)["event"], "line");
+    EXPECT_EQ(nlohmann::json::parse(line)["message"], "line");
   }
   EXPECT_EQ(count, kThreads * kLines);
 }

@@ -52,7 +52,7 @@ def render(directory):
 def in_a_pod(command):
     """Beside a server of the bundled model, as the pod of overlays/try has one."""
     server = subprocess.Popen([BIN / "linserve", "serve", "--model-repository", ROOT / "deploy/models"],
-                              stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         health = [BIN / "linserve-client", "health"]
         while subprocess.run(health, stdin=subprocess.DEVNULL, capture_output=True).returncode:

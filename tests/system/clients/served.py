@@ -49,11 +49,12 @@ class Server:
             init_causal_model(self.repository / "causal")
         self.process = subprocess.Popen(
             [BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address", "127.0.0.1:0",
-             "--http-address", f"127.0.0.1:{http_port}", *options], stderr=subprocess.PIPE, text=True)
+             "--http-address", f"127.0.0.1:{http_port}", *options], stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True)
         self.log = []
         ports = None
         while ports is None:
-            line = self.process.stderr.readline()
+            line = self.process.stdout.readline()
             if not line:
                 raise RuntimeError("the server did not start:\n" + "".join(self.log))
             self.log.append(line)
@@ -61,7 +62,7 @@ class Server:
         self.grpc = f"127.0.0.1:{ports[1]}"
         self.http = f"127.0.0.1:{ports[2]}"
         # Else it would block once the pipe is full.
-        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True)
+        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stdout), daemon=True)
         self.reader.start()
 
     def close(self):
@@ -69,6 +70,6 @@ class Server:
         self.process.terminate()
         code = self.process.wait(60)
         self.reader.join()
-        self.process.stderr.close()
+        self.process.stdout.close()
         self.directory.cleanup()
         return code

@@ -176,8 +176,8 @@ TEST_F(BrokenRepositoryTest, OtherModelsAreServedWhereErrorsDoNotEndTheServer) {
   RunningServer server(directory_.File("models"), {"--exit-on-error=false"});
   EXPECT_TRUE(server.WaitFor(R"(linserve_model_state{model="good",state="READY",version="1"})", 1));
   EXPECT_THAT(server.Get("/"), ::testing::HasSubstr("bad/config.json"));
-  EXPECT_EQ(server.Stop(), 0) << server.process().err();
-  EXPECT_THAT(server.process().err(), ::testing::HasSubstr("bad/config.json"));
+  EXPECT_EQ(server.Stop(), 0) << server.log();
+  EXPECT_THAT(server.log(), ::testing::HasSubstr("bad/config.json"));
 }
 
 TEST_F(BrokenRepositoryTest, ThereMustBeAnotherModelForThat) {

@@ -102,7 +102,7 @@ TEST_F(DeviceTest, ThatNobodyAskedForInParticularMayBeTheCpuWhichIsSaid) {
   }
   if (scraped[Memory("limit", "cuda:0")] > 0) GTEST_SKIP() << "this machine has a GPU";
   EXPECT_EQ(fallbacks, 1);
-  EXPECT_TRUE(server.process().WaitForError("computing on the CPU"));
+  EXPECT_TRUE(server.process().WaitForOut("computing on the CPU"));
   EXPECT_EQ(server.Stop(), 0);
 }
 

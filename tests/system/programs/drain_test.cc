@@ -52,14 +52,14 @@ TEST_F(DrainTest, SigtermDrainsAndExitsWithSuccess) {
   const auto stream = client.OpenStream();
   EXPECT_TRUE(server.WaitFor("linserve_open_streams{rpc=\"EmbedStream\"}", 1));
   EXPECT_EQ(server.Stop(), 0);
-  EXPECT_THAT(server.process().err(), HasSubstr("\"event\":\"drained\""));
+  EXPECT_THAT(server.log(), HasSubstr("\"message\":\"drained\""));
   EXPECT_THAT(stream->Finish(), IsStatus(absl::StatusCode::kUnavailable, "draining"));
 }
 
 TEST_F(DrainTest, SigintDrainsToo) {
   RunningServer server(repository());
   server.process().Signal(SIGINT);
-  EXPECT_EQ(server.process().Wait(), 0) << server.process().err();
+  EXPECT_EQ(server.process().Wait(), 0) << server.log();
 }
 
 // Acts as a caller that asks for much and reads nothing: a drain waits for it.
@@ -94,17 +94,17 @@ TEST_F(DrainTest, ASecondSignalEndsADrainAtOnceUnlessItIsTheSameTwice) {
   RunningServer server(repository(), {"--drain-timeout-seconds", "3600"});
   StalledCaller caller(server);
   for (int i = 0; i < 3; ++i) server.process().Signal(SIGTERM);
-  ASSERT_TRUE(server.process().WaitForError("\"event\":\"draining\""));
+  ASSERT_TRUE(server.process().WaitForOut("\"message\":\"draining\""));
   server.Get("/readyz", 503);
   server.process().Signal(SIGINT);
   EXPECT_EQ(server.process().Wait(), 128 + SIGINT);
-  EXPECT_THAT(server.process().err(), Not(HasSubstr("\"event\":\"drained\"")));
+  EXPECT_THAT(server.log(), Not(HasSubstr("\"message\":\"drained\"")));
 }
 
 TEST_F(DrainTest, ADrainGivesUpOnAStalledCallerInTime) {
   RunningServer server(repository(), {"--drain-timeout-seconds", "0.1"});
   StalledCaller caller(server);
-  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+  EXPECT_EQ(server.Stop(), 0) << server.log();
 }
 
 TEST_F(DrainTest, RefusesLoadsThatWaitAndAbandonsTheOneUnderWay) {
@@ -130,7 +130,7 @@ TEST_F(DrainTest, RefusesLoadsThatWaitAndAbandonsTheOneUnderWay) {
     const grpc::Status status = load.get();
     EXPECT_EQ(status.error_code(), grpc::UNAVAILABLE) << status.error_message();
   }
-  EXPECT_THAT(server.process().err(), HasSubstr("\"load_given_up\":true"));
+  EXPECT_THAT(server.log(), HasSubstr("\"load_given_up\":true"));
 }
 
 TEST_F(DrainTest, EndsTheProcessFiveSecondsAfterItsTimeWhateverHangs) {
@@ -149,7 +149,7 @@ TEST_F(DrainTest, EndsTheProcessFiveSecondsAfterItsTimeWhateverHangs) {
   const auto took = std::chrono::steady_clock::now() - begun;
   EXPECT_GT(took, std::chrono::seconds(5));
   EXPECT_LT(took, std::chrono::seconds(20));
-  EXPECT_THAT(server.process().err(), HasSubstr("did not end in time"));
+  EXPECT_THAT(server.log(), HasSubstr("did not end in time"));
   EXPECT_FALSE(reader->Finish().ok());
 }
 

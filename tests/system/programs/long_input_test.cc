@@ -48,7 +48,8 @@ TEST(LongInput, ComesAndGoesInChunksWithTheRowsOfOneThatIsRunAtOnce) {
   const Outcome embedded = RunClient({"embed", directory.File("x.npy"), "--target", server.target(),
                                       "--pooling", "none", "--output", directory.File("rows.npy")});
   ASSERT_EQ(embedded.code, 0) << embedded.err;
-  EXPECT_EQ(server.Scrape()[R"(linserve_requests_total{code="OK",rpc="EmbedStream"})"], 1);
+  EXPECT_EQ(server.Scrape()[R"(linserve_requests_total{code="OK",model="long",rpc="EmbedStream"})"],
+            1);
 
   ASSERT_TRUE(WriteSafetensors(directory.File("x.safetensors"),
                                {{"input.x", x.Reshaped({1, kLongRows, kWidth})}})

@@ -49,7 +49,7 @@ TEST_F(ReloadTest, OnHangupNewModelsAreServedAndMissingOnesAreNot) {
   EXPECT_TRUE(server.WaitFor(State("more", "1", "UNAVAILABLE"), 1));
   EXPECT_EQ(Embed(server, "bytes"), 0);
   EXPECT_EQ(Embed(server, "more"), 1);
-  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+  EXPECT_EQ(server.Stop(), 0) << server.log();
 }
 
 TEST_F(ReloadTest, ABrokenCheckpointLeavesTheOldOneServed) {
@@ -66,7 +66,7 @@ TEST_F(ReloadTest, ABrokenCheckpointLeavesTheOldOneServed) {
   EXPECT_TRUE(
       server.WaitFor(R"(linserve_model_loads_total{model="bytes",result="ok",version="1"})", 2));
   EXPECT_EQ(Embed(server, "bytes"), 0);
-  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+  EXPECT_EQ(server.Stop(), 0) << server.log();
 }
 
 TEST_F(ReloadTest, AServedFileThatIsTruncatedInPlaceHarmsNobody) {
@@ -76,7 +76,7 @@ TEST_F(ReloadTest, AServedFileThatIsTruncatedInPlaceHarmsNobody) {
   server.process().Signal(SIGHUP);
   EXPECT_TRUE(server.WaitFor(Loads("failed"), 1));
   EXPECT_EQ(Embed(server, "bytes"), 0);
-  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+  EXPECT_EQ(server.Stop(), 0) << server.log();
 }
 
 TEST_F(ReloadTest, AFileThatIsTruncatedWhileItIsLoadedHarmsNobody) {
@@ -93,7 +93,7 @@ TEST_F(ReloadTest, AFileThatIsTruncatedWhileItIsLoadedHarmsNobody) {
   fs::rename(Weights() + ".new", Weights());
   EXPECT_TRUE(WaitUntil([&] { return server.Scrape()[Loads("ok")] > loaded; }));
   EXPECT_EQ(Embed(server, "bytes"), 0);
-  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+  EXPECT_EQ(server.Stop(), 0) << server.log();
 }
 
 TEST_F(ReloadTest, AVersionThatDoesNotFitLeavesTheOldOneServed) {
@@ -106,12 +106,12 @@ TEST_F(ReloadTest, AVersionThatDoesNotFitLeavesTheOldOneServed) {
   EXPECT_TRUE(server.WaitFor(Loads("failed"), 1));
   EXPECT_THAT(server.Get("/"), HasSubstr("for its weights, but"));
   EXPECT_EQ(Embed(server, "bytes"), 0);
-  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+  EXPECT_EQ(server.Stop(), 0) << server.log();
 }
 
 TEST_F(ReloadTest, TheMemoryPlanIsLoggedAndExported) {
   RunningServer server(repository(), {"--max-session-bytes", "12345678"});
-  EXPECT_THAT(server.process().err(), HasSubstr("\"event\":\"memory plan\""));
+  EXPECT_THAT(server.log(), HasSubstr("\"message\":\"memory plan\""));
   const Scraped scraped = server.Scrape();
   double planned = 0;
   for (const char* part : {"program", "weights", "inflight", "sessions", "cache", "scratch"}) {

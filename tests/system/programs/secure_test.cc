@@ -46,7 +46,7 @@ TEST_F(SecureTest, ATokenIsAskedForOnBothPortsAndNeverLogged) {
   EXPECT_THAT(server.Get("/metrics", 401), HasSubstr("authorization: Bearer"));
   EXPECT_EQ(server.Get("/livez"), "ok\n");
   EXPECT_EQ(server.Stop(), 0);
-  const std::string log = server.process().err();
+  const std::string log = server.log();
   EXPECT_THAT(log, HasSubstr(R"("caller":"app")"));
   EXPECT_THAT(log, Not(HasSubstr("the token of")));
 }
@@ -85,7 +85,7 @@ TEST_F(SecureTest, PlainTextBeyondThisMachineIsAWarning) {
   RunningServer server(directory_.File("models"), {"--metrics-address", "0.0.0.0:0"});
   ASSERT_TRUE(server.ready());
   EXPECT_EQ(server.Stop(), 0);
-  EXPECT_THAT(server.process().err(), HasSubstr("plain text is served beyond this machine"));
+  EXPECT_THAT(server.log(), HasSubstr("plain text is served beyond this machine"));
 }
 
 }  // namespace

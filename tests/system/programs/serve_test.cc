@@ -45,7 +45,7 @@ TEST_F(ServeTest, AModelFromInitIsInspectedServedAndAsked) {
   const auto listed = nlohmann::json::parse(models.out);
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].at("name"), "bytes");
-  EXPECT_EQ(server.Stop(), 0) << server.process().err();
+  EXPECT_EQ(server.Stop(), 0) << server.log();
 }
 
 TEST_F(ServeTest, ModelsAreComparedOnTheSameInput) {
@@ -72,18 +72,20 @@ TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
                                     "confidential\n\xff\xff\n");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(server.Stop(), 0);
-  const std::string log = server.process().err();
-  EXPECT_THAT(log, HasSubstr("request finished"));
+  const std::string log = server.log();
+  EXPECT_THAT(server.process().out(), HasSubstr("request finished"));
+  EXPECT_THAT(log, HasSubstr(R"("caller":"127.0.0.1","model":"bytes","method":"Embed",)"
+                             R"("sequences":2,"tokens":14,"code":"OK")"));
   EXPECT_THAT(log, Not(HasSubstr("confidential")));
   EXPECT_THAT(log, Not(HasSubstr("99,111,110")));
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
     const auto event = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     ASSERT_TRUE(event.is_object()) << line;
-    EXPECT_TRUE(event.contains("time") && event.contains("level") && event.contains("event"))
-        << line;
+    EXPECT_TRUE(event.contains("time") && event.contains("message")) << line;
+    EXPECT_THAT(event.value("severity", ""), testing::AnyOf("DEBUG", "INFO")) << line;
   }
-  EXPECT_EQ(server.process().out(), "");
+  EXPECT_EQ(server.process().err(), "");
 }
 
 TEST_F(ServeTest, TracesRequestsSequencesAndBatches) {
@@ -140,7 +142,8 @@ TEST_F(ServeTest, AClientThatIsKilledLeavesTheServerAnswering) {
     Process load({ClientProgram(), "load", "--target", server.target(), "--concurrency", "64",
                   "--duration", "600", "--warmup", "0"});
     EXPECT_TRUE(WaitUntil([&] {
-      return server.Scrape()["linserve_requests_total{code=\"OK\",rpc=\"Embed\"}"] > 100;
+      return server.Scrape()["linserve_requests_total{code=\"OK\",model=\"bytes\",rpc=\"Embed\"}"] >
+             100;
     }));
     load.Signal(SIGKILL);
     EXPECT_EQ(load.Wait(), 128 + SIGKILL);

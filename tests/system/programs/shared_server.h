@@ -21,7 +21,7 @@ class SharedServerTest : public ::testing::Test {
   }
 
   static void TearDownTestSuite() {
-    EXPECT_EQ(server_->Stop(), 0) << server_->process().err();
+    EXPECT_EQ(server_->Stop(), 0) << server_->log();
     server_.reset();
     models_.reset();
   }

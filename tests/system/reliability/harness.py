@@ -82,7 +82,8 @@ class Server:
         with open(self.log_path, "wb") as log_file:
             self.process = subprocess.Popen(
                 [*prefix, BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address",
-                 f"127.0.0.1:{grpc_port}", "--http-address", f"127.0.0.1:{http_port}", *options], stderr=log_file)
+                 f"127.0.0.1:{grpc_port}", "--http-address", f"127.0.0.1:{http_port}", *options], stdout=log_file,
+                stderr=subprocess.STDOUT)
         CHILDREN.append(self.process)
         SERVERS.append(self)
         if log is None:
