@@ -63,6 +63,7 @@ void Access::ReloadIfChanged() {
   auto tokens = ReadTokens(path_, tokens_.get());
   if (!tokens.ok()) {
     // The tokens that were good stay in force: a slip of the editor must not lock everybody out.
+    metrics_.ReloadFailed(Reload::kTokens);
     Log(LogLevel::kError, "the tokens of before go on",
         {{"because", std::string(tokens.status().message())}});
     return;

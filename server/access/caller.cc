@@ -65,7 +65,9 @@ void Budget::Owe(int64_t bytes) {
 Caller::Caller(std::string name)
     : Caller(std::move(name),
              {.infer = true, .metrics = true, .control = true, .best_priority = Priority::kHigh},
-             {}, nullptr) {}
+             {}, nullptr) {
+  has_token_ = false;
+}
 
 Caller::Caller(std::string name, Rights rights, std::set<std::string> models,
                std::shared_ptr<Budget> budget)

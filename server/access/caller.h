@@ -68,6 +68,7 @@ class Caller {
          std::shared_ptr<Budget> budget);
 
   const std::string& name() const { return name_; }
+  bool has_token() const { return has_token_; }  // whether the name is that of a token
   const std::shared_ptr<Budget>& budget() const { return budget_; }  // null: no bounds
 
   // May() and MayUse() return PERMISSION_DENIED, which says what the caller may not do.
@@ -89,6 +90,7 @@ class Caller {
 
  private:
   std::string name_;
+  bool has_token_ = true;
   Rights rights_;
   std::set<std::string> models_;
   std::shared_ptr<Budget> budget_;

@@ -3,6 +3,8 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -43,6 +45,13 @@ void Verify(SSL_CTX& context) {
   SSL_CTX_set_session_id_context(&context, id, sizeof(id) - 1);
 }
 
+// Returns when the certificate expires.
+std::chrono::system_clock::time_point EndOf(const X509& certificate) {
+  std::tm time{};
+  ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &time);
+  return std::chrono::system_clock::from_time_t(::timegm(&time));
+}
+
 absl::StatusOr<Context> Load(const TlsFiles& files) {
   if (files.private_key.empty()) {
     return absl::InvalidArgumentError("tls_certificate is set, but tls_private_key is not");
@@ -77,6 +86,18 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   if (files.private_key.empty() && files.client_ca.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "tls_private_key and tls_client_ca mean nothing without tls_certificate");
+}
+
+absl::StatusOr<std::chrono::system_clock::time_point> ExpiryOf(const TlsFiles& files) {
+  const auto context = Load(files);
+  if (!context.ok()) return context.status();
+  STACK_OF(X509)* chain = nullptr;
+  SSL_CTX_get0_chain_certs(context->get(), &chain);
+  auto first = EndOf(*SSL_CTX_get0_certificate(context->get()));
+  for (int i = 0; i < sk_X509_num(chain); ++i) {
+    first = std::min(first, EndOf(*sk_X509_value(chain, i)));
+  }
+  return first;
 }
 
 absl::StatusOr<std::unique_ptr<ReloadingTls>> ReloadingTls::Open(const TlsFiles& files,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,10 @@ struct TlsFiles {
 
 // Returns OK if the files can be served with; INVALID_ARGUMENT names the one that cannot, and why.
 absl::Status CheckTlsFiles(const TlsFiles& files);
+
+// Returns when the first of the certificates in tls_certificate expires; its errors are those of
+// CheckTlsFiles(). REQUIRES: enabled().
+absl::StatusOr<std::chrono::system_clock::time_point> ExpiryOf(const TlsFiles& files);
 
 // Lets a server of OpenSSL's use what the files hold at the time of each handshake. Files that have
 // become unusable are not used.

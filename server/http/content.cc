@@ -1,10 +1,8 @@
 #include "http/content.h"
 
-#include <charconv>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "core/files/gzip.h"
@@ -32,25 +30,6 @@ std::optional<HttpReply> RefuseForm(const HttpRequest& request, const std::strin
 
 HttpReply TooLong(size_t most) {
   return RefusalReply(413, "the body is longer than " + std::to_string(most) + " bytes");
-}
-
-// Returns how much a coding is wanted, from 0 to 1, by a list with weights (RFC 9110 12.5.3); null
-// if it is not in the list.
-std::optional<double> WeightOf(const std::vector<std::string>& wanted, std::string_view coding) {
-  for (const std::string_view element : wanted) {
-    const std::string_view name = element.substr(0, element.find(';'));
-    if (Trimmed(name) != coding) continue;
-    std::string_view weight = element.substr(name.size());
-    if (weight.empty()) return 1;
-    weight = Trimmed(weight.substr(1));
-    if (!weight.starts_with("q=")) return 0;
-    weight.remove_prefix(2);
-    double read = 0;
-    const char* const end = weight.data() + weight.size();
-    const auto [last, error] = std::from_chars(weight.data(), end, read, std::chars_format::fixed);
-    return last == end && error == std::errc() && read <= 1 ? read : 0;
-  }
-  return std::nullopt;
 }
 
 // Returns whether a caller wants gzip, and at least as much as no coding.

@@ -10,6 +10,7 @@
 #include "access/tls.h"
 #include "http/http_limits.h"
 #include "http/http_message.h"
+#include "telemetry/metrics.h"
 
 namespace linserve {
 
@@ -26,7 +27,7 @@ struct HttpOptions {
 // Says where the pages come from. The functions are called from several threads at once, and should
 // be quick: a probe waits for its answer.
 struct HttpHandlers {
-  std::function<std::string()> metrics{};  // in the Prometheus text format; none: no such page
+  std::function<std::string(MetricsFormat)> metrics{};  // none: there is no such page
   std::function<bool()> live;
   std::function<absl::Status()> ready;
   std::function<std::string()> status_json{};  // none: no such page

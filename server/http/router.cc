@@ -43,6 +43,13 @@ std::string PagePath(const HttpHead& head) {
   return path;
 }
 
+// Returns whether a caller wants OpenMetrics, and at least as much as the text format.
+bool WantsOpenMetrics(const std::string& accepted) {
+  const std::vector<std::string> wanted = ElementsOf(accepted);
+  const double open = WeightOf(wanted, "application/openmetrics-text").value_or(0);
+  return open > 0 && open >= WeightOf(wanted, "text/plain").value_or(0);
+}
+
 HttpReply RefuseUncertified() {
   HttpReply reply = RefusalReply(401, "this server expects a client certificate");
   reply.last = true;
@@ -72,7 +79,16 @@ Router::Router(HttpHandlers handlers, const HttpOptions& options)
   AddHealth();
   if (handlers_.metrics) {
     const auto metrics = [this](const HttpRequest& request) {
-      return GuardedPage(request, "text/plain; version=0.0.4; charset=utf-8", handlers_.metrics);
+      const bool open = WantsOpenMetrics(request.Header("accept"));
+      HttpReply reply = GuardedPage(
+          request,
+          open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+               : "text/plain; version=0.0.4; charset=utf-8",
+          [&] {
+            return handlers_.metrics(open ? MetricsFormat::kOpenMetrics : MetricsFormat::kText);
+          });
+      reply.headers.emplace_back("Vary", "Accept");
+      return reply;
     };
     AddPage("/metrics", metrics, /*health=*/false);
   }

@@ -55,6 +55,12 @@ void ModelManager::Unload(const std::string& model, Done done) {
 }
 
 absl::Status ModelManager::RefreshAll() {
+  absl::Status status = FollowAll();
+  if (!status.ok()) metrics_.ReloadFailed(Reload::kModels);
+  return status;
+}
+
+absl::Status ModelManager::FollowAll() {
   const auto found = ScanRepository(options_.root, options_.links());
   if (!found.ok()) {
     // A volume may be away for a moment, which is no reason to withdraw what is served.

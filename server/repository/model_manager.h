@@ -83,6 +83,7 @@ class ModelManager {
   };
 
   absl::Status RefreshAll();
+  absl::Status FollowAll();
   absl::Status LoadAgain(const std::string& model);
   absl::Status UnloadAll(const std::string& model);
   absl::Status Follow(const std::vector<ModelDirectory>& found);

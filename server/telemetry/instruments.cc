@@ -1,19 +1,8 @@
 #include "telemetry/instruments.h"
 
-#include <cmath>
 #include <utility>
 
 namespace linserve {
-namespace {
-
-// Rounds to three significant digits: bounds end up as labels, which people read and queries
-// repeat.
-double Rounded(double value) {
-  const double scale = std::pow(10, 2 - std::floor(std::log10(value)));
-  return std::round(value * scale) / scale;
-}
-
-}  // namespace
 
 Instruments::Instruments(prometheus::Registry& registry, prometheus::Labels labels)
     : registry_(registry), labels_(std::move(labels)) {}
@@ -44,7 +33,12 @@ prometheus::Labels Instruments::With(const prometheus::Labels& more) const {
 std::vector<double> TimeBuckets() {
   constexpr double kLast = 60;
   std::vector<double> bounds;
-  for (double bound = 1e-4; bound < kLast; bound *= 1.6) bounds.push_back(Rounded(bound));
+  // Decades are divided, not multiplied, so that each bound is the number nearest to its decimals.
+  for (const double part : {1e5, 1e4, 1e3, 1e2, 1e1, 1.0}) {
+    for (const double step : {10.0, 16.0, 25.0, 35.0, 50.0, 70.0}) {
+      if (step / part < kLast) bounds.push_back(step / part);
+    }
+  }
   bounds.push_back(kLast);
   return bounds;
 }

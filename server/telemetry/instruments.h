@@ -8,12 +8,16 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/system/seconds.h"
+#include "core/threads/mutex.h"
 #include "telemetry/metrics.h"
 
 // This header is for the .cc files of this folder: it declares a metric in one line.
@@ -25,6 +29,9 @@ namespace linserve {
 class Instruments {
  public:
   Instruments(prometheus::Registry& registry, prometheus::Labels labels);
+
+  // Returns those that share more labels.
+  Instruments Of(const prometheus::Labels& more) const { return {registry_, With(more)}; }
 
   prometheus::Counter& Counter(const std::string& name, const std::string& help,
                                const prometheus::Labels& more = {}) const;
@@ -56,6 +63,40 @@ class Instruments {
   prometheus::Labels labels_;
 };
 
+// Keeps what is counted for each value of a label that is not known from the start. There may be so
+// many values; those beyond are counted together as "other". Thread-safe.
+template <typename Kept>
+class ByLabel {
+ public:
+  using Make = std::function<std::unique_ptr<Kept>(const std::string& value)>;
+
+  explicit ByLabel(Make make, size_t most = 1000) : make_(std::move(make)), most_(most) {}
+
+  Kept& Of(const std::string& value) {
+    const MutexLock lock(mutex_);
+    if (Kept* const kept = Find(value)) return *kept;
+    const std::string label = kept_.size() < most_ ? value : "other";
+    if (Kept* const kept = Find(label)) return *kept;
+    return *kept_.emplace(label, make_(label)).first->second;
+  }
+
+  void ForEach(const std::function<void(const std::string& value, Kept&)>& visit) {
+    const MutexLock lock(mutex_);
+    for (const auto& [value, kept] : kept_) visit(value, *kept);
+  }
+
+ private:
+  Kept* Find(const std::string& value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto found = kept_.find(value);
+    return found == kept_.end() ? nullptr : found->second.get();
+  }
+
+  const Make make_;
+  const size_t most_;
+  Mutex mutex_;
+  std::map<std::string, std::unique_ptr<Kept>> kept_ ABSL_GUARDED_BY(mutex_);
+};
+
 // Names the gRPC status codes by their numbers, 0 to 16.
 inline constexpr std::array<std::string_view, 17> kCodes = {
     "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
@@ -71,7 +112,8 @@ inline prometheus::Counter& OfCode(const std::array<prometheus::Counter*, kCodes
   return *counters[index < kCodes.size() ? index : kUnknown];
 }
 
-// Returns upper bounds from 100 µs to 60 s, each 1.6 times the one before.
+// Returns upper bounds from 100 µs to 60 s, each 1.4 to 1.6 times the one before, with the round
+// ones that objectives are set at: 0.1, 0.25, 0.5, 1, 2.5, 5, 10.
 std::vector<double> TimeBuckets();
 // Returns first, first * factor, ... up to and including `last`.
 std::vector<double> GeometricBuckets(double first, double factor, double last);

@@ -3,12 +3,14 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <atomic>
 #include <iterator>
 #include <map>
 #include <utility>
 
 #include "core/threads/mutex.h"
 #include "telemetry/instruments.h"
+#include "telemetry/open_metrics.h"
 
 namespace linserve {
 namespace {
@@ -20,6 +22,10 @@ constexpr std::array<std::string_view, 4> kRefusals = {"unauthenticated", "forbi
 // Names the values of MemoryPart in their order.
 constexpr std::array<std::string_view, 6> kMemoryParts = {"program",  "weights", "inflight",
                                                           "sessions", "cache",   "scratch"};
+
+// Name the values of Reload and SpanEnd in their order.
+constexpr std::array<std::string_view, 3> kReloads = {"certificate", "tokens", "models"};
+constexpr std::array<std::string_view, 3> kSpanEnds = {"sent", "dropped", "failed"};
 
 }  // namespace
 
@@ -45,6 +51,24 @@ struct Metrics::Impl {
       Instruments(registry, {})
           .Gauges("linserve_memory_plan_bytes", "What the memory limit is planned to be used for.",
                   "part", kMemoryParts);
+  std::array<prometheus::Counter*, kReloads.size()> failed_reloads =
+      Instruments(registry, {})
+          .Counters("linserve_reload_failures_total",
+                    "Times that something could not be read again, so that what was read before "
+                    "goes on.",
+                    "what", kReloads);
+  std::array<prometheus::Counter*, kSpanEnds.size()> spans =
+      Instruments(registry, {})
+          .Counters("linserve_spans_total",
+                    "Spans of traced requests, by what became of them on the way to otlp_endpoint.",
+                    "result", kSpanEnds);
+  ByLabel<prometheus::Counter*> computed{[this](const std::string& caller) {
+    return std::make_unique<prometheus::Counter*>(
+        &Instruments(registry, {{"caller", caller}})
+             .Counter("linserve_caller_tokens_total",
+                      "Tokens that were computed for the caller, by the name of its token."));
+  }};
+  std::atomic<int64_t> certificate_expiry = 0;  // in seconds since the Unix epoch; 0: there is none
   Mutex mutex;
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> models
       ABSL_GUARDED_BY(mutex);
@@ -52,6 +76,8 @@ struct Metrics::Impl {
   std::map<std::string, std::function<DeviceUse()>> devices ABSL_GUARDED_BY(mutex);
 
   void ReadDevices();
+  void ReadCertificate();
+  Exemplars ReadExemplars();
 };
 
 Metrics::Metrics(const BuildInfo& build) : impl_(std::make_unique<Impl>()) {
@@ -78,6 +104,21 @@ RpcMetrics& Metrics::ForRpc(const std::string& rpc) {
 }
 
 void Metrics::Refused(Refusal reason) { At(impl_->refused, reason).Increment(); }
+
+void Metrics::Computed(const std::string& caller, int64_t tokens) {
+  impl_->computed.Of(caller)->Increment(static_cast<double>(tokens));
+}
+
+void Metrics::ReloadFailed(Reload what) { At(impl_->failed_reloads, what).Increment(); }
+
+void Metrics::SetCertificateExpiry(std::chrono::system_clock::time_point expiry) {
+  impl_->certificate_expiry =
+      std::chrono::floor<std::chrono::seconds>(expiry.time_since_epoch()).count();
+}
+
+void Metrics::SpansEnded(SpanEnd how, size_t count) {
+  At(impl_->spans, how).Increment(static_cast<double>(count));
+}
 
 void Metrics::ResetFlood() { impl_->reset_floods.Increment(); }
 
@@ -123,13 +164,31 @@ void Metrics::Impl::ReadDevices() {
   }
 }
 
-std::string Metrics::Scrape() const {
+void Metrics::Impl::ReadCertificate() {
+  if (certificate_expiry == 0) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  Instruments(registry, {})
+      .Gauge("linserve_certificate_remaining_seconds",
+             "Until the first certificate of tls_certificate expires.")
+      .Set(static_cast<double>(certificate_expiry) - Seconds(now));
+}
+
+Exemplars Metrics::Impl::ReadExemplars() {
+  Exemplars exemplars;
+  const MutexLock lock(mutex);
+  for (const auto& [name, rpc] : rpcs) rpc->AddExemplars(exemplars);
+  return exemplars;
+}
+
+std::string Metrics::Scrape(MetricsFormat format) const {
   impl_->ReadDevices();
+  impl_->ReadCertificate();
   std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
   std::vector<prometheus::MetricFamily> process = ProcessMetrics();
   families.insert(families.end(), std::move_iterator(process.begin()),
                   std::move_iterator(process.end()));
-  return prometheus::TextSerializer().Serialize(families);
+  if (format == MetricsFormat::kText) return prometheus::TextSerializer().Serialize(families);
+  return ToOpenMetrics(families, impl_->ReadExemplars());
 }
 
 }  // namespace linserve

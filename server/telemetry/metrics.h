@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/sequence/batch.h"
+#include "telemetry/exemplars.h"
 #include "telemetry/model_statistics.h"
 
 namespace linserve {
@@ -25,6 +26,13 @@ enum class Refusal : uint8_t { kUnauthenticated, kForbidden, kRate, kInflight };
 // Says what memory is planned for.
 enum class MemoryPart : uint8_t { kProgram, kWeights, kInflight, kSessions, kCache, kScratch };
 enum class Direction : uint8_t { kReceived, kSent };
+// Says what of the configuration could not be read again, so that what was read before goes on.
+enum class Reload : uint8_t { kCertificate, kTokens, kModels };
+// Says what became of a span that was to be sent: the collector has it, there was no room for it,
+// or the collector did not take it.
+enum class SpanEnd : uint8_t { kSent, kDropped, kFailed };
+// The Prometheus text format 0.0.4, or OpenMetrics 1.0.0, which has exemplars, too.
+enum class MetricsFormat : uint8_t { kText, kOpenMetrics };
 
 std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING", "UNAVAILABLE"
 
@@ -95,13 +103,18 @@ class RpcMetrics {
 
   void Started();  // once a request: the whole call, or one request of a stream
   // Called once a request ends; `code` is a gRPC status code, 0 to 16. Only the times of requests
-  // that were OK are kept, lest refusals, which take no time, make a percentile better.
-  void Finished(int code, std::chrono::nanoseconds duration);
+  // that were OK are kept, lest refusals, which take no time, make a percentile better. `model` is
+  // one that is served, or "", and `trace_id` that of a trace that somebody keeps, or "".
+  void Finished(int code, std::chrono::nanoseconds duration, const std::string& model = "",
+                const std::string& trace_id = "");
   void FirstResponse(std::chrono::nanoseconds since_start);
   void Sent(std::chrono::nanoseconds time);  // once a message, from the write's start to its end
   void Message(Direction direction, size_t bytes);
   void StreamOpened();
   void StreamClosed();
+
+  // Adds the last traced requests to those of other calls.
+  void AddExemplars(Exemplars& exemplars) const;
 
  private:
   const std::string rpc_;
@@ -133,7 +146,13 @@ class Metrics {
   ModelMetrics& ForModel(const std::string& name, int64_t version);
   RpcMetrics& ForRpc(const std::string& rpc);
 
+  // Counts tokens that were computed for a caller with a token of this name.
+  void Computed(const std::string& caller, int64_t tokens);
+
   void Refused(Refusal reason);
+  void ReloadFailed(Reload what);  // once each time
+  void SetCertificateExpiry(std::chrono::system_clock::time_point expiry);
+  void SpansEnded(SpanEnd how, size_t count);
   void ResetFlood();  // once a connection that was ended for resets
   // Sets the bytes of requests, and of the results that they are to have, from arrival to the last
   // answer.
@@ -148,9 +167,8 @@ class Metrics {
   // that they do not.
   void SetDeviceFallback(const std::string& reason);
 
-  // Returns all metrics in the Prometheus text format 0.0.4; process figures are read at this
-  // moment.
-  std::string Scrape() const;
+  // Returns all metrics; process figures are read at this moment.
+  std::string Scrape(MetricsFormat format = MetricsFormat::kText) const;
 
  private:
   struct Impl;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "telemetry/instruments.h"
@@ -9,18 +10,57 @@ constexpr std::array<std::string_view, 2> kDirections = {"received", "sent"};
 
 constexpr double kGiB = 1 << 30;
 
+constexpr const char* kDuration = "linserve_request_duration_seconds";
+
+// Counts the requests of an RPC for one model.
+class RequestsOfModel {
+ public:
+  explicit RequestsOfModel(const Instruments& make)
+      : finished_(make.Counters("linserve_requests_total",
+                                "Finished requests, by gRPC status code.", "code", kCodes)),
+        duration_(make.Histogram(kDuration, "Time in the server of a request that was OK.",
+                                 TimeBuckets())) {}
+
+  void Finished(int code, double seconds, const std::string& trace_id) {
+    OfCode(finished_, code).Increment();
+    if (code != 0) return;
+    duration_.Observe(seconds);
+    if (!trace_id.empty()) Remember({trace_id, seconds, UnixTime()});
+  }
+
+  // Returns the last traced request of each bucket, the last of which has no bound.
+  std::vector<Exemplar> Last() {
+    const MutexLock lock(mutex_);
+    return last_;
+  }
+
+ private:
+  static double UnixTime() { return Seconds(std::chrono::system_clock::now().time_since_epoch()); }
+
+  void Remember(Exemplar exemplar) {
+    static const std::vector<double> bounds = TimeBuckets();
+    const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), exemplar.value);
+    const MutexLock lock(mutex_);
+    last_.resize(bounds.size() + 1);
+    last_[static_cast<size_t>(bucket - bounds.begin())] = std::move(exemplar);
+  }
+
+  const std::array<prometheus::Counter*, kCodes.size()> finished_;
+  prometheus::Histogram& duration_;
+  Mutex mutex_;
+  std::vector<Exemplar> last_ ABSL_GUARDED_BY(mutex_);  // empty: none was traced
+};
+
 }  // namespace
 
 struct RpcMetrics::Handles {
-  explicit Handles(Instruments of_rpc) : make(std::move(of_rpc)) {}
+  explicit Handles(Instruments of_rpc) : make(std::move(of_rpc)) { requests.Of(""); }
 
   Instruments make;
 
-  std::array<prometheus::Counter*, kCodes.size()> requests = make.Counters(
-      "linserve_requests_total", "Finished requests, by gRPC status code.", "code", kCodes);
-  prometheus::Histogram& request_duration =
-      make.Histogram("linserve_request_duration_seconds",
-                     "Time in the server of a request that was OK.", TimeBuckets());
+  ByLabel<RequestsOfModel> requests{[this](const std::string& model) {
+    return std::make_unique<RequestsOfModel>(make.Of({{"model", model}}));
+  }};
   prometheus::Histogram& first_response =
       make.Histogram("linserve_first_response_seconds",
                      "From a request's start to its first result.", TimeBuckets());
@@ -41,9 +81,9 @@ RpcMetrics::~RpcMetrics() = default;
 
 void RpcMetrics::Started() { handles_->in_flight.Increment(); }
 
-void RpcMetrics::Finished(int code, std::chrono::nanoseconds duration) {
-  OfCode(handles_->requests, code).Increment();
-  if (code == 0) handles_->request_duration.Observe(Seconds(duration));
+void RpcMetrics::Finished(int code, std::chrono::nanoseconds duration, const std::string& model,
+                          const std::string& trace_id) {
+  handles_->requests.Of(model).Finished(code, Seconds(duration), trace_id);
   handles_->in_flight.Decrement();
 }
 
@@ -57,6 +97,14 @@ void RpcMetrics::Sent(std::chrono::nanoseconds time) {
 
 void RpcMetrics::Message(Direction direction, size_t bytes) {
   At(handles_->message_bytes, direction).Observe(static_cast<double>(bytes));
+}
+
+void RpcMetrics::AddExemplars(Exemplars& exemplars) const {
+  handles_->requests.ForEach([&](const std::string& model, RequestsOfModel& requests) {
+    std::vector<Exemplar> last = requests.Last();
+    if (last.empty()) return;
+    exemplars[kDuration][{{"model", model}, {"rpc", rpc_}}] = std::move(last);
+  });
 }
 
 void RpcMetrics::StreamOpened() { handles_->open_streams.Increment(); }

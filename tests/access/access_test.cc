@@ -4,6 +4,7 @@
 
 #include "support/fakes/fake_clock.h"
 #include "support/test_files.h"
+#include "telemetry/scraped.h"
 
 namespace linserve {
 namespace {
@@ -40,6 +41,7 @@ TEST_F(AccessTest, IsOpenToAllWithoutAFile) {
   const auto caller = (*access)->Authenticate("", "ipv4:10.0.0.1:4711");
   ASSERT_TRUE(caller.ok());
   EXPECT_EQ((*caller)->name(), "10.0.0.1");
+  EXPECT_FALSE((*caller)->has_token());
   EXPECT_TRUE((*caller)->May(Right::kControl).ok());
 }
 
@@ -49,6 +51,7 @@ TEST_F(AccessTest, IsByAKnownTokenOnly) {
   const auto caller = (*access)->Authenticate(kFirst, "ipv4:10.0.0.1:4711");
   ASSERT_TRUE(caller.ok()) << caller.status();
   EXPECT_EQ((*caller)->name(), "first");
+  EXPECT_TRUE((*caller)->has_token());
   EXPECT_TRUE(Known(**access, "bearer the first of tokens"));
   for (const char* header : {"", "Bearer", "Bearer ", "Basic abc", "the first of tokens"}) {
     EXPECT_THAT((*access)->Authenticate(header, ""),
@@ -78,6 +81,7 @@ TEST_F(AccessTest, KeepsTheTokensWhileTheFileIsBroken) {
   std::filesystem::remove(path_);
   clock_.Advance(1s);
   EXPECT_TRUE(Known(**access, kFirst));
+  EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_reload_failures_total{what="tokens"})"], 2);
   Write(OneToken("other", "the second of tokens"));
   clock_.Advance(1s);
   EXPECT_TRUE(Known(**access, kSecond));

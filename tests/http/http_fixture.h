@@ -44,7 +44,11 @@ class HttpServerTest : public ::testing::Test {
 
   std::promise<void> begun_;
   std::promise<bool> noticed_;
-  HttpHandlers handlers_{.metrics = [] { return std::string("linserve_up 1\n"); },
+  HttpHandlers handlers_{.metrics =
+                             [](MetricsFormat format) {
+                               const bool open = format == MetricsFormat::kOpenMetrics;
+                               return std::string("linserve_up 1\n") + (open ? "# EOF\n" : "");
+                             },
                          .live = [] { return true; },
                          .ready = [] { return absl::OkStatus(); },
                          .status_json = [] { return std::string("{}"); }};

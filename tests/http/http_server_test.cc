@@ -22,6 +22,28 @@ TEST_F(HttpServerTest, ServesMetricsInThePrometheusTextFormat) {
   EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
 }
 
+TEST_F(HttpServerTest, ServesOpenMetricsToWhoWantsItAtLeastAsMuch) {
+  const auto server = Start();
+  httplib::Client client = LocalHttpClient(server->port());
+  const std::string open = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+  for (const char* accepted :
+       {"application/openmetrics-text",
+        "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
+        "text/plain, Application/OpenMetrics-Text; version=1.0.0"}) {
+    const auto answer = client.Get("/metrics", {{"Accept", accepted}});
+    ASSERT_TRUE(answer) << accepted;
+    EXPECT_EQ(answer->get_header_value("Content-Type"), open) << accepted;
+    EXPECT_EQ(answer->get_header_value("Vary"), "Accept") << accepted;
+    EXPECT_EQ(answer->body, "linserve_up 1\n# EOF\n") << accepted;
+  }
+  for (const char* accepted : {"", "*/*", "text/*", "application/openmetrics-text;q=0",
+                               "application/openmetrics-text;q=0.2, text/plain;q=0.3"}) {
+    const auto answer = client.Get("/metrics", {{"Accept", accepted}});
+    ASSERT_TRUE(answer) << accepted;
+    EXPECT_EQ(answer->body, "linserve_up 1\n") << accepted;
+  }
+}
+
 TEST_F(HttpServerTest, AnswersProbes) {
   const auto server = Start();
   for (const char* path : {"/livez", "/readyz"}) {
@@ -97,7 +119,7 @@ TEST_F(HttpServerTest, KeepsNothingOfABodyThatNothingAsksFor) {
 }
 
 TEST_F(HttpServerTest, KeepsAFaultOfAPageFromTheCallerAndGoesOn) {
-  handlers_.metrics = []() -> std::string { throw std::runtime_error("secret"); };
+  handlers_.metrics = [](MetricsFormat) -> std::string { throw std::runtime_error("secret"); };
   const auto server = Start();
   const auto answer = Get(*server, "/metrics");
   ASSERT_TRUE(answer);
@@ -133,7 +155,7 @@ TEST_F(HttpServerTest, AnswersProbesWhileThreePagesAreStuck) {
 
 TEST_F(HttpServerTest, AnswersManyCallersAtOnce) {
   std::atomic<int> pages = 0;
-  handlers_.metrics = [&] { return std::to_string(++pages); };
+  handlers_.metrics = [&](MetricsFormat) { return std::to_string(++pages); };
   const auto server = Start();
   std::vector<std::thread> callers;
   for (int i = 0; i < 8; ++i) {

@@ -4,6 +4,7 @@
 
 #include "repository/model_manager_fixture.h"
 #include "support/wait_until.h"
+#include "telemetry/scraped.h"
 
 namespace linserve {
 namespace {
@@ -74,6 +75,7 @@ TEST_F(ModelManagerTest, ServesTheVersionBeforeABrokenOne) {
   EXPECT_THAT(Index(), ElementsAre("a 2 READY"));
   Write("a/3", "broken");
   EXPECT_FALSE(Refresh().ok());
+  EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_reload_failures_total{what="models"})"], 1);
   EXPECT_THAT(Index(), ElementsAre("a 2 READY", "a 3 UNAVAILABLE"));
   EXPECT_EQ((*repository_.Find("a", 0))->version, 2);
   EXPECT_THAT(repository_.Find("a", 3), IsStatus(kUnavailableCode, "the weights are broken"));

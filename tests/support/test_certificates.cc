@@ -32,14 +32,14 @@ void Extend(X509* certificate, int what, const char* value) {
   X509_EXTENSION_free(extension);
 }
 
-// Makes an unsigned certificate that is good for a day.
-X509* NewCertificate(const std::string& name, EVP_PKEY* key) {
+// Makes an unsigned certificate that is good for so long.
+X509* NewCertificate(const std::string& name, EVP_PKEY* key, std::chrono::seconds valid) {
   static std::atomic<long> serial{1};
   X509* certificate = X509_new();
   X509_set_version(certificate, 2);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate), serial++);
   X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), 86400);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), valid.count());
   X509_set_pubkey(certificate, key);
   X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
@@ -50,7 +50,8 @@ X509* NewCertificate(const std::string& name, EVP_PKEY* key) {
 
 TestAuthority::TestAuthority()
     : key_(EVP_EC_gen("P-256"), EVP_PKEY_free),
-      certificate_(NewCertificate("test authority", key_.get()), X509_free) {
+      certificate_(NewCertificate("test authority", key_.get(), std::chrono::hours(24)),
+                   X509_free) {
   X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));
   Extend(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
   X509_sign(certificate_.get(), key_.get(), EVP_sha256());
@@ -58,9 +59,10 @@ TestAuthority::TestAuthority()
 
 std::string TestAuthority::pem() const { return PemOf(certificate_.get()); }
 
-TestAuthority::Signed TestAuthority::Sign(const std::string& name) const {
+TestAuthority::Signed TestAuthority::Sign(const std::string& name,
+                                          std::chrono::seconds valid) const {
   const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
-  const Certificate certificate(NewCertificate(name, key.get()), X509_free);
+  const Certificate certificate(NewCertificate(name, key.get(), valid), X509_free);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
   Extend(certificate.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
   X509_sign(certificate.get(), key_.get(), EVP_sha256());

@@ -2,6 +2,7 @@
 
 #include <openssl/ssl.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -20,8 +21,8 @@ class TestAuthority {
     std::string certificate;
     std::string private_key;
   };
-  // Signs a certificate for a server or a client of this name.
-  Signed Sign(const std::string& name) const;
+  // Signs a certificate for a server or a client of this name, which is good for so long.
+  Signed Sign(const std::string& name, std::chrono::seconds valid = std::chrono::hours(24)) const;
 
  private:
   using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;

@@ -117,12 +117,13 @@ TEST_F(MetricsTest, MeasuresEachStageOfASequenceInSeconds) {
   EXPECT_EQ(scraped[compute + R"(count{model="m",phase="copy_in",version="3"})"], 0);
 }
 
-TEST_F(MetricsTest, HasTimeBucketsFromATenthOfAMillisecondToAMinute) {
+TEST_F(MetricsTest, HasTimeBucketsFromATenthOfAMillisecondToAMinuteWithRoundOnes) {
   const Scraped scraped = Scrape();
-  const std::string bucket = "linserve_request_duration_seconds_bucket";
-  EXPECT_EQ(scraped[bucket + R"({rpc="Embed",le="0.0001"})"], 0);
-  EXPECT_EQ(scraped[bucket + R"({rpc="Embed",le="0.00016"})"], 0);
-  EXPECT_EQ(scraped[bucket + R"({rpc="Embed",le="60"})"], 0);
+  for (const char* bound :
+       {"0.0001", "0.00016", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "60"}) {
+    const std::string labels = R"({model="",rpc="Embed",le=")" + std::string(bound) + R"("})";
+    EXPECT_EQ(scraped["linserve_request_duration_seconds_bucket" + labels], 0) << bound;
+  }
 }
 
 TEST_F(MetricsTest, FollowsARequestFromItsStartToItsCode) {
@@ -133,18 +134,61 @@ TEST_F(MetricsTest, FollowsARequestFromItsStartToItsCode) {
   rpc_.Sent(2ms);
   rpc_.Finished(3, 4ms);
   rpc_.Started();
-  rpc_.Finished(0, 8ms);
+  rpc_.Finished(0, 8ms, "m");
 
   const Scraped scraped = Scrape();
   EXPECT_EQ(scraped[R"(linserve_in_flight_requests{rpc="Embed"})"], 1);
-  EXPECT_EQ(scraped[R"(linserve_requests_total{code="INVALID_ARGUMENT",rpc="Embed"})"], 1);
-  EXPECT_EQ(scraped[R"(linserve_requests_total{code="OK",rpc="Embed"})"], 1);
-  EXPECT_EQ(scraped[R"(linserve_request_duration_seconds_sum{rpc="Embed"})"], 0.008);
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="INVALID_ARGUMENT",model="",rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="OK",model="m",rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_request_duration_seconds_sum{model="m",rpc="Embed"})"], 0.008);
   EXPECT_EQ(scraped[R"(linserve_first_response_seconds_sum{rpc="Embed"})"], 0.001);
   EXPECT_EQ(scraped[R"(linserve_send_duration_seconds_sum{rpc="Embed"})"], 0.002);
   const std::string bytes = "linserve_grpc_message_bytes_sum";
   EXPECT_EQ(scraped[bytes + R"({direction="received",rpc="Embed"})"], 1000);
   EXPECT_EQ(scraped[bytes + R"({direction="sent",rpc="Embed"})"], 0);
+}
+
+TEST_F(MetricsTest, CountsTheRequestsOfEachModel) {
+  rpc_.Finished(0, 1ms, "m");
+  rpc_.Finished(0, 2ms, "other");
+  rpc_.Finished(8, 3ms, "m");
+  rpc_.Finished(5, 4ms);
+
+  const Scraped scraped = Scrape();
+  const std::string requests = "linserve_requests_total";
+  EXPECT_EQ(scraped[requests + R"({code="OK",model="m",rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[requests + R"({code="OK",model="other",rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[requests + R"({code="RESOURCE_EXHAUSTED",model="m",rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[requests + R"({code="NOT_FOUND",model="",rpc="Embed"})"], 1);
+  const std::string count = "linserve_request_duration_seconds_count";
+  EXPECT_EQ(scraped[count + R"({model="m",rpc="Embed"})"], 1);
+}
+
+TEST_F(MetricsTest, CountsTheTokensOfEachCallerAndOfAThousandAtMost) {
+  for (int caller = 0; caller < 1500; ++caller) metrics_.Computed(std::to_string(caller), 3);
+  metrics_.Computed("0", 4);
+  metrics_.Computed("1499", 5);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_caller_tokens_total{caller="0"})"], 7);
+  EXPECT_EQ(scraped[R"(linserve_caller_tokens_total{caller="other"})"], 3 * 500 + 5);
+}
+
+TEST_F(MetricsTest, CountsWhatCouldNotBeReadAgain) {
+  metrics_.ReloadFailed(Reload::kTokens);
+
+  const Scraped scraped = Scrape();
+  EXPECT_EQ(scraped[R"(linserve_reload_failures_total{what="tokens"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_reload_failures_total{what="certificate"})"], 0);
+  EXPECT_EQ(scraped[R"(linserve_reload_failures_total{what="models"})"], 0);
+}
+
+TEST_F(MetricsTest, SaysWhenTheCertificateExpiresWhereThereIsOne) {
+  EXPECT_EQ(Scrape().families.count("linserve_certificate_remaining_seconds"), 0U);
+  metrics_.SetCertificateExpiry(std::chrono::system_clock::now() + 2h);
+  EXPECT_NEAR(Scrape()["linserve_certificate_remaining_seconds"], 7200, 60);
+  metrics_.SetCertificateExpiry(std::chrono::system_clock::now() - 1h);
+  EXPECT_NEAR(Scrape()["linserve_certificate_remaining_seconds"], -3600, 60);
 }
 
 TEST_F(MetricsTest, CountsACodeThatGrpcDoesNotHaveAsUnknown) {
@@ -153,8 +197,8 @@ TEST_F(MetricsTest, CountsACodeThatGrpcDoesNotHaveAsUnknown) {
   rpc_.Finished(16, 1ms);
 
   const Scraped scraped = Scrape();
-  EXPECT_EQ(scraped[R"(linserve_requests_total{code="UNKNOWN",rpc="Embed"})"], 2);
-  EXPECT_EQ(scraped[R"(linserve_requests_total{code="UNAUTHENTICATED",rpc="Embed"})"], 1);
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="UNKNOWN",model="",rpc="Embed"})"], 2);
+  EXPECT_EQ(scraped[R"(linserve_requests_total{code="UNAUTHENTICATED",model="",rpc="Embed"})"], 1);
 }
 
 TEST_F(MetricsTest, CountsOpenStreams) {

@@ -181,6 +181,25 @@ std::vector<std::string> ElementsOf(std::string_view list) {
   return elements;
 }
 
+std::optional<double> WeightOf(const std::vector<std::string>& wanted, std::string_view choice) {
+  for (std::string_view element : wanted) {
+    if (Trimmed(element.substr(0, element.find(';'))) != choice) continue;
+    double weight = 1;
+    for (size_t next = element.find(';'); next != std::string_view::npos;
+         next = element.find(';')) {
+      element.remove_prefix(next + 1);
+      const std::string_view parameter = Trimmed(element.substr(0, element.find(';')));
+      if (!parameter.starts_with("q=")) continue;
+      const char* const end = parameter.data() + parameter.size();
+      const auto [last, error] =
+          std::from_chars(parameter.data() + 2, end, weight, std::chars_format::fixed);
+      if (last != end || error != std::errc() || weight > 1) return 0;
+    }
+    return weight;
+  }
+  return std::nullopt;
+}
+
 std::string PathOf(std::string_view target) {
   const std::string_view path = PartsOf(target).path;
   if (path.empty()) return "/";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ std::string_view Trimmed(std::string_view text);
 // Returns the elements of a list in lower case, without empty ones (RFC 9110 5.6.1.2). Commas in
 // quotes count as others, so it is for lists whose elements have none.
 std::vector<std::string> ElementsOf(std::string_view list);
+
+// Returns how much a choice is wanted, from 0 to 1, by the elements of a list with weights (RFC
+// 9110 12.4.2 and 12.5); nullopt if it is not in the list. What else an element says is overlooked.
+std::optional<double> WeightOf(const std::vector<std::string>& wanted, std::string_view choice);
 
 // Returns the path of a target, decoded. REQUIRES: IsTarget().
 std::string PathOf(std::string_view target);

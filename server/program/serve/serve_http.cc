@@ -61,7 +61,7 @@ int ShareOfDescriptors() {
 // Adds /metrics and the status page, with health, on a port of their own or with all else.
 void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
               const std::atomic<Phase>& phase, HttpHandlers& handlers) {
-  handlers.metrics = [&] { return metrics.Scrape(); };
+  handlers.metrics = [&](MetricsFormat format) { return metrics.Scrape(format); };
   handlers.status_json = [&] { return StatusJson(repository, phase); };
   handlers.authorize = [&](const HttpRequest& request) {
     const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);

@@ -2,8 +2,10 @@
 
 TARGET = 'namespace="linserve", job="linserve", instance="a:1"'
 MODEL = TARGET + ', model="m", version="1"'
+OTHER_UP = 'up{namespace="linserve", job="linserve", instance="b:1"}'
 HEALTHY = {
     f"up{{{TARGET}}}": "1",
+    OTHER_UP: "1",
     f"linserve_build_info{{{TARGET}}}": "1",
     # Started when the clock of promtool did.
     f"process_start_time_seconds{{{TARGET}}}": "0",
@@ -14,8 +16,8 @@ HEALTHY = {
     f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+1",
     f'linserve_results_total{{{MODEL}, code="OK"}}': "+600",
     f'linserve_results_total{{{MODEL}, code="INTERNAL"}}': "+1",
-    f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="0.756"}}': "+597",
-    f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="1.93"}}': "+600",
+    f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="1"}}': "+597",
+    f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="2.5"}}': "+600",
     f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="+Inf"}}': "+600",
     f"linserve_queue_delay_estimate_seconds{{{MODEL}}}": "0.15",
     f"linserve_tokens_total{{{MODEL}}}": "+1000",
@@ -27,6 +29,10 @@ HEALTHY = {
     f'linserve_model_state{{{MODEL}, state="LOADING"}}': "0",
     f'linserve_model_state{{{MODEL}, state="UNAVAILABLE"}}': "0",
     f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "0",
+    f'linserve_reload_failures_total{{{TARGET}, what="tokens"}}': "0",
+    f"linserve_certificate_remaining_seconds{{{TARGET}}}": "2592000",
+    f'linserve_spans_total{{{TARGET}, result="sent"}}': "+600",
+    f'linserve_spans_total{{{TARGET}, result="failed"}}': "0",
     f"linserve_replicas_lost{{{MODEL}}}": "0",
     f'linserve_sessions_closed_total{{{MODEL}, reason="ended"}}': "+10",
     f'linserve_sessions_closed_total{{{MODEL}, reason="evicted"}}': "0",
@@ -38,13 +44,17 @@ HEALTHY = {
 # changes after half of the time, from nothing where A is "none"; None takes the series away.
 CASES = [
     ("LinserveAbsent", {f"linserve_build_info{{{TARGET}}}": None}, 10),
-    ("LinserveDown", {f"up{{{TARGET}}}": "0"}, 15),
+    ("LinserveDown", {f"up{{{TARGET}}}": "0", OTHER_UP: "0"}, 10),
+    ("LinserveDown", {f'linserve_model_state{{{MODEL}, state="READY"}}': "0"}, 10),
+    ("LinserveInstanceDown", {f"up{{{TARGET}}}": "0"}, 15),
     ("LinserveRestarts", {f"process_start_time_seconds{{{TARGET}}}": "+60"}, 20),
     ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+10"}, 20),
     ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="UNAVAILABLE"}}': "+10"}, 20),
+    # Seven times what the objective allows, for hours.
+    ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+4.2"}, 7 * 60),
     ("LinserveResultErrors", {f'linserve_results_total{{{MODEL}, code="INTERNAL"}}': "+10"}, 20),
     ("LinserveSlow",
-     {f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="0.756"}}': "+590"}, 30),
+     {f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="1"}}': "+590"}, 30),
     ("LinserveQueueDelay", {f"linserve_queue_delay_estimate_seconds{{{MODEL}}}": "0.3"}, 10),
     ("LinserveOverload", {f'linserve_rejected_total{{{MODEL}, reason="queue"}}': "+40"}, 20),
     ("LinservePaddingWaste", {f'linserve_padded_tokens_total{{{MODEL}, mode="bucket"}}': "+800"}, 45),
@@ -54,6 +64,9 @@ CASES = [
     # Of a version that was never seen before.
     ("LinserveModelLoadFailed", {f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "none then 1"}, 20),
     ("LinserveModelLoadFailed", {f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "0 then 1"}, 20),
+    ("LinserveReloadFailed", {f'linserve_reload_failures_total{{{TARGET}, what="tokens"}}': "0 then 1"}, 20),
+    ("LinserveCertificateExpires", {f"linserve_certificate_remaining_seconds{{{TARGET}}}": "864000"}, 30),
+    ("LinserveSpansLost", {f'linserve_spans_total{{{TARGET}, result="failed"}}': "+100"}, 30),
     ("LinserveReplicasLost", {f"linserve_replicas_lost{{{MODEL}}}": "1"}, 10),
     ("LinserveSessionsEvicted", {f'linserve_sessions_closed_total{{{MODEL}, reason="evicted"}}': "+1"}, 20),
     ("LinserveOnCpu", {f'linserve_device_fallback{{{TARGET}, reason="no_plugin"}}': "1"}, 10),

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -23,6 +24,7 @@ SCALING = DEPLOY / "monitoring/scaling.yaml"
 DASHBOARD = json.loads((DEPLOY / "monitoring/dashboard.json").read_text(encoding="utf-8"))
 # Long enough for a rate, short enough for a test.
 SCRAPE_INTERVAL, RATE_INTERVAL = "250ms", "5s"
+TOKEN = "the token of those who load it"
 PATIENCE_S = 40
 
 
@@ -76,18 +78,36 @@ def selectors(query):
     return re.findall(r"(?<![\w:])(?:linserve_\w+|process_\w+|up|\w+:\w+:\w+)(?:\{[^}]*\})?(?![\w:({])", query)
 
 
-def send_texts(server, ended):
+def let_callers_in(directory):
+    """Writes a certificate and a token, and returns the server's options for them."""
+    certificate, key, tokens = (directory / name for name in ("tls.crt", "tls.key", "tokens.json"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days",
+                    "30", "-subj", "/CN=linserve", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
+                    certificate], check=True, capture_output=True)
+    tokens.write_text(json.dumps({"tokens": [{"name": "load", "token": TOKEN, "may": ["infer", "metrics"]}]}))
+    return ["--tls-certificate", certificate, "--tls-private-key", key, "--tokens-file", tokens]
+
+
+def client(server, certificate, *arguments, **how):
+    """A client that runs."""
+    return subprocess.Popen([BIN / "linserve-client", "--target", server.grpc, "--tls-ca", certificate, *arguments],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={"LINSERVE_TOKEN": TOKEN}, **how)
+
+
+def send_texts(server, certificate, ended):
     """Beside the load, which is of token ids."""
-    body = json.dumps({"model": "m", "inputs": "the server answers"}).encode()
+    request = urllib.request.Request(f"https://{server.http}/embed", headers={"Authorization": f"Bearer {TOKEN}"},
+                                     data=json.dumps({"model": "m", "inputs": "the server answers"}).encode())
+    trusting = ssl.create_default_context(cafile=certificate)
     while not ended.wait(0.05):
-        urllib.request.urlopen(urllib.request.Request(f"http://{server.http}/embed", body)).close()
+        urllib.request.urlopen(request, context=trusting).close()
 
 
-def generate(server, ended):
+def generate(server, certificate, ended):
     """Sessions that are begun and ended."""
     while not ended.wait(0.05):
-        subprocess.run([BIN / "linserve-client", "--target", server.grpc, "generate", "[1, 2]", "--model", "causal",
-                        "--max-tokens", "8"], check=True, capture_output=True, timeout=60)
+        generating = client(server, certificate, "generate", "[1, 2]", "--model", "causal", "--max-tokens", "8")
+        assert generating.wait(60) == 0
 
 
 class MonitoringTest(unittest.TestCase):
@@ -95,23 +115,25 @@ class MonitoringTest(unittest.TestCase):
     def setUpClass(cls):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
+        options = let_callers_in(Path(directory.name))
+        certificate = options[1]
         cls.rules = Path(directory.name) / "rules.yaml"
         cls.rules.write_text(plain_rules(), encoding="utf-8")
         # A cache that holds a part of the load's sequences, which come again and again.
-        server = Server("--padding", "bucket", "--cache-bytes", "1024", text=True, causal=True)
+        server = Server("--padding", "bucket", "--cache-bytes", "1024", *options, text=True, causal=True)
         cls.addClassCleanup(server.close)
-        load = subprocess.Popen(
-            [BIN / "linserve-client", "--target", server.grpc, "load", "--duration", "600", "--rate", "100",
-             "--model", "m", "--lengths", "uniform:1,32"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        load = client(server, certificate, "load", "--duration", "600", "--rate", "100", "--model", "m", "--lengths",
+                      "uniform:1,32")
         cls.addClassCleanup(load.wait, 60)
         cls.addClassCleanup(load.terminate)
         ended = threading.Event()
         for callers in (send_texts, generate):
-            thread = threading.Thread(target=callers, args=(server, ended))
+            thread = threading.Thread(target=callers, args=(server, certificate, ended))
             thread.start()
             cls.addClassCleanup(thread.join)
         cls.addClassCleanup(ended.set)
-        cls.prometheus = Prometheus(server.http, cls.rules, SCRAPE_INTERVAL)
+        cls.prometheus = Prometheus(server.http, cls.rules, SCRAPE_INTERVAL, scheme="https",
+                                    tls_config={"ca_file": str(certificate)}, authorization={"credentials": TOKEN})
         cls.addClassCleanup(cls.prometheus.close)
 
     def answered(self, queries):
@@ -144,6 +166,10 @@ class MonitoringTest(unittest.TestCase):
         names = {variable["name"] for variable in DASHBOARD["templating"]["list"]} | {"__rate_interval"}
         for text in strings(DASHBOARD["panels"]):
             self.assertLessEqual(set(re.findall(r"\$(\w+)", text)), names)
+        for panel in panels():
+            self.assertRegex(panel.get("description", ""), r"^[A-Z\d].*\.$", panel["title"])
+            if panel["type"] == "stat":
+                self.assertTrue(panel["fieldConfig"]["defaults"]["thresholds"]["steps"], panel["title"])
         places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in DASHBOARD["panels"]}
         self.assertEqual(len(places), len(numbers))
 
@@ -206,6 +232,14 @@ class MonitoringTest(unittest.TestCase):
         done = subprocess.run(["promtool", "check", "rules", "--lint-fatal", self.rules], capture_output=True,
                               text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_each_alert_leads_to_a_section_of_the_runbook(self):
+        page = (DEPLOY / "monitoring/README.md").read_text(encoding="utf-8")
+        sections = {heading.lower() for heading in re.findall(r"^### (\w+)$", page, re.MULTILINE)}
+        found = {rule["alert"].lower(): rule["annotations"]["runbook_url"] for rule in rules("alert")}
+        self.assertEqual(sections, set(found))
+        for alert, url in found.items():
+            self.assertRegex(url, rf"^https://\S+/deploy/monitoring/README\.md#{alert}$")
 
     def test_each_alert_fires_when_it_should_and_alone(self):
         self.assertEqual({alert for alert, _, _ in CASES}, {rule["alert"] for rule in rules("alert")})

@@ -21,14 +21,15 @@ def free_port():
 
 
 class Prometheus:
-    """On a port of its own, ready, with the labels that a pod's series have in a cluster."""
+    """On a port of its own, ready, with the labels that a pod's series have in a cluster. `how`: more of the scrape's
+    configuration."""
 
-    def __init__(self, target, rules, interval):
+    def __init__(self, target, rules, interval, **how):
         self.directory = Path(tempfile.mkdtemp())
         config = {
             "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
             "rule_files": [str(rules)],
-            "scrape_configs": [{"job_name": "linserve", "static_configs": [
+            "scrape_configs": [{"job_name": "linserve", **how, "static_configs": [
                 {"targets": [target], "labels": {"namespace": "linserve", "pod": "linserve-0"}}]}]}
         (self.directory / "prometheus.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
         self.address = f"http://127.0.0.1:{free_port()}"

@@ -51,7 +51,7 @@ def all_of(servers):
 
 
 def answered(server):
-    return server.total("linserve_requests_total", 'code="OK",rpc="Embed"')
+    return server.total("linserve_requests_total", 'code="OK",model="m",rpc="Embed"')
 
 
 def spread_figure(way, servers, calls):
