@@ -17,6 +17,7 @@ struct HttpRequest {
   std::map<std::string, std::string> headers;  // by their names in lower case
   std::string body;
   std::string peer{};  // the caller's address, without a port
+  bool named = false;  // whether the caller gave it the id that it has
   // Says whether the caller has hung up. Thread-safe, also once the request is answered.
   std::function<bool()> abandoned = [] { return false; };
 

@@ -7,15 +7,13 @@
 #include "core/status/json_text.h"
 #include "core/status/parameter.h"
 #include "rest/http_errors.h"
+#include "rest/request_ids.h"
 #include "rpc/calls/grpc_status.h"
-#include "serving/request_context.h"
 
 namespace linserve {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kRequestId = "x-request-id";
 
 // OpenAI's words for an HTTP code, or words like them.
 struct Words {
@@ -65,17 +63,12 @@ HttpReply OpenAiError(const absl::Status& status) {
 
 HttpForm OpenAiForm() {
   return {.prefix = "/v1/",
-          .begin =
-              [](HttpRequest& request) {
-                std::string& id = request.headers[kRequestId];
-                if (id.empty() || id.size() > kMaxIdBytes) id = RequestIdOr("");
-              },
-          .end =
-              [](const HttpRequest& request, HttpReply& reply) {
-                reply.headers.emplace_back(kRequestId, request.Header(kRequestId));
-                if (reply.error.empty()) return;
-                reply.body = ErrorObject(reply.error, WordsFor(reply.status), nullptr);
-              }};
+          .begin = NameRequest,
+          .end = [](const HttpRequest& request, HttpReply& reply) {
+            NameReply(request, reply);
+            if (reply.error.empty()) return;
+            reply.body = ErrorObject(reply.error, WordsFor(reply.status), nullptr);
+          }};
 }
 
 }  // namespace linserve

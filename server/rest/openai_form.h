@@ -10,7 +10,7 @@ namespace linserve {
 // Replies with OpenAI's error object.
 HttpReply OpenAiError(const absl::Status& status);
 
-// Gives every reply under /v1 its request id, and what is refused there before it comes to a call
+// Gives every reply under /v1 its request's id, and what is refused there before it comes to a call
 // OpenAI's error object, too.
 HttpForm OpenAiForm();
 

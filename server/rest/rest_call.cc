@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "http/framing/grammar.h"
 #include "serving/admission.h"
 
 namespace linserve {
@@ -18,12 +19,15 @@ JsonReader::GoOn WantedBy(const RestCall& call) {
   };
 }
 
+std::string RequestIdOf(const RestCall& call, const std::string& given) {
+  const bool usable = !call.http.named && !given.empty() && IsFieldValue(given);
+  return RequestIdOr(usable ? given : call.http.Header(kRequestId));
+}
+
 RequestContext ContextOf(const RestCall& call, const std::string& given) {
-  const std::string header = call.http.Header("x-request-id");
-  const bool usable = !header.empty() && header.size() <= kMaxIdBytes;
-  return {.id = RequestIdOr(usable ? header : given),
+  return {.id = RequestIdOf(call, given),
           .caller = call.caller,
-          .trace_id = TraceIdOf(call.http.Header("traceparent")),
+          .trace = ReadTraceparent(call.http.Header("traceparent")),
           .begin = call.begin};
 }
 

@@ -30,8 +30,14 @@ absl::Status Admit(const RestCall& call);
 // The reader of the body asks it now and then, and must not outlive the call.
 JsonReader::GoOn WantedBy(const RestCall& call);
 
-// Makes the context of a request. Its id is `given`, unless the header x-request-id names another
-// of kMaxIdBytes at most.
+// This header names a request, and its reply.
+inline constexpr const char* kRequestId = "x-request-id";
+
+// Returns the id of a request: what its header says, in kMaxIdBytes at most, else `given`, which
+// stands in its body, if that can stand in a header, too, else a new one.
+std::string RequestIdOf(const RestCall& call, const std::string& given);
+
+// Makes the context of a request whose body names it so.
 RequestContext ContextOf(const RestCall& call, const std::string& given);
 
 // Returns the call's side of a request that `rpc` names in the metrics.

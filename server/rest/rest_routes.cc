@@ -19,6 +19,7 @@
 #include "rest/json/json_members.h"
 #include "rest/message_json.h"
 #include "rest/openai_form.h"
+#include "rest/request_ids.h"
 #include "rest/rest_call.h"
 #include "rest/waiting_infer.h"
 #include "rpc/calls/call_context.h"
@@ -154,8 +155,10 @@ HttpReply Infer(const RestCall& call) {
       call, "/v2/models/infer",
       asked.ok() ? InferMessage(std::move(asked->message)) : InferMessage(asked.status()),
       answer_bytes);
-  if (!answer.ok()) return ErrorReply(WithRequestId(answer.status(), id));
-  HttpReply reply = WriteInferResponse(*answer, *asked);
+  HttpReply reply = answer.ok() ? WriteInferResponse(*answer, *asked)
+                                : ErrorReply(WithRequestId(answer.status(), id));
+  reply.headers.emplace_back(kRequestId, RequestIdOf(call, id));
+  if (!answer.ok()) return reply;
   reply.packable = reply.content_type == "application/json";
   reply.sending = answer->sending;
   return reply;
@@ -239,6 +242,8 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   return routes;
 }
 
-std::vector<HttpForm> RestForms() { return {OpenAiForm()}; }
+std::vector<HttpForm> RestForms() {
+  return {OpenAiForm(), {.prefix = "/", .begin = NameRequest, .end = NameReply}};
+}
 
 }  // namespace linserve

@@ -32,7 +32,7 @@ class RestTest : public ::testing::Test {
  protected:
   explicit RestTest(TestServerOptions options = {.model_control = true})
       : server_(std::move(options)) {
-    HttpHandlers handlers{.metrics = [] { return std::string(); },
+    HttpHandlers handlers{.metrics = [](MetricsFormat) { return std::string(); },
                           .live = [] { return true; },
                           .ready = [] { return absl::OkStatus(); },
                           .status_json = [] { return std::string(); },

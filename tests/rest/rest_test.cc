@@ -194,8 +194,10 @@ TEST_F(RestTest, ACallerWhoLeavesEndsThePass) {
   caller.Close();
   EXPECT_TRUE(server_.WaitFor(Abandoned("batch"), 1));
   EXPECT_TRUE(server_.WaitFor(InFlight("/v2/models/infer"), 0));
-  EXPECT_EQ(server_.Scrape()[R"(linserve_requests_total{code="CANCELLED",rpc="/v2/models/infer"})"],
-            1);
+  EXPECT_EQ(
+      server_.Scrape()
+          [R"(linserve_requests_total{code="CANCELLED",model="tokens",rpc="/v2/models/infer"})"],
+      1);
   EXPECT_EQ(server_.tokens().computed(), 0);
 }
 
@@ -272,13 +274,47 @@ TEST_F(RestTest, LoadsAndUnloadsModels) {
             501);
 }
 
+TEST_F(RestTest, EchoesTheRequestIdOrTellsANewOne) {
+  const auto id_of = [](const Reply& reply) {
+    const auto found = reply.headers.find("x-request-id");
+    return found == reply.headers.end() ? "" : found->second;
+  };
+  const std::string infer = ThreeTokens().dump();
+  const std::string embed = R"({"inputs": [5], "model": "tokens"})";
+  for (const auto& [path, body] : {std::pair{kInfer, infer},
+                                   {"/embed", embed},
+                                   {"/embed", "{"},
+                                   {kInfer, "{"},
+                                   {"/v2/models/nobody/infer", infer}}) {
+    EXPECT_EQ(id_of(Post(path, body, {{"x-request-id", "seven"}})), "seven") << path;
+    const std::string made = id_of(Post(path, body));
+    EXPECT_NE(made, "") << path;
+    EXPECT_NE(id_of(Post(path, body)), made) << path;
+  }
+  EXPECT_EQ(id_of(Of(LocalHttpClient(http_->port())
+                         .Get("/v2/models/tokens", httplib::Headers{{"x-request-id", "8"}}))),
+            "8");
+}
+
+TEST_F(RestTest, EchoesTheIdOfABodyThatCanStandInAHeader) {
+  nlohmann::json request = ThreeTokens();
+  const auto id_of = [&](const char* id, const httplib::Headers& headers = {}) {
+    request["id"] = id;
+    return Post(kInfer, request.dump(), headers).headers.find("x-request-id")->second;
+  };
+  EXPECT_EQ(id_of("in the body"), "in the body");
+  EXPECT_EQ(id_of("in the body", {{"x-request-id", "in the header"}}), "in the header");
+  EXPECT_THAT(id_of("7\r\nSet-Cookie: a=b"), testing::MatchesRegex("[0-9a-f]+-[0-9]+"));
+}
+
 TEST_F(RestTest, CountsTheRequestsThatItRefuses) {
   for (const char* path : {kInfer, "/v1/embeddings", "/embed"}) {
     EXPECT_THAT(Post(path, "{").status, AnyOf(400, 422)) << path;
   }
   const Scraped metrics = server_.Scrape();
   for (const char* rpc : {"/v2/models/infer", "/v1/embeddings", "/embed"}) {
-    const std::string labels = R"({code="INVALID_ARGUMENT",rpc=")" + std::string(rpc) + "\"}";
+    const std::string labels =
+        R"({code="INVALID_ARGUMENT",model="",rpc=")" + std::string(rpc) + "\"}";
     EXPECT_EQ(metrics["linserve_requests_total" + labels], 1) << rpc;
   }
 }
