@@ -48,7 +48,7 @@ FOLDERS = {
     "attention": ["rows", "device", "linear", "linformer", "local", "blocks"],
     "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer",
                "linear_multihead_attention", "transformers", "encoder", "math", "forward", ""],
-    "rpc": ["calls", "guards", "embedding", "oip", "tei", ""],
+    "rpc": ["calls", "guards", "embedding", "oip", "tei", "otlp", ""],
     "http": ["framing", ""],
     "rest": ["json", "", "tei"],
     "program": ["", "serve", "offline"],

@@ -1,11 +1,14 @@
 #include "batching/batch_trace.h"
 
+#include <algorithm>
 #include <string>
 
 #include "telemetry/trace.h"
 
 namespace linserve {
 namespace {
+
+bool IsTraced(const Pending& pending) { return pending.origin->trace.traced(); }
 
 // Lists the ids of the requests of a batch, as many as one reads.
 std::string Requests(const ClosedBatch& closed) {
@@ -26,46 +29,67 @@ std::string CodeOf(const absl::Status& status) {
   return std::string(absl::StatusCodeToString(status.code()));
 }
 
-// Traces a sequence and returns its lane. `code` is "" where its answer decides.
+// Traces a sequence and returns its span. `code` is "" where its answer decides.
 uint64_t TraceSequence(const Pending& pending, TimePoint ended, const std::string& code) {
-  const uint64_t lane = NewTraceLane();
-  TraceSpan(lane, "sequence", pending.enqueued, ended,
-            {{"request_id", pending.origin->request_id},
-             {"trace_id", pending.origin->trace_id},
-             {"tokens", pending.tokens},
-             {"code", code}});
-  return lane;
+  const TraceContext& trace = pending.origin->trace;
+  const uint64_t span = NewSpanId();
+  TraceSpan({.name = "sequence",
+             .trace_id = trace.trace_id,
+             .id = span,
+             .parent = trace.span,
+             .begin = pending.enqueued,
+             .end = ended,
+             .fields = {{"request_id", pending.origin->request_id},
+                        {"tokens", pending.tokens},
+                        {"code", code}}});
+  return span;
+}
+
+// Traces a part of what became of a sequence.
+void TracePart(const Pending& pending, uint64_t sequence, const char* name, TimePoint begin,
+               TimePoint end) {
+  TraceSpan({.name = name,
+             .trace_id = pending.origin->trace.trace_id,
+             .id = NewSpanId(),
+             .parent = sequence,
+             .within = sequence,
+             .begin = begin,
+             .end = end});
 }
 
 }  // namespace
 
 void TraceBatch(const ClosedBatch& closed, const Timing& timing, TimePoint ended,
                 const absl::Status& status) {
-  if (!Tracing()) return;
+  if (!Tracing() || std::none_of(closed.sequences.begin(), closed.sequences.end(), IsTraced)) {
+    return;
+  }
   const TimePoint started = ended - timing.compute;
   const TimePoint copied_in = started + timing.copy_in;
   const TimePoint computed = ended - timing.copy_out;
-  TraceSpan(kTraceThread, "batch", closed.closed, ended,
-            {{"sequences", timing.batch_sequences},
-             {"rows", timing.batch_tokens},
-             {"closed_by", std::string(Name(closed.reason))},
-             {"code", CodeOf(status)},
-             {"requests", Requests(closed)}});
-  TraceSpan(kTraceThread, "form", closed.closed, started);
-  TraceSpan(kTraceThread, "copy in", started, copied_in);
-  TraceSpan(kTraceThread, "forward", copied_in, computed);
-  TraceSpan(kTraceThread, "copy out", computed, ended);
+  TraceOnThread("batch", closed.closed, ended,
+                {{"sequences", timing.batch_sequences},
+                 {"rows", timing.batch_tokens},
+                 {"closed_by", std::string(Name(closed.reason))},
+                 {"code", CodeOf(status)},
+                 {"requests", Requests(closed)}});
+  TraceOnThread("form", closed.closed, started);
+  TraceOnThread("copy in", started, copied_in);
+  TraceOnThread("forward", copied_in, computed);
+  TraceOnThread("copy out", computed, ended);
   for (const Pending& pending : closed.sequences) {
-    const uint64_t lane = TraceSequence(pending, ended, "");
-    TraceSpan(lane, "queue", pending.enqueued, closed.closed);
-    TraceSpan(lane, "form", closed.closed, started);
-    TraceSpan(lane, "compute", started, ended);
+    if (!IsTraced(pending)) continue;
+    const uint64_t sequence = TraceSequence(pending, ended, "");
+    TracePart(pending, sequence, "queue", pending.enqueued, closed.closed);
+    TracePart(pending, sequence, "form", closed.closed, started);
+    TracePart(pending, sequence, "compute", started, ended);
   }
 }
 
 void TraceQueued(const Pending& pending, TimePoint now, const absl::Status& status) {
-  if (!Tracing()) return;
-  TraceSpan(TraceSequence(pending, now, CodeOf(status)), "queue", pending.enqueued, now);
+  if (!Tracing() || !IsTraced(pending)) return;
+  const uint64_t sequence = TraceSequence(pending, now, CodeOf(status));
+  TracePart(pending, sequence, "queue", pending.enqueued, now);
 }
 
 }  // namespace linserve

@@ -19,6 +19,7 @@
 #include "core/threads/clock.h"
 #include "core/threads/mutex.h"
 #include "telemetry/metrics.h"
+#include "telemetry/trace_context.h"
 
 namespace linserve {
 
@@ -42,8 +43,8 @@ struct Workers {
 // Names the request that a sequence is part of.
 struct RequestOrigin {
   std::string request_id;
-  std::string trace_id;  // "" if its caller has none
-  std::string caller;    // who shares the workers fairly with the others
+  TraceContext trace;
+  std::string caller;  // who shares the workers fairly with the others
 };
 
 // Holds one sequence that waits to be computed.

@@ -23,6 +23,7 @@
 #include "engine/session_table.h"
 #include "engine/speed_estimate.h"
 #include "telemetry/metrics.h"
+#include "telemetry/trace_context.h"
 
 namespace linserve {
 
@@ -43,7 +44,7 @@ struct EngineOptions {
 // Holds sequences of one caller, answered one by one through `sink`.
 struct Request {
   std::string id;
-  std::string trace_id{};                   // id of the caller's trace, if it has one
+  TraceContext trace{};
   std::string caller{};                     // who shares the workers fairly with the others
   std::vector<absl::StatusOr<Item>> items;  // a status: a sequence that was faulty on the wire
   TimePoint deadline = TimePoint::max();

@@ -105,7 +105,7 @@ struct Engine::Intake {
 Engine::Intake Engine::Sort(Request& request, const std::shared_ptr<Answers>& answers) const {
   Intake intake;
   const auto origin = std::make_shared<const RequestOrigin>(
-      RequestOrigin{request.id, request.trace_id, request.caller});
+      RequestOrigin{request.id, request.trace, request.caller});
   for (size_t i = 0; i < request.items.size(); ++i) {
     absl::StatusOr<Item>& item = request.items[i];
     absl::Status fault = Check(item);

@@ -4,11 +4,13 @@
 
 #include "core/threads/guarded.h"
 #include "serving/admission.h"
+#include "telemetry/trace.h"
 
 namespace linserve {
 
 RequestState::RequestState(CallSide call, RequestContext context)
     : context_(std::move(context)), call_(std::move(call)) {
+  BeginTrace(context_.trace);
   call_.metrics.Started();
 }
 
@@ -28,8 +30,14 @@ void RequestState::Conclude() {
   } else if (status_.ok() && !answered_ && CallerLeft()) {
     status_ = absl::CancelledError("the caller left");
   }
-  call_.metrics.Finished(static_cast<int>(status_.code()), now - context_.begin);
-  RequestEnded(context_, call_.metrics.rpc(), model_name_, sequences_, status_);
+  call_.metrics.Finished(static_cast<int>(status_.code()), now - context_.begin, model_name_,
+                         context_.trace.sampled ? context_.trace.trace_id : "");
+  if (metrics_ != nullptr) metrics_->Computed(context_.caller->name(), tokens_);
+  RequestEnded(context_, {.method = call_.metrics.rpc(),
+                          .model = model_name_,
+                          .sequences = sequences_,
+                          .tokens = tokens_,
+                          .status = status_});
 }
 
 void RequestState::Submit(ServiceContext& service, const FoundModel& model, int64_t bytes) {
@@ -50,6 +58,7 @@ void RequestState::Refuse(const absl::Status& status) {
 }
 
 void RequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
+  if (result.ok()) tokens_ += result->tokens;
   Guard([&] {
     TakeResult(index, std::move(result));
     return absl::OkStatus();
@@ -67,6 +76,7 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
   if (!model.ok()) return model.status();
   model_name_ = (*model)->name;
   model_metrics_ = &(*model)->engine->metrics();
+  if (context_.caller->has_token()) metrics_ = &service.metrics;
   absl::Status status = ReadOptions(service.limits, **model);
   if (status.ok() && !place_) {
     auto place = Reserve(service, *context_.caller, **model, bytes);
@@ -106,7 +116,7 @@ absl::Status RequestState::Take(ServiceContext& /*service*/, const ServedModel& 
   if (!status.ok()) return status;
   Request request;
   request.id = context_.id;
-  request.trace_id = context_.trace_id;
+  request.trace = context_.trace;
   request.caller = context_.caller->name();
   request.deadline = context_.deadline;
   request.priority = context_.caller->Allowed(priority_);

@@ -106,6 +106,8 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   void Guard(absl::FunctionRef<absl::Status()> part);
 
   bool CallerLeft() const { return call_.abandoned(); }
+  // Counts tokens that were computed for the request beside those of its results.
+  void AlsoComputed(int64_t tokens) { tokens_ += tokens; }
 
   // Returns the time since the request's arrival.
   std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - context_.begin; }
@@ -136,7 +138,9 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   // until it is answered, and the worker that answers last would have to end itself.
   std::string model_name_;
   ModelMetrics* model_metrics_ = nullptr;
+  Metrics* metrics_ = nullptr;  // count the tokens of its caller, if that has a name
   size_t sequences_ = 0;
+  std::atomic<int64_t> tokens_ = 0;
   int64_t text_bytes_ = 0;  // see AnswerTakes()
 };
 

@@ -29,57 +29,48 @@ std::string RequestIdOr(const std::string& given) {
   return given.empty() ? NewRequestId() : std::string(CutAtCharacter(given, kMaxIdBytes));
 }
 
-std::string TraceIdOf(std::string_view traceparent) {
-  // The header is VERSION-TRACE-SPAN-FLAGS, of 2, 32, 16 and 2 lower-case hexadecimal digits; later
-  // versions may have more.
-  constexpr size_t kBegin = 3;
-  constexpr size_t kDigits = 32;
-  constexpr size_t kParent = 36;
-  constexpr size_t kParentDigits = 16;
-  constexpr size_t kLength = 55;
-  constexpr std::string_view kNone = "00000000000000000000000000000000";
-  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  if (traceparent.size() < kLength || traceparent.starts_with("ff")) return "";
-  for (size_t i = 0; i < kLength; ++i) {
-    const bool dash = i == 2 || i == 35 || i == 52;
-    if (dash ? traceparent[i] != '-' : !is_digit(traceparent[i])) return "";
-  }
-  if (traceparent.size() > kLength &&
-      (traceparent.starts_with("00") || traceparent[kLength] != '-')) {
-    return "";
-  }
-  const std::string_view id = traceparent.substr(kBegin, kDigits);
-  const bool valid = id != kNone && !kNone.starts_with(traceparent.substr(kParent, kParentDigits));
-  return valid ? std::string(id) : "";
-}
-
 std::shared_ptr<void> TraceSending(const RequestContext& context) {
-  if (!Tracing()) return nullptr;
-  return {nullptr, [id = context.id, trace_id = context.trace_id,
+  if (!context.trace.traced()) return nullptr;
+  return {nullptr, [id = context.id, trace = context.trace,
                     begin = std::chrono::steady_clock::now()](void*) {
-            TraceSpan(NewTraceLane(), "stream", begin, std::chrono::steady_clock::now(),
-                      {{"request_id", id}, {"trace_id", trace_id}});
+            TraceSpan({.name = "stream",
+                       .trace_id = trace.trace_id,
+                       .id = NewSpanId(),
+                       .parent = trace.span,
+                       .begin = begin,
+                       .end = std::chrono::steady_clock::now(),
+                       .fields = {{"request_id", id}}});
           }};
 }
 
-void RequestEnded(const RequestContext& context, const std::string& rpc, const std::string& model,
-                  size_t sequences, const absl::Status& status) {
+void RequestEnded(const RequestContext& context, const RequestRecord& record) {
+  const LogLevel level = record.status.ok() ? LogLevel::kDebug : InfoAtMostSoOften();
+  if (!Logs(level) && !context.trace.traced()) return;
   const TimePoint now = std::chrono::steady_clock::now();
   const LogField id{"request_id", context.id};
   const LogField caller{"caller", context.caller == nullptr ? "" : context.caller->name()};
-  const LogField of_model{"model", model};
-  const LogField count{"sequences", static_cast<int64_t>(sequences)};
-  const LogField code{"code", std::string(absl::StatusCodeToString(status.code()))};
+  const LogField model{"model", record.model};
+  const LogField method{"method", record.method};
+  const LogField sequences{"sequences", static_cast<int64_t>(record.sequences)};
+  const LogField tokens{"tokens", record.tokens};
+  const LogField code{"code", std::string(absl::StatusCodeToString(record.status.code()))};
   const LogField seconds{"seconds", Seconds(now - context.begin)};
-  const LogField trace{"trace_id", context.trace_id};
-  const LogLevel level = status.ok() ? LogLevel::kDebug : InfoAtMostSoOften();
-  if (context.trace_id.empty()) {
-    Log(level, "request finished", {id, caller, of_model, count, code, seconds});
+  const LogField trace{"trace_id", context.trace.trace_id};
+  constexpr const char* kMessage = "request finished";
+  if (context.trace.trace_id.empty()) {
+    Log(level, kMessage, {id, caller, model, method, sequences, tokens, code, seconds});
   } else {
-    Log(level, "request finished", {id, caller, of_model, count, code, seconds, trace});
+    Log(level, kMessage, {id, caller, model, method, sequences, tokens, code, seconds, trace});
   }
-  if (!Tracing()) return;
-  TraceSpan(NewTraceLane(), rpc, context.begin, now, {id, trace, caller, of_model, count, code});
+  if (!context.trace.traced()) return;
+  TraceSpan({.name = record.method,
+             .trace_id = context.trace.trace_id,
+             .id = context.trace.span,
+             .parent = context.trace.parent,
+             .of_request = true,
+             .begin = context.begin,
+             .end = now,
+             .fields = {id, caller, model, sequences, tokens, code}});
 }
 
 }  // namespace linserve

@@ -2,13 +2,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "access/caller.h"
 #include "core/threads/clock.h"
+#include "telemetry/trace_context.h"
 
 namespace linserve {
 
@@ -19,23 +20,28 @@ inline constexpr size_t kMaxIdBytes = 128;
 // Returns `given`, shortened, or a new id if `given` is empty.
 std::string RequestIdOr(const std::string& given);
 
-// Returns the trace that a W3C `traceparent` header names; "" if it is none.
-std::string TraceIdOf(std::string_view traceparent);
-
 // Says who sends a request, and until when.
 struct RequestContext {
   std::string id{};
   TimePoint deadline = TimePoint::max();
   std::shared_ptr<const Caller> caller{};
-  std::string trace_id{};  // id of the caller's trace, if it has one
+  TraceContext trace{};
   TimePoint begin = std::chrono::steady_clock::now();
 };
 
 // Returns what an answer is to hold until it is sent, so that the trace shows how long that took.
 std::shared_ptr<void> TraceSending(const RequestContext& context);
 
+// Says what a request was that has ended.
+struct RequestRecord {
+  const std::string& method;  // as the metrics name it: "Embed", "/embed"
+  const std::string& model;   // "": none was found
+  size_t sequences = 0;
+  int64_t tokens = 0;  // of the sequences that were computed, or whose results were kept
+  const absl::Status& status;
+};
+
 // Logs that a request ended now, and how, and traces it.
-void RequestEnded(const RequestContext& context, const std::string& rpc, const std::string& model,
-                  size_t sequences, const absl::Status& status);
+void RequestEnded(const RequestContext& context, const RequestRecord& record);
 
 }  // namespace linserve

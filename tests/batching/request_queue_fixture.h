@@ -35,7 +35,7 @@ class RequestQueueTest : public testing::Test {
             .enqueued = {},
             .deadline = deadline,
             .origin = std::make_shared<const RequestOrigin>(
-                RequestOrigin{std::to_string(index), "", caller}),
+                RequestOrigin{std::to_string(index), {}, caller}),
             .delivery = Delivery(std::move(sink), index),
             .siblings = nullptr};
   }

@@ -57,6 +57,13 @@ class RpcAccess : public testing::Test {
   const EmbedCall call_ = CallOf("tokens", {Tokens("a", {1, 2})});
 };
 
+TEST_F(RpcAccess, TokensThatAreComputedAreCountedByTheNameOfTheCallersToken) {
+  for (const Protocol protocol : {Protocol::kLinserve, Protocol::kOip}) {
+    EXPECT_TRUE(ClientOf(kOne, protocol).Embed(call_).ok());
+  }
+  EXPECT_TRUE(server().WaitFor(R"(linserve_caller_tokens_total{caller="one"})", 4));
+}
+
 TEST_F(RpcAccess, EveryRpcButHealthAndReflectionNeedsAToken) {
   const std::string oip = "/inference.GRPCInferenceService/";
   const std::string own = "/linserve.v1.EmbeddingService/";

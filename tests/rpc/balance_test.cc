@@ -21,7 +21,7 @@ class Balance : public testing::Test {
   }
 
   static double Calls(const TestServer& server) {
-    return server.Scrape()[R"(linserve_requests_total{code="OK",rpc="Embed"})"];
+    return server.Scrape()[R"(linserve_requests_total{code="OK",model="tokens",rpc="Embed"})"];
   }
 
   void Embed(EmbeddingClient& client, int times) {

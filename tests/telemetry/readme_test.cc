@@ -1,10 +1,13 @@
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 
 #include "scraped.h"
 #include "support/paths.h"
+#include "support/test_files.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
@@ -31,10 +34,54 @@ std::map<std::string, Scraped::Family> DocumentedFamilies() {
   return families;
 }
 
+// Adds what the first group of a pattern finds in a text.
+void Find(const std::string& pattern, const std::string& text, std::set<std::string>& found) {
+  const std::regex expression(pattern);
+  for (std::sregex_iterator at(text.begin(), text.end(), expression), end; at != end; ++at) {
+    found.insert((*at)[1]);
+  }
+}
+
+// Returns the keys in the tables under "## Log".
+std::set<std::string> DocumentedKeys() {
+  std::ifstream readme(SourceFile("server/telemetry/README.md"));
+  std::set<std::string> keys;
+  bool in_section = false;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.starts_with("## ")) in_section = line == "## Log";
+    if (in_section && line.starts_with("| "))
+      Find("`(\\w+)`", line.substr(0, line.find(" | ")), keys);
+  }
+  return keys;
+}
+
+// Returns the keys of the fields that the server's sources log.
+std::set<std::string> LoggedKeys() {
+  std::set<std::string> keys;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(SourceFile("server"))) {
+    if (file.path().extension() != ".cc") continue;
+    const std::string text = ReadAll(file.path());
+    for (const std::string begin : {" Log(", "LogField "}) {
+      for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
+        Find("\\{\"(\\w+)\",", text.substr(at, text.find(";\n", at) - at), keys);
+      }
+    }
+  }
+  return keys;
+}
+
+TEST(Readme, ListsTheKeysOfTheLog) {
+  std::set<std::string> keys = LoggedKeys();
+  keys.insert({"time", "severity", "message"});
+  EXPECT_THAT(DocumentedKeys(), ::testing::ContainerEq(keys));
+}
+
 TEST(Readme, ListsTheMetricsThatAreExportedWithTheirTypesAndLabels) {
   Metrics metrics({.version = "1", .commit = "c", .torch = "t"});
   metrics.ForRpc("Embed");
   metrics.ForModel("m", 1).SetLoaded({}, {}, "cpu", 1);
+  metrics.Computed("me", 1);
+  metrics.SetCertificateExpiry(std::chrono::system_clock::now());
   metrics.SetDeviceFallback("");
   metrics.AddDevice("cuda:0", [] { return DeviceUse(); });
 

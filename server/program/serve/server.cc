@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "access/certificate_watch.h"
 #include "core/system/processors.h"
 #include "core/system/version.h"
 #include "core/threads/mutex.h"
@@ -29,9 +31,11 @@
 #include "repository/model_manager.h"
 #include "repository/repository.h"
 #include "rpc/grpc_server.h"
+#include "rpc/otlp/otlp_sender.h"
 #include "serving/service_context.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
+#include "telemetry/resource.h"
 #include "telemetry/trace.h"
 
 namespace linserve {
@@ -41,6 +45,8 @@ using Seconds = std::chrono::duration<double>;
 
 // The process may take so long to end after the drain's own time.
 constexpr std::chrono::seconds kLastSeconds(5);
+// Of it, spans that are still to be sent may take so long.
+constexpr std::chrono::seconds kLastSpans(2);
 
 absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
                                                       ModelRepository& repository,
@@ -142,6 +148,20 @@ void AllowAllDescriptors() {
   }
 }
 
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets any
+  return value == nullptr ? "" : value;
+}
+
+// Sends spans to the collector, if there is one.
+void StartSpans(const TraceOptions& options, Metrics& metrics) {
+  if (options.collector.target.empty()) return;
+  SendSpans(MakeOtlpSender(options.collector,
+                           DescribeProcess(kVersion, Variable("OTEL_RESOURCE_ATTRIBUTES"),
+                                           Variable("OTEL_SERVICE_NAME"))),
+            metrics);
+}
+
 }  // namespace
 
 absl::Status RunServer(Config config) {
@@ -183,10 +203,13 @@ absl::Status RunServer(Config config) {
   if (absl::Status loaded = LoadAll(manager, repository, config.exit_on_error); !loaded.ok()) {
     return loaded;
   }
+  StartSpans(config.trace, metrics);
   if (config.allow_model_control) (*grpc)->AllowModelControl(manager);
   const MemoryTrim memory_trim((*grpc)->context().inflight);
-  const Periodic liveness([&repository, &server = **grpc] {
+  CertificateWatch certificate(config.grpc.access.tls, metrics);
+  const Periodic liveness([&repository, &certificate, &server = **grpc] {
     server.SetLive(!repository.stuck());
+    certificate.Look();
     return std::chrono::seconds(1);
   });
   (*grpc)->SetServing(true);
@@ -204,7 +227,7 @@ absl::Status RunServer(Config config) {
     std::this_thread::sleep_for(config.drain_delay);
   }
   const bool ended = Drain(config, repository, manager, **grpc, signal);
-  CloseTrace();
+  CloseTrace(std::chrono::steady_clock::now() + kLastSpans);
   if (!ended) {
     // A load that goes on is not waited for, and nothing that it uses may go before it does.
     *http = {};

@@ -46,10 +46,10 @@ std::string RequestIdOf(const grpc::ServerContextBase& context, const std::strin
   return RequestIdOr(given);
 }
 
-std::string TraceIdOf(const grpc::ServerContextBase& context) {
+TraceContext TraceOf(const grpc::ServerContextBase& context) {
   const auto found = context.client_metadata().find("traceparent");
-  if (found == context.client_metadata().end()) return "";
-  return TraceIdOf(std::string_view(found->second.data(), found->second.size()));
+  if (found == context.client_metadata().end()) return {};
+  return ReadTraceparent(std::string_view(found->second.data(), found->second.size()));
 }
 
 absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContextBase& context,
@@ -67,7 +67,7 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerOf(const grpc::ServerContext
 }
 
 Arrival Identify(const ServiceContext& service, const grpc::ServerContextBase& context) {
-  Arrival arrival{.context = {.deadline = DeadlineOf(context), .trace_id = TraceIdOf(context)}};
+  Arrival arrival{.context = {.deadline = DeadlineOf(context), .trace = TraceOf(context)}};
   auto caller = CallerOf(context, service);
   if (caller.ok()) {
     arrival.context.caller = *std::move(caller);

@@ -33,8 +33,8 @@ Arrival Identify(const ServiceContext& service, const grpc::ServerContextBase& c
 Arrival Admit(const ServiceContext& service, const grpc::ServerContextBase& context,
               int64_t request_bytes);
 
-// Returns the trace that the caller's `traceparent` names; "" if it names none.
-std::string TraceIdOf(const grpc::ServerContextBase& context);
+// Returns the trace that the caller's `traceparent` names.
+TraceContext TraceOf(const grpc::ServerContextBase& context);
 
 // Returns who calls; UNAUTHENTICATED if it is nobody who may, RESOURCE_EXHAUSTED if the call brings
 // too much metadata.

@@ -268,8 +268,8 @@ bool EmbedStreamCall::Add(const std::string& id, const v1::Sequence& chunk, absl
 
 // Takes out an upload whose end is known; what still comes of it is dropped.
 EmbedStreamCall::Uploading EmbedStreamCall::Take(Uploads::iterator place, bool more_comes) {
-  Uploading taken = std::move(place->second);
-  place->second = {};
+  Uploading taken;
+  std::swap(taken, place->second);
   if (!more_comes) uploads_.erase(place);
   return taken;
 }

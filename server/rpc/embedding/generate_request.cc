@@ -192,6 +192,7 @@ void GenerateRequestState::TakeResult(size_t /*index*/, absl::StatusOr<ItemResul
   const std::shared_ptr<Generation> generation = TakeGeneration();
   if (!result.ok()) return Refuse(result.status());
   Succeeded(result->timing, 1);
+  AlsoComputed(result->position - result->tokens);  // in the chunks before the last
   v1::GenerateResponse message;
   message.set_last(true);
   if (text_) message.set_text(text_->Rest());

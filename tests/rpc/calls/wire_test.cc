@@ -98,7 +98,7 @@ TEST_P(GarbageTest, IsTheCallersFault) {
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("the message cannot be read as "));
   const std::string rpc = GetParam().substr(GetParam().rfind('/') + 1);
   EXPECT_TRUE(server.WaitFor(
-      R"(linserve_requests_total{code="INVALID_ARGUMENT",rpc=")" + rpc + R"("})", 1));
+      R"(linserve_requests_total{code="INVALID_ARGUMENT",model="",rpc=")" + rpc + R"("})", 1));
   EXPECT_TRUE(server.WaitFor(InFlight(rpc), 0));
   EXPECT_EQ(server.Scrape()[R"(linserve_grpc_message_bytes_sum{direction="received",rpc=")" + rpc +
                             R"("})"],

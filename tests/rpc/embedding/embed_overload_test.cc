@@ -145,8 +145,8 @@ TEST(Overload, WhatIsQueuedPastItsDeadlineIsNeverComputed) {
   EXPECT_TRUE(server.first().status().ok());
   EXPECT_TRUE(server.WaitFor(InFlight(), 0));
   EXPECT_EQ(server.tokens().computed(), 1);
-  EXPECT_TRUE(
-      server.WaitFor(R"(linserve_requests_total{code="DEADLINE_EXCEEDED",rpc="Embed"})", 1));
+  EXPECT_TRUE(server.WaitFor(
+      R"(linserve_requests_total{code="DEADLINE_EXCEEDED",model="tokens",rpc="Embed"})", 1));
   EXPECT_TRUE(Serves(server));
 }
 
@@ -225,7 +225,8 @@ TEST(Overload, ResultsThatWaitForACallerWhoLeavesAreDroppedAndCounted) {
   EXPECT_EQ(slow->Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(server.WaitFor(InFlight(), 0));
   EXPECT_GT(server.Scrape()[Abandoned("stream")], 10);
-  EXPECT_TRUE(server.WaitFor(R"(linserve_requests_total{code="CANCELLED",rpc="Embed"})", 1));
+  EXPECT_TRUE(
+      server.WaitFor(R"(linserve_requests_total{code="CANCELLED",model="tokens",rpc="Embed"})", 1));
   EXPECT_TRUE(Serves(server));
 }
 

@@ -46,7 +46,8 @@ TEST_F(EmbedStreamTest, ManyRequestsInFlightAreMatchedById) {
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_TRUE(server_.WaitFor(kOpenStreams, 0));
   EXPECT_TRUE(server_.WaitFor(InFlight("EmbedStream"), 0));
-  EXPECT_TRUE(server_.WaitFor(R"(linserve_requests_total{code="OK",rpc="EmbedStream"})", 1000));
+  EXPECT_TRUE(server_.WaitFor(
+      R"(linserve_requests_total{code="OK",model="tokens",rpc="EmbedStream"})", 1000));
 }
 
 TEST_F(EmbedStreamTest, RequestsAreAnsweredInTheOrderInWhichTheyFinish) {

@@ -257,7 +257,8 @@ TEST(Embed, RefusesARequestIdThatIsTooLongForALogLine) {
 TEST(Embed, CountsWhatItServes) {
   TestServer server;
   EXPECT_TRUE(Serves(server));
-  EXPECT_TRUE(server.WaitFor(R"(linserve_requests_total{code="OK",rpc="Embed"})", 1));
+  EXPECT_TRUE(
+      server.WaitFor(R"(linserve_requests_total{code="OK",model="tokens",rpc="Embed"})", 1));
   EXPECT_TRUE(server.WaitFor(InFlight(), 0));
   EXPECT_EQ(server.Scrape()[OfTokens("linserve_sequences_total")], 1);
   EXPECT_EQ(server.Scrape()[OfTokens("linserve_tokens_total")], 2);

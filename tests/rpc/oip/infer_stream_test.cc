@@ -132,8 +132,8 @@ TEST_F(InferStreamTest, EndsWithAFaultInItsTurn) {
   const auto stream = Open("triton_grpc_error");
   stream->Write(Numbered("1"));
   stream->Write(Unknown("2"));
-  EXPECT_TRUE(
-      server_.WaitFor(R"(linserve_requests_total{code="NOT_FOUND",rpc="ModelStreamInfer"})", 1));
+  EXPECT_TRUE(server_.WaitFor(
+      R"(linserve_requests_total{code="NOT_FOUND",model="",rpc="ModelStreamInfer"})", 1));
   server_.tokens().LetGo();
   EXPECT_EQ(NextId(*stream), "1");
   EXPECT_EQ(NextId(*stream), "");

@@ -28,7 +28,8 @@ TEST_F(OipClientTest, EmbedsARaggedBatch) {
   EXPECT_EQ((*results)[1].tokens, 1);
   EXPECT_EQ(Values((*results)[1].outputs.at("y")), ExpectedRows({8}));
   // A request is counted when it ends, which may be after its answer has come.
-  EXPECT_TRUE(server_.WaitFor(R"(linserve_requests_total{code="OK",rpc="ModelInfer"})", 1));
+  EXPECT_TRUE(
+      server_.WaitFor(R"(linserve_requests_total{code="OK",model="tokens",rpc="ModelInfer"})", 1));
 }
 
 TEST_F(OipClientTest, GetsWhatItAsksFor) {

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "telemetry/resource.h"
+#include "telemetry/span_queue.h"
+#include "telemetry/trace.h"
+
+namespace linserve {
+
+// Returns what sends spans to a collector by OpenTelemetry's protocol (OTLP) over gRPC, as those of
+// the process that `resource` describes. Authorities are those that gRPC trusts: the system's, or
+// those of the file that GRPC_DEFAULT_SSL_ROOTS_FILE_PATH names.
+std::unique_ptr<SpanSender> MakeOtlpSender(const CollectorAddress& address, Resource resource);
+
+}  // namespace linserve
