@@ -118,7 +118,11 @@ std::string ModelsJson(const std::vector<ModelDescription>& models) {
                   {"text", model.text},
                   {"session_bytes", model.session_bytes},
                   {"no_sessions", model.no_sessions},
-                  {"generates", model.generates}});
+                  {"generates", model.generates},
+                  {"replicas", model.replicas},
+                  {"threads", model.threads},
+                  {"processor", model.processor},
+                  {"server_version", model.server_version}});
     array.push_back(std::move(entry));
   }
   return JsonText(array, 2);

@@ -119,6 +119,10 @@ struct ModelDescription {
   int64_t session_bytes = 0;  // bytes of a session's state; 0: it has no sessions
   std::string no_sessions{};  // why it has no sessions
   bool generates = false;     // it takes Generate()
+  int64_t replicas = 0;       // 0: the server does not tell
+  int64_t threads = 0;        // of each replica
+  std::string processor{};    // what computes, as its maker calls it
+  std::string server_version{};
 };
 
 enum class HealthState : uint8_t { kUnknown, kServing, kNotServing, kServiceUnknown };

@@ -243,6 +243,10 @@ ModelDescription DecodeModel(const v1::Model& model) {
   description.session_bytes = model.session_bytes();
   description.no_sessions = model.no_sessions();
   description.generates = model.generates();
+  description.replicas = model.replicas();
+  description.threads = model.threads();
+  description.processor = model.processor();
+  description.server_version = model.server_version();
   return description;
 }
 

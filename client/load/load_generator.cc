@@ -38,6 +38,7 @@ void AddTo(LoadTimeline::Interval& interval, std::chrono::nanoseconds latency, b
   for (const SequenceResult& result : results) {
     if (!result.status.ok()) continue;
     ++interval.sequences;
+    if (result.timing.batch_sequences > 0) ++interval.computed;
     interval.batch_sequences += static_cast<double>(result.timing.batch_sequences);
   }
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/files/outputs.h"
 #include "client/load/load_page.h"
 #include "client/load/report/percentiles.h"
@@ -16,6 +17,34 @@
 
 namespace linserve {
 namespace {
+
+// Says who was measured, as far as the server tells.
+std::string ServerText(const ModelDescription& model) {
+  std::vector<std::string> parts = {
+      model.server_version.empty() ? "" : "linserve " + model.server_version, model.architecture,
+      model.dtype.empty() ? "" : "in " + model.dtype,
+      model.threads == 0
+          ? ""
+          : absl::StrCat("replicas: ", model.replicas, ", threads of each: ", model.threads),
+      model.processor.empty() ? "" : "on " + model.processor};
+  std::erase(parts, "");
+  return absl::StrJoin(parts, ", ");
+}
+
+nlohmann::json ServerJson(const ModelDescription& model) {
+  return {{"version", model.server_version},
+          {"architecture", model.architecture},
+          {"dtype", model.dtype},
+          {"replicas", model.replicas},
+          {"threads", model.threads},
+          {"processor", model.processor},
+          {"text", ServerText(model)}};
+}
+
+std::string ServerLine(const LoadSubject& subject) {
+  const std::string server = ServerText(subject.model());
+  return server.empty() ? "" : "server: " + server + '\n';
+}
 
 std::string TextOf(const std::vector<SweepStep>& steps, const std::vector<Objective>& objectives) {
   if (steps.size() > 1) return ToText(steps, objectives);
@@ -29,9 +58,11 @@ std::string TextOf(const std::vector<SweepStep>& steps, const std::vector<Object
 nlohmann::json ReportOf(const LoadSubject& subject, const std::vector<Objective>& objectives,
                         bool sweep) {
   nlohmann::json all = JsonOf(subject.steps(), objectives);
+  all["server"] = ServerJson(subject.model());
   if (sweep) return all;
   nlohmann::json only = std::move(all["steps"][0]);
   only["objectives"] = std::move(all["objectives"]);
+  only["server"] = std::move(all["server"]);
   return only;
 }
 
@@ -52,7 +83,10 @@ std::string Comparison(const std::vector<LoadSubject>& subjects) {
     for (size_t step = 0; step < steps; ++step) {
       const LoadReport& first = subjects[0].steps()[step].report;
       const LoadReport& own = subjects[i].steps()[step].report;
-      const auto quantile = [&](double fraction) {
+      const auto quantile = [&](double fraction) -> std::string {
+        const bool told =
+            Tells(own.latency.count(), fraction) && Tells(first.latency.count(), fraction);
+        if (!told) return "-";
         return Ratio(static_cast<double>(own.latency.Quantile(fraction)),
                      static_cast<double>(first.latency.Quantile(fraction)));
       };
@@ -87,11 +121,14 @@ absl::Status WritePercentiles(const std::vector<LoadSubject>& subjects,
 
 std::string ToText(const std::vector<LoadSubject>& subjects,
                    const std::vector<Objective>& objectives) {
-  if (subjects.size() == 1) return TextOf(subjects[0].steps(), objectives);
+  if (subjects.size() == 1) {
+    return ServerLine(subjects[0]) + TextOf(subjects[0].steps(), objectives);
+  }
   std::string text;
   for (const LoadSubject& subject : subjects) {
     if (subject.steps().empty()) continue;
-    text += subject.name() + "\n" + TextOf(subject.steps(), objectives) + '\n';
+    text +=
+        subject.name() + "\n" + ServerLine(subject) + TextOf(subject.steps(), objectives) + '\n';
   }
   return text + Comparison(subjects);
 }
@@ -114,10 +151,13 @@ std::string ToJson(const std::vector<LoadSubject>& subjects,
 std::string ToHtml(const std::vector<LoadSubject>& subjects,
                    const std::vector<Objective>& objectives, const std::string& what) {
   nlohmann::json list = nlohmann::json::array();
+  std::vector<NamedWarnings> warnings;
   for (const LoadSubject& subject : subjects) {
     if (subject.steps().empty()) continue;
-    list.push_back(JsonOf(subject.steps(), objectives));
+    list.push_back(ReportOf(subject, objectives, /*sweep=*/true));
     list.back()["name"] = subject.name();
+    const std::string name = subjects.size() > 1 ? subject.name() : "";
+    for (NamedWarnings& one : WarningsOf(subject.steps(), name)) warnings.push_back(std::move(one));
   }
   nlohmann::json wanted = nlohmann::json::array();
   for (const Objective& objective : objectives) {
@@ -127,6 +167,7 @@ std::string ToHtml(const std::vector<LoadSubject>& subjects,
   std::string report = JsonText({{"what", what},
                                  {"open_loop", subjects[0].steps()[0].report.open_loop},
                                  {"objectives", std::move(wanted)},
+                                 {"warnings", Joined(warnings)},
                                  {"subjects", std::move(list)}});
   // No text of the report may look like the end of the page's script.
   for (size_t at = 0; (at = report.find('<', at)) != std::string::npos;) {

@@ -97,6 +97,7 @@ absl::Status LoadSubject::MeasureCeiling(const LoadOptions& options,
 void LoadSubject::Measure(double load, const LoadOptions& options, const std::atomic<bool>& stop) {
   SweepStep step{load, Run(clients_, options, stop)};
   step.report.ceiling = ceiling_;
+  step.report.server_tells = options_.protocol == Protocol::kLinserve;
   if (!steps_.empty() && step.report.interrupted && step.report.requests == 0) return;
   steps_.push_back(std::move(step));
 }

@@ -20,6 +20,7 @@ bool MeetsAll(const LoadReport& report, const std::vector<Objective>& objectives
 }
 
 std::string MilliSeconds(const LoadReport& report, double quantile) {
+  if (!Tells(report.latency.count(), quantile)) return "-";
   return Number(static_cast<double>(report.latency.Quantile(quantile)) / 1e6, 2);
 }
 
@@ -58,26 +59,25 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
                {"p90 ms", Align::kRight},
                {"p99 ms", Align::kRight},
                {"batch", Align::kRight},
+               {"cached", Align::kRight},
                {"failed", Align::kRight},
                {"", Align::kLeft}});
   const size_t knee = KneeOf(steps);
-  std::string warnings;
+  std::string errors;
   for (size_t i = 0; i < steps.size(); ++i) {
     const LoadReport& report = steps[i].report;
     table.Add({Load(steps[i]), Number(report.Rate(report.within.requests), 1),
                Number(report.Rate(report.within.tokens), 0), MilliSeconds(report, 0.5),
                MilliSeconds(report, 0.9), MilliSeconds(report, 0.99),
                report.batch_size() ? Number(*report.batch_size(), 1) : "-",
+               report.cached_share() ? Number(100 * *report.cached_share(), 0) + " %" : "-",
                std::to_string(report.failed()),
                std::string(i == knee ? "knee" : "") + (report.interrupted ? " interrupted"
                                                        : MeetsAll(report, objectives)
                                                            ? ""
                                                            : " misses an objective")});
-    if (const std::string errors = report.Errors(); !errors.empty()) {
-      warnings += "failed at " + Load(steps[i]) + ": " + errors + '\n';
-    }
-    for (const std::string& warning : report.Warnings()) {
-      warnings += "warning at " + Load(steps[i]) + ": " + warning + '\n';
+    if (!report.Errors().empty()) {
+      errors += "failed at " + Load(steps[i]) + ": " + report.Errors() + '\n';
     }
   }
   std::string text = table.ToText() + '\n';
@@ -87,7 +87,21 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
     text += best == nullptr ? "the smallest load already misses an objective\n"
                             : "objectives are met up to " + Load(*best) + unit + '\n';
   }
-  return text + warnings;
+  text += errors;
+  for (const std::string& warning : Joined(WarningsOf(steps))) text += "warning: " + warning + '\n';
+  return text;
+}
+
+std::vector<NamedWarnings> WarningsOf(const std::vector<SweepStep>& steps,
+                                      const std::string& subject) {
+  std::vector<NamedWarnings> all;
+  for (const SweepStep& step : steps) {
+    const std::string load =
+        steps.size() == 1 ? "" : Load(step) + (step.report.open_loop ? "/s" : " in flight");
+    const std::string between = load.empty() || subject.empty() ? "" : ", ";
+    all.push_back({load + between + subject, WarningsOf(step.report)});
+  }
+  return all;
 }
 
 nlohmann::json JsonOf(const std::vector<SweepStep>& steps,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/load/report/load_report.h"
+#include "client/load/report/load_warnings.h"
 #include "client/load/report/objective.h"
 
 namespace linserve {
@@ -30,6 +31,11 @@ std::string ToText(const std::vector<SweepStep>& steps, const std::vector<Object
 // them}.
 nlohmann::json JsonOf(const std::vector<SweepStep>& steps,
                       const std::vector<Objective>& objectives);
+
+// Returns the warnings of each step, with its load where there are several, and the name of the
+// subject if there is one.
+std::vector<NamedWarnings> WarningsOf(const std::vector<SweepStep>& steps,
+                                      const std::string& subject = "");
 
 // Returns the largest load before the first that misses an objective; nullptr if that is the first
 // one.

@@ -32,6 +32,8 @@ struct ServedModel {
   std::map<std::string, std::string> prompts{};  // by name, for requests that ask for one
   std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
   std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
+  int64_t threads = 0;                         // of each replica
+  std::string processor{};                     // what computes, as its maker calls it
   VersionChoice versions{};                    // which versions of this model are served
   std::unique_ptr<Engine> engine;
 };

@@ -4,15 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "client/load/report/load_warnings.h"
 #include "client/load/report/percentiles.h"
 #include "client/terminal/table.h"
 
 namespace linserve {
 namespace {
-
-constexpr uint64_t kMaxSendLagNs = 1'000'000;
-constexpr double kMaxCpuShare = 0.8;
-constexpr double kMaxOfCeiling = 0.7;
 
 double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
 
@@ -21,7 +18,9 @@ double Over(double amount, double count) { return count > 0 ? amount / count : 0
 void AddRow(const std::string& name, const Histogram& histogram, Table& table) {
   std::vector<std::string> cells = {name, Number(Milliseconds(histogram.mean()), 3)};
   for (const auto& [label, fraction] : kQuantiles) {
-    cells.push_back(Number(Milliseconds(static_cast<double>(histogram.Quantile(fraction))), 3));
+    cells.push_back(Tells(histogram.count(), fraction)
+                        ? Number(Milliseconds(static_cast<double>(histogram.Quantile(fraction))), 3)
+                        : "-");
   }
   cells.push_back(Number(Milliseconds(static_cast<double>(histogram.max())), 3));
   table.Add(std::move(cells));
@@ -49,6 +48,15 @@ nlohmann::json HistogramJson(const Histogram& histogram) {
   return times;
 }
 
+// Names the quantiles that there are enough values for.
+nlohmann::json ToldJson(const Histogram& histogram) {
+  nlohmann::json told = nlohmann::json::array();
+  for (const auto& [label, fraction] : kQuantiles) {
+    if (Tells(histogram.count(), fraction)) told.push_back(label);
+  }
+  return told;
+}
+
 // Writes the timeline. The measurement took `seconds`, of which the last interval may have only a
 // part.
 nlohmann::json TimelineJson(const LoadTimeline& timeline, double seconds) {
@@ -64,21 +72,22 @@ nlohmann::json TimelineJson(const LoadTimeline& timeline, double seconds) {
     const double begin = static_cast<double>(list.size()) * width;
     const double lasted = std::min(width, seconds - begin);
     constexpr double kLeast = 0.2;  // part of an interval from which on a rate says something
-    list.push_back(
-        {{"second", begin},
-         {"requests_per_second",
-          lasted < kLeast * width
-              ? nlohmann::json()
-              : nlohmann::json(static_cast<double>(interval.answered) / lasted)},
-         {"answered", interval.answered},
-         {"failed", interval.failed},
-         {"p50_ms", time(interval.latency.Quantile(0.5))},
-         {"p99_ms", time(interval.latency.Quantile(0.99))},
-         {"max_ms", time(interval.latency.max())},
-         {"batch_sequences",
-          interval.batch_sequences > 0
-              ? nlohmann::json(interval.batch_sequences / static_cast<double>(interval.sequences))
-              : nlohmann::json()}});
+    list.push_back({{"second", begin},
+                    {"requests_per_second",
+                     lasted < kLeast * width
+                         ? nlohmann::json()
+                         : nlohmann::json(static_cast<double>(interval.answered) / lasted)},
+                    {"answered", interval.answered},
+                    {"failed", interval.failed},
+                    {"told", ToldJson(interval.latency)},
+                    {"p50_ms", time(interval.latency.Quantile(0.5))},
+                    {"p90_ms", time(interval.latency.Quantile(0.9))},
+                    {"p99_ms", time(interval.latency.Quantile(0.99))},
+                    {"max_ms", time(interval.latency.max())},
+                    {"batch_sequences", interval.computed > 0
+                                            ? nlohmann::json(interval.batch_sequences /
+                                                             static_cast<double>(interval.computed))
+                                            : nlohmann::json()}});
   }
   return list;
 }
@@ -103,6 +112,12 @@ nlohmann::json PercentilesJson(const Histogram& histogram) {
 }
 
 }  // namespace
+
+bool Tells(uint64_t count, double fraction) {
+  constexpr double kLeastBeyond = 3;
+  constexpr double kRounding = 1e-6;
+  return static_cast<double>(count) * (1 - fraction) + kRounding >= kLeastBeyond;
+}
 
 bool IsWhole(const absl::Status& status, const std::vector<SequenceResult>& results) {
   return status.ok() && std::all_of(results.begin(), results.end(),
@@ -135,6 +150,7 @@ void LoadReport::Record(const absl::Status& status, const std::vector<SequenceRe
     batch_ns += static_cast<double>(result.timing.batch.count());
     compute_ns += static_cast<double>(result.timing.compute.count());
     batch_sequences += static_cast<double>(result.timing.batch_sequences);
+    if (result.timing.batch_sequences == 0) ++uncomputed;
   }
 }
 
@@ -157,44 +173,16 @@ double LoadReport::Rate(uint64_t amount) const {
 
 std::optional<double> LoadReport::batch_size() const {
   if (batch_sequences == 0) return std::nullopt;
-  return batch_sequences / static_cast<double>(ok.sequences);
+  return batch_sequences / static_cast<double>(ok.sequences - uncomputed);
+}
+
+std::optional<double> LoadReport::cached_share() const {
+  if (!server_tells || ok.sequences == 0) return std::nullopt;
+  return Over(static_cast<double>(uncomputed), static_cast<double>(ok.sequences));
 }
 
 double LoadReport::client_cpu_share() const {
   return Over(client_cpu_seconds, client_seconds * client_cpus);
-}
-
-std::vector<std::string> LoadReport::Warnings() const {
-  std::vector<std::string> warnings;
-  const uint64_t lag = send_lag.Quantile(0.99);
-  if (open_loop && lag > kMaxSendLagNs) {
-    warnings.push_back("the client sent its requests late (p99 " +
-                       Number(Milliseconds(static_cast<double>(lag)), 1) +
-                       " ms): it is the limit, or shares its processors with the server");
-  }
-  if (client_cpu_share() > kMaxCpuShare) {
-    warnings.push_back("the client used " + Number(100 * client_cpu_share(), 0) +
-                       " % of this machine's processors: it is the limit; use several machines");
-  }
-  if (ceiling > 0 && Rate(within.requests) > kMaxOfCeiling * ceiling) {
-    warnings.push_back("the client gets " + Number(ceiling, 0) +
-                       " requests/s out of a server that does nothing, and " +
-                       Number(100 * Rate(within.requests) / ceiling, 0) +
-                       " % of that here: it is the limit; use several machines");
-  }
-  if (requests == 0) {
-    warnings.emplace_back(interrupted
-                              ? "interrupted before anything was measured"
-                              : "no request was due within the measurement: make --duration "
-                                "longer, or --warmup shorter");
-  }
-  if (ok.requests > 0 && within.requests == 0) {
-    warnings.push_back(
-        "no answer came within the measurement, so that there are no rates; "
-        "measure longer than " +
-        Number(static_cast<double>(latency.max()) / 1e9, 1) + " s, which a request takes");
-  }
-  return warnings;
 }
 
 std::string ToText(const LoadReport& report) {
@@ -214,6 +202,10 @@ std::string ToText(const LoadReport& report) {
             Number(Milliseconds(Over(report.compute_ns, sequences)), 3) + " ms, in batches of " +
             Number(*batch_size, 1) + " sequences\n";
   }
+  if (report.cached_share().value_or(0) > 0) {
+    text += "the server's cache had " + Number(100 * *report.cached_share(), 1) +
+            " % of the sequences' results\n";
+  }
   text += "client: " + Number(Over(report.client_cpu_seconds, report.client_seconds), 2) + " of " +
           std::to_string(report.client_cpus) + " processors";
   if (report.ceiling > 0) {
@@ -225,7 +217,9 @@ std::string ToText(const LoadReport& report) {
   if (const std::string errors = report.Errors(); !errors.empty()) {
     text += "failed: " + errors + '\n';
   }
-  for (const std::string& warning : report.Warnings()) text += "warning: " + warning + '\n';
+  for (const std::string& warning : Joined({{"", WarningsOf(report)}})) {
+    text += "warning: " + warning + '\n';
+  }
   return text;
 }
 
@@ -246,12 +240,15 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"tokens_per_second", report.Rate(report.within.tokens)},
       {"requests_per_second", report.Rate(report.within.requests)},
       {"latency_ms", HistogramJson(report.latency)},
+      {"latency_told", ToldJson(report.latency)},
       {"latency_percentiles", PercentilesJson(report.latency)},
       {"service_ms", HistogramJson(report.service)},
       {"send_lag_ms", HistogramJson(report.send_lag)},
       {"server_ms", ServerJson(report)},
       {"server_batch_sequences",
        report.batch_size() ? nlohmann::json(*report.batch_size()) : nlohmann::json()},
+      {"server_cached_share",
+       report.cached_share() ? nlohmann::json(*report.cached_share()) : nlohmann::json()},
       {"request_errors", report.request_errors},
       {"sequence_errors", report.sequence_errors},
       {"first_error", report.first_error},
@@ -261,7 +258,7 @@ nlohmann::json JsonOf(const LoadReport& report) {
       {"client_ceiling_requests_per_second",
        report.ceiling > 0 ? nlohmann::json(report.ceiling) : nlohmann::json()},
       {"over_time", TimelineJson(report.timeline, report.seconds)},
-      {"warnings", report.Warnings()},
+      {"warnings", Joined({{"", WarningsOf(report)}})},
   };
 }
 

@@ -33,6 +33,9 @@ bool IsWhole(const absl::Status& status, const std::vector<SequenceResult>& resu
 inline constexpr std::array<std::pair<const char*, double>, 5> kQuantiles = {
     {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}};
 
+// Returns whether a quantile can be told from so many values: three of them lie beyond it.
+bool Tells(uint64_t count, double fraction);
+
 // Holds what a load has measured. Times are in nanoseconds.
 struct LoadReport {
   double seconds = 0;  // length of the measurement
@@ -53,6 +56,8 @@ struct LoadReport {
   double batch_ns = 0;
   double compute_ns = 0;
   double batch_sequences = 0;
+  bool server_tells = false;                        // whether the server tells of batches at all
+  uint64_t uncomputed = 0;                          // OK sequences that were in no batch
   std::map<std::string, uint64_t> request_errors;   // by the name of the code
   std::map<std::string, uint64_t> sequence_errors;  // in requests that were answered
   std::string first_error;
@@ -72,9 +77,13 @@ struct LoadReport {
   // Returns a second's share of an amount that came within the measurement.
   double Rate(uint64_t amount) const;
 
-  // Returns how many sequences were in a sequence's batch, on average; nullopt where the server
-  // does not tell.
+  // Returns how many sequences were in the batch of one that was computed, on average; nullopt
+  // where the server does not tell.
   std::optional<double> batch_size() const;
+
+  // Returns the share of the OK sequences whose results the server had in its cache; nullopt where
+  // it does not tell.
+  std::optional<double> cached_share() const;
 
   // Returns the share of this machine's processors that the client used.
   double client_cpu_share() const;
@@ -82,9 +91,6 @@ struct LoadReport {
   // Says how many requests and sequences failed of what, and gives the first one's message; "" if
   // none did.
   std::string Errors() const;
-
-  // Says why the numbers may tell more about the client than about the server.
-  std::vector<std::string> Warnings() const;
 };
 
 // Writes a report for people: a few lines and a table.

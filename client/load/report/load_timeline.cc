@@ -10,6 +10,7 @@ void Merge(LoadTimeline::Interval& into, const LoadTimeline::Interval& other) {
   into.answered += other.answered;
   into.failed += other.failed;
   into.sequences += other.sequences;
+  into.computed += other.computed;
   into.batch_sequences += other.batch_sequences;
   into.latency.Merge(other.latency);
 }

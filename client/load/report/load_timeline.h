@@ -18,6 +18,7 @@ class LoadTimeline {
     uint64_t answered = 0;  // requests, in full
     uint64_t failed = 0;
     uint64_t sequences = 0;      // OK sequences
+    uint64_t computed = 0;       // those of them that were in a batch
     double batch_sequences = 0;  // sum of the sizes of their batches
     Histogram latency;           // of the answered requests, in nanoseconds
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <fstream>
 
 #include "core/system/control_groups.h"
 
@@ -24,6 +25,15 @@ int64_t Processors() {
   // A thread more than the quota would be stopped for most of each period, while the others wait.
   return std::max<int64_t>(
       1, std::llround(std::floor(std::min(affinity, OwnGroupLimits().processors))));
+}
+
+std::string ProcessorName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t name = line.find(": ");
+    if (line.starts_with("model name") && name != std::string::npos) return line.substr(name + 2);
+  }
+  return "";
 }
 
 void SetProcessors(int64_t processors) { processors_set = processors; }

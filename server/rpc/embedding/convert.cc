@@ -232,6 +232,9 @@ void ToMessage(const ServedModel& model, bool draining, v1::Model& message) {
   message.set_session_bytes(info.session_bytes);
   message.set_no_sessions(info.no_sessions);
   message.set_generates(Generation::Check(info).ok());
+  message.set_replicas(model.engine->options().replicas);
+  message.set_threads(model.threads);
+  message.set_processor(model.processor);
   FillSignature(info.signature, message);
 }
 

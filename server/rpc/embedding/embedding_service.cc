@@ -15,6 +15,11 @@ namespace {
 using Writer = grpc::ServerWriteReactor<grpc::ByteBuffer>;
 using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
+void Describe(const ServiceContext& context, const ServedModel& model, v1::Model& message) {
+  ToMessage(model, context.draining, message);
+  message.set_server_version(context.version);
+}
+
 }  // namespace
 
 Writer* EmbeddingService::Embed(grpc::CallbackServerContext* context,
@@ -46,7 +51,7 @@ grpc::ServerUnaryReactor* EmbeddingService::ListModels(grpc::CallbackServerConte
       [&](const Caller& caller, const auto& /*question*/, v1::ListModelsResponse& answer) {
         for (const auto& model : context_.repository.List()) {
           if (!caller.Sees(model->name)) continue;
-          ToMessage(*model, context_.draining, *answer.add_models());
+          Describe(context_, *model, *answer.add_models());
         }
         return absl::OkStatus();
       });
@@ -59,7 +64,7 @@ grpc::ServerUnaryReactor* EmbeddingService::GetModel(grpc::CallbackServerContext
       context, context_, "GetModel", {request, response},
       [&](const Caller& caller, const v1::GetModelRequest& question, v1::Model& answer) {
         const auto model = FindModel(context_, caller, question.model(), question.version());
-        if (model.ok()) ToMessage(**model, context_.draining, answer);
+        if (model.ok()) Describe(context_, **model, answer);
         return model.status();
       });
 }

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace linserve {
 namespace {
@@ -13,21 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-TEST(LoadReport, WarnsWhereTheClientIsMeasured) {
-  LoadReport report;
-  report.requests = 1;
-  report.within.requests = 100;
-  report.seconds = 1;
-  report.client_cpus = 2;
-  EXPECT_THAT(ToText(report), Not(HasSubstr("a server that does nothing")));
-  report.ceiling = 1000;
-  EXPECT_THAT(ToText(report),
-              HasSubstr("10.0 % of the 1000 requests/s that it gets out of a server that does"));
-  EXPECT_THAT(report.Warnings(), ::testing::IsEmpty());
-  report.ceiling = 110;
-  EXPECT_THAT(ToText(report), HasSubstr("warning: the client gets 110 requests/s out of"));
-}
 
 TEST(LoadReport, TellsEverythingInText) {
   LoadReport report;
@@ -71,36 +59,56 @@ TEST(LoadReport, LeavesOutWhatTheServerDoesNotTell) {
   EXPECT_TRUE(json["server_batch_sequences"].is_null());
 }
 
-TEST(LoadReport, WarnsWhenTheClientIsTheLimit) {
+TEST(LoadReport, TellsTheShareOfItsClientsCeiling) {
   LoadReport report;
-  report.open_loop = true;
-  report.requests = 1;
+  report.within.requests = 100;
   report.seconds = 1;
-  report.client_cpus = 2;
-  report.client_cpu_seconds = 1.8;
-  report.client_seconds = 1;
-  for (int i = 0; i < 100; ++i) report.send_lag.Record(i < 97 ? 1000 : 5'000'000);
-  const auto warnings = report.Warnings();
-  ASSERT_EQ(warnings.size(), 2U);
-  EXPECT_THAT(warnings[0], HasSubstr("p99 5.0 ms"));
-  EXPECT_THAT(warnings[1], HasSubstr("90 %"));
+  EXPECT_THAT(ToText(report), Not(HasSubstr("a server that does nothing")));
+  report.ceiling = 1000;
+  EXPECT_THAT(ToText(report),
+              HasSubstr("10.0 % of the 1000 requests/s that it gets out of a server that does"));
 }
 
-TEST(LoadReport, WarnsWhenTheMeasurementIsShorterThanARequest) {
+// Answers of a sequence each, of which some were in no batch.
+LoadReport ReportWithCache(int computed, int cached) {
   LoadReport report;
-  report.seconds = 1;
-  report.Record(absl::OkStatus(), {});
-  report.latency.Record(2'500'000'000);
-  EXPECT_THAT(report.Warnings(), testing::ElementsAre(HasSubstr("longer than 2.5 s")));
-  report.within.Add({});
-  EXPECT_THAT(report.Warnings(), testing::IsEmpty());
+  report.server_tells = true;
+  SequenceResult result;
+  result.timing.batch_sequences = 4;
+  for (int i = 0; i < computed; ++i) report.Record(absl::OkStatus(), {result});
+  for (int i = 0; i < cached; ++i) report.Record(absl::OkStatus(), {SequenceResult{}});
+  return report;
 }
 
-TEST(LoadReport, SaysWhyNothingWasMeasured) {
+TEST(LoadReport, TellsWhatTheCacheOfTheServerHad) {
+  const LoadReport half = ReportWithCache(3, 3);
+  EXPECT_EQ(half.cached_share(), 0.5);
+  EXPECT_EQ(half.batch_size(), 4.0);  // of those that were computed
+  EXPECT_THAT(ToText(half), HasSubstr("cache had 50.0 % of the sequences' results"));
+  EXPECT_EQ(JsonOf(half)["server_cached_share"], 0.5);
+  EXPECT_EQ(ReportWithCache(0, 2).cached_share(), 1.0);
+  EXPECT_EQ(ReportWithCache(3, 0).cached_share(), 0.0);
+  EXPECT_THAT(ToText(ReportWithCache(3, 0)), Not(HasSubstr("cache")));
+  // A server that tells of no batches tells of no cache.
+  LoadReport silent = ReportWithCache(0, 2);
+  silent.server_tells = false;
+  EXPECT_EQ(silent.cached_share(), std::nullopt);
+  EXPECT_TRUE(JsonOf(silent)["server_cached_share"].is_null());
+}
+
+TEST(LoadReport, TellsPercentilesOnlyWhereThreeAnswersLieBeyond) {
+  for (const auto& [fraction, least] :
+       {std::pair(0.5, 6), std::pair(0.9, 30), std::pair(0.99, 300), std::pair(0.999, 3000)}) {
+    EXPECT_TRUE(Tells(static_cast<uint64_t>(least), fraction)) << fraction;
+    EXPECT_FALSE(Tells(static_cast<uint64_t>(least) - 1, fraction)) << fraction;
+  }
   LoadReport report;
-  EXPECT_THAT(report.Warnings(), testing::ElementsAre(HasSubstr("make --duration longer")));
-  report.interrupted = true;
-  EXPECT_THAT(report.Warnings(), testing::ElementsAre(HasSubstr("interrupted before")));
+  for (int i = 0; i < 100; ++i) report.latency.Record(10'000'000);
+  EXPECT_EQ(JsonOf(report)["latency_told"], nlohmann::json({"p50", "p90", "p95"}));
+  const std::string text = ToText(report);
+  const size_t begin = text.find("\nlatency") + 1;
+  const std::string row = text.substr(begin, text.find('\n', begin) - begin);
+  EXPECT_EQ(std::count(row.begin(), row.end(), '-'), 2) << text;  // p99 and p99.9
 }
 
 TEST(LoadReport, OfNothingIsAllZero) {
