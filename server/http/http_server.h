@@ -31,6 +31,9 @@ struct HttpHandlers {
   std::function<bool()> live;
   std::function<absl::Status()> ready;
   std::function<std::string()> status_json{};  // none: no such page
+  // What the status page draws, as JSON: a sample of this moment, and those of the last hour.
+  std::function<std::string()> samples_now{};
+  std::function<std::string()> samples_hour{};
   // Says whether a caller may see metrics and status; empty: everybody may.
   std::function<absl::Status(const HttpRequest&)> authorize{};
   std::vector<HttpRoute> routes{};  // further ones
@@ -43,6 +46,7 @@ struct HttpHandlers {
 //   /livez  /v2/health/live      200, or 503 if the process should be restarted
 //   /readyz /v2/health/ready     200, or 503 with the reason, as text or as KServe's JSON
 //   /                            the status: a page for browsers, JSON for others
+//   /samples/now /samples/hour   what the page draws
 // A connection occupies a thread while a request of it is answered, and not while it waits for one.
 // One that is silent or slow is ended: see HttpLimits.
 class HttpServer {

@@ -172,6 +172,17 @@ void Router::AddStatus() {
     return reply;
   };
   AddPage("/", status, /*health=*/false);
+  const auto add = [this](const char* path, const std::function<std::string()>& samples) {
+    if (!samples) return;
+    AddPage(
+        path,
+        [this, &samples](const HttpRequest& request) {
+          return GuardedPage(request, "application/json", samples);
+        },
+        /*health=*/false);
+  };
+  add("/samples/now", handlers_.samples_now);
+  add("/samples/hour", handlers_.samples_hour);
 }
 
 void Router::AddHealth() {

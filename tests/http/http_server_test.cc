@@ -96,6 +96,29 @@ TEST_F(HttpServerTest, GivesItsStatusAsJsonAndToBrowsersAsAPage) {
               AllOf(HasSubstr("<title>"), HasSubstr("</html>"), Not(HasSubstr(status))));
 }
 
+TEST_F(HttpServerTest, GivesWhatThePageDrawsToThoseWhomItLetsIn) {
+  handlers_.status_json = [] { return "{}"; };
+  handlers_.samples_now = [] { return R"({"now":1})"; };
+  handlers_.samples_hour = [] { return R"({"hour":1})"; };
+  std::atomic<bool> allowed = true;
+  handlers_.authorize = [&](const HttpRequest& /*request*/) {
+    return allowed ? absl::OkStatus() : absl::PermissionDeniedError("not for you");
+  };
+  const auto server = Start();
+  for (const auto& [path, body] : {std::pair("/samples/now", R"({"now":1})"),
+                                   std::pair("/samples/hour", R"({"hour":1})")}) {
+    allowed = true;
+    const auto samples = Get(*server, path);
+    ASSERT_TRUE(samples) << path;
+    EXPECT_EQ(samples->body, body);
+    EXPECT_EQ(samples->get_header_value("Content-Type"), "application/json");
+    allowed = false;
+    const auto refused = Get(*server, path);
+    ASSERT_TRUE(refused) << path;
+    EXPECT_EQ(refused->status, 403);
+  }
+}
+
 TEST_F(HttpServerTest, AnswersAnUnknownPageWithAnErrorInJson) {
   const auto server = Start();
   const auto answer = Get(*server, "/nothing");

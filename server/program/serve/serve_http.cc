@@ -30,6 +30,21 @@ absl::Status Readiness(Phase phase) {
   return absl::OkStatus();
 }
 
+nlohmann::json Served(const ServedModel& model) {
+  const ModelInfo& info = model.engine->info();
+  const QueueLimits limits = model.engine->queue_limits();
+  nlohmann::json served = ToJson(info.signature);
+  served.update({{"architecture", info.architecture},
+                 {"parameters", info.parameters},
+                 {"dtype", Name(info.dtype)},
+                 {"replicas", model.engine->options().replicas},
+                 {"threads", model.threads},
+                 {"text", model.tokenizer != nullptr},
+                 {"max_queue_sequences", limits.max_sequences},
+                 {"cache_bytes", model.engine->options().cache_bytes}});
+  return served;
+}
+
 std::string StatusJson(const ModelRepository& repository, Phase phase) {
   nlohmann::json models = nlohmann::json::array();
   for (const VersionStatus& version : repository.Index()) {
@@ -38,9 +53,7 @@ std::string StatusJson(const ModelRepository& repository, Phase phase) {
     if (!version.reason.empty()) model["reason"] = version.reason;
     const auto served = repository.Find(version.name, version.version);
     if (!served.ok()) continue;
-    model["architecture"] = (*served)->engine->info().architecture;
-    model["parameters"] = (*served)->engine->info().parameters;
-    model.update(ToJson((*served)->engine->info().signature));
+    model.update(Served(**served));
   }
   const absl::Status ready = Readiness(phase);
   return nlohmann::json{{"version", kVersion},
@@ -60,9 +73,14 @@ int ShareOfDescriptors() {
 
 // Adds /metrics and the status page, with health, on a port of their own or with all else.
 void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
-              const std::atomic<Phase>& phase, HttpHandlers& handlers) {
+              const std::atomic<Phase>& phase, const RecentMetrics& recent,
+              HttpHandlers& handlers) {
   handlers.metrics = [&](MetricsFormat format) { return metrics.Scrape(format); };
   handlers.status_json = [&] { return StatusJson(repository, phase); };
+  handlers.samples_now = [&] {
+    return RecentMetrics::ToJson(std::chrono::system_clock::now(), metrics.Scrape());
+  };
+  handlers.samples_hour = [&] { return recent.ToJson(); };
   handlers.authorize = [&](const HttpRequest& request) {
     const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
     return caller.ok() ? (*caller)->May(Right::kMetrics) : caller.status();
@@ -104,18 +122,23 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   AddTeiRoutes(context, handlers.routes);
   handlers.forms = RestForms();
   HttpServers servers;
+  servers.recent = std::make_unique<RecentMetrics>();
+  servers.sampling = std::make_unique<Periodic>([&metrics, &recent = *servers.recent] {
+    recent.Add(std::chrono::system_clock::now(), metrics.Scrape());
+    return RecentMetrics::kStep;
+  });
   if (config.http.pages) {
     HttpOptions apart = options;
     apart.flag = "--metrics-address";
     apart.host = config.http.pages->host;
     apart.port = config.http.pages->port;
     WarnOfPlainText("metrics_address", *config.http.pages, tls);
-    AddPages(metrics, repository, context, phase, health);
+    AddPages(metrics, repository, context, phase, *servers.recent, health);
     auto pages = HttpServer::Start(apart, std::move(health));
     if (!pages.ok()) return pages.status();
     servers.pages = *std::move(pages);
   } else {
-    AddPages(metrics, repository, context, phase, handlers);
+    AddPages(metrics, repository, context, phase, *servers.recent, handlers);
   }
   auto all = HttpServer::Start(options, std::move(handlers));
   if (!all.ok()) return all.status();

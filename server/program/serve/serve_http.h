@@ -6,17 +6,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/threads/periodic.h"
 #include "http/http_server.h"
 #include "program/serve/config.h"
 #include "repository/repository.h"
 #include "rpc/grpc_server.h"
 #include "telemetry/metrics.h"
+#include "telemetry/recent_metrics.h"
 
 namespace linserve {
 
 enum class Phase : uint8_t { kLoading, kReady, kDraining };
 
 struct HttpServers {
+  std::unique_ptr<RecentMetrics> recent;
+  std::unique_ptr<Periodic> sampling;  // of `recent`
   std::unique_ptr<HttpServer> all;
   std::unique_ptr<HttpServer> pages;  // null: they are served by `all`
 };

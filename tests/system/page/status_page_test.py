@@ -14,7 +14,7 @@ from pathlib import Path
 from chromium import Browser
 from served import BIN, Server, init_model
 
-CHARTS = ["requests", "latency", "tokens", "queue", "batches", "in-flight", "memory"]
+CHARTS = ["requests", "errors", "latency", "tokens", "queue", "batches", "in-flight", "memory"]
 FOREIGN = "<img src=x onerror=alert(1)>"
 READER, CALLER = "reader-0123456789abcdef", "caller-0123456789abcdef"
 TOKENS = {"tokens": [{"name": "reader", "token": READER, "may": ["metrics"]}, {"name": "caller", "token": CALLER}]}
@@ -93,11 +93,36 @@ class StatusPageTest(unittest.TestCase):
         self.assert_charts_drawn(page)
         page.wait_for("points.at(-1).ok > 0 && points.at(-1).p99 > 0 && points.at(-1).tokens > 0")
         page.wait_for("points.some(({ errors }) => errors > 0)")
-        self.assertIn("Ready", self.text(page, "#figures"))
+        # It refuses more than it should, and says so, and why.
+        page.wait_for("document.querySelector('.value.state').classList.contains('degraded')")
+        self.assertRegex(self.text(page, "#figures"), r"1 of 1 ready, [\d.]+\s*% refused")
         row = self.text(page, "#models tr")
-        for part in ("m", "1", "ready", "linformer.LinformerLM"):
+        for part in ("m", "1", "ready", "linformer.LinformerLM", "in f32", "1 replica"):
             self.assertIn(part, row)
+        page.wait_for("document.querySelector('.now')?.innerText.includes('(queue)')")
+        self.assertRegex(self.text(page, ".now"), r"sequences\s+[\d.]+k?/s\s+tokens\s+[\d.]+\s*k?/s(.|\n)*on\s+cpu\s+sessions\s+0")
+        # Two sequences may wait, which is near, and the memory's limit is not.
+        drawn = "document.querySelector('[data-chart=%s]').querySelectorAll('.plots > svg .limit').length"
+        page.wait_for(f"{drawn % 'queue'} === 1")
+        self.assertEqual(page.evaluate(drawn % "memory"), 0)
+        for chart in ("queue", "memory"):
+            self.assertIn("limit", self.text(page, f"[data-chart={chart}] .legend"))
+        # Powers of ten are equally far apart.
+        heights = page.evaluate("""Array.from(document.querySelectorAll('[data-chart=latency] .plots > svg > text'))
+            .filter((text) => / 1[0]*\u00a0/.test(` ${text.textContent}`)).map((text) => Number(text.getAttribute('y')))""")
+        steps = [above - below for above, below in zip(heights, heights[1:])]
+        self.assertGreaterEqual(len(steps), 1)
+        for step in steps:
+            self.assertAlmostEqual(step, steps[0], delta=0.01)
         self.shoot(page, "light")
+        # What the server has kept is shown at once by a page that is loaded again.
+        page.wait_for("samples.at(-1).time - samples[0].time > 12")
+        page.evaluate("document.getElementById('window').value = '3600'; "
+                      "document.getElementById('window').dispatchEvent(new Event('change'))")
+        first = page.evaluate("samples[0].time")
+        page.evaluate("location.reload()")
+        page.wait_for(f"samples.length > 1 && samples[0].time <= {first} && points[1].ok > 0")
+        self.assertEqual(page.evaluate("document.getElementById('window').value"), "3600")
         # One that only looks like an element.
         init_model(server.repository / FOREIGN)
         server.process.send_signal(signal.SIGHUP)
@@ -106,6 +131,7 @@ class StatusPageTest(unittest.TestCase):
         (server.repository / FOREIGN / "config.json").write_text("{", encoding="utf-8")
         server.process.send_signal(signal.SIGHUP)
         page.wait_for("document.querySelector('#models .reason')?.innerText.includes('config.json')")
+        self.assertIn("1 not updated", self.text(page, "#figures"))
         self.assert_clean(page, server)
 
     def test_is_readable_in_the_dark_and_on_a_phone(self):
