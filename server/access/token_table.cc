@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/status/json_text.h"
 #include "core/status/quote.h"
 #include "core/system/sha256.h"
 
@@ -176,14 +177,14 @@ absl::StatusOr<Read> ReadEntry(const json& entry, size_t index) {
 }  // namespace
 
 absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& text, const TokenTable* before) {
-  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false,
-                                  /*ignore_comments=*/true);
+  const json parsed = ParseJson(text).value_or(json());
   const bool good = parsed.is_object() && parsed.size() == 1 && parsed.contains("tokens") &&
                     parsed["tokens"].is_array() && !parsed["tokens"].empty();
   if (!good) {
     // The parser's own words are not passed on, because they may quote a secret.
     return absl::InvalidArgumentError(
-        "expected JSON of the form {\"tokens\": [{\"name\": ..., \"token\": ...}, ...]}");
+        "expected JSON of the form {\"tokens\": [{\"name\": ..., \"token\": ...}, ...]}, each "
+        "key once");
   }
   if (parsed["tokens"].size() > kMostTokens) {
     return absl::InvalidArgumentError("there are " + std::to_string(parsed["tokens"].size()) +

@@ -19,11 +19,21 @@ constexpr int64_t kAnyRows = std::numeric_limits<int64_t>::max();
 
 RequestQueue::RequestQueue(const QueueLimits& limits, const BatchPolicy& policy, Clock& clock,
                            ModelMetrics& metrics, Workers workers)
-    : limits_(limits),
-      policy_(policy),
+    : policy_(policy),
       clock_(clock),
       metrics_(metrics),
-      workers_(std::move(workers)) {}
+      workers_(std::move(workers)),
+      limits_(limits) {}
+
+void RequestQueue::SetLimits(const QueueLimits& limits) {
+  MutexLock lock(mutex_);
+  limits_ = limits;
+}
+
+QueueLimits RequestQueue::limits() const {
+  MutexLock lock(mutex_);
+  return limits_;
+}
 
 absl::Status RequestQueue::Push(std::vector<Pending>& request) {
   return TakeIn(request, /*held=*/false);

@@ -132,6 +132,10 @@ class RequestQueue {
   // less again once it has arrived.
   void Expect(std::chrono::nanoseconds change);
 
+  // Bounds what may wait from now on. What waits already goes on waiting.
+  void SetLimits(const QueueLimits& limits);
+  QueueLimits limits() const;
+
   // Answers and drops whoever no longer waits, unless that was done just now.
   void DropDeparted();
 
@@ -162,7 +166,7 @@ class RequestQueue {
   Totals TotalsOf(const std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(const Totals& held);
   Admission Admit(const Totals& added) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Fits(const Totals& added, const Totals& waiting) const;
+  bool Fits(const Totals& added, const Totals& waiting) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Admission MakeRoom(const std::vector<Pending>& request, const Totals& added,
                      std::vector<Pending>& departed, std::vector<Pending>& displaced)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -199,7 +203,6 @@ class RequestQueue {
   void AnswerDeparted(std::vector<Pending>& departed);
   void AnswerDisplaced(std::vector<Pending>& displaced);
 
-  const QueueLimits limits_;
   const BatchPolicy policy_;
   Clock& clock_;
   ModelMetrics& metrics_;
@@ -207,6 +210,7 @@ class RequestQueue {
 
   mutable Mutex mutex_;
   CondVar changed_;
+  QueueLimits limits_ ABSL_GUARDED_BY(mutex_);
   Queue queue_ ABSL_GUARDED_BY(mutex_);
   // The entries that can be shared, by identity.
   std::unordered_map<std::string_view, Queue::iterator> shared_ ABSL_GUARDED_BY(mutex_);

@@ -93,6 +93,10 @@ class Engine {
   // Estimates from the measured speed how long a request that arrives now will wait.
   std::chrono::nanoseconds DelayEstimate() const;
 
+  // Bounds what may wait from now on.
+  void SetQueueLimits(const QueueLimits& limits) { queue_.SetLimits(limits); }
+  QueueLimits queue_limits() const { return queue_.limits(); }
+
   // Says how long a caller that was refused should wait before it tries again.
   std::chrono::milliseconds RetryDelay() const { return queue_.RetryDelay(); }
 

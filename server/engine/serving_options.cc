@@ -22,7 +22,7 @@ constexpr int64_t kMostReplicas = 16;  // where nobody asked for a number
 
 void DeviceOptions::Bind(OptionTable& table) {
   table.Text("device", device, kDeviceHelp);
-  table.Integer(
+  table.Bytes(
       "max_device_bytes", max_device_bytes, 0, int64_t{1} << 50,
       "How much of each GPU's memory models may take, weights and batches; 0: all that is "
       "free");
@@ -76,8 +76,11 @@ void ServingOptions::Bind(OptionTable& table) {
                  "How long a sequence waits for company while a worker is free; 0: never");
   table.Integer("max_queue_sequences", max_queue_sequences, 1, kMany,
                 "How many sequences may wait; more are refused with RESOURCE_EXHAUSTED");
+  table.Live();
   table.Integer("max_queue_tokens", max_queue_tokens, 1, kMany, "How many tokens may wait");
-  table.Integer("max_queue_bytes", max_queue_bytes, 1, kMany, "How many bytes of input may wait");
+  table.Live();
+  table.Bytes("max_queue_bytes", max_queue_bytes, 1, kMany, "How many bytes of input may wait");
+  table.Live();
   table.Integer("replicas", replicas, 0, 256,
                 "Copies of the model, weights and all, each computing one batch at a time; 0: one "
                 "for every " +
@@ -85,10 +88,10 @@ void ServingOptions::Bind(OptionTable& table) {
                     " processors, or one if threads is given; on GPUs one for each of them");
   table.Integer("threads", threads, 0, 1024,
                 "How many threads one replica has; 0: the processors over the replicas");
-  table.Integer(
+  table.Bytes(
       "cache_bytes", cache_bytes, 0, kMany,
       "How many bytes of results to keep, so that identical sequences are computed once; 0: none");
-  table.Integer(
+  table.Bytes(
       "max_session_bytes", max_session_bytes, 0, kMany,
       "How many bytes the states of sessions may take, of all models together, or where it stands "
       "in a model's config.json of that model; where there is no room for a new one, the one that "
@@ -141,6 +144,12 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const 
   return plan;
 }
 
+QueueLimits ServingOptions::Limits() const {
+  return {.max_sequences = max_queue_sequences,
+          .max_tokens = max_queue_tokens,
+          .max_bytes = max_queue_bytes};
+}
+
 EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   EngineOptions options;
   const auto* const name = std::find(kPaddingNames.begin(), kPaddingNames.end(), padding);
@@ -150,9 +159,7 @@ EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   options.policy.max_sequences = max_batch_sequences;
   options.policy.max_delay = max_batch_delay;
   options.policy.long_rows = plan.long_rows;
-  options.limits.max_sequences = max_queue_sequences;
-  options.limits.max_tokens = max_queue_tokens;
-  options.limits.max_bytes = max_queue_bytes;
+  options.limits = Limits();
   if (max_session_bytes > 0) options.sessions.max_bytes = max_session_bytes;
   options.sessions.max_idle = session_idle;
   options.replicas = plan.replicas;

@@ -69,6 +69,7 @@ struct ServingOptions {
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;
+  QueueLimits Limits() const;
 
   // Fills in what is not configured: a replica on each of `devices`, or if that is 0, replicas by
   // the number of processors. Without `processors` they are those that this process may use.

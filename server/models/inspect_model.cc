@@ -18,7 +18,7 @@ int64_t TypicalLength(const Signature& signature) {
   return signature.limits.empty() ? 512 : signature.limits[0].longest;
 }
 
-absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
+absl::StatusOr<ModelReport> Inspect(const std::string& directory, bool look_at_weights) {
   auto config = ReadModelDirectory(directory);
   if (!config.ok()) return config.status();
   const BuiltNetwork built = BuiltNetwork::From(config->network);
@@ -39,14 +39,15 @@ absl::StatusOr<ModelReport> Inspect(const std::string& directory) {
   report.prefix = checkpoint.prefix();
   report.left_out = std::ssize(checkpoint.left_out);
   report.difference = checkpoint.difference.ToString();
+  if (!look_at_weights) return report;
   report.nonfinite = NonfiniteWeights(built.parameters, checkpoint, DType::kF32);
   return report;
 }
 
 }  // namespace
 
-absl::StatusOr<ModelReport> InspectModel(const std::string& directory) {
-  return Caught(directory, [&] { return Inspect(directory); });
+absl::StatusOr<ModelReport> InspectModel(const std::string& directory, bool look_at_weights) {
+  return Caught(directory, [&] { return Inspect(directory, look_at_weights); });
 }
 
 }  // namespace linserve

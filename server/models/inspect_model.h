@@ -34,6 +34,7 @@ struct ModelReport {
 
 // Returns the report on DIRECTORY/config.json and the header of model.safetensors. INVALID_ARGUMENT
 // or NOT_FOUND says what is wrong with the directory; tensors that do not fit are a `difference`.
-absl::StatusOr<ModelReport> InspectModel(const std::string& directory);
+// Whether weights are finite is only said if they are to be looked at, which reads all of them.
+absl::StatusOr<ModelReport> InspectModel(const std::string& directory, bool look_at_weights = true);
 
 }  // namespace linserve

@@ -1,5 +1,7 @@
 #include "program/option_flags.h"
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "models/network/model_config.h"
@@ -19,25 +21,56 @@ std::string FlagName(std::string option) {
   return "--" + option;
 }
 
+std::string HelpOf(const OptionTable::Description& option) {
+  const std::string allowed = option.allowed.empty() ? "" : " (" + option.allowed + ")";
+  const std::string size = option.size.empty() ? "" : " = " + option.size;
+  return option.help + allowed + " [" + option.current + size + "]" +
+         (option.live ? "; SIGHUP applies a change" : "");
+}
+
+void AddFlag(CLI::App& command, const OptionTable::Description& option, const std::string& group,
+             OptionFlags& flags) {
+  const bool is_flag = option.is_flag;
+  const auto set = [&flags, is_flag, name = option.name](const std::string& value) {
+    flags[name] = is_flag && value.empty() ? "true" : value;
+  };
+  CLI::Option* flag =
+      command.add_option_function<std::string>(FlagName(option.name), set, HelpOf(option))
+          ->type_name("");
+  if (is_flag) flag->expected(0, 1);
+  if (!group.empty()) flag->group(group);
+}
+
+// Adds flags for those options that `chosen` returns true for, in groups by their sections.
+void AddBySection(CLI::App& command, const OptionTable& table, OptionFlags& flags,
+                  const std::function<bool(const std::string&)>& chosen) {
+  std::string section;
+  for (const OptionTable::Description& option : table.Describe()) {
+    if (!option.section.empty()) section = option.section;
+    if (chosen(option.name)) AddFlag(command, option, section, flags);
+  }
+}
+
 }  // namespace
 
 void AddOptionFlags(CLI::App& command, const OptionTable& table, OptionFlags& flags,
                     const std::set<std::string>& only) {
-  std::string section;
-  for (const OptionTable::Description& option : table.Describe()) {
-    if (!option.section.empty()) section = option.section;
-    if (!only.empty() && !only.contains(option.name)) continue;
-    const std::string allowed = option.allowed.empty() ? "" : " (" + option.allowed + ")";
-    const std::string help = option.help + allowed + " [" + option.current + "]";
-    const bool is_flag = option.is_flag;
-    const auto set = [&flags, is_flag, name = option.name](const std::string& value) {
-      flags[name] = is_flag && value.empty() ? "true" : value;
-    };
-    CLI::Option* flag =
-        command.add_option_function<std::string>(FlagName(option.name), set, help)->type_name("");
-    if (is_flag) flag->expected(0, 1);
-    if (!section.empty()) flag->group(section);
+  AddBySection(command, table, flags,
+               [&](const std::string& name) { return only.empty() || only.contains(name); });
+}
+
+void AddOptionGroups(CLI::App& command, const OptionTable& table, OptionFlags& flags,
+                     const std::vector<std::string>& first) {
+  const auto options = table.Describe();
+  const auto is_first = [&](const std::string& name) {
+    return std::find(first.begin(), first.end(), name) != first.end();
+  };
+  for (const std::string& name : first) {
+    for (const OptionTable::Description& option : options) {
+      if (option.name == name) AddFlag(command, option, "What to set first", flags);
+    }
   }
+  AddBySection(command, table, flags, [&](const std::string& name) { return !is_first(name); });
 }
 
 void AddModelFlag(CLI::App& command, std::string& model) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/options/options.h"
@@ -19,6 +20,11 @@ using OptionFlags = std::map<std::string, std::string>;
 // help and default. What is given is written to `flags`, which must outlive the command.
 void AddOptionFlags(CLI::App& command, const OptionTable& table, OptionFlags& flags,
                     const std::set<std::string>& only = {});
+
+// Does so for all options, in groups of which `first` is the first: the options that matter most,
+// in this order. The others follow by the table's sections.
+void AddOptionGroups(CLI::App& command, const OptionTable& table, OptionFlags& flags,
+                     const std::vector<std::string>& first);
 
 // Adds the flag --model, which takes a model directory or, as `serve` does, that of its versions:
 // `model` is the latest of them then.

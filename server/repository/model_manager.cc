@@ -27,7 +27,7 @@ void ManagerOptions::Bind(OptionTable& table) {
       "their names: \"latest; ranker=all; embed=1,3\"");
   table.Duration("repository_poll_seconds", poll, 0, 86400,
                  "How often to look for new, changed and removed models; 0: on SIGHUP only");
-  table.Integer(
+  table.Bytes(
       "max_model_bytes", max_model_bytes, 0, int64_t{1} << 50,
       "How many bytes the weights of all models and replicas may take together, while one is "
       "replaced also of its successor; 0: what the memory plan leaves; on GPUs, no bound");

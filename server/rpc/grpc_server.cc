@@ -168,6 +168,8 @@ struct GrpcServer::Impl {
   ReflectionService<Reflection> reflection{ServiceNames()};
   ReflectionService<ReflectionAlpha> reflection_alpha{ServiceNames()};
   UnknownService unknown{ServiceNames()};
+  // Bounds the messages that are not whole yet, which Inflight does not know.
+  grpc::ResourceQuota quota{"linserve"};
   int port = 0;
   std::string unix_socket;
   std::unique_ptr<grpc::Server> server;
@@ -203,10 +205,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   const std::string address = options.address.ToString();
   grpc::ServerBuilder builder;
   Configure(builder, options);
-  // The quota bounds the messages that are not whole yet, which Inflight does not know.
-  grpc::ResourceQuota quota("linserve");
-  quota.Resize(static_cast<size_t>(options.inflight.Resolved().max_bytes));
-  builder.SetResourceQuota(quota);
+  impl->quota.Resize(static_cast<size_t>(options.inflight.Resolved().max_bytes));
+  builder.SetResourceQuota(impl->quota);
   builder.AddListeningPort(address, CredentialsOf(options.access.tls), &impl->port);
   int unix_port = 1;
   impl->unix_socket = options.unix_socket.path;
@@ -256,6 +256,11 @@ int GrpcServer::port() const { return impl_->port; }
 bool GrpcServer::Accepts() { return impl_->listener->Accepts(); }
 
 ServiceContext& GrpcServer::context() { return impl_->context; }
+
+void GrpcServer::SetInflightLimits(const InflightLimits& limits) {
+  impl_->context.inflight->SetLimits(limits);
+  impl_->quota.Resize(static_cast<size_t>(limits.Resolved().max_bytes));
+}
 
 void GrpcServer::AllowModelControl(ModelManager& manager) { impl_->context.manager = &manager; }
 

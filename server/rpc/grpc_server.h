@@ -59,6 +59,9 @@ class GrpcServer {
   // Lets callers load and unload models from now on. `manager` must outlive their calls.
   void AllowModelControl(ModelManager& manager);
 
+  // Bounds what may be in flight from now on.
+  void SetInflightLimits(const InflightLimits& limits);
+
   // Sets what health checks say of the whole server, and of one model.
   void SetServing(bool serving);
   void SetModelServing(const std::string& model, bool serving);

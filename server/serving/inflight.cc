@@ -31,15 +31,19 @@ void InflightLimits::Bind(OptionTable& table) {
       "max_concurrent_requests", max_requests, 1, kMany,
       "How many requests may be in flight, from arrival to the last answer, over all models; "
       "more are refused with RESOURCE_EXHAUSTED");
+  table.Live();
   table.Integer(
       "max_concurrent_requests_per_caller", max_requests_per_caller, 0, kMany,
       "How many of them one token may have, or one address where there are no tokens; 0: half "
       "of all");
-  table.Integer("max_inflight_bytes", max_bytes, 0, int64_t{1} << 50,
-                "How many bytes these requests and their results may take; 0: what the memory plan "
-                "leaves for them, a quarter of the process's memory at most");
-  table.Integer("max_inflight_bytes_per_caller", max_bytes_per_caller, 0, int64_t{1} << 50,
-                "How many of those bytes one caller may take; 0: half of all");
+  table.Live();
+  table.Bytes("max_inflight_bytes", max_bytes, 0, int64_t{1} << 50,
+              "How many bytes these requests and their results may take; 0: what the memory plan "
+              "leaves for them, a quarter of the process's memory at most");
+  table.Live();
+  table.Bytes("max_inflight_bytes_per_caller", max_bytes_per_caller, 0, int64_t{1} << 50,
+              "How many of those bytes one caller may take; 0: half of all");
+  table.Live();
 }
 
 InflightLimits InflightLimits::Resolved() const {
@@ -52,8 +56,13 @@ InflightLimits InflightLimits::Resolved() const {
   return resolved;
 }
 
-Inflight::Inflight(const InflightLimits& limits, Metrics& metrics)
-    : limits_(limits.Resolved()), metrics_(metrics) {
+Inflight::Inflight(const InflightLimits& limits, Metrics& metrics) : metrics_(metrics) {
+  SetLimits(limits);
+}
+
+void Inflight::SetLimits(const InflightLimits& limits) {
+  MutexLock lock(mutex_);
+  limits_ = limits.Resolved();
   metrics_.SetMaxInflightBytes(limits_.max_bytes);
 }
 
@@ -102,6 +111,16 @@ Inflight::Reservation Inflight::Take(const std::string& caller, int64_t requests
   }
   Publish();
   return Reservation(shared_from_this(), caller, requests, bytes);
+}
+
+int64_t Inflight::most_requests() const {
+  MutexLock lock(mutex_);
+  return limits_.max_requests;
+}
+
+int64_t Inflight::most_bytes() const {
+  MutexLock lock(mutex_);
+  return std::min(limits_.max_bytes, limits_.max_bytes_per_caller);
 }
 
 int64_t Inflight::requests() const {

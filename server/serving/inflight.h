@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,10 +63,11 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   // Reserves for what is not a request yet. It holds no bytes at first; Grow() adds them.
   Reservation ReserveBytes(const std::string& caller);
 
-  // Returns the most bytes that one caller may ever hold.
-  int64_t most_requests() const { return limits_.max_requests; }
-  int64_t most_bytes() const { return std::min(limits_.max_bytes, limits_.max_bytes_per_caller); }
+  // Bounds what may be in flight from now on. What is in flight already goes on.
+  void SetLimits(const InflightLimits& limits);
 
+  int64_t most_requests() const;
+  int64_t most_bytes() const;     // that one caller may ever hold
   int64_t requests() const;       // requests in flight at this moment
   int64_t requests_ever() const;  // requests that were ever given a place
 
@@ -89,10 +89,10 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Publish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const InflightLimits limits_;
   Metrics& metrics_;
 
   mutable Mutex mutex_;
+  InflightLimits limits_ ABSL_GUARDED_BY(mutex_);  // resolved
   Use total_ ABSL_GUARDED_BY(mutex_);
   int64_t requests_ever_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Use> callers_ ABSL_GUARDED_BY(mutex_);  // callers with reservations

@@ -27,6 +27,7 @@ void LogOptions::Bind(OptionTable& table) {
                "How the log is written, one line an event");
   table.Choice("log_level", level, {"debug", "info", "warning", "error"},
                "Which events are logged; debug logs every request");
+  table.Live();
 }
 
 void ConfigureLog(const LogOptions& options) {
@@ -35,6 +36,8 @@ void ConfigureLog(const LogOptions& options) {
   unalarming = stdout;
   ReportFailuresTo(LogFailure);
 }
+
+void SetLogLevel(LogLevel level) { least = level; }
 
 bool Logs(LogLevel level) { return level >= least; }
 

@@ -32,6 +32,9 @@ struct LogField {
 // threads start.
 void ConfigureLog(const LogOptions& options);
 
+// Changes which events are logged. Thread-safe.
+void SetLogLevel(LogLevel level);
+
 // Returns whether events of the level are logged: if not, what they would say need not be made.
 bool Logs(LogLevel level);
 

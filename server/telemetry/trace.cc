@@ -98,7 +98,7 @@ void TraceOptions::Bind(OptionTable& table) {
   table.Text("trace", path,
              "File for a trace in Chrome's format (Perfetto shows it): every request, sequence and "
              "batch; empty: none");
-  table.Integer("trace_max_bytes", max_bytes, 0, int64_t{1} << 50,
+  table.Bytes("trace_max_bytes", max_bytes, 0, int64_t{1} << 50,
                 "How large the trace may grow; then it ends, and serving goes on");
   table.Parsed(
       "otlp_endpoint",

@@ -80,6 +80,9 @@ TEST(TokenTable, SaysWhatIsWrongAndNoSecret) {
       {"{", "expected JSON of the form"},
       {R"({"tokens": "0123456789abcdef"})", "expected JSON of the form"},
       {R"({"tokens": []})", "expected JSON of the form"},
+      {FileOf(
+           R"({"name": "a", "token": "0123456789abcdef", "may": ["infer"], "may": ["control"]})"),
+       "each key once"},
       {std::string(1 << 20, '['), "expected JSON of the form"},
       {FileOf(R"({"name": "a", "token": 0123456789abcdef})"), "expected JSON of the form"},
       {FileOf(R"("0123456789abcdef")"), "token 0: expected an object"},

@@ -60,6 +60,20 @@ TEST_F(RequestQueueTest, CountsWhatIsOfferedWhetherOrNotThereIsRoom) {
   queue.Flush(absl::UnavailableError("the test is over"));
 }
 
+TEST_F(RequestQueueTest, HasTheLimitsThatWereSetLast) {
+  RequestQueue queue({.max_sequences = 2}, {}, clock_, model_);
+  Push(queue, Request(2));
+  std::vector<Pending> request = Request(1);
+  EXPECT_FALSE(queue.Push(request).ok());
+  queue.SetLimits({.max_sequences = 3});
+  EXPECT_TRUE(queue.Push(request).ok());
+  // What waits beyond lower limits goes on waiting, and nothing more is let in.
+  queue.SetLimits({.max_sequences = 1});
+  std::vector<Pending> late = Request(1);
+  EXPECT_THAT(queue.Push(late), IsStatus(kExhaustedCode, "max_queue_sequences = 1"));
+  EXPECT_EQ(Gauges()[1], 3);
+}
+
 TEST_F(RequestQueueTest, AdmitsUpToTheLimits) {
   RequestQueue queue({.max_sequences = 5, .max_tokens = 50, .max_bytes = 500}, {}, clock_, model_);
   Push(queue, Request(3));

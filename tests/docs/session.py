@@ -28,7 +28,7 @@ PACKAGES = ROOT / ".venv-packages/bin/python"
 # Programs that are not there, or do what a test must not: stand_ins/programs.py says what is checked in their place.
 PROGRAMS = ["docker", "helm", "kubectl", "perf_analyzer", "pip", "prometheus"]
 SECONDS = 60  # for one block
-SERVES = re.compile(r"^(\S*/)?linserve serve\b(?!.*--print-config)", re.MULTILINE)
+SERVES = re.compile(r"^(\S*/)?linserve serve\b(?!.*--(?:print|check)-config)", re.MULTILINE)
 READY = re.compile(r" ready grpc_port=")
 
 # Pattern, what stands in its place, and why.

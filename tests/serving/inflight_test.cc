@@ -38,6 +38,23 @@ TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
   EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_refused_total{reason="inflight"})"], 5);
 }
 
+TEST_F(InflightTest, HasTheLimitsThatWereSetLast) {
+  const auto inflight = std::make_shared<Inflight>(InflightLimits{.max_requests = 1}, metrics_);
+  const auto first = inflight->Reserve("a", 10);
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(inflight->Reserve("b", 10).ok());
+  inflight->SetLimits({.max_requests = 2, .max_bytes = 30});
+  const auto second = inflight->Reserve("b", 10);
+  EXPECT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(inflight->most_requests(), 2);
+  EXPECT_EQ(inflight->most_bytes(), 15);
+  EXPECT_EQ(Scraped(metrics_.Scrape())["linserve_max_inflight_bytes"], 30);
+  // What is in flight beyond lower limits goes on, and nothing more is let in.
+  inflight->SetLimits({.max_requests = 1, .max_bytes = 5});
+  EXPECT_THAT(inflight->Reserve("c", 1), IsStatus(kExhaustedCode, "max_concurrent_requests = 1"));
+  EXPECT_EQ(Bytes(), 20);
+}
+
 TEST_F(InflightTest, SaysWhatWillNeverFit) {
   const auto inflight = std::make_shared<Inflight>(
       InflightLimits{.max_bytes = 5, .max_bytes_per_caller = 5}, metrics_);

@@ -4,11 +4,15 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "core/options/units.h"
 #include "core/status/json_text.h"
 #include "core/status/nearest.h"
+#include "core/system/memory.h"
 
 namespace linserve {
 namespace {
@@ -28,6 +32,11 @@ std::string Shown(double value) {
              : Shown(json(value));
 }
 
+// Writes an option's value.
+std::string ShownValue(const json& value) {
+  return value.is_number_float() ? Shown(value.get<double>()) : Shown(value);
+}
+
 bool InRange(const json& value, double least, double most) {
   return value.is_number() && value.get<double>() >= least && value.get<double>() <= most;
 }
@@ -38,6 +47,13 @@ bool IsIntegerInRange(const json& value, double least, double most) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   if (value.is_number_unsigned() && value.get<uint64_t>() > kMost) return false;
   return value.is_number_integer() && InRange(value, least, most);
+}
+
+// Returns what a text such as "4GiB" stands for, in this unit; any other value as it is.
+json WithoutUnit(const json& value, std::optional<double> (*parse)(std::string_view), double unit) {
+  if (!value.is_string()) return value;
+  const std::optional<double> parsed = parse(value.get<std::string>());
+  return parsed ? json(*parsed / unit) : value;
 }
 
 template <class... Ts>
@@ -56,6 +72,8 @@ void OptionTable::Add(Option option) {
 
 void OptionTable::Section(std::string title) { section_ = std::move(title); }
 
+void OptionTable::Live() { options_.back().live = true; }
+
 void OptionTable::Integer(std::string name, int64_t& field, int64_t least, int64_t most,
                           std::string help) {
   Add({std::move(name),
@@ -70,6 +88,16 @@ void OptionTable::Integers(std::string name, std::vector<int64_t>& field, int64_
                            int64_t most, std::string help) {
   Add({std::move(name),
        &field,
+       static_cast<double>(least),
+       static_cast<double>(most),
+       {},
+       std::move(help)});
+}
+
+void OptionTable::Bytes(std::string name, int64_t& field, int64_t least, int64_t most,
+                        std::string help) {
+  Add({std::move(name),
+       Size{&field},
        static_cast<double>(least),
        static_cast<double>(most),
        {},
@@ -124,9 +152,15 @@ json OptionTable::Current(const Option& option) {
   return std::visit(Overloaded{[](const Time& time) {
                                  return json(static_cast<double>(time.field->count()) / time.unit);
                                },
+                               [](const Size& size) { return json(*size.field); },
                                [](const ParsedText& parsed) { return json(parsed.get()); },
                                [](const auto* field) { return json(*field); }},
                     option.field);
+}
+
+std::string OptionTable::ShownSize(const Option& option) {
+  const Size* size = std::get_if<Size>(&option.field);
+  return size == nullptr || *size->field == 0 ? "" : FormatBytes(static_cast<double>(*size->field));
 }
 
 std::vector<OptionTable::Description> OptionTable::Describe() const {
@@ -134,20 +168,36 @@ std::vector<OptionTable::Description> OptionTable::Describe() const {
   for (const Option& option : options_) {
     const json current = Current(option);
     const bool bounded = !current.is_string() || !option.allowed.empty();
-    all.push_back({option.name, option.help, bounded ? Allowed(option) : "",
-                   !option.allowed.empty(),
-                   current.is_number_float() ? Shown(current.get<double>()) : Shown(current),
-                   std::holds_alternative<bool*>(option.field), option.section});
+    all.push_back({.name = option.name,
+                   .help = option.help,
+                   .allowed = bounded ? Allowed(option) : "",
+                   .choice = !option.allowed.empty(),
+                   .current = ShownValue(current),
+                   .size = ShownSize(option),
+                   .is_flag = std::holds_alternative<bool*>(option.field),
+                   .live = option.live,
+                   .section = option.section,
+                   .origin = option.origin,
+                   .overridden_origin = option.overridden_origin,
+                   .overridden = option.overridden});
   }
   return all;
 }
 
 absl::Status OptionTable::Set(const std::string& name, const json& value,
                               const std::string& where) {
-  const Option* option = Find(name);
+  Option* option = Find(name);
   if (option == nullptr) return Unknown(name, where);
+  const json before = Current(*option);
   absl::Status status = Assign(*option, value);
-  if (status.ok()) return status;
+  if (status.ok()) {
+    if (!option->origin.empty() && Current(*option) != before) {
+      option->overridden_origin = option->origin;
+      option->overridden = ShownValue(before);
+    }
+    option->origin = where;
+    return status;
+  }
   constexpr size_t kLongest = 200;  // what is shown of a value that is wrong
   std::string shown = Shown(value);
   if (shown.size() > kLongest) shown = shown.substr(0, kLongest) + "...";
@@ -176,7 +226,20 @@ absl::Status OptionTable::SetAll(const json& object, const std::string& where) {
   return absl::OkStatus();
 }
 
-const OptionTable::Option* OptionTable::Find(const std::string& name) const {
+std::vector<OptionTable::Change> OptionTable::Adopt(const OptionTable& fresh) {
+  std::vector<Change> changes;
+  for (size_t i = 0; i < options_.size(); ++i) {
+    const Option& option = options_[i];
+    const json before = Current(option);
+    const json after = Current(fresh.options_[i]);
+    if (before == after) continue;
+    const bool taken = option.live && Set(option.name, after, fresh.options_[i].origin).ok();
+    changes.push_back({option.name, ShownValue(before), ShownValue(after), taken});
+  }
+  return changes;
+}
+
+OptionTable::Option* OptionTable::Find(const std::string& name) {
   const auto found = std::find_if(options_.begin(), options_.end(),
                                   [&](const Option& option) { return option.name == name; });
   return found == options_.end() ? nullptr : &*found;
@@ -190,19 +253,22 @@ std::string OptionTable::Allowed(const Option& option) {
     for (const std::string& value : option.allowed) all += " " + value;
     return all;
   };
-  return std::visit(Overloaded{[&](const int64_t*) { return "an integer from " + range; },
-                               [&](const std::vector<int64_t>*) {
-                                 return "an ascending list of integers from " + range;
-                               },
-                               [&](const double*) { return "a number from " + range; },
-                               [&](const Time&) { return "a number from " + range; },
-                               [](const bool*) { return std::string("true or false"); },
-                               [&](const std::string*) { return text(); },
-                               [](const std::map<std::string, std::string>*) {
-                                 return std::string("an object of texts");
-                               },
-                               [&](const ParsedText&) { return text(); }},
-                    option.field);
+  return std::visit(
+      Overloaded{
+          [&](const int64_t*) { return "an integer from " + range; },
+          [&](const std::vector<int64_t>*) {
+            return "an ascending list of integers from " + range;
+          },
+          [&](const double*) { return "a number from " + range; },
+          [&](const Time&) { return "a number from " + range + ", or a time such as \"30s\""; },
+          [&](const Size&) { return "an integer from " + range + ", or a size such as \"4GiB\""; },
+          [](const bool*) { return std::string("true or false"); },
+          [&](const std::string*) { return text(); },
+          [](const std::map<std::string, std::string>*) {
+            return std::string("an object of texts");
+          },
+          [&](const ParsedText&) { return text(); }},
+      option.field);
 }
 
 absl::Status OptionTable::Assign(const Option& option, const json& value) {
@@ -239,9 +305,17 @@ absl::Status OptionTable::Assign(const Option& option, const json& value) {
                        field);
                  },
                  [&](const Time& time) -> absl::Status {
-                   if (!in_range()) return wrong();
+                   const json number = WithoutUnit(value, ParseTime, time.unit);
+                   if (!InRange(number, option.least, option.most)) return wrong();
                    *time.field = std::chrono::nanoseconds(
-                       static_cast<int64_t>(std::llround(value.get<double>() * time.unit)));
+                       static_cast<int64_t>(std::llround(number.get<double>() * time.unit)));
+                   return absl::OkStatus();
+                 },
+                 [&](const Size& size) -> absl::Status {
+                   if (!value.is_string()) return take(fits(value), size.field);
+                   const json bytes = WithoutUnit(value, ParseSize, 1);
+                   if (!InRange(bytes, option.least, option.most)) return wrong();
+                   *size.field = std::llround(bytes.get<double>());
                    return absl::OkStatus();
                  },
                  [&](const ParsedText& parsed) {

@@ -1,7 +1,13 @@
 #include "core/status/json_text.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/status/quote.h"
 
 namespace linserve {
 namespace {
@@ -36,6 +42,28 @@ size_t DepthOf(std::string_view text) {
   return deepest;
 }
 
+// Finds a key that stands twice in one object while it is parsed. Of two values it would be the
+// last that counts, whichever was meant.
+class KeysSeen {
+ public:
+  bool operator()(int /*depth*/, nlohmann::json::parse_event_t event,
+                  const nlohmann::json& parsed) {
+    using Event = nlohmann::json::parse_event_t;
+    if (event == Event::object_start) objects_.emplace_back();
+    if (event == Event::object_end) objects_.pop_back();
+    if (event == Event::key && !objects_.back().insert(parsed.get<std::string>()).second) {
+      twice_ = parsed.get<std::string>();
+    }
+    return true;
+  }
+
+  const std::optional<std::string>& twice() const { return twice_; }
+
+ private:
+  std::vector<std::set<std::string>> objects_;  // the keys of each object that is open
+  std::optional<std::string> twice_;
+};
+
 }  // namespace
 
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {
@@ -44,8 +72,12 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {
                                       " deep");
   }
   try {
-    return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/true,
-                                 /*ignore_comments=*/true);
+    KeysSeen keys;
+    nlohmann::json parsed = nlohmann::json::parse(text, std::ref(keys), /*allow_exceptions=*/true,
+                                                  /*ignore_comments=*/true);
+    if (!keys.twice()) return parsed;
+    return absl::InvalidArgumentError("the key " + Quoted(*keys.twice()) +
+                                      " stands twice in an object, expected once");
   } catch (const nlohmann::json::exception& error) {
     // The parser quotes what it has read, which may be all of it.
     return absl::InvalidArgumentError(std::string(error.what()).substr(0, kLongestFault));

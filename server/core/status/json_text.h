@@ -9,7 +9,8 @@
 namespace linserve {
 
 // Parses JSON, in which comments are allowed. INVALID_ARGUMENT says what is wrong; so it is with
-// what is nested more than 64 deep, since what walks through JSON may be recursive.
+// what is nested more than 64 deep, since what walks through JSON may be recursive, and with an
+// object in which a key stands twice.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text);
 
 // Writes JSON, on one line unless there is an `indent`. Names from outside stand in it, in whatever

@@ -1,36 +1,10 @@
 #include "program/serve/config.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
-#include "core/files/json_file.h"
-
 namespace linserve {
 namespace {
-
-constexpr const char* kPrefix = "LINSERVE_";
-constexpr const char* kDefaults = "LINSERVE_DEFAULTS";
-
-std::string VariableName(const std::string& option) {
-  std::string name = kPrefix + option;
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return name;
-}
-
-// Takes the options of a file. It may be a pipe: `--config <(...)`.
-absl::Status ReadOptions(const std::string& path, OptionTable& table) {
-  const auto options = ReadJson(path, FileKind::kAny);
-  if (options.ok()) return table.SetAll(*options, path);
-  return absl::Status(options.status().code(), "the configuration cannot be read: " +
-                                                   std::string(options.status().message()));
-}
 
 // Puts the text into comment lines of at most kWidth characters.
 std::string Comment(const std::string& indent, const std::string& text) {
@@ -120,57 +94,20 @@ void Config::Bind(OptionTable& table) {
   table.Section("What computes");
   devices.Bind(table);
   grpc.BindLimits(table);
-  table.Integer("max_session_bytes_per_caller", max_session_bytes_per_caller, 0, int64_t{1} << 50,
-                "How many of max_session_bytes the sessions of one caller may take; 0: half");
+  table.Bytes("max_session_bytes_per_caller", max_session_bytes_per_caller, 0, int64_t{1} << 50,
+              "How many of max_session_bytes the sessions of one caller may take; 0: half");
   table.Section("The end of the process, and its log");
   table.Duration("drain_delay_seconds", drain_delay, 0, 600,
                  "How long to go on serving after SIGTERM while readiness says no, so that proxies "
                  "and load balancers have seen it before a call is refused");
+  table.Live();
   table.Duration("drain_timeout_seconds", drain_timeout, 0, 3600,
                  "How long accepted requests may take after that; what has not ended five seconds "
                  "later, whatever it is, is ended with the process");
+  table.Live();
   log.Bind(table);
   trace.Bind(table);
   serving.Bind(table);
-}
-
-absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,
-                        OptionTable& table) {
-  const char* defaults = std::getenv(kDefaults);  // NOLINT(concurrency-mt-unsafe): at start
-  for (const std::string& file : {std::string(defaults == nullptr ? "" : defaults), path}) {
-    if (file.empty()) continue;
-    if (absl::Status status = ReadOptions(file, table); !status.ok()) return status;
-  }
-  for (const OptionTable::Description& option : table.Describe()) {
-    const std::string variable = VariableName(option.name);
-    const char* value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): at start
-    if (value == nullptr) continue;
-    absl::Status status = table.SetText(option.name, value, "variable " + variable);
-    if (!status.ok()) return status;
-  }
-  for (const auto& [name, value] : flags) {
-    if (absl::Status status = table.SetText(name, value, "command line"); !status.ok()) {
-      return status;
-    }
-  }
-  return absl::OkStatus();
-}
-
-std::vector<std::string> MisspeltVariables(const OptionTable& table) {
-  constexpr size_t kMostChanges = 2;
-  std::vector<std::string> warnings;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string variable(*entry, std::strcspn(*entry, "="));
-    if (!variable.starts_with(kPrefix)) continue;
-    std::string option = variable.substr(std::strlen(kPrefix));
-    std::transform(option.begin(), option.end(), option.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    const std::string nearest = table.NearestTo(option, kMostChanges);
-    if (nearest.empty() || nearest == option) continue;
-    warnings.push_back("the variable " + variable + " is of no option; did you mean " +
-                       VariableName(nearest) + "?");
-  }
-  return warnings;
 }
 
 std::string ToFile(const OptionTable& table, bool comments) {
@@ -179,7 +116,8 @@ std::string ToFile(const OptionTable& table, bool comments) {
     file += Comment("",
                     "Every option of `linserve serve` with its default, written by `linserve "
                     "serve --print-config --comments`. A flag (--max-batch-tokens) or a variable "
-                    "(LINSERVE_MAX_BATCH_TOKENS) overrides it.");
+                    "(LINSERVE_MAX_BATCH_TOKENS) overrides it. Sizes may be written as "
+                    "\"4GiB\", times as \"30s\".");
   }
   std::string separator = "{\n";
   for (const OptionTable::Description& option : table.Describe()) {
@@ -189,7 +127,8 @@ std::string ToFile(const OptionTable& table, bool comments) {
         if (!file.ends_with("{\n")) file += "\n";
         file += Comment("  ", option.section + ".") + "\n";
       }
-      file += Comment("  ", option.help + (option.choice ? "; " + option.allowed : "") + ".");
+      file += Comment("  ", option.help + (option.choice ? "; " + option.allowed : "") + "." +
+                                (option.live ? " SIGHUP applies a change." : ""));
     }
     file += "  \"" + option.name + "\": " + option.current;
   }

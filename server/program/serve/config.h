@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,17 +46,6 @@ struct Config {
 
   void Bind(OptionTable& table);
 };
-
-// Applies the configuration file that the variable LINSERVE_DEFAULTS names, if there is one (an
-// image brings it), then the one at `path` (JSON with comments; every key is an option of the
-// table), then LINSERVE_<OPTION> variables, then `flags` (by option name). An empty path means that
-// there is no file.
-absl::Status ReadConfig(const std::string& path, const std::map<std::string, std::string>& flags,
-                        OptionTable& table);
-
-// Says of each LINSERVE_* variable that is nearly, and not quite, one of an option, what it is and
-// what it may have been meant to be. Others are not ours: Kubernetes sets such in every pod.
-std::vector<std::string> MisspeltVariables(const OptionTable& table);
 
 // Writes the table's options as a configuration file, one a line; with comments, each under its
 // help.

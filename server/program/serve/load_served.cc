@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_join.h"
 #include "core/sequence/pooling.h"
+#include "core/system/processors.h"
+#include "models/inspect_model.h"
 #include "models/model_loader.h"
 #include "program/model_tokenizer.h"
 #include "program/option_flags.h"
@@ -80,7 +82,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
                                                         const ModelManager::Room& room,
                                                         std::function<void()> on_ready_change) {
   const auto start = std::chrono::steady_clock::now();
-  auto plan = PlanServing(directory, context.config, context.devices);
+  auto plan = PlanServing(directory, context.config.Get(), context.devices);
   if (!plan.ok()) return plan.status();
   LogImpliedPadding(directory.path, plan->serving);
   const auto bytes = WeightBytesOf(directory, *plan);
@@ -112,11 +114,47 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   model->most_text_tokens = plan->serving.max_text_tokens;
   model->prompts = plan->serving.prompts;
   model->dimensions = plan->serving.dimensions;
+  model->threads = plan->load.threads;
+  model->processor = context.devices.accelerators() > 0
+                         ? absl::StrJoin(context.devices.descriptions, "; ")
+                         : ProcessorName();
   model->tokenizer = *std::move(tokenizer);
   model->engine = *std::move(engine);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   LogReady(directory, *model, *plan, context.devices, seconds.count());
   return model;
+}
+
+absl::StatusOr<CheckedModel> CheckServed(const ModelDirectory& directory, const Config& config,
+                                         const DevicePlan& devices) {
+  const auto plan = PlanServing(directory, config, devices);
+  if (!plan.ok()) return plan.status();
+  const auto bytes = WeightBytesOf(directory, *plan);
+  if (!bytes.ok()) return bytes.status();
+  const auto tokenizer = LoadTokenizer(directory.path, plan->serving);
+  if (!tokenizer.ok()) return tokenizer.status();
+  const auto report = InspectModel(directory.path, /*look_at_weights=*/false);
+  if (!report.ok()) return report.status();
+  if (!report->difference.empty()) {
+    return absl::InvalidArgumentError(directory.path + ": " + report->difference);
+  }
+  absl::Status fit = CheckDimensions(plan->serving.dimensions, report->info);
+  if (fit.ok() && *tokenizer != nullptr) {
+    fit = CheckTokenizer(directory.path, **tokenizer, report->info.signature);
+  }
+  if (!fit.ok()) return fit;
+  return CheckedModel{report->info, *bytes, plan->replicas, plan->load.dtype,
+                      *tokenizer != nullptr};
+}
+
+void SetQueueLimits(const ModelRepository& repository, const Config& config) {
+  const auto found = ScanRepository(config.repository.root, config.repository.links());
+  if (!found.ok()) return;  // as the reload of the models says
+  for (const ModelDirectory& directory : *found) {
+    const auto served = repository.Find(directory.name, directory.version);
+    const auto serving = ServingOptionsFor(directory.path, config.serving);
+    if (served.ok() && serving.ok()) (*served)->engine->SetQueueLimits(serving->Limits());
+  }
 }
 
 int64_t WeightBytesOf(const ModelDirectory& directory, const Config& config,

@@ -1,35 +1,36 @@
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "program/commands.h"
 #include "program/option_flags.h"
-#include "program/serve/config.h"
+#include "program/serve/check_config.h"
 #include "program/serve/server.h"
+#include "program/serve/settings.h"
 
 namespace linserve {
 namespace {
 
 struct Arguments {
-  Config config;
-  OptionTable table;
-  std::string file;
+  Settings settings;
   bool print = false;
   bool comments = false;
-  OptionFlags flags;
+  bool check = false;
 };
 
+// What an operator sets first, and --help shows first.
+const std::vector<std::string> kFirst = {
+    "model_repository", "grpc_address", "http_address", "tls_certificate", "tls_private_key",
+    "tokens_file",      "device",       "dtype",        "replicas",        "threads"};
+
 int Serve(Arguments& arguments) {
-  absl::Status status = ReadConfig(arguments.file, arguments.flags, arguments.table);
+  absl::Status status = arguments.settings.Read();
   if (!status.ok()) return Fail(std::string(status.message()));
-  for (const std::string& warning : MisspeltVariables(arguments.table)) {
-    std::fprintf(stderr, "linserve: warning: %s\n", warning.c_str());
-  }
   if (arguments.print) {
-    std::printf("%s", ToFile(arguments.table, arguments.comments).c_str());
+    std::printf("%s", ToFile(arguments.settings.table, arguments.comments).c_str());
     return 0;
   }
-  status = RunServer(arguments.config);
+  status = arguments.check ? CheckConfig(arguments.settings) : RunServer(arguments.settings);
   return status.ok() ? 0 : Fail(std::string(status.message()));
 }
 
@@ -37,23 +38,29 @@ int Serve(Arguments& arguments) {
 
 void AddServeCommand(CLI::App& app, ChosenCommand& chosen) {
   auto arguments = std::make_shared<Arguments>();
-  arguments->config.Bind(arguments->table);
+  Settings& settings = arguments->settings;
   CLI::App* command =
       app.add_subcommand("serve", "Serve the models of a repository over gRPC until SIGTERM");
   command->footer(
       "Every option may also stand in the configuration file (with _ for -), or in a variable:\n"
       "--max-batch-tokens is \"max_batch_tokens\" and LINSERVE_MAX_BATCH_TOKENS. Flags win over\n"
       "variables, variables over the file, and that over the one that LINSERVE_DEFAULTS names, as\n"
-      "images do. A model's config.json may override the options from --padding on for itself, in\n"
-      "its \"serving\" object.\n\n"
-      "Example:\n"
-      "  linserve serve --config deploy/linserve.json --model-repository models\n");
-  command->add_option("--config", arguments->file, "Configuration file: JSON, comments allowed");
+      "images do. Sizes may have a unit (4GiB, 512MB), and so may times (30s, 5m). A model's\n"
+      "config.json may override the options from --padding on for itself, in its \"serving\"\n"
+      "object.\n\n"
+      "Examples:\n"
+      "  linserve serve --config deploy/linserve.json --model-repository models\n"
+      "  linserve serve --config deploy/linserve.json --check-config\n");
+  command->add_option("--config", settings.sources.file,
+                      "Configuration file: JSON, comments allowed; read again on SIGHUP");
+  command->add_flag("--check-config", arguments->check,
+                    "Do all that a start does short of loading weights, say where each value "
+                    "comes from and what it became, and exit");
   command->add_flag("--print-config", arguments->print,
                     "Print the configuration that results, and exit");
   command->add_flag("--comments", arguments->comments,
                     "With --print-config: explain each option, as deploy/linserve.json does");
-  AddOptionFlags(*command, arguments->table, arguments->flags);
+  AddOptionGroups(*command, settings.table, settings.sources.flags, kFirst);
   command->callback([arguments, &chosen] { chosen = [arguments] { return Serve(*arguments); }; });
 }
 

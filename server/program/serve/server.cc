@@ -1,31 +1,30 @@
 #include "program/serve/server.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <future>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "access/certificate_watch.h"
-#include "core/system/processors.h"
 #include "core/system/version.h"
 #include "core/threads/mutex.h"
 #include "core/threads/periodic.h"
-#include "models/devices.h"
 #include "models/model_loader.h"
+#include "program/serve/live_config.h"
 #include "program/serve/load_served.h"
 #include "program/serve/memory_trim.h"
-#include "program/serve/prepare_memory.h"
+#include "program/serve/prepare_server.h"
 #include "program/serve/serve_http.h"
 #include "program/serve/signals.h"
 #include "repository/model_manager.h"
@@ -43,18 +42,13 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// The process may take so long to end after the drain's own time.
-constexpr std::chrono::seconds kLastSeconds(5);
-// Of it, spans that are still to be sent may take so long.
+// Of the time to end behind the drain's own, spans that are still to be sent may take so long.
 constexpr std::chrono::seconds kLastSpans(2);
 
-absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,
-                                                      ModelRepository& repository,
-                                                      Metrics& metrics) {
-  WarnOfPlainText("grpc_address", config.grpc.address, config.grpc.access.tls);
-  GrpcOptions options = config.grpc;
-  options.version = kVersion;
-  return GrpcServer::Start(options, repository, metrics);
+// Returns how long the process may take to end: a little more than the drain's own time.
+std::chrono::nanoseconds TimeToEnd(const Config& config) {
+  constexpr std::chrono::seconds kLastSeconds(5);
+  return config.drain_delay + config.drain_timeout + kLastSeconds;
 }
 
 // Answers what was accepted, until the deadline. Returns false if a load goes on that cannot be
@@ -82,29 +76,6 @@ bool Drain(const Config& config, ModelRepository& repository, ModelManager& mana
   return ended;
 }
 
-// Plans the devices. It is called before anything else of LibTorch: see OpenDevicePlugin().
-absl::StatusOr<DevicePlan> PrepareDevices(const Config& config, Metrics& metrics) {
-  auto plan = PlanDevices(config.devices.device);
-  if (!plan.ok()) return plan;
-  metrics.SetDeviceFallback(plan->fallback);
-  if (!plan->fallback.empty()) {
-    Log(LogLevel::kInfo, "computing on the CPU", {{"because", plan->reason}});
-  }
-  for (int64_t i = 0; i < plan->accelerators(); ++i) {
-    const std::string& device = plan->devices[static_cast<size_t>(i)];
-    if (config.devices.max_device_bytes > 0) {
-      if (absl::Status status = LimitMemory(device, config.devices.max_device_bytes);
-          !status.ok()) {
-        return status;
-      }
-    }
-    metrics.AddDevice(device, [device] { return UseOf(device); });
-    Log(LogLevel::kInfo, "device",
-        {{"device", device}, {"description", plan->descriptions[static_cast<size_t>(i)]}});
-  }
-  return plan;
-}
-
 // Blocks until all models are loaded. A broken version is survived where another one of its model
 // is served in its place, and without `exit_on_error` a broken model where there is another model.
 absl::Status LoadAll(ModelManager& manager, const ModelRepository& repository, bool exit_on_error) {
@@ -127,25 +98,66 @@ void LogReady(const GrpcServer& grpc, const HttpServers& http, const ModelReposi
        {"seconds", took.count()}});
 }
 
-// Reloads changed models, on SIGHUP.
-void Reload(ModelManager& manager) {
-  Log(LogLevel::kInfo, "reloading changed models", {{"signal", "Hangup"}});
-  manager.Refresh([](const absl::Status& status) {
+// Returns a value that stands as JSON as the log shows it: texts without their quotes.
+std::string Plain(const std::string& value) {
+  const auto parsed = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
+  return parsed.is_string() ? parsed.get<std::string>() : value;
+}
+
+// Says where a variable overrides what somebody wrote into the configuration file: manifests and
+// images set variables, too.
+void LogOverridden(const Settings& settings) {
+  for (const OptionTable::Description& option : settings.table.Describe()) {
+    const bool by_variable = option.origin.starts_with("variable ");
+    if (!by_variable || option.overridden_origin != settings.sources.file) continue;
+    Log(LogLevel::kInfo, "a variable overrides the configuration file",
+        {{"option", option.name},
+         {"value", Plain(option.current)},
+         {"by", option.origin},
+         {"in_place_of", Plain(option.overridden)},
+         {"file", option.overridden_origin}});
+  }
+}
+
+// Logs what differs in a configuration that was read again.
+void LogChanges(const std::vector<OptionTable::Change>& changes) {
+  for (const OptionTable::Change& change : changes) {
+    Log(LogLevel::kInfo,
+        change.taken ? "option changed" : "option changes with the next start only",
+        {{"option", change.name}, {"from", Plain(change.before)}, {"to", Plain(change.after)}});
+  }
+}
+
+// Reads the configuration again, and applies what may change while the server runs.
+void ReloadConfig(LiveConfig& live, GrpcServer& grpc, const ModelRepository& repository,
+                  Signals& signals) {
+  const LogLevel level = live.Get().log.level;
+  const auto changes = live.Reload();
+  if (!changes.ok()) {
+    Log(LogLevel::kWarning, "the configuration stays as it was",
+        {{"because", std::string(changes.status().message())}});
+    return;
+  }
+  const Config config = live.Get();
+  SetLogLevel(std::min(level, config.log.level));  // so that the log says that it says less
+  LogChanges(*changes);
+  SetLogLevel(config.log.level);
+  grpc.SetInflightLimits(config.grpc.inflight);
+  SetQueueLimits(repository, config);
+  signals.AllowToEnd(TimeToEnd(config));
+}
+
+// Reloads the configuration and changed models, on SIGHUP.
+void Reload(LiveConfig& live, ModelManager& manager, GrpcServer& grpc,
+            const ModelRepository& repository, Signals& signals) {
+  Log(LogLevel::kInfo, "reloading the configuration and changed models", {{"signal", "Hangup"}});
+  ReloadConfig(live, grpc, repository, signals);
+  manager.Refresh([&](const absl::Status& status) {
+    // A model that was being loaded meanwhile has the limits of before.
+    SetQueueLimits(repository, live.Get());
     Log(status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
         {{"status", status.ok() ? "ok" : std::string(status.message())}});
   });
-}
-
-// Allows as many connections as the system does: gRPC does not recover from having had too few
-// descriptors.
-void AllowAllDescriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    Log(LogLevel::kWarning, "the limit of open files stays as it is",
-        {{"error", std::string(std::strerror(errno))}});
-  }
 }
 
 std::string Variable(const char* name) {
@@ -164,21 +176,18 @@ void StartSpans(const TraceOptions& options, Metrics& metrics) {
 
 }  // namespace
 
-absl::Status RunServer(Config config) {
+absl::Status RunServer(Settings& settings) {
   const auto start = std::chrono::steady_clock::now();
   Signals signals;
+  Config config = settings.config;
   ConfigureLog(config.log);
-  AllowAllDescriptors();
-  SetProcessors(config.devices.processors);
+  LogOverridden(settings);
   if (absl::Status opened = OpenTrace(config.trace); !opened.ok()) return opened;
-  const auto found = ScanRepository(config.repository.root, config.repository.links());
-  if (!found.ok()) return found.status();
-
   Metrics metrics({kVersion, kCommit, TorchVersion()});
-  const auto devices = PrepareDevices(config, metrics);
-  if (!devices.ok()) return devices.status();
-  const LoadContext loading{config, *devices, metrics,
-                            PrepareMemory(config, *found, *devices, metrics)};
+  const auto prepared = PrepareServer(config, metrics);
+  if (!prepared.ok()) return prepared.status();
+  LiveConfig live(settings, config);
+  const LoadContext loading{live, prepared->devices, metrics, prepared->sessions};
   Mutex telling;
   ModelRepository repository(metrics);
   std::atomic<Phase> phase = Phase::kLoading;
@@ -214,11 +223,11 @@ absl::Status RunServer(Config config) {
   });
   (*grpc)->SetServing(true);
   phase = Phase::kReady;
-  signals.Ready([&manager] { Reload(manager); },
-                config.drain_delay + config.drain_timeout + kLastSeconds);
+  signals.Ready([&] { Reload(live, manager, **grpc, repository, signals); }, TimeToEnd(config));
   LogReady(**grpc, *http, repository, Seconds(std::chrono::steady_clock::now() - start));
 
   const int signal = signals.WaitForEnd();
+  config = live.Get();
   phase = Phase::kDraining;
   (*grpc)->SetServing(false);
   if (config.drain_delay.count() > 0) {

@@ -108,6 +108,11 @@ void Signals::Ready(std::function<void()> reload, std::chrono::nanoseconds longe
   state_->longest = longest;
 }
 
+void Signals::AllowToEnd(std::chrono::nanoseconds longest) {
+  MutexLock lock(state_->mutex);
+  state_->longest = longest;
+}
+
 int Signals::WaitForEnd() { return state_->first.get_future().get(); }
 
 }  // namespace linserve

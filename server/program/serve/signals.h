@@ -19,6 +19,9 @@ class Signals {
   // `longest` to end; what has not ended by then, because something hangs, is ended.
   void Ready(std::function<void()> reload, std::chrono::nanoseconds longest);
 
+  // Gives the process another time to end.
+  void AllowToEnd(std::chrono::nanoseconds longest);
+
   // Waits for the first signal to end the server, and returns it. A second one ends the process at
   // once, but for a SIGTERM within two seconds: supervisors send one to a process, and one to all
   // of its group. Call it once.

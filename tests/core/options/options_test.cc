@@ -26,6 +26,11 @@ class OptionsTest : public testing::Test {
     table_.Text("address", address_, "HOST:PORT");
     table_.Choice("padding", padding_, {"packed", "bucket"}, "How");
     table_.Texts("prompts", prompts_, "By name");
+    table_.Bytes("cache_bytes", cache_, 0, int64_t{8} << 30, "Results");
+    table_.Live();
+    table_.Duration("drain_seconds", drain_, 0, 600, "Wait");
+    table_.Live();
+    table_.Duration("pause_ms", pause_, 0, 60000, "Wait");
   }
 
   absl::Status Set(const std::string& name, const json& value) {
@@ -43,6 +48,9 @@ class OptionsTest : public testing::Test {
   std::string address_ = "localhost:1";
   std::string padding_ = "packed";
   std::map<std::string, std::string> prompts_;
+  int64_t cache_ = 0;
+  std::chrono::nanoseconds drain_{0};
+  std::chrono::nanoseconds pause_{0};
   OptionTable table_;
 };
 
@@ -95,6 +103,98 @@ TEST_F(OptionsTest, TakeATextAsItIsThoughItLooksLikeANumber) {
   EXPECT_EQ(address_, "true");
   EXPECT_TRUE(SetText("address", "0.5").ok());
   EXPECT_EQ(address_, "0.5");
+}
+
+TEST_F(OptionsTest, TakeSizesAndTimesWithAUnitAndWithout) {
+  using std::chrono::milliseconds;
+  EXPECT_TRUE(Set("cache_bytes", "4GiB").ok());
+  EXPECT_EQ(cache_, int64_t{4} << 30);
+  EXPECT_TRUE(SetText("cache_bytes", "1.5 MiB").ok());
+  EXPECT_EQ(cache_, 3 << 19);
+  EXPECT_TRUE(SetText("cache_bytes", "5000").ok());
+  EXPECT_EQ(cache_, 5000);
+  EXPECT_TRUE(Set("drain_seconds", "2m").ok());
+  EXPECT_EQ(drain_, std::chrono::minutes(2));
+  EXPECT_TRUE(SetText("drain_seconds", "250ms").ok());
+  EXPECT_EQ(drain_, milliseconds(250));
+  EXPECT_TRUE(SetText("drain_seconds", "1.5").ok());
+  EXPECT_EQ(drain_, milliseconds(1500));
+  EXPECT_TRUE(SetText("pause_ms", "2s").ok());
+  EXPECT_EQ(pause_, std::chrono::seconds(2));
+  EXPECT_TRUE(Set("pause_ms", 2).ok());
+  EXPECT_EQ(pause_, milliseconds(2));
+}
+
+TEST_F(OptionsTest, RefuseSizesAndTimesOutOfRangeOrOfAnotherUnit) {
+  const std::string size = "expected an integer from 0 to 8589934592, or a size such as \"4GiB\"";
+  for (const char* text : {"9GiB", "-1B", "infB", "nanMiB", "4G", "4s", "4GiBs", "", "5.5"}) {
+    EXPECT_THAT(SetText("cache_bytes", text), IsInvalid(size)) << text;
+  }
+  for (const json& value : {json("5000"), json(5.5), json(true), json(-1)}) {
+    EXPECT_THAT(Set("cache_bytes", value), IsInvalid(size)) << value;
+  }
+  const std::string time = "expected a number from 0 to 600, or a time such as \"30s\"";
+  for (const char* text : {"11m", "-1s", "infs", "30x", "4GiB", ""}) {
+    EXPECT_THAT(SetText("drain_seconds", text), IsInvalid(time)) << text;
+  }
+  EXPECT_EQ(cache_, 0);
+  EXPECT_EQ(drain_.count(), 0);
+}
+
+TEST_F(OptionsTest, SayWhereTheirValuesStandAndWhatTheseOverride) {
+  const auto described = [this](const std::string& name) {
+    for (const auto& option : table_.Describe()) {
+      if (option.name == name) return option;
+    }
+    return OptionTable::Description();
+  };
+  EXPECT_EQ(described("cache_bytes").origin, "");
+  ASSERT_TRUE(table_.Set("cache_bytes", 5, "file").ok());
+  EXPECT_EQ(described("cache_bytes").origin, "file");
+  EXPECT_EQ(described("cache_bytes").overridden_origin, "");  // a default is there to be overridden
+  ASSERT_TRUE(table_.Set("cache_bytes", "4KiB", "variable").ok());
+  EXPECT_FALSE(table_.Set("cache_bytes", "wrong", "flag").ok());
+  EXPECT_EQ(described("cache_bytes").origin, "variable");
+  EXPECT_EQ(described("cache_bytes").overridden_origin, "file");
+  EXPECT_EQ(described("cache_bytes").overridden, "5");
+  EXPECT_EQ(described("cache_bytes").current, "4096");
+  EXPECT_EQ(described("cache_bytes").size, "4.0 KiB");
+  // The same value again overrides nothing.
+  ASSERT_TRUE(table_.Set("warmup", false, "file").ok());
+  ASSERT_TRUE(table_.Set("warmup", false, "flag").ok());
+  EXPECT_EQ(described("warmup").origin, "flag");
+  EXPECT_EQ(described("warmup").overridden_origin, "");
+}
+
+TEST_F(OptionsTest, AdoptWhatMayChangeWhileTheProgramRunsAndSayWhatElseDiffers) {
+  int64_t tokens = 16;
+  int64_t cache = 4096;
+  std::chrono::nanoseconds drain = std::chrono::milliseconds(1500);
+  OptionTable fresh;
+  fresh.Integer("max_batch_tokens", tokens, 1, 1000, "");
+  fresh.Bytes("cache_bytes", cache, 0, int64_t{8} << 30, "");
+  fresh.Duration("drain_seconds", drain, 0, 600, "");
+  OptionTable table;
+  table.Integer("max_batch_tokens", tokens_, 1, 1000, "");
+  table.Bytes("cache_bytes", cache_, 0, int64_t{8} << 30, "");
+  table.Live();
+  table.Duration("drain_seconds", drain_, 0, 600, "");
+  table.Live();
+  ASSERT_TRUE(fresh.Set("max_batch_tokens", 17, "file").ok());
+  for (int round = 0; round < 2; ++round) {
+    const auto changes = table.Adopt(fresh);
+    // What needs a new start differs until there is one.
+    ASSERT_EQ(changes.size(), round == 0 ? 3U : 1U);
+    EXPECT_EQ(changes[0].name, "max_batch_tokens");
+    EXPECT_FALSE(changes[0].taken);
+    EXPECT_EQ(tokens_, 16);
+    if (round > 0) continue;
+    EXPECT_EQ(changes[1].name + changes[1].before + ">" + changes[1].after, "cache_bytes0>4096");
+    EXPECT_TRUE(changes[1].taken && changes[2].taken);
+    EXPECT_EQ(changes[2].after, "1.5");
+    EXPECT_EQ(cache_, 4096);
+    EXPECT_EQ(drain_, std::chrono::milliseconds(1500));
+  }
 }
 
 TEST_F(OptionsTest, RefuseWhatIsOutOfRangeOrOfAnotherKindAndKeepTheField) {
@@ -187,7 +287,7 @@ TEST_F(OptionsTest, RefuseBytesThatAreNotUtf8WithoutThrowing) {
   EXPECT_THAT(SetText("padding", "p\xff"), IsInvalid("expected one of packed bucket"));
   EXPECT_THAT(SetText("warmup", "\xc3"), IsInvalid("expected true or false"));
   EXPECT_TRUE(SetText("address", "\xff").ok());
-  EXPECT_EQ(table_.Describe().size(), 8u);
+  EXPECT_EQ(table_.Describe().size(), 11u);
 }
 
 TEST_F(OptionsTest, NameTheOptionThatAnUnknownOneResembles) {

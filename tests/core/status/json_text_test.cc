@@ -36,6 +36,19 @@ TEST(ParseJson, CountsNoBracketsOfTextsAndComments) {
   EXPECT_TRUE(ParseJson("[1] //" + std::string(100, '[')).ok());
 }
 
+TEST(ParseJson, RefusesAKeyThatStandsTwiceInAnObject) {
+  EXPECT_THAT(ParseJson(R"({"a": 1, "b": 2, "a": 1})"),
+              IsInvalid("the key 'a' stands twice in an object, expected once"));
+  EXPECT_THAT(ParseJson(R"([{"x": {"b": 1, "\u0062": 2}}])"),
+              IsInvalid("the key 'b' stands twice"));
+  // In another object it may stand again.
+  EXPECT_TRUE(ParseJson(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})").ok());
+  const auto endless = ParseJson("{\"" + std::string(1'000'000, 'k') + "\": 1, \"" +
+                                 std::string(1'000'000, 'k') + "\": 2}");
+  EXPECT_LE(endless.status().message().size(), 256u);
+  EXPECT_FALSE(endless.ok());
+}
+
 TEST(ParseJson, SaysWhatIsWrongInFewWords) {
   for (const std::string& text : {std::string("{\"a\""), "\"" + std::string(1'000'000, 'x'),
                                   std::string("[1e999]"), std::string("\""), std::string("\"\\"),

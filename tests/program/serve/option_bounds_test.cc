@@ -45,9 +45,10 @@ class OptionBounds : public testing::Test {
   OptionTable table_;
 };
 
-// Reads the two numbers of "an integer from 0 to 256".
+// Reads the two numbers of "an integer from 0 to 256", or of sizes and times.
 std::pair<json, json> RangeOf(const std::string& allowed) {
   std::string words = allowed.substr(allowed.find(" from ") + 6);
+  words = words.substr(0, words.find(','));  // "an integer from 0 to 1024, or a size such as ..."
   const size_t middle = words.find(" to ");
   return {json::parse(words.substr(0, middle)), json::parse(words.substr(middle + 4))};
 }

@@ -67,6 +67,25 @@ TEST_F(ConfigTest, ValuesOfTheWrongKindAreRefused) {
   ExpectRefused(Print("{}", {}, {"--padding", "most"}), {"padding", "most", "packed"});
 }
 
+TEST_F(ConfigTest, SizesAndTimesTakeUnitsWhereverTheyStand) {
+  const Outcome outcome = Print(
+      R"({"max_message_bytes": "64MiB", "session_idle_seconds": "5m", "drain_timeout_seconds": 7})",
+      {{"LINSERVE_CACHE_BYTES", "1.5GiB"}}, {"--drain-delay-seconds", "250ms"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto config = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(config.at("max_message_bytes"), 64 << 20);
+  EXPECT_EQ(config.at("session_idle_seconds"), 300);
+  EXPECT_EQ(config.at("drain_timeout_seconds"), 7);
+  EXPECT_EQ(config.at("cache_bytes"), int64_t{3} << 29);
+  EXPECT_EQ(config.at("drain_delay_seconds"), 0.25);
+}
+
+TEST_F(ConfigTest, AVariableOfNoOptionIsRefused) {
+  ExpectRefused(Print("{}", {{"LINSERVE_REPLICA", "1"}}),
+                {"LINSERVE_REPLICA is of no option", "LINSERVE_REPLICAS"});
+  EXPECT_EQ(Print("{}", {{"LINSERVE_SERVICE_HOST", "10.0.0.1"}}).code, 0);
+}
+
 TEST_F(ConfigTest, AFileThatCannotBeReadOrParsedIsNamed) {
   const Outcome missing = RunLinserve({"serve", "--config", directory_.File("none.json")});
   ExpectRefused(missing, {"none.json"});
@@ -107,6 +126,128 @@ TEST_F(ConfigTest, HelpOfServeHasEveryOption) {
     EXPECT_THAT(help.out, HasSubstr(flag));
   }
   EXPECT_THAT(help.out, HasSubstr("--config"));
+}
+
+TEST_F(ConfigTest, HelpOfServeBeginsWithTheTenOptionsThatMatterFirst) {
+  const std::string help = RunLinserve({"serve", "--help"}).out;
+  const size_t first = help.find("What to set first:");
+  const size_t others = help.find("\nThe models:");
+  ASSERT_LT(first, others);
+  ASSERT_NE(others, std::string::npos);
+  const std::string group = help.substr(first, others - first);
+  for (const char* flag : {"--model-repository", "--grpc-address", "--tls-certificate",
+                           "--tokens-file", "--device", "--dtype", "--replicas", "--threads"}) {
+    EXPECT_THAT(group, HasSubstr(flag));
+    EXPECT_EQ(help.find(std::string("\n  ") + flag + " ", others), std::string::npos) << flag;
+  }
+  size_t flags = 0;
+  for (size_t at = 0; (at = group.find("\n  --", at + 1)) != std::string::npos;) ++flags;
+  EXPECT_EQ(flags, 10U);
+}
+
+// `serve --check-config` says all that a start would, and serves nothing.
+class CheckConfigTest : public ConfigTest {
+ protected:
+  CheckConfigTest() { CopyGolden("linformer-lm-basic", directory_.File("models/lm")); }
+
+  Outcome Check(const std::string& file, const Arguments& flags = {},
+                const Variables& variables = {}) {
+    WriteAll(path_, file);
+    Arguments arguments = {"serve",          "--config",           path_,
+                           "--check-config", "--device",           "cpu",
+                           "--grpc-address", "127.0.0.1:0",        "--http-address",
+                           "127.0.0.1:0",    "--model-repository", directory_.File("models")};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return RunLinserve(arguments, variables);
+  }
+};
+
+TEST_F(CheckConfigTest, ShowsWhereValuesStandWhatZerosBecameAndTheModels) {
+  const Outcome outcome = Check(R"({"processors": 3, "max_inflight_bytes": "64MiB"})",
+                                {"--max-session-bytes", "8MiB"}, {{"LINSERVE_PROCESSORS", "2"}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const std::string& line :
+       {"max_inflight_bytes                 67108864 (64.0 MiB)   [" + path_ + "]",
+        "processors                         2   [variable LINSERVE_PROCESSORS, in the place of 3 "
+        "in " +
+            path_ + "]",
+        std::string("max_session_bytes                  8388608 (8.0 MiB)   [command line]"),
+        std::string("threads                            0, which becomes 2   [default]"),
+        std::string("max_inflight_bytes_per_caller      0, which becomes 33554432 (32.0 MiB)"),
+        std::string("lm, version 1: linformer.LinformerLM, "), std::string("replicas: 1"),
+        std::string("A server would start with it.")}) {
+    EXPECT_THAT(outcome.out, HasSubstr(line));
+  }
+}
+
+TEST_F(CheckConfigTest, NamesAllThatWouldKeepAServerFromStarting) {
+  RunningServer running(directory_.File("models"));
+  WriteAll(directory_.File("models/lm/config.json"),
+           R"({"architecture": "linformer.LinformerLM", "params": {}, "params": {}})");
+  const Outcome outcome =
+      Check("{}", {"--grpc-address", running.target(), "--http-address", running.http(), "--trace",
+                   directory_.File("none/trace.json")});
+  EXPECT_EQ(outcome.code, 1);
+  for (const std::string& fault :
+       {"lm/config.json: the key 'params' stands twice", running.target() + " for gRPC",
+        running.http(), "none/trace.json cannot be written"}) {
+    EXPECT_THAT(outcome.err, HasSubstr(fault));
+  }
+  EXPECT_THAT(outcome.out, HasSubstr("lm, version 1: cannot be served: "));
+  EXPECT_EQ(RunClient({"health", "--target", running.target()}).code, 0);
+}
+
+TEST_F(CheckConfigTest, ChecksDevicesCertificatesAndTokens) {
+  for (const auto& [flags, fault] : std::vector<std::pair<Arguments, std::string>>{
+           {{"--device", "nowhere:0"}, "device 'nowhere:0' cannot be used"},
+           {{"--tls-certificate", "none.crt", "--tls-private-key", "none.key"}, "none.crt"},
+           {{"--tokens-file", "none.json"}, "none.json"},
+           {{"--model-repository", "none"}, "none"}}) {
+    const Outcome outcome = Check("{}", flags);
+    EXPECT_EQ(outcome.code, 1) << fault;
+    EXPECT_THAT(outcome.err, HasSubstr(fault));
+    EXPECT_THAT(outcome.out, HasSubstr("[command line]"));
+  }
+}
+
+// A configuration that is read again while the server runs.
+class LiveConfigTest : public CheckConfigTest {};
+
+TEST_F(LiveConfigTest, OnHangupWhatMayChangeDoesAndTheLogSaysSo) {
+  WriteAll(path_, R"({"max_queue_sequences": 100})");
+  RunningServer server(directory_.File("models"), {"--config", path_});
+  WriteAll(path_,
+           R"({"max_queue_sequences": 1, "log_level": "debug", "max_metadata_bytes": "8KiB"})");
+  server.process().Signal(SIGHUP);
+  for (const char* line : {"option changed option=max_queue_sequences from=100 to=1",
+                           "option changed option=log_level from=info to=debug",
+                           "option changes with the next start only option=max_metadata_bytes",
+                           "reloaded status=ok"}) {
+    EXPECT_TRUE(server.process().WaitForError(line)) << line;
+  }
+  // A request of two sequences finds the queue's new bound, and the log tells of it.
+  const Outcome refused =
+      RunClient({"--target", server.target(), "embed", "--batch", "2", "-"}, "[1, 2]\n[3, 4]\n");
+  EXPECT_THAT(refused.err, HasSubstr("max_queue_sequences = 1"));
+  EXPECT_TRUE(server.process().WaitForError("request finished"));
+  WriteAll(path_, R"({"max_queue_sequences": -1})");
+  server.process().Signal(SIGHUP);
+  EXPECT_TRUE(server.process().WaitForError("the configuration stays as it was because="));
+  EXPECT_EQ(server.Stop(), 0);
+}
+
+TEST_F(LiveConfigTest, ThatAVariableOverridesIsSaid) {
+  const Outcome outcome =
+      RunLinserve({"serve", "--config", path_, "--model-repository", directory_.File("none")},
+                  {{"LINSERVE_PROCESSORS", "2"}});
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("overrides")));
+  WriteAll(path_, R"({"processors": 3})");
+  const Outcome conflict =
+      RunLinserve({"serve", "--config", path_, "--model-repository", directory_.File("none")},
+                  {{"LINSERVE_PROCESSORS", "2"}});
+  EXPECT_THAT(conflict.err, HasSubstr("a variable overrides the configuration file "
+                                      "option=processors value=2 by=\"variable "
+                                      "LINSERVE_PROCESSORS\" in_place_of=3"));
 }
 
 struct Help {

@@ -1,0 +1,26 @@
+#include "program/serve/live_config.h"
+
+#include <nlohmann/json.hpp>
+
+namespace linserve {
+
+Config LiveConfig::Get() const {
+  MutexLock lock(mutex_);
+  return config_;
+}
+
+absl::StatusOr<std::vector<OptionTable::Change>> LiveConfig::Reload() {
+  MutexLock lock(mutex_);
+  auto changes = settings_.ReadAgain();
+  if (!changes.ok()) return changes.status();
+  OptionTable table;
+  config_.Bind(table);
+  for (const OptionTable::Change& change : *changes) {
+    if (!change.taken) continue;
+    absl::Status status = table.Set(change.name, nlohmann::json::parse(change.after), "SIGHUP");
+    if (!status.ok()) return status;
+  }
+  return changes;
+}
+
+}  // namespace linserve
