@@ -22,10 +22,9 @@ constexpr int64_t kMostReplicas = 16;  // where nobody asked for a number
 
 void DeviceOptions::Bind(OptionTable& table) {
   table.Text("device", device, kDeviceHelp);
-  table.Bytes(
-      "max_device_bytes", max_device_bytes, 0, int64_t{1} << 50,
-      "How much of each GPU's memory models may take, weights and batches; 0: all that is "
-      "free");
+  table.Bytes("max_device_bytes", max_device_bytes, 0, int64_t{1} << 50,
+              "How much of each GPU's memory models may take, weights and batches; 0: all that is "
+              "free");
   table.Integer(
       "processors", processors, 0, 4096,
       "How many processors to plan replicas and threads for; 0: those that the process may "

@@ -99,7 +99,7 @@ void TraceOptions::Bind(OptionTable& table) {
              "File for a trace in Chrome's format (Perfetto shows it): every request, sequence and "
              "batch; empty: none");
   table.Bytes("trace_max_bytes", max_bytes, 0, int64_t{1} << 50,
-                "How large the trace may grow; then it ends, and serving goes on");
+              "How large the trace may grow; then it ends, and serving goes on");
   table.Parsed(
       "otlp_endpoint",
       [this](const std::string& text) -> absl::Status {

@@ -105,8 +105,8 @@ TEST_F(HttpServerTest, GivesWhatThePageDrawsToThoseWhomItLetsIn) {
     return allowed ? absl::OkStatus() : absl::PermissionDeniedError("not for you");
   };
   const auto server = Start();
-  for (const auto& [path, body] : {std::pair("/samples/now", R"({"now":1})"),
-                                   std::pair("/samples/hour", R"({"hour":1})")}) {
+  for (const auto& [path, body] :
+       {std::pair("/samples/now", R"({"now":1})"), std::pair("/samples/hour", R"({"hour":1})")}) {
     allowed = true;
     const auto samples = Get(*server, path);
     ASSERT_TRUE(samples) << path;

@@ -36,14 +36,16 @@ TEST_F(LoadCommandTest, NamesTheServerAndTheShareOfItsCache) {
   InitModel(directory.File("models/m"));
   RunningServer server(directory.File("models"), {"--cache-bytes", "64MiB", "--threads", "1"});
   const auto load = [&](const Arguments& more) {
-    Arguments arguments = {"load", "--target", server.target(), "--requests", "200", "--warmup", "0"};
+    Arguments arguments = {"load",     "--target", server.target(), "--requests", "200",
+                           "--warmup", "0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunClient(arguments);
   };
   ASSERT_EQ(load({}).code, 0);
   const Outcome again = load({});
   EXPECT_THAT(again.out, HasSubstr("server: linserve "));
-  EXPECT_THAT(again.out, HasSubstr("linformer.LinformerLM, in f32, replicas: 1, threads of each: 1"));
+  EXPECT_THAT(again.out,
+              HasSubstr("linformer.LinformerLM, in f32, replicas: 1, threads of each: 1"));
   EXPECT_THAT(again.out, HasSubstr("the server's cache had "));
   EXPECT_THAT(again.out, HasSubstr("warning: results came from the server's cache"));
   const auto report = nlohmann::json::parse(load({"--json", "-"}).out);
