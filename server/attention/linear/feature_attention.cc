@@ -35,7 +35,7 @@ at::Tensor Finish(const Sums& sums, const FeatureForm& form) {
 
 at::Tensor Keys(const at::Tensor& key, const at::Tensor& mask, const FeatureForm& form, int64_t row,
                 int64_t count) {
-  return Hidden(form.features(SumRows(key, row, count)), MaskRows(mask, row, count), 0);
+  return Hidden(form.keys(SumRows(key, row, count)), MaskRows(mask, row, count), 0);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ at::Tensor AttendToAdded(const at::Tensor& query, const FeatureState& state,
                          const FeatureForm& form) {
   at::Tensor result = EmptyResult(query, state.values);
   ForReadSlices(query, [&](int64_t row, int64_t count) {
-    const Sums sums = Read(state, form.features(SumRows(query, row, count)));
+    const Sums sums = Read(state, form.queries(SumRows(query, row, count)));
     Store(result.narrow(-2, row, count), Finish(sums, form));
   });
   return result;
@@ -73,7 +73,7 @@ at::Tensor ContinueFeatureAttention(const at::Tensor& query, const at::Tensor& k
   at::Tensor result = EmptyResult(query, value);
   for (int64_t row = 0; row < query.size(-2); row += kWeighedRows) {
     const int64_t count = std::min(kWeighedRows, query.size(-2) - row);
-    const at::Tensor queries = form.features(SumRows(query, row, count));
+    const at::Tensor queries = form.queries(SumRows(query, row, count));
     const at::Tensor keys = Keys(key, mask, form, row, count);
     const at::Tensor values = SumRows(value, row, count);
     const at::Tensor weights = Product(queries, keys.transpose(-2, -1)).tril_();

@@ -2,15 +2,19 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <optional>
 
 #include "attention/rows/visible.h"
 
 namespace linserve {
 
-// Says what makes weights of queries and keys: weight_ij = features(query_i) · features(key_j).
+// Says what makes weights of queries and keys: weight_ij = φ(query_i) · φ(key_j).
 struct FeatureForm {
-  at::Tensor (*features)(const at::Tensor& rows);  // [..., rows, d] -> [..., rows, features]
+  using Features = std::function<at::Tensor(const at::Tensor& rows)>;
+
+  Features queries;  // φ of them: [..., rows, d] -> [..., rows, features]
+  Features keys;
   // The sum of values is divided by the sum of weights, or by this where that is less; nullopt: it
   // is not divided.
   std::optional<double> floor;
@@ -19,8 +23,8 @@ struct FeatureForm {
 // Holds all that a query needs to know of the keys before it, whatever their number, in F32.
 // Without any keys both are undefined or zero. What is defined is updated in place.
 struct FeatureState {
-  at::Tensor values;   // [..., features, e]: sum of features(key_j)ᵀ · value_j
-  at::Tensor weights;  // [..., features, 1]: sum of features(key_j)
+  at::Tensor values;   // [..., features, e]: sum of φ(key_j)ᵀ · value_j
+  at::Tensor weights;  // [..., features, 1]: sum of φ(key_j)
 };
 
 // Computes attention whose weights are products of features, so that the sums over the keys are

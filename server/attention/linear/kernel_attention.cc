@@ -14,7 +14,7 @@ at::Tensor Phi(const at::Tensor& x) { return x.clamp_max(0).exp_().add_(x.clamp_
 }  // namespace
 
 FeatureForm KernelForm(bool normalize) {
-  FeatureForm form{Phi, std::nullopt};
+  FeatureForm form{Phi, Phi, std::nullopt};
   // The values' sum is zero, too, where the weights' is.
   if (normalize) form.floor = std::numeric_limits<float>::min();
   return form;

@@ -15,7 +15,7 @@ at::Tensor Features(const at::Tensor& x) {
 
 }  // namespace
 
-FeatureForm TaylorForm() { return {Features, kTaylorFloor}; }
+FeatureForm TaylorForm() { return {Features, Features, kTaylorFloor}; }
 
 at::Tensor TaylorAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const Visible& visible) {

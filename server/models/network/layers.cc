@@ -15,37 +15,6 @@ const float* DataOrNull(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
 }
 
-void Activate(Activation activation, at::Tensor& x) {
-  switch (activation) {
-    case Activation::kGelu:
-      at::gelu_(x);
-      break;
-    case Activation::kTanhGelu:
-      at::gelu_(x, "tanh");
-      break;
-    case Activation::kRelu:
-      at::relu_(x);
-      break;
-    case Activation::kSilu:
-      at::silu_(x);
-      break;
-  }
-}
-
-auto BiasStepOf(Activation activation) {
-  switch (activation) {
-    case Activation::kTanhGelu:
-      return BiasTanhGelu;
-    case Activation::kRelu:
-      return BiasRelu;
-    case Activation::kSilu:
-      return BiasSilu;
-    case Activation::kGelu:
-      break;
-  }
-  return BiasGelu;
-}
-
 // Gives x as rows [rows, width], each contiguous.
 at::Tensor AsRows(const at::Tensor& x, int64_t width) {
   const at::Tensor rows = x.reshape({-1, width});
@@ -193,7 +162,7 @@ void FeedForward::Add(const RowBlock& target, const RowBlock& x, int64_t count,
   const RowBlock normed{scratch + kBlockRows * w1.outputs, w1.inputs};
   if (norm != nullptr) norm->Set(normed, x, count);
   w1.packed.Multiply(norm != nullptr ? normed : x, count, inner, /*add=*/false);
-  BiasStepOf(activation)(inner, count, w2.inputs, DataOrNull(w1.bias));
+  BiasActivate(activation, inner, count, w2.inputs, DataOrNull(w1.bias));
   if (gated) Gate(inner, count, w2.inputs, DataOrNull(w1.bias));
   w2.Add(target, inner, count);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "attention/blocks/activation.h"
 #include "models/network/packed_weight.h"
 #include "models/network/parameters.h"
 
@@ -86,9 +87,6 @@ struct LayerNorm {
   at::Tensor weight;
   at::Tensor bias;
 };
-
-// kGelu is the exact one, kTanhGelu its approximation by tanh.
-enum class Activation : uint8_t { kGelu, kTanhGelu, kRelu, kSilu };
 
 // Computes w2(activation(w1(x))), or with `gated` w2(activation(a) · b) where [a, b] = w1(x) (GLU).
 struct FeedForward {

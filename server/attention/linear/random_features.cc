@@ -1,0 +1,48 @@
+#include "attention/linear/random_features.h"
+
+#include <utility>
+
+#include "attention/rows/aten.h"
+#include "attention/rows/attention_rows.h"
+#include "attention/rows/product.h"
+
+namespace linserve {
+
+// Returns u [..., rows, directions].
+at::Tensor RandomFeatures::Directions(const at::Tensor& rows) const {
+  return Product(rows * scale, projection.to(rows.scalar_type()).transpose(0, 1));
+}
+
+at::Tensor RandomFeatures::Finish(at::Tensor u, const at::Tensor& rows,
+                                  const at::Tensor& shift) const {
+  if (map == Map::kKernel) {
+    Activate(kernel, u);
+  } else {
+    at::Tensor offset = rows.square().sum(-1, /*keepdim=*/true).mul_(scale * scale / 2);
+    if (shift.defined()) offset = offset + shift;
+    u = map == Map::kMirrored ? at::cat({u - offset, -u - offset}, -1) : u.sub_(offset);
+    u.exp_();
+  }
+  return u.add_(eps).mul_(ratio);
+}
+
+at::Tensor RandomFeatures::Of(const at::Tensor& rows, const at::Tensor& shift) const {
+  return Finish(Directions(rows), rows, shift);
+}
+
+at::Tensor RandomFeatures::OfShiftedRows(const at::Tensor& rows) const {
+  at::Tensor u = Directions(rows);
+  const at::Tensor shift = map == Map::kKernel ? at::Tensor() : u.amax(-1, /*keepdim=*/true);
+  return Finish(std::move(u), rows, shift);
+}
+
+at::Tensor RandomFeatures::Largest(const at::Tensor& rows) const {
+  at::Tensor largest;
+  ForReadSlices(rows, [&](int64_t row, int64_t count) {
+    const at::Tensor own = Directions(SumRows(rows, row, count)).amax({-2, -1}, /*keepdim=*/true);
+    largest = largest.defined() ? at::maximum(largest, own) : own;
+  });
+  return largest;
+}
+
+}  // namespace linserve
