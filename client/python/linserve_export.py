@@ -28,6 +28,7 @@ ARCHITECTURES = {
     "linear_attention_transformer": (
         "LinearAttentionTransformer", "LinearAttentionTransformerLM", "ImageLinearAttention"),
     "linear_multihead_attention": ("LinearMultiheadAttention",),
+    "performer_pytorch": ("Performer", "PerformerLM"),
 }
 ANYWHERE = "linear_multihead_attention"  # no package but a file, which people put where they like
 # What packages put around their models that changes numbers: it pads.
@@ -323,6 +324,8 @@ def _arguments(cls, params):
     arguments = dict(bound.arguments)
     for module in ("E_proj", "F_proj"):  # of MHAttention: they are among the weights
         arguments.pop(module, None)
+    if isinstance(arguments.get("kernel_fn"), torch.nn.Module):  # of Performer
+        arguments["kernel_fn"] = type(arguments["kernel_fn"]).__name__.lower()
     mask = arguments.pop("causal_mask", None)
     if mask is not None:
         if not torch.equal(mask.bool(), torch.ones_like(mask, dtype=torch.bool).tril()):

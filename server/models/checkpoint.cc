@@ -71,7 +71,7 @@ CheckpointDifference Compare(const ParameterList& parameters, const TensorMap& t
     CompareOne(parameter, tensors, difference);
   }
   for (const auto& [name, tensor] : tensors) {
-    if (!declared.contains(name)) {
+    if (!declared.contains(name) && !parameters.Ignores(name)) {
       difference.unexpected.push_back(prefix + name + " " + ToString(tensor.shape()));
     }
   }
@@ -184,7 +184,7 @@ std::string NonfiniteWeights(const ParameterList& parameters, const AlignedCheck
   for (const Parameter& parameter : parameters) {
     const Tensor* tensor = Find(parameter, checkpoint.tensors);
     if (tensor == nullptr || !IsFloat(tensor->dtype())) continue;
-    const DType kept = parameter.kind == ParameterKind::kBuffer ? DType::kF32 : dtype;
+    const DType kept = StaysInF32(parameter.kind) ? DType::kF32 : dtype;
     const auto fault = FindNonfinite(*tensor, kept);
     if (!fault) continue;
     list += "\n    " + parameter.name() + " holds " + fault->value + " at position " +
@@ -207,12 +207,11 @@ void LoadParameters(const ParameterList& parameters, AlignedCheckpoint checkpoin
     return Find(parameter, checkpoint.tensors) == nullptr;
   });
   for (const Parameter& parameter : parameters) {
-    const bool buffer = parameter.kind == ParameterKind::kBuffer;
     const Tensor* tensor = Find(parameter, checkpoint.tensors);
     const bool made = tensor == nullptr;
     const at::Tensor loaded = made ? parameter.formula() : ToAten(*tensor);
     for (const std::string& name : parameter.names) checkpoint.tensors.erase(name);
-    *parameter.slot = loaded.to(device).to(made || buffer ? at::kFloat : dtype);
+    *parameter.slot = loaded.to(device).to(made || StaysInF32(parameter.kind) ? at::kFloat : dtype);
   }
 }
 
@@ -227,7 +226,8 @@ void InitParameters(const ParameterList& parameters, uint64_t seed) {
       continue;
     }
     tensor = at::empty(parameter.shape, at::kFloat);
-    const double bound = 1.0 / std::sqrt(static_cast<double>(parameter.shape.back()));
+    const int64_t last = parameter.shape.empty() ? 1 : parameter.shape.back();
+    const double bound = 1.0 / std::sqrt(static_cast<double>(last));
     switch (parameter.init) {
       case Init::kUniform:
         tensor.uniform_(-bound, bound, generator);
@@ -237,6 +237,9 @@ void InitParameters(const ParameterList& parameters, uint64_t seed) {
         break;
       case Init::kNarrow:
         tensor.normal_(0.0, bound * bound, generator);
+        break;
+      case Init::kStandard:
+        tensor.normal_(0.0, 1.0, generator);
         break;
       case Init::kOnes:
         tensor.fill_(1);

@@ -15,6 +15,7 @@
 #include "models/math/math_models.h"
 #include "models/network/config_error.h"
 #include "models/network/sentence_network.h"
+#include "models/performer_pytorch/performer.h"
 #include "models/transformers/encoder.h"
 
 namespace linserve {
@@ -56,6 +57,8 @@ constexpr std::array kRows = {
         linear_attention_transformer::MakeLanguageModel},
     Row{"linear_attention_transformer.EncoderDecoder",
         linear_attention_transformer::MakeEncoderDecoder},
+    Row{"performer_pytorch.Performer", performer_pytorch::MakeStack},
+    Row{"performer_pytorch.PerformerLM", performer_pytorch::MakeLanguageModel},
     Row{"transformers.BertModel", transformers::MakeBert},
     Row{"transformers.RobertaModel", transformers::MakeRoberta},
     Row{"transformers.XLMRobertaModel", transformers::MakeRoberta},

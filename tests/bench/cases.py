@@ -17,7 +17,8 @@ class Case:
 
     exact = True       # the package gives linserve's rows for sequences that are not padded
     runs_alone = True  # the package takes a sequence at its own length
-    masked = False     # the package is told the lengths by input_mask
+    masked = False     # the package is told the lengths by a mask
+    mask = "input_mask"
     output = "embeddings"
     unasked_flops = 0  # a token, of outputs that are not computed here
 
@@ -42,7 +43,7 @@ class Case:
             inputs = {"x": ids}
             if self.masked and not alone:
                 lengths = torch.tensor(self.lengths[begin:begin + size])
-                inputs["input_mask"] = torch.arange(self.longest)[None] < lengths[:, None]
+                inputs[self.mask] = torch.arange(self.longest)[None] < lengths[:, None]
             yield inputs
 
     def module(self, weights):
@@ -142,4 +143,45 @@ class Lpt(Case):
         return lambda x: padder(x)
 
 
-CASES = {case.name: case for case in (W1, W1Full, Lat, LatCausal, LatRagged, Lpt)}
+class Performer(Case):
+    name = "performer"
+    title = "PerformerLM without its logits, 4,096 tokens"
+    architecture = "performer_pytorch.PerformerLM"
+    params = {"num_tokens": 20000, "dim": 256, "heads": 8, "dim_head": 32, "depth": 6, "max_seq_len": 4096}
+    longest = 4096
+    mask = "mask"
+    unasked_flops = 2 * 256 * 20000  # the logits
+
+    def __init__(self, lengths=None):
+        super().__init__(lengths or [4096] * 4)
+
+    def build(self):
+        from performer_pytorch import PerformerLM
+        return PerformerLM(**self.params)
+
+    def without_logits(self, module):
+        return lambda x, **masks: module(x, return_encodings=True, **masks)
+
+
+class PerformerRagged(Performer):
+    name = "performer-ragged"
+    title = "the same, log-normal lengths of median 900, with mask"
+    masked = True
+
+    def __init__(self):
+        super().__init__(lognormal(24, 900, 0.8, 64, 4096))
+
+
+class ScBert(Performer):
+    name = "scbert"
+    title = "PerformerLM of scBERT's size without its logits, 16,906 genes"
+    params = {"num_tokens": 7, "dim": 200, "depth": 6, "heads": 10, "max_seq_len": 16907,
+              "rotary_position_emb": False}
+    longest = 16907
+    unasked_flops = 2 * 200 * 7
+
+    def __init__(self):
+        super().__init__([16906] * 2)
+
+
+CASES = {case.name: case for case in (W1, W1Full, Lat, LatCausal, LatRagged, Lpt, Performer, PerformerRagged, ScBert)}

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "models/performer_pytorch/fixture.h"
 #include "models/session_fixture.h"
 
 namespace linserve {
@@ -31,6 +32,12 @@ const std::vector<ContextCase>& ContextCases() {
        R"({"num_tokens": 30, "dim": 12, "depth": 2, "max_seq_len": 64, "heads": 3, "dim_head": 4,
            "causal": true, "receives_context": true, "use_rotary_emb": true})",
        "x", "context"},
+      {"Performer", kPerformer,
+       PerformerStack(R"("causal": true, "cross_attend": true, "generalized_attention": true)"),
+       "x", "context"},
+      {"PerformerLanguageModel", kPerformerLanguageModel,
+       PerformerModel(R"("causal": true, "cross_attend": true, "no_projection": true)"), "x",
+       "context"},
       {"EncoderDecoder", "linear_attention_transformer.EncoderDecoder",
        R"({"encoder": {"num_tokens": 30, "dim": 12, "depth": 1, "max_seq_len": 64, "heads": 3},
            "decoder": {"num_tokens": 30, "dim": 12, "depth": 2, "max_seq_len": 64, "heads": 3,

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "models/performer_pytorch/fixture.h"
 #include "models/session_fixture.h"
 
 namespace linserve {
@@ -63,6 +64,8 @@ TEST_F(SessionRefusalTest, ModelsThatNeedMoreThanEarlierRowsSayWhyThereAreNoSess
   EXPECT_THAT(WhyNot("linformer_pytorch.LinformerLM",
                      R"({"num_tokens": 9, "input_size": 8, "channels": 8, "causal": true})"),
               HasSubstr("whole input"));
+  EXPECT_THAT(WhyNot(kPerformer, PerformerStack(R"("causal": true, "local_attn_heads": [3, 1])")),
+              HasSubstr("the largest key of the whole sequence"));
   EXPECT_THAT(WhyNot("math.kernel", R"({"causal": true})"), HasSubstr("with each request"));
 }
 

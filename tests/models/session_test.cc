@@ -1,3 +1,4 @@
+#include "models/performer_pytorch/fixture.h"
 #include "models/session_fixture.h"
 
 namespace linserve {
@@ -73,6 +74,20 @@ const std::vector<SessionCase>& SessionCases() {
        true},
       {"LatRotary", kLatLanguageModel,
        LatModelParams(R"("use_rotary_emb": true, "n_local_attn_heads": 1)"), true},
+      {"PerformerGeneralized", kPerformer,
+       PerformerStack(R"("causal": true, "generalized_attention": true, "reversible": true)")},
+      {"PerformerNoProjection", kPerformer,
+       PerformerStack(R"("causal": true, "no_projection": true, "shift_tokens": true,
+                         "local_attn_heads": [0, 2])")},
+      {"PerformerLocal", kPerformer,
+       PerformerStack(R"("causal": true, "local_attn_heads": 3, "use_scalenorm": true)")},
+      {"PerformerRotary", kPerformerLanguageModel,
+       PerformerModel(R"("causal": true, "generalized_attention": true, "local_attn_heads": 1)"),
+       true},
+      {"PerformerAxial", kPerformerLanguageModel,
+       PerformerModel(R"("causal": true, "no_projection": true, "rotary_position_emb": false,
+                         "axial_position_emb": true, "axial_position_shape": [6, 5, 7])"),
+       true},
       {"LatModelOfAll", kLatLanguageModel,
        LatModelParams(R"("use_rotary_emb": true, "n_local_attn_heads": [2, 0], "reversible": true,
                          "shift_tokens": true, "blindspot_size": 4, "return_embeddings": true)"),

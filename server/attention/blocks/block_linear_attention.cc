@@ -40,9 +40,10 @@ at::Tensor AsTensor(const RowBlock& rows, int64_t count, int64_t heads, int64_t 
 
 }  // namespace
 
-BlockLinearAttention::BlockLinearAttention(int64_t heads, int64_t dim_head)
+BlockLinearAttention::BlockLinearAttention(int64_t heads, int64_t dim_head, double factor)
     : heads_(heads),
       dim_head_(dim_head),
+      factor_(factor),
       context_(at::empty({heads, dim_head, dim_head}, at::kFloat)),
       most_(at::empty({heads, dim_head}, at::kFloat)),
       sums_(at::empty_like(most_)),
@@ -72,7 +73,7 @@ void BlockLinearAttention::Add(const RowBlock& keys, const RowBlock& values, int
 }
 
 void BlockLinearAttention::Finish() {
-  const double scale = 1.0 / std::sqrt(static_cast<double>(dim_head_));
+  const double scale = factor_ / std::sqrt(static_cast<double>(dim_head_));
   context_.mul_(scale).div_(sums_.unsqueeze(-1));
 }
 
@@ -88,8 +89,9 @@ void BlockLinearAttention::Attend(const RowBlock& queries, int64_t count, const 
   }
 }
 
-BlockCausalAttention::BlockCausalAttention(int64_t heads, int64_t dim_head)
-    : heads_(heads), dim_head_(dim_head) {}
+BlockCausalAttention::BlockCausalAttention(int64_t heads, int64_t dim_head,
+                                           const CausalDivisor& divisor)
+    : heads_(heads), dim_head_(dim_head), divisor_(divisor) {}
 
 bool BlockCausalAttention::FitsF32(const RowBlock& keys, int64_t count) const {
   if (state_.context.defined() &&
@@ -128,7 +130,8 @@ void BlockCausalAttention::AttendInF64(const RowBlock& queries, const RowBlock& 
                                        const RowBlock& values, int64_t count) {
   const at::Tensor q = AsTensor(queries, count, heads_, dim_head_);
   CausalLinearAttention(q, AsTensor(keys, count, heads_, dim_head_),
-                        AsTensor(values, count, heads_, dim_head_), {}, /*bucket=*/1, state_, q);
+                        AsTensor(values, count, heads_, dim_head_), {}, /*bucket=*/1, state_, q,
+                        divisor_);
 }
 
 void BlockCausalAttention::AttendHead(int64_t head, const RowBlock& queries, const RowBlock& keys,
@@ -140,15 +143,17 @@ void BlockCausalAttention::AttendHead(int64_t head, const RowBlock& queries, con
   const RowBlock context = Matrix(state_.context, head);
   float* total = Matrix(state_.total, head).data;
 
-  SoftmaxHeads(queries, count, 1, dim_head_, 1 / std::sqrt(static_cast<float>(dim_head_)),
-               divisors);
+  const float scale = 1 / std::sqrt(static_cast<float>(dim_head_));
+  const float added = static_cast<float>(divisor_.added) * scale;
+  SoftmaxHeads(queries, count, 1, dim_head_, scale, divisors);
   ExpRows(keys, count, dim_head_);
   Transpose(keys, count, dim_head_, weights);
   BlockProduct(count, count, dim_head_, queries, weights, scores, /*add=*/false);
   LowerTriangle(scores, count, divisors);
   AddDots(queries, count, dim_head_, total, divisors);
-  for (int64_t i = 0; i < count; ++i)
-    divisors[i] = 1 / std::max(divisors[i], static_cast<float>(kCausalFloor));
+  for (int64_t i = 0; i < count; ++i) {
+    divisors[i] = 1 / (std::max(divisors[i], static_cast<float>(divisor_.floor)) + added);
+  }
   BlockProduct(count, dim_head_, count, scores, values, result, /*add=*/false);
   BlockProduct(count, dim_head_, dim_head_, queries, context, result, /*add=*/true);
   ScaleRows(result, count, dim_head_, divisors);

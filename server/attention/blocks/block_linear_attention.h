@@ -14,7 +14,8 @@ namespace linserve {
 // the CPU.
 class BlockLinearAttention {
  public:
-  BlockLinearAttention(int64_t heads, int64_t dim_head);
+  // The result is multiplied by `factor`.
+  BlockLinearAttention(int64_t heads, int64_t dim_head, double factor = 1);
 
   void Begin();
   // Takes keys and values [count, heads · dim_head] and overwrites the keys. A row that nothing
@@ -30,6 +31,7 @@ class BlockLinearAttention {
  private:
   int64_t heads_;
   int64_t dim_head_;
+  double factor_;
   at::Tensor context_;            // Σ_s κ_s v_sᵀ [heads, dim_head, dim_head]
   at::Tensor most_, sums_;        // of the keys and of κ [heads, dim_head]
   at::Tensor factors_, weights_;  // scratch of Add()
@@ -38,7 +40,7 @@ class BlockLinearAttention {
 // Computes CausalLinearAttention() with bucket 1 of one sequence whose rows come in blocks.
 class BlockCausalAttention {
  public:
-  BlockCausalAttention(int64_t heads, int64_t dim_head);
+  BlockCausalAttention(int64_t heads, int64_t dim_head, const CausalDivisor& divisor = {});
 
   void Begin() { state_ = {}; }
   // Takes the next rows: queries, keys and values [count, heads · dim_head], each of which is
@@ -54,6 +56,7 @@ class BlockCausalAttention {
 
   int64_t heads_;
   int64_t dim_head_;
+  CausalDivisor divisor_;
   CausalState state_;
 };
 

@@ -37,12 +37,6 @@ LINSERVE_INLINE void TransposeSquare(const RowBlock& in, const RowBlock& out) {
   }
 }
 
-template <typename Body>
-LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
-#pragma omp simd
-  for (int64_t j = 0; j < width; ++j) body(j);
-}
-
 // Calls `function` for the elements of each row, biased or not.
 template <typename Function>
 LINSERVE_INLINE void ForBiased(const RowBlock& rows, int64_t count, int64_t width,
@@ -77,23 +71,6 @@ LINSERVE_INLINE void NormalizeRow(const float* row, int64_t width, const float* 
   }
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) out[j] = (row[j] - mean) * scale * weight[j] + bias[j];
-}
-
-LINSERVE_INLINE float Largest(const float* row, int64_t width) {
-  constexpr int64_t kLanes = 16;
-  if (width < kLanes) return *std::max_element(row, row + width);
-  std::array<float, kLanes> lanes;
-  std::copy_n(row, kLanes, lanes.begin());
-  const auto take = [&](const float* values) __attribute__((always_inline)) {
-#pragma omp simd
-    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = values[j] > lanes[j] ? values[j] : lanes[j];
-  };
-  for (int64_t i = kLanes; i + kLanes <= width; i += kLanes) take(row + i);
-  take(row + width - kLanes);
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (int64_t j = 0; j < half; ++j) lanes[j] = std::max(lanes[j], lanes[j + half]);
-  }
-  return lanes[0];
 }
 
 // Makes weights of the row and returns their sum.
@@ -148,6 +125,20 @@ void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* b
   });
 }
 
+void BiasActivate(Activation activation, const RowBlock& rows, int64_t count, int64_t width,
+                  const float* bias) {
+  switch (activation) {
+    case Activation::kGelu:
+      return BiasGelu(rows, count, width, bias);
+    case Activation::kTanhGelu:
+      return BiasTanhGelu(rows, count, width, bias);
+    case Activation::kRelu:
+      return BiasRelu(rows, count, width, bias);
+    case Activation::kSilu:
+      return BiasSilu(rows, count, width, bias);
+  }
+}
+
 void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
   if (bias != nullptr) AddBias(rows.Columns(width), count, width, bias + width);
   Vectorized([&]() __attribute__((always_inline)) {
@@ -164,6 +155,22 @@ void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const flo
   Vectorized([&]() __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
       NormalizeRow(rows.Rows(i).data, width, weight, bias, eps, out.Rows(i).data);
+    }
+  });
+}
+
+void SetLengths(const RowBlock& rows, int64_t count, int64_t width, float length, float eps,
+                const RowBlock& out) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+      float squares = 0;
+#pragma omp simd reduction(+ : squares)
+      for (int64_t j = 0; j < width; ++j) squares += row[j] * row[j];
+      const float factor = length / std::max(std::sqrt(squares), eps);
+      float* own = out.Rows(i).data;
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) { own[j] = row[j] * factor; });
     }
   });
 }

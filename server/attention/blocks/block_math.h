@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "attention/rows/activation.h"
+
 namespace linserve {
 
 // Views rows of F32 in the CPU's memory, `stride` elements apart. They are a block: few enough to
@@ -34,6 +36,10 @@ void BiasSilu(const RowBlock& rows, int64_t count, int64_t width, const float* b
 // rows = max(rows + bias, 0)
 void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
+// rows = activation(rows + bias)
+void BiasActivate(Activation activation, const RowBlock& rows, int64_t count, int64_t width,
+                  const float* bias);
+
 // rows [count, 2 · width]: the first half *= the second half + bias[width...] (GLU, whose first
 // half is activated already).
 void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
@@ -42,6 +48,10 @@ void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias)
 // (torch.nn.LayerNorm). `out` may be `rows`, `bias` nullptr.
 void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const float* weight,
                    const float* bias, float eps, const RowBlock& out);
+
+// out = rows / max(|row|, eps) · length. `out` may be `rows`.
+void SetLengths(const RowBlock& rows, int64_t count, int64_t width, float length, float eps,
+                const RowBlock& out);
 
 // Takes the softmax of rows · scale but for its last step: rows become its weights times their sum,
 // and shares [count] one over the sum. REQUIRES: scale >= 0.

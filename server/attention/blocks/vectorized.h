@@ -2,6 +2,8 @@
 
 #include <ATen/Version.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -46,6 +48,31 @@ void Vectorized(const Function& function) {
   function();
 }
 #endif
+
+// Calls body(j) for all columns, side by side.
+template <typename Body>
+LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) body(j);
+}
+
+// Returns the largest of the row, which is not empty.
+LINSERVE_INLINE float Largest(const float* row, int64_t width) {
+  constexpr int64_t kLanes = 16;
+  if (width < kLanes) return *std::max_element(row, row + width);
+  std::array<float, kLanes> lanes;
+  std::copy_n(row, kLanes, lanes.begin());
+  const auto take = [&](const float* values) __attribute__((always_inline)) {
+#pragma omp simd
+    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = values[j] > lanes[j] ? values[j] : lanes[j];
+  };
+  for (int64_t i = kLanes; i + kLanes <= width; i += kLanes) take(row + i);
+  take(row + width - kLanes);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t j = 0; j < half; ++j) lanes[j] = std::max(lanes[j], lanes[j + half]);
+  }
+  return lanes[0];
+}
 
 // Returns 2^x to 2e-8 of it, for x in ±126; elsewhere the result means nothing.
 LINSERVE_INLINE float Exp2(float x) {

@@ -92,7 +92,8 @@ struct Group {
 class CausalPass {
  public:
   CausalPass(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-             const at::Tensor& mask, int64_t bucket, CausalState& state, const at::Tensor& out)
+             const at::Tensor& mask, int64_t bucket, CausalState& state, const at::Tensor& out,
+             const CausalDivisor& divisor)
       : queries_(queries),
         keys_(keys),
         values_(values),
@@ -100,6 +101,8 @@ class CausalPass {
         bucket_(bucket),
         state_(state),
         out_(out),
+        divisor_(divisor),
+        query_scale_(1.0 / std::sqrt(static_cast<double>(keys.size(-1)))),
         type_(ComputeType(keys, state)) {
     Prepare(state_, keys, type_);
   }
@@ -107,8 +110,7 @@ class CausalPass {
   void Attend(const Group& group) {
     const at::Tensor weights = Weights(Keys(group), state_);
     const at::Tensor values = Contiguous(values_, group);
-    const at::Tensor queries = at::softmax(Contiguous(queries_, group), -1)
-                                   .mul_(1.0 / std::sqrt(static_cast<double>(keys_.size(-1))));
+    const at::Tensor queries = at::softmax(Contiguous(queries_, group), -1).mul_(query_scale_);
     const at::Tensor products = Product(weights.transpose(-2, -1), values);
     const at::Tensor totals = SumsBefore(weights.sum({-2}, /*keepdim=*/true), state_.total);
     at::Tensor result = Product(queries, SumsBefore(products, state_.context));
@@ -119,10 +121,10 @@ class CausalPass {
       result.add_(Product(scores, values));
       divisor.add_(scores.sum({-1}, /*keepdim=*/true));
     }
-    const at::Tensor floor =
-        (-state_.shift).exp_().mul_(kCausalFloor).clamp_min_(SmallestNormal(type_));
-    Blocks(out_, group.row, group.blocks, group.length)
-        .copy_(result.div_(at::maximum(divisor, floor.unsqueeze(-3))));
+    const at::Tensor unit = (-state_.shift).exp_().unsqueeze(-3);
+    divisor = at::maximum(divisor, (unit * divisor_.floor).clamp_min_(SmallestNormal(type_)));
+    divisor.add_(unit, divisor_.added * query_scale_);
+    Blocks(out_, group.row, group.blocks, group.length).copy_(result.div_(divisor));
   }
 
  private:
@@ -146,6 +148,8 @@ class CausalPass {
   int64_t bucket_;
   CausalState& state_;
   const at::Tensor& out_;
+  CausalDivisor divisor_;
+  double query_scale_;
   at::ScalarType type_;
 };
 
@@ -153,13 +157,14 @@ class CausalPass {
 
 void CausalLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
                            const at::Tensor& values, const at::Tensor& mask, int64_t bucket,
-                           CausalState& state, const at::Tensor& out) {
+                           CausalState& state, const at::Tensor& out,
+                           const CausalDivisor& divisor) {
   const int64_t rows = keys.size(-2);
   const int64_t heads = keys.numel() / (rows * keys.size(-1));
   // A block holds whole buckets, so that what lies before it lies before all of its rows' buckets.
   const int64_t block = bucket * std::max<int64_t>(1, kCausalBlock / bucket);
   const int64_t most = CountAtOnce(heads * (block + keys.size(-1)) * keys.size(-1));
-  CausalPass pass(queries, keys, values, mask, bucket, state, out);
+  CausalPass pass(queries, keys, values, mask, bucket, state, out, divisor);
   int64_t row = 0;
   while (rows - row >= block) {
     const int64_t blocks = std::min(most, (rows - row) / block);

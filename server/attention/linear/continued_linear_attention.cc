@@ -98,14 +98,15 @@ class RowsContinuation {
  public:
   RowsContinuation(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                    const std::vector<int64_t>& positions, int64_t bucket, const ContinuedSums& sums,
-                   const at::Tensor& out)
+                   const at::Tensor& out, const CausalDivisor& divisor)
       : queries_(queries),
         keys_(keys),
         values_(values),
         positions_(at::tensor(positions, at::kLong).to(keys.device()).unsqueeze(-1)),
         bucket_(bucket),
         sums_(sums),
-        out_(out) {}
+        out_(out),
+        divisor_(divisor) {}
 
   void Attend(int64_t row, int64_t count) {
     const at::Tensor keys = Rows(keys_, row, count);
@@ -170,9 +171,11 @@ class RowsContinuation {
 
   void Write(int64_t row, const Queries& queries, const at::Tensor& result,
              const at::Tensor& divisor) const {
-    const at::Tensor floor =
-        (-queries.scale).exp_().mul_(kCausalFloor).clamp_min_(std::numeric_limits<float>::min());
-    out_.narrow(-2, row, result.size(-2)).copy_(result / at::maximum(divisor, floor));
+    const double width = static_cast<double>(queries_.size(-1));
+    const at::Tensor unit = (-queries.scale).exp_();
+    const at::Tensor floor = (unit * divisor_.floor).clamp_min_(std::numeric_limits<float>::min());
+    const at::Tensor added = unit.mul_(divisor_.added / std::sqrt(width));
+    out_.narrow(-2, row, result.size(-2)).copy_(result / at::maximum(divisor, floor).add_(added));
   }
 
   const at::Tensor& queries_;
@@ -182,14 +185,16 @@ class RowsContinuation {
   int64_t bucket_;
   const ContinuedSums& sums_;
   const at::Tensor& out_;
+  CausalDivisor divisor_;
 };
 
 }  // namespace
 
 void ContinueLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
                              const at::Tensor& values, const std::vector<int64_t>& positions,
-                             int64_t bucket, const ContinuedSums& sums, const at::Tensor& out) {
-  RowsContinuation continuation(queries, keys, values, positions, bucket, sums, out);
+                             int64_t bucket, const ContinuedSums& sums, const at::Tensor& out,
+                             const CausalDivisor& divisor) {
+  RowsContinuation continuation(queries, keys, values, positions, bucket, sums, out, divisor);
   for (int64_t row = 0; row < keys.size(-2); row += kCausalBlock) {
     continuation.Attend(row, std::min(kCausalBlock, keys.size(-2) - row));
   }

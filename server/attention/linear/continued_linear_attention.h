@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "attention/linear/causal_linear_attention.h"
+
 namespace linserve {
 
 // Holds what CausalLinearAttention() has read of some sequences, F32, [sequences, heads, ...]. The
@@ -27,6 +29,7 @@ struct ContinuedSums {
 // and types, computed in F32. O(n · dim_head²) a head.
 void ContinueLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
                              const at::Tensor& values, const std::vector<int64_t>& positions,
-                             int64_t bucket, const ContinuedSums& sums, const at::Tensor& out);
+                             int64_t bucket, const ContinuedSums& sums, const at::Tensor& out,
+                             const CausalDivisor& divisor = {});
 
 }  // namespace linserve

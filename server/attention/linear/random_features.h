@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "attention/blocks/activation.h"
+#include "attention/rows/activation.h"
 
 namespace linserve {
 

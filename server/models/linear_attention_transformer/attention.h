@@ -78,26 +78,6 @@ class Attention {
     at::Tensor queries, keys, values, mask, out;
   };
 
-  // Describes one sequence that is computed by blocks: of queries, keys and values at these rows.
-  struct BlockSequence {
-    const at::Tensor& target;
-    const NormedRows& x;
-    const NormedRows& source;
-    int64_t start, length;                // rows of the target and of x
-    int64_t source_start, source_length;  // rows of the source
-    const at::Tensor& mask;
-    const at::Tensor& rotary;
-    const BlockStep& then;
-  };
-
-  void SetKeys(const BlockSequence& sequence, int64_t row, int64_t count, const RowBlock& out,
-               float* scratch) const;
-  void SetQueries(const BlockSequence& sequence, int64_t row, int64_t count, const RowBlock& out,
-                  float* scratch) const;
-  void AddGlobal(const BlockSequence& sequence, BlockLinearAttention& attention,
-                 RowSlices& slices) const;
-  void AddCausal(const BlockSequence& sequence, BlockCausalAttention& attention,
-                 RowSlices& slices) const;
   void Attend(const Operands& rows, bool global_is_done) const;
   void AttendGlobally(const Operands& heads) const;
   // Attends for all sequences at once, where the device has a kernel for it. False: nothing is
@@ -109,8 +89,6 @@ class Attention {
                   const std::vector<at::Tensor>& state, bool local_is_done) const;
   // Attends locally for one row of each sequence.
   void StepLocally(const Operands& rows, SessionMemory& memory) const;
-
-  int64_t inner() const { return options_.heads * options_.dim_head; }
 
   AttentionOptions options_;
   Linear to_q_, to_k_, to_v_, to_out_;

@@ -1,6 +1,7 @@
 #include "models/linear_attention_transformer/layer.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "attention/local/token_shift.h"
 #include "attention/rows/aten.h"
@@ -136,8 +137,10 @@ void Layer::AddNextAttention(const at::Tensor& source, const Sequences& sequence
 
 at::Tensor Layer::Shifted(const at::Tensor& rows, const Sequences& sequences) const {
   const PlacedLayout& layout = sequences.own.layout;
-  if (sequences.memory) return ContinueShift(rows, layout, sequences.memory->Next());
-  return ShiftTokens(rows, layout, causal_);
+  const std::vector<int64_t> shifts =
+      causal_ ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{1, 0, -1};
+  if (sequences.memory) return ContinueShift(rows, layout, shifts, sequences.memory->Next());
+  return ShiftTokens(rows, layout, shifts);
 }
 
 std::vector<StateSlot> Layer::State() const {

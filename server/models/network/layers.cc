@@ -102,16 +102,30 @@ void NormedRows::Copy(int64_t row, int64_t count, const RowBlock& out) const {
   }
 }
 
+LayerNorm LayerNorm::OfLength(int64_t size, double epsilon) {
+  LayerNorm norm(size, epsilon, /*biased=*/false);
+  norm.of_length = true;
+  return norm;
+}
+
 void LayerNorm::Declare(const Scope& scope) {
+  if (of_length) return scope.Declare("g", weight, {1}, Init::kOnes);
   scope.Declare("weight", weight, {width}, Init::kOnes);
   if (with_bias) scope.Declare("bias", bias, {width}, Init::kZeros);
 }
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
+  if (of_length) {
+    const at::Tensor length = at::norm(x.to(at::kFloat), 2, {-1}, /*keepdim=*/true).clamp_min_(eps);
+    return (x / length).mul_(weight).to(x.scalar_type());
+  }
   return at::layer_norm(x, {width}, weight, bias, eps);
 }
 
 void LayerNorm::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
+  if (of_length) {
+    return SetLengths(x, count, width, *DataOrNull(weight), static_cast<float>(eps), y);
+  }
   NormalizeRows(x, count, width, DataOrNull(weight), DataOrNull(bias), static_cast<float>(eps), y);
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "attention/blocks/activation.h"
+#include "attention/rows/activation.h"
 #include "models/network/packed_weight.h"
 #include "models/network/parameters.h"
 
@@ -76,6 +76,10 @@ struct LayerNorm {
   explicit LayerNorm(int64_t size, double epsilon = 1e-5, bool biased = true)
       : width(size), eps(epsilon), with_bias(biased) {}
 
+  // Makes one that gives rows a length instead: x / max(|x|, epsilon) · g, with one number g for
+  // all features (ScaleNorm; Nguyen & Salazar 2019, arXiv:1910.05895).
+  static LayerNorm OfLength(int64_t size, double epsilon);
+
   void Declare(const Scope& scope);
   at::Tensor operator()(const at::Tensor& x) const;
   // Normalises a block of x into y; they may be the same.
@@ -84,7 +88,8 @@ struct LayerNorm {
   int64_t width;
   double eps;
   bool with_bias;
-  at::Tensor weight;
+  bool of_length = false;
+  at::Tensor weight;  // [width]; of length: g [1]
   at::Tensor bias;
 };
 

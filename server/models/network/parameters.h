@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,9 +17,10 @@ namespace linserve {
 
 // Says how `linserve init` fills a parameter.
 enum class Init : uint8_t {
-  kUniform,  // in ±1/sqrt(fan-in), the last axis: torch.nn.Linear's own
-  kNormal,   // standard deviation 1/sqrt(last axis): embeddings and projections
-  kNarrow,   // standard deviation 1/last axis: projections without parameters
+  kUniform,   // in ±1/sqrt(fan-in), the last axis: torch.nn.Linear's own
+  kNormal,    // standard deviation 1/sqrt(last axis): embeddings and projections
+  kNarrow,    // standard deviation 1/last axis: projections without parameters
+  kStandard,  // standard deviation 1: directions of random features
   kOnes,
   kZeros,
 };
@@ -27,8 +29,14 @@ enum class Init : uint8_t {
 enum class ParameterKind : uint8_t {
   kParameter,
   kBuffer,  // a table by formula: as in the file, or the formula's where the file lacks it; in F32
+  kDrawn,   // a table that was drawn once, and must be in the file; in F32
   kPlain,   // the package keeps it out of its state_dict, but the model needs it
 };
+
+// Says whether such a tensor stays in F32 whatever the model computes in.
+constexpr bool StaysInF32(ParameterKind kind) {
+  return kind == ParameterKind::kBuffer || kind == ParameterKind::kDrawn;
+}
 
 // Is one tensor of a network: its names in the Python package's state_dict, and where it goes.
 struct Parameter {
@@ -63,6 +71,10 @@ class ParameterList {
     names.insert(names.end(), parameter.names.begin(), parameter.names.end());
   }
 
+  // Says that a file may hold a tensor of this name, of which nothing is computed.
+  void Ignore(std::string name) { ignored_.insert(std::move(name)); }
+  bool Ignores(const std::string& name) const { return ignored_.contains(name); }
+
   // Says that the tensor of a slot, which was added, will be packed.
   void Packs(at::Tensor& slot) { parameters_[places_.at(&slot)].packed = true; }
 
@@ -84,6 +96,7 @@ class ParameterList {
   std::vector<Parameter> parameters_;
   std::vector<Preparation> prepare_;
   std::unordered_map<at::Tensor*, size_t> places_;
+  std::set<std::string> ignored_;
   size_t names_ = 0;
 };
 
@@ -104,6 +117,9 @@ class Scope {
 
   // Says that a tensor, which was declared, will be a PackedWeight.
   void Packs(at::Tensor& slot) const { list_->Packs(slot); }
+
+  // Says that the package's state_dict has a tensor of this name, of which nothing is computed.
+  void Ignore(const std::string& name) const { list_->Ignore(Join(name)); }
 
   // Adds what a module does once all tensors are loaded, such as to lay out its weights. A module
   // is prepared after those that it declared before this call.

@@ -30,6 +30,8 @@ const SlicedModel kModels[] = {
      R"({"num_tokens": 50, "dim": 256, "depth": 2, "heads": 4, "attention": "elu"})", "f32", 16},
     {"linear_attention_transformer.LinearAttentionTransformerLM",
      R"({"num_tokens": 50, "dim": 256, "depth": 2, "heads": 4, "max_seq_len": 2048})", "f32", 32},
+    {"performer_pytorch.PerformerLM",
+     R"({"num_tokens": 50, "dim": 256, "depth": 2, "heads": 4, "max_seq_len": 2048})", "f32", 32},
 };
 
 class SlicedPassTest : public ModelFixture, public testing::WithParamInterface<SlicedModel> {};

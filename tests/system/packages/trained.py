@@ -11,6 +11,7 @@ from linformer import Linformer, LinformerLM, LinformerSelfAttention
 import linformer_pytorch
 from linformer_pytorch import MHAttention, Padder, get_EF
 from linformer_pytorch.linformer_pytorch import gen_causal_mask
+from performer_pytorch import Performer, PerformerLM
 
 torch.set_num_threads(1)  # more take longer for models as small as these, beside other tests
 STEPS = 50
@@ -64,6 +65,7 @@ PYTORCH = dict(input_size=40, channels=32, dim_k=8, dim_ff=48, nhead=4)
 LINEAR = dict(dim=32, depth=2, max_seq_len=64, heads=4, local_attn_window_size=16)
 HEADS = dict(input_size=40, dim=8, channels=32, dim_k=8, nhead=4, dropout=0.1, checkpoint_level="C0")
 MASK = torch.arange(40) < torch.tensor([[40], [17]])
+MASK41 = torch.arange(41) < torch.tensor([[41], [17]])
 
 CASES = {
     "linformer-lm": Case(LinformerLM, dict(num_tokens=WORDS, depth=2, **LINFORMER), dict(x=ids(2, 33))),
@@ -94,6 +96,11 @@ CASES = {
                                                              **LINEAR), dict(x=rows(2, 41, 32))),
     "linear-image": Case(ImageLinearAttention, dict(chan=8, heads=2, key_dim=6, value_dim=4),
                          dict(x=rows(2, 8, 6, 10))),
+    "performer-lm": Case(PerformerLM, dict(
+        num_tokens=WORDS, max_seq_len=64, dim=32, depth=2, heads=4, dim_head=8, causal=True, shift_tokens=True,
+        local_attn_heads=(1, 0), local_window_size=16), dict(x=ids(2, 37))),
+    "performer-stack": Case(Performer, dict(dim=32, depth=2, heads=4, dim_head=8, generalized_attention=True,
+                                            use_rezero=True), dict(x=rows(2, 41, 32), mask=MASK41)),
     "multihead": Case(LinearMultiheadAttention, dict(embed_dim=32, num_heads=4, seq_len=20, proj_k=7,
                                                      param_sharing="layerwise"),
                       dict(query=rows(9, 3, 32), key=(memory := rows(20, 3, 32)), value=memory), batch_axis=1),

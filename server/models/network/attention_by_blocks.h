@@ -1,0 +1,129 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "attention/blocks/block_product.h"
+#include "attention/rows/placed_layout.h"
+#include "attention/rows/slices.h"
+#include "models/network/layers.h"
+
+namespace linserve {
+
+// Describes attention with linear projections that is computed block by block, so that neither
+// queries nor keys ever exist as a whole. What attends is a class such as BlockLinearAttention
+// (attention/blocks/). REQUIRES: packed layers.
+struct AttentionByBlocks {
+  // Describes one sequence: of queries, keys and values at these rows.
+  struct Sequence {
+    int64_t start, length;                // rows of the target and of x
+    int64_t source_start, source_length;  // rows of the source
+  };
+
+  Sequence At(size_t i) const {
+    return {layout.starts[i], layout.lengths[i], source_layout.starts[i], source_layout.lengths[i]};
+  }
+  int64_t inner() const { return to_q.outputs; }
+  int64_t block() const { return kBlockRows * to_q.inputs; }  // elements
+
+  // Sets `out` to keys of rows of the sequence's source; and to their values beside them.
+  void SetKeys(const Sequence& sequence, int64_t row, int64_t count, const RowBlock& out,
+               float* scratch) const;
+  void SetKeysAndValues(const Sequence& sequence, int64_t row, int64_t count, const RowBlock& out,
+                        float* scratch) const;
+  void SetQueries(const Sequence& sequence, int64_t row, int64_t count, const RowBlock& out,
+                  float* scratch) const;
+
+  void SetKeysOf(const RowBlock& own, const Sequence& sequence, int64_t row, int64_t count,
+                 const RowBlock& out) const;
+
+  const Linear &to_q, &to_k, &to_v, &to_out;
+  int64_t heads;
+  // Whether keys of rows that are masked become the lowest number. Their values become zeros.
+  bool hides_keys;
+
+  const at::Tensor& target;
+  const NormedRows& x;  // the target may be the same rows, and so may the source
+  const PlacedLayout& layout;
+  const NormedRows& source;
+  const PlacedLayout& source_layout;
+  const at::Tensor& mask;    // BOOL [source rows], or undefined
+  const at::Tensor& rotary;  // table of positions, or undefined
+  const BlockStep& then;     // follows on each block of the target's rows
+};
+
+// Adds to the target what its rows make of all keys of their sequence's source.
+template <typename Attention>
+void AddByBlocks(const AttentionByBlocks& rows, Attention& attention) {
+  RowSlices slices;
+  const int64_t inner = rows.inner();
+  const int64_t scratch_elements =
+      rows.block() + 2 * kBlockRows * inner + attention.ScratchElements();
+  for (size_t i = 0; i < rows.layout.starts.size(); ++i) {
+    const auto sequence = rows.At(i);
+    attention.Begin();
+    slices.ForEach(
+        sequence.source_length, 2 * inner, rows.block(),
+        [&](int64_t row, int64_t count, const RowBlock& out, float* scratch) {
+          rows.SetKeysAndValues(sequence, row, count, out, scratch);
+        },
+        [&](int64_t, int64_t count, const RowBlock& keys) {
+          attention.Add(keys, keys.Columns(inner), count);
+        });
+    attention.Finish();
+    ForSlicedBlocks(sequence.length, std::max(scratch_elements, rows.then.scratch_elements),
+                    [&](int64_t begin, int64_t count, float* scratch) {
+                      const int64_t row = sequence.start + begin;
+                      const RowBlock queries{scratch + rows.block(), inner};
+                      const RowBlock attended = queries.Rows(kBlockRows);
+                      rows.SetQueries(sequence, begin, count, queries, scratch);
+                      attention.Attend(queries, count, attended, attended.Rows(kBlockRows).data);
+                      rows.to_out.Add(BlockOf(rows.target, row), attended, count);
+                      if (rows.then.apply) rows.then.apply(row, count, scratch);
+                    });
+  }
+}
+
+// Adds to the target what its rows make of their own keys and those before them. An attention that
+// looks ahead gets all keys of a sequence first.
+template <typename Attention>
+void AddCausallyByBlocks(const AttentionByBlocks& rows, Attention& attention) {
+  RowSlices slices;
+  const int64_t inner = rows.inner();
+  for (size_t i = 0; i < rows.layout.starts.size(); ++i) {
+    const auto sequence = rows.At(i);
+    attention.Begin();
+    if constexpr (requires { attention.looks_ahead(); }) {
+      if (attention.looks_ahead()) {
+        slices.ForEach(
+            sequence.length, inner, rows.block(),
+            [&](int64_t row, int64_t count, const RowBlock& out, float* scratch) {
+              rows.SetKeys(sequence, row, count, out, scratch);
+            },
+            [&](int64_t, int64_t count, const RowBlock& keys) {
+              attention.LookAhead(keys, count);
+            });
+      }
+    }
+    slices.ForEach(
+        sequence.length, 3 * inner, rows.block(),
+        [&](int64_t row, int64_t count, const RowBlock& out, float* scratch) {
+          rows.SetQueries(sequence, row, count, out, scratch);
+          rows.SetKeysAndValues(sequence, row, count, out.Columns(inner), scratch);
+        },
+        [&](int64_t first, int64_t some, const RowBlock& all) {
+          attention.Attend(all, all.Columns(inner), all.Columns(2 * inner), some);
+          ForBlocks(some, rows.then.scratch_elements,
+                    [&](int64_t begin, int64_t count, float* scratch) {
+                      const int64_t row = sequence.start + first + begin;
+                      rows.to_out.Add(BlockOf(rows.target, row), all.Rows(begin), count);
+                      if (rows.then.apply) rows.then.apply(row, count, scratch);
+                    });
+          RowsDone(some);
+        });
+  }
+}
+
+}  // namespace linserve

@@ -1,0 +1,130 @@
+#include <gmock/gmock.h>
+
+#include "models/performer_pytorch/fixture.h"
+
+namespace linserve {
+namespace {
+
+using testing::HasSubstr;
+
+class PerformerTest : public ModelFixture {
+ protected:
+  std::string StackError(const std::string& more) {
+    return InitError(kPerformer, PerformerStack(more));
+  }
+  std::string ModelError(const std::string& more) {
+    return InitError(kPerformerLanguageModel, PerformerModel(more));
+  }
+};
+
+TEST_F(PerformerTest, RefusesWhatThePackageCannotBuild) {
+  EXPECT_THAT(StackError(R"("heads": 5)"),
+              HasSubstr("\"dim\" is 12, expected a multiple of heads"));
+  EXPECT_THAT(StackError(R"("local_attn_heads": [1, 2, 3])"), HasSubstr("one for each of depth"));
+  EXPECT_THAT(StackError(R"("local_attn_heads": 4)"), HasSubstr("at most heads = 3"));
+  EXPECT_THAT(StackError(R"("local_attn_heads": 1, "dim_head": 5)"), HasSubstr("an even width"));
+  EXPECT_THAT(StackError(R"("dim_head": 1)"), HasSubstr("nb_features"));
+  EXPECT_THAT(StackError(R"("dim": 2, "heads": 1, "shift_tokens": true)"),
+              HasSubstr("at least 3 with shift_tokens"));
+  EXPECT_THAT(StackError(R"("kernel_fn": "sine")"), HasSubstr("relu"));
+  EXPECT_THAT(InitError(kPerformer, PerformerArguments("")), HasSubstr("\"dim_head\" is missing"));
+  EXPECT_THAT(ModelError(R"("dim_head": null)"), HasSubstr("a width with rotary_position_emb"));
+  EXPECT_THAT(ModelError(R"("dim_head": 5)"), HasSubstr("an even width with rotary_position_emb"));
+  EXPECT_THAT(ModelError(R"("axial_position_shape": [])"), HasSubstr("a list of axes"));
+  EXPECT_THAT(ModelError(R"("axial_position_shape": [1048576, 1048576])"),
+              HasSubstr("a list of axes"));
+}
+
+TEST_F(PerformerTest, TakesTheWidthOfHeadsAndTheirFeaturesFromOtherArguments) {
+  const auto shape = [&](const std::string& architecture, const std::string& params) {
+    const std::string prefix = architecture == kPerformer ? "" : "performer.";
+    return ReadWeights(Init(architecture, params))
+        .at(prefix + "net.layers.0.0.fn.fast_attention.projection_matrix")
+        .shape();
+  };
+  EXPECT_EQ(shape(kPerformer, PerformerStack(R"("dim_head": null)")), Shape({5, 4}));
+  EXPECT_EQ(shape(kPerformer, PerformerStack(R"("nb_features": 9)")), Shape({9, 4}));
+  EXPECT_EQ(
+      shape(kPerformerLanguageModel, PerformerArguments(R"("num_tokens": 9, "max_seq_len": 20)")),
+      Shape({266, 64}));
+}
+
+TEST_F(PerformerTest, TakesWeightsUnderTheSecondNamesOfTheStateDict) {
+  const std::string directory = Directory(kPerformer, PerformerStack(""));
+  const Item item = Floats(11, 12);
+  const TensorMap expected = Compute(*Load(directory), {item})[0];
+  TensorMap renamed;
+  for (const auto& [name, tensor] : ReadWeights(directory)) {
+    renamed["proj_updater.instance." + name.substr(std::string("net.").size())] = tensor;
+  }
+  renamed["proj_updater.calls_since_last_redraw"] = Tensor::FromInts({}, {7});
+  WriteWeights(directory, renamed);
+  EXPECT_EQ(LargestDifference(Compute(*Load(directory), {item})[0], expected), 0);
+}
+
+TEST_F(PerformerTest, NeedsTheProjectionsThatItWasTrainedWith) {
+  const std::string directory = Directory(kPerformer, PerformerStack(""));
+  TensorMap weights = ReadWeights(directory);
+  weights.erase("net.layers.1.0.fn.fast_attention.projection_matrix");
+  WriteWeights(directory, weights);
+  EXPECT_THAT(LoadModel(directory, {}).status().message(), HasSubstr("projection_matrix [5, 4]"));
+}
+
+TEST_F(PerformerTest, RequiresTheContextThatItAttendsToAndTakesNoOther) {
+  const auto crossing = Make(kPerformer, PerformerStack(R"("cross_attend": true)"));
+  EXPECT_THAT(Validate(crossing->info().signature, Floats(5, 12)).message(),
+              HasSubstr("'context': it is missing"));
+  Item item = Floats(5, 12);
+  item.inputs["context"] = RandomFloats({3, 12});
+  EXPECT_THAT(Validate(Make(kPerformer, PerformerStack(""))->info().signature, item).message(),
+              HasSubstr("no such input"));
+}
+
+TEST_F(PerformerTest, LimitsLengthsToThoseOfItsTables) {
+  const auto longest = [&](const std::string& more) {
+    const auto model = Make(kPerformerLanguageModel, PerformerModel(more));
+    return LongestFor(model->info().signature, Item(), 'n');
+  };
+  const std::string axial = R"("rotary_position_emb": false, "axial_position_emb": true)";
+  EXPECT_EQ(longest(""), 208);
+  EXPECT_EQ(longest(axial), 208);  // of the 256 that the table has
+  EXPECT_EQ(longest(axial + R"(, "axial_position_shape": [5, 6])"), 30);
+}
+
+TEST_F(PerformerTest, ComputesInOtherTypesCloseToFloat32) {
+  for (const std::string& type : TypesOfCpu()) {
+    if (type == "f32") continue;
+    for (const char* more : {"", R"("causal": true, "reversible": true)",
+                             R"("generalized_attention": true, "ff_glu": true)",
+                             R"("no_projection": true, "local_attn_heads": 1)"}) {
+      const std::string directory = Init(
+          kPerformerLanguageModel,
+          R"({"num_tokens": 30, "dim": 64, "depth": 2, "max_seq_len": 64, "heads": 4,
+                   "dim_head": 16, "local_window_size": 16, )" +
+              (*more == '\0' ? std::string() : more + std::string(", ")) + R"("qkv_bias": true})");
+      const auto exact = Load(directory);
+      const auto rounded = Load(directory, {.dtype = type});
+      for (const int64_t length : {1, 20, 64}) {
+        const Item item = Tokens(length, 30);
+        EXPECT_GE(SmallestCosine(Compute(*exact, {item})[0].at("embeddings"),
+                                 Compute(*rounded, {item})[0].at("embeddings")),
+                  type == "int8" ? 0.99 : 0.999)
+            << more << ", " << length << " rows in " << type;
+      }
+    }
+  }
+}
+
+TEST_F(PerformerTest, CountsParametersAndOperations) {
+  const ModelReport report = *InspectModel(Directory(
+      kPerformer, R"({"dim": 8, "depth": 1, "heads": 2, "dim_head": 4, "nb_features": 6})"));
+  // q, k, v and out with biases; the feed-forward; two norms. The projection is a buffer.
+  EXPECT_EQ(report.info.parameters, 4 * 72 + (8 * 32 + 32) + (32 * 8 + 8) + 2 * 16);
+  // Four products of width 8; in 2 heads for queries and for keys 6 features of 4 numbers, which
+  // meet 4 values and a sum; the feed-forward.
+  EXPECT_NEAR(report.flops_per_token, 4 * 2 * 64 + 2 * 2 * (2 * 6 * 4 + 2 * 6 * 5) + 2 * 2 * 8 * 32,
+              1);
+}
+
+}  // namespace
+}  // namespace linserve
