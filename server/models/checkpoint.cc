@@ -1,7 +1,9 @@
 #include "models/checkpoint.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -89,11 +91,25 @@ void AddLeftOut(const ParameterList& parameters, const NamedTensors& file,
   }
 }
 
+// Takes out what the network knows and does without.
+void TakeLeftOut(const ParameterList& parameters, const std::string& prefix,
+                 AlignedCheckpoint& aligned) {
+  for (auto tensor = aligned.tensors.begin(); tensor != aligned.tensors.end();) {
+    const std::string& name = tensor->first;
+    const bool known =
+        std::any_of(parameters.left_out().begin(), parameters.left_out().end(),
+                    [&](const std::string& glob) { return MatchesGlob(name, glob); });
+    if (known) aligned.left_out.push_back(prefix + name);
+    tensor = known ? aligned.tensors.erase(tensor) : std::next(tensor);
+  }
+}
+
 AlignedCheckpoint AlignBelow(const std::string& prefix, const ParameterList& parameters,
                              const NamedTensors& file, const CheckpointNames& names) {
   AlignedCheckpoint aligned;
   aligned.tensors = file.Below(prefix);
   aligned.left_out = file.Beside(prefix);
+  TakeLeftOut(parameters, prefix, aligned);
   AddLeftOut(parameters, file, prefix, aligned.tensors);
   ResolveAliases(aligned.tensors, names.aliases);
   aligned.difference = Compare(parameters, aligned.tensors, prefix);

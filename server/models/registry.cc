@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/encoder/encoder.h"
+#include "models/fairseq/linformer_roberta.h"
 #include "models/linear_attention_transformer/encoder_decoder.h"
 #include "models/linear_attention_transformer/image_linear_attention.h"
 #include "models/linear_attention_transformer/linear_attention_transformer.h"
@@ -65,6 +66,8 @@ constexpr std::array kRows = {
     Row{"transformers.DistilBertModel", transformers::MakeDistilBert},
     Row{"transformers.MPNetModel", transformers::MakeMpnet},
     Row{"transformers.ModernBertModel", transformers::MakeModernBert},
+    Row{"transformers.NystromformerModel", transformers::MakeNystromformer},
+    Row{"fairseq.LinformerRoberta", fairseq::MakeLinformerRoberta},
 };
 
 const Row& Find(const std::string& architecture) {

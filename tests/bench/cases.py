@@ -1,7 +1,10 @@
 """The models and sequences that compare.py measures."""
 
 import math
+import os
 import random
+import sys
+from pathlib import Path
 
 import torch
 
@@ -17,8 +20,8 @@ class Case:
 
     exact = True       # the package gives linserve's rows for sequences that are not padded
     runs_alone = True  # the package takes a sequence at its own length
-    masked = False     # the package is told the lengths by a mask
-    mask = "input_mask"
+    mask = None        # the input by which the package is told the lengths
+    vocabulary = "num_tokens"
     output = "embeddings"
     unasked_flops = 0  # a token, of outputs that are not computed here
 
@@ -26,7 +29,7 @@ class Case:
         self.lengths = lengths
         self.tokens = sum(lengths)
         generator = torch.Generator().manual_seed(1)
-        self.ids = torch.randint(1, self.params["num_tokens"], (len(lengths), self.longest),
+        self.ids = torch.randint(1, self.params[self.vocabulary], (len(lengths), self.longest),
                                  generator=generator)
         for row, length in zip(self.ids, lengths):
             row[length:] = 0
@@ -41,14 +44,15 @@ class Case:
             if alone:
                 ids = ids[:, :self.lengths[begin]]
             inputs = {"x": ids}
-            if self.masked and not alone:
+            if self.mask and not alone:
                 lengths = torch.tensor(self.lengths[begin:begin + size])
                 inputs[self.mask] = torch.arange(self.longest)[None] < lengths[:, None]
             yield inputs
 
     def module(self, weights):
         module = self.build().eval()
-        missing, unexpected = module.load_state_dict(weights, strict=False)
+        # fairseq's own reads versions, which are not there.
+        missing, unexpected = torch.nn.Module.load_state_dict(module, weights, strict=False)
         # Buffers that every module has anew, such as frequencies.
         if unexpected or any(name in dict(module.named_parameters()) for name in missing):
             raise SystemExit(f"{self.name}: missing {missing}, unexpected {unexpected}")
@@ -112,7 +116,7 @@ class LatCausal(Lat):
 class LatRagged(Lat):
     name = "lat-ragged"
     title = "the same, not causal, log-normal lengths of median 900, with input_mask"
-    masked = True
+    mask = "input_mask"
 
     def __init__(self):
         super().__init__(lognormal(24, 900, 0.8, 64, 4096))
@@ -149,7 +153,6 @@ class Performer(Case):
     architecture = "performer_pytorch.PerformerLM"
     params = {"num_tokens": 20000, "dim": 256, "heads": 8, "dim_head": 32, "depth": 6, "max_seq_len": 4096}
     longest = 4096
-    mask = "mask"
     unasked_flops = 2 * 256 * 20000  # the logits
 
     def __init__(self, lengths=None):
@@ -166,7 +169,7 @@ class Performer(Case):
 class PerformerRagged(Performer):
     name = "performer-ragged"
     title = "the same, log-normal lengths of median 900, with mask"
-    masked = True
+    mask = "mask"
 
     def __init__(self):
         super().__init__(lognormal(24, 900, 0.8, 64, 4096))
@@ -184,4 +187,84 @@ class ScBert(Performer):
         super().__init__([16906] * 2)
 
 
-CASES = {case.name: case for case in (W1, W1Full, Lat, LatCausal, LatRagged, Lpt, Performer, PerformerRagged, ScBert)}
+class Nystromformer(Case):
+    name = "nystromformer"
+    title = "NystromformerModel, softmax attention and a convolution, log-normal lengths of median 96"
+    architecture = "transformers.NystromformerModel"
+    vocabulary = "vocab_size"
+    params = {"vocab_size": 20000, "hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 8,
+              "intermediate_size": 1024, "max_position_embeddings": 512}
+    longest = 512
+    mask = "attention_mask"
+    output = "last_hidden_state"
+
+    def __init__(self, lengths=None):
+        super().__init__(lengths or lognormal(64, 96, 0.8, 8, 512))
+
+    def build(self):
+        from transformers import NystromformerConfig, NystromformerModel
+        return NystromformerModel(NystromformerConfig(**self.params))
+
+    def without_logits(self, module):
+        return lambda x, **mask: module(input_ids=x, **mask).last_hidden_state
+
+
+class NystromformerFull(Nystromformer):
+    name = "nystromformer-full"
+    title = "the same at full length"
+
+    def __init__(self):
+        super().__init__([512] * 16)
+
+
+class NystromformerLandmarks(Nystromformer):
+    name = "nystromformer-landmarks"
+    title = "NystromformerModel, 64 landmarks of 1,024 tokens"
+    params = {**Nystromformer.params, "segment_means_seq_len": 1024, "max_position_embeddings": 1024}
+    longest = 1024
+    mask = None  # it is an error here
+
+    def __init__(self):
+        super().__init__([1024] * 8)
+
+
+class LinformerRoberta(Case):
+    """Needs a clone of fairseq, whose path is FAIRSEQ in the environment, and omegaconf."""
+
+    name = "linformer-roberta"
+    title = "fairseq's linformer_roberta, its features, log-normal lengths of median 96"
+    architecture = "fairseq.LinformerRoberta"
+    vocabulary = "vocab_size"
+    params = {"vocab_size": 20000, "encoder_embed_dim": 256, "encoder_layers": 6, "encoder_attention_heads": 8,
+              "encoder_ffn_embed_dim": 1024, "max_positions": 512, "compressed": 4}
+    longest = 512
+    unasked_flops = 2 * 256 * (20000 + 256)  # the logits
+    padding = 1
+
+    def __init__(self, lengths=None):
+        super().__init__(lengths or lognormal(64, 96, 0.8, 8, 512))
+        self.ids[self.ids == self.padding] = 2
+        for row, length in zip(self.ids, self.lengths):
+            row[length:] = self.padding
+
+    def build(self):
+        sys.path.append(str(Path(__file__).resolve().parent.parent / "data/fairseq"))
+        from fairseq_clone import linformer_roberta
+        params = {name: value for name, value in self.params.items() if name != "vocab_size"}
+        return linformer_roberta(os.environ["FAIRSEQ"], params, self.params["vocab_size"])[0]
+
+    def without_logits(self, module):
+        return lambda x: module(x, features_only=True)[0]
+
+
+class LinformerRobertaFull(LinformerRoberta):
+    name = "linformer-roberta-full"
+    title = "the same at full length"
+
+    def __init__(self):
+        super().__init__([512] * 16)
+
+
+OF_FAIRSEQ = (LinformerRoberta, LinformerRobertaFull) if "FAIRSEQ" in os.environ else ()
+CASES = {case.name: case for case in (W1, W1Full, Lat, LatCausal, LatRagged, Lpt, Performer, PerformerRagged, ScBert,
+                                      Nystromformer, NystromformerFull, NystromformerLandmarks, *OF_FAIRSEQ)}

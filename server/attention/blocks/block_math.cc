@@ -117,6 +117,14 @@ void BiasSilu(const RowBlock& rows, int64_t count, int64_t width, const float* b
   });
 }
 
+void BiasTanh(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias,
+        [](float x) __attribute__((always_inline)) { return 2 * Sigmoid(2 * x) - 1; });
+  });
+}
+
 void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
   Vectorized([&]() __attribute__((always_inline)) {
     ForBiased(
@@ -136,6 +144,10 @@ void BiasActivate(Activation activation, const RowBlock& rows, int64_t count, in
       return BiasRelu(rows, count, width, bias);
     case Activation::kSilu:
       return BiasSilu(rows, count, width, bias);
+    case Activation::kTanh:
+      return BiasTanh(rows, count, width, bias);
+    case Activation::kIdentity:
+      return AddBias(rows, count, width, bias);
   }
 }
 

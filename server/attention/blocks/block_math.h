@@ -33,6 +33,9 @@ void BiasTanhGelu(const RowBlock& rows, int64_t count, int64_t width, const floa
 // rows = silu(rows + bias), x / (1 + e^-x)
 void BiasSilu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
+// rows = tanh(rows + bias)
+void BiasTanh(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
+
 // rows = max(rows + bias, 0)
 void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 

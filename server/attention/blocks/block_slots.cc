@@ -142,6 +142,13 @@ void BlockSlots::ProjectSource(int64_t rows, int64_t width, const LengthWeights&
   Finish(e, f);
 }
 
+void BlockSlots::Set(const at::Tensor& keys, const at::Tensor& values) {
+  keys_.copy_(keys);
+  values_.copy_(values);
+  transposed_keys_.copy_(keys_.t());
+  rounded_ = false;
+}
+
 void BlockSlots::Finish(const LengthWeights& e, const LengthWeights& f) {
   const auto add_bias = [&](const LengthWeights& projection, const at::Tensor& slots) {
     if (!projection.bias().defined()) return;
@@ -209,9 +216,9 @@ void BlockSlots::AddSlice(const Sum& sum, int64_t first, int64_t rows,
             });
 }
 
-int64_t BlockSlots::ScratchElements() const {
-  const int64_t rounded = sizes_.heads * sizes_.dim_head + Even(sizes_.slots);
-  return kBlockRows * (sizes_.slots + 1 + (rounded + 1) / 2);
+int64_t BlockSlots::ScratchElements(const Sizes& sizes) {
+  const int64_t rounded = sizes.heads * sizes.dim_head + Even(sizes.slots);
+  return kBlockRows * (sizes.slots + 1 + (rounded + 1) / 2);
 }
 
 void BlockSlots::Attend(const RowBlock& queries, int64_t row, int64_t count, const RowBlock& out,

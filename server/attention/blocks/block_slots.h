@@ -95,12 +95,16 @@ class BlockSlots {
   void ProjectSource(int64_t rows, int64_t width, const LengthWeights& e, const LengthWeights& f,
                      const Fill& fill, const Map& to_keys, const Map& to_values);
 
+  // Takes slots that were made otherwise: keys and values [slots, kv_width].
+  void Set(const at::Tensor& keys, const at::Tensor& values);
+
   // Computes out = softmax(queries · keysᵀ / sqrt(dim_head)) · values for a block of queries
   // [count, heads · dim_head], the first one of which is the sequence's row `row`. REQUIRES: the
-  // sequence was projected by one of the two functions above.
+  // slots were made by one of the three functions above.
   void Attend(const RowBlock& queries, int64_t row, int64_t count, const RowBlock& out,
               float* scratch) const;
-  int64_t ScratchElements() const;
+  int64_t ScratchElements() const { return ScratchElements(sizes_); }
+  static int64_t ScratchElements(const Sizes& sizes);
 
  private:
   // Describes a product to be summed up: sums [slots, columns of them] += matrix · the columns of

@@ -18,6 +18,11 @@ void Activate(Activation activation, at::Tensor& x) {
     case Activation::kSilu:
       at::silu_(x);
       break;
+    case Activation::kTanh:
+      at::tanh_(x);
+      break;
+    case Activation::kIdentity:
+      break;
   }
 }
 

@@ -19,6 +19,11 @@ at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base) {
   return at::cat({angles.sin(), angles.cos()}, -1);
 }
 
+at::Tensor PlacesOfTokens(const at::Tensor& ids, int64_t padding) {
+  const at::Tensor counted = ids.ne(padding);
+  return counted.cumsum(1).mul_(counted).add_(padding);
+}
+
 void AddPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& table) {
   for (const Span& span : Spans(layout)) View(rows, span).add_(table.narrow(0, 0, span.length));
 }

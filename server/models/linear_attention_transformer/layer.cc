@@ -15,15 +15,14 @@ Scope Wrapped(Scope scope, int wrappers) {
   return scope;
 }
 
-linformer::SelfAttention LinformerOf(const Options& options,
-                                     const Options::LinformerSettings& settings) {
+ProjectedAttention LinformerOf(const Options& options, const Options::LinformerSettings& settings) {
   linformer::AttentionOptions attention;
   attention.dim = options.dim;
   attention.seq_len = settings.seq_len;
   attention.k = settings.k;
   attention.heads = options.heads;
   attention.dim_head = options.dim_head;
-  return linformer::SelfAttention(attention);
+  return linformer::MakeAttention(attention);
 }
 
 }  // namespace
@@ -83,7 +82,7 @@ void Layer::Declare(const Scope& attention, const Scope& feed_forward) {
 bool Layer::WorksByBlocks() const {
   const auto* linear = std::get_if<Attention>(&attention_);
   return linear != nullptr ? linear->WorksByBlocks()
-                           : std::get<linformer::SelfAttention>(attention_).packed();
+                           : std::get<ProjectedAttention>(attention_).packed();
 }
 
 void Layer::Apply(at::Tensor& source, const Sequences& sequences, at::Tensor& target) const {
@@ -109,7 +108,7 @@ void Layer::AddAttention(const at::Tensor& source, const Sequences& sequences, a
   const MaskedLayout& layout = context ? sequences.context_layout : sequences.own;
   const PlacedLayout& own = sequences.own.layout;
   const at::Tensor rotary = context ? at::Tensor() : sequences.rotary;
-  if (const auto* linformer = std::get_if<linformer::SelfAttention>(&attention_)) {
+  if (const auto* linformer = std::get_if<ProjectedAttention>(&attention_)) {
     if (!linformer->packed()) return linformer->AddTo(target, x, own, keys, layout.layout);
     return linformer->AddByBlocks(target, x, own, keys, layout.layout, then);
   }

@@ -50,7 +50,7 @@ class Layer {
   double Flops(int64_t rows, int64_t context_rows) const;
 
  private:
-  using AnyAttention = std::variant<Attention, linformer::SelfAttention>;
+  using AnyAttention = std::variant<Attention, ProjectedAttention>;
   using FeedForwardOrMemory = std::variant<FeedForward, ProductKeyMemory>;
 
   // `then` follows on each block of the target's rows.

@@ -14,7 +14,7 @@ namespace {
 class AttentionNetwork : public Network {
  public:
   explicit AttentionNetwork(const AttentionOptions& options)
-      : options_(options), attention_(options) {}
+      : options_(options), attention_(MakeAttention(options)) {}
 
   void Declare(const Scope& scope) override { attention_.Declare(scope); }
 
@@ -39,12 +39,12 @@ class AttentionNetwork : public Network {
   class AttentionPass;
 
   AttentionOptions options_;
-  SelfAttention attention_;
+  ProjectedAttention attention_;
 };
 
 class AttentionNetwork::AttentionPass : public Pass {
  public:
-  AttentionPass(const SelfAttention& attention, TensorBatch batch)
+  AttentionPass(const ProjectedAttention& attention, TensorBatch batch)
       : attention_(attention), batch_(std::move(batch)) {}
 
   bool Step() override {
@@ -63,7 +63,7 @@ class AttentionNetwork::AttentionPass : public Pass {
   }
 
  private:
-  const SelfAttention& attention_;
+  const ProjectedAttention& attention_;
   TensorBatch batch_;
   at::Tensor result_;
 };

@@ -9,7 +9,7 @@ namespace linserve::linformer {
 Stack::Stack(const AttentionOptions& options, int64_t depth, bool reversible)
     : reversible_(reversible) {
   for (int64_t i = 0; i < depth; ++i) {
-    layers_.push_back({LayerNorm(options.dim), SelfAttention(options), LayerNorm(options.dim),
+    layers_.push_back({LayerNorm(options.dim), MakeAttention(options), LayerNorm(options.dim),
                        FeedForward(options.dim, 4 * options.dim)});
   }
 }

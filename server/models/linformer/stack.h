@@ -39,7 +39,7 @@ class Stack {
  private:
   struct Layer {
     LayerNorm attention_norm;
-    SelfAttention attention;
+    ProjectedAttention attention;
     LayerNorm feed_forward_norm;
     FeedForward feed_forward;
   };

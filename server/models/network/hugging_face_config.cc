@@ -30,6 +30,7 @@ constexpr std::array kModelTypes = {
     ModelType{"distilbert", "transformers.DistilBertModel"},
     ModelType{"mpnet", "transformers.MPNetModel"},
     ModelType{"modernbert", "transformers.ModernBertModel"},
+    ModelType{"nystromformer", "transformers.NystromformerModel"},
 };
 
 std::string ArchitectureOf(const json& model_type) {

@@ -85,6 +85,11 @@ class ParameterList {
     for (const Preparation& prepare : prepare_) prepare(products);
   }
 
+  // Says that a file may hold tensors whose names are what `glob` says, which the model does
+  // without.
+  void LeavesOut(std::string glob) { left_out_.push_back(std::move(glob)); }
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
 
@@ -95,6 +100,7 @@ class ParameterList {
 
   std::vector<Parameter> parameters_;
   std::vector<Preparation> prepare_;
+  std::vector<std::string> left_out_;
   std::unordered_map<at::Tensor*, size_t> places_;
   std::set<std::string> ignored_;
   size_t names_ = 0;
@@ -126,6 +132,9 @@ class Scope {
   void AfterLoading(ParameterList::Preparation prepare) const {
     list_->AfterLoading(std::move(prepare));
   }
+
+  // Says that a file may hold tensors of this name, a glob, which the model does without.
+  void LeavesOut(const std::string& glob) const { list_->LeavesOut(Join(glob)); }
 
   // `formula` gives the table in F32. It is called only where a file lacks the table and fits in
   // all else.

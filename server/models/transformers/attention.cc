@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "attention/blocks/block_convolution.h"
 #include "attention/blocks/block_product.h"
+#include "attention/landmarks/landmark_attention.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/positions.h"
 #include "attention/rows/spans.h"
@@ -72,6 +74,11 @@ void Attention::Declare(const Scope& layer) {
     }
   }
   layer.AfterLoading([this](DType products) { Prepare(products); });
+  if (options_.landmarks.kernel > 0) {
+    (layer / names.convolution)
+        .Declare("weight", convolution_, {options_.heads, 1, options_.landmarks.kernel, 1},
+                 Init::kUniform);
+  }
   out_.Declare(layer / names.out);
 }
 
@@ -97,18 +104,38 @@ void Attention::Prepare(DType products) {
     if (qkv_.with_bias) qkv_.bias = turned(qkv_.bias);
   }
   qkv_.Pack(products);
+  if (convolution_.defined()) convolution_ = convolution_.contiguous();
   blocks_ = BlockAttention({.heads = options_.heads,
                             .dim_head = options_.dim_head(),
-                            .products = products,
+                            // The pseudo-inverse magnifies what is rounded.
+                            .products = by_landmarks() ? DType::kF32 : products,
                             .window = kind_.window});
 }
 
 double Attention::Flops(int64_t length) const {
   const auto rows = static_cast<double>(length);
+  const auto dim = static_cast<double>(options_.dim);
+  const auto linear = static_cast<double>(qkv_.Flops() + out_.Flops()) +
+                      2 * static_cast<double>(options_.landmarks.kernel) * dim;
+  if (by_landmarks()) {
+    constexpr double kProducts = 24;  // of the pseudo-inverse
+    const auto landmarks = static_cast<double>(options_.landmarks.count);
+    return rows * (linear + 8 * landmarks * dim) +
+           2 * landmarks * landmarks *
+               (2 * dim + kProducts * landmarks * static_cast<double>(options_.heads));
+  }
   const auto seen =
       static_cast<double>(kind_.window < 0 ? length : std::min(length, 2 * kind_.window + 1));
-  return rows * (static_cast<double>(qkv_.Flops() + out_.Flops()) +
-                 4 * seen * static_cast<double>(options_.dim));
+  return rows * (linear + 4 * seen * dim);
+}
+
+void Attention::AddConvolved(const RowBlock& qkv, int64_t length, int64_t place, int64_t count,
+                             const RowBlock& attended) const {
+  if (!convolution_.defined()) return;
+  const RowKernel kernel{convolution_.const_data_ptr<float>(), options_.heads,
+                         options_.landmarks.kernel};
+  AddConvolution(qkv.Columns(2 * options_.dim), length, place, count, options_.dim_head(), kernel,
+                 attended);
 }
 
 void Attention::Rotate(const RowBlock& qkv, int64_t place, int64_t count,
@@ -145,10 +172,15 @@ at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context)
     const auto heads = [&](const at::Tensor& all) {
       return SplitHeads(View(all, span), options_.heads);
     };
-    View(attended, span)
-        .copy_(JoinHeads(at::scaled_dot_product_attention(
-            heads(queries), heads(keys), heads(values),
-            AddedTo(span, kind_, options_.dim_head(), context, rows.options()))));
+    const auto added = AddedTo(span, kind_, options_.dim_head(), context, rows.options());
+    at::Tensor result =
+        by_landmarks()
+            ? LandmarkAttention(heads(queries), heads(keys), heads(values),
+                                added.value_or(at::Tensor()), options_.landmarks.count,
+                                options_.landmarks.by_head)
+            : at::scaled_dot_product_attention(heads(queries), heads(keys), heads(values), added);
+    if (convolution_.defined()) result = result + ConvolveRows(heads(values), convolution_);
+    View(attended, span).copy_(JoinHeads(result));
   }
   return out_(attended);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "attention/blocks/block_attention.h"
+#include "attention/blocks/block_landmarks.h"
 #include "models/network/layers.h"
 #include "models/transformers/context.h"
 #include "models/transformers/options.h"
@@ -36,6 +37,16 @@ class Attention {
   void Rotate(const RowBlock& qkv, int64_t place, int64_t count, const Context& context) const;
   // Returns what is added to scores in the sequence that begins at the batch's row `start`.
   BlockAttention::Scores ScoresOf(int64_t start, const Context& context) const;
+  // Says whether attention is by landmarks, which are made of a whole sequence.
+  bool by_landmarks() const { return options_.landmarks.count > 0; }
+  BlockLandmarks::Sizes landmarks() const {
+    return {options_.heads, options_.dim_head(), options_.landmarks.count,
+            options_.landmarks.by_head};
+  }
+  // Adds the convolution of values, if there is one, to what `count` rows attended to. `qkv` are
+  // all rows of the sequence, and the first one of those is its row `place`.
+  void AddConvolved(const RowBlock& qkv, int64_t length, int64_t place, int64_t count,
+                    const RowBlock& attended) const;
   // Adds what the attended values become to a block of the residual stream.
   void AddTo(const RowBlock& rows, const RowBlock& attended, int64_t count) const {
     out_.Add(rows, attended, count);
@@ -49,6 +60,7 @@ class Attention {
   LayerKind kind_;
   Linear query_, key_, value_;  // without weights once they are joined
   Linear qkv_, out_;
+  at::Tensor convolution_;  // [heads, 1, size, 1]; undefined: none
   BlockAttention blocks_;
 };
 

@@ -37,8 +37,7 @@ void Embeddings::AddPositionsOf(at::Tensor& rows, const at::Tensor& ids,
   const at::Tensor table = positions_.narrow(0, before, positions_.size(0) - before);
   if (options_.padding < 0) return AddPositions(rows, layout, table);
   for (const Span& span : Spans(layout)) {
-    const at::Tensor counted = View(ids, span).ne(options_.padding);
-    const at::Tensor places = counted.cumsum(1).mul_(counted).add_(options_.padding);
+    const at::Tensor places = PlacesOfTokens(View(ids, span), options_.padding);
     View(rows, span).add_(at::embedding(positions_, places));
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "models/transformers/declare_norm.h"
 #include "models/transformers/distances.h"
 #include "models/transformers/embeddings.h"
+#include "models/transformers/full_length_pass.h"
 #include "models/transformers/layer.h"
 #include "models/transformers/names.h"
 
@@ -72,12 +74,21 @@ class EncoderNetwork : public Network {
 
   double Flops(int64_t length) const override {
     double flops = 0;
-    for (const Layer& layer : layers_) flops += layer.Flops(length);
+    for (const Layer& layer : layers_) {
+      flops += layer.Flops(std::max(length, options_.landmarks.length()));
+    }
     return flops;
   }
 
   NetworkNotes Notes() const override {
-    return {.facts = {{"cost of attention", "quadratic in the length"}}, .warnings = {}};
+    if (options_.landmarks.count == 0) {
+      return {.facts = {{"cost of attention", "quadratic in the length"}}, .warnings = {}};
+    }
+    return {
+        .facts = {{"cost of attention", "linear in the length"},
+                  {"rows computed of each sequence", std::to_string(options_.landmarks.length()) +
+                                                         ", of which its landmarks are the means"}},
+        .warnings = {}};
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
@@ -86,6 +97,7 @@ class EncoderNetwork : public Network {
   class EncoderPass;
 
   Context ContextOf(const TensorBatch& batch) const;
+  std::unique_ptr<Pass> BeginAsItIs(const TensorBatch& batch) const;
 
   Options options_;
   Embeddings embeddings_;
@@ -152,6 +164,13 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
 }
 
 std::unique_ptr<Pass> EncoderNetwork::Begin(TensorBatch batch) const {
+  if (options_.landmarks.count == 0) return BeginAsItIs(batch);
+  return std::make_unique<FullLengthPass>(
+      std::move(batch), FullLength{options_.landmarks.length(), options_.pad_token},
+      [this](const TensorBatch& full) { return BeginAsItIs(full); });
+}
+
+std::unique_ptr<Pass> EncoderNetwork::BeginAsItIs(const TensorBatch& batch) const {
   Context context = ContextOf(batch);
   at::Tensor rows = embeddings_(batch["x"], batch.Find("token_type_ids"), context.layout);
   return std::make_unique<EncoderPass>(*this, std::move(rows), std::move(context));
@@ -172,6 +191,9 @@ std::unique_ptr<Network> MakeDistilBert(Params& params) {
 std::unique_ptr<Network> MakeMpnet(Params& params) { return Make<Family::kMpnet>(params); }
 std::unique_ptr<Network> MakeModernBert(Params& params) {
   return Make<Family::kModernBert>(params);
+}
+std::unique_ptr<Network> MakeNystromformer(Params& params) {
+  return Make<Family::kNystromformer>(params);
 }
 
 }  // namespace linserve::transformers

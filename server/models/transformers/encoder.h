@@ -18,5 +18,8 @@ std::unique_ptr<Network> MakeRoberta(Params& params);     // RobertaModel and XL
 std::unique_ptr<Network> MakeDistilBert(Params& params);  // DistilBertModel
 std::unique_ptr<Network> MakeMpnet(Params& params);       // MPNetModel (Song et al. 2020)
 std::unique_ptr<Network> MakeModernBert(Params& params);  // ModernBertModel (Warner et al. 2024)
+// NystromformerModel (Xiong et al. 2021). Where its attention is by landmarks, which takes one
+// length alone, what is shorter is computed as if it were padded to it and masked.
+std::unique_ptr<Network> MakeNystromformer(Params& params);
 
 }  // namespace linserve::transformers

@@ -1,6 +1,7 @@
 #include "models/transformers/layer.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "attention/blocks/block_product.h"
@@ -95,8 +96,9 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
       alone.push_back(group.first);
     }
   }
-  // Fewer groups than threads are computed sequence by sequence, which all threads share.
-  if (std::ssize(together) < BlockThreads()) {
+  // Landmarks are made of a whole sequence. Fewer groups than threads are computed sequence by
+  // sequence, too, which all threads share.
+  if (attention_.by_landmarks() || std::ssize(together) < BlockThreads()) {
     for (const Group& group : together) {
       for (size_t i = 0; i < group.count; ++i) alone.push_back(group.first + i);
     }
@@ -119,7 +121,10 @@ int64_t Layer::ScratchElements() const {
   const BlockAttention& blocks = attention_.blocks();
   const int64_t attended = kReadableRows * attention_.width() + kBlockRows * options_.dim +
                            blocks.KeyElements(kBlockRows) + blocks.ScratchElements();
-  return std::max(attended, kReadableRows * options_.dim + feed_forward_.ScratchElements());
+  const int64_t by_landmarks =
+      kBlockRows * options_.dim + BlockLandmarks::ScratchElements(attention_.landmarks());
+  return std::max({attended, attention_.by_landmarks() ? by_landmarks : 0,
+                   kReadableRows * options_.dim + feed_forward_.ScratchElements()});
 }
 
 void Layer::ApplyToGroup(at::Tensor& rows, const Group& group, const Context& context,
@@ -140,6 +145,7 @@ void Layer::ApplyToGroup(at::Tensor& rows, const Group& group, const Context& co
                   own);
     blocks.Attend(queries, 0, length, {memory, length, kBlockRows},
                   attention_.ScoresOf(start, context), queries, own);
+    attention_.AddConvolved(queries, length, 0, length, queries);
   }
   Finish(BlockOf(rows, group.row), qkv, group.rows, scratch);
 }
@@ -152,10 +158,21 @@ void Layer::ApplyToSequence(at::Tensor& rows, size_t sequence, const Context& co
       at::empty({length + kFewestKernelRows, attention_.width()}, rows.options());
   const at::Tensor memory = LayOutKeys(rows, sequence, context, qkv);
   const BlockAttention::Keys keys{memory.mutable_data_ptr<float>(), length, KeyBlockRows(length)};
+  const BlockAttention::Scores scores = attention_.ScoresOf(start, context);
+  std::optional<BlockLandmarks> landmarks;
+  if (attention_.by_landmarks()) {
+    landmarks.emplace(attention_.landmarks(), qkv, blocks, keys, scores);
+  }
   ForSlicedBlocks(length, ScratchElements(), [&](int64_t begin, int64_t count, float* scratch) {
     const RowBlock attended{scratch, options_.dim};
-    blocks.Attend(BlockOf(qkv, begin), begin, count, keys, attention_.ScoresOf(start, context),
-                  attended, attended.Rows(kBlockRows).data);
+    const RowBlock queries = BlockOf(qkv, begin);
+    float* own = attended.Rows(kBlockRows).data;
+    if (landmarks) {
+      landmarks->Attend(queries, count, attended, own);
+    } else {
+      blocks.Attend(queries, begin, count, keys, scores, attended, own);
+    }
+    attention_.AddConvolved(BlockOf(qkv), length, begin, count, attended);
     Finish(BlockOf(rows, start + begin), attended, count, scratch);
   });
 }

@@ -11,6 +11,7 @@ constexpr Names kBert = {.words = "embeddings.word_embeddings",
                          .query = "attention.self.query",
                          .key = "attention.self.key",
                          .value = "attention.self.value",
+                         .convolution = "attention.self.conv",
                          .out = "attention.output.dense",
                          .attention_norm = "attention.output.LayerNorm",
                          .inner = "intermediate.dense",
@@ -65,6 +66,7 @@ const Names& NamesOf(Family family) {
       return kModernBert;
     case Family::kBert:
     case Family::kRoberta:
+    case Family::kNystromformer:
       break;
   }
   return kBert;

@@ -16,6 +16,7 @@ struct Names {
   const char* key = nullptr;
   const char* value = nullptr;
   const char* joined = nullptr;  // query, key and value in one
+  const char* convolution = nullptr;
   const char* out = nullptr;
   const char* attention_norm = nullptr;
   const char* inner = nullptr;

@@ -21,11 +21,12 @@ constexpr std::array kOfTraining = {"hidden_dropout_prob",
                                     "cls_token_id",
                                     "sep_token_id",
                                     "tie_word_embeddings",
+                                    "add_cross_attention",
                                     "use_cache",
                                     "sinusoidal_pos_embds"};
 
-Activation ActivationOf(Params& params, const char* key) {
-  const std::string name = params.Choice(key, "gelu",
+Activation ActivationOf(Params& params, const char* key, const char* usual = "gelu") {
+  const std::string name = params.Choice(key, usual,
                                          {"gelu", "gelu_python", "gelu_new", "gelu_fast",
                                           "gelu_pytorch_tanh", "relu", "silu", "swish"});
   if (name == "relu") return Activation::kRelu;
@@ -139,6 +140,48 @@ Options ModernBert(Params& params) {
   return options;
 }
 
+Landmarks LandmarksOf(Params& params, int64_t longest) {
+  Landmarks landmarks;
+  const int64_t count = params.Positive("num_landmarks", 64);
+  const int64_t length = params.Positive("segment_means_seq_len", 64);
+  // The package then computes softmax attention, whatever the length.
+  if (count != length) {
+    landmarks.count = count;
+    landmarks.segment = length / count;
+    if (length < count || landmarks.length() > longest) {
+      params.Fail("segment_means_seq_len",
+                  "from num_landmarks = " + std::to_string(count) +
+                      " to max_position_embeddings = " + std::to_string(longest));
+    }
+  }
+  landmarks.by_head = params.Flag("inv_coeff_init_option", false);
+  landmarks.kernel = params.Positive("conv_kernel_size", 65);
+  if (landmarks.kernel % 2 == 0) {
+    params.Fail("conv_kernel_size", "an odd number, with which a row has one result");
+  }
+  if (params.IsNone("conv_kernel_size")) landmarks.kernel = 0;
+  return landmarks;
+}
+
+Options Nystromformer(Params& params) {
+  Options options{.family = Family::kNystromformer};
+  options.vocabulary = params.Positive("vocab_size", 30000);
+  SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size");
+  options.layers.resize(static_cast<size_t>(params.Depth("num_hidden_layers", 12)));
+  options.activation = ActivationOf(params, "hidden_act", "gelu_new");
+  options.eps = params.Number("layer_norm_eps", 1e-5, 0, 1);
+  const int64_t longest = params.Positive("max_position_embeddings", 510);
+  options.unused_positions = 2;
+  options.positions = longest + options.unused_positions;
+  options.types = params.Positive("type_vocab_size", 2);
+  options.landmarks = LandmarksOf(params, longest);
+  options.pad_token = params.NotNegative("pad_token_id", 1);
+  if (options.landmarks.count > 0 && options.pad_token >= options.vocabulary) {
+    params.Fail("pad_token_id", "less than vocab_size = " + std::to_string(options.vocabulary));
+  }
+  return options;
+}
+
 Options OfFamily(Family family, Params& params) {
   switch (family) {
     case Family::kMpnet:
@@ -147,6 +190,8 @@ Options OfFamily(Family family, Params& params) {
       return DistilBert(params);
     case Family::kModernBert:
       return ModernBert(params);
+    case Family::kNystromformer:
+      return Nystromformer(params);
     case Family::kRoberta:
       return Bert(family, params, 50265);
     case Family::kBert:
@@ -160,6 +205,7 @@ Options OfFamily(Family family, Params& params) {
 Options Options::From(Family family, Params& params) {
   Options options = OfFamily(family, params);
   if (options.positions > 0) options.longest = options.positions - options.first_position();
+  if (options.landmarks.count > 0) options.longest = options.landmarks.length();
   if (options.longest < 1) {
     params.Fail("max_position_embeddings",
                 "more than pad_token_id + 1 = " + std::to_string(options.first_position()));

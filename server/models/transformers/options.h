@@ -8,7 +8,7 @@
 
 namespace linserve::transformers {
 
-enum class Family : uint8_t { kBert, kRoberta, kDistilBert, kMpnet, kModernBert };
+enum class Family : uint8_t { kBert, kRoberta, kDistilBert, kMpnet, kModernBert, kNystromformer };
 
 // Says what the attention of one layer sees, and how its queries and keys are turned.
 struct LayerKind {
@@ -18,18 +18,31 @@ struct LayerKind {
   bool operator==(const LayerKind&) const = default;
 };
 
+// Says what Nyströmformer's attention has besides.
+struct Landmarks {
+  int64_t count = 0;     // of means that stand for queries and keys; 0: attention is exact
+  int64_t segment = 0;   // rows that each of them is the mean of
+  bool by_head = false;  // where the pseudo-inverse begins
+  int64_t kernel = 0;    // of the convolution that is added to the attended values; 0: none
+
+  // Returns the one length that attention by landmarks takes.
+  int64_t length() const { return count * segment; }
+};
+
 // Holds what a configuration of any of these models says, in the terms of BERT.
 struct Options {
   Family family = Family::kBert;
   int64_t vocabulary = 0;
   int64_t dim = 0;
   int64_t heads = 0;
-  int64_t inner = 0;      // of the feed-forward
-  int64_t longest = 0;    // sequence
-  int64_t positions = 0;  // rows of the table of positions; 0: there is none
-  int64_t padding = -1;   // positions count other tokens only, from behind this one; -1: all
-  int64_t types = 0;      // of tokens; 0: there are none
-  double eps = 1e-12;     // of the norms
+  int64_t inner = 0;             // of the feed-forward
+  int64_t longest = 0;           // sequence
+  int64_t positions = 0;         // rows of the table of positions; 0: there is none
+  int64_t padding = -1;          // positions count other tokens only, from behind this one; -1: all
+  int64_t unused_positions = 0;  // at the table's beginning, where positions count all tokens
+  int64_t pad_token = 0;         // of the sequences that attention by landmarks makes longer
+  int64_t types = 0;             // of tokens; 0: there are none
+  double eps = 1e-12;            // of the norms
   Activation activation = Activation::kGelu;
   bool gated = false;     // feed-forward
   bool pre_norm = false;  // norms before attention and feed-forward, and one at the end
@@ -38,10 +51,11 @@ struct Options {
   bool norm_bias = true;
   bool distances = false;  // scores depend on them (MPNet)
   bool pooler = false;
+  Landmarks landmarks{};
   std::vector<LayerKind> layers{};
 
   int64_t dim_head() const { return dim / heads; }
-  int64_t first_position() const { return padding + 1; }
+  int64_t first_position() const { return padding < 0 ? unused_positions : padding + 1; }
 
   // Reads the configuration of a model of this family. Throws ConfigError.
   static Options From(Family family, Params& params);

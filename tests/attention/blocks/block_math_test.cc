@@ -41,6 +41,14 @@ TEST_P(BlockMath, IsTheExactGelu) {
   EXPECT_LT(LargestDifference(rows, expected), 1e-6);
 }
 
+TEST_P(BlockMath, IsTanh) {
+  const at::Tensor rows = Rows(5, 4);
+  const at::Tensor bias = Vector();
+  const at::Tensor expected = at::tanh((rows + bias).to(at::kDouble));
+  BiasTanh(BlockOf(rows), 5, width(), bias.const_data_ptr<float>());
+  EXPECT_LT(LargestDifference(rows, expected), 1e-6);
+}
+
 TEST_P(BlockMath, IsReluAndGatesByTheSecondHalf) {
   const at::Tensor rows = at::randn({5, 2 * width()});
   const at::Tensor bias = at::randn({2 * width()});

@@ -5,6 +5,9 @@
 
 Each case is a folder: config.json, model.safetensors (the state_dict), io.safetensors (input.*, output.*). A ragged
 case has input.lengths: rows past them are zeros, and what is expected is that of each sequence alone.
+
+Nyströmformer takes one length where its attention is by landmarks: shorter sequences are padded to it and masked. Its
+own mask has a row for each query and not for each landmark, an error, and is given one row here, as in versions 4.
 """
 import json
 import os
@@ -14,11 +17,13 @@ import zlib
 import torch
 import transformers
 from safetensors.torch import save_file
+from transformers.models.nystromformer import modeling_nystromformer as nystromformer
 
 torch.set_num_threads(1)
 SMALL = dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
 DISTIL = dict(vocab_size=40, dim=32, n_layers=2, n_heads=4, hidden_dim=48)
 MODERN = dict(SMALL, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, norm_eps=1e-5)
+NYSTROM = dict(SMALL, max_position_embeddings=40, num_landmarks=4, segment_means_seq_len=24, conv_kernel_size=5)
 CASES = []
 
 
@@ -68,6 +73,28 @@ case("modernbert-long", "ModernBertModel", dict(MODERN, num_hidden_layers=4, loc
 case("modernbert-ragged", "ModernBertModel", dict(MODERN, num_hidden_layers=3, local_attention=8), length=40, batch=6,
      lengths=[40, 1, 2, 17, 33, 16])
 
+case("nystromformer-base", "NystromformerModel", NYSTROM, types=True)
+case("nystromformer-ragged", "NystromformerModel", NYSTROM, batch=6, lengths=[24, 1, 2, 17, 23, 16])
+case("nystromformer-mask", "NystromformerModel", NYSTROM, mask=True, types=True)
+case("nystromformer-exact", "NystromformerModel",
+     dict(NYSTROM, inv_coeff_init_option=True, num_landmarks=6, hidden_act="gelu", pad_token_id=3), lengths=[24, 11])
+case("nystromformer-uneven", "NystromformerModel",
+     dict(NYSTROM, segment_means_seq_len=27, num_landmarks=5, conv_kernel_size=None, hidden_act="relu"), length=25,
+     lengths=[25, 13])
+case("nystromformer-one-landmark", "NystromformerModel",
+     dict(NYSTROM, num_landmarks=1, conv_kernel_size=65, hidden_size=30, num_attention_heads=6, type_vocab_size=1,
+          layer_norm_eps=1e-12), mask=True)
+case("nystromformer-softmax", "NystromformerModel", dict(NYSTROM, num_landmarks=24), length=40, batch=6,
+     lengths=[40, 1, 2, 17, 33, 16])
+case("nystromformer-softmax-mask", "NystromformerModel", dict(NYSTROM, num_landmarks=24, conv_kernel_size=3), mask=True,
+     types=True)
+case("nystromformer-softmax-long", "NystromformerModel",
+     dict(NYSTROM, num_landmarks=64, segment_means_seq_len=64, conv_kernel_size=65, max_position_embeddings=300),
+     length=300, batch=3, lengths=[300, 129, 64])
+case("nystromformer-long", "NystromformerModel",
+     dict(NYSTROM, num_landmarks=32, segment_means_seq_len=320, conv_kernel_size=33, max_position_embeddings=320),
+     length=320, batch=3, lengths=[320, 200, 7])
+
 
 def weights(model, generator):
     """Random weights of which nothing can be left out unnoticed: biases and norms, too."""
@@ -105,7 +132,45 @@ def forward(model, inputs):
         arguments["attention_mask"] = torch.ones_like(arguments["input_ids"])
     if "token_type_ids" in arguments and not hasattr(model.embeddings, "token_type_embeddings"):
         del arguments["token_type_ids"]
+    if isinstance(model, transformers.NystromformerModel):
+        return nystromformer_forward(model, arguments)
     return model(**arguments)
+
+
+def nystromformer_forward(model, arguments):
+    """Each sequence alone, since the inverse begins at the largest sum of a batch, at the length that it takes."""
+    config = model.config
+    length = arguments["input_ids"].shape[1]
+    missing = 0
+    if config.num_landmarks != config.segment_means_seq_len:
+        missing = config.segment_means_seq_len // config.num_landmarks * config.num_landmarks - length
+    filling = {"input_ids": config.pad_token_id, "attention_mask": 0, "token_type_ids": 0}
+    full = {name: torch.nn.functional.pad(tensor, (0, missing), value=filling[name])
+            for name, tensor in arguments.items()}
+    alone = [model(**{name: tensor[i:i + 1] for name, tensor in full.items()}).last_hidden_state[:, :length]
+             for i in range(len(full["input_ids"]))]
+    return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=torch.cat(alone))
+
+
+def nystromformer_model(params):
+    """The configuration refuses a kernel of None, and the model fails at inv_coeff_init_option."""
+    config = transformers.NystromformerConfig(**{key: value for key, value in params.items()
+                                                 if key != "inv_coeff_init_option" and value is not None})
+    if "conv_kernel_size" in params and params["conv_kernel_size"] is None:
+        object.__setattr__(config, "conv_kernel_size", None)
+    model = transformers.NystromformerModel(config)
+    for layer in model.encoder.layer:
+        layer.attention.self.init_option = "exact" if params.get("inv_coeff_init_option") else "original"
+    return model
+
+
+def one_row_of_the_mask(**arguments):
+    mask = MASK_OF(**arguments)
+    return None if mask is None else mask[:, :, :1]
+
+
+MASK_OF = nystromformer.create_bidirectional_mask
+nystromformer.create_bidirectional_mask = one_row_of_the_mask
 
 
 def outputs_of(case, model, inputs):
@@ -128,9 +193,13 @@ def outputs_of(case, model, inputs):
 def make(case, root):
     generator = torch.Generator().manual_seed(zlib.crc32(case["name"].encode()))
     kind = getattr(transformers, case["architecture"])
-    config = kind.config_class(**case["params"])
-    config._attn_implementation = "eager"
-    model = kind(config).eval()
+    if kind is transformers.NystromformerModel:
+        model = nystromformer_model(case["params"]).eval()
+    else:
+        config = kind.config_class(**case["params"])
+        config._attn_implementation = "eager"
+        model = kind(config).eval()
+    config = model.config
     with torch.no_grad():
         weights(model, generator)
         inputs = inputs_of(case, config.vocab_size, config.pad_token_id, generator)

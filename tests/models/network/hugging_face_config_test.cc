@@ -133,6 +133,14 @@ TEST_F(HuggingFaceTest, WithoutItsPoolingLayerGivesRowsOnly) {
   EXPECT_EQ(model->info().signature.FindOutput("pooler_output"), nullptr);
 }
 
+TEST_F(HuggingFaceTest, OfNystromformerHasItsOwnDefaults) {
+  const std::string nystromformer = Directory("transformers.NystromformerModel", kSizes);
+  std::filesystem::copy_file(nystromformer + "/model.safetensors", folder_ + "/model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  WriteConfig({{"model_type", "nystromformer"}, {"add_cross_attention", false}});
+  EXPECT_EQ(LargestDifference(Rows(folder_), Rows(nystromformer)), 0);
+}
+
 TEST_F(HuggingFaceTest, OfWhichATensorIsMissingIsRefused) {
   RenameTensors([](const std::string& name) {
     return name == "encoder.layer.1.output.dense.bias" ? "" : "bert." + name;

@@ -73,6 +73,12 @@ def modernbert(vocabulary):
                                                   cls_token_id=0, sep_token_id=2, **SIZES))
 
 
+def nystromformer(vocabulary):
+    # A longer kernel would read the padding of batches.
+    return tf.NystromformerForMaskedLM(tf.NystromformerConfig(vocab_size=vocabulary, max_position_embeddings=128,
+                                                              conv_kernel_size=1, **SIZES))
+
+
 # Of each folder: the tokenizer, the model, how it pools, whether it normalizes, how many tokens a text may have, and the
 # widths of Dense modules.
 FOLDERS = {
@@ -85,6 +91,7 @@ FOLDERS = {
     "distilbert": (wordpiece, distilbert, "mean", False, 128),
     "mpnet": (wordpiece, mpnet, "cls", True, 100),
     "modernbert": (byte_level, modernbert, "mean", True, 128),
+    "nystromformer": (unigram, nystromformer, "mean", True, 100),
 }
 
 

@@ -1,0 +1,129 @@
+#include "models/network/projected_attention.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attention/blocks/block_product.h"
+#include "attention/linformer/linformer_attention.h"
+#include "attention/linformer/projection_order.h"
+#include "attention/rows/aten.h"
+
+namespace linserve {
+
+ProjectedAttention::ProjectedAttention(const Sizes& sizes, const Names& names,
+                                       std::shared_ptr<LengthMatrix> e,
+                                       std::shared_ptr<LengthMatrix> f)
+    : sizes_(sizes),
+      names_(names),
+      query_(sizes.dim, sizes.inner(), sizes.biased),
+      key_(sizes.dim, sizes.kv_width(), sizes.biased),
+      value_(sizes.dim, sizes.kv_width(), sizes.biased),
+      out_(sizes.inner(), sizes.dim),
+      e_(std::move(e)),
+      f_(std::move(f)) {}
+
+void ProjectedAttention::Declare(const Scope& scope) {
+  // This needs weights as they were loaded, so it comes before they are packed.
+  scope.AfterLoading([this](DType) { FoldBiases(); });
+  query_.Declare(scope / names_.query);
+  key_.Declare(scope / names_.key);
+  e_->Declare(scope, names_.e);
+  if (!sizes_.share_kv) {
+    value_.Declare(scope / names_.value);
+    if (names_.f != nullptr) f_->Declare(scope, names_.f);
+  }
+  out_.Declare(scope / names_.out);
+  scope.AfterLoading([this](DType products) {
+    e_->Prepare(products, packed());
+    f_->Prepare(products, packed());
+  });
+}
+
+void ProjectedAttention::FoldBiases() {
+  if (!key_.with_bias) return;
+  // What is added to all keys adds the same to all scores of a query, which softmax does not see.
+  // What is added to all values is added to their mean.
+  const at::Tensor bias = at::linear(value_.bias.to(at::kDouble), out_.weight.to(at::kDouble),
+                                     out_.bias.to(at::kDouble));
+  out_.bias = bias.to(out_.bias.dtype());
+  for (Linear* part : {&key_, &value_}) {
+    part->with_bias = false;
+    part->bias.reset();
+  }
+}
+
+void ProjectedAttention::AddTo(const at::Tensor& target, const NormedRows& x,
+                               const PlacedLayout& layout, const NormedRows& source,
+                               const PlacedLayout& source_layout) const {
+  if (packed()) return AddByBlocks(target, x, layout, source, source_layout, {});
+  const at::Tensor queries = x.Normed();
+  const at::Tensor rows = &source.rows == &x.rows ? queries : source.Normed();
+  const at::Tensor keys = ProjectLength(key_(rows), e_->matrix(), source_layout);
+  // With share_kv the values are the keys, projected by the same matrix.
+  const at::Tensor values =
+      sizes_.share_kv ? keys : ProjectLength(value_(rows), f_->matrix(), source_layout);
+  target.add_(out_(AttendToSlots(query_(queries), keys, values, sizes_.heads, layout)));
+}
+
+void ProjectedAttention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
+                                     const PlacedLayout& layout, const NormedRows& source,
+                                     const PlacedLayout& source_layout,
+                                     const BlockStep& then) const {
+  const int64_t inner = sizes_.inner();
+  const int64_t block = kBlockRows * sizes_.dim;  // elements
+  BlockSlots slots({e_->slots(), sizes_.heads, sizes_.kv_heads, sizes_.dim_head}, sizes_.share_kv);
+  const int64_t own_scratch = block + 2 * kBlockRows * inner + slots.ScratchElements();
+  for (size_t i = 0; i < layout.starts.size(); ++i) {
+    Project(source, source_layout.starts[i], source_layout.lengths[i], slots);
+    ForSlicedBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
+                    [&](int64_t begin, int64_t count, float* scratch) {
+                      const int64_t row = layout.starts[i] + begin;
+                      const RowBlock queries{scratch + block, inner};
+                      const RowBlock attended = queries.Rows(kBlockRows);
+                      query_.Set(queries, x.Block(row, count, scratch), count);
+                      slots.Attend(queries, begin, count, attended, attended.Rows(kBlockRows).data);
+                      out_.Add(BlockOf(target, row), attended, count);
+                      if (then.apply) then.apply(row, count, scratch);
+                    });
+  }
+}
+
+void ProjectedAttention::Project(const NormedRows& source, int64_t start, int64_t length,
+                                 BlockSlots& slots) const {
+  const bool shared = sizes_.share_kv;
+  const int64_t width = sizes_.kv_width();
+  if (ProjectsLengthFirst({.rows = length,
+                           .width = sizes_.dim,
+                           .key_width = width,
+                           .slots = e_->slots(),
+                           .maps = shared ? 1 : 2,
+                           .matrices = f_ == e_ ? 1 : 2})) {
+    const auto copy = [&](int64_t row, int64_t count, const RowBlock& out, float*) {
+      source.Copy(start + row, count, out);
+    };
+    const auto to_keys = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
+      key_.Set(out, rows, count);
+    };
+    const auto to_values = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
+      value_.Set(out, rows, count);
+    };
+    return slots.ProjectSource(length, sizes_.dim, e_->blocks(), f_->blocks(), copy, to_keys,
+                               to_values);
+  }
+  slots.ProjectKeys(length, e_->blocks(), f_->blocks(), kBlockRows * sizes_.dim,
+                    [&](int64_t row, int64_t count, const RowBlock& out, float* scratch) {
+                      const RowBlock rows = source.Block(start + row, count, scratch);
+                      key_.Set(out, rows, count);
+                      if (!shared) value_.Set(out.Columns(width), rows, count);
+                    });
+}
+
+double ProjectedAttention::Flops(int64_t queries, int64_t keys) const {
+  const int64_t projections = sizes_.share_kv ? 1 : 2;
+  const int64_t per_key = projections * (key_.Flops() + 2 * e_->slots() * sizes_.kv_width());
+  const int64_t per_query = query_.Flops() + out_.Flops() + 4 * e_->slots() * sizes_.inner();
+  return static_cast<double>(per_key) * static_cast<double>(keys) +
+         static_cast<double>(per_query) * static_cast<double>(queries);
+}
+
+}  // namespace linserve

@@ -1,0 +1,39 @@
+#include "attention/blocks/block_convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "attention/blocks/block_product.h"
+#include "attention/landmarks/landmark_attention.h"
+#include "attention/rows/aten.h"
+#include "attention/rows/spans.h"
+
+namespace linserve {
+namespace {
+
+TEST(BlockConvolution, GivesWhatLibTorchsGivesForAnySizes) {
+  for (const auto& [length, heads, width, size] : {std::tuple{1, 2, 5, 3},
+                                                   {7, 3, 8, 1},
+                                                   {40, 2, 64, 65},
+                                                   {130, 1, 70, 9},
+                                                   {300, 2, 128, 33}}) {
+    SCOPED_TRACE(length);
+    const int64_t inner = int64_t{heads} * width;
+    const at::Tensor rows = at::randn({length, inner});
+    const at::Tensor kernel = at::randn({heads, 1, size, 1});
+    const at::Tensor before = at::randn({length, inner});
+    const at::Tensor out = before.clone();
+    constexpr int64_t kStep = 50;
+    for (int64_t row = 0; row < length; row += kStep) {
+      AddConvolution(BlockOf(rows), length, row, std::min(kStep, length - row), width,
+                     {kernel.const_data_ptr<float>(), heads, size}, BlockOf(out, row));
+    }
+    const at::Tensor expected =
+        before + JoinHeads(ConvolveRows(SplitHeads(rows.unsqueeze(0), heads), kernel)).squeeze(0);
+    EXPECT_LT((out - expected).abs().max().item<float>(), 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace linserve
