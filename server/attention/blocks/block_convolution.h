@@ -1,22 +1,30 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 
 #include "attention/blocks/block_math.h"
 
 namespace linserve {
 
-// Holds one kernel [heads, size] for the columns of each head, of odd size and centred.
-struct RowKernel {
-  const float* weights;
-  int64_t heads;
-  int64_t size;
-};
+// Convolves a sequence's rows along its length with one kernel for the columns of each head, as if
+// zeros were around them. It takes F32 on the CPU.
+class BlockConvolution {
+ public:
+  BlockConvolution() = default;
+  // Takes kernel [heads, 1, size, 1], of an odd size and centred.
+  explicit BlockConvolution(const at::Tensor& kernel);
 
-// Adds to out [count, heads · dim_head] the convolution of a sequence's rows [length, heads ·
-// dim_head] along its length, for its rows from `row` on, as if zeros were around them. It runs on
-// the calling thread. O(count · size · heads · dim_head).
-void AddConvolution(const RowBlock& rows, int64_t length, int64_t row, int64_t count,
-                    int64_t dim_head, const RowKernel& kernel, const RowBlock& out);
+  // Adds to out [count, heads · dim_head] the results for rows [length, heads · dim_head] from
+  // `row` on, on the calling thread. O(count · size · heads · dim_head).
+  void Add(const RowBlock& rows, int64_t length, int64_t row, int64_t count, int64_t dim_head,
+           const RowBlock& out) const;
+
+ private:
+  int64_t heads_ = 0;
+  int64_t size_ = 0;
+  at::Tensor weights_;  // [heads, zeros, size, zeros]: several rows are convolved at once
+};
 
 }  // namespace linserve

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "attention/blocks/block_convolution.h"
 #include "attention/blocks/block_product.h"
 #include "attention/landmarks/landmark_attention.h"
 #include "attention/rows/aten.h"
@@ -104,7 +103,7 @@ void Attention::Prepare(DType products) {
     if (qkv_.with_bias) qkv_.bias = turned(qkv_.bias);
   }
   qkv_.Pack(products);
-  if (convolution_.defined()) convolution_ = convolution_.contiguous();
+  if (convolution_.defined() && qkv_.packed) block_convolution_ = BlockConvolution(convolution_);
   blocks_ = BlockAttention({.heads = options_.heads,
                             .dim_head = options_.dim_head(),
                             // The pseudo-inverse magnifies what is rounded.
@@ -132,10 +131,8 @@ double Attention::Flops(int64_t length) const {
 void Attention::AddConvolved(const RowBlock& qkv, int64_t length, int64_t place, int64_t count,
                              const RowBlock& attended) const {
   if (!convolution_.defined()) return;
-  const RowKernel kernel{convolution_.const_data_ptr<float>(), options_.heads,
-                         options_.landmarks.kernel};
-  AddConvolution(qkv.Columns(2 * options_.dim), length, place, count, options_.dim_head(), kernel,
-                 attended);
+  block_convolution_.Add(qkv.Columns(2 * options_.dim), length, place, count, options_.dim_head(),
+                         attended);
 }
 
 void Attention::Rotate(const RowBlock& qkv, int64_t place, int64_t count,

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "attention/blocks/block_attention.h"
+#include "attention/blocks/block_convolution.h"
 #include "attention/blocks/block_landmarks.h"
 #include "models/network/layers.h"
 #include "models/transformers/context.h"
@@ -61,6 +62,7 @@ class Attention {
   Linear query_, key_, value_;  // without weights once they are joined
   Linear qkv_, out_;
   at::Tensor convolution_;  // [heads, 1, size, 1]; undefined: none
+  BlockConvolution block_convolution_;
   BlockAttention blocks_;
 };
 

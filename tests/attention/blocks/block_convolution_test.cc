@@ -24,10 +24,11 @@ TEST(BlockConvolution, GivesWhatLibTorchsGivesForAnySizes) {
     const at::Tensor kernel = at::randn({heads, 1, size, 1});
     const at::Tensor before = at::randn({length, inner});
     const at::Tensor out = before.clone();
+    const BlockConvolution convolution(kernel);
     constexpr int64_t kStep = 50;
     for (int64_t row = 0; row < length; row += kStep) {
-      AddConvolution(BlockOf(rows), length, row, std::min(kStep, length - row), width,
-                     {kernel.const_data_ptr<float>(), heads, size}, BlockOf(out, row));
+      convolution.Add(BlockOf(rows), length, row, std::min(kStep, length - row), width,
+                      BlockOf(out, row));
     }
     const at::Tensor expected =
         before + JoinHeads(ConvolveRows(SplitHeads(rows.unsqueeze(0), heads), kernel)).squeeze(0);
