@@ -51,7 +51,7 @@ def weights(model, generator):
     """Random weights of which nothing can be left out unnoticed: biases and norms, too."""
     for name, tensor in model.named_parameters():
         norm = "norm" in name and name.endswith("weight")
-        scale = 0.2 if norm or tensor.dim() == 1 else 0.7 if "embed_" in name else tensor.shape[-1] ** -0.5
+        scale = 0.2 if norm or tensor.dim() == 1 else 0.3 if "embed_" in name else tensor.shape[-1] ** -0.5
         tensor.copy_(torch.randn(tensor.shape, generator=generator) * scale + (1.0 if norm else 0.0))
 
 
