@@ -60,12 +60,12 @@ void ForShown(std::string_view metrics, const std::function<void(std::string_vie
   }
 }
 
-double Seconds(RecentMetrics::Time time) {
+double UnixSeconds(RecentMetrics::Time time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
 // Writes whole numbers as such, which are shorter.
-json Number(double value) {
+json AsJson(double value) {
   constexpr double kExact = 9007199254740992;  // 2^53
   if (std::isnan(value)) return nullptr;
   if (std::floor(value) == value && std::abs(value) < kExact) return static_cast<int64_t>(value);
@@ -78,7 +78,7 @@ void RecentMetrics::Add(Time time, std::string_view metrics) {
   constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
   MutexLock lock(mutex_);
   const size_t place = count_ % kSamples;
-  times_[place] = Seconds(time);
+  times_[place] = UnixSeconds(time);
   for (auto& [name, series] : series_) series.values[place] = kAbsent;
   ForShown(metrics, [&](std::string_view name, double value) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     auto found = series_.find(name);
@@ -103,7 +103,7 @@ std::string RecentMetrics::ToJson() const {
                             ABSL_NO_THREAD_SAFETY_ANALYSIS {
                               json list = json::array();
                               for (size_t i = count_ - kept; i < count_; ++i)
-                                list.push_back(Number(ring[i % kSamples]));
+                                list.push_back(AsJson(ring[i % kSamples]));
                               return list;
                             };
   json series = json::object();
@@ -119,8 +119,8 @@ std::string RecentMetrics::ToJson() const {
 std::string RecentMetrics::ToJson(Time time, std::string_view metrics) {
   json series = json::object();
   ForShown(metrics,
-           [&](std::string_view name, double value) { series[std::string(name)] = Number(value); });
-  return JsonText(json{{"times", {Seconds(time)}}, {"series", std::move(series)}});
+           [&](std::string_view name, double value) { series[std::string(name)] = AsJson(value); });
+  return JsonText(json{{"times", {UnixSeconds(time)}}, {"series", std::move(series)}});
 }
 
 }  // namespace linserve

@@ -12,7 +12,10 @@ constexpr double kGiB = 1 << 30;
 
 constexpr const char* kDuration = "linserve_request_duration_seconds";
 
-// Counts the requests of an RPC for one model.
+}  // namespace
+
+// Counts the requests of an RPC for one model. It is not of the unnamed namespace, since Handles
+// holds it, which is not.
 class RequestsOfModel {
  public:
   explicit RequestsOfModel(const Instruments& make)
@@ -50,8 +53,6 @@ class RequestsOfModel {
   Mutex mutex_;
   std::vector<Exemplar> last_ ABSL_GUARDED_BY(mutex_);  // empty: none was traced
 };
-
-}  // namespace
 
 struct RpcMetrics::Handles {
   explicit Handles(Instruments of_rpc) : make(std::move(of_rpc)) { requests.Of(""); }
