@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "attention/blocks/activation.h"
+#include "attention/rows/activation.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
 #include "models/fairseq/embeddings.h"

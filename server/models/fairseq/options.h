@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "attention/blocks/activation.h"
+#include "attention/rows/activation.h"
 #include "models/network/params.h"
 
 namespace linserve::fairseq {
