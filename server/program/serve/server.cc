@@ -148,8 +148,8 @@ void ReloadConfig(LiveConfig& live, GrpcServer& grpc, const ModelRepository& rep
 }
 
 // Reloads the configuration and changed models, on SIGHUP.
-void Reload(LiveConfig& live, ModelManager& manager, GrpcServer& grpc,
-            const ModelRepository& repository, Signals& signals) {
+void ReloadAll(LiveConfig& live, ModelManager& manager, GrpcServer& grpc,
+               const ModelRepository& repository, Signals& signals) {
   Log(LogLevel::kInfo, "reloading the configuration and changed models", {{"signal", "Hangup"}});
   ReloadConfig(live, grpc, repository, signals);
   manager.Refresh([&](const absl::Status& status) {
@@ -223,7 +223,7 @@ absl::Status RunServer(Settings& settings) {
   });
   (*grpc)->SetServing(true);
   phase = Phase::kReady;
-  signals.Ready([&] { Reload(live, manager, **grpc, repository, signals); }, TimeToEnd(config));
+  signals.Ready([&] { ReloadAll(live, manager, **grpc, repository, signals); }, TimeToEnd(config));
   LogReady(**grpc, *http, repository, Seconds(std::chrono::steady_clock::now() - start));
 
   const int signal = signals.WaitForEnd();
