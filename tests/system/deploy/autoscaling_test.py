@@ -23,8 +23,8 @@ LOADS = {
     "bursts of 60 s, 1.2 to 4": lambda time: 4 if time % 400 >= 340 else 1.2,
     "ramp of 10 min, 1 to 8": lambda time: 1 + 7 * min(1, max(0, (time - 300) / 600)),
 }
-# The rule of before: seconds of queued work over a minute, which pile up as long as there are too few pods; and the share of
-# its time that a pod computes.
+# The rule of before: seconds of queued work over a minute, which pile up as long as there are too few pods; and the
+# share of its time that a pod computes.
 BEFORE = ([(lambda samples, now: mean(samples, "delay", now, 60), 0.1),
            (lambda samples, now: rate(samples, "computing", now, 120), 0.75)],
           {"scaleUp": {"stabilizationWindowSeconds": 0,

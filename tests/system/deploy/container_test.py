@@ -101,8 +101,8 @@ class ImageTest(unittest.TestCase):
 
 
     def test_it_runs_as_any_user_that_openshift_gives_it(self):
-        name = podman("run", "--detach", "--read-only", "--network", "none", "--user", "1000650000:0", "--cap-drop", "all",
-                      IMAGE, "serve", "--model-repository", BUNDLED).stdout.strip()
+        name = podman("run", "--detach", "--read-only", "--network", "none", "--user", "1000650000:0", "--cap-drop",
+                      "all", IMAGE, "serve", "--model-repository", BUNDLED).stdout.strip()
         self.addCleanup(podman, "rm", "--force", name)
         eventually(lambda: podman("healthcheck", "run", name, check=False).returncode == 0, name)
         self.assertEqual(podman("exec", name, "id", "-u").stdout.strip(), "1000650000")

@@ -1,4 +1,4 @@
-"""The chart deploy/helm/linserve, as Helm renders it: that it gives what kustomize gives, and heeds each of its values."""
+"""The chart deploy/helm/linserve, as Helm renders it: it gives what kustomize gives, and heeds each of its values."""
 
 import contextlib
 import copy
@@ -86,7 +86,7 @@ def in_order(value):
 
 
 def comparable(documents):
-    """Without what each of the two does in its own way: labels, the namespace, how a changed configuration rolls pods."""
+    """Without what each does in its own way: labels, the namespace, how a changed configuration rolls pods."""
     found = {}
     for document in copy.deepcopy(documents):
         for field in ("namespace", "labels"):

@@ -127,7 +127,8 @@ class KubernetesTest(unittest.TestCase):
     def rendered_from_readme(self, what):
         """The kustomization of the page that holds a text."""
         readme = (KUBERNETES / "README.md").read_text(encoding="utf-8")
-        example, = [block for block in re.findall(r"^```yaml\n(.*?)^```", readme, re.MULTILINE | re.DOTALL) if what in block]
+        blocks = re.findall(r"^```yaml\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+        example, = [block for block in blocks if what in block]
         with tempfile.TemporaryDirectory() as directory:
             place = os.path.realpath(directory)
             example = example.replace("../linserve/", os.path.relpath(DEPLOY.parent, place) + "/")
@@ -410,7 +411,8 @@ class KubernetesTest(unittest.TestCase):
         self.assertNotIn("fallback", scaler["spec"])
         prometheus, queue = scaler["spec"]["triggers"]
         self.assertEqual(prometheus["metadata"]["ignoreNullValues"], "true")
-        self.assertTrue(named(self.rendered["zero-by-queue"], "TriggerAuthentication", queue["authenticationRef"]["name"]))
+        authentication = queue["authenticationRef"]["name"]
+        self.assertTrue(named(self.rendered["zero-by-queue"], "TriggerAuthentication", authentication))
 
     def test_models_from_a_bucket_may_be_fetched(self):
         policy, = of_kind(self.rendered["models-from-bucket"], "NetworkPolicy")

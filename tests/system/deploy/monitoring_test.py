@@ -193,10 +193,10 @@ class MonitoringTest(unittest.TestCase):
             "loading": pod("loading", 0, replicas=0),
             "just asked": pod("just asked", 0.65, delay=0.15)}
         pods["other"] = pod("other", 0.8, arrived=80, tokens=80, computing=8, job="linserve-blue")
-        expected = [{"expr": f'namespace_job_pod:linserve_offered_utilization{{pod="{name}"}}', "eval_time": "10m",
-                     "exp_samples": [{"labels": f'namespace_job_pod:linserve_offered_utilization{{namespace="linserve",'
-                                                f' job="{"linserve-blue" if name == "other" else "linserve"}", pod="{name}"}}',
-                                      "value": value}]} for name, (value, _) in pods.items()]
+        recorded = "namespace_job_pod:linserve_offered_utilization"
+        expected = [{"expr": f'sum by (pod) ({recorded}{{pod="{name}"}})', "eval_time": "10m",
+                     "exp_samples": [{"labels": f'{{pod="{name}"}}', "value": value}]}
+                    for name, (value, _) in pods.items()]
         queries = [query for name, query in scaler_queries() if "adapter" not in name]
         self.assertEqual(len(queries), 2)
         expected += [{"expr": f"round({query}, 0.001)", "eval_time": "10m", "exp_samples": [{"labels": "{}", "value": 3.45}]}

@@ -29,11 +29,13 @@ class VersionTest(unittest.TestCase):
     def test_it_is_the_same_everywhere(self):
         places = {
             "Dockerfile": r"^ARG VERSION=(.*)$", "client/python/pyproject.toml": r'^version = "(.*)"$',
-            "deploy/helm/linserve/Chart.yaml": r'^(?:version|appVersion): "?([^"\n]*)"?$', "CHANGELOG.md": r"\A.*?^## (\S+)"}
+            "deploy/helm/linserve/Chart.yaml": r'^(?:version|appVersion): "?([^"\n]*)"?$',
+            "CHANGELOG.md": r"\A.*?^## (\S+)"}
         for path, pattern in places.items():
             found = re.findall(pattern, read(path), re.MULTILINE | (re.DOTALL if path == "CHANGELOG.md" else 0))
             self.assertEqual(set(found), {VERSION}, path)
-        named = {path: set(re.findall(r"app.kubernetes.io/version: \"?([\d.]+)|(?<![\w/])linserve:([\d.]+)-\w+", read(path)))
+        mentions = r"app.kubernetes.io/version: \"?([\d.]+)|(?<![\w/])linserve:([\d.]+)-\w+"
+        named = {path: set(re.findall(mentions, read(path)))
                  for path in files("deploy/*.md", "deploy/*.yaml", "Dockerfile", ".github/*")}
         versions = {path: {version for pair in found for version in pair if version} for path, found in named.items()}
         self.assertIn("deploy/kubernetes/base/deployment.yaml", [path for path, found in versions.items() if found])
@@ -113,8 +115,8 @@ class ServiceTest(unittest.TestCase):
     def test_the_server_knows_its_options(self):
         start = re.search(r"^ExecStart=/usr/bin/linserve (.*)$", self.UNIT.read_text(encoding="utf-8"), re.MULTILINE)[1]
         arguments = start.replace("/etc/linserve/linserve.json", str(DEPLOY / "systemd/linserve.json")).split()
-        done = subprocess.run([BIN / "linserve", *arguments, "--print-config"], capture_output=True, text=True, timeout=30,
-                              env={"LINSERVE_DEFAULTS": str(DEPLOY / "systemd/service.json")})
+        done = subprocess.run([BIN / "linserve", *arguments, "--print-config"], capture_output=True, text=True,
+                              timeout=30, env={"LINSERVE_DEFAULTS": str(DEPLOY / "systemd/service.json")})
         self.assertEqual(done.returncode, 0, done.stderr)
         config = json.loads(done.stdout)
         self.assertEqual(config["model_repository"], "/var/lib/linserve/models")
@@ -154,9 +156,9 @@ class ComposeTest(unittest.TestCase):
             for place, path in mounted.items():
                 made = made.replace("/etc/linserve/$name.yaml", str(DEPLOY / "monitoring/$name.yaml"))
             subprocess.run(["sh", "-ec", made], check=True, timeout=30)
-            text = mounted["/etc/linserve/prometheus.yaml"].read_text(encoding="utf-8").replace("/tmp/", f"{directory}/")
+            text = mounted["/etc/linserve/prometheus.yaml"].read_text(encoding="utf-8")
             config = Path(directory, "prometheus.yaml")
-            config.write_text(text, encoding="utf-8")
+            config.write_text(text.replace("/tmp/", f"{directory}/"), encoding="utf-8")
             done = subprocess.run(["promtool", "check", "config", config], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         scrape, = yaml.safe_load(text)["scrape_configs"]

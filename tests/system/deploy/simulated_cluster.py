@@ -1,7 +1,7 @@
 """A Deployment of linserve under load, which Prometheus scrapes and Kubernetes scales, half a second at a time.
 
-Work is measured in the time that a pod takes for it: each does one second of it in a second. A load of 2 is what keeps two
-pods busy. The pods that are ready have equal shares of what arrives, give or take what chance does to single calls.
+Work is measured in the time that a pod takes for it: each does one second of it in a second. A load of 2 is what keeps
+two pods busy. The pods that are ready have equal shares of what arrives, give or take what chance does to single calls.
 """
 
 import collections
@@ -11,7 +11,8 @@ import random
 TICK_S = 0.5
 SYNC_S = 15  # kube-controller-manager looks so often
 TOLERANCE = 0.1  # and changes nothing for less
-# As deploy/monitoring/README.md measures calls: 24 a second keep a pod busy, and log-normal lengths vary by as much as their mean.
+# As deploy/monitoring/README.md measures calls: 24 a second keep a pod busy, and log-normal lengths vary by as much
+# as their mean.
 CALL_S, VARIATION = 1 / 24, 1.0
 LATE_S = 1
 DEADLINE_S = 4  # of callers, who are refused what would come later
@@ -26,7 +27,7 @@ def within(samples, now, window):
 
 
 def rate(samples, name, now, window):
-    """Prometheus' rate() of a counter: what it grows by, extrapolated to the ends of the window; None without two samples."""
+    """Prometheus' rate() of a counter: what it grows by, extrapolated to the window's ends; None without two samples."""
     inside = within(samples, now, window)
     if len(inside) < 2:
         return None
@@ -75,8 +76,8 @@ class Pod:
 
 
 def wanted_of_pods(values, count, target):
-    """By metrics of type Pods, as replica_calculator.go has it. Pods without a value change nothing by themselves: they count
-    as idle where more pods are wanted, and as on target where fewer are."""
+    """By metrics of type Pods, as replica_calculator.go has it. Pods without a value change nothing by themselves: they
+    count as idle where more pods are wanted, and as on target where fewer are."""
     missing = count - len(values)
     if not values:
         return count
@@ -97,7 +98,7 @@ def wanted_of_sum(values, count, target):
 
 
 class Autoscaler:
-    """Metrics are pairs of a function of a pod's samples and the time, and the target. `behavior` is that of a manifest."""
+    """Metrics are pairs of a function of a pod's samples and the time, and the target. `behavior` is a manifest's."""
 
     # Of Kubernetes, where a manifest says nothing.
     UP = {"stabilizationWindowSeconds": 0, "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15},
@@ -130,7 +131,7 @@ class Autoscaler:
     def paced(self, now, count, wish):
         if wish > count:
             return min(wish, max(count, *(self.reach(now, count, policy, 1) for policy in self.up["policies"])))
-        return max(wish, min(count, *(self.reach(now, count, policy, -1) for policy in self.down["policies"]), count))
+        return max(wish, min(count, *(self.reach(now, count, policy, -1) for policy in self.down["policies"])))
 
     def reach(self, now, count, policy, sign):
         """How far a policy lets the number go, from what it was a period ago."""
@@ -158,8 +159,10 @@ def simulate(load, seconds, startup, scaler, scrape_interval, seed):
             pod.scrape(now)
         if now < 0:
             continue
-        late, total, pod_seconds, peak = late + waited, total + sum(arrived), pod_seconds + len(pods) * TICK_S, max(
-            peak, len(pods))
+        late += waited
+        total += sum(arrived)
+        pod_seconds += len(pods) * TICK_S
+        peak = max(peak, len(pods))
         if now % SYNC_S == 0:
             count = scaler.next(now, pods)
             pods += [Pod(now, startup, scrape_interval, draw) for _ in range(count - len(pods))]

@@ -22,10 +22,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "linserve.image" -}}
+{{- $built := printf "%s-%s" .Chart.AppVersion (ternary "cuda" "cpu" (gt (int .Values.gpus) 0)) -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "%s-%s" .Chart.AppVersion (ternary "cuda" "cpu" (gt (int .Values.gpus) 0))) }}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default $built }}
 {{- end -}}
 {{- end }}
 
@@ -53,8 +54,8 @@ linserve.json: {{ .Values.config | toPrettyJson | toJson }}
 {{- end }}
 {{- end }}
 
-{{/* Changes an object by a patch, as kustomize does: of (list OBJECT PATCH). What is null goes. Lists of named things are
-merged by their names, and of other things they are joined. */}}
+{{/* Changes an object by a patch, as kustomize does: of (list OBJECT PATCH). What is null goes. Lists of named things
+are merged by their names, and of other things they are joined. */}}
 {{- define "linserve.patch" -}}
 {{- $object := index . 0 -}}
 {{- range $key, $change := index . 1 -}}
