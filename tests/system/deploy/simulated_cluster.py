@@ -67,11 +67,9 @@ class Pod:
         return late
 
     def scrape(self, now):
-        """While models are loaded there is no value: linserve_replicas is 0."""
-        if now < self.next_scrape:
-            return
-        self.next_scrape += self.scrape_interval
-        if now >= self.ready_at:
+        """Also while models are loaded, when nothing arrives."""
+        if now >= self.next_scrape:
+            self.next_scrape += self.scrape_interval
             self.samples.append(Sample(now, self.arrived, self.computing, self.backlog))
 
 
