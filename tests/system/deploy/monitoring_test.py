@@ -223,6 +223,10 @@ class MonitoringTest(unittest.TestCase):
             self.assertTrue(selectors(rule["expr"]), rule["expr"])
         self.answered((selector, selector) for rule in rules("alert") for selector in selectors(rule["expr"]))
 
+    def test_rules_are_of_every_instance(self):
+        for rule in (*rules("record"), *rules("alert")):
+            self.assertNotIn('job="linserve"', rule["expr"], "others are linserve-gpu, say")
+
     def test_prometheus_evaluates_every_rule(self):
         self.prometheus.wait_until_rules_ran()
         health = {rule["name"]: rule["health"] for rule in self.prometheus.rules()}
