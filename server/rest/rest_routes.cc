@@ -13,6 +13,7 @@
 
 #include "absl/strings/escaping.h"
 #include "core/status/json_text.h"
+#include "core/threads/guarded.h"
 #include "rest/embeddings.h"
 #include "rest/http_errors.h"
 #include "rest/infer_json.h"
@@ -205,8 +206,10 @@ HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std:
                 context.access->Authenticate(request.Header("authorization"), request.peer);
             if (!caller.ok()) return refuse(caller.status());
             HttpReply reply = answer({context, request, *caller});
-            reply.headers.emplace_back(kLoadReportKey,
-                                       absl::Base64Escape(LoadReport(context.load)));
+            RunGuarded("a load report", [&] {
+              reply.headers.emplace_back(kLoadReportKey,
+                                         absl::Base64Escape(LoadReport(context.load)));
+            });
             return reply;
           },
           [&context, refuse, binary](const HttpRequest& request) {
