@@ -148,15 +148,16 @@ TEST_F(ConfigTest, HelpOfServeBeginsWithTheTenOptionsThatMatterFirst) {
 // `serve --check-config` says all that a start would, and serves nothing.
 class CheckConfigTest : public ConfigTest {
  protected:
-  CheckConfigTest() { CopyGolden("linformer-lm-basic", directory_.File("models/lm")); }
+  CheckConfigTest() { InitModel(directory_.File("models/lm")); }
 
-  Outcome Check(const std::string& file, const Arguments& flags = {},
-                const Variables& variables = {}) {
+  // What the flags do not say is said by variables.
+  Outcome Check(const std::string& file, const Arguments& flags = {}, Variables variables = {}) {
     WriteAll(path_, file);
-    Arguments arguments = {"serve",          "--config",           path_,
-                           "--check-config", "--device",           "cpu",
-                           "--grpc-address", "127.0.0.1:0",        "--http-address",
-                           "127.0.0.1:0",    "--model-repository", directory_.File("models")};
+    variables.insert({{"LINSERVE_DEVICE", "cpu"},
+                      {"LINSERVE_GRPC_ADDRESS", "127.0.0.1:0"},
+                      {"LINSERVE_HTTP_ADDRESS", "127.0.0.1:0"},
+                      {"LINSERVE_MODEL_REPOSITORY", directory_.File("models")}});
+    Arguments arguments = {"serve", "--config", path_, "--check-config"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return RunLinserve(arguments, variables);
   }
@@ -227,7 +228,7 @@ TEST_F(LiveConfigTest, OnHangupWhatMayChangeDoesAndTheLogSaysSo) {
   }
   // A request of two sequences finds the queue's new bound, and the log tells of it.
   const Outcome refused =
-      RunClient({"--target", server.target(), "embed", "--batch", "2", "-"}, "[1, 2]\n[3, 4]\n");
+      RunClient({"embed", "--target", server.target(), "--batch", "2"}, "one\ntwo\n");
   EXPECT_THAT(refused.err, HasSubstr("max_queue_sequences = 1"));
   EXPECT_TRUE(server.process().WaitForError("request finished"));
   WriteAll(path_, R"({"max_queue_sequences": -1})");
@@ -237,6 +238,7 @@ TEST_F(LiveConfigTest, OnHangupWhatMayChangeDoesAndTheLogSaysSo) {
 }
 
 TEST_F(LiveConfigTest, ThatAVariableOverridesIsSaid) {
+  WriteAll(path_, "{}");
   const Outcome outcome =
       RunLinserve({"serve", "--config", path_, "--model-repository", directory_.File("none")},
                   {{"LINSERVE_PROCESSORS", "2"}});
