@@ -75,7 +75,7 @@ const std::vector<SessionCase>& SessionCases() {
       {"LatRotary", kLatLanguageModel,
        LatModelParams(R"("use_rotary_emb": true, "n_local_attn_heads": 1)"), true},
       {"PerformerGeneralized", kPerformer,
-       PerformerStack(R"("causal": true, "generalized_attention": true, "reversible": true)")},
+       PerformerStack(R"("causal": true, "generalized_attention": true, "nb_features": 16)")},
       {"PerformerNoProjection", kPerformer,
        PerformerStack(R"("causal": true, "no_projection": true, "shift_tokens": true,
                          "local_attn_heads": [0, 2])")},

@@ -79,11 +79,11 @@ void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at:
                     const at::Tensor& mask, int64_t window, bool causal, const at::Tensor& out,
                     bool outside_is_seen) {
   const int64_t length = queries.size(-2);
-  window = std::min(window, length);  // one window sees all there is, however long it is
+  window = std::min(window, keys.size(-2));  // one sees all there is, however long it is
   const int64_t slots = (causal ? 2 : 3) * window;
   const int64_t heads = queries.numel() / (length * queries.size(-1));
   const at::Tensor visible =
-      mask.defined() ? mask : at::ones({length}, keys.options().dtype(at::kBool));
+      mask.defined() ? mask : at::ones({keys.size(-2)}, keys.options().dtype(at::kBool));
   const int64_t rows_at_once = CountAtOnce(heads * slots);
   const int64_t windows_at_once = std::max<int64_t>(1, rows_at_once / window);
   for (int64_t first = 0; first * window < length;) {

@@ -13,8 +13,9 @@ namespace linserve {
 // slots are hidden averages them, those outside the sequence (and the future) included, whose
 // keys and values are -1 as in the package: finite, and of no use. With `outside_is_seen` the first
 // and the last window attend to these as to any others.
-// queries, keys, values and `out`, which is written, [..., n, dim_head]; mask [..., n] as far as it
-// broadcasts, undefined for none. Any strides; softmax in F32.
+// queries and `out`, which is written, [..., n, dim_head]; keys and values [..., m, dim_head], m >=
+// n, which go on as far as they are; mask [..., m] as far as it broadcasts, undefined for none. Any
+// strides; softmax in F32.
 // O(n · window · dim_head) a head, scratch bounded for any length and window.
 // Source: local-attention 1.11.2, which linear-attention-transformer 0.19.1 calls without
 // positions. With `outside_is_seen` it is 1.5.3 to 1.8.4 where they have no mask.

@@ -149,15 +149,11 @@ void Attention::AttendLocally(const Heads& heads, const at::Tensor& mask) const 
     return missing > 0 ? at::constant_pad_nd(rows, {0, 0, 0, missing}) : rows;
   };
   const at::Tensor places = at::arange(length, heads.keys.options().dtype(at::kLong));
-  const at::Tensor queries =
-      filled(TurnedHalves(heads.queries, causal_ ? places : places + window));
-  const at::Tensor keys = filled(TurnedHalves(heads.keys, places));
-  const at::Tensor values = filled(heads.values);
+  const at::Tensor queries = TurnedHalves(heads.queries, causal_ ? places : places + window);
   at::Tensor visible = mask;
   if (mask.defined()) visible = at::constant_pad_nd(mask, {0, missing}).unsqueeze(1);
-  const at::Tensor out = at::empty_like(values);
-  LocalAttention(queries, keys, values, visible, window, causal_, out);
-  heads.out.copy_(out.narrow(2, 0, length));
+  LocalAttention(queries, filled(TurnedHalves(heads.keys, places)), filled(heads.values), visible,
+                 window, causal_, heads.out);
 }
 
 double Attention::Flops(int64_t queries, int64_t keys) const {

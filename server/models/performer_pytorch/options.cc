@@ -69,6 +69,11 @@ void CheckCombinations(const Params& params, const Options& options) {
                 "an even width with local_attn_heads, whose positions are rotary; it is " +
                     std::to_string(options.dim_head));
   }
+  constexpr int64_t kLongestWindow = int64_t{1} << 16;
+  if (options.has_local_heads() && options.local_window_size > kLongestWindow) {
+    params.Fail("local_window_size",
+                "at most 65536, since sequences are filled up to whole windows");
+  }
   constexpr int64_t kWidest = int64_t{1} << 31;
   if (options.ff_mult > kWidest / options.dim) {
     params.Fail("ff_mult", "at most 2147483648 / dim");
