@@ -65,7 +65,8 @@ TEST_F(NystromformerTest, ComputesABatchOfMoreThanFitsAtOnce) {
                                                 {"segment_means_seq_len", 1024},
                                                 {"max_position_embeddings", 1024}}));
   std::vector<Item> items;
-  for (const int64_t length : {3, 700, 1, 1024, 20, 130}) items.push_back(Of(length, /*masked=*/true));
+  for (const int64_t length : {3, 700, 1, 1024, 20, 130})
+    items.push_back(Of(length, /*masked=*/true));
   ExpectTheSameAloneAndTogether(*model, items);
 }
 
