@@ -189,9 +189,9 @@ TEST_F(CheckConfigTest, NamesAllThatWouldKeepAServerFromStarting) {
       Check("{}", {"--grpc-address", running.target(), "--http-address", running.http(), "--trace",
                    directory_.File("none/trace.json")});
   EXPECT_EQ(outcome.code, 1);
-  for (const std::string& fault :
-       {"lm/config.json: the key 'params' stands twice", running.target() + " for gRPC",
-        running.http(), "none/trace.json cannot be written"}) {
+  for (const std::string& fault : std::vector<std::string>{
+           "lm/config.json: the key 'params' stands twice", running.target() + " for gRPC",
+           running.http(), "none/trace.json cannot be written"}) {
     EXPECT_THAT(outcome.err, HasSubstr(fault));
   }
   EXPECT_THAT(outcome.out, HasSubstr("lm, version 1: cannot be served: "));
