@@ -6,6 +6,7 @@
 
 #include "models/encoder/encoder.h"
 #include "models/fairseq/linformer_roberta.h"
+#include "models/fast_transformers/transformer.h"
 #include "models/linear_attention_transformer/encoder_decoder.h"
 #include "models/linear_attention_transformer/image_linear_attention.h"
 #include "models/linear_attention_transformer/linear_attention_transformer.h"
@@ -14,6 +15,7 @@
 #include "models/linformer/linformer.h"
 #include "models/linformer_pytorch/linformer_pytorch.h"
 #include "models/math/math_models.h"
+#include "models/molformer/molformer.h"
 #include "models/network/config_error.h"
 #include "models/network/sentence_network.h"
 #include "models/performer_pytorch/performer.h"
@@ -60,6 +62,9 @@ constexpr std::array kRows = {
         linear_attention_transformer::MakeEncoderDecoder},
     Row{"performer_pytorch.Performer", performer_pytorch::MakeStack},
     Row{"performer_pytorch.PerformerLM", performer_pytorch::MakeLanguageModel},
+    Row{"fast_transformers.TransformerEncoder", fast_transformers::MakeEncoder},
+    Row{"fast_transformers.TransformerDecoder", fast_transformers::MakeDecoder},
+    Row{"molformer.MolformerModel", molformer::MakeModel},
     Row{"transformers.BertModel", transformers::MakeBert},
     Row{"transformers.RobertaModel", transformers::MakeRoberta},
     Row{"transformers.XLMRobertaModel", transformers::MakeRoberta},

@@ -27,6 +27,9 @@ Loaded LoadPieces(const std::string& directory, const ServingOptions& serving) {
 Loaded LoadMarked(const std::string& directory, const ServingOptions& serving) {
   Loaded loaded = LoadTokenizerJson(directory + "/tokenizer.json");
   if (absl::IsNotFound(loaded.status())) loaded = LoadBertVocabulary(directory + "/vocab.txt");
+  if (absl::IsNotFound(loaded.status())) {
+    loaded = LoadMolformerVocabulary(directory + "/vocab.json");
+  }
   if (!loaded.ok() || (!serving.add_bos && !serving.add_eos)) return loaded;
   return absl::InvalidArgumentError(
       directory + "/" + (*loaded)->file() +

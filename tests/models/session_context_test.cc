@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "models/fast_transformers/fixture.h"
 #include "models/performer_pytorch/fixture.h"
 #include "models/session_fixture.h"
 
@@ -14,6 +15,7 @@ struct ContextCase {
   std::string params;
   std::string read;     // the input that is read chunk by chunk
   std::string context;  // the one that the first chunk brings
+  std::string mask = context + "_mask";
 };
 
 void PrintTo(const ContextCase& test, std::ostream* out) { *out << test.name; }
@@ -43,6 +45,10 @@ const std::vector<ContextCase>& ContextCases() {
            "decoder": {"num_tokens": 30, "dim": 12, "depth": 2, "max_seq_len": 64, "heads": 3,
                        "causal": true}})",
        "y", "x"},
+      {"FastDecoder", kFastDecoder,
+       FastArguments(R"("self_attention_type": "causal-linear", "cross_attention_type": "linear",
+                        "feature_map": {"name": "Favor", "n_dims": 10})"),
+       "x", "memory", "memory_length_mask"},
   };
   return cases;
 }
@@ -51,7 +57,7 @@ class SessionContext : public SessionFixture, public testing::WithParamInterface
  protected:
   const std::string& read() const { return GetParam().read; }
   const std::string& context() const { return GetParam().context; }
-  std::string mask() const { return context() + "_mask"; }
+  const std::string& mask() const { return GetParam().mask; }
 
   bool TakesTokens(const std::string& input) {
     return model_->info().signature.FindInput(input)->kind == InputKind::kToken;

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "models/fast_transformers/fixture.h"
 #include "models/performer_pytorch/fixture.h"
 #include "models/session_fixture.h"
 
@@ -59,6 +60,14 @@ TEST_F(SessionRefusalTest, ModelsThatNeedMoreThanEarlierRowsSayWhyThereAreNoSess
               HasSubstr("context_linformer_settings"));
   EXPECT_THAT(WhyNoLat(R"("causal": true, "n_local_attn_heads": 1)", kPadLeft),
               HasSubstr("on the left"));
+  EXPECT_THAT(WhyNot(kFastEncoder, FastArguments(R"("attention_type": "linear")")),
+              HasSubstr("not causal"));
+  EXPECT_THAT(WhyNot(kFastEncoder,
+                     FastArguments(R"("attention_type": "causal-linear",
+                                      "feature_map": {"name": "Favor", "stabilize": true})")),
+              HasSubstr("stabilize"));
+  EXPECT_THAT(WhyNot(kFastDecoder, FastArguments(R"("self_attention_type": "causal-linear")")),
+              HasSubstr("attention to the memory is not \"linear\""));
   EXPECT_THAT(WhyNot("linformer.Linformer", R"({"dim": 8, "seq_len": 8, "depth": 1})"),
               HasSubstr("along its length"));
   EXPECT_THAT(WhyNot("linformer_pytorch.LinformerLM",

@@ -1,3 +1,4 @@
+#include "models/fast_transformers/fixture.h"
 #include "models/performer_pytorch/fixture.h"
 #include "models/session_fixture.h"
 
@@ -92,6 +93,13 @@ const std::vector<SessionCase>& SessionCases() {
        LatModelParams(R"("use_rotary_emb": true, "n_local_attn_heads": [2, 0], "reversible": true,
                          "shift_tokens": true, "blindspot_size": 4, "return_embeddings": true)"),
        true, kPadRight},
+      {"FastElu", kFastEncoder, FastArguments(R"("attention_type": "causal-linear")")},
+      {"FastFavor", kFastEncoder,
+       FastArguments(R"("attention_type": "causal-linear", "activation": "gelu",
+                        "feature_map": {"name": "Favor", "n_dims": 10})")},
+      {"FastGeneralized", kFastEncoder,
+       FastArguments(R"("attention_type": "causal-linear", "query_dimensions": 6,
+                        "feature_map": "GeneralizedRandomFeatures", "final_normalization": false)")},
   };
   return cases;
 }

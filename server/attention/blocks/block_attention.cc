@@ -13,6 +13,8 @@ namespace {
 
 // Keys are transposed to rows of an odd number of cache lines, as Transpose() is fast with.
 constexpr int64_t kKeyStride = kBlockRows + 16;
+// Keys outside a window weigh nothing beside those that are hidden in it.
+constexpr float kFar = 2 * BlockAttention::kHidden;
 
 Bf16Block AsBf16(float* memory, int64_t stride) {
   return {reinterpret_cast<c10::BFloat16*>(memory), stride};
@@ -27,7 +29,7 @@ struct BlockAttention::Tile {
   int64_t count;
   int64_t padded;   // rows that are multiplied
   RowBlock scores;  // [kBlockRows, kKeyStride]
-  RowBlock sums;    // of weighed values [kBlockRows, dim_head]
+  RowBlock sums;    // of weighed values [kBlockRows, value_width]
   float* most;      // [kBlockRows] each
   float* factors;
   float* totals;
@@ -37,10 +39,19 @@ struct BlockAttention::Tile {
 
 BlockAttention::BlockAttention(const Sizes& sizes)
     : sizes_(sizes),
-      rounded_(sizes.products != DType::kF32 && Bf16KernelsPay() && sizes.dim_head % 2 == 0) {}
+      rounded_(sizes.products != DType::kF32 && Bf16KernelsPay() && sizes.dim_head % 2 == 0) {
+  if (sizes_.value_width == 0) sizes_.value_width = sizes_.dim_head;
+  if (sizes_.scale == 0) sizes_.scale = 1 / std::sqrt(static_cast<double>(sizes_.dim_head));
+}
+
+int64_t BlockAttention::KeyBlockRows(int64_t length) {
+  const int64_t threads = BlockThreads();
+  return std::min(kBlockRows, WholeKernelRows((length + threads - 1) / threads));
+}
 
 int64_t BlockAttention::KeyElements(int64_t rows) const {
-  const int64_t elements = sizes_.inner() * (kKeyStride + WholeKernelRows(rows));
+  const int64_t elements =
+      sizes_.inner() * kKeyStride + sizes_.value_inner() * WholeKernelRows(rows);
   return rounded_ ? elements / 2 : elements;
 }
 
@@ -51,6 +62,7 @@ float* BlockAttention::ValuesIn(float* memory) const {
 void BlockAttention::LayOut(const RowBlock& keys, const RowBlock& values, int64_t count,
                             float* memory, float* scratch) const {
   const int64_t inner = sizes_.inner();
+  const int64_t value_inner = sizes_.value_inner();
   // Weights of the rows that make the number whole are zeros, so what they weigh must be finite.
   const int64_t whole = WholeKernelRows(count);
   float* laid_values = ValuesIn(memory);
@@ -59,25 +71,25 @@ void BlockAttention::LayOut(const RowBlock& keys, const RowBlock& values, int64_
     const Bf16Block rounded = AsBf16(scratch, inner);
     ToBf16(keys, count, inner, rounded);
     Transpose({scratch, inner / 2}, count, inner / 2, {memory, kKeyStride});
-    ToBf16Pairs(values, count, inner, whole, AsBf16(laid_values, 2 * inner));
+    ToBf16Pairs(values, count, value_inner, whole, AsBf16(laid_values, 2 * value_inner));
     return;
   }
   Transpose(keys, count, inner, {memory, kKeyStride});
   for (int64_t i = 0; i < count; ++i) {
-    std::copy_n(values.Rows(i).data, inner, laid_values + i * inner);
+    std::copy_n(values.Rows(i).data, value_inner, laid_values + i * value_inner);
   }
-  std::fill(laid_values + count * inner, laid_values + whole * inner, 0.0F);
+  std::fill(laid_values + count * value_inner, laid_values + whole * value_inner, 0.0F);
 }
 
 int64_t BlockAttention::ScratchElements() const {
   const int64_t rounded = rounded_ ? (kKeyStride + sizes_.inner()) / 2 : 0;
-  return kBlockRows * (kKeyStride + sizes_.dim_head + 3 + rounded);
+  return kBlockRows * (kKeyStride + sizes_.value_width + 3 + rounded);
 }
 
 void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count, const Keys& keys,
                             const Scores& scores, const RowBlock& out, float* scratch) const {
   const RowBlock scores_of_tile{scratch, kKeyStride};
-  const RowBlock sums{scores_of_tile.Rows(kBlockRows).data, sizes_.dim_head};
+  const RowBlock sums{scores_of_tile.Rows(kBlockRows).data, sizes_.value_width};
   float* most = sums.Rows(kBlockRows).data;
   float* rounded = most + 3 * kBlockRows;
   const Tile tile{.queries = queries,
@@ -96,11 +108,11 @@ void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count,
   }
   for (int64_t head = 0; head < sizes_.heads; ++head) {
     AttendHead(head, tile, keys, scores);
-    const RowBlock result = out.Columns(head * sizes_.dim_head);
+    const RowBlock result = out.Columns(head * sizes_.value_width);
     for (int64_t i = 0; i < count; ++i) tile.factors[i] = 1.0F / tile.totals[i];
-    ScaleRows(sums, count, sizes_.dim_head, tile.factors);
+    ScaleRows(sums, count, sizes_.value_width, tile.factors);
     for (int64_t i = 0; i < count; ++i) {
-      std::copy_n(sums.Rows(i).data, sizes_.dim_head, result.Rows(i).data);
+      std::copy_n(sums.Rows(i).data, sizes_.value_width, result.Rows(i).data);
     }
   }
 }
@@ -109,10 +121,11 @@ void BlockAttention::AttendHead(int64_t head, const Tile& tile, const Keys& keys
                                 const Scores& scores) const {
   std::fill_n(tile.most, tile.count, std::numeric_limits<float>::lowest());
   std::fill_n(tile.totals, tile.count, 0.0F);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(sizes_.dim_head));
-  const int64_t reach = sizes_.window < 0 ? keys.rows : sizes_.window;
-  const int64_t first = std::max<int64_t>(0, tile.row - reach) / keys.block_rows;
-  const int64_t end = std::min(keys.rows, tile.row + tile.count + reach);
+  const auto scale = static_cast<float>(sizes_.scale);
+  const int64_t before = sizes_.before < 0 ? tile.row : sizes_.before;
+  const int64_t after = sizes_.after < 0 ? keys.rows : sizes_.after;
+  const int64_t first = std::max<int64_t>(0, tile.row - before) / keys.block_rows;
+  const int64_t end = std::min(keys.rows, tile.row + tile.count + after);
   for (int64_t block = first; block * keys.block_rows < end; ++block) {
     const int64_t row = block * keys.block_rows;
     const int64_t count = std::min(keys.block_rows, keys.rows - row);
@@ -120,8 +133,25 @@ void BlockAttention::AttendHead(int64_t head, const Tile& tile, const Keys& keys
     Score(head, tile, memory, row, count, scores);
     RowWeights(tile.scores, tile.count, count, scale, tile.most, tile.factors, tile.totals);
     const bool add = block > first;
-    if (add) ScaleRows(tile.sums, tile.count, sizes_.dim_head, tile.factors);
+    if (add) ScaleRows(tile.sums, tile.count, sizes_.value_width, tile.factors);
     AddValues(head, tile, memory, count, add);
+  }
+  if (sizes_.before >= 0 && sizes_.after >= 0) AverageWindows(tile, keys);
+}
+
+void BlockAttention::AverageWindows(const Tile& tile, const Keys& keys) const {
+  const auto width = static_cast<float>(sizes_.before + sizes_.after + 1);
+  for (int64_t i = 0; i < tile.count; ++i) {
+    if (tile.most[i] > kHidden / 2) continue;
+    const int64_t at = tile.row + i;
+    const int64_t there =
+        std::min(keys.rows, at + sizes_.after + 1) - std::max<int64_t>(0, at - sizes_.before);
+    if (there > 0) {
+      tile.totals[i] *= width / static_cast<float>(there);
+    } else {
+      tile.totals[i] = 1;
+      std::fill_n(tile.sums.Rows(i).data, sizes_.value_width, 0.0F);
+    }
   }
 }
 
@@ -144,24 +174,26 @@ void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_
       AddBias(tile.scores.Rows(i), 1, count, of_head + first - (tile.row + i));
     }
   }
-  if (sizes_.window >= 0) HideFarKeys(tile, first, count);
+  if (has_window()) HideFarKeys(tile, first, count);
 }
 
 void BlockAttention::HideFarKeys(const Tile& tile, int64_t first, int64_t count) const {
   for (int64_t i = 0; i < tile.count; ++i) {
     float* row = tile.scores.Rows(i).data;
     const int64_t at = tile.row + i - first;  // the query's own column
-    const int64_t begin = std::clamp<int64_t>(at - sizes_.window, 0, count);
-    const int64_t end = std::clamp<int64_t>(at + sizes_.window + 1, 0, count);
-    std::fill(row, row + begin, kHidden);
-    std::fill(row + end, row + count, kHidden);
+    const int64_t begin = sizes_.before < 0 ? 0 : std::clamp<int64_t>(at - sizes_.before, 0, count);
+    const int64_t end =
+        sizes_.after < 0 ? count : std::clamp<int64_t>(at + sizes_.after + 1, 0, count);
+    std::fill(row, row + begin, kFar);
+    std::fill(row + end, row + count, kFar);
+    if (sizes_.causal) std::fill(row + std::clamp<int64_t>(at + 1, begin, end), row + end, kHidden);
   }
 }
 
 void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, int64_t count,
                                bool add) const {
-  const int64_t inner = sizes_.inner();
-  const int64_t column = head * sizes_.dim_head;
+  const int64_t inner = sizes_.value_inner();
+  const int64_t column = head * sizes_.value_width;
   const int64_t whole = WholeKernelRows(count);
   for (int64_t i = 0; i < tile.count; ++i) {
     float* row = tile.scores.Rows(i).data;
@@ -171,10 +203,10 @@ void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, in
   if (rounded_) {
     const Bf16Block weights = AsBf16(tile.rounded_weights, kKeyStride);
     ToBf16(tile.scores, tile.count, whole, weights);
-    Bf16Product(tile.padded, sizes_.dim_head, whole, weights,
+    Bf16Product(tile.padded, sizes_.value_width, whole, weights,
                 AsBf16(values, 2 * inner).Columns(2 * column), tile.sums, add);
   } else {
-    BlockProduct(tile.padded, sizes_.dim_head, whole, tile.scores,
+    BlockProduct(tile.padded, sizes_.value_width, whole, tile.scores,
                  RowBlock(values, inner).Columns(column), tile.sums, add);
   }
 }

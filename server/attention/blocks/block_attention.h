@@ -9,7 +9,7 @@ namespace linserve {
 
 // Computes softmax attention of blocks of queries to the keys of their sequence, which come in
 // blocks, too:
-//   out_i = Σ_j softmax_j((q_i · k_j + bias_(j - i)) / sqrt(dim_head)) v_j, over the visible j.
+//   out_i = Σ_j softmax_j((q_i · k_j + bias_(j - i)) · scale) v_j, over the visible j.
 // The maximum and the sum run over the blocks, so no more than a block of scores exists at once.
 // Source: Vaswani et al. 2017 (arXiv:1706.03762), equation 1, in the order of Dao et al. 2022
 // (arXiv:2205.14135). It takes F32 on the CPU; products are computed in F32 or, where that is asked
@@ -20,9 +20,14 @@ class BlockAttention {
     int64_t heads;
     int64_t dim_head;
     DType products = DType::kF32;  // I8 is BF16: scores and weights have no scale for each row
-    int64_t window = -1;           // a query sees keys at most so many rows away; -1: all
+    int64_t before = -1;           // a query's window has so many rows before it; -1: all
+    int64_t after = -1;            // and so many after it
+    bool causal = false;           // in its window a query sees no later key
+    int64_t value_width = 0;       // of a head; 0: dim_head
+    double scale = 0;              // 0: 1 / sqrt(dim_head)
 
     int64_t inner() const { return heads * dim_head; }
+    int64_t value_inner() const { return heads * value_width; }
   };
 
   // Says what is added to products of queries and keys.
@@ -33,7 +38,8 @@ class BlockAttention {
     const float* of_distances = nullptr;
     int64_t distances = 0;  // from one head's to the next one's
   };
-  // A sequence all of whose keys are hidden averages them.
+  // A query all of whose keys are hidden averages them: those of its window, as if there were zeros
+  // where it reaches beyond the sequence.
   static constexpr float kHidden = -1e30F;
 
   // Holds a sequence's keys and values as LayOut() made them, `block_rows` rows in each block.
@@ -45,16 +51,19 @@ class BlockAttention {
 
   explicit BlockAttention(const Sizes& sizes);
 
+  // Returns how many keys of a sequence are best a block: no thread is to be without one.
+  static int64_t KeyBlockRows(int64_t length);
+
   // Returns the elements of memory that a block of so many keys takes, at most kBlockRows.
   int64_t KeyElements(int64_t rows) const;
-  // Lays out a block of keys and values [count, inner] in that memory. `scratch` has
-  // ScratchElements().
+  // Lays out a block of keys [count, inner] and values [count, value_inner] in that memory.
+  // `scratch` has ScratchElements().
   void LayOut(const RowBlock& keys, const RowBlock& values, int64_t count, float* memory,
               float* scratch) const;
 
   // Computes the attention of a block of queries [count, inner], the first one of which is the
-  // sequence's row `row`. `out` may be the queries. Memory is readable up to WholeKernelRows(count)
-  // queries.
+  // sequence's row `row`: out [count, value_inner]. It may be the queries, where it is as wide.
+  // Memory is readable up to WholeKernelRows(count) queries.
   void Attend(const RowBlock& queries, int64_t row, int64_t count, const Keys& keys,
               const Scores& scores, const RowBlock& out, float* scratch) const;
   int64_t ScratchElements() const;
@@ -68,6 +77,9 @@ class BlockAttention {
              const Scores& scores) const;
   void AddValues(int64_t head, const Tile& tile, float* memory, int64_t count, bool add) const;
   void HideFarKeys(const Tile& tile, int64_t first, int64_t count) const;
+  // Corrects the sums of queries that see nothing in their windows.
+  void AverageWindows(const Tile& tile, const Keys& keys) const;
+  bool has_window() const { return sizes_.before >= 0 || sizes_.after >= 0; }
   float* ValuesIn(float* memory) const;
 
   Sizes sizes_;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "attention/blocks/vectorized.h"
+#include "attention/rows/aten.h"
 
 namespace linserve {
 namespace {
@@ -148,7 +149,50 @@ void BiasActivate(Activation activation, const RowBlock& rows, int64_t count, in
       return BiasTanh(rows, count, width, bias);
     case Activation::kIdentity:
       return AddBias(rows, count, width, bias);
+    default:
+      break;
   }
+  if (bias != nullptr) AddBias(rows, count, width, bias);
+  at::Tensor x = at::from_blob(rows.data, {count, width}, {rows.stride, 1});
+  Activate(activation, x);
+}
+
+void EluPlusOne(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+      float* result = out.Rows(i).data;
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) {
+            const float below = row[j] < 0 ? row[j] : 0.0F;
+            result[j] = Exp(below) + (row[j] - below);
+          });
+    }
+  });
+}
+
+void ExpOffsets(const RowBlock& rows, int64_t count, int64_t width, const float* offsets,
+                float* mirrored) {
+  constexpr float kMost = 87.0F;  // e^88 is more than F32 holds
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+      float* other = mirrored == nullptr ? nullptr : mirrored + i * rows.stride;
+      const float offset = offsets[i];
+      if (other != nullptr) {
+        ForColumns(
+            width, [&](int64_t j) __attribute__((always_inline)) {
+              const float power = -row[j] - offset;
+              other[j] = Exp(power < kMost ? power : kMost);
+            });
+      }
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) {
+            const float power = row[j] - offset;
+            row[j] = Exp(power < kMost ? power : kMost);
+          });
+    }
+  });
 }
 
 void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {

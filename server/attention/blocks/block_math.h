@@ -39,6 +39,14 @@ void BiasTanh(const RowBlock& rows, int64_t count, int64_t width, const float* b
 // rows = max(rows + bias, 0)
 void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
+// out = elu(rows) + 1, which is e^x where x is negative
+void EluPlusOne(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out);
+
+// rows [count, width] = exp(rows - offsets[i]) and, where `mirrored` is not nullptr, mirrored =
+// exp(-rows - offsets[i]).
+void ExpOffsets(const RowBlock& rows, int64_t count, int64_t width, const float* offsets,
+                float* mirrored);
+
 // rows = activation(rows + bias)
 void BiasActivate(Activation activation, const RowBlock& rows, int64_t count, int64_t width,
                   const float* bias);

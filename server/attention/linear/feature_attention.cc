@@ -30,7 +30,9 @@ Sums Read(const FeatureState& state, const at::Tensor& queries) {
 }
 
 at::Tensor Finish(const Sums& sums, const FeatureForm& form) {
-  return form.floor ? sums.values / sums.weights.clamp_min(*form.floor) : sums.values;
+  if (!form.floor && form.added == 0) return sums.values;
+  const at::Tensor divisors = form.added == 0 ? sums.weights : sums.weights + form.added;
+  return sums.values / (form.floor ? divisors.clamp_min(*form.floor) : divisors);
 }
 
 at::Tensor Keys(const at::Tensor& key, const at::Tensor& mask, const FeatureForm& form, int64_t row,

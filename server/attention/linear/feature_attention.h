@@ -15,9 +15,10 @@ struct FeatureForm {
 
   Features queries;  // φ of them: [..., rows, d] -> [..., rows, features]
   Features keys;
-  // The sum of values is divided by the sum of weights, or by this where that is less; nullopt: it
-  // is not divided.
-  std::optional<double> floor;
+  // The sum of values is divided by the sum of weights plus `added`, or by `floor` where that is
+  // less. With neither it is not divided.
+  std::optional<double> floor{};
+  double added = 0;
 };
 
 // Holds all that a query needs to know of the keys before it, whatever their number, in F32.

@@ -17,13 +17,16 @@ at::Tensor RandomFeatures::Finish(at::Tensor u, const at::Tensor& rows,
                                   const at::Tensor& shift) const {
   if (map == Map::kKernel) {
     Activate(kernel, u);
+  } else if (map == Map::kFourier) {
+    u = at::cat({u.cos(), u.sin()}, -1);
   } else {
     at::Tensor offset = rows.square().sum(-1, /*keepdim=*/true).mul_(scale * scale / 2);
     if (shift.defined()) offset = offset + shift;
     u = map == Map::kMirrored ? at::cat({u - offset, -u - offset}, -1) : u.sub_(offset);
     u.exp_();
   }
-  return u.add_(eps).mul_(ratio);
+  u.add_(eps).mul_(ratio);
+  return constant ? at::constant_pad_nd(u, {0, 1}, *constant) : u;
 }
 
 at::Tensor RandomFeatures::Of(const at::Tensor& rows, const at::Tensor& shift) const {

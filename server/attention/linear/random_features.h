@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "attention/rows/activation.h"
 
@@ -12,22 +13,29 @@ namespace linserve {
 // φ(q) · φ(k) stands for a weight of q and k:
 //   kPositive  ratio · (exp(u − |scale · x|²/2 − shift) + eps), for exp(scale² · q · k) (FAVOR+)
 //   kMirrored  the same of u and, beside it, of −u
+//   kFourier   ratio · (cos(u) + eps) and, beside it, the same of sin(u), for exp(-scale² · |q - k|²/2)
 //   kKernel    ratio · (kernel(u) + eps), generalized attention
 // A shift that all keys share, or all features of a query, cancels where attention divides by the
 // weights, but for what eps adds. It keeps the exponents from overflowing.
 // Source: Choromanski et al. 2020, "Rethinking Attention with Performers" (arXiv:2009.14794).
 struct RandomFeatures {
-  enum class Map : uint8_t { kPositive, kMirrored, kKernel };
+  enum class Map : uint8_t { kPositive, kMirrored, kFourier, kKernel };
 
   Map map = Map::kPositive;
-  at::Tensor projection;  // [directions, width]
+  at::Tensor projection{};  // [directions, width]
   double scale = 1;       // width^-1/4 makes the weights those of scaled dot products
   double ratio = 1;
   double eps = 0;
   Activation kernel = Activation::kRelu;
+  std::optional<double> constant{};  // a feature that all rows have besides, the last one
 
   // Returns the number of features of a row.
-  int64_t features() const { return projection.size(0) * (map == Map::kMirrored ? 2 : 1); }
+  int64_t features() const { return FeaturesOf(projection.size(0)); }
+  // Returns it for a projection of so many directions.
+  int64_t FeaturesOf(int64_t directions) const {
+    const bool pairs = map == Map::kMirrored || map == Map::kFourier;
+    return directions * (pairs ? 2 : 1) + (constant ? 1 : 0);
+  }
 
   // Gives φ [..., rows, features] in the type of the rows. `shift`, as far as it broadcasts to
   // [..., rows, 1], is subtracted from the exponents of kPositive and kMirrored; undefined: none.

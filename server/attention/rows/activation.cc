@@ -18,6 +18,18 @@ void Activate(Activation activation, at::Tensor& x) {
     case Activation::kSilu:
       at::silu_(x);
       break;
+    case Activation::kQuickGelu:
+      x.mul_(at::sigmoid(x * 1.702));
+      break;
+    case Activation::kRelu2:
+      at::relu_(x).square_();
+      break;
+    case Activation::kRelu6:
+      at::clamp_(x, 0, 6);
+      break;
+    case Activation::kSigmoid:
+      at::sigmoid_(x);
+      break;
     case Activation::kTanh:
       at::tanh_(x);
       break;

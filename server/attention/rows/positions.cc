@@ -69,4 +69,8 @@ void Rotate(at::Tensor& rows, const PlacedLayout& layout, int64_t heads, const a
   }
 }
 
+at::Tensor ByPairs(const at::Tensor& outputs, int64_t heads) {
+  return outputs.unflatten(0, {heads, 2, -1}).transpose(1, 2).flatten(0, 2);
+}
+
 }  // namespace linserve

@@ -37,4 +37,9 @@ void AddAxialPositions(at::Tensor& rows, const PlacedLayout& layout, const at::T
 // (arXiv:2104.09864).
 void Rotate(at::Tensor& rows, const PlacedLayout& layout, int64_t heads, const at::Tensor& table);
 
+// Moves the two halves of each head's outputs [heads · dim_head, ...] side by side, pair by pair:
+// Rotate() turns neighbours, and many models turn halves. Where queries and keys are moved alike,
+// their products stay the same.
+at::Tensor ByPairs(const at::Tensor& outputs, int64_t heads);
+
 }  // namespace linserve

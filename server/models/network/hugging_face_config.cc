@@ -31,6 +31,7 @@ constexpr std::array kModelTypes = {
     ModelType{"mpnet", "transformers.MPNetModel"},
     ModelType{"modernbert", "transformers.ModernBertModel"},
     ModelType{"nystromformer", "transformers.NystromformerModel"},
+    ModelType{"molformer", "molformer.MolformerModel"},
 };
 
 std::string ArchitectureOf(const json& model_type) {

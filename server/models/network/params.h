@@ -56,6 +56,8 @@ class Params {
   std::optional<std::vector<int64_t>> NotNegativeList(const std::string& key);
   // Says whether the argument is a list.
   bool IsList(const std::string& key) const;
+  // Says whether the argument is an object.
+  bool IsObject(const std::string& key) const;
   // Reads an object of further arguments; nullptr if absent.
   Params* Object(const std::string& key);
   // Reads a Python namedtuple of these fields: an object, or the list that json.dumps() makes of

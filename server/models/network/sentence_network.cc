@@ -10,17 +10,14 @@ namespace {
 
 constexpr const char* kOutput = "sentence_embedding";
 
-at::Tensor Unchanged(const at::Tensor& x) { return x; }
-at::Tensor Gelu(const at::Tensor& x) { return at::gelu(x); }
-
 // REQUIRES: one of the names that ReadSentenceModules() takes.
-auto ActivationOf(const std::string& name) -> at::Tensor (*)(const at::Tensor&) {
-  if (name == "Tanh") return at::tanh;
-  if (name == "ReLU") return at::relu;
-  if (name == "GELU") return Gelu;
-  if (name == "SiLU") return at::silu;
-  if (name == "Sigmoid") return at::sigmoid;
-  return Unchanged;
+Activation DenseActivation(const std::string& name) {
+  if (name == "Tanh") return Activation::kTanh;
+  if (name == "ReLU") return Activation::kRelu;
+  if (name == "GELU") return Activation::kGelu;
+  if (name == "SiLU") return Activation::kSilu;
+  if (name == "Sigmoid") return Activation::kSigmoid;
+  return Activation::kIdentity;
 }
 
 // Makes one vector of the rows [rows, width] that are there, in F32.
@@ -82,7 +79,7 @@ SentenceNetwork::SentenceNetwork(std::unique_ptr<Network> encoder, const Sentenc
     }
     width = module.outputs;
     dense_.push_back({module.path, Linear(module.inputs, module.outputs, module.biased),
-                      ActivationOf(module.activation)});
+                      DenseActivation(module.activation)});
   }
 }
 
@@ -111,7 +108,10 @@ std::unique_ptr<Pass> SentenceNetwork::Begin(TensorBatch batch) const {
 }
 
 at::Tensor SentenceNetwork::Apply(at::Tensor vectors) const {
-  for (const Dense& dense : dense_) vectors = dense.activation(dense.linear(vectors));
+  for (const Dense& dense : dense_) {
+    vectors = dense.linear(vectors);
+    Activate(dense.activation, vectors);
+  }
   return vectors;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "attention/rows/activation.h"
 #include "models/network/layers.h"
 #include "models/network/network.h"
 #include "models/network/sentence_modules.h"
@@ -31,7 +32,7 @@ class SentenceNetwork : public Network {
   struct Dense {
     std::string path;
     Linear linear;
-    at::Tensor (*activation)(const at::Tensor&);
+    Activation activation;
   };
 
   // Takes vectors [sequences, width] through the modules.

@@ -16,12 +16,6 @@
 namespace linserve::transformers {
 namespace {
 
-// Moves the two halves of each head's outputs side by side, pair by pair, since rotary positions
-// turn neighbours here and halves in the package. Products of queries and keys stay the same.
-at::Tensor ByPairs(const at::Tensor& outputs, int64_t heads) {
-  return outputs.unflatten(0, {heads, 2, -1}).transpose(1, 2).flatten(0, 2);
-}
-
 // Returns what is added to the scores of these sequences, as far as it broadcasts to [count, heads,
 // length, length]; nullopt: nothing is.
 std::optional<at::Tensor> AddedTo(const Span& span, const LayerKind& kind, int64_t dim_head,
@@ -57,7 +51,10 @@ Attention::Attention(const Options& options, const LayerKind& kind)
       value_(options.dim, options.dim, options.attention_bias),
       qkv_(options.dim, 3 * options.dim, options.attention_bias),
       out_(options.dim, options.dim, options.attention_bias),
-      blocks_({.heads = options.heads, .dim_head = options.dim_head(), .window = kind.window}) {}
+      blocks_({.heads = options.heads,
+               .dim_head = options.dim_head(),
+               .before = kind.window,
+               .after = kind.window}) {}
 
 void Attention::Declare(const Scope& layer) {
   const Names& names = NamesOf(options_.family);
@@ -108,7 +105,8 @@ void Attention::Prepare(DType products) {
                             .dim_head = options_.dim_head(),
                             // The pseudo-inverse magnifies what is rounded.
                             .products = by_landmarks() ? DType::kF32 : products,
-                            .window = kind_.window});
+                            .before = kind_.window,
+                            .after = kind_.window});
 }
 
 double Attention::Flops(int64_t length) const {

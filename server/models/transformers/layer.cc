@@ -6,6 +6,7 @@
 
 #include "attention/blocks/block_product.h"
 #include "attention/blocks/kernel_rows.h"
+#include "attention/blocks/sequence_groups.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 #include "models/transformers/declare_norm.h"
@@ -13,41 +14,12 @@
 
 namespace linserve::transformers {
 
-// Holds neighbouring sequences that are at most a block together, or one that may be more.
-struct Layer::Group {
-  size_t first;  // sequence
-  size_t count;
-  int64_t row;
-  int64_t rows;
-};
-
 namespace {
 
 // Queries are read up to a multiple of the rows that there are kernels for.
 constexpr int64_t kReadableRows = kBlockRows + kFewestKernelRows;
-// A thread computes so many blocks before others may get a turn.
+// A thread lays out so many blocks of keys before others may get a turn.
 constexpr int64_t kBlocksOfThread = 4;
-
-template <typename Group>
-std::vector<Group> GroupsOf(const PlacedLayout& layout) {
-  std::vector<Group> groups;
-  for (size_t i = 0; i < layout.starts.size(); ++i) {
-    const int64_t end = layout.starts[i] + layout.lengths[i];
-    if (!groups.empty() && end - groups.back().row <= kBlockRows) {
-      ++groups.back().count;
-      groups.back().rows = end - groups.back().row;
-    } else {
-      groups.push_back({i, 1, layout.starts[i], layout.lengths[i]});
-    }
-  }
-  return groups;
-}
-
-// Returns how many keys of a sequence are a block: no thread is to be without one.
-int64_t KeyBlockRows(int64_t length) {
-  const int64_t threads = BlockThreads();
-  return std::min(kBlockRows, WholeKernelRows((length + threads - 1) / threads));
-}
 
 }  // namespace
 
@@ -87,34 +59,16 @@ void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
 }
 
 void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
-  std::vector<Group> together;
-  std::vector<size_t> alone;
-  for (const Group& group : GroupsOf<Group>(context.layout)) {
-    if (group.rows <= kBlockRows) {
-      together.push_back(group);
-    } else {
-      alone.push_back(group.first);
-    }
+  if (attention_.by_landmarks()) {  // which are made of a whole sequence
+    for (size_t i = 0; i < context.layout.lengths.size(); ++i) ApplyToSequence(rows, i, context);
+    return;
   }
-  // Landmarks are made of a whole sequence. Fewer groups than threads are computed sequence by
-  // sequence, too, which all threads share.
-  if (attention_.by_landmarks() || std::ssize(together) < BlockThreads()) {
-    for (const Group& group : together) {
-      for (size_t i = 0; i < group.count; ++i) alone.push_back(group.first + i);
-    }
-    together.clear();
-  }
-  const int64_t at_once = kBlocksOfThread * BlockThreads();
-  for (int64_t first = 0; first < std::ssize(together); first += at_once) {
-    const int64_t end = std::min<int64_t>(std::ssize(together), first + at_once);
-    ForSideBySide(first, end, ScratchElements(), [&](int64_t i, float* scratch) {
-      ApplyToGroup(rows, together[static_cast<size_t>(i)], context, scratch);
-    });
-    int64_t done = 0;
-    for (int64_t i = first; i < end; ++i) done += together[static_cast<size_t>(i)].rows;
-    RowsDone(done);
-  }
-  for (const size_t sequence : alone) ApplyToSequence(rows, sequence, context);
+  ForSequenceGroups(
+      context.layout, ScratchElements(),
+      [&](const SequenceGroup& group, float* scratch) {
+        ApplyToGroup(rows, group, context, scratch);
+      },
+      [&](size_t sequence) { ApplyToSequence(rows, sequence, context); });
 }
 
 int64_t Layer::ScratchElements() const {
@@ -127,7 +81,7 @@ int64_t Layer::ScratchElements() const {
                    kReadableRows * options_.dim + feed_forward_.ScratchElements()});
 }
 
-void Layer::ApplyToGroup(at::Tensor& rows, const Group& group, const Context& context,
+void Layer::ApplyToGroup(at::Tensor& rows, const SequenceGroup& group, const Context& context,
                          float* scratch) const {
   const BlockAttention& blocks = attention_.blocks();
   const RowBlock qkv{scratch, attention_.width()};
@@ -136,7 +90,7 @@ void Layer::ApplyToGroup(at::Tensor& rows, const Group& group, const Context& co
   float* own = memory + blocks.KeyElements(kBlockRows);
   attention_.Project(NormedRows{rows, NormBefore()}.Block(group.row, group.rows, normed),
                      group.rows, qkv);
-  for (size_t i = group.first; i < group.first + group.count; ++i) {
+  for (size_t i = group.first; i < group.end(); ++i) {
     const int64_t start = context.layout.starts[i];
     const int64_t length = context.layout.lengths[i];
     const RowBlock queries = qkv.Rows(start - group.row);
@@ -157,7 +111,8 @@ void Layer::ApplyToSequence(at::Tensor& rows, size_t sequence, const Context& co
   const at::Tensor qkv =
       at::empty({length + kFewestKernelRows, attention_.width()}, rows.options());
   const at::Tensor memory = LayOutKeys(rows, sequence, context, qkv);
-  const BlockAttention::Keys keys{memory.mutable_data_ptr<float>(), length, KeyBlockRows(length)};
+  const BlockAttention::Keys keys{memory.mutable_data_ptr<float>(), length,
+                                  BlockAttention::KeyBlockRows(length)};
   const BlockAttention::Scores scores = attention_.ScoresOf(start, context);
   std::optional<BlockLandmarks> landmarks;
   if (attention_.by_landmarks()) {
@@ -182,7 +137,7 @@ at::Tensor Layer::LayOutKeys(const at::Tensor& rows, size_t sequence, const Cont
   const int64_t start = context.layout.starts[sequence];
   const int64_t length = context.layout.lengths[sequence];
   const BlockAttention& blocks = attention_.blocks();
-  const int64_t block_rows = KeyBlockRows(length);
+  const int64_t block_rows = BlockAttention::KeyBlockRows(length);
   const int64_t count = (length + block_rows - 1) / block_rows;
   at::Tensor memory = at::empty({count, blocks.KeyElements(block_rows)}, rows.options());
   const int64_t normed = kBlockRows * options_.dim;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "attention/blocks/sequence_groups.h"
 #include "attention/rows/placed_layout.h"
 #include "models/network/layers.h"
 #include "models/transformers/attention.h"
@@ -24,8 +25,6 @@ class Layer {
   void Apply(at::Tensor& rows, const Context& context) const;
 
  private:
-  struct Group;
-
   bool packed() const { return attention_.packed() && feed_forward_.packed(); }
   const LayerNorm* NormBefore() const {
     return options_.pre_norm && !first_ ? &attention_norm_ : nullptr;
@@ -34,7 +33,7 @@ class Layer {
   void ApplyToTensors(at::Tensor& rows, const Context& context) const;
   void ApplyByBlocks(at::Tensor& rows, const Context& context) const;
   // Applies it to sequences that are one block together, on the calling thread.
-  void ApplyToGroup(at::Tensor& rows, const Group& group, const Context& context,
+  void ApplyToGroup(at::Tensor& rows, const SequenceGroup& group, const Context& context,
                     float* scratch) const;
   // Applies it to one sequence block by block, side by side.
   void ApplyToSequence(at::Tensor& rows, size_t sequence, const Context& context) const;

@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "models/network/activation_param.h"
+
 namespace linserve::transformers {
 namespace {
 
@@ -25,15 +27,6 @@ constexpr std::array kOfTraining = {"hidden_dropout_prob",
                                     "use_cache",
                                     "sinusoidal_pos_embds"};
 
-Activation ActivationOf(Params& params, const char* key, const char* usual = "gelu") {
-  const std::string name = params.Choice(key, usual,
-                                         {"gelu", "gelu_python", "gelu_new", "gelu_fast",
-                                          "gelu_pytorch_tanh", "relu", "silu", "swish"});
-  if (name == "relu") return Activation::kRelu;
-  if (name == "silu" || name == "swish") return Activation::kSilu;
-  return name == "gelu" || name == "gelu_python" ? Activation::kGelu : Activation::kTanhGelu;
-}
-
 void RefuseIf(Params& params, const char* key) {
   if (params.Flag(key, false)) params.Fail(key, "false: only encoders are computed");
 }
@@ -53,7 +46,7 @@ Options Bert(Family family, Params& params, int64_t usual_vocabulary) {
   options.vocabulary = params.Positive("vocab_size", usual_vocabulary);
   SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size");
   options.layers.resize(static_cast<size_t>(params.Depth("num_hidden_layers", 12)));
-  options.activation = ActivationOf(params, "hidden_act");
+  options.activation = ActivationParam(params, "hidden_act");
   options.eps = params.Number("layer_norm_eps", 1e-12, 0, 1);
   options.positions = params.Positive("max_position_embeddings", 512);
   params.Choice("position_embedding_type", "absolute", {"absolute"});
@@ -81,7 +74,7 @@ Options DistilBert(Params& params) {
   options.vocabulary = params.Positive("vocab_size", 30522);
   SetSizes(options, params, "dim", "n_heads", "hidden_dim");
   options.layers.resize(static_cast<size_t>(params.Depth("n_layers", 6)));
-  options.activation = ActivationOf(params, "activation");
+  options.activation = ActivationParam(params, "activation");
   options.positions = params.Positive("max_position_embeddings", 512);
   return options;
 }
@@ -129,7 +122,7 @@ Options ModernBert(Params& params) {
     params.Fail("hidden_size", "heads of an even width, whose halves rotary positions turn");
   }
   options.layers = ModernBertLayers(params);
-  options.activation = ActivationOf(params, "hidden_activation");
+  options.activation = ActivationParam(params, "hidden_activation");
   options.eps = params.Number("norm_eps", 1e-5, 0, 1);
   options.longest = params.Positive("max_position_embeddings", 8192);
   options.gated = true;
@@ -168,7 +161,7 @@ Options Nystromformer(Params& params) {
   options.vocabulary = params.Positive("vocab_size", 30000);
   SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size");
   options.layers.resize(static_cast<size_t>(params.Depth("num_hidden_layers", 12)));
-  options.activation = ActivationOf(params, "hidden_act", "gelu_new");
+  options.activation = ActivationParam(params, "hidden_act", "gelu_new");
   options.eps = params.Number("layer_norm_eps", 1e-5, 0, 1);
   const int64_t longest = params.Positive("max_position_embeddings", 510);
   options.unused_positions = 2;

@@ -1,9 +1,11 @@
 #include "text/huggingface/json_tokenizer.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/files/file.h"
+#include "core/status/json_text.h"
 #include "text/huggingface/pipeline.h"
 #include "text/huggingface/pipeline_reader.h"
 
@@ -68,6 +70,20 @@ absl::Status CheckThere(const std::string& path) {
   return absl::NotFoundError("there is no tokenizer at " + path);
 }
 
+// Returns the text of the tokenizer_config.json beside a file; "" if there is none.
+absl::StatusOr<std::string> ConfigBeside(const std::string& path) {
+  const std::string config = std::filesystem::path(path).replace_filename("tokenizer_config.json");
+  return CheckThere(config).ok() ? ReadFile(config, kLargestConfig) : std::string();
+}
+
+// Says whether a tokenizer_config.json is that of a MolformerTokenizer, or of its fast twin.
+bool NamesMolformer(const std::string& config) {
+  const auto parsed = ParseJson(config);
+  if (!parsed.ok() || !parsed->is_object()) return false;
+  const nlohmann::json name = parsed->value("tokenizer_class", nlohmann::json());
+  return name == "MolformerTokenizer" || name == "MolformerTokenizerFast";
+}
+
 absl::StatusOr<std::shared_ptr<const Tokenizer>> Named(
     const std::string& path, const char* kind,
     absl::StatusOr<std::unique_ptr<const Pipeline>> pipeline) {
@@ -91,15 +107,21 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBertVocabulary(const std::s
   if (absl::Status there = CheckThere(path); !there.ok()) return there;
   const auto vocabulary = ReadFile(path, kLargestTokenizer);
   if (!vocabulary.ok()) return Named(path, "vocabulary", vocabulary.status());
-  const std::string config_path =
-      std::filesystem::path(path).replace_filename("tokenizer_config.json");
-  std::string config;
-  if (CheckThere(config_path).ok()) {
-    auto read = ReadFile(config_path, kLargestConfig);
-    if (!read.ok()) return Named(path, "vocabulary", read.status());
-    config = *std::move(read);
+  const auto config = ConfigBeside(path);
+  if (!config.ok()) return Named(path, "vocabulary", config.status());
+  return Named(path, "vocabulary", BertPipeline(*vocabulary, *config));
+}
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadMolformerVocabulary(const std::string& path) {
+  if (absl::Status there = CheckThere(path); !there.ok()) return there;
+  const auto config = ConfigBeside(path);
+  if (!config.ok()) return Named(path, "vocabulary", config.status());
+  if (!NamesMolformer(*config)) {
+    return absl::NotFoundError(path + " is of another tokenizer than MolformerTokenizer");
   }
-  return Named(path, "vocabulary", BertPipeline(*vocabulary, config));
+  const auto vocabulary = ReadFile(path, kLargestTokenizer);
+  if (!vocabulary.ok()) return Named(path, "vocabulary", vocabulary.status());
+  return Named(path, "vocabulary", MolformerPipeline(*vocabulary, *config));
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json) {

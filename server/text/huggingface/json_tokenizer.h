@@ -10,7 +10,8 @@ namespace linserve {
 
 // Loads a tokenizer.json, the format of the package `tokenizers`
 // (https://github.com/huggingface/tokenizers), or of a vocab.txt and the tokenizer_config.json
-// beside it, if there is one, the BertTokenizer that it makes.
+// beside it, if there is one, the BertTokenizer that it makes; or of a vocab.json and a
+// tokenizer_config.json whose tokenizer_class it is, the MolformerTokenizer.
 //
 // The ids are those of its encode(), and a text of nothing has its marks. A text is held in parts:
 // blocks of some KiB that are normalised, and then what is cut where the parts of the tokenizer
@@ -23,6 +24,7 @@ namespace linserve {
 // with a part that is not known.
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(const std::string& path);
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBertVocabulary(const std::string& path);
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadMolformerVocabulary(const std::string& path);
 
 // Reads the text of a tokenizer.json. INVALID_ARGUMENT is as above.
 absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json);

@@ -66,4 +66,9 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view te
 absl::StatusOr<std::unique_ptr<const Pipeline>> BertPipeline(std::string_view vocabulary,
                                                              std::string_view config);
 
+// Makes the MolformerTokenizer of a vocab.json, an object of tokens with their ids, and of a
+// tokenizer_config.json.
+absl::StatusOr<std::unique_ptr<const Pipeline>> MolformerPipeline(std::string_view vocabulary,
+                                                                  std::string_view config);
+
 }  // namespace linserve

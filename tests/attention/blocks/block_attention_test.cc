@@ -64,7 +64,8 @@ at::Tensor AttendByBlocks(const AttendedRows& sequence, DType products, int64_t 
   const BlockAttention attention({.heads = kAttentionHeads,
                                   .dim_head = kAttentionWidth,
                                   .products = products,
-                                  .window = window});
+                                  .before = window,
+                                  .after = window});
   at::Tensor scratch = at::full({attention.ScratchElements()}, kNaN);
   const int64_t blocks = (sequence.length + key_rows - 1) / key_rows;
   const at::Tensor memory = at::full({blocks, attention.KeyElements(key_rows)}, kNaN);

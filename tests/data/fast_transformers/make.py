@@ -59,7 +59,7 @@ def import_package(clone):
 
 ENCODER = dict(n_layers=2, n_heads=4, query_dimensions=8, value_dimensions=8, feed_forward_dimensions=48)
 SHORT = [40, 1, 2, 17, 33, 16]
-LONG = [300, 129, 128, 64]
+LONG = [260, 129, 64]
 CASES = []
 
 
@@ -96,7 +96,7 @@ encoder("linear-fourier", length=30, feature_map=feature_map("RandomFourierFeatu
         **linear)
 encoder("linear-generalized", lengths=SHORT, feature_map=feature_map("GeneralizedRandomFeatures", n_dims=20), **linear)
 encoder("linear-generalized-kernel", lengths=LONG, model_dimensions=30,
-        feature_map=feature_map("GeneralizedRandomFeatures", kernel_fn="gelu", softmax_temp=0.5, redraw=4), **linear)
+        feature_map=feature_map("GeneralizedRandomFeatures", kernel_fn="sigmoid", softmax_temp=0.5, redraw=4), **linear)
 encoder("causal", lengths=LONG, **causal)
 encoder("causal-mask", mask="holes", activation="gelu", n_layers=1, final_normalization=False, **causal)
 encoder("causal-favor", lengths=LONG, feature_map=feature_map("Favor", n_dims=20), value_dimensions=5, **causal)
@@ -110,6 +110,7 @@ encoder("local", lengths=SHORT, attention_type="local", local_context=6)
 encoder("local-long", lengths=LONG, attention_type="local", local_context=151, value_dimensions=10, softmax_temp=0.2)
 encoder("local-causal", lengths=LONG, causal=True, attention_type="local", local_context=9, activation="gelu")
 encoder("local-mask", mask="length", attention_type="local", local_context=4)
+encoder("local-causal-mask", mask="length", causal=True, attention_type="local", local_context=5)
 decoder("full", lengths=SHORT)
 decoder("full-causal", causal=True, lengths=LONG, memory=140, mask=True, activation="gelu")
 decoder("causal", self_attention_type="causal-linear", cross_attention_type="linear", mask=True, lengths=LONG, memory=40)

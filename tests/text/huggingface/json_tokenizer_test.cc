@@ -273,5 +273,46 @@ TEST_F(BertVocabulary, SaysWhatIsWrong) {
   EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("not UTF-8"));
 }
 
+// tests/data/molformer/make_tokenizer.py has made what the package gives.
+TEST(MolformerVocabulary, GivesTheIdsOfThePackage) {
+  const std::string folder = DataFile("molformer/tokenizer");
+  const auto encoded = nlohmann::json::parse(ReadAll(folder + "/encoded.json"));
+  const auto slow = LoadMolformerVocabulary(folder + "/vocab.json");
+  const auto fast = LoadTokenizerJson(folder + "/tokenizer.json");
+  ASSERT_TRUE(slow.ok()) << slow.status();
+  ASSERT_TRUE(fast.ok()) << fast.status();
+  EXPECT_EQ((*slow)->vocabulary(), (*fast)->vocabulary());
+  for (size_t i = 0; i < encoded["texts"].size(); ++i) {
+    const std::string text = encoded["texts"][i];
+    SCOPED_TRACE(testing::PrintToString(text));
+    EXPECT_EQ(*(*slow)->Encode(text), encoded["slow"][i].get<std::vector<int64_t>>());
+    EXPECT_EQ(*(*fast)->Encode(text), encoded["fast"][i].get<std::vector<int64_t>>());
+    EXPECT_EQ(*(*slow)->Decode(*(*slow)->Encode(text)), encoded["decoded"][i].get<std::string>());
+  }
+}
+
+TEST(MolformerVocabulary, IsThereOnlyWhereTheConfigurationNamesItsTokenizer) {
+  const TempDir directory;
+  const std::string path = directory.File("vocab.json");
+  const auto configure = [&](const std::string& config) {
+    WriteAll(directory.File("tokenizer_config.json"), config);
+    return LoadMolformerVocabulary(path);
+  };
+  EXPECT_TRUE(absl::IsNotFound(LoadMolformerVocabulary(path).status()));
+  WriteAll(path, R"({"C": 0, "<s>": 1, "</s>": 2, "?": 3})");
+  EXPECT_TRUE(absl::IsNotFound(LoadMolformerVocabulary(path).status()));
+  EXPECT_TRUE(absl::IsNotFound(configure(R"({"tokenizer_class": "RobertaTokenizer"})").status()));
+  EXPECT_THAT(configure(R"({"tokenizer_class": "MolformerTokenizer"})").status(),
+              IsInvalid("no '<bos>'"));
+  const auto tokenizer =
+      configure(R"({"tokenizer_class": "MolformerTokenizerFast", "cls_token": "<s>",
+                    "sep_token": {"content": "</s>"}, "unk_token": "?"})");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_THAT(*(*tokenizer)->Encode("CN C"), ElementsAre(1, 0, 3, 0, 2));
+  WriteAll(path, "[]");
+  EXPECT_THAT(configure(R"({"tokenizer_class": "MolformerTokenizer"})").status(),
+              IsInvalid("no object of tokens"));
+}
+
 }  // namespace
 }  // namespace linserve

@@ -1,0 +1,203 @@
+#include "models/molformer/molformer.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/rows/aten.h"
+#include "attention/rows/positions.h"
+#include "models/fast_transformers/feature_map.h"
+#include "models/fast_transformers/layer.h"
+#include "models/network/activation_param.h"
+
+namespace linserve::molformer {
+namespace {
+
+using fast_transformers::AttentionOptions;
+using fast_transformers::Context;
+using fast_transformers::Layer;
+using fast_transformers::LayerNames;
+using fast_transformers::LayerOptions;
+
+constexpr double kRotaryBase = 10000;
+
+// Training, the heads of other tasks, and what extends tables read these alone.
+constexpr std::array kWithoutEffect = {
+    "hidden_dropout_prob",     "embedding_dropout_prob",     "initializer_range",
+    "classifier_dropout_prob", "classifier_skip_connection", "pad_token_id",
+    "max_position_embeddings", "tie_word_embeddings",        "chunk_size_feed_forward"};
+
+struct Options {
+  int64_t vocabulary = 0;
+  int64_t layers = 0;
+  LayerOptions layer{};
+  bool pooler = true;
+
+  static Options From(Params& params);
+};
+
+Options Options::From(Params& params) {
+  Options options;
+  AttentionOptions& attention = options.layer.self;
+  options.vocabulary = params.Positive("vocab_size", 2362);
+  options.layers = params.Depth("num_hidden_layers", 12);
+  attention.dim = params.Positive("hidden_size", 768);
+  attention.heads = params.Heads("num_attention_heads", 12);
+  if (attention.dim % (2 * attention.heads) != 0) {
+    params.Fail("hidden_size", "a multiple of 2 · num_attention_heads = " +
+                                   std::to_string(2 * attention.heads) +
+                                   ", since rotary positions turn the halves of each head");
+  }
+  attention.source_dim = attention.dim;
+  attention.width = attention.value_width = attention.dim / attention.heads;
+  attention.linear = true;
+  attention.rotary = true;
+  attention.floor = params.Number("linear_attention_eps", 1e-6, 1e-30, 1);
+  attention.features.directions = params.Positive("num_random_features", 32);
+  attention.features.random =
+      RandomFeatures{.map = RandomFeatures::Map::kKernel,
+                     .kernel = ActivationParam(params, "feature_map_kernel", "relu")};
+  attention.features.redraws = !params.Flag("deterministic_eval", false);
+  options.layer.inner = params.Positive("intermediate_size", 768);
+  options.layer.activation = ActivationParam(params, "hidden_act");
+  options.layer.eps = params.Number("layer_norm_eps", 1e-12, 0, 1);
+  options.pooler = params.Flag("add_pooling_layer", true);
+  for (const char* key : {"is_decoder", "add_cross_attention"}) {
+    if (params.Flag(key, false)) params.Fail(key, "false: only encoders are computed");
+  }
+  for (const char* key : kWithoutEffect) params.Ignore(key);
+  return options;
+}
+
+LayerNames Names() {
+  return {.self = {.query = "attention.self.query",
+                   .key = "attention.self.key",
+                   .value = "attention.self.value",
+                   .out = "attention.output.dense",
+                   .directions = "attention.self.feature_map.weight"},
+          .cross = {},
+          .self_norm = "attention.output.LayerNorm",
+          .cross_norm = "",
+          .inner = "intermediate.dense",
+          .outer = "output.dense",
+          .norm = "output.LayerNorm"};
+}
+
+class ModelNetwork : public Network {
+ public:
+  explicit ModelNetwork(const Options& options)
+      : options_(options), norm_(options.layer.dim(), options.layer.eps) {
+    for (int64_t i = 0; i < options.layers; ++i) layers_.emplace_back(options.layer);
+  }
+
+  void Declare(const Scope& scope) override {
+    (scope / "embeddings" / "word_embeddings")
+        .Declare("weight", words_, {options_.vocabulary, options_.layer.dim()}, Init::kNormal);
+    const LayerNames names = Names();
+    int64_t index = 0;
+    for (Layer& layer : layers_) layer.Declare(scope / "encoder" / "layer" / index++, names);
+    norm_.Declare(scope / "LayerNorm");
+  }
+
+  Signature signature() const override {
+    const Axis length = Axis::Ragged('n');
+    const Axis width = Axis::Fixed(options_.layer.dim());
+    Signature signature;
+    signature.inputs = {
+        {.name = "x",
+         .kind = InputKind::kToken,
+         .axes = {length},
+         .vocabulary = options_.vocabulary},
+        {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
+    signature.outputs = {
+        {.name = "last_hidden_state", .axes = {length, width}, .mask = "attention_mask"}};
+    if (options_.pooler) signature.outputs.push_back({.name = "pooler_output", .axes = {width}});
+    return signature;
+  }
+
+  int64_t Layers() const override { return options_.layers; }
+
+  double Flops(int64_t length) const override {
+    return static_cast<double>(options_.layers) * layers_.front().Flops(length, 0);
+  }
+
+  NetworkNotes Notes() const override {
+    NetworkNotes notes;
+    notes.facts = {{"cost of attention", "linear in the length"}};
+    if (options_.layer.self.features.redraws) {
+      notes.warnings.emplace_back(fast_transformers::kRedrawn);
+    }
+    return notes;
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
+
+ private:
+  class ModelPass;
+
+  Options options_;
+  at::Tensor words_;
+  std::deque<Layer> layers_;
+  LayerNorm norm_;
+};
+
+class ModelNetwork::ModelPass : public Pass {
+ public:
+  ModelPass(const ModelNetwork& network, at::Tensor rows, Context context)
+      : network_(network), rows_(std::move(rows)), context_(std::move(context)) {}
+
+  bool Step() override {
+    network_.layers_[layer_++].Apply(rows_, context_);
+    return layer_ < network_.layers_.size();
+  }
+
+  at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
+    if (name == "pooler_output") return Pooled(begin, end);
+    return network_.norm_(rows_.narrow(0, begin, end - begin));
+  }
+
+ private:
+  // Returns the means of the sequences' visible rows.
+  at::Tensor Pooled(int64_t begin, int64_t end) const {
+    std::vector<at::Tensor> means;
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const int64_t start = context_.layout.starts[i];
+      const int64_t length = context_.layout.lengths[i];
+      at::Tensor rows = network_.norm_(rows_.narrow(0, start, length)).to(at::kFloat);
+      if (!context_.mask.defined()) {
+        means.push_back(rows.mean(0));
+        continue;
+      }
+      const at::Tensor visible = context_.mask.narrow(0, start, length).to(at::kFloat);
+      means.push_back((rows * visible.unsqueeze(1)).sum(0) / visible.sum().clamp_min(1));
+    }
+    return at::stack(means).to(rows_.scalar_type());
+  }
+
+  const ModelNetwork& network_;
+  at::Tensor rows_;
+  Context context_;
+  size_t layer_ = 0;
+};
+
+std::unique_ptr<Pass> ModelNetwork::Begin(TensorBatch batch) const {
+  Context context{.layout = ComputedLayout(batch.axes.at('n'), batch.padding),
+                  .mask = batch.Find("attention_mask")};
+  const std::vector<int64_t>& lengths = context.layout.lengths;
+  const at::Tensor places = at::arange(*std::max_element(lengths.begin(), lengths.end()),
+                                       words_.options().dtype(at::kLong));
+  context.rotation = Sinusoid(places, options_.layer.self.width, kRotaryBase);
+  at::Tensor rows = at::embedding(words_, batch["x"]);
+  return std::make_unique<ModelPass>(*this, std::move(rows), std::move(context));
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeModel(Params& params) {
+  return std::make_unique<ModelNetwork>(Options::From(params));
+}
+
+}  // namespace linserve::molformer
