@@ -1,5 +1,11 @@
-"""The models and sequences that compare.py measures."""
+"""The models and sequences that compare.py measures.
 
+Three packages are in no index. FAIRSEQ is a clone of facebookresearch/fairseq (which needs omegaconf), FAST_TRANSFORMERS
+one of idiap/fast-transformers, whose extensions linear attention does not need, and MOLFORMER a folder with
+modeling_molformer.py, as MoLFormer-XL's has it. Their cases are left out where there is none.
+"""
+
+import importlib.util
 import math
 import os
 import random
@@ -21,16 +27,16 @@ class Case:
     exact = True       # the package gives linserve's rows for sequences that are not padded
     runs_alone = True  # the package takes a sequence at its own length
     mask = None        # the input by which the package is told the lengths
-    vocabulary = "num_tokens"
     output = "embeddings"
+    vocabulary = 0     # of models that do not name it
     unasked_flops = 0  # a token, of outputs that are not computed here
 
     def __init__(self, lengths):
         self.lengths = lengths
         self.tokens = sum(lengths)
         generator = torch.Generator().manual_seed(1)
-        self.ids = torch.randint(1, self.params[self.vocabulary], (len(lengths), self.longest),
-                                 generator=generator)
+        vocabulary = self.params.get("num_tokens") or self.params.get("vocab_size") or self.vocabulary
+        self.ids = torch.randint(1, vocabulary, (len(lengths), self.longest), generator=generator)
         for row, length in zip(self.ids, lengths):
             row[length:] = 0
 
@@ -191,7 +197,6 @@ class Nystromformer(Case):
     name = "nystromformer"
     title = "NystromformerModel, softmax attention and a convolution, log-normal lengths of median 96"
     architecture = "transformers.NystromformerModel"
-    vocabulary = "vocab_size"
     params = {"vocab_size": 20000, "hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 8,
               "intermediate_size": 1024, "max_position_embeddings": 512}
     longest = 512
@@ -229,12 +234,9 @@ class NystromformerLandmarks(Nystromformer):
 
 
 class LinformerRoberta(Case):
-    """Needs a clone of fairseq, whose path is FAIRSEQ in the environment, and omegaconf."""
-
     name = "linformer-roberta"
     title = "fairseq's linformer_roberta, its features, log-normal lengths of median 96"
     architecture = "fairseq.LinformerRoberta"
-    vocabulary = "vocab_size"
     params = {"vocab_size": 20000, "encoder_embed_dim": 256, "encoder_layers": 6, "encoder_attention_heads": 8,
               "encoder_ffn_embed_dim": 1024, "max_positions": 512, "compressed": 4}
     longest = 512
@@ -265,6 +267,98 @@ class LinformerRobertaFull(LinformerRoberta):
         super().__init__([512] * 16)
 
 
-OF_FAIRSEQ = (LinformerRoberta, LinformerRobertaFull) if "FAIRSEQ" in os.environ else ()
+class Fast(Case):
+    name = "fast"
+    title = "fast_transformers.TransformerEncoder, linear, 6 x 256, log-normal lengths of median 96, with length_mask"
+    architecture = "fast_transformers.TransformerEncoder"
+    params = {"n_layers": 6, "n_heads": 8, "query_dimensions": 32, "value_dimensions": 32, "attention_type": "linear"}
+    longest = 512
+    output = "y"
+
+    def __init__(self, lengths=None):
+        self.lengths = lengths or lognormal(64, 96, 0.8, 8, 512)
+        self.tokens = sum(self.lengths)
+        self.rows = torch.randn(len(self.lengths), self.longest, 256, generator=torch.Generator().manual_seed(1))
+        for row, length in zip(self.rows, self.lengths):
+            row[length:] = 0
+
+    def file(self):
+        return {"input.x": self.rows[:, :max(self.lengths)].contiguous(), "input.lengths": torch.tensor(self.lengths)}
+
+    def batches(self, size, alone=False):
+        from fast_transformers.masking import LengthMask
+        for begin in range(0, len(self.lengths), size):
+            lengths = self.lengths[begin:begin + size]
+            longest = lengths[0] if alone else self.longest
+            yield {"x": self.rows[begin:begin + size, :longest],
+                   "length_mask": LengthMask(torch.tensor(lengths), longest)}
+
+    def build(self):
+        from fast_transformers.builders import TransformerEncoderBuilder
+        return TransformerEncoderBuilder.from_kwargs(**self.params).get()
+
+
+class FastFull(Fast):
+    name = "fast-full"
+    title = "the same at full length"
+
+    def __init__(self):
+        super().__init__([512] * 16)
+
+
+class Molecules(Case):
+    name = "molformer"
+    title = "MoLFormer-XL (12 x 768), log-normal lengths of median 44, with attention_mask"
+    architecture = "molformer.MolformerModel"
+    params = {"deterministic_eval": True}
+    vocabulary = 2362
+    longest = 202
+    output = "last_hidden_state"
+
+    def __init__(self, lengths=None):
+        super().__init__(lengths or lognormal(64, 44, 0.4, 8, 202))
+
+    def batches(self, size, alone=False):
+        for begin in range(0, len(self.lengths), size):
+            lengths = torch.tensor(self.lengths[begin:begin + size])
+            longest = int(lengths[0]) if alone else self.longest
+            yield {"input_ids": self.ids[begin:begin + size, :longest],
+                   "attention_mask": (torch.arange(longest)[None] < lengths[:, None]).float()}
+
+    def build(self):
+        from configuration_molformer import MolformerConfig
+        from modeling_molformer import MolformerModel
+        return MolformerModel(MolformerConfig(**self.params))
+
+    def without_logits(self, module):
+        return lambda **inputs: module(**inputs).last_hidden_state
+
+
+class MoleculesFull(Molecules):
+    name = "molformer-full"
+    title = "the same at full length"
+
+    def __init__(self):
+        super().__init__([202] * 16)
+
+
+def imported_from(path):
+    """Which cases have their package, of those that are in no index; then it can be imported."""
+    found = {LinformerRoberta, LinformerRobertaFull} if "FAIRSEQ" in os.environ else set()
+    if clone := os.environ.get("FAST_TRANSFORMERS"):
+        spec = importlib.util.spec_from_file_location("make", path / "fast_transformers/make.py")
+        make = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(make)
+        make.import_package(clone)
+        found |= {Fast, FastFull}
+    if folder := os.environ.get("MOLFORMER"):
+        sys.path.insert(0, folder)
+        found |= {Molecules, MoleculesFull}
+    return found
+
+
+OF_CLONES = (LinformerRoberta, LinformerRobertaFull, Fast, FastFull, Molecules, MoleculesFull)
+FOUND = imported_from(Path(__file__).resolve().parents[1] / "data")
 CASES = {case.name: case for case in (W1, W1Full, Lat, LatCausal, LatRagged, Lpt, Performer, PerformerRagged, ScBert,
-                                      Nystromformer, NystromformerFull, NystromformerLandmarks, *OF_FAIRSEQ)}
+                                      Nystromformer, NystromformerFull, NystromformerLandmarks,
+                                      *(case for case in OF_CLONES if case in FOUND))}

@@ -62,8 +62,7 @@ TEST_F(SessionRefusalTest, ModelsThatNeedMoreThanEarlierRowsSayWhyThereAreNoSess
               HasSubstr("on the left"));
   EXPECT_THAT(WhyNot(kFastEncoder, FastArguments(R"("attention_type": "linear")")),
               HasSubstr("not causal"));
-  EXPECT_THAT(WhyNot(kFastEncoder,
-                     FastArguments(R"("attention_type": "causal-linear",
+  EXPECT_THAT(WhyNot(kFastEncoder, FastArguments(R"("attention_type": "causal-linear",
                                       "feature_map": {"name": "Favor", "stabilize": true})")),
               HasSubstr("stabilize"));
   EXPECT_THAT(WhyNot(kFastDecoder, FastArguments(R"("self_attention_type": "causal-linear")")),

@@ -25,7 +25,8 @@ struct BlockFeatureAttention::Head {
 
 BlockFeatureAttention::Head BlockFeatureAttention::Of(int64_t head, float* sums) const {
   const int64_t size = sizes_.features * sizes_.value_width;
-  return {head * sizes_.features, head * sizes_.value_width,
+  return {head * sizes_.features,
+          head * sizes_.value_width,
           {sums + head * size, sizes_.value_width},
           sums + sizes_.heads * size + head * sizes_.features};
 }

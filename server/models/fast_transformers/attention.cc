@@ -125,8 +125,8 @@ FeatureForm Attention::FormOf(const at::Tensor& queries, const at::Tensor& keys)
   return form;
 }
 
-at::Tensor Attention::AttendLinearly(const at::Tensor& queries, at::Tensor keys,
-                                     at::Tensor values, at::Tensor mask) const {
+at::Tensor Attention::AttendLinearly(const at::Tensor& queries, at::Tensor keys, at::Tensor values,
+                                     at::Tensor mask) const {
   const FeatureForm form = FormOf(queries, keys);
   const int64_t missing = queries.size(-2) - keys.size(-2);
   if (options_.causal && missing < 0) {
@@ -155,9 +155,9 @@ at::Tensor Attention::AttendBySoftmax(const at::Tensor& queries, const at::Tenso
   at::Tensor visible = options_.causal ? near.logical_and(distance <= 0) : near;
   if (mask.defined()) visible = visible.logical_and(mask.unsqueeze(1));
   const auto score = [&](double least) { return at::scalar_tensor(least, queries.options()); };
-  const at::Tensor added =
-      at::where(visible, score(0),
-                at::where(near, score(BlockAttention::kHidden), score(2 * BlockAttention::kHidden)));
+  const at::Tensor added = at::where(
+      visible, score(0),
+      at::where(near, score(BlockAttention::kHidden), score(2 * BlockAttention::kHidden)));
   const double scale =
       options_.scale > 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(options_.width));
   const at::Tensor result = at::scaled_dot_product_attention(queries, keys, values, added,

@@ -86,8 +86,7 @@ void Attention::HideKeys(const Source& source, int64_t row, int64_t count,
 
 void Attention::SetKeys(const Work& work, size_t sequence, int64_t place, int64_t count,
                         const RowBlock& keys, const RowBlock& values, float* scratch) const {
-  const int64_t there =
-      std::clamp<int64_t>(work.source.layout.lengths[sequence] - place, 0, count);
+  const int64_t there = std::clamp<int64_t>(work.source.layout.lengths[sequence] - place, 0, count);
   if (there > 0) {
     const RowBlock rows = work.SourceRows(sequence, place);
     SetFeatures(key_, rows, place, there, work.rotation, keys, scratch);
@@ -136,8 +135,8 @@ void Attention::AttendGroupLinearly(const Work& work, const SequenceGroup& group
   float* sums = turned + kBlockRows * inner();
   float* own = sums + linear_.SumElements();
   const RowBlock rows = BlockOf(work.target, group.row);
-  for (const auto& [projection, out] : {std::pair<const Linear&, const RowBlock&>{query_, queries},
-                                        {key_, keys}}) {
+  for (const auto& [projection, out] :
+       {std::pair<const Linear&, const RowBlock&>{query_, queries}, {key_, keys}}) {
     projection.Set({turned, inner()}, rows, group.rows);
     for (size_t i = group.first; i < group.end() && work.rotation.defined(); ++i) {
       RotateRows({turned + (work.layout.starts[i] - group.row) * inner(), inner()},
@@ -196,27 +195,25 @@ void Attention::AttendLinearly(const Work& work, size_t sequence, RowSlices& sli
         SetKeys(work, sequence, place, count, out, out.Columns(feature_inner()), scratch);
       },
       [&](int64_t, int64_t count, const RowBlock& rows) {
-        ForSideBySide(0, options_.heads, linear_.ScratchElements(),
-                      [&](int64_t head, float* scratch) {
-                        linear_.Add(head, rows, rows.Columns(feature_inner()), count, all_sums,
-                                    scratch);
-                      });
+        ForSideBySide(
+            0, options_.heads, linear_.ScratchElements(), [&](int64_t head, float* scratch) {
+              linear_.Add(head, rows, rows.Columns(feature_inner()), count, all_sums, scratch);
+            });
       });
-  const int64_t own = turned + kBlockRows * (feature_inner() + value_inner()) +
-                      linear_.ScratchElements();
-  ForSlicedBlocks(
-      work.layout.lengths[sequence], std::max(own, work.then.scratch_elements),
-      [&](int64_t place, int64_t count, float* scratch) {
-        const RowBlock queries{scratch + turned, feature_inner()};
-        const RowBlock attended{queries.Rows(kBlockRows).data, value_inner()};
-        float* rest = attended.Rows(kBlockRows).data;
-        SetFeatures(query_, work.Target(sequence, place), place, count, work.rotation, queries,
-                    scratch);
-        for (int64_t head = 0; head < options_.heads; ++head) {
-          linear_.Attend(head, queries, count, all_sums, attended, rest);
-        }
-        Finish(work, work.layout.starts[sequence] + place, count, attended, scratch);
-      });
+  const int64_t own =
+      turned + kBlockRows * (feature_inner() + value_inner()) + linear_.ScratchElements();
+  ForSlicedBlocks(work.layout.lengths[sequence], std::max(own, work.then.scratch_elements),
+                  [&](int64_t place, int64_t count, float* scratch) {
+                    const RowBlock queries{scratch + turned, feature_inner()};
+                    const RowBlock attended{queries.Rows(kBlockRows).data, value_inner()};
+                    float* rest = attended.Rows(kBlockRows).data;
+                    SetFeatures(query_, work.Target(sequence, place), place, count, work.rotation,
+                                queries, scratch);
+                    for (int64_t head = 0; head < options_.heads; ++head) {
+                      linear_.Attend(head, queries, count, all_sums, attended, rest);
+                    }
+                    Finish(work, work.layout.starts[sequence] + place, count, attended, scratch);
+                  });
 }
 
 void Attention::AttendCausally(const Work& work, size_t sequence, RowSlices& slices) const {
@@ -261,8 +258,7 @@ at::Tensor Attention::LayOutKeys(const Work& work, size_t sequence) const {
     const RowBlock rows = work.SourceRows(sequence, place);
     SetTurned(key_, rows, place, count, work.rotation, keys);
     value_.Set(values, rows, count);
-    softmax_.LayOut(keys, values, count, BlockOf(memory, block).data,
-                    values.Rows(kBlockRows).data);
+    softmax_.LayOut(keys, values, count, BlockOf(memory, block).data, values.Rows(kBlockRows).data);
   };
   const int64_t at_once = kBlocksOfThread * BlockThreads();
   for (int64_t first = 0; first < blocks; first += at_once) {
@@ -285,16 +281,16 @@ void Attention::AttendBySoftmax(const Work& work, size_t sequence) const {
   }
   const int64_t own =
       kReadableRows * inner() + kBlockRows * value_inner() + softmax_.ScratchElements();
-  ForSlicedBlocks(
-      work.layout.lengths[sequence], std::max(own, work.then.scratch_elements),
-      [&](int64_t place, int64_t count, float* scratch) {
-        const RowBlock queries{scratch, inner()};
-        const RowBlock attended{queries.Rows(kReadableRows).data, value_inner()};
-        SetTurned(query_, work.Target(sequence, place), place, count, work.rotation, queries);
-        softmax_.Attend(queries, place, count, laid_out, scores, attended,
-                        attended.Rows(kBlockRows).data);
-        Finish(work, work.layout.starts[sequence] + place, count, attended, scratch);
-      });
+  ForSlicedBlocks(work.layout.lengths[sequence], std::max(own, work.then.scratch_elements),
+                  [&](int64_t place, int64_t count, float* scratch) {
+                    const RowBlock queries{scratch, inner()};
+                    const RowBlock attended{queries.Rows(kReadableRows).data, value_inner()};
+                    SetTurned(query_, work.Target(sequence, place), place, count, work.rotation,
+                              queries);
+                    softmax_.Attend(queries, place, count, laid_out, scores, attended,
+                                    attended.Rows(kBlockRows).data);
+                    Finish(work, work.layout.starts[sequence] + place, count, attended, scratch);
+                  });
 }
 
 }  // namespace linserve::fast_transformers

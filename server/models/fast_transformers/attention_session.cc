@@ -57,7 +57,8 @@ at::Tensor Attention::ContinueToSource(const at::Tensor& x, const PlacedLayout& 
   const at::Tensor queries = query_(x);
   const at::Tensor attended = at::empty({x.size(0), value_inner()}, x.options());
   for (const Span& span : Spans(layout)) {
-    View(attended, span).copy_(JoinHeads(AttendToAdded(heads(queries, span), state_of(span), form)));
+    View(attended, span)
+        .copy_(JoinHeads(AttendToAdded(heads(queries, span), state_of(span), form)));
   }
   return out_(attended);
 }

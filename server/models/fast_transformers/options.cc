@@ -15,10 +15,20 @@ constexpr double kMostScale = 1e6;
 constexpr const char* kCausalMask = "TriangularCausalMask";
 
 // A builder takes the arguments of all attentions, whichever is built.
-constexpr std::array kWithoutEffect = {
-    "dropout",       "attention_dropout", "event_dispatcher", "clusters",   "iterations",
-    "bits",          "hash_bias",         "topk",             "chunk_size", "rounds",
-    "masked",        "length_limit",      "max_sequence_length", "aft_parameterization"};
+constexpr std::array kWithoutEffect = {"dropout",
+                                       "attention_dropout",
+                                       "event_dispatcher",
+                                       "clusters",
+                                       "iterations",
+                                       "bits",
+                                       "hash_bias",
+                                       "topk",
+                                       "chunk_size",
+                                       "rounds",
+                                       "masked",
+                                       "length_limit",
+                                       "max_sequence_length",
+                                       "aft_parameterization"};
 
 FeatureMapOptions Fourier(Params& params, int64_t dims, double scale) {
   FeatureMapOptions options;
@@ -69,10 +79,11 @@ FeatureMapOptions FeatureMapFrom(Params& all, int64_t width) {
   const double temperature = params.Number(
       "softmax_temp", general ? 1 : 1 / std::sqrt(static_cast<double>(width)), 0, kMostScale);
   const double scale = std::sqrt(temperature);
-  FeatureMapOptions options = general                          ? Generalized(params, dims, scale)
-                              : name == "Favor"                ? Favor(params, dims, scale)
-                              : name == "RandomFourierFeatures" ? Fourier(params, dims, scale)
-                                                      : Smoothed(params, dims, width, scale);
+  FeatureMapOptions options = general           ? Generalized(params, dims, scale)
+                              : name == "Favor" ? Favor(params, dims, scale)
+                              : name == "RandomFourierFeatures"
+                                  ? Fourier(params, dims, scale)
+                                  : Smoothed(params, dims, width, scale);
   options.redraws = !params.Flag("deterministic_eval", false);
   params.Ignore("orthogonal");  // how directions were drawn
   params.Ignore("redraw");
@@ -89,8 +100,9 @@ void SetType(AttentionOptions& options, Params& params, const char* type_key,
   options.linear = type == "linear" || type == "causal-linear";
   options.scale = params.Number("softmax_temp", 0, 0, kMostScale);
   if (type == "linear" && options.causal) {
-    params.Call().Fail(mask_key, "FullMask, since attention \"linear\" sees all keys; "
-                                 "\"causal-linear\" is causal");
+    params.Call().Fail(mask_key,
+                       "FullMask, since attention \"linear\" sees all keys; "
+                       "\"causal-linear\" is causal");
   }
   if (options.linear) options.added = kAdded;
   if (type == "local") {
@@ -144,9 +156,8 @@ Options Options::Decoder(Params& params) {
   SetType(self, params, "self_attention_type", "x_mask");
   SetType(cross, params, "cross_attention_type", "memory_mask");
   if (cross.linear && cross.features.random && cross.width != self.width) {
-    params.Fail("cross_query_dimensions",
-                "query_dimensions = " + std::to_string(self.width) +
-                    ", which the feature map's random directions have");
+    params.Fail("cross_query_dimensions", "query_dimensions = " + std::to_string(self.width) +
+                                              ", which the feature map's random directions have");
   }
   options.layer.cross = cross;
   return options;

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "attention/rows/activation.h"
 #include "attention/linear/random_features.h"
+#include "attention/rows/activation.h"
 #include "models/network/params.h"
 
 namespace linserve::fast_transformers {

@@ -47,9 +47,9 @@ Options Options::From(Params& params) {
   attention.dim = params.Positive("hidden_size", 768);
   attention.heads = params.Heads("num_attention_heads", 12);
   if (attention.dim % (2 * attention.heads) != 0) {
-    params.Fail("hidden_size", "a multiple of 2 · num_attention_heads = " +
-                                   std::to_string(2 * attention.heads) +
-                                   ", since rotary positions turn the halves of each head");
+    params.Fail("hidden_size",
+                "a multiple of 2 · num_attention_heads = " + std::to_string(2 * attention.heads) +
+                    ", since rotary positions turn the halves of each head");
   }
   attention.source_dim = attention.dim;
   attention.width = attention.value_width = attention.dim / attention.heads;

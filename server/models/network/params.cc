@@ -184,9 +184,7 @@ std::optional<std::vector<int64_t>> Params::NotNegativeList(const std::string& k
 
 bool Params::IsList(const std::string& key) const { return Has(key) && object_[key].is_array(); }
 
-bool Params::IsObject(const std::string& key) const {
-  return Has(key) && object_[key].is_object();
-}
+bool Params::IsObject(const std::string& key) const { return Has(key) && object_[key].is_object(); }
 
 Params* Params::Object(const std::string& key) {
   const nlohmann::json* value = Find(key);

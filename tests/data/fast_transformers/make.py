@@ -234,8 +234,9 @@ def make(case, root):
                "output.y": expected.float().contiguous()}, os.path.join(folder, "io.safetensors"))
 
 
-import_package(sys.argv[1])
-for one in CASES:
-    if len(sys.argv) == 3 or one["name"] in sys.argv[3:]:
-        make(one, sys.argv[2])
-        print(one["name"])
+if __name__ == "__main__":
+    import_package(sys.argv[1])
+    for one in CASES:
+        if len(sys.argv) == 3 or one["name"] in sys.argv[3:]:
+            make(one, sys.argv[2])
+            print(one["name"])

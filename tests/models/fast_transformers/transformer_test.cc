@@ -119,7 +119,8 @@ TEST_F(FastEncoder, RefusesWhatThePackageCannotComputeByName) {
   EXPECT_THAT(Error(R"("activation": "tanh")"), HasSubstr("expected one of relu, gelu"));
   EXPECT_THAT(Error(R"("feature_map": "Favour")"), HasSubstr("expected one of elu"));
   EXPECT_THAT(Error(R"("feature_map": {"name": "Favor", "n_dims": 1})"), HasSubstr("at least 2"));
-  EXPECT_THAT(Error(R"("feature_map": {"name": "elu", "stabilize": true})"), HasSubstr("stabilize"));
+  EXPECT_THAT(Error(R"("feature_map": {"name": "elu", "stabilize": true})"),
+              HasSubstr("stabilize"));
   EXPECT_THAT(Error(R"("n_dims": 12)"), HasSubstr("n_dims"));
 }
 
@@ -162,11 +163,11 @@ TEST_F(FastDecoder, GivesTheSameRowsAloneAndInEveryPadding) {
   for (const std::string self : {"full", "linear", "causal-linear", "local"}) {
     for (const std::string cross : {"full", "linear", "causal-linear", "local"}) {
       SCOPED_TRACE(self + " and " + cross);
-      const auto model = Make(
-          kFastDecoder,
-          FastArguments(R"("local_context": 6, "cross_n_heads": 2, "cross_value_dimensions": 6,
+      const auto model =
+          Make(kFastDecoder,
+               FastArguments(R"("local_context": 6, "cross_n_heads": 2, "cross_value_dimensions": 6,
                            "cross_model_dimensions": 15, "self_attention_type": ")" +
-                        self + R"(", "cross_attention_type": ")" + cross + "\""));
+                             self + R"(", "cross_attention_type": ")" + cross + "\""));
       ExpectTheSameInMixes(*model, 5,
                            [&](int64_t length, bool masked) { return Rows(length, masked); });
     }

@@ -35,14 +35,12 @@ class Molformer : public ModelFixture {
 };
 
 TEST_F(Molformer, GivesTheSameRowsAloneAndInEveryPadding) {
-  for (const std::string more :
-       {"", R"(, "feature_map_kernel": "gelu", "hidden_act": "tanh")",
-        R"(, "num_attention_heads": 1, "num_random_features": 40)"}) {
+  for (const std::string more : {"", R"(, "feature_map_kernel": "gelu", "hidden_act": "tanh")",
+                                 R"(, "num_attention_heads": 1, "num_random_features": 40)"}) {
     SCOPED_TRACE(more);
     const auto model = Make("molformer.MolformerModel", MolformerSizes(more));
-    ExpectTheSameInMixes(*model, 8, [&](int64_t length, bool masked) {
-      return Molecule(length, masked);
-    });
+    ExpectTheSameInMixes(*model, 8,
+                         [&](int64_t length, bool masked) { return Molecule(length, masked); });
     std::vector<Item> items;
     for (const int64_t length : {300, 3, 128, 129, 40}) items.push_back(Molecule(length, false));
     ExpectTheSameAloneAndTogether(*model, items);
