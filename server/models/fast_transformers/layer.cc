@@ -1,7 +1,5 @@
 #include "models/fast_transformers/layer.h"
 
-#include <iterator>
-
 #include "attention/blocks/block_product.h"
 #include "attention/rows/aten.h"
 
@@ -68,11 +66,6 @@ void Layer::ApplyToNext(at::Tensor& rows, const Context& context) const {
 }
 
 void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
-  const auto normalize = [rows](const LayerNorm& norm) {
-    return [rows, &norm](int64_t row, int64_t count, float*) {
-      norm.Set(BlockOf(rows, row), BlockOf(rows, row), count);
-    };
-  };
   const LayerNorm& before = cross_ ? cross_norm_ : self_norm_;
   const BlockStep last{feed_forward_.ScratchElements(),
                        [this, rows, &before](int64_t row, int64_t count, float* scratch) {
@@ -83,7 +76,10 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
                        }};
   const Source own = Source::Of(rows, context.layout, context.mask);
   if (!cross_) return AddByBlocks(self_, rows, context, own, last);
-  AddByBlocks(self_, rows, context, own, {0, normalize(self_norm_)});
+  const BlockStep normalize{0, [this, rows](int64_t row, int64_t count, float*) {
+                              self_norm_.Set(BlockOf(rows, row), BlockOf(rows, row), count);
+                            }};
+  AddByBlocks(self_, rows, context, own, normalize);
   AddByBlocks(*cross_, rows, context, *context.memory, last);
 }
 

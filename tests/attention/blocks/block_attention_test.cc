@@ -137,6 +137,22 @@ TEST_P(BlockAttentionTypes, SeesNoFurtherThanItsWindow) {
   for (const int64_t window : {0, 1, 20, 64, 1000}) Check(AttendedRows(210), window);
 }
 
+TEST_P(BlockAttentionTypes, AveragesAWindowAllOfWhichIsHidden) {
+  constexpr int64_t kWindow = 3;
+  AttendedRows sequence(60);
+  sequence.of_keys = at::full({60}, BlockAttention::kHidden);
+  sequence.of_keys[50] = 0;
+  const at::Tensor rows = AttendByBlocks(sequence, GetParam(), kWindow, 16, 20);
+  for (const int64_t row : {0, 2, 17, 40, 59}) {
+    const int64_t first = std::max<int64_t>(0, row - kWindow);
+    const int64_t end = std::min<int64_t>(60, row + kWindow + 1);
+    const at::Tensor mean =
+        sequence.values.narrow(0, first, end - first).sum(0) / (2 * kWindow + 1);
+    EXPECT_LT(LargestDifference(rows[row], mean), 0.02) << row;
+  }
+  EXPECT_LT(LargestDifference(rows[48], sequence.values[50]), 0.02);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BlockAttentionTypes,
                          ::testing::Values(DType::kF32, DType::kBF16, DType::kI8),
                          [](const auto& type) { return std::string(Name(type.param)); });

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <string>
+#include <cmath>
 #include <vector>
 
 #include "attention/blocks/block_features.h"
@@ -15,14 +15,14 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kFeatureHeads = 3;
+constexpr int64_t kHeadsOfFeatures = 3;
 
 // Views rows [n, heads · width] as heads [heads, n, width].
-at::Tensor ByHead(const at::Tensor& rows) {
-  return rows.view({rows.size(0), kFeatureHeads, -1}).transpose(0, 1);
+at::Tensor FeaturesByHead(const at::Tensor& rows) {
+  return rows.view({rows.size(0), kHeadsOfFeatures, -1}).transpose(0, 1);
 }
 
-at::Tensor Joined(const at::Tensor& heads) { return heads.transpose(0, 1).flatten(1); }
+at::Tensor HeadsJoined(const at::Tensor& heads) { return heads.transpose(0, 1).flatten(1); }
 
 // The formula in F64, for features [heads, n, features] and values [heads, n, value_width].
 at::Tensor NaiveFeatureAttention(const at::Tensor& queries, const at::Tensor& keys,
@@ -44,7 +44,7 @@ at::Tensor AttendByBlocks(const BlockFeatureAttention& attention, const at::Tens
   const int64_t length = queries.size(0);
   const auto for_blocks = [&](const auto& function) {
     for (int64_t row = 0; row < length; row += rows) {
-      for (int64_t head = 0; head < kFeatureHeads; ++head) {
+      for (int64_t head = 0; head < kHeadsOfFeatures; ++head) {
         function(head, row, std::min(rows, length - row));
       }
     }
@@ -70,17 +70,18 @@ at::Tensor AttendByBlocks(const BlockFeatureAttention& attention, const at::Tens
 TEST(BlockFeatureAttention, IsTheFormulaForSequencesOfAnyLengthInBlocksOfAny) {
   for (const bool causal : {false, true}) {
     for (const auto& [features, width] : {std::pair{5, 7}, {32, 16}, {17, 1}}) {
-      const BlockFeatureAttention attention({.heads = kFeatureHeads,
+      const BlockFeatureAttention attention({.heads = kHeadsOfFeatures,
                                              .features = features,
                                              .value_width = width,
                                              .added = 0.1,
                                              .floor = 0.3});
       for (const int64_t length : {1, 2, 17, 64, 65, 128, 129, 300}) {
-        const at::Tensor queries = at::rand({length, kFeatureHeads * features});
-        const at::Tensor keys = at::rand({length, kFeatureHeads * features}) / length;
-        const at::Tensor values = at::randn({length, kFeatureHeads * width});
-        const at::Tensor expected = Joined(
-            NaiveFeatureAttention(ByHead(queries), ByHead(keys), ByHead(values), causal, 0.1, 0.3));
+        const at::Tensor queries = at::rand({length, kHeadsOfFeatures * features});
+        const at::Tensor keys = at::rand({length, kHeadsOfFeatures * features}) / length;
+        const at::Tensor values = at::randn({length, kHeadsOfFeatures * width});
+        const at::Tensor expected =
+            HeadsJoined(NaiveFeatureAttention(FeaturesByHead(queries), FeaturesByHead(keys),
+                                              FeaturesByHead(values), causal, 0.1, 0.3));
         for (const int64_t rows : {1, 50, 128}) {
           EXPECT_LT(LargestDifference(
                         AttendByBlocks(attention, queries, keys, values, rows, causal), expected),
@@ -95,7 +96,7 @@ TEST(BlockFeatureAttention, IsTheFormulaForSequencesOfAnyLengthInBlocksOfAny) {
 
 TEST(BlockFeatureAttention, GivesZerosWhereNoKeyHasFeatures) {
   const BlockFeatureAttention attention(
-      {.heads = kFeatureHeads, .features = 4, .value_width = 4, .added = 1e-6});
+      {.heads = kHeadsOfFeatures, .features = 4, .value_width = 4, .added = 1e-6});
   const at::Tensor queries = at::rand({20, 12});
   const at::Tensor values = at::randn({20, 12});
   for (const bool causal : {false, true}) {
@@ -105,11 +106,10 @@ TEST(BlockFeatureAttention, GivesZerosWhereNoKeyHasFeatures) {
   }
 }
 
-using Map = RandomFeatures::Map;
-
-std::vector<RandomFeatures> Maps() {
+std::vector<RandomFeatures> FeatureMaps() {
   std::vector<RandomFeatures> maps;
-  for (const Map map : {Map::kPositive, Map::kMirrored, Map::kFourier, Map::kKernel}) {
+  for (const auto map : {RandomFeatures::Map::kPositive, RandomFeatures::Map::kMirrored,
+                         RandomFeatures::Map::kFourier, RandomFeatures::Map::kKernel}) {
     RandomFeatures features{.map = map, .scale = 0.6, .ratio = 0.3, .eps = 1e-3};
     features.projection = at::randn({9, 8});
     maps.push_back(features);
@@ -117,7 +117,8 @@ std::vector<RandomFeatures> Maps() {
     maps.push_back(features);
   }
   for (int kernel = 0; kernel <= static_cast<int>(Activation::kIdentity); ++kernel) {
-    RandomFeatures features{.map = Map::kKernel, .kernel = static_cast<Activation>(kernel)};
+    RandomFeatures features{.map = RandomFeatures::Map::kKernel,
+                            .kernel = static_cast<Activation>(kernel)};
     features.projection = at::randn({16, 8});
     maps.push_back(features);
   }
@@ -125,14 +126,17 @@ std::vector<RandomFeatures> Maps() {
 }
 
 TEST(BlockFeatures, AreThoseOfTheirDescription) {
-  for (const RandomFeatures& random : Maps()) {
+  for (const RandomFeatures& random : FeatureMaps()) {
     const BlockFeatures features(random);
     EXPECT_EQ(features.features(), random.features());
     for (const int64_t count : {1, 16, 75, 128}) {
-      const at::Tensor rows = at::randn({count, kFeatureHeads * 8});
-      const at::Tensor out = at::full({count, kFeatureHeads * features.features()}, std::nan(""));
-      features.Set(BlockOf(rows), count, kFeatureHeads, BlockOf(out));
-      EXPECT_LT(LargestDifference(out, Joined(random.Of(ByHead(rows).to(at::kDouble)))), 1e-5)
+      const at::Tensor rows = at::randn({count, kHeadsOfFeatures * 8});
+      const at::Tensor out =
+          at::full({count, kHeadsOfFeatures * features.features()}, std::nan(""));
+      features.Set(BlockOf(rows), count, kHeadsOfFeatures, BlockOf(out));
+      EXPECT_LT(
+          LargestDifference(out, HeadsJoined(random.Of(FeaturesByHead(rows).to(at::kDouble)))),
+          1e-5)
           << "map " << static_cast<int>(random.map) << ", kernel "
           << static_cast<int>(random.kernel);
     }
@@ -141,9 +145,9 @@ TEST(BlockFeatures, AreThoseOfTheirDescription) {
 
 TEST(BlockFeatures, OfEluAreNeverNegative) {
   const BlockFeatures features(8);
-  const at::Tensor rows = at::randn({40, kFeatureHeads * 8}) * 20;
+  const at::Tensor rows = at::randn({40, kHeadsOfFeatures * 8}) * 20;
   const at::Tensor out = at::empty_like(rows);
-  features.Set(BlockOf(rows), 40, kFeatureHeads, BlockOf(out));
+  features.Set(BlockOf(rows), 40, kHeadsOfFeatures, BlockOf(out));
   const at::Tensor expected = KernelForm(/*normalize=*/false).keys(rows.to(at::kDouble));
   EXPECT_LT(LargestDifference(out, expected), 1e-5);
   EXPECT_GE(out.min().item<float>(), 0);
