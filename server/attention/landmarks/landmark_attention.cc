@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attention/rows/aten.h"
+#include "attention/rows/attention_rows.h"
 #include "attention/rows/product.h"
 
 namespace linserve {
@@ -45,13 +46,18 @@ at::Tensor LandmarkValues(const at::Tensor& queries, const at::Tensor& keys,
 at::Tensor LandmarkAttention(const at::Tensor& queries, const at::Tensor& keys,
                              const at::Tensor& values, const at::Tensor& mask, int64_t landmarks,
                              bool by_head) {
-  const at::Tensor query_means = SegmentMeans(queries, landmarks);
-  const at::Tensor key_means = SegmentMeans(keys, landmarks);
-  at::Tensor scores = Scores(query_means, keys);
+  // The inverse magnifies what is rounded.
+  const at::ScalarType type = SumType(queries);
+  const at::Tensor all_queries = queries.to(type);
+  const at::Tensor all_keys = keys.to(type);
+  const at::Tensor query_means = SegmentMeans(all_queries, landmarks);
+  const at::Tensor key_means = SegmentMeans(all_keys, landmarks);
+  at::Tensor scores = Scores(query_means, all_keys);
   if (mask.defined()) scores = scores + mask;
-  const at::Tensor attended = Product(at::softmax(scores, -1), values);
-  return Product(at::softmax(Scores(queries, key_means), -1),
-                 LandmarkValues(query_means, key_means, attended, by_head));
+  const at::Tensor attended = Product(at::softmax(scores, -1), values.to(type));
+  const at::Tensor result = Product(at::softmax(Scores(all_queries, key_means), -1),
+                                    LandmarkValues(query_means, key_means, attended, by_head));
+  return result.to(values.dtype());
 }
 
 at::Tensor ConvolveRows(const at::Tensor& rows, const at::Tensor& kernel) {

@@ -27,7 +27,8 @@ at::Tensor LandmarkValues(const at::Tensor& queries, const at::Tensor& keys,
                           const at::Tensor& attended, bool by_head);
 
 // Computes attention by `landmarks` landmarks. `mask`, undefined or as far as it broadcasts to
-// [..., heads, landmarks, rows], is added to the scores of keys; the means are of all rows.
+// [..., heads, landmarks, rows], is added to the scores of keys; the means are of all rows. It sums
+// in F32 at least, and the result is of the values' type.
 // O(rows · landmarks · width) for each head.
 at::Tensor LandmarkAttention(const at::Tensor& queries, const at::Tensor& keys,
                              const at::Tensor& values, const at::Tensor& mask, int64_t landmarks,
