@@ -84,11 +84,10 @@ class EncoderNetwork : public Network {
     if (options_.landmarks.count == 0) {
       return {.facts = {{"cost of attention", "quadratic in the length"}}, .warnings = {}};
     }
-    return {
-        .facts = {{"cost of attention", "linear in the length"},
-                  {"rows computed of each sequence", std::to_string(options_.landmarks.length()) +
-                                                         ", of which its landmarks are the means"}},
-        .warnings = {}};
+    const std::string rows = std::to_string(options_.landmarks.length());
+    return {.facts = {{"cost of attention", "linear in the length"},
+                      {"rows computed", rows + " of each sequence, of which landmarks are means"}},
+            .warnings = {}};
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
