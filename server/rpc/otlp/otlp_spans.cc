@@ -12,26 +12,26 @@
 namespace linserve {
 namespace {
 
-using Message = opentelemetry::proto::trace::v1::Span;
-using MessageStatus = opentelemetry::proto::trace::v1::Status;
-using Value = opentelemetry::proto::common::v1::AnyValue;
+using SpanMessage = opentelemetry::proto::trace::v1::Span;
+using StatusMessage = opentelemetry::proto::trace::v1::Status;
+using ValueMessage = opentelemetry::proto::common::v1::AnyValue;
 
-constexpr std::string_view kCode = "code";
+constexpr std::string_view kCodeKey = "code";
 
-void Set(Value& message, const std::string& value) { message.set_string_value(value); }
-void Set(Value& message, int64_t value) { message.set_int_value(value); }
-void Set(Value& message, double value) { message.set_double_value(value); }
-void Set(Value& message, bool value) { message.set_bool_value(value); }
+void SetValue(ValueMessage& message, const std::string& value) { message.set_string_value(value); }
+void SetValue(ValueMessage& message, int64_t value) { message.set_int_value(value); }
+void SetValue(ValueMessage& message, double value) { message.set_double_value(value); }
+void SetValue(ValueMessage& message, bool value) { message.set_bool_value(value); }
 
 template <typename Owner, typename Given>
-void Add(Owner& owner, const std::string& key, const Given& value) {
+void AddAttribute(Owner& owner, const std::string& key, const Given& value) {
   auto& attribute = *owner.add_attributes();
   attribute.set_key(key);
-  Set(*attribute.mutable_value(), value);
+  SetValue(*attribute.mutable_value(), value);
 }
 
 // Returns the eight bytes of an id, the highest first.
-std::string Bytes(uint64_t id) {
+std::string BytesOfId(uint64_t id) {
   std::string bytes(sizeof(id), '\0');
   for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte, id >>= 8) {
     *byte = static_cast<char>(id);
@@ -48,7 +48,7 @@ uint64_t UnixNanoseconds(TraceTime time) {
 }
 
 // Returns the code of the name that StatusCodeToString() gives it.
-absl::StatusCode CodeOf(const std::string& name) {
+absl::StatusCode CodeNamed(const std::string& name) {
   for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
     if (absl::StatusCodeToString(static_cast<absl::StatusCode>(code)) == name) {
       return static_cast<absl::StatusCode>(code);
@@ -72,21 +72,21 @@ bool IsFailure(absl::StatusCode code) {
   }
 }
 
-void DescribeRequest(const EndedSpan& span, Message& message) {
+void DescribeRequest(const EndedSpan& span, SpanMessage& message) {
   if (span.name.starts_with('/')) {
-    Add(message, "http.request.method", std::string("POST"));
-    Add(message, "http.route", span.name);
+    AddAttribute(message, "http.request.method", std::string("POST"));
+    AddAttribute(message, "http.route", span.name);
   } else {
-    Add(message, "rpc.system", std::string("grpc"));
-    Add(message, "rpc.method", span.name);
+    AddAttribute(message, "rpc.system", std::string("grpc"));
+    AddAttribute(message, "rpc.method", span.name);
   }
   for (const LogField& field : span.fields) {
-    if (field.key != kCode) continue;
+    if (field.key != kCodeKey) continue;
     const std::string& name = std::get<std::string>(field.value);
-    const absl::StatusCode code = CodeOf(name);
-    Add(message, "rpc.grpc.status_code", static_cast<int64_t>(code));
+    const absl::StatusCode code = CodeNamed(name);
+    AddAttribute(message, "rpc.grpc.status_code", static_cast<int64_t>(code));
     if (!IsFailure(code)) continue;
-    message.mutable_status()->set_code(MessageStatus::STATUS_CODE_ERROR);
+    message.mutable_status()->set_code(StatusMessage::STATUS_CODE_ERROR);
     message.mutable_status()->set_message(name);
   }
 }
@@ -99,13 +99,14 @@ uint32_t FlagsOf(const EndedSpan& span) {
   return kSampled | kKnowsParent | (elsewhere ? kParentIsElsewhere : 0);
 }
 
-void Fill(const EndedSpan& span, Message& message) {
+void FillSpan(const EndedSpan& span, SpanMessage& message) {
   message.set_trace_id(absl::HexStringToBytes(span.trace_id));
-  message.set_span_id(Bytes(span.id));
-  if (span.parent != 0) message.set_parent_span_id(Bytes(span.parent));
+  message.set_span_id(BytesOfId(span.id));
+  if (span.parent != 0) message.set_parent_span_id(BytesOfId(span.parent));
   message.set_flags(FlagsOf(span));
   message.set_name(span.name);
-  message.set_kind(span.of_request ? Message::SPAN_KIND_SERVER : Message::SPAN_KIND_INTERNAL);
+  message.set_kind(span.of_request ? SpanMessage::SPAN_KIND_SERVER
+                                   : SpanMessage::SPAN_KIND_INTERNAL);
   message.set_start_time_unix_nano(UnixNanoseconds(span.begin));
   message.set_end_time_unix_nano(UnixNanoseconds(span.end));
   if (span.of_request) DescribeRequest(span, message);
@@ -113,7 +114,7 @@ void Fill(const EndedSpan& span, Message& message) {
     const auto* const text = std::get_if<std::string>(&field.value);
     if (text != nullptr && text->empty()) continue;
     const std::string key = "linserve." + std::string(field.key);
-    std::visit([&](const auto& value) { Add(message, key, value); }, field.value);
+    std::visit([&](const auto& value) { AddAttribute(message, key, value); }, field.value);
   }
 }
 
@@ -123,10 +124,11 @@ otlp::ExportTraceServiceRequest ToOtlp(const std::vector<EndedSpan>& spans,
                                        const Resource& resource) {
   otlp::ExportTraceServiceRequest request;
   auto& of_process = *request.add_resource_spans();
-  for (const auto& [key, value] : resource) Add(*of_process.mutable_resource(), key, value);
+  for (const auto& [key, value] : resource)
+    AddAttribute(*of_process.mutable_resource(), key, value);
   auto& of_scope = *of_process.add_scope_spans();
   of_scope.mutable_scope()->set_name("linserve");
-  for (const EndedSpan& span : spans) Fill(span, *of_scope.add_spans());
+  for (const EndedSpan& span : spans) FillSpan(span, *of_scope.add_spans());
   return request;
 }
 
