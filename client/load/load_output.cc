@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/files/outputs.h"
@@ -22,7 +23,7 @@ namespace {
 std::string ServerText(const ModelDescription& model) {
   std::vector<std::string> parts = {
       model.server_version.empty() ? "" : "linserve " + model.server_version, model.architecture,
-      model.dtype.empty() ? "" : "in " + model.dtype,
+      model.dtype.empty() ? "" : "in " + absl::AsciiStrToLower(model.dtype),
       model.threads == 0
           ? ""
           : absl::StrCat("replicas: ", model.replicas, ", threads of each: ", model.threads),

@@ -100,7 +100,8 @@ class StatusPageTest(unittest.TestCase):
         for part in ("m", "1", "ready", "linformer.LinformerLM", "in f32", "1 replica"):
             self.assertIn(part, row)
         page.wait_for("document.querySelector('.now')?.innerText.includes('(queue)')")
-        self.assertRegex(self.text(page, ".now"), r"sequences\s+[\d.]+k?/s\s+tokens\s+[\d.]+\s*k?/s(.|\n)*on\s+cpu\s+sessions\s+0")
+        self.assertRegex(self.text(page, ".now"), r"sequences\s+[\d.,]+\s?k?/s\s+tokens\s+[\d.,]+\s?k?/s\s+median\s+[\d.,]+\s\S+\s+"
+                         r"p99\s+[\d.,]+\s\S+\s+on\s+cpu\s+sessions\s+0\s+cache hits\s+no cache\s+refused\s+[\d.,k\s]+\(queue\)")
         # Two sequences may wait, which is near, and the memory's limit is not.
         drawn = "document.querySelector('[data-chart=%s]').querySelectorAll('.plots > svg .limit').length"
         page.wait_for(f"{drawn % 'queue'} === 1")

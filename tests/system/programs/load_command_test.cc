@@ -51,7 +51,7 @@ TEST_F(LoadCommandTest, NamesTheServerAndTheShareOfItsCache) {
   const auto report = nlohmann::json::parse(load({"--json", "-"}).out);
   EXPECT_GT(report.at("server_cached_share"), 0.5);
   EXPECT_EQ(report.at("server").at("threads"), 1);
-  EXPECT_EQ(report.at("server").at("dtype"), "f32");
+  EXPECT_EQ(report.at("server").at("dtype"), "F32");
   EXPECT_NE(report.at("server").at("version"), "");
   const auto oip = nlohmann::json::parse(load({"--protocol", "oip", "--json", "-"}).out);
   EXPECT_TRUE(oip.at("server_cached_share").is_null());
