@@ -21,7 +21,7 @@ class ConfigTest : public ::testing::Test {
 
   void ExpectRefused(const Outcome& outcome, const std::vector<std::string>& messages) {
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_EQ(outcome.out, "");
+    EXPECT_FALSE(outcome.out.starts_with("{")) << outcome.out;  // the log may stand there
     for (const std::string& message : messages) EXPECT_THAT(outcome.err, HasSubstr(message));
   }
 
@@ -207,7 +207,7 @@ TEST_F(CheckConfigTest, ChecksDevicesCertificatesAndTokens) {
     const Outcome outcome = Check("{}", flags);
     EXPECT_EQ(outcome.code, 1) << fault;
     EXPECT_THAT(outcome.err, HasSubstr(fault));
-    EXPECT_THAT(outcome.out, HasSubstr("[command line]"));
+    EXPECT_THAT(outcome.out, HasSubstr("[command line"));
   }
 }
 
@@ -224,13 +224,13 @@ TEST_F(LiveConfigTest, OnHangupWhatMayChangeDoesAndTheLogSaysSo) {
                            "option changed option=log_level from=info to=debug",
                            "option changes with the next start only option=max_metadata_bytes",
                            "reloaded status=ok"}) {
-    EXPECT_TRUE(server.process().WaitForError(line)) << line;
+    EXPECT_TRUE(server.process().WaitForOut(line)) << line;
   }
   // A request of two sequences finds the queue's new bound, and the log tells of it.
   const Outcome refused =
       RunClient({"embed", "--target", server.target(), "--batch", "2"}, "one\ntwo\n");
   EXPECT_THAT(refused.err, HasSubstr("max_queue_sequences = 1"));
-  EXPECT_TRUE(server.process().WaitForError("request finished"));
+  EXPECT_TRUE(server.process().WaitForOut("request finished"));
   WriteAll(path_, R"({"max_queue_sequences": -1})");
   server.process().Signal(SIGHUP);
   EXPECT_TRUE(server.process().WaitForError("the configuration stays as it was because="));
@@ -242,12 +242,12 @@ TEST_F(LiveConfigTest, ThatAVariableOverridesIsSaid) {
   const Outcome outcome =
       RunLinserve({"serve", "--config", path_, "--model-repository", directory_.File("none")},
                   {{"LINSERVE_PROCESSORS", "2"}});
-  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("overrides")));
+  EXPECT_THAT(outcome.out + outcome.err, testing::Not(HasSubstr("overrides")));
   WriteAll(path_, R"({"processors": 3})");
   const Outcome conflict =
       RunLinserve({"serve", "--config", path_, "--model-repository", directory_.File("none")},
                   {{"LINSERVE_PROCESSORS", "2"}});
-  EXPECT_THAT(conflict.err, HasSubstr("a variable overrides the configuration file "
+  EXPECT_THAT(conflict.out, HasSubstr("a variable overrides the configuration file "
                                       "option=processors value=2 by=\"variable "
                                       "LINSERVE_PROCESSORS\" in_place_of=3"));
 }
