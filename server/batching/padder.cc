@@ -1,9 +1,9 @@
 #include "batching/padder.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 #include <utility>
+
+#include "batching/gather.h"
 
 namespace linserve {
 namespace {
@@ -21,42 +21,6 @@ int64_t DefaultBucket(int64_t length) {
   return bucket;
 }
 
-DType BatchDType(InputKind kind) {
-  switch (kind) {
-    case InputKind::kFloat:
-      return DType::kF32;
-    case InputKind::kToken:
-      return DType::kI64;
-    case InputKind::kMask:
-      return DType::kBool;
-    case InputKind::kAttentionMask:
-      return DType::kF32;
-  }
-  return DType::kF32;
-}
-
-// Writes what is added to scores: BOOL hides by -inf, floats are already what is added.
-void CopyScores(const Tensor& source, float* target) {
-  if (source.dtype() != DType::kBool) return ConvertToFloat(source, target);
-  const std::byte* hidden = source.bytes();
-  for (int64_t i = 0; i < source.elements(); ++i) {
-    target[i] = hidden[i] != std::byte{0} ? -std::numeric_limits<float>::infinity() : 0.0F;
-  }
-}
-
-void CopyConverted(const Tensor& source, InputKind kind, std::byte* target) {
-  switch (kind) {
-    case InputKind::kFloat:
-      return ConvertToFloat(source, reinterpret_cast<float*>(target));
-    case InputKind::kToken:
-      return ConvertToInt64(source, reinterpret_cast<int64_t*>(target));
-    case InputKind::kMask:
-      return source.CopyTo(target);
-    case InputKind::kAttentionMask:
-      return CopyScores(source, reinterpret_cast<float*>(target));
-  }
-}
-
 // Lays out tensors without a letter: they are stacked, so that item i is row i.
 AxisLayout StackedLayout(size_t count) {
   AxisLayout layout;
@@ -66,42 +30,6 @@ AxisLayout StackedLayout(size_t count) {
     layout.lengths.push_back(1);
   }
   return layout;
-}
-
-// Returns the shape of the input in one item; its lengths along all axes but a laid-out one are
-// equal in all items of the batch.
-Shape FullShape(const InputSpec& spec, const Tensor& tensor) {
-  Shape shape = tensor.shape();
-  if (shape.size() < spec.axes.size()) shape.insert(shape.begin(), spec.axes[0].size);
-  return shape;
-}
-
-Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
-              const std::vector<const Item*>& items, const TensorAllocator& allocate) {
-  const bool laid_out = !spec.axes.empty() && spec.axes[0].letter != '\0';
-  Shape shape = FullShape(spec, items[0]->inputs.at(spec.name));
-  if (laid_out) shape.erase(shape.begin());
-  const DType dtype = BatchDType(spec.kind);
-  const size_t row_bytes = static_cast<size_t>(ElementCount(shape)) * ByteSize(dtype);
-  shape.insert(shape.begin(), layout.rows);
-  const Tensor& first = items[0]->inputs.at(spec.name);
-  const bool is_batch = items.size() == 1 && layout.padded_length == 0 && first.dtype() == dtype &&
-                        first.elements() == ElementCount(shape);
-  if (is_batch && !allocate) return first.Reshaped(std::move(shape));
-  auto [tensor, bytes] = allocate ? allocate(dtype, std::move(shape))
-                                  : Tensor::AllocateUnfilled(dtype, std::move(shape));
-  if (layout.padded_length > 0) std::memset(bytes, 0, tensor.byte_size());
-  for (size_t i = 0; i < items.size(); ++i) {
-    const Tensor& source = items[i]->inputs.at(spec.name);
-    std::byte* target = bytes + static_cast<size_t>(layout.starts[i]) * row_bytes;
-    const bool broadcast = source.shape().size() < spec.axes.size();
-    const int64_t copies = broadcast ? spec.axes[0].size : 1;
-    for (int64_t copy = 0; copy < copies; ++copy) {
-      CopyConverted(source, spec.kind, target);
-      target += static_cast<size_t>(source.elements()) * ByteSize(dtype);
-    }
-  }
-  return tensor;
 }
 
 }  // namespace

@@ -1,0 +1,156 @@
+#include "batching/gather.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/system/processors.h"
+
+namespace linserve {
+namespace {
+
+// So many elements are copied by a thread at once, and so many by one thread alone: to begin
+// another thread takes as long as to copy some ten thousand.
+constexpr int64_t kElementsAtOnce = int64_t{1} << 16;
+constexpr int64_t kElementsOfThread = int64_t{1} << 19;
+constexpr int64_t kMostThreads = 8;  // they copy faster than a GPU is given it
+
+DType BatchDType(InputKind kind) {
+  switch (kind) {
+    case InputKind::kFloat:
+      return DType::kF32;
+    case InputKind::kToken:
+      return DType::kI64;
+    case InputKind::kMask:
+      return DType::kBool;
+    case InputKind::kAttentionMask:
+      return DType::kF32;
+  }
+  return DType::kF32;
+}
+
+// Returns what is added to scores: BOOL hides by -inf, floats are already what is added.
+void ScoresOf(const std::byte* hidden, int64_t count, float* target) {
+  for (int64_t i = 0; i < count; ++i) {
+    target[i] = hidden[i] != std::byte{0} ? -std::numeric_limits<float>::infinity() : 0.0F;
+  }
+}
+
+// Is a share of what is gathered: neighbouring elements.
+struct Share {
+  DType from;
+  const std::byte* source;
+  int64_t count;
+  std::byte* target;
+};
+
+void CopyFloats(const Share& share, InputKind kind, float* target) {
+  if (kind == InputKind::kAttentionMask && share.from == DType::kBool) {
+    ScoresOf(share.source, share.count, target);
+  } else {
+    ConvertToFloat(share.from, share.source, share.count, target);
+  }
+}
+
+template <typename Round>
+void CopyRounded(Share share, InputKind kind, const Round& round) {
+  constexpr int64_t kFloats = 1024;
+  std::array<float, kFloats> floats;
+  while (share.count > 0) {
+    Share some = share;
+    some.count = std::min(kFloats, share.count);
+    CopyFloats(some, kind, floats.data());
+    auto* target = reinterpret_cast<uint16_t*>(share.target);
+    std::transform(floats.begin(), floats.begin() + some.count, target, round);
+    share.source += static_cast<size_t>(some.count) * ByteSize(share.from);
+    share.target += static_cast<size_t>(some.count) * sizeof(uint16_t);
+    share.count -= some.count;
+  }
+}
+
+void Copy(const Share& share, InputKind kind, DType dtype) {
+  switch (dtype) {
+    case DType::kI64:
+      return ConvertToInt64(share.from, share.source, share.count,
+                            reinterpret_cast<int64_t*>(share.target));
+    case DType::kBF16:
+      return CopyRounded(share, kind, FloatToBFloat16);
+    case DType::kF16:
+      return CopyRounded(share, kind, FloatToHalf);
+    case DType::kF32:
+      return CopyFloats(share, kind, reinterpret_cast<float*>(share.target));
+    default:
+      std::memcpy(share.target, share.source, static_cast<size_t>(share.count));
+  }
+}
+
+// Calls copy(i) for all shares, on as many threads as so many elements are worth.
+template <typename Function>
+void OnThreads(size_t shares, int64_t elements, const Function& copy) {
+  const int64_t wanted = std::min({elements / kElementsOfThread, kMostThreads, Processors()});
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < shares; i = next++) copy(i);
+  };
+  std::vector<std::jthread> threads;
+  try {
+    while (std::ssize(threads) + 1 < wanted) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system has no more threads: those that there are do the work.
+  }
+  work();
+}
+
+// Returns the shape of the input in one item; its lengths along all axes but a laid-out one are
+// equal in all items of the batch.
+Shape FullShape(const InputSpec& spec, const Tensor& tensor) {
+  Shape shape = tensor.shape();
+  if (shape.size() < spec.axes.size()) shape.insert(shape.begin(), spec.axes[0].size);
+  return shape;
+}
+
+}  // namespace
+
+Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
+              const std::vector<const Item*>& items, const TensorAllocator& allocate) {
+  const bool laid_out = !spec.axes.empty() && spec.axes[0].letter != '\0';
+  Shape shape = FullShape(spec, items[0]->inputs.at(spec.name));
+  if (laid_out) shape.erase(shape.begin());
+  const DType wanted = BatchDType(spec.kind);
+  const int64_t row_elements = ElementCount(shape);
+  shape.insert(shape.begin(), layout.rows);
+  const Tensor& first = items[0]->inputs.at(spec.name);
+  const bool is_batch = items.size() == 1 && layout.padded_length == 0 && first.dtype() == wanted &&
+                        first.elements() == ElementCount(shape);
+  if (is_batch && !allocate) return first.Reshaped(std::move(shape));
+  auto [tensor, bytes] = allocate ? allocate(wanted, std::move(shape))
+                                  : Tensor::AllocateUnfilled(wanted, std::move(shape));
+  if (layout.padded_length > 0) std::memset(bytes, 0, tensor.byte_size());
+  const size_t size = ByteSize(tensor.dtype());
+  std::vector<Share> shares;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Tensor& source = items[i]->inputs.at(spec.name);
+    std::byte* target = bytes + static_cast<size_t>(layout.starts[i] * row_elements) * size;
+    const bool broadcast = source.shape().size() < spec.axes.size();
+    const int64_t copies = broadcast ? spec.axes[0].size : 1;
+    for (int64_t copy = 0; copy < copies; ++copy) {
+      for (int64_t element = 0; element < source.elements(); element += kElementsAtOnce) {
+        const int64_t count = std::min(kElementsAtOnce, source.elements() - element);
+        shares.push_back({source.dtype(),
+                          source.bytes() + static_cast<size_t>(element) * ByteSize(source.dtype()),
+                          count, target});
+        target += static_cast<size_t>(count) * size;
+      }
+    }
+  }
+  OnThreads(shares.size(), allocate ? tensor.elements() : 0,
+            [&, to = tensor.dtype()](size_t i) { Copy(shares[i], spec.kind, to); });
+  return tensor;
+}
+
+}  // namespace linserve

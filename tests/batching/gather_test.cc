@@ -1,0 +1,72 @@
+#include "batching/gather.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kWidth = 64;
+
+const InputSpec kFloats{.name = "x", .axes = {Axis::Ragged('n'), Axis::Fixed(kWidth)}};
+
+Item ItemOf(int64_t length) {
+  std::vector<float> values(static_cast<size_t>(length * kWidth));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::sin(static_cast<float>(i * i % 9973)) * static_cast<float>(length);
+  }
+  Item item;
+  item.inputs["x"] = Tensor::FromFloats({length, kWidth}, values);
+  return item;
+}
+
+// Makes room in this type where floats are asked for.
+TensorAllocator Giving(DType given) {
+  return [given](DType dtype, const Shape& shape) {
+    return Tensor::AllocateUnfilled(dtype == DType::kF32 ? given : dtype, shape);
+  };
+}
+
+// Some lengths are so large that several threads copy.
+TEST(Gather, GivesEachSequencesRowsInTheTypeThatThereIsRoomFor) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    std::vector<Item> items;
+    AxisLayout layout;
+    for (const int64_t length : {3, 20000, 1, 30011, 128}) {
+      items.push_back(ItemOf(length));
+      layout.starts.push_back(layout.rows);
+      layout.lengths.push_back(length);
+      layout.rows += length;
+    }
+    std::vector<const Item*> pointers;
+    for (const Item& item : items) pointers.push_back(&item);
+    const Tensor batch = Gather(kFloats, layout, pointers, Giving(dtype));
+    ASSERT_EQ(batch.dtype(), dtype);
+    ASSERT_EQ(batch.shape(), (Shape{layout.rows, kWidth}));
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Tensor expected = *Convert(items[i].inputs.at("x"), dtype);
+      const Tensor rows = batch.Rows(layout.starts[i], layout.starts[i] + layout.lengths[i]);
+      EXPECT_EQ(std::memcmp(rows.bytes(), expected.bytes(), expected.byte_size()), 0) << i;
+    }
+  }
+}
+
+TEST(Gather, HidesWhatAMaskHidesInSixteenBitsToo) {
+  const InputSpec mask{.name = "mask",
+                       .kind = InputKind::kAttentionMask,
+                       .axes = {Axis::Ragged('n'), Axis::Fixed(2)}};
+  auto [hidden, bytes] = Tensor::Allocate(DType::kBool, {2, 2});
+  bytes[1] = std::byte{1};
+  Item item;
+  item.inputs["mask"] = hidden;
+  const AxisLayout layout{.starts = {0}, .lengths = {2}, .rows = 2};
+  const Tensor scores = *Convert(Gather(mask, layout, {&item}, Giving(DType::kBF16)), DType::kF32);
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(scores.data<float>()[i], i == 1 ? -INFINITY : 0.0F) << i;
+  }
+}
+
+}  // namespace
+}  // namespace linserve
