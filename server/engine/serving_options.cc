@@ -44,11 +44,11 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Integers("buckets", buckets, 1, kMany,
                  "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96 and so on");
   table.Choice(
-      "dtype", dtype, {"f32", "bf16", "int8", "f16", "auto", "auto:int8"},
-      "What the model multiplies in; int8 on CPUs only, f16 on GPUs only. On the CPU, auto "
-      "measures "
-      "the model's products in f32 and bf16 at its start and takes the faster one, auto:int8 in "
-      "int8, too. On a GPU, auto is bf16 where there are tensor cores for it, else f16");
+      "dtype", dtype, {"default", "f32", "bf16", "int8", "f16", "auto", "auto:int8"},
+      "What the model multiplies in; default is f32 on CPUs and auto on GPUs, whose kernels are "
+      "for 16 bits; int8 on CPUs only, f16 on GPUs only. On the CPU, auto measures the model's "
+      "products in f32 and bf16 at its start and takes the faster one, auto:int8 in int8, too. On "
+      "a GPU, auto is bf16 where there are tensor cores for it, else f16");
   table.Choice("pooling", pooling, {kPoolingNames.begin(), kPoolingNames.end()},
                "What requests get that ask for no pooling in particular");
   table.Flag("normalize", normalize,

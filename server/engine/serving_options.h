@@ -44,7 +44,7 @@ struct ServingOptions {
   std::string padding = "auto";  // "zeros" where the model's wrapper computes that, else "packed"
   std::string padding_because;   // for the log; empty: an option says so
   std::vector<int64_t> buckets;
-  std::string dtype = "f32";
+  std::string dtype = "default";  // f32 on the CPU, auto on GPUs
   Pooling pooling = Pooling::kNone;
   bool normalize = false;
   Truncation truncation = Truncation::kNone;

@@ -37,6 +37,7 @@ const char* OptionOf(DType type) {
 
 // Returns what the CPU computes products in.
 DType ProductsOnCpu(const std::string& dtype, const ParameterList& parameters) {
+  if (dtype == "default") return DType::kF32;
   if (dtype == "auto") return FastestProducts(parameters, /*int8_allowed=*/false);
   if (dtype == "auto:int8") return FastestProducts(parameters, /*int8_allowed=*/true);
   for (const DType type : ProductTypes()) {
@@ -52,7 +53,9 @@ DType ComputeType(const std::string& dtype, const at::Device& device,
   if (dtype == "bf16") return DType::kBF16;
   if (dtype == "f32") return DType::kF32;
   if (dtype == "f16") return DType::kF16;
-  if (dtype.starts_with("auto")) return HasFastBFloat16(device) ? DType::kBF16 : DType::kF16;
+  if (dtype == "default" || dtype.starts_with("auto")) {
+    return HasFastBFloat16(device) ? DType::kBF16 : DType::kF16;
+  }
   throw ConfigError("dtype \"" + dtype + "\" is not for GPUs, which compute in f32, bf16 or f16");
 }
 

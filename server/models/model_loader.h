@@ -17,7 +17,8 @@ namespace linserve {
 
 struct ModelLoadOptions {
   std::string device = "cpu";  // one of DevicePlan::devices
-  // "f32", "bf16", "int8" (on the CPU), "f16" (on GPUs), "auto": on the CPU the faster of f32 and
+  // "f32", "bf16", "int8" (on the CPU), "f16" (on GPUs), "default": "f32" on the CPU and "auto" on
+  // GPUs, "auto": on the CPU the faster of f32 and
   // bf16 in the model's own products, on GPUs bf16 where there are units for it; "auto:int8": of
   // int8, too
   std::string dtype = "f32";

@@ -26,7 +26,7 @@ class DeviceTest : public ::testing::Test {
   }
 
   RunningServer Serve(const Arguments& more, const std::string& device = "simulated") const {
-    Arguments arguments = {"--device", device, "--warmup", "false"};
+    Arguments arguments = {"--device", device, "--dtype", "f32", "--warmup", "false"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunningServer(repository_.File("."), arguments);
   }

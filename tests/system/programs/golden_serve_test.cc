@@ -72,9 +72,8 @@ TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
   for (const GoldenCase& golden : cases) {
     fs::create_directory_symlink(fs::canonical(golden.directory()), repository.File(golden.name()));
   }
-  Arguments arguments = {
-      "--padding", GetParam().padding, "--device", GetParam().device, "--threads",
-      "1",         "--follow-links",   "true"};
+  Arguments arguments = {"--padding", GetParam().padding, "--device", GetParam().device, "--dtype",
+                         "f32",       "--threads",        "1",        "--follow-links",  "true"};
   // A simulated device takes long for what it would be warmed up with.
   if (GetParam().device != "cpu") arguments.insert(arguments.end(), {"--warmup", "false"});
   RunningServer server(repository.File("."), arguments);
