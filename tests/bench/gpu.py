@@ -3,8 +3,12 @@
 
 Each figure is the median of --rounds, taken in turns with what it is compared with. The Python that
 runs this has torch; --package is a folder that holds the Python packages `linformer` and `fla-core`
-and their needs, and without it the rows that need them are left out. `tests/bench/gpu_pack` makes a folder with all of
+and their needs, and without it the rows that need them are left out. `tests/bench/gpu_pack` makes an archive with all of
 that for a machine that has a GPU, but neither this checkout nor its Debian packages.
+
+linserve's models and the Python packages begin at the same place: rows of the host, which both bring
+to the device, and both bring the results back. (The rows that compare our kernels, and Table 3's
+transformers, begin and end on the device.)
 
 --device cpu --dtype f32 --quick tries the script where there is no GPU.
 """
@@ -137,14 +141,17 @@ def kernels(options, _):
     for _ in range(options.rounds):
         for figure in kernel_figures(options):
             measured.setdefault(figure["run_name"], []).append((figure["real_time"], figure["label"]))
-    row("kernels", "time, bytes and FLOPs a second; over LibTorch's operators")
+    row("kernels", "time, bytes and FLOPs a second; over LibTorch's operators, and over its one operator "
+        "for sequences of one length")
     ours = [name for name in measured if "/kernel/" in name]
     for name in ours:
         time, label = sorted(measured[name])[len(measured[name]) // 2]
         others = measured[name.replace("/kernel/", "/operators/")]
         other = statistics.median(time for time, _ in others)
+        library = measured.get(name.replace("/kernel/", "/library/"))
+        batched = f", {statistics.median(t for t, _ in library) / time:.2f}x one batched" if library else ""
         row("  " + name.split("/iterations")[0].replace("/kernel/", " "),
-            f"{time:9,.0f} us, {label}; {other / time:.1f}x")
+            f"{time:9,.0f} us, {label}; {other / time:.1f}x{batched}")
     for name in ours:
         if name.startswith("linear_attention/elu/causal/"):
             flash_linear_attention(options, name)
@@ -224,16 +231,22 @@ def package(options, directory):
     compiled = torch.compile(module, dynamic=False)
     lengths = ragged(count)
     batch = min(count, 128)
-    x = torch.randn(batch, n, dim, device=options.device, dtype=torch_type(options))
+    # Pinned, as linserve's own is: from rows of the host to rows of the host.
+    x = torch.randn(batch, n, dim)
+    if options.device == "cuda":
+        x = x.pin_memory()
     share = sum(lengths) / count / n  # of the padded rows that are real
 
+    def whole(function):
+        return function(x.to(options.device, non_blocking=True).to(torch_type(options))).float().cpu()
+
     def rate(function):
-        return batch * n * share / seconds_of(lambda: function(x), options.device)
+        return batch * n * share / seconds_of(lambda: whole(function), options.device)
 
     ours, eager, fast = median_of_rounds(
         options, lambda: model.tokens_per_second(LENGTHS, count, 65536), lambda: rate(module),
         lambda: rate(compiled))
-    row("log-normal lengths, padded to 512", f"{ours:,.0f} tokens/s; over the package eager "
+    row("log-normal lengths, padded to 512, from and to the host", f"{ours:,.0f} tokens/s; over the package eager "
         f"{ours / eager:.1f}x, compiled {ours / fast:.1f}x")
 
 

@@ -1,9 +1,13 @@
 // This program measures our kernels for other devices than the CPU, at sizes that no cache holds.
 // It reports the time, and the share of it that the device's memory and matrix units need at the
 // least, as both are measured here by a copy and a product. Beside each kernel it measures
-// LibTorch's operators for the same.
+// LibTorch's operators for the same, and where sequences are of one length, the library's one
+// product for all of them.
 //
 //   kernel_bench [--device cuda:0] [--rows 65536] [Google Benchmark's options]
+//   kernel_bench --plan [--rows 65536]
+//
+// --plan needs no device: it prints the bytes that each kernel asks for beside those that it must.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>
@@ -19,14 +23,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "attention/device/device_plugin.h"
 #include "attention/linear/causal_linear_attention.h"
 #include "attention/linear/kernel_attention.h"
 #include "attention/linear/linear_attention.h"
 #include "attention/linformer/linformer_attention.h"
+#include "attention/rows/layout_table.h"
 #include "attention/rows/spans.h"
 #include "core/system/own_libraries.h"
+#include "kernel_plan.h"
 
 namespace linserve {
 namespace {
@@ -85,6 +92,8 @@ void Open(const std::string& name) {
                 plugin->take_stream(index)};
 }
 
+at::Tensor Random(at::IntArrayRef shape) { return at::randn(shape).to(used->options()); }
+
 void MeasureDevice() {
   const int64_t elements = 8 * rows_in_all * kHeads * kWidth;
   const at::Tensor from = at::zeros({elements}, used->options());
@@ -92,7 +101,8 @@ void MeasureDevice() {
   used->bytes_per_second =
       2 * static_cast<double>(from.nbytes()) / SecondsOf([&] { to.copy_(from); });
   const int64_t side = std::min<int64_t>(8192, rows_in_all);
-  const at::Tensor square = at::zeros({side, side}, used->options());
+  // A product of zeros takes less power, and so less time, than one of other numbers.
+  const at::Tensor square = Random({side, side});
   const auto edge = static_cast<double>(side);
   used->flops_per_second = 2 * edge * edge * edge / SecondsOf([&] { at::mm(square, square); });
   std::fprintf(stderr, "%s: a copy moves %.0f GB/s, a product computes %.0f TFLOP/s\n",
@@ -128,36 +138,43 @@ PlacedLayout LayoutOf(int64_t length, bool with_table) {
     layout.lengths.push_back(length);
   }
   if (!with_table) return layout;
-  const auto numbers = [](const std::vector<int64_t>& values) {
-    return at::tensor(values, at::kLong).to(at::kInt).to(used->device);
-  };
-  layout.table = std::make_shared<LayoutTable>(
-      LayoutTable{numbers(layout.starts), numbers(layout.lengths), length});
+  const at::Tensor numbers = at::empty({TableSize(layout)}, at::kInt);
+  WriteTable(layout, numbers.mutable_data_ptr<int32_t>());
+  layout.table = std::make_shared<LayoutTable>(TableOf(layout, numbers.to(used->device)));
   return layout;
 }
 
-at::Tensor Random(at::IntArrayRef shape) { return at::randn(shape).to(used->options()); }
+// Names who computes: our kernel, LibTorch's operators as attention/ has them, or the one operator
+// of a library's for sequences of one length.
+enum class By : uint8_t { kKernel, kOperators, kLibrary };
 
-void Project(benchmark::State& state, bool ours) {
+void Project(benchmark::State& state, By by) {
   const int64_t length = state.range(0);
-  const PlacedLayout layout = LayoutOf(length, ours);
+  const PlacedLayout layout = LayoutOf(length, by == By::kKernel);
   const at::Tensor rows = Random({layout.rows, kHeads * kWidth});
   const at::Tensor projection = Random({length, kSlots});
   const auto values = static_cast<double>(rows.numel());
   const double slots = static_cast<double>(kSlots * layout.sequences() * kHeads * kWidth);
   Measure(state,
           {2 * (values + slots) + static_cast<double>(projection.nbytes()), 2 * values * kSlots},
-          [&] { ProjectLength(rows, projection, layout); });
+          [&] {
+            if (by != By::kLibrary) return void(ProjectLength(rows, projection, layout));
+            at::matmul(projection.t(), rows.view({layout.sequences(), length, rows.size(1)}));
+          });
 }
 
-void AttendToSome(benchmark::State& state, bool ours) {
-  const PlacedLayout layout = LayoutOf(state.range(0), ours);
+void AttendToSome(benchmark::State& state, By by) {
+  const PlacedLayout layout = LayoutOf(state.range(0), by == By::kKernel);
   const at::Tensor queries = Random({layout.rows, kHeads * kWidth});
   const at::Tensor keys = Random({layout.sequences(), kSlots, kHeads * kWidth});
   const at::Tensor values = Random(keys.sizes());
   const auto numbers = static_cast<double>(queries.numel());
-  Measure(state, {4 * numbers + 2 * static_cast<double>(keys.nbytes()), 4 * numbers * kSlots},
-          [&] { AttendToSlots(queries, keys, values, kHeads, layout); });
+  Measure(state, {4 * numbers + 2 * static_cast<double>(keys.nbytes()), 4 * numbers * kSlots}, [&] {
+    if (by != By::kLibrary) return void(AttendToSlots(queries, keys, values, kHeads, layout));
+    const at::Tensor each = queries.view({layout.sequences(), -1, kHeads * kWidth});
+    at::scaled_dot_product_attention(SplitHeads(each, kHeads), SplitHeads(keys, kHeads),
+                                     SplitHeads(values, kHeads));
+  });
 }
 
 struct Form {
@@ -210,23 +227,27 @@ void AttendLinearly(benchmark::State& state, const Form& form, bool ours) {
 
 void Register() {
   const int64_t longest = std::min<int64_t>(8192, rows_in_all);
-  const auto add = [&](const std::string& name, const auto& function) {
-    for (const bool ours : {true, false}) {
-      auto* benchmark =
-          benchmark::RegisterBenchmark((name + (ours ? "/kernel" : "/operators")).c_str(),
-                                       [=](benchmark::State& state) { function(state, ours); });
+  const auto add = [&](const std::string& name, const std::vector<By>& all, const auto& function) {
+    for (const By by : all) {
+      const char* who = by == By::kKernel      ? "/kernel"
+                        : by == By::kOperators ? "/operators"
+                                               : "/library";
+      auto* benchmark = benchmark::RegisterBenchmark(
+          (name + who).c_str(), [=](benchmark::State& state) { function(state, by); });
       benchmark->Arg(longest / 16)->Arg(longest)->ArgName("length");
       benchmark->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1);
     }
   };
-  add("project_length", Project);
-  add("attend_to_slots", AttendToSome);
+  const std::vector<By> ragged = {By::kKernel, By::kOperators};
+  const std::vector<By> all = {By::kKernel, By::kOperators, By::kLibrary};
+  add("project_length", all, Project);
+  add("attend_to_slots", all, AttendToSome);
   for (const bool elu : {false, true}) {
     for (const bool causal : {false, true}) {
       const std::string features = elu ? "elu" : "softmax";
-      add("linear_attention/" + features + (causal ? "/causal" : ""),
-          [=](benchmark::State& state, bool ours) {
-            AttendLinearly(state, {elu, causal}, ours);
+      add("linear_attention/" + features + (causal ? "/causal" : ""), ragged,
+          [=](benchmark::State& state, By by) {
+            AttendLinearly(state, {elu, causal}, by == By::kKernel);
           });
     }
   }
@@ -234,6 +255,7 @@ void Register() {
 
 int Run(int argc, char** argv) {
   std::string device = "cuda:0";
+  bool plan = false;
   // These arguments are not Google Benchmark's.
   int left = 1;
   for (int i = 1; i < argc; ++i) {
@@ -242,9 +264,18 @@ int Run(int argc, char** argv) {
       device = argv[++i];
     } else if (argument == "--rows" && i + 1 < argc) {
       rows_in_all = std::max<int64_t>(1024, std::atoll(argv[++i]));
+    } else if (argument == "--plan") {
+      plan = true;
     } else {
       argv[left++] = argv[i];
     }
+  }
+  if (plan) {
+    const int64_t longest = std::min<int64_t>(8192, rows_in_all);
+    for (const int64_t length : {longest / 16, longest}) {
+      PrintPlans(rows_in_all, length, kHeads, kWidth, kSlots);
+    }
+    return 0;
   }
   benchmark::Initialize(&left, argv);
   if (benchmark::ReportUnrecognizedArguments(left, argv)) return 2;

@@ -10,4 +10,7 @@ namespace linserve {
 // rows.
 void ExpectLinearAttentionNearlyAsOnTheCpu(const std::string& device, int64_t length);
 
+// Expects it of Linformers, whose heads are of every width that there are kernels for.
+void ExpectLinformersNearlyAsOnTheCpu(const std::string& device, int64_t length);
+
 }  // namespace linserve

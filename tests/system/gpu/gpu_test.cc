@@ -65,7 +65,7 @@ class GpuTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(GpuTest, GivesThePackagesNumbersInF32) {
   const std::vector<GoldenCase> cases = Cases(GetParam() == "zeros");
-  RunningServer server = Serve(cases, {"--padding", GetParam()});
+  RunningServer server = Serve(cases, {"--padding", GetParam(), "--dtype", "f32"});
   ASSERT_TRUE(server.ready());
   EmbeddingClient client(server.client_options());
   double largest = 0;
@@ -113,7 +113,16 @@ TEST_P(GpuTest, GivesNearlyTheSameRowsInHalfPrecision) {
 TEST(GpuKernels, ComputeLinearAttentionNearlyAsTheCpuDoes) {
   const Outcome outcome = TryGpu();
   if (outcome.code != 0) GTEST_SKIP() << outcome.err;
+  ExpectLinearAttentionNearlyAsOnTheCpu(kDevice, 70);
   ExpectLinearAttentionNearlyAsOnTheCpu(kDevice, 2600);
+}
+
+// The first length is one of passes that are recorded.
+TEST(GpuKernels, ComputeLinformersNearlyAsTheCpuDoes) {
+  const Outcome outcome = TryGpu();
+  if (outcome.code != 0) GTEST_SKIP() << outcome.err;
+  ExpectLinformersNearlyAsOnTheCpu(kDevice, 70);
+  ExpectLinformersNearlyAsOnTheCpu(kDevice, 4096);
 }
 
 INSTANTIATE_TEST_SUITE_P(Padding, GpuTest, ::testing::Values("packed", "bucket", "zeros"),
