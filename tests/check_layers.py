@@ -45,7 +45,7 @@ FOLDERS = {
     "core": ["status", "json", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
     "text": ["", "sentencepiece", "huggingface/characters", "huggingface/members", "huggingface/patterns",
              "huggingface/normalize", "huggingface/split", "huggingface/models", "huggingface"],
-    "attention": ["rows", "device", "linear", "linformer", "local", "landmarks", "blocks", "favor"],
+    "attention": ["rows", "device", "positions", "linear", "linformer", "local", "landmarks", "blocks", "favor"],
     "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer", "performer_pytorch",
                "linear_multihead_attention", "transformers", "fairseq", "fast_transformers", "molformer", "encoder",
                "math", "forward", ""],

@@ -31,14 +31,16 @@ struct AttendToSlotsArguments {
   int64_t value_stride;
   const int32_t* starts;
   const int32_t* lengths;
-  T* result;  // [rows, heads · D]
+  const int32_t* tiles;  // of the queries: a sequence and its row, each
+  T* result;             // [rows, heads · D]
   int64_t result_stride;
   int slots;
+  int dim_head;       // a multiple of 8
   bool shared_heads;  // one head of keys and values serves all
   float scale;
 };
 
-// D is the number of features of a head: 32, 64, 96 or 128.
+// D is the number of features of a head, rounded up: 32, 64, 96 or 128.
 template <typename T, int D>
 class AttendToSlots {
  public:
@@ -50,11 +52,14 @@ class AttendToSlots {
   static constexpr int kSharedBytes =
       (1 + 2 * kStages) * kTileElements * static_cast<int>(sizeof(T));
 
-  // Runs the block `at`: x counts tiles of the sequence's queries, y heads, z sequences.
+  // Runs the block `at`: x counts tiles of the queries, y heads.
   LINSERVE_KERNEL static void Run(const AttendToSlotsArguments<T>& arguments, const BlockIndex& at,
                                   T* shared) {
-    if (at.x * kQueries >= arguments.lengths[at.z]) return;
-    AttendToSlots block(arguments, at, shared);
+    const int sequence = arguments.tiles[2 * at.x];
+    const int row = arguments.tiles[2 * at.x + 1];
+    // The tiles of a recorded pass are for other lengths, too.
+    if (row >= arguments.lengths[sequence]) return;
+    AttendToSlots block(arguments, sequence, row, at.y, shared);
     block.Compute();
     block.Store();
   }
@@ -70,17 +75,16 @@ class AttendToSlots {
     PerLane<float> total[2];  // of the weights
   };
 
-  LINSERVE_KERNEL AttendToSlots(const AttendToSlotsArguments<T>& arguments, const BlockIndex& at,
-                                T* shared)
+  LINSERVE_KERNEL AttendToSlots(const AttendToSlotsArguments<T>& arguments, int sequence, int row,
+                                int head, T* shared)
       : arguments_(arguments),
-        row_(at.x * kQueries),
-        rows_(arguments.lengths[at.z] - row_),
-        start_(arguments.starts[at.z] + row_),
-        column_(at.y * D),
+        rows_(arguments.lengths[sequence] - row),
+        start_(arguments.starts[sequence] + row),
+        column_(head * arguments.dim_head),
         shared_(shared) {
     const int kv_column = arguments.shared_heads ? 0 : column_;
-    keys_ = arguments.keys + at.z * arguments.key_batch_stride + kv_column;
-    values_ = arguments.values + at.z * arguments.value_batch_stride + kv_column;
+    keys_ = arguments.keys + sequence * arguments.key_batch_stride + kv_column;
+    values_ = arguments.values + sequence * arguments.value_batch_stride + kv_column;
   }
 
   LINSERVE_KERNEL T* QueryTile() const { return shared_; }
@@ -94,9 +98,9 @@ class AttendToSlots {
     const int count = arguments_.slots - slot;  // may be none
     const int64_t from = count > 0 ? slot : 0;
     CopyRows<D, kWarps>(KeyTile(step), keys_ + from * arguments_.key_stride, arguments_.key_stride,
-                        count, warp);
+                        count, warp, arguments_.dim_head);
     CopyRows<D, kWarps>(ValueTile(step), values_ + from * arguments_.value_stride,
-                        arguments_.value_stride, count, warp);
+                        arguments_.value_stride, count, warp, arguments_.dim_head);
     CommitCopies();
   }
 
@@ -105,7 +109,7 @@ class AttendToSlots {
     ForWarps<kWarps>([&](int warp) {
       CopyRows<D, kWarps>(QueryTile(),
                           arguments_.queries + start_ * arguments_.query_stride + column_,
-                          arguments_.query_stride, rows_, warp);
+                          arguments_.query_stride, rows_, warp, arguments_.dim_head);
       LoadSlots(0, warp);
       Clear(state_[warp]);
       WaitForCopies<0>();
@@ -171,13 +175,13 @@ class AttendToSlots {
       ForLanes([&](int lane) {
         const float before = state.most[half][lane];
         const float now = fmaxf(before, most[lane]);
-        const float factor = exp2f((before - now) * scale);
+        const float factor = Exp2((before - now) * scale);
         state.most[half][lane] = now;
         total[lane] = 0;
         for (int tile = 0; tile < kSlots / 8; ++tile) {
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
             float& score = state.scores[tile][lane].values[i];
-            score = exp2f((score - now) * scale);
+            score = Exp2((score - now) * scale);
             total[lane] += score;
           }
         }
@@ -211,27 +215,21 @@ class AttendToSlots {
   LINSERVE_KERNEL void Store() {
     ForWarps<kWarps>([&](int warp) {
       WarpState& state = state_[warp];
-      for (auto& total : state.total) OverRow(total, [](float a, float b) { return a + b; });
-      ForLanes([&](int lane) {
-        for (int tile = 0; tile < D / 8; ++tile) {
-          for (int half = 0; half < 2; ++half) {
-            const int row = 16 * warp + SumRow(lane, 2 * half);
-            if (row >= rows_) continue;
-            const float* sums = state.result[tile][lane].values + 2 * half;
-            const float share = 1 / state.total[half][lane];
-            const uint32_t pair = Pack<T>(sums[0] * share, sums[1] * share);
-            const int column = column_ + 8 * tile + SumColumn(lane, 0);
-            memcpy(arguments_.result + (start_ + row) * arguments_.result_stride + column, &pair,
-                   sizeof(pair));
-          }
-        }
-      });
+      for (auto& total : state.total) {
+        OverRow(total, [](float a, float b) { return a + b; });
+        ForLanes([&](int lane) { total[lane] = 1 / total[lane]; });
+      }
+      const int row = 16 * warp;
+      // The warp's own queries have done their work.
+      StoreSums<D>(state.result, QueryTile() + row * D,
+                   arguments_.result + (start_ + row) * arguments_.result_stride + column_,
+                   arguments_.result_stride, rows_ - row, arguments_.dim_head,
+                   [&](int lane, int half, float sum) { return sum * state.total[half][lane]; });
     });
   }
 
   const AttendToSlotsArguments<T>& arguments_;
-  int row_;   // of the sequence, the block's first
-  int rows_;  // of the sequence from there on
+  int rows_;  // of the sequence from the block's first on
   int64_t start_;
   int column_;
   T* shared_;

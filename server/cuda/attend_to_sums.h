@@ -65,29 +65,37 @@ class AttendToSums {
     }
   }
 
-  // Adds the tile's own keys, by their features, and their values. sees(row of the queries, row of
-  // the keys) says which ones a query sees.
-  template <typename Most, typename Sees>
+  // Adds the tile's own keys, by their features, and their values. end(row of the queries) is the
+  // first of the keys that a query does not see any more: at most the one after itself.
+  template <typename Most, typename End>
   LINSERVE_KERNEL void AddTile(const T* features, const T* values, const Most& most,
-                               const Sees& sees) {
+                               const End& end) {
+    const int keys = row_ + 16;  // none of the queries sees more
     for (int feature = 0; feature < D; feature += 16) {
       PerLane<FragmentA> a;
       Weigh(feature, most, a);
+      LINSERVE_UNROLL
       for (int key = 0; key < kTileRows; key += 16) {
+        if (key >= keys) continue;
         PerLane<FragmentB> b[2];
         LoadTransposedB<D>(features, key, feature, b);
         for (int i = 0; i < 2; ++i) MultiplyAdd<T>(a, b[i], scores_[key / 8 + i]);
       }
     }
+    PerLane<int> ends[2];
+    ForLanes([&](int lane) {
+      for (int half = 0; half < 2; ++half) ends[half][lane] = end(row_ + SumRow(lane, 2 * half));
+    });
+    LINSERVE_UNROLL
     for (int key = 0; key < kTileRows; key += 16) {
+      if (key >= keys) continue;
       PerLane<FragmentA> a;
       ForLanes([&](int lane) {
         for (int i = 0; i < 4; ++i) {
           const int tile = key / 8 + i / 2;
           float* pair = scores_[tile][lane].values + i % 2 * 2;
           for (int j = 0; j < 2; ++j) {
-            const int query = row_ + SumRow(lane, i % 2 * 2);
-            if (!sees(query, 8 * tile + SumColumn(lane, j))) pair[j] = 0;
+            if (8 * tile + SumColumn(lane, j) >= ends[i % 2][lane]) pair[j] = 0;
           }
           a[lane].registers[i] = Pack<T>(pair[0], pair[1]);
         }
@@ -101,22 +109,17 @@ class AttendToSums {
     }
   }
 
-  // Writes the result from the tile's first query on, of which there are `rows`.
-  LINSERVE_KERNEL void Store(const LinearAttentionArguments<T>& arguments, T* result, int rows) {
+  // Writes the result from the tile's first query on, of which there are `rows`, over the queries.
+  LINSERVE_KERNEL void Store(const LinearAttentionArguments<T>& arguments, T* queries, T* result,
+                             int rows) {
     for (auto& divisor : divisor_) OverRow(divisor, [](float a, float b) { return a + b; });
+    PerLane<float> shares[2];
     ForLanes([&](int lane) {
-      for (int half = 0; half < 2; ++half) {
-        const int row = row_ + SumRow(lane, 2 * half);
-        if (row >= rows) continue;
-        const float share = ShareOf(arguments, lane, half);
-        for (int tile = 0; tile < E / 8; ++tile) {
-          const float* sums = result_[tile][lane].values + 2 * half;
-          const uint32_t pair = Pack<T>(Limited(sums[0] * share), Limited(sums[1] * share));
-          memcpy(result + row * arguments.result_stride + 8 * tile + SumColumn(lane, 0), &pair,
-                 sizeof(pair));
-        }
-      }
+      for (int half = 0; half < 2; ++half) shares[half][lane] = ShareOf(arguments, lane, half);
     });
+    StoreSums<E>(result_, queries + row_ * D, result + row_ * arguments.result_stride,
+                 arguments.result_stride, rows - row_, E,
+                 [&](int lane, int half, float sum) { return Limited(sum * shares[half][lane]); });
   }
 
  private:
@@ -187,10 +190,10 @@ class AttendToSums {
                                 int half) const {
     float log = reach_[half][lane];
     if (map_ == FeatureMap::kExp) {
-      log -= largest_[half][lane] + logf(total_[half][lane]) + 0.5F * logf(static_cast<float>(D));
+      log -= largest_[half][lane] + Log(total_[half][lane]) + 0.5F * Log(static_cast<float>(D));
     }
     if (!arguments.divided) return Exp(log);
-    const float floor = fmaxf(Exp(logf(arguments.floor) - log), FLT_MIN);
+    const float floor = fmaxf(Exp(Log(arguments.floor) - log), FLT_MIN);
     return 1 / fmaxf(divisor_[half][lane], floor);
   }
 

@@ -95,15 +95,13 @@ class CausalLinearAttention {
     const auto before = [&](int feature) { return sums_.before(feature); };
     const auto most = [&](int feature) { return sums_.most(feature); };
     const int bucket = arguments_.bucket;
-    const auto sees = [&](int query, int key) {
-      return bucket == 1 ? key <= query : key / bucket < query / bucket;
-    };
+    const auto end = [&](int query) { return bucket == 1 ? query + 1 : query & -bucket; };
     const int row = first_ + step * kTileRows;
     AttendToSums<T, D, E> queries;
     queries.Begin(arguments_.map, QueryTile(step), 16 * warp, before, most);
     queries.AddBefore(Means(), before);
-    queries.AddTile(KeyTile(step), ValueTile(step), most, sees);
-    queries.Store(arguments_, block_.Result(row), end_ - row);
+    queries.AddTile(KeyTile(step), ValueTile(step), most, end);
+    queries.Store(arguments_, QueryTile(step), block_.Result(row), end_ - row);
   }
 
   const LinearAttentionArguments<T>& arguments_;

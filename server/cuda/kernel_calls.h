@@ -19,14 +19,19 @@ namespace linserve::cuda {
 
 constexpr int64_t kMostBlocksInZ = 65535;
 
-// Says whether rows can be read in vectors of 16 bytes.
-inline bool HasWholeVectors(const at::Tensor& tensor) {
-  constexpr int64_t kVector = 8;
+constexpr int64_t kVectorNumbers = 8;  // numbers that are read at once
+
+// Says whether rows begin where vectors of 16 bytes do.
+inline bool HasAlignedRows(const at::Tensor& tensor) {
   for (int64_t axis = 0; axis + 1 < tensor.dim(); ++axis) {
-    if (tensor.stride(axis) % kVector != 0 && tensor.size(axis) > 1) return false;
+    if (tensor.stride(axis) % kVectorNumbers != 0 && tensor.size(axis) > 1) return false;
   }
-  return tensor.stride(-1) == 1 && tensor.size(-1) % kVector == 0 &&
-         reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
+  return tensor.stride(-1) == 1 && reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
+}
+
+// Says whether rows can be read in vectors of 16 bytes, and are no longer than those.
+inline bool HasWholeVectors(const at::Tensor& tensor) {
+  return HasAlignedRows(tensor) && tensor.size(-1) % kVectorNumbers == 0;
 }
 
 template <typename T>
@@ -83,7 +88,10 @@ template <typename Run>
 at::Tensor CallProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                              const LayoutTable& layout, int64_t multiprocessors, const Run& run) {
   if (rows.scalar_type() != projection.scalar_type()) return {};
-  if (!HasWholeVectors(rows) || !HasWholeVectors(projection)) return {};
+  // The projection's last vector may go past its slots, within the distance from row to row.
+  const bool within =
+      projection.stride(0) >= Tiles(projection.size(1), kVectorNumbers) * kVectorNumbers;
+  if (!HasWholeVectors(rows) || !HasAlignedRows(projection) || !within) return {};
   if (rows.scalar_type() == at::kBFloat16) {
     return ProjectLengthAs<c10::BFloat16>(rows, projection, layout, multiprocessors, run);
   }
@@ -93,7 +101,7 @@ at::Tensor CallProjectLength(const at::Tensor& rows, const at::Tensor& projectio
   return {};
 }
 
-// Calls run.template operator()<D>(arguments, grid), which starts the kernel for heads of D
+// Calls run.template operator()<D>(arguments, grid), which starts the kernel for heads of up to D
 // features.
 template <typename T, typename Run>
 at::Tensor AttendToSlotsAs(const at::Tensor& queries, const at::Tensor& keys,
@@ -110,25 +118,26 @@ at::Tensor AttendToSlotsAs(const at::Tensor& queries, const at::Tensor& keys,
                                             values.stride(1),
                                             Read<int32_t>(layout.starts),
                                             Read<int32_t>(layout.lengths),
+                                            Read<int32_t>(layout.tiles),
                                             Write<T>(result),
                                             result.stride(0),
                                             static_cast<int>(keys.size(1)),
+                                            static_cast<int>(dim_head),
                                             keys.size(2) < queries.size(1),
                                             1 / std::sqrt(static_cast<float>(dim_head))};
-  constexpr int kQueries = AttendToSlots<T, 32>::kQueries;
-  const BlockIndex grid{static_cast<int>(Tiles(layout.longest, kQueries)), static_cast<int>(heads),
-                        static_cast<int>(layout.lengths.size(0))};
-  switch (dim_head) {
-    case 32:
+  static_assert(AttendToSlots<T, 32>::kQueries == LayoutTable::kTileRows);
+  const BlockIndex grid{static_cast<int>(layout.tiles.size(0)), static_cast<int>(heads), 1};
+  switch (Tiles(dim_head, 32)) {
+    case 1:
       run.template operator()<32>(arguments, grid);
       break;
-    case 64:
+    case 2:
       run.template operator()<64>(arguments, grid);
       break;
-    case 96:
+    case 3:
       run.template operator()<96>(arguments, grid);
       break;
-    case 128:
+    case 4:
       run.template operator()<128>(arguments, grid);
       break;
     default:
@@ -144,7 +153,7 @@ at::Tensor CallAttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
   const at::ScalarType type = queries.scalar_type();
   if (keys.scalar_type() != type || values.scalar_type() != type) return {};
   if (!HasWholeVectors(queries) || !HasWholeVectors(keys) || !HasWholeVectors(values)) return {};
-  if (layout.lengths.size(0) > kMostBlocksInZ || heads > kMostBlocksInZ) return {};
+  if (queries.size(1) / heads % kVectorNumbers != 0 || heads > kMostBlocksInZ) return {};
   // Rows of padding are not computed, but must be finite.
   const at::Tensor result = layout.padded ? at::zeros(queries.sizes(), queries.options())
                                           : at::empty(queries.sizes(), queries.options());

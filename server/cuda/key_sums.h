@@ -115,15 +115,15 @@ class KeySums {
   // Returns the logarithm of a feature's total now. Call it after Begin() or Advance() in an
   // earlier phase.
   LINSERVE_KERNEL float LogTotal(int feature) const {
-    return total_[feature] > 0 ? most_[feature] + logf(total_[feature]) : kLogOfNothing;
+    return total_[feature] > 0 ? most_[feature] + Log(total_[feature]) : kLogOfNothing;
   }
 
   // Writes the means as a tile [D, E] of shared memory. Call it after Begin() or Advance(), too.
   LINSERVE_KERNEL void StoreTile(T* tile, int warp) {
     ForSums(warp, [&](int feature, int column, const float* pair) {
       const float share = Share(feature);
-      const uint32_t both = Pack<T>(pair[0] * share, pair[1] * share);
-      memcpy(tile + Tile<E>::Offset(feature, column / 8) + column % 8, &both, sizeof(both));
+      StorePair(tile + Tile<E>::Offset(feature, column / 8) + column % 8, pair[0] * share,
+                pair[1] * share);
     });
   }
 
@@ -133,7 +133,8 @@ class KeySums {
       if (part == 0) logs[feature] = LogTotal(feature);
     });
     ForSums(warp, [&](int feature, int column, const float* pair) {
-      for (int i = 0; i < 2; ++i) means[feature * D + column + i] = pair[i] * Share(feature);
+      const float share = Share(feature);
+      StoreVector(means + feature * D + column, Vector<float, 2>{pair[0] * share, pair[1] * share});
     });
   }
 

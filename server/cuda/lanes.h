@@ -13,6 +13,7 @@
 #define LINSERVE_KERNEL inline
 #define LINSERVE_UNROLL
 #include <array>
+#include <cmath>
 #endif
 
 namespace linserve::cuda {
@@ -41,6 +42,13 @@ LINSERVE_KERNEL void ForLanes(const Function& function) {
 #endif
 }
 
+// Lets a warp's lanes see what others of them have written to shared memory.
+LINSERVE_KERNEL void SyncLanes() {
+#if defined(__CUDACC__)
+  __syncwarp();
+#endif
+}
+
 // Holds a value of each warp of a block that lives through several phases.
 #if defined(__CUDACC__)
 template <typename T, int kWarps>
@@ -62,6 +70,26 @@ LINSERVE_KERNEL void ForWarps(const Function& function) {
   __syncthreads();
 #else
   for (int warp = 0; warp < kWarps; ++warp) function(warp);
+#endif
+}
+
+// These are exact to some 22 bits; what is no normal number is 0.
+LINSERVE_KERNEL float Exp2(float x) {
+#if defined(__CUDACC__)
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
+}
+LINSERVE_KERNEL float Log2(float x) {
+#if defined(__CUDACC__)
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return log2f(x);
 #endif
 }
 

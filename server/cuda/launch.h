@@ -4,6 +4,8 @@
 
 #include "cuda/attend_to_slots.h"
 #include "cuda/causal_linear_attention.h"
+#include "cuda/pool_rows.h"
+#include "cuda/positions.h"
 #include "cuda/project_length.h"
 #include "cuda/whole_linear_attention.h"
 
@@ -29,6 +31,18 @@ void LaunchLinearAttention(const LinearAttentionArguments<T>& arguments, const B
 
 template <int D, typename T>
 void LaunchAddParts(const LinearAttentionArguments<T>& arguments, int64_t elements,
+                    cudaStream_t stream);
+
+// These compute all vectors of rows, one thread each.
+template <typename T, typename U>
+void LaunchAddPositions(const PositionArguments<T, U>& arguments, int64_t vectors,
+                        cudaStream_t stream);
+
+template <typename T, typename U>
+void LaunchRotate(const PositionArguments<T, U>& arguments, int64_t vectors, cudaStream_t stream);
+
+template <typename T>
+void LaunchPoolRows(const PoolRowsArguments<T>& arguments, const BlockIndex& grid,
                     cudaStream_t stream);
 
 }  // namespace linserve::cuda

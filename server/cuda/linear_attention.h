@@ -44,10 +44,11 @@ enum class FeatureMap : uint8_t {
 // Stands for the logarithm of nothing: it is finite, so that differences are numbers.
 inline constexpr float kLogOfNothing = -1e30F;
 
-LINSERVE_KERNEL float Exp(float x) { return exp2f(x * 1.44269504F); }
+LINSERVE_KERNEL float Exp(float x) { return Exp2(x * 1.44269504F); }
+LINSERVE_KERNEL float Log(float x) { return Log2(x) * 0.69314718F; }
 
 LINSERVE_KERNEL float LogFeature(FeatureMap map, float x) {
-  return map == FeatureMap::kExp || x < 0 ? x : logf(1 + x);
+  return map == FeatureMap::kExp || x < 0 ? x : Log(1 + x);
 }
 
 template <typename T>
@@ -78,7 +79,7 @@ struct LinearAttentionArguments {
 
   FeatureMap map;
   bool causal;
-  int bucket;  // divides 64
+  int bucket;  // a power of two, up to 64
   // Says whether the result is divided by the sum of weights. Not causal, kExp divides each feature
   // by its own sum instead, which is the keys' softmax over the length.
   bool divided;
@@ -109,7 +110,7 @@ LINSERVE_KERNEL void AddParts(const LinearAttentionArguments<T>& arguments, int6
     const float new_share = Exp(more - most);
     const float total = old_share + new_share;
     mean = (old_share * mean + new_share * arguments.means[row * D + column]) / total;
-    log = most + logf(total);
+    log = most + Log(total);
   }
   if (!arguments.causal) write(head);
 }

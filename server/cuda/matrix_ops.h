@@ -55,8 +55,8 @@ struct Tile {
   }
 };
 
-// Copies 16 bytes from global to shared memory, or zeros. Others see them after WaitForCopies() and
-// the phase's end.
+// Copies 16 bytes from global to shared memory, or zeros, for which nothing is read: the address
+// may be any. Others see them after WaitForCopies() and the phase's end.
 template <typename T>
 LINSERVE_KERNEL void CopyVector(T* shared, const T* global, bool valid) {
 #if defined(__CUDACC__)

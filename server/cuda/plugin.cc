@@ -1,4 +1,5 @@
 #include <ATen/Context.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -21,6 +22,7 @@
 #include "cuda/kernel_calls.h"
 #include "cuda/launch.h"
 #include "cuda/linear_attention_calls.h"
+#include "cuda/row_calls.h"
 
 namespace linserve {
 namespace {
@@ -68,10 +70,24 @@ std::string Describe(int64_t index) {
   return text;
 }
 
+// LibTorch has no code for GPUs before Turing, nor have we.
+absl::Status Usable(int64_t index) {
+  const cudaDeviceProp& properties = PropertiesOf(index);
+  if (10 * properties.major + properties.minor >= 75) return absl::OkStatus();
+  return absl::UnavailableError(Describe(index) + " is too old: sm_75 (Turing) is the least");
+}
+
 // Turing, whose major version is 7, has tensor cores for F16 alone.
 bool HasBfloat16(int64_t index) { return PropertiesOf(index).major >= 8; }
 
 size_t TotalMemory(int64_t index) { return PropertiesOf(index).totalGlobalMem; }
+
+// All devices copy from and to what is portable.
+void* Pin(size_t bytes) {
+  void* memory = nullptr;
+  C10_CUDA_CHECK(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
+  return memory;
+}
 
 // LibTorch's pool exists once its CUDA part is used.
 void PreparePool() { at::globalContext().lazyInitDevice(c10::DeviceType::CUDA); }
@@ -138,9 +154,9 @@ class Graph : public DeviceGraph {
   void Capture(const std::function<void()>& work, const Graph* neighbour) {
     MutexLock lock(Registration());
     pool_ = neighbour != nullptr ? neighbour->pool_ : at::cuda::graph_pool_handle();
-    // Other replicas' threads may go on with what a global capture would forbid them.
-    graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     try {
+      // Other replicas' threads may go on with what a global capture would forbid them.
+      graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
       work();
     } catch (...) {
       EndFailed();
@@ -162,14 +178,30 @@ class Graph : public DeviceGraph {
     return mutex;
   }
 
-  // The stream must leave its capture, and the pool of memory, too, where that fails.
+  // The stream must leave its capture. Where LibTorch fails to end it, it leaves both pools open
+  // that it has opened: of the device's memory, and of the host's pinned memory.
   void EndFailed() {
     try {
-      graph_->capture_end();
+      return graph_->capture_end();
     } catch (const c10::Error&) {
-      c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);
-      c10::cuda::CUDACachingAllocator::releasePool(device_, pool_);
+      // What it has not closed is closed below.
     }
+    namespace device_pool = c10::cuda::CUDACachingAllocator;
+    CloseIfOpen([&] { device_pool::endAllocateToPool(device_, pool_); },
+                [&] { device_pool::releasePool(device_, pool_); });
+    at::HostAllocator& host_pool = *at::getHostAllocator(at::kCUDA);
+    CloseIfOpen([&] { host_pool.end_allocate_to_pool(pool_); },
+                [&] { host_pool.release_pool(pool_); });
+  }
+
+  template <typename End, typename Release>
+  static void CloseIfOpen(const End& end, const Release& release) {
+    try {
+      end();
+    } catch (const c10::Error&) {
+      return;  // it was closed, and the graph releases it
+    }
+    release();
   }
 
   c10::DeviceIndex device_ = c10::cuda::current_device();
@@ -236,13 +268,38 @@ bool LinearAttentionOnGpu(const PackedLinearAttention& call, const at::Tensor& o
          cuda::CallLinearAttention(call, out, MultiprocessorsOf(out), LinearAttentionKernels());
 }
 
+// These run on GPUs before sm_80, too: they have no use for tensor cores.
+bool AddPositionsOnGpu(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& places) {
+  return cuda::CallAddPositions(rows, table, places, [](const auto& arguments, int64_t vectors) {
+    cuda::LaunchAddPositions(arguments, vectors, c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  });
+}
+
+bool RotateOnGpu(const at::Tensor& rows, int64_t heads, const at::Tensor& table,
+                 const at::Tensor& places) {
+  return cuda::CallRotate(rows, heads, table, places, [](const auto& arguments, int64_t vectors) {
+    cuda::LaunchRotate(arguments, vectors, c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  });
+}
+
+at::Tensor PoolOnGpu(const at::Tensor& rows, const RowsToPool& which) {
+  return cuda::CallPool(rows, which, [](const auto& arguments, const cuda::BlockIndex& grid) {
+    cuda::LaunchPoolRows(arguments, grid, c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  });
+}
+
 DevicePlugin Plugin() {
   DevicePlugin plugin;
   plugin.type = c10::DeviceType::CUDA;
   plugin.count = Count;
   plugin.describe = Describe;
+  plugin.usable = Usable;
   plugin.has_bfloat16 = HasBfloat16;
   plugin.memory = Memory;
+  plugin.pin = Pin;
   plugin.limit_memory = LimitMemory;
   plugin.take_stream = TakeStream;
   plugin.give_stream = GiveStream;
@@ -250,6 +307,9 @@ DevicePlugin Plugin() {
   plugin.kernels.project_length = ProjectLengthOnGpu;
   plugin.kernels.attend_to_slots = AttendToSlotsOnGpu;
   plugin.kernels.linear_attention = LinearAttentionOnGpu;
+  plugin.kernels.add_positions = AddPositionsOnGpu;
+  plugin.kernels.rotate = RotateOnGpu;
+  plugin.kernels.pool = PoolOnGpu;
   return plugin;
 }
 

@@ -20,8 +20,8 @@ namespace linserve::cuda {
 // (m · (slots + width) + slots · width) · 2 bytes; tiles of the same sequence meet in the L2 cache.
 
 struct ProjectLengthSizes {
-  int slots = 0;  // multiples of 8, both
-  int width = 0;
+  int slots = 0;
+  int width = 0;      // a multiple of 8
   int parts = 0;      // of the longest sequence
   int part_rows = 0;  // a multiple of kDepth
 };
@@ -30,7 +30,7 @@ template <typename T>
 struct ProjectLengthArguments {
   const T* rows;  // rows and those of the projection begin at multiples of 16 bytes
   int64_t row_stride;
-  const T* projection;
+  const T* projection;  // its rows are read in whole vectors, past their slots
   int64_t projection_stride;
   const int32_t* starts;
   const int32_t* lengths;
@@ -78,6 +78,7 @@ class ProjectLength {
         slot_(at.y * kTileSlots),
         column_(at.x * kTileWidth),
         first_(first),
+        start_(arguments.starts[sequence]),
         shared_(shared) {
     const int end = first + arguments.sizes.part_rows;
     const int length = arguments.lengths[sequence];
@@ -95,26 +96,27 @@ class ProjectLength {
   LINSERVE_KERNEL void Load(int step, int warp) const {
     using Layout = Tile<kTileSlots>;
     static_assert(kTileSlots == kTileWidth);
-    constexpr int kVectors = kDepth * Layout::kVectors;
+    constexpr int kThreads = kWarps * kLanes;
+    static_assert(kThreads % Layout::kVectors == 0);  // a thread has one column of vectors
     ForLanes([&](int lane) {
-      for (int i = warp * kLanes + lane; i < kVectors; i += kWarps * kLanes) {
-        const int row = i / Layout::kVectors;
-        const int vector = i % Layout::kVectors;
+      const int thread = warp * kLanes + lane;
+      const int vector = thread % Layout::kVectors;
+      const int slot = slot_ + vector * Layout::kVector;
+      const int column = column_ + vector * Layout::kVector;
+      const bool slots = slot < arguments_.sizes.slots;
+      const bool columns = column < arguments_.sizes.width;
+      const T* projection = arguments_.projection + (slots ? slot : 0);
+      const T* rows = arguments_.rows + start_ * arguments_.row_stride + (columns ? column : 0);
+      LINSERVE_UNROLL
+      for (int i = 0; i < kDepth * Layout::kVectors / kThreads; ++i) {
+        const int row = (i * kThreads + thread) / Layout::kVectors;
         const int within = step * kDepth + row;
         const bool real = within < rows_;
         const int64_t t = real ? first_ + within : 0;
-        const int slot = slot_ + vector * Layout::kVector;
-        const int column = column_ + vector * Layout::kVector;
-        const bool has_slot = real && slot < arguments_.sizes.slots;
-        const bool has_column = real && column < arguments_.sizes.width;
         CopyVector(ProjectionStage(step) + Layout::Offset(row, vector),
-                   arguments_.projection + (has_slot ? t * arguments_.projection_stride + slot : 0),
-                   has_slot);
-        const int64_t start = arguments_.starts[sequence_];
-        CopyVector(
-            RowStage(step) + Layout::Offset(row, vector),
-            arguments_.rows + (has_column ? (start + t) * arguments_.row_stride + column : 0),
-            has_column);
+                   projection + t * arguments_.projection_stride, real && slots);
+        CopyVector(RowStage(step) + Layout::Offset(row, vector), rows + t * arguments_.row_stride,
+                   real && columns);
       }
     });
     CommitCopies();
@@ -139,6 +141,8 @@ class ProjectLength {
         WaitForCopies<kStages - 2>();
       });
     }
+    // The last stages were filled with zeros, and nothing may come after what Store() puts there.
+    ForWarps<kWarps>([&](int) { WaitForCopies<0>(); });
   }
 
   LINSERVE_KERNEL static int SlotOf(int warp) { return warp / 2 * kWarpTile; }
@@ -163,35 +167,50 @@ class ProjectLength {
 
   LINSERVE_KERNEL void Store() {
     ForWarps<kWarps>([&](int warp) {
-      ForLanes([&](int lane) {
-        for (int i = 0; i < 2; ++i) {
-          for (int j = 0; j < 4; ++j) {
-            const Sums& sums = sums_[warp].tiles[i][j][lane];
-            for (int pair = 0; pair < 4; pair += 2) {
-              const int slot = slot_ + SlotOf(warp) + 16 * i + SumRow(lane, pair);
-              const int column = column_ + ColumnOf(warp) + 8 * j + SumColumn(lane, pair);
-              StorePair(slot, column, sums.values[pair], sums.values[pair + 1]);
-            }
-          }
+      const int column = column_ + ColumnOf(warp);
+      LINSERVE_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const PerLane<Sums>* tiles = sums_[warp].tiles[i];
+        const int slot = slot_ + SlotOf(warp) + 16 * i;
+        if (arguments_.sizes.parts > 1) {
+          StoreShare(tiles, slot, column);
+        } else {
+          // The ring has done its work.
+          StoreResult(tiles, slot, column, shared_ + warp * 16 * kWarpTile);
         }
-      });
+      }
     });
   }
 
-  LINSERVE_KERNEL void StorePair(int slot, int column, float low, float high) const {
+  // Writes 16 slots of the result, from this slot and column on.
+  LINSERVE_KERNEL void StoreResult(const PerLane<Sums>* tiles, int slot, int column,
+                                   T* scratch) const {
     const ProjectLengthSizes& sizes = arguments_.sizes;
-    if (slot >= sizes.slots || column >= sizes.width) return;
-    if (sizes.parts > 1) {
-      const int64_t share = static_cast<int64_t>(sequence_) * sizes.parts + part_;
-      float* to = arguments_.shares + (share * sizes.slots + slot) * sizes.width + column;
-      to[0] = low;
-      to[1] = high;
-    } else {
-      T* to = arguments_.result +
-              (static_cast<int64_t>(sequence_) * sizes.slots + slot) * sizes.width + column;
-      const uint32_t both = Pack<T>(low, high);
-      memcpy(to, &both, sizeof(both));
-    }
+    T* to = arguments_.result +
+            (static_cast<int64_t>(sequence_) * sizes.slots + slot) * sizes.width + column;
+    StoreSums<kWarpTile>(tiles, scratch, to, sizes.width, sizes.slots - slot, sizes.width - column,
+                         [](int, int, float sum) { return sum; });
+  }
+
+  // Writes them of a part's share.
+  LINSERVE_KERNEL void StoreShare(const PerLane<Sums>* tiles, int slot, int column) const {
+    const ProjectLengthSizes& sizes = arguments_.sizes;
+    const int64_t share = static_cast<int64_t>(sequence_) * sizes.parts + part_;
+    float* to = arguments_.shares + (share * sizes.slots + slot) * sizes.width + column;
+    ForLanes([&](int lane) {
+      LINSERVE_UNROLL
+      for (int tile = 0; tile < kWarpTile / 8; ++tile) {
+        LINSERVE_UNROLL
+        for (int pair = 0; pair < 4; pair += 2) {
+          const int row = SumRow(lane, pair);
+          const int first = 8 * tile + SumColumn(lane, pair);
+          if (slot + row >= sizes.slots || column + first >= sizes.width) continue;
+          const float* sums = tiles[tile][lane].values + pair;
+          StoreVector(to + static_cast<int64_t>(row) * sizes.width + first,
+                      Vector<float, 2>{sums[0], sums[1]});
+        }
+      }
+    });
   }
 
   const ProjectLengthArguments<T>& arguments_;
@@ -199,8 +218,9 @@ class ProjectLength {
   int part_;
   int slot_;
   int column_;
-  int first_;  // row of the sequence
-  int rows_;   // of the part that there are
+  int first_;      // row of the sequence
+  int64_t start_;  // of the sequence
+  int rows_;       // of the part that there are
   T* shared_;
   PerWarp<WarpSums, kWarps> sums_;
 };

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "cuda/matrix_ops.h"
+#include "cuda/vectors.h"
 
 namespace linserve::cuda {
 
@@ -11,18 +12,36 @@ namespace linserve::cuda {
 
 inline constexpr int kTileRows = 64;
 
-// Copies a warp's share of 64 rows of kWidth numbers; those past the first `count` are zeros.
+// Copies a warp's share of 64 rows of kWidth numbers; rows past the first `count` are zeros, and so
+// are numbers past the first `columns`, a multiple of 8.
 template <int kWidth, int kWarps, typename T>
-LINSERVE_KERNEL void CopyRows(T* tile, const T* rows, int64_t stride, int count, int warp) {
+LINSERVE_KERNEL void CopyRows(T* tile, const T* rows, int64_t stride, int count, int warp,
+                              int columns = kWidth) {
   using Layout = Tile<kWidth>;
-  constexpr int kVectors = kTileRows * Layout::kVectors;
+  constexpr int kThreads = kWarps * kLanes;
   ForLanes([&](int lane) {
-    for (int i = warp * kLanes + lane; i < kVectors; i += kWarps * kLanes) {
-      const int row = i / Layout::kVectors;
-      const int vector = i % Layout::kVectors;
-      const bool real = row < count;
-      CopyVector(tile + Layout::Offset(row, vector),
-                 rows + (real ? row * stride + vector * Layout::kVector : 0), real);
+    const int thread = warp * kLanes + lane;
+    if constexpr (kThreads % (8 * Layout::kVectors) == 0) {
+      // A thread has one column of vectors, whose places differ by whole rows.
+      constexpr int kStep = kThreads / Layout::kVectors;
+      const int row = thread / Layout::kVectors;
+      const int vector = thread % Layout::kVectors;
+      const bool column = vector * Layout::kVector < columns;
+      T* to = tile + Layout::Offset(row, vector);
+      const T* from = rows + row * stride + vector * Layout::kVector;
+      for (int below = row; below < kTileRows; below += kStep) {
+        CopyVector(to, from, column && below < count);
+        to += kStep * kWidth;
+        from += kStep * stride;
+      }
+    } else {
+      for (int i = thread; i < kTileRows * Layout::kVectors; i += kThreads) {
+        const int row = i / Layout::kVectors;
+        const int vector = i % Layout::kVectors;
+        CopyVector(tile + Layout::Offset(row, vector),
+                   rows + row * stride + vector * Layout::kVector,
+                   row < count && vector * Layout::kVector < columns);
+      }
     }
   });
 }
@@ -71,6 +90,39 @@ LINSERVE_KERNEL void LoadTransposedB(const T* tile, int row, int column,
   PerLane<FragmentA> both;
   LoadPart<kWidth, false, false>(tile, row, column, both);
   Split(both, b);
+}
+
+// Writes 16 rows of a warp's sums, kWidth / 8 tiles side by side, as rows of T to global memory:
+// those of the first `count` rows and `columns` columns, a multiple of 8. number(lane, half, sum)
+// is what a sum of one of a lane's two rows becomes. They go through the warp's own scratch of 16 ·
+// kWidth numbers in shared memory, so that rows are stored in vectors of 16 bytes.
+template <int kWidth, typename T, typename Number>
+LINSERVE_KERNEL void StoreSums(const PerLane<Sums>* tiles, T* scratch, T* rows, int64_t stride,
+                               int count, int columns, const Number& number) {
+  using Layout = Tile<kWidth>;
+  SyncLanes();  // none reads any more what the scratch held before
+  ForLanes([&](int lane) {
+    LINSERVE_UNROLL
+    for (int tile = 0; tile < kWidth / 8; ++tile) {
+      LINSERVE_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const float* sums = tiles[tile][lane].values + 2 * half;
+        StorePair(scratch + Layout::Offset(SumRow(lane, 2 * half), tile) + SumColumn(lane, 0),
+                  number(lane, half, sums[0]), number(lane, half, sums[1]));
+      }
+    }
+  });
+  SyncLanes();
+  ForLanes([&](int lane) {
+    LINSERVE_UNROLL
+    for (int i = 0; i < 16 * Layout::kVectors / kLanes; ++i) {
+      const int row = (i * kLanes + lane) / Layout::kVectors;
+      const int vector = (i * kLanes + lane) % Layout::kVectors;
+      if (row >= count || vector * Layout::kVector >= columns) continue;
+      StoreVector(rows + row * stride + vector * Layout::kVector,
+                  LoadVector<Layout::kVector>(scratch + Layout::Offset(row, vector)));
+    }
+  });
 }
 
 }  // namespace linserve::cuda

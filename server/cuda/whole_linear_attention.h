@@ -66,12 +66,12 @@ class KeyPass {
   T* shared_;
 };
 
-// Lets a warp's 16 queries of a tile, from `row` of the sequence on, attend to means and the
-// logarithms of the features' totals, log(d).
+// Lets a warp's 16 queries of a tile, from `row` of the sequence on, which it writes over, attend
+// to means and the logarithms of the features' totals, log(d).
 template <typename T, int D, typename Log>
 LINSERVE_KERNEL void AttendToMeans(const LinearAttentionArguments<T>& arguments,
-                                   const LinearAttentionBlock<T, D>& block, const T* queries,
-                                   int row, const T* means, int warp, const Log& log) {
+                                   const LinearAttentionBlock<T, D>& block, T* queries, int row,
+                                   const T* means, int warp, const Log& log) {
   // Softmaxed keys add up to 1 for each feature.
   const bool softmaxed = arguments.map == FeatureMap::kExp;
   const auto before = [&](int feature) { return softmaxed ? 0 : log(feature); };
@@ -79,7 +79,7 @@ LINSERVE_KERNEL void AttendToMeans(const LinearAttentionArguments<T>& arguments,
   AttendToSums<T, D, LinearAttentionBlock<T, D>::E> rows;
   rows.Begin(arguments.map, queries, 16 * warp, before, nothing);
   rows.AddBefore(means, before);
-  rows.Store(arguments, block.Result(row), block.queries() - row);
+  rows.Store(arguments, queries, block.Result(row), block.queries() - row);
 }
 
 template <typename T, int D>

@@ -48,6 +48,7 @@ std::string Whole(const std::string& name, int64_t index) {
   return name + ":" + std::to_string(index);
 }
 
+// Without a number those are left out that cannot be used, unless none can.
 absl::Status Add(const NamedDevice& device, const DevicePlugin& plugin, DevicePlan& plan) {
   const auto count = plugin.count();
   if (!count.ok()) return count.status();
@@ -58,15 +59,21 @@ absl::Status Add(const NamedDevice& device, const DevicePlugin& plugin, DevicePl
   }
   const int64_t first = device.index.value_or(0);
   const int64_t last = device.index.value_or(*count - 1);
+  absl::Status usable;
+  bool any = false;
   for (int64_t index = first; index <= last; ++index) {
     try {
+      const absl::Status own = plugin.usable(index);
+      usable.Update(own);
+      if (!own.ok()) continue;
       plan.descriptions.push_back(plugin.describe(index));
     } catch (const c10::Error& error) {
       return absl::UnavailableError(error.what_without_backtrace());
     }
     plan.devices.push_back(Whole(device.name, index));
+    any = true;
   }
-  return absl::OkStatus();
+  return any ? absl::OkStatus() : usable;
 }
 
 absl::StatusOr<DevicePlan> PlanNamed(const std::string& choice, const std::string& plugins) {

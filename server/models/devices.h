@@ -32,8 +32,8 @@ DeviceUse UseOf(const std::string& device);
 absl::Status LimitMemory(const std::string& device, int64_t bytes);
 
 // Plans on which devices to compute. `choice` is cpu; cuda:N, or several with commas between; cuda,
-// which is all there are; or auto: those, and the CPU without any. A device other than the CPU
-// needs the plug-in liblinserve_NAME.so in ../lib beside the program. Call it before a model is
+// which is all that can be used; or auto: those, and the CPU without any. A device other than the
+// CPU needs the plug-in liblinserve_NAME.so in ../lib beside the program. Call it before a model is
 // loaded. INVALID_ARGUMENT says what there is; the codes of OpenDevicePlugin() say what is missing;
 // UNAVAILABLE says why there is no device.
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice);

@@ -69,6 +69,13 @@ TYPED_TEST(AttendToSlotsKernel, TakesHeadsOfEverySize) {
   this->template ExpectLikeTheReference<128>({}, LayoutOf({33}));
 }
 
+TYPED_TEST(AttendToSlotsKernel, TakesHeadsThatFillNoTile) {
+  this->template ExpectLikeTheReference<8>({.heads = 3, .kv_heads = 3}, LayoutOf({70}));
+  this->template ExpectLikeTheReference<48>({}, LayoutOf({20, 3}));
+  this->template ExpectLikeTheReference<72>({.heads = 2, .kv_heads = 1}, LayoutOf({9}));
+  this->template ExpectLikeTheReference<120>({}, LayoutOf({33}));
+}
+
 TYPED_TEST(AttendToSlotsKernel, TakesAnyNumberOfSlots) {
   for (const int64_t slots : {1, 8, 63, 100, 129, 256}) {
     this->template ExpectLikeTheReference<32>({.slots = slots}, LayoutOf({5, 17}));

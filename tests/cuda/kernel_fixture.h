@@ -9,6 +9,7 @@
 
 #include "attention/device/device_plugin.h"
 #include "attention/layouts.h"
+#include "attention/rows/layout_table.h"
 #include "attention/rows/placed_layout.h"
 #include "cuda/grid.h"
 #include "cuda/lanes.h"
@@ -36,13 +37,9 @@ inline std::vector<int32_t> Narrowed(const std::vector<int64_t>& values) {
 
 // Holds the layout as a kernel reads it.
 inline LayoutTable TableOf(const PlacedLayout& layout) {
-  const auto narrowed = [](const std::vector<int64_t>& values) {
-    return at::tensor(values, at::kLong).to(at::kInt);
-  };
-  return {.starts = narrowed(layout.starts),
-          .lengths = narrowed(layout.lengths),
-          .longest = *std::max_element(layout.lengths.begin(), layout.lengths.end()),
-          .padded = layout.padded_length > 0};
+  const at::Tensor numbers = at::empty({TableSize(layout)}, at::kInt);
+  WriteTable(layout, numbers.mutable_data_ptr<int32_t>());
+  return linserve::TableOf(layout, numbers);
 }
 
 // Calls run(block, shared) for each block of a grid. Shared memory is full of NaNs at first, and

@@ -42,7 +42,10 @@ class ProjectLengthKernel : public testing::Test {
  protected:
   void ExpectLikeTheReference(int64_t width, int64_t slots, const PlacedLayout& layout,
                               int part_rows = 4096) {
-    const at::Tensor projection = Random({600, slots}, kTypeOf<T>);
+    // What lies between the rows of the projection is not used.
+    const at::Tensor padded = at::full({600, (slots + 7) / 8 * 8}, NAN, kTypeOf<T>);
+    at::Tensor projection = padded.narrow(1, 0, slots);
+    projection.copy_(Random({600, slots}, kTypeOf<T>));
     const at::Tensor rows = Random({layout.rows, width}, kTypeOf<T>);
     const at::Tensor result = Compute<T>(rows, projection, layout, part_rows);
     // The reference overwrites rows of padding.
@@ -65,6 +68,8 @@ TYPED_TEST(ProjectLengthKernel, LeavesOutTheRowsOfPadding) {
 TYPED_TEST(ProjectLengthKernel, TakesWidthsAndSlotsThatEndWithinATile) {
   this->ExpectLikeTheReference(72, 8, LayoutOf({7, 130}));
   this->ExpectLikeTheReference(8, 136, LayoutOf({100, 5}));
+  this->ExpectLikeTheReference(8, 5, LayoutOf({70}));
+  this->ExpectLikeTheReference(16, 100, LayoutOf({30, 200}), 128);
 }
 
 TYPED_TEST(ProjectLengthKernel, AddsUpThePartsOfLongSequences) {

@@ -1,12 +1,15 @@
 #include <atomic>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "arena.h"
 #include "attention/device/device_plugin.h"
+#include "control.h"
 #include "cuda/grid.h"
 #include "cuda/kernel_calls.h"
 #include "cuda/linear_attention_calls.h"
+#include "cuda/row_calls.h"
 #include "simulated_device.h"
 
 namespace linserve {
@@ -47,11 +50,13 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                          const LayoutTable& layout) {
   const auto run = []<typename T>(const cuda::ProjectLengthArguments<T>& arguments,
                                   const cuda::BlockIndex& grid, int64_t elements) {
-    RunOnSimulated([arguments, grid, elements] {
+    RunOnSimulated([arguments, grid] {
       RunBlocks<T>(grid, cuda::ProjectLength<T>::kSharedBytes, [&](const auto& at, T* shared) {
         cuda::ProjectLength<T>::Run(arguments, at, shared);
       });
-      if (arguments.sizes.parts == 1) return;
+    });
+    if (arguments.sizes.parts == 1) return;
+    RunOnSimulated([arguments, elements] {
       for (int64_t i = 0; i < elements; ++i) cuda::AddShares(arguments, i);
     });
   };
@@ -95,14 +100,50 @@ bool LinearAttention(const PackedLinearAttention& call, const at::Tensor& out) {
   return cuda::CallLinearAttention(call, out, kMultiprocessors, LinearAttentionKernels());
 }
 
+bool AddPositions(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& places) {
+  return cuda::CallAddPositions(rows, table, places, [](const auto& arguments, int64_t vectors) {
+    RunOnSimulated([arguments, vectors] {
+      for (int64_t i = 0; i < vectors; ++i) cuda::AddPosition(arguments, i);
+    });
+  });
+}
+
+bool Rotate(const at::Tensor& rows, int64_t heads, const at::Tensor& table,
+            const at::Tensor& places) {
+  return cuda::CallRotate(rows, heads, table, places, [](const auto& arguments, int64_t vectors) {
+    RunOnSimulated([arguments, vectors] {
+      for (int64_t i = 0; i < vectors; ++i) cuda::RotatePairs(arguments, i);
+    });
+  });
+}
+
+at::Tensor Pool(const at::Tensor& rows, const RowsToPool& which) {
+  const auto run = []<typename T>(const cuda::PoolRowsArguments<T>& arguments,
+                                  const cuda::BlockIndex& grid) {
+    RunOnSimulated([arguments, grid] {
+      std::vector<float> shared(cuda::PoolRows<T>::kFloats);
+      cuda::ForGrid({grid.x, grid.y, 1}, [&](const cuda::BlockIndex& at) {
+        cuda::PoolRows<T>::Run(arguments, at, shared.data());
+      });
+    });
+  };
+  return cuda::CallPool(rows, which, run);
+}
+
+absl::Status Usable(int64_t /*index*/) { return absl::OkStatus(); }
+
+void* Pin(size_t bytes) { return std::aligned_alloc(4096, bytes); }
+
 DevicePlugin Plugin() {
   RegisterSimulatedDevice();
   DevicePlugin plugin;
   plugin.type = c10::DeviceType::PrivateUse1;
   plugin.count = Count;
   plugin.describe = Describe;
+  plugin.usable = Usable;
   plugin.has_bfloat16 = HasBfloat16;
   plugin.memory = Memory;
+  plugin.pin = Pin;
   plugin.limit_memory = LimitMemory;
   plugin.take_stream = TakeStream;
   plugin.give_stream = GiveStream;
@@ -110,6 +151,9 @@ DevicePlugin Plugin() {
   plugin.kernels.project_length = ProjectLength;
   plugin.kernels.attend_to_slots = AttendToSlots;
   plugin.kernels.linear_attention = LinearAttention;
+  plugin.kernels.add_positions = AddPositions;
+  plugin.kernels.rotate = Rotate;
+  plugin.kernels.pool = Pool;
   return plugin;
 }
 
@@ -120,4 +164,11 @@ DevicePlugin Plugin() {
 extern "C" const linserve::DevicePlugin* linserve_device_plugin() {
   static const linserve::DevicePlugin plugin = linserve::Plugin();
   return &plugin;
+}
+
+extern "C" const linserve::SimulatedControl* linserve_simulated_control() {
+  static const linserve::SimulatedControl control = {.launches = linserve::SimulatedLaunches,
+                                                     .lose = linserve::LoseSimulated,
+                                                     .stall = linserve::StallSimulated};
+  return &control;
 }

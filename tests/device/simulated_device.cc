@@ -13,6 +13,8 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <array>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -31,10 +33,23 @@ struct Recording {
 };
 thread_local Recording* recording = nullptr;
 
+std::atomic<int64_t> launches = 0;
+std::array<std::atomic<bool>, kDevices> lost;
+std::atomic<bool> stalled = false;
+
+// Throws what CUDA does once a device has failed: from then on all calls for it fail.
+void CheckAlive(c10::DeviceIndex index) {
+  constexpr int32_t kIllegalAddress = 700;
+  if (!lost[static_cast<size_t>(index)]) return;
+  throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kIllegalAddress,
+                              "simulated device: an illegal memory access was encountered");
+}
+
 bool IsOnDevice(const at::Tensor& tensor) { return tensor.device().type() == kType; }
 
 // Returns the tensor's memory as a tensor of the CPU, which may be used as long as it is open.
 at::Tensor HostView(const at::Tensor& tensor, Arena::Opened& opened) {
+  CheckAlive(tensor.device().index());
   opened.Add(tensor.const_data_ptr());
   if (recording != nullptr) recording->kept.push_back(tensor);
   auto* data = const_cast<void*>(tensor.const_data_ptr());
@@ -155,6 +170,7 @@ void CopyResults(const c10::IValue& value, const std::vector<at::Tensor>& made, 
 }
 
 void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  ++launches;
   Arguments arguments(op);
   const size_t count = op.schema().arguments().size();
   torch::jit::Stack host;
@@ -196,6 +212,7 @@ at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool /*non
   Arena::Opened opened;
   TORCH_CHECK(recording == nullptr || (IsOnDevice(self) && IsOnDevice(target)),
               "simulated device: a copy between host and device while a graph is captured");
+  if (IsOnDevice(self) && IsOnDevice(target)) ++launches;
   const at::Tensor source = IsOnDevice(self) ? HostView(self, opened) : self;
   const at::Tensor into = IsOnDevice(target) ? HostView(target, opened) : target;
   into.copy_(source);
@@ -210,7 +227,11 @@ at::Scalar ReadScalar(const at::Tensor& self) {
   return at::_local_scalar_dense(HostView(self, opened));
 }
 
-void RecordStream(at::Tensor& /*self*/, c10::Stream /*stream*/) {}
+void RecordStream(at::Tensor& /*self*/, c10::Stream /*stream*/) {
+  TORCH_CHECK(false,
+              "simulated device: after record_stream() it is asked when the tensor is freed, ",
+              "which ends the process if it is lost by then");
+}
 
 class Guard : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -243,17 +264,36 @@ class Guard : public c10::impl::DeviceGuardImplInterface {
     return old;
   }
   c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
-  // Work is done at once, so that there is nothing to wait for.
-  void record(void** /*event*/, const c10::Stream& /*stream*/, c10::DeviceIndex /*index*/,
-              c10::EventFlag /*flag*/) const override {}
-  void block(void* /*event*/, const c10::Stream& /*stream*/) const override {}
-  bool queryEvent(void* /*event*/) const override { return true; }
-  bool queryStream(const c10::Stream& /*stream*/) const override { return true; }
-  void synchronizeStream(const c10::Stream& /*stream*/) const override {}
-  void synchronizeEvent(void* /*event*/) const override {}
-  void synchronizeDevice(c10::DeviceIndex /*index*/) const override {}
+  // Work is done at once, so that there is nothing to wait for. An event is the device's number and
+  // whether the device was stalled then.
+  void record(void** event, const c10::Stream& on, c10::DeviceIndex /*index*/,
+              c10::EventFlag /*flag*/) const override {
+    CheckAlive(on.device_index());
+    const auto device = static_cast<uintptr_t>(on.device_index());
+    *event = reinterpret_cast<void*>(1 + 2 * device + (stalled ? kStalled : 0));
+  }
+  void block(void* /*event*/, const c10::Stream& waiting) const override {
+    CheckAlive(waiting.device_index());
+  }
+  bool queryEvent(void* event) const override {
+    CheckAlive(DeviceOf(event));
+    return (reinterpret_cast<uintptr_t>(event) & kStalled) == 0 || !stalled;
+  }
+  void synchronizeEvent(void* event) const override { CheckAlive(DeviceOf(event)); }
+  bool queryStream(const c10::Stream& on) const override {
+    CheckAlive(on.device_index());
+    return true;
+  }
+  void synchronizeStream(const c10::Stream& on) const override { CheckAlive(on.device_index()); }
+  void synchronizeDevice(c10::DeviceIndex index) const override { CheckAlive(index); }
 
  private:
+  static constexpr uintptr_t kStalled = 256;
+
+  static c10::DeviceIndex DeviceOf(const void* event) {
+    return static_cast<c10::DeviceIndex>(reinterpret_cast<uintptr_t>(event) % kStalled / 2);
+  }
+
   static thread_local c10::StreamId stream;
   static thread_local c10::StreamId last_stream;
 };
@@ -266,7 +306,10 @@ struct Hooks : public at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex /*index*/) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return kDevices; }
-  at::Allocator* getPinnedMemoryAllocator() const override { return at::getCPUAllocator(); }
+  at::Allocator* getPinnedMemoryAllocator() const override {
+    TORCH_CHECK(false, "simulated device: pinned memory of LibTorch's asks it when it is freed, ",
+                "which ends the process if it is lost by then");
+  }
 };
 
 class Graph : public DeviceGraph {
@@ -317,6 +360,8 @@ void RegisterSimulatedDevice() {
 }
 
 void RunOnSimulated(const std::function<void()>& work) {
+  CheckAlive(CurrentDevice());
+  ++launches;
   {
     Arena::Opened opened;
     opened.AddAll();
@@ -324,6 +369,12 @@ void RunOnSimulated(const std::function<void()>& work) {
   }
   if (recording != nullptr) recording->calls.push_back(work);
 }
+
+int64_t SimulatedLaunches() { return launches; }
+
+void LoseSimulated(int64_t index, bool failed) { lost.at(static_cast<size_t>(index)) = failed; }
+
+void StallSimulated(bool waiting) { stalled = waiting; }
 
 std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work,
                                               const DeviceGraph* /*neighbour*/) {

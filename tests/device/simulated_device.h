@@ -15,13 +15,18 @@ namespace linserve {
 // Registers the device with LibTorch. Call it once.
 void RegisterSimulatedDevice();
 
-// Computes on the device: `work` may use its memory. The work is recorded in a graph that is
-// captured meanwhile.
+// Computes on the device: `work`, which is one launch, may use its memory. It is recorded in a
+// graph that is captured meanwhile.
 void RunOnSimulated(const std::function<void()>& work);
 
 // Captures a graph as DevicePlugin::capture says. The operators run at once and again at each
 // replay.
 std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work,
                                               const DeviceGraph* neighbour);
+
+// These are what SimulatedControl says.
+int64_t SimulatedLaunches();
+void LoseSimulated(int64_t index, bool failed);
+void StallSimulated(bool waiting);
 
 }  // namespace linserve

@@ -73,6 +73,19 @@ TEST(PlanDevices, SayWhyAPluginCannotBeUsed) {
               IsStatus(absl::StatusCode::kFailedPrecondition, "cannot open the plug-in"));
 }
 
+// Whatever keeps PlanDevices() from all of them lets "auto" fall back to the CPU.
+TEST(PlanDevices, LeaveOutDevicesThatCannotBeUsed) {
+  const std::string faulty = kPlugins + "/faulty";
+  const auto plan = PlanDevices("old", faulty);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->devices, ElementsAre("old:1"));
+  EXPECT_THAT(plan->descriptions, ElementsAre("faulty device 1"));
+  EXPECT_THAT(PlanDevices("old:0", faulty),
+              IsStatus(absl::StatusCode::kUnavailable, "faulty device 0 is too old"));
+  EXPECT_THAT(PlanDevices("ancient", faulty),
+              IsStatus(absl::StatusCode::kUnavailable, "faulty device 0 is too old"));
+}
+
 TEST(PlanDevices, OfAutoFallBackToTheCpuAndSayWhy) {
   const TempDir empty;
   auto plan = PlanDevices("auto", empty.File("."));

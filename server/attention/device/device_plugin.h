@@ -5,12 +5,14 @@
 #include <c10/core/Stream.h>
 #include <torch/headeronly/version.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "attention/rows/placed_layout.h"
 
@@ -22,7 +24,7 @@ namespace linserve {
 
 // This number changes whenever what follows does: a library and a program that differ are not used
 // together.
-inline constexpr uint32_t kDevicePluginAbi = 2;
+inline constexpr uint32_t kDevicePluginAbi = 3;
 
 // Counts bytes of one device's memory.
 struct DeviceMemory {
@@ -55,6 +57,14 @@ struct PackedLinearAttention {
   std::optional<double> floor;  // of the weights' sum that divides; nullopt: it is not divided
 };
 
+// Says which rows become one vector each: I32, on the device. A vector is made of at least one row.
+struct RowsToPool {
+  at::Tensor starts;  // [vectors]
+  at::Tensor counts;  // [vectors]
+  at::Tensor chosen;  // rows, of which starts and counts are then places; undefined: all rows
+  bool largest;       // the largest number of each column; otherwise their mean
+};
+
 // Holds kernels of our own, by what they compute; the functions of attention/ that call them have
 // the formulas. Where there is no kernel, or it gives an undefined tensor since it does not take
 // these arguments, LibTorch's operators compute the same.
@@ -68,6 +78,15 @@ struct DeviceKernels {
                                 const LayoutTable& layout) = nullptr;
   // Writes the sequences' rows of out [rows, heads · dim_head]. False: it does not take these.
   bool (*linear_attention)(const PackedLinearAttention& call, const at::Tensor& out) = nullptr;
+  // Adds table[places[r]] to each row r of rows [rows, width]. False: it does not take these.
+  bool (*add_positions)(const at::Tensor& rows, const at::Tensor& table,
+                        const at::Tensor& places) = nullptr;
+  // Turns the heads of each row r as Rotate() says, by table[places[r]]. False: it does not take
+  // these.
+  bool (*rotate)(const at::Tensor& rows, int64_t heads, const at::Tensor& table,
+                 const at::Tensor& places) = nullptr;
+  // Pools rows [rows, width] to F32 [vectors, width].
+  at::Tensor (*pool)(const at::Tensor& rows, const RowsToPool& which) = nullptr;
 };
 
 struct DevicePlugin {
@@ -80,9 +99,13 @@ struct DevicePlugin {
   absl::StatusOr<int64_t> (*count)() = nullptr;
   // Describes a device in words, such as "NVIDIA H200, 139.8 GiB, sm_90".
   std::string (*describe)(int64_t index) = nullptr;
+  // Returns why LibTorch or our kernels cannot use the device, or OK.
+  absl::Status (*usable)(int64_t index) = nullptr;
   // Says whether matrix products in BF16 are fast on the device.
   bool (*has_bfloat16)(int64_t index) = nullptr;
   DeviceMemory (*memory)(int64_t index) = nullptr;
+  // Gives memory of the host that devices copy from and to by themselves. It is never freed.
+  void* (*pin)(size_t bytes) = nullptr;
   // Limits the bytes that the pool may hold.
   void (*limit_memory)(int64_t index, int64_t bytes) = nullptr;
   // Gives a stream that nobody else has until it is given back.

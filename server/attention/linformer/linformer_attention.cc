@@ -123,6 +123,13 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
   return result;
 }
 
+at::Tensor WithAlignedRows(const at::Tensor& projection) {
+  constexpr int64_t kNumbers = 8;
+  const int64_t more = (kNumbers - projection.size(1) % kNumbers) % kNumbers;
+  if (projection.is_cpu() || more == 0) return projection;
+  return at::constant_pad_nd(projection, {0, more}).narrow(1, 0, projection.size(1));
+}
+
 at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                          const at::Tensor& values, int64_t heads, const PlacedLayout& layout,
                          const at::Tensor& mask) {

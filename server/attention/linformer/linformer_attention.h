@@ -19,6 +19,10 @@ namespace linserve {
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
                          const PlacedLayout& layout);
 
+// Returns a projection [seq_len, slots] as ProjectLength() is best given it: on a device its rows
+// begin at multiples of 16 bytes, whatever the number of slots is.
+at::Tensor WithAlignedRows(const at::Tensor& projection);
+
 // Computes the multi-head attention of packed or padded queries over the projected keys of their
 // own sequence:
 //   softmax(q · keysᵀ / sqrt(dim_head) + mask) · values

@@ -7,8 +7,8 @@
 #include "attention/linear/kernel_attention.h"
 #include "attention/linformer/linformer_attention.h"
 #include "attention/linformer/slot_attention.h"
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 
 namespace linserve::encoder {
 
@@ -28,12 +28,19 @@ void Attention::Declare(const Scope& scope) {
     scope.Declare("proj_v", proj_v_, {options_.seq_len, options_.k}, Init::kNormal);
   }
   to_out_.Declare(scope / "to_out");
+  scope.AfterLoading([this](DType) {
+    qkv_.Join({&to_q_, &to_k_, &to_v_});
+    if (!options_.linformer()) return;
+    proj_k_ = WithAlignedRows(proj_k_);
+    proj_v_ = WithAlignedRows(proj_v_);
+  });
 }
 
 at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context) const {
-  at::Tensor queries = to_q_(rows);
-  at::Tensor keys = to_k_(rows);
-  at::Tensor values = to_v_(rows);
+  std::vector<at::Tensor> qkv = qkv_(rows);
+  at::Tensor& queries = qkv[0];
+  at::Tensor& keys = qkv[1];
+  at::Tensor& values = qkv[2];
   if (context.rotation.defined()) {
     Rotate(queries, context.position_layout, options_.heads, context.rotation);
     Rotate(keys, context.position_layout, options_.heads, context.rotation);

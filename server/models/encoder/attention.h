@@ -9,6 +9,7 @@
 
 #include "attention/rows/spans.h"
 #include "models/encoder/options.h"
+#include "models/network/joined_linear.h"
 #include "models/network/layers.h"
 #include "models/network/session_memory.h"
 #include "models/network/session_plan.h"
@@ -80,6 +81,7 @@ class Attention {
 
   Options options_;
   Linear to_q_, to_k_, to_v_, to_out_;
+  JoinedLinear qkv_;
   at::Tensor proj_k_, proj_v_;  // of linformer
 };
 

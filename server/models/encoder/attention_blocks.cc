@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 #include "models/encoder/attention.h"
 
 // This part of Attention computes long sequences, block by block.

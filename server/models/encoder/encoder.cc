@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 #include "models/encoder/layer.h"
 
 namespace linserve::encoder {
@@ -65,9 +65,8 @@ class EncoderNetwork : public Network {
   }
 
   bool Recordable() const override {
-    const bool positions =
-        options_.positions == Positions::kNone || options_.positions == Positions::kLearned;
-    return options_.method && IsKernel(*options_.method) && positions;
+    if (options_.linformer()) return !options_.causal;
+    return IsKernel(*options_.method);
   }
 
   NetworkNotes Notes() const override {
@@ -107,16 +106,17 @@ class EncoderNetwork : public Network {
       AddPositions(rows, context.position_layout, table);
     }
     if (options_.positions == Positions::kSinusoidal) {
-      AddPositions(rows, context.position_layout, SinusoidOf(context, options_.dim));
+      AddPositions(rows, context.position_layout, SinusoidOf(context, options_.dim, rows.device()));
     }
     return rows;
   }
 
   // Returns what position_layout asks for.
-  static at::Tensor SinusoidOf(const Context& context, int64_t width) {
+  static at::Tensor SinusoidOf(const Context& context, int64_t width, const at::Device& device) {
     if (context.memory) return Sinusoid(context.memory->row_positions(), width, kSinusoidBase);
     const std::vector<int64_t>& lengths = context.position_layout.lengths;
-    return Sinusoid(*std::max_element(lengths.begin(), lengths.end()), width, kSinusoidBase);
+    const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+    return Sinusoid(longest, width, kSinusoidBase, device);
   }
 
   Options options_;
@@ -154,7 +154,7 @@ std::unique_ptr<Pass> EncoderNetwork::Begin(TensorBatch batch) const {
   context.memory = batch.memory;
   context.position_layout = batch.memory ? OneSequence(context.layout.rows) : context.layout;
   if (options_.positions == Positions::kRotary) {
-    context.rotation = SinusoidOf(context, options_.dim_head);
+    context.rotation = SinusoidOf(context, options_.dim_head, batch["x"].device());
   }
   at::Tensor rows = Embed(batch["x"], context);
   return std::make_unique<EncoderPass>(*this, std::move(rows), std::move(context));

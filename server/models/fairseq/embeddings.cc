@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 #include "attention/rows/spans.h"
 
 namespace linserve::fairseq {

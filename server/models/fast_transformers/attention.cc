@@ -8,7 +8,7 @@
 
 #include "attention/linear/feature_attention.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 
 namespace linserve::fast_transformers {
 namespace {

@@ -3,7 +3,7 @@
 #include "attention/linear/kernel_attention.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/attention_rows.h"
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 
 namespace linserve::fast_transformers {
 namespace {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
 #include "core/tensor/row_scale.h"
 #include "models/network/tensor_bridge.h"
@@ -162,16 +163,74 @@ class Collector {
 
   void CollectPooled(const Group& group, const std::string& name, const Place& place,
                      std::vector<TensorMap>& results) {
-    std::vector<at::Tensor> pooled;
-    for (size_t i : group.members) {
-      pooled.push_back(Pool(name, place.start(i), RowsOf(name, place, i), group.options.pooling));
+    at::Tensor pooled = PoolOnDevice(group, name, place);
+    if (!pooled.defined()) {
+      std::vector<at::Tensor> each;
+      for (size_t i : group.members) {
+        const Pooling pooling = group.options.pooling;
+        each.push_back(Pool(name, place.start(i), PooledRows(name, place, i, pooling), pooling));
+      }
+      pooled = at::stack(each);
     }
-    for (const auto& [part, vectors] : Finish(name, at::stack(pooled), group.options)) {
+    for (const auto& [part, vectors] : Finish(name, pooled, group.options)) {
       const at::Tensor host = placement_.ToHost(vectors);
       for (size_t at = 0; at < group.members.size(); ++at) {
         results[group.members[at]][part] = FromAten(host.select(0, static_cast<int64_t>(at)));
       }
     }
+  }
+
+  // Pools all sequences of the group, which are neighbours, by one kernel of the device: F32
+  // [members, width]. An undefined tensor says that there is none, or that their rows would take
+  // too much memory.
+  at::Tensor PoolOnDevice(const Group& group, const std::string& name, const Place& place) {
+    constexpr int64_t kMostElements = int64_t{1} << 27;
+    if (placement_.on_host() || place.layout == nullptr || place.axis != 0) return {};
+    const int64_t begin = place.start(group.members.front());
+    const size_t last = group.members.back();
+    const int64_t end = place.start(last) + place.length(last);
+    const at::Tensor first = pass_.Output(name, begin, begin + 1);
+    const auto kernel = KernelsFor(first).pool;
+    if (kernel == nullptr || (end - begin) * first.numel() > kMostElements) return {};
+    const bool some = std::any_of(group.members.begin(), group.members.end(),
+                                  [&](size_t i) { return wanted_[i].masks.contains(name); });
+    std::vector<int64_t> starts;
+    std::vector<int64_t> counts;
+    std::vector<int64_t> chosen;
+    for (const size_t i : group.members) {
+      const std::vector<int64_t> rows = PooledRows(name, place, i, group.options.pooling);
+      const int64_t start = place.start(i) - begin;
+      counts.push_back(std::ssize(rows));
+      starts.push_back(some ? std::ssize(chosen) : start + rows.front());
+      if (!some) continue;
+      for (const int64_t row : rows) chosen.push_back(start + row);
+    }
+    const std::vector<at::Tensor> numbers = ToDevice({starts, counts, chosen});
+    return kernel(pass_.Output(name, begin, end),
+                  {.starts = numbers[0],
+                   .counts = numbers[1],
+                   .chosen = some ? numbers[2] : at::Tensor(),
+                   .largest = group.options.pooling == Pooling::kMax});
+  }
+
+  // Brings lists of numbers to the device by one copy, as I32.
+  std::vector<at::Tensor> ToDevice(const std::vector<std::vector<int64_t>>& lists) const {
+    std::vector<int64_t> sizes;
+    for (const auto& list : lists) sizes.push_back(std::ssize(list));
+    const at::Tensor host =
+        placement_.HostTensor({std::reduce(sizes.begin(), sizes.end())}, at::kInt);
+    auto* next = host.mutable_data_ptr<int32_t>();
+    for (const auto& list : lists) next = std::copy(list.begin(), list.end(), next);
+    return placement_.ToDevice(host).split_with_sizes(sizes);
+  }
+
+  // Returns the rows of a sequence that its vector is made of, counted from its first one.
+  std::vector<int64_t> PooledRows(const std::string& name, const Place& place, size_t i,
+                                  Pooling pooling) const {
+    std::vector<int64_t> rows = RowsOf(name, place, i);
+    if (pooling == Pooling::kCls) rows.resize(1);
+    if (pooling == Pooling::kLast) rows = {rows.back()};
+    return rows;
   }
 
   // Returns the rows of a sequence that are there, counted from its first one.
@@ -185,10 +244,8 @@ class Collector {
 
   // Makes one vector of the rows of an output that lie so far behind `begin`, in F32 so that means
   // of many rows lose nothing.
-  at::Tensor Pool(const std::string& name, int64_t begin, std::vector<int64_t> rows,
+  at::Tensor Pool(const std::string& name, int64_t begin, const std::vector<int64_t>& rows,
                   Pooling pooling) {
-    if (pooling == Pooling::kCls) rows.resize(1);
-    if (pooling == Pooling::kLast) rows = {rows.back()};
     at::Tensor pooled;
     for (auto row = rows.begin(); row != rows.end();) {
       look_up_();

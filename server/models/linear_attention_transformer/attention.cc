@@ -7,8 +7,8 @@
 #include "attention/linear/linear_attention.h"
 #include "attention/local/axial_fold.h"
 #include "attention/local/local_attention.h"
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 
 namespace linserve::linear_attention_transformer {
 namespace {
@@ -38,14 +38,17 @@ void Attention::Declare(const Scope& scope) {
   to_k_.Declare(scope / "to_k");
   to_v_.Declare(scope / "to_v");
   to_out_.Declare(scope / "to_out");
+  scope.AfterLoading([this](DType) { qkv_.Join({&to_q_, &to_k_, &to_v_}); });
 }
 
 at::Tensor Attention::Forward(const at::Tensor& x, const PlacedLayout& layout,
                               const at::Tensor& source, const MaskedLayout& source_layout,
                               const at::Tensor& rotary) const {
-  at::Tensor queries = to_q_(x);
-  at::Tensor keys = to_k_(source);
-  const at::Tensor values = to_v_(source);
+  std::vector<at::Tensor> qkv =
+      source.is_same(x) ? qkv_(x) : std::vector{to_q_(x), to_k_(source), to_v_(source)};
+  at::Tensor& queries = qkv[0];
+  at::Tensor& keys = qkv[1];
+  const at::Tensor& values = qkv[2];
   if (rotary.defined()) {
     Rotate(queries, layout, options_.heads, rotary);
     Rotate(keys, source_layout.layout, options_.heads, rotary);

@@ -7,6 +7,7 @@
 
 #include "attention/blocks/block_linear_attention.h"
 #include "attention/rows/spans.h"
+#include "models/network/joined_linear.h"
 #include "models/network/layers.h"
 #include "models/network/session_memory.h"
 #include "models/network/session_plan.h"
@@ -92,6 +93,7 @@ class Attention {
 
   AttentionOptions options_;
   Linear to_q_, to_k_, to_v_, to_out_;
+  JoinedLinear qkv_;
 };
 
 }  // namespace linserve::linear_attention_transformer

@@ -1,8 +1,8 @@
 #include "attention/linear/continued_linear_attention.h"
 #include "attention/linear/linear_attention.h"
 #include "attention/local/continued_local_attention.h"
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 #include "models/linear_attention_transformer/attention.h"
 
 // This part of Attention computes sequences that come chunk by chunk.

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 
 namespace linserve::linear_attention_transformer {
 namespace {

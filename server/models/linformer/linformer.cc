@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "attention/linformer/linformer_attention.h"
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 #include "models/linformer/stack.h"
 
 namespace linserve::linformer {

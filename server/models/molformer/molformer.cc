@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
 #include "models/network/activation_param.h"

@@ -183,9 +183,11 @@ void FeedForward::Add(const RowBlock& target, const RowBlock& x, int64_t count,
 
 void AddByRows(const at::Tensor& target, const at::Tensor& source,
                const std::function<at::Tensor(const at::Tensor&)>& function) {
-  constexpr int64_t kRows = 4096;
-  for (int64_t row = 0; row < source.size(0); row += kRows) {
-    ForSlices(std::min(kRows, source.size(0) - row), [&](int64_t begin, int64_t count) {
+  constexpr int64_t kRowsOnHost = 4096;
+  constexpr int64_t kRowsOnDevice = 65536;  // fewer launches, and products that fill a GPU
+  const int64_t most = source.is_cpu() ? kRowsOnHost : kRowsOnDevice;
+  for (int64_t row = 0; row < source.size(0); row += most) {
+    ForSlices(std::min(most, source.size(0) - row), [&](int64_t begin, int64_t count) {
       target.narrow(0, row + begin, count).add_(function(source.narrow(0, row + begin, count)));
     });
   }

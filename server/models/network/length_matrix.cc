@@ -1,5 +1,6 @@
 #include "models/network/length_matrix.h"
 
+#include "attention/linformer/linformer_attention.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {
@@ -21,7 +22,7 @@ void LengthMatrix::Prepare(DType products, bool by_blocks) {
     const at::Tensor slots_first = length_first ? loaded_.t() : loaded_;
     blocks_ = LengthWeights(slots_first.unsqueeze(0), {}, products);
   } else {
-    matrix_ = length_first ? loaded_ : loaded_.t().contiguous();
+    matrix_ = WithAlignedRows(length_first ? loaded_ : loaded_.t().contiguous());
   }
   loaded_.reset();
   bias_.reset();

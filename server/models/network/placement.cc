@@ -2,13 +2,14 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
+#include "attention/rows/layout_table.h"
+#include "models/network/pinned_pool.h"
 #include "models/network/tensor_bridge.h"
 
 namespace linserve {
@@ -31,6 +32,11 @@ Placement::Streams::Streams(const at::Device& device)
     : compute(NewStream(device)), copy_in(NewStream(device)), copy_out(NewStream(device)) {}
 
 Placement::Streams::~Streams() {
+  try {
+    for (const c10::Stream& stream : {compute, copy_out}) stream.synchronize();
+  } catch (const c10::Error&) {
+    // The device is lost, and uses nothing any more.
+  }
   const DevicePlugin& plugin = *FindDevicePlugin(compute.device_type());
   for (const c10::Stream& stream : {compute, copy_in, copy_out}) plugin.give_stream(stream);
 }
@@ -38,7 +44,7 @@ Placement::Streams::~Streams() {
 Placement::Placement(at::Device device) : device_(device) {
   if (on_host()) return;
   at::globalContext().lazyInitDevice(device.type());
-  streams_ = std::make_shared<const Streams>(device);
+  streams_ = std::make_shared<Streams>(device);
 }
 
 void Placement::CheckDevice() const {
@@ -51,13 +57,14 @@ void Placement::CheckDevice() const {
 
 at::Tensor Placement::ToDevice(const at::Tensor& tensor) const {
   if (on_host()) return tensor;
+  streams_->in_use.Drop();
   at::Tensor copy;
   {
     const c10::StreamGuard guard(streams_->copy_in);
     copy = tensor.to(device_, /*non_blocking=*/true);
   }
   Order(streams_->copy_in, streams_->compute);
-  copy.record_stream(streams_->compute);
+  streams_->in_use.KeepForOthers(copy, streams_->compute);
   return copy;
 }
 
@@ -73,35 +80,28 @@ void Placement::CopyToHost(const at::Tensor& tensor, const at::Tensor& target) c
     target.copy_(tensor);
     return;
   }
+  streams_->in_use.Drop();
   Order(streams_->compute, streams_->copy_out);
   const c10::StreamGuard guard(streams_->copy_out);
   target.copy_(tensor, /*non_blocking=*/true);
-  tensor.record_stream(streams_->copy_out);
+  streams_->in_use.Keep(tensor, streams_->copy_out);
 }
 
 at::Tensor Placement::HostTensor(at::IntArrayRef shape, at::ScalarType type) const {
-  return at::empty(shape, at::TensorOptions().dtype(type).pinned_memory(!on_host()));
+  const auto options = at::TensorOptions().dtype(type);
+  if (on_host()) return at::empty(shape, options);
+  const auto bytes = static_cast<size_t>(c10::multiply_integers(shape)) * c10::elementSize(type);
+  auto memory = PinnedPool::Of(device_).Allocate(bytes, streams_->copy_in, streams_->copy_out);
+  void* data = memory.get();
+  return at::from_blob(
+      data, shape, [memory = std::move(memory)](void*) {}, options);
 }
 
 void Placement::AddTable(PlacedLayout& layout) const {
   if (on_host()) return;
-  const int64_t count = layout.sequences();
-  const at::Tensor host = HostTensor({2 * count}, at::kInt);
-  auto* starts = host.mutable_data_ptr<int32_t>();
-  int32_t* lengths = starts + count;
-  auto table = std::make_shared<LayoutTable>();
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t start = layout.starts[static_cast<size_t>(i)];
-    const int64_t length = layout.lengths[static_cast<size_t>(i)];
-    starts[i] = static_cast<int32_t>(start);
-    lengths[i] = static_cast<int32_t>(length);
-    table->longest = std::max(table->longest, length);
-  }
-  const at::Tensor device = ToDevice(host);
-  table->starts = device.narrow(0, 0, count);
-  table->lengths = device.narrow(0, count, count);
-  table->padded = layout.padded_length > 0;
-  layout.table = std::move(table);
+  const at::Tensor host = HostTensor({TableSize(layout)}, at::kInt);
+  WriteTable(layout, host.mutable_data_ptr<int32_t>());
+  layout.table = std::make_shared<const LayoutTable>(TableOf(layout, ToDevice(host)));
 }
 
 void Placement::WaitForCopies() const { Order(streams_->copy_out, streams_->compute); }

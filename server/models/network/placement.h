@@ -15,6 +15,7 @@
 #include "attention/rows/placed_layout.h"
 #include "core/sequence/batch.h"
 #include "core/tensor/tensor.h"
+#include "models/network/tensors_in_use.h"
 
 namespace linserve {
 
@@ -44,8 +45,7 @@ class Placement {
     std::optional<c10::StreamGuard> guard_;
   };
 
-  // Copies a tensor of the host to the device, without waiting for that. Its memory, if pinned, is
-  // kept by LibTorch until it is copied.
+  // Copies a tensor of the host to the device. It is not waited for that if it is a HostTensor().
   at::Tensor ToDevice(const at::Tensor& tensor) const;
 
   // Copies a tensor of the device to memory of the host. On a device it is written once a Finished
@@ -53,6 +53,8 @@ class Placement {
   at::Tensor ToHost(const at::Tensor& tensor) const;
   // Copies like ToHost() into a tensor that HostTensor() gave.
   void CopyToHost(const at::Tensor& tensor, const at::Tensor& target) const;
+  // Gives memory of the host that the replica's streams copy from and to by themselves. It may be
+  // freed at any time, on any thread.
   at::Tensor HostTensor(at::IntArrayRef shape, at::ScalarType type) const;
 
   // Lets what is computed from now on overwrite what is being copied to the host.
@@ -85,10 +87,11 @@ class Placement {
     c10::Stream compute;
     c10::Stream copy_in;
     c10::Stream copy_out;
+    TensorsInUse in_use;
   };
 
   at::Device device_;
-  std::shared_ptr<const Streams> streams_;  // null on the CPU
+  std::shared_ptr<Streams> streams_;  // null on the CPU
   std::shared_ptr<std::atomic<bool>> lost_ =
       std::make_shared<std::atomic<bool>>(false);  // the same to all copies
 };

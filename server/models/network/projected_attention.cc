@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "attention/blocks/block_product.h"
 #include "attention/linformer/linformer_attention.h"
@@ -36,6 +37,7 @@ void ProjectedAttention::Declare(const Scope& scope) {
   scope.AfterLoading([this](DType products) {
     e_->Prepare(products, packed());
     f_->Prepare(products, packed());
+    joined_.Join({&query_, &key_, &value_});
   });
 }
 
@@ -56,13 +58,20 @@ void ProjectedAttention::AddTo(const at::Tensor& target, const NormedRows& x,
                                const PlacedLayout& layout, const NormedRows& source,
                                const PlacedLayout& source_layout) const {
   if (packed()) return AddByBlocks(target, x, layout, source, source_layout, {});
-  const at::Tensor queries = x.Normed();
-  const at::Tensor rows = &source.rows == &x.rows ? queries : source.Normed();
-  const at::Tensor keys = ProjectLength(key_(rows), e_->matrix(), source_layout);
+  const at::Tensor normed = x.Normed();
+  std::vector<at::Tensor> parts;  // queries, keys and, unless they are the keys, values
+  if (&source.rows == &x.rows) {
+    parts = joined_(normed);
+  } else {
+    const at::Tensor rows = source.Normed();
+    parts = {query_(normed), key_(rows)};
+    if (!sizes_.share_kv) parts.push_back(value_(rows));
+  }
+  const at::Tensor keys = ProjectLength(parts[1], e_->matrix(), source_layout);
   // With share_kv the values are the keys, projected by the same matrix.
   const at::Tensor values =
-      sizes_.share_kv ? keys : ProjectLength(value_(rows), f_->matrix(), source_layout);
-  target.add_(out_(AttendToSlots(query_(queries), keys, values, sizes_.heads, layout)));
+      sizes_.share_kv ? keys : ProjectLength(parts[2], f_->matrix(), source_layout);
+  target.add_(out_(AttendToSlots(parts[0], keys, values, sizes_.heads, layout)));
 }
 
 void ProjectedAttention::AddByBlocks(const at::Tensor& target, const NormedRows& x,

@@ -5,6 +5,7 @@
 
 #include "attention/blocks/block_slots.h"
 #include "attention/rows/placed_layout.h"
+#include "models/network/joined_linear.h"
 #include "models/network/layers.h"
 #include "models/network/length_matrix.h"
 
@@ -66,6 +67,7 @@ class ProjectedAttention {
   Sizes sizes_;
   Names names_;
   Linear query_, key_, value_, out_;
+  JoinedLinear joined_;  // queries, keys and, unless they are the keys, values
   std::shared_ptr<LengthMatrix> e_, f_;
 };
 

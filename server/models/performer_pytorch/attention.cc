@@ -6,7 +6,7 @@
 #include "attention/linear/linear_attention.h"
 #include "attention/local/local_attention.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 
 namespace linserve::performer_pytorch {
 namespace {

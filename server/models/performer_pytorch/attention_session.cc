@@ -4,7 +4,7 @@
 #include "attention/linear/linear_attention.h"
 #include "attention/local/continued_local_attention.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 #include "models/performer_pytorch/attention.h"
 
 // This part of Attention computes sequences that come chunk by chunk.

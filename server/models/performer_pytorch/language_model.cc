@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 
 namespace linserve::performer_pytorch {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "attention/blocks/block_product.h"
 #include "attention/landmarks/landmark_attention.h"
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 #include "attention/rows/spans.h"
 #include "models/transformers/names.h"
 

@@ -1,7 +1,7 @@
 #include "models/transformers/embeddings.h"
 
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 #include "models/transformers/declare_norm.h"
 #include "models/transformers/names.h"
 

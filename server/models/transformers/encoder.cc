@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/positions.h"
 #include "models/transformers/declare_norm.h"
 #include "models/transformers/distances.h"
 #include "models/transformers/embeddings.h"
@@ -156,8 +156,8 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
   }
   for (const LayerKind& kind : options_.layers) {
     if (kind.theta == 0 || context.rotations.contains(kind.theta)) continue;
-    const at::Tensor places = at::arange(longest, floats.dtype(at::kLong));
-    context.rotations[kind.theta] = Sinusoid(places, options_.dim_head(), kind.theta);
+    context.rotations[kind.theta] =
+        Sinusoid(longest, options_.dim_head(), kind.theta, floats.device());
   }
   return context;
 }

@@ -139,7 +139,7 @@ TEST_F(RecordedPassesTest, GiveThemOfALanguageModel) {
   ExpectTheRowsOfAPassThatIsNotRecorded({3, 150});
 }
 
-TEST_F(RecordedPassesTest, GiveThemOfLinearAttention) {
+TEST_F(RecordedPassesTest, GiveThemOfLinearAttentionAndEncoders) {
   const nlohmann::json lat = {{"dim", 64}, {"heads", 2}, {"depth", 1}, {"max_seq_len", kLongest}};
   nlohmann::json causal = lat;
   causal["causal"] = true;
@@ -147,12 +147,25 @@ TEST_F(RecordedPassesTest, GiveThemOfLinearAttention) {
   tokens["num_tokens"] = 50;
   tokens["dim_head"] = 32;
   const nlohmann::json elu = {{"dim", 64}, {"heads", 2}, {"depth", 1}, {"attention", "elu"}};
+  nlohmann::json rotary = elu;
+  rotary["positions"] = "rotary";
+  const nlohmann::json linformer = {{"dim", 64},
+                                    {"heads", 2},
+                                    {"depth", 1},
+                                    {"attention", "linformer"},
+                                    {"k", 12},
+                                    {"seq_len", kLongest},
+                                    {"num_tokens", 50},
+                                    {"positions", "learned"},
+                                    {"max_seq_len", kLongest}};
   const std::string transformer = "linear_attention_transformer.LinearAttentionTransformer";
   for (const auto& [architecture, params] :
        std::vector<std::pair<std::string, nlohmann::json>>{{transformer, lat},
                                                            {transformer, causal},
                                                            {transformer + "LM", tokens},
-                                                           {"linserve.Encoder", elu}}) {
+                                                           {"linserve.Encoder", elu},
+                                                           {"linserve.Encoder", rotary},
+                                                           {"linserve.Encoder", linformer}}) {
     SCOPED_TRACE(architecture + params.dump());
     Load(architecture, params, at::kBFloat16);
     ExpectTheRowsOfAPassThatIsNotRecorded({33, 1, 64});

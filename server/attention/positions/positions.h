@@ -10,14 +10,21 @@ namespace linserve {
 
 // These functions work on the positions of the rows [rows, width] of a batch, counted from the
 // start of each sequence. All of them add or turn in place, O(rows · width), without a table as
-// long as the batch.
+// long as the batch. On a device, which has its own table of the layout, they are a launch or two
+// for all sequences, and change rows of padding, too.
 
 // Makes the sinusoid: row t is [sin(t·f_0), sin(t·f_1), ..., cos(t·f_0), ...], f_j =
 // base^(-2j/width). F32 [length, width]. REQUIRES: even width. Source: Vaswani et al. 2017
 // (arXiv:1706.03762), with all sines before all cosines as in the packages.
-at::Tensor Sinusoid(int64_t length, int64_t width, double base);
+at::Tensor Sinusoid(int64_t length, int64_t width, double base,
+                    const at::Device& device = at::kCPU);
 // Makes the sinusoid's rows for any positions, I64 [rows] -> F32 [rows, width].
 at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base);
+
+// Returns the place of each token of ids [count, length] among those of its sequence that are not
+// padding, counted from padding + 1 on. The place of padding is `padding`. Source: RoBERTa
+// (fairseq).
+at::Tensor PlacesOfTokens(const at::Tensor& ids, int64_t padding);
 
 // Returns the place of each token of ids [count, length] among those of its sequence that are not
 // padding, counted from padding + 1 on. The place of padding is `padding`. Source: RoBERTa

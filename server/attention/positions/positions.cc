@@ -1,14 +1,39 @@
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 
 #include <algorithm>
 
+#include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/scratch.h"
 
 namespace linserve {
+namespace {
 
-at::Tensor Sinusoid(int64_t length, int64_t width, double base) {
-  return Sinusoid(at::arange(length, at::kLong), width, base);
+// Adds table[t] to each row of a device whose place is t; places [rows].
+void AddAt(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& places) {
+  const auto kernel = KernelsFor(rows).add_positions;
+  if (kernel != nullptr && kernel(rows, table, places)) return;
+  rows.add_(table.index_select(0, places));
+}
+
+// Turns rows [..., rows, width] by the angles of their places, [rows, width of a head].
+void Turn(const at::Tensor& rows, int64_t heads, const at::Tensor& angles) {
+  const int64_t pairs = angles.size(1) / 2;
+  const at::Tensor features = rows.unflatten(-1, {heads, pairs, 2});
+  const at::Tensor of_heads = angles.to(at::kFloat).unsqueeze(1);
+  const at::Tensor sine = of_heads.narrow(-1, 0, pairs);
+  const at::Tensor cosine = of_heads.narrow(-1, pairs, pairs);
+  const at::Tensor first = features.select(-1, 0).to(at::kFloat);
+  const at::Tensor second = features.select(-1, 1).to(at::kFloat);
+  const at::Tensor result = first * cosine - second * sine;
+  features.select(-1, 1).copy_(second * cosine + first * sine);
+  features.select(-1, 0).copy_(result);
+}
+
+}  // namespace
+
+at::Tensor Sinusoid(int64_t length, int64_t width, double base, const at::Device& device) {
+  return Sinusoid(at::arange(length, at::device(device).dtype(at::kLong)), width, base);
 }
 
 at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base) {
@@ -25,12 +50,18 @@ at::Tensor PlacesOfTokens(const at::Tensor& ids, int64_t padding) {
 }
 
 void AddPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& table) {
+  if (layout.table) return AddAt(rows, table, layout.table->positions);
   for (const Span& span : Spans(layout)) View(rows, span).add_(table.narrow(0, 0, span.length));
 }
 
 void AddAxialPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& coarse,
                        const at::Tensor& fine) {
   const int64_t width = fine.size(0);
+  if (layout.table) {
+    const at::Tensor& places = layout.table->positions;
+    AddAt(rows, coarse, places.div(width, "floor"));
+    return AddAt(rows, fine, places.remainder(width));
+  }
   for (const Span& span : Spans(layout)) {
     const at::Tensor sequence = View(rows, span);
     const int64_t whole = span.length / width;
@@ -50,21 +81,18 @@ void AddAxialPositions(at::Tensor& rows, const PlacedLayout& layout, const at::T
 }
 
 void Rotate(at::Tensor& rows, const PlacedLayout& layout, int64_t heads, const at::Tensor& table) {
-  const int64_t pairs = rows.size(1) / heads / 2;
+  if (layout.table) {
+    const at::Tensor& places = layout.table->positions;
+    const auto kernel = KernelsFor(rows).rotate;
+    if (kernel != nullptr && kernel(rows, heads, table, places)) return;
+    return Turn(rows, heads, table.index_select(0, places));
+  }
   for (const Span& span : Spans(layout)) {
-    const at::Tensor features = View(rows, span).unflatten(-1, {heads, pairs, 2});
+    const at::Tensor sequences = View(rows, span);
     const int64_t most = CountAtOnce(span.count * rows.size(1));
     for (int64_t row = 0; row < span.length; row += most) {
       const int64_t count = std::min(most, span.length - row);
-      const at::Tensor turned = features.narrow(1, row, count);
-      const at::Tensor angles = table.narrow(0, row, count).to(at::kFloat).unsqueeze(1);
-      const at::Tensor sine = angles.narrow(-1, 0, pairs);
-      const at::Tensor cosine = angles.narrow(-1, pairs, pairs);
-      const at::Tensor first = turned.select(-1, 0).to(at::kFloat);
-      const at::Tensor second = turned.select(-1, 1).to(at::kFloat);
-      const at::Tensor result = first * cosine - second * sine;
-      turned.select(-1, 1).copy_(second * cosine + first * sine);
-      turned.select(-1, 0).copy_(result);
+      Turn(sequences.narrow(1, row, count), heads, table.narrow(0, row, count));
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "attention/rows/positions.h"
+#include "attention/positions/positions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Reads the GPU's kernels as they were compiled, and fails where they are not as they should be.
+
+usage: tests/cuda/machine_code.py OBJECTS TOOLS [--print]
+
+OBJECTS is a folder of objects that nvcc made, TOOLS one with cuobjdump and nvdisasm (PyPI
+nvidia-cuda-cuobjdump and -nvdisasm). For sm_80 and sm_90a it expects of every kernel
+  - that none stores bytes, which is what copies through pointers to numbers of 16 bits become;
+  - that rows of results are stored in vectors of 16 bytes;
+  - no more instructions, registers and bytes of spilled registers than stand in BOUNDS.
+--print shows the counts.
+"""
+
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ARCHITECTURES = ("sm_80", "sm_90a")
+
+# Most instructions, registers and spilled words of a kernel, by the beginning of its name, over both
+# architectures. They leave a quarter over what was counted: what they find is code that has grown.
+BOUNDS = {
+    "AddPartsKernel": (600, 40, 0),
+    "AddPositionKernel": (400, 40, 0),
+    "AddSharesKernel": (460, 40, 0),
+    "AttendToSlotsKernel<%, 32>": (1650, 168, 0),
+    "AttendToSlotsKernel<%, 64>": (2250, 168, 0),
+    "AttendToSlotsKernel<%, 96>": (2950, 168, 0),
+    "AttendToSlotsKernel<%, 128>": (3700, 168, 0),
+    "LinearAttentionKernel<AttendToKeys": (2700, 128, 0),
+    "LinearAttentionKernel<CausalLinearAttention<%, 32>": (7400, 168, 48),
+    "LinearAttentionKernel<CausalLinearAttention<%, 64>": (7100, 168, 48),
+    "LinearAttentionKernel<CausalLinearAttention<%, 128>": (8400, 255, 48),
+    "LinearAttentionKernel<SumKeys": (2900, 168, 48),
+    "LinearAttentionKernel<WholeLinearAttention": (5600, 168, 80),
+    "PoolRowsKernel": (900, 40, 0),
+    "ProjectLengthKernel": (1300, 104, 0),
+    "RotateKernel": (500, 40, 0),
+}
+
+# These compute one number or one pair a thread, or write no rows of 16 bits.
+WITHOUT_VECTORS = ("AddPartsKernel", "AddSharesKernel", "PoolRowsKernel", "SumKeys")
+
+FUNCTION = re.compile(r"Function : (\S+)")
+INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)")
+REGISTERS = re.compile(r"Function (\S+):\s+REG:(\d+)")
+
+
+def run(tools, *words):
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    return subprocess.run([str(Path(tools) / words[0]), *map(str, words[1:])], check=True,
+                          capture_output=True, text=True, env=environment).stdout
+
+
+def names_of(mangled):
+    """Names as they stand in BOUNDS: "AttendToSlotsKernel<BFloat16, 64>"."""
+    plain = subprocess.run(["c++filt", *mangled], check=True, capture_output=True,
+                           text=True).stdout.splitlines()
+    short = [re.sub(r"linserve::cuda::|\(anonymous namespace\)::|c10::|^void ", "", name)
+             for name in plain]
+    return {name: text[:text.rindex("(")] for name, text in zip(mangled, short)}
+
+
+def kernels_of(tools, file, architecture):
+    """The instructions, registers and stores of each kernel of an object."""
+    kernels = collections.defaultdict(collections.Counter)
+    name = None
+    for line in run(tools, "cuobjdump", "-sass", "-arch", architecture, file).splitlines():
+        if found := FUNCTION.search(line):
+            name = found[1]
+        elif (found := INSTRUCTION.match(line)) and found[1] != "NOP":
+            kernels[name]["instructions"] += 1
+            kernels[name][found[1]] += 1
+    for name, registers in REGISTERS.findall(
+            run(tools, "cuobjdump", "-res-usage", "-arch", architecture, file)):
+        kernels[name]["registers"] = int(registers)
+    plain = names_of(list(kernels))
+    return {plain[name]: counts for name, counts in kernels.items()}
+
+
+def line_of(name):
+    """The line of BOUNDS that a kernel has; % stands for a type of 16 bits."""
+    plain = re.sub(r"BFloat16|Half", "%", name)
+    return next((line for line in BOUNDS if plain.startswith(line)), None)
+
+
+def faults_of(name, counts):
+    stores = {op: count for op, count in counts.items() if re.match(r"STG|ST\.|STS", op)}
+    for op in stores:
+        if re.search(r"\.[US]8\b", op):
+            yield f"stores bytes: {stores[op]} {op}"
+    if not any(part in name for part in WITHOUT_VECTORS):
+        for op in stores:
+            if op.startswith("STG") and ".128" not in op and ".64" not in op:
+                yield f"stores less than whole vectors: {stores[op]} {op}"
+    line = line_of(name)
+    if line is None:
+        yield "has no line in BOUNDS"
+        return
+    bounds = BOUNDS[line]
+    spilled = sum(count for op, count in counts.items() if op.startswith("STL"))
+    for what, most, is_now in zip(("instructions", "registers", "spilled words"), bounds,
+                                  (counts["instructions"], counts["registers"], spilled)):
+        if is_now > most:
+            yield f"has {is_now} {what}, at most {most} are allowed"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("objects")
+    parser.add_argument("tools")
+    parser.add_argument("--print", action="store_true")
+    options = parser.parse_args()
+    files = sorted(Path(options.objects).glob("*.o"))
+    if not files:
+        sys.exit(f"there are no objects in {options.objects}")
+    failed = False
+    seen = set()
+    for architecture in ARCHITECTURES:
+        for file in files:
+            for name, counts in sorted(kernels_of(options.tools, file, architecture).items()):
+                seen.add(line_of(name))
+                if options.print:
+                    stores = {op: n for op, n in counts.items() if op.startswith(("STG", "STL"))}
+                    print(architecture, name, counts["instructions"], counts["registers"], stores)
+                for fault in faults_of(name, counts):
+                    print(f"{architecture} {name} {fault}")
+                    failed = True
+    for line in set(BOUNDS) - seen:
+        print(f"{line} of BOUNDS is no kernel")
+        failed = True
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "models/model_fixture.h"
+#include "models/simulated.h"
+
+namespace linserve {
+namespace {
+
+// These compute on the simulated device, which counts what it is asked for, and can be lost.
+class DeviceModelTest : public ModelFixture {
+ protected:
+  ~DeviceModelTest() override { simulated_.lose(1, false); }
+
+  std::unique_ptr<Model> LoadOn(const std::string& device, const std::string& directory,
+                                const std::string& dtype = "f32") {
+    ModelLoadOptions options;
+    options.device = device;
+    options.dtype = dtype;
+    return Load(directory, options);
+  }
+
+  // Expects of sequences of several lengths the rows that the CPU computes.
+  void ExpectTheRowsOfTheCpu(const std::string& architecture, const std::string& params,
+                             const std::function<Item(int64_t)>& make) {
+    SCOPED_TRACE(architecture + params);
+    const std::string directory = Directory(architecture, params);
+    const auto on_cpu = Load(directory);
+    std::vector<Item> items;
+    for (const int64_t length : {7, 1, 12, 12, 3}) items.push_back(make(length));
+    const auto expected = Compute(*on_cpu, items);
+    for (const char* dtype : {"f32", "bf16"}) {
+      const auto on_device = LoadOn("simulated:0", directory, dtype);
+      const auto computed = Compute(*on_device, items);
+      for (size_t i = 0; i < items.size(); ++i) {
+        const auto& [name, rows] = *expected[i].begin();
+        EXPECT_GE(SmallestCosine(*Convert(computed[i].at(name), DType::kF32), rows), 0.999)
+            << "sequence " << i << " in " << dtype;
+      }
+    }
+  }
+
+  // Counts what a device is asked for by a batch of so many sequences, results included.
+  int64_t LaunchesOf(Model& model, int64_t sequences, Pooling pooling) {
+    std::vector<Item> items;
+    for (int64_t i = 0; i < sequences; ++i) {
+      items.push_back(Tokens(1 + i % 13, 30));
+      items.back().options.pooling = pooling;
+    }
+    Compute(model, items);  // what is done once
+    const int64_t before = simulated_.launches();
+    Compute(model, items);
+    return simulated_.launches() - before;
+  }
+
+  const SimulatedControl& simulated_ = Simulated();
+};
+
+TEST_F(DeviceModelTest, GivesTheRowsOfTheCpuWhateverThePositions) {
+  const std::string sizes = R"("dim": 64, "depth": 1, "heads": 2, "k": 16, "seq_len": 40,)";
+  for (const char* attention : {"softmax", "efficient", "elu", "taylor", "linformer"}) {
+    for (const char* positions : {"none", "learned", "sinusoidal", "rotary"}) {
+      const std::string params = "{" + sizes + R"("max_seq_len": 40, "attention": ")" + attention +
+                                 R"(", "positions": ")" + positions + R"("})";
+      ExpectTheRowsOfTheCpu("linserve.Encoder", params,
+                            [&](int64_t length) { return Floats(length, 64); });
+    }
+  }
+  const std::string lm = "linear_attention_transformer.LinearAttentionTransformerLM";
+  for (const char* positions : {R"("use_rotary_emb": true)", R"("use_axial_pos_emb": true)",
+                                R"("use_axial_pos_emb": false)"}) {
+    const std::string params = R"({"num_tokens": 30, "dim": 64, "depth": 1, "heads": 2,
+        "dim_head": 32, "max_seq_len": 40, "local_attn_window_size": 8, "return_embeddings": true,)" +
+                               std::string(positions) + "}";
+    ExpectTheRowsOfTheCpu(lm, params, [&](int64_t length) { return Tokens(length, 30); });
+  }
+}
+
+TEST_F(DeviceModelTest, TakesLinformersOfAnyHeadsAndSlots) {
+  for (const auto& [heads, slots] : {std::pair{4, 20}, std::pair{2, 16}, std::pair{8, 1}}) {
+    const std::string params = R"({"dim": 80, "seq_len": 40, "depth": 1, "heads": )" +
+                               std::to_string(heads) + R"(, "k": )" + std::to_string(slots) + "}";
+    ExpectTheRowsOfTheCpu("linformer.Linformer", params,
+                          [&](int64_t length) { return Floats(length, 80); });
+  }
+}
+
+TEST_F(DeviceModelTest, ComputesInSixteenBitsUnlessOthersAreAskedFor) {
+  const std::string directory = Init("linserve.Encoder", R"({"dim": 64, "depth": 1, "heads": 2})");
+  EXPECT_EQ(LoadOn("simulated:0", directory, "default")->info().dtype, DType::kBF16);
+  EXPECT_EQ(LoadOn("simulated:0", directory, "f32")->info().dtype, DType::kF32);
+  EXPECT_EQ(LoadOn("cpu", directory, "default")->info().dtype, DType::kF32);
+}
+
+TEST_F(DeviceModelTest, ComputesALinformersLayerByAtMostTwelveLaunches) {
+  const auto launches = [&](int depth) {
+    const auto model = LoadOn(
+        "simulated:0",
+        Init("linformer.LinformerLM", R"({"num_tokens": 30, "dim": 64, "seq_len": 40, "k": 16,
+                                          "heads": 2, "depth": )" +
+                                          std::to_string(depth) + "}"),
+        "bf16");
+    return LaunchesOf(*model, 40, Pooling::kMean);
+  };
+  EXPECT_LE(launches(3) - launches(2), 12);
+}
+
+TEST_F(DeviceModelTest, AsksForNoMoreWhereABatchHasMoreSequences) {
+  const std::string encoder = R"({"num_tokens": 30, "dim": 64, "depth": 1, "heads": 2,
+      "attention": "elu", "max_seq_len": 40, "positions": ")";
+  for (const char* positions : {"learned", "sinusoidal", "rotary"}) {
+    SCOPED_TRACE(positions);
+    const auto model =
+        LoadOn("simulated:0", Init("linserve.Encoder", encoder + positions + R"("})"), "bf16");
+    for (const Pooling pooling : {Pooling::kMean, Pooling::kCls, Pooling::kLast, Pooling::kMax}) {
+      EXPECT_EQ(LaunchesOf(*model, 50, pooling), LaunchesOf(*model, 5, pooling));
+    }
+  }
+}
+
+TEST_F(DeviceModelTest, PoolsTheRowsThatTheCpuPools) {
+  const std::string directory =
+      Directory("linserve.Encoder", R"({"num_tokens": 30, "dim": 64, "depth": 1, "heads": 2})");
+  const auto on_cpu = Load(directory);
+  const auto on_device = LoadOn("simulated:0", directory);
+  for (const bool masked : {false, true}) {
+    std::vector<Item> items;
+    for (const Pooling pooling : {Pooling::kMean, Pooling::kCls, Pooling::kLast, Pooling::kMax}) {
+      for (const int64_t length : {1, 30, 4, 17}) {
+        items.push_back(Tokens(length, 30));
+        items.back().options.pooling = pooling;
+        if (masked && length > 1) items.back().inputs["input_mask"] = MaskOf(length, 1, length - 1);
+        if (masked && length == 1) items.back().inputs["input_mask"] = MaskOf(length, 0, 1);
+      }
+    }
+    const auto expected = Compute(*on_cpu, items);
+    const auto computed = Compute(*on_device, items);
+    for (size_t i = 0; i < items.size(); ++i) {
+      EXPECT_LT(LargestDifference(computed[i], expected[i]), kTolerance) << i;
+    }
+  }
+}
+
+// A GPU's fault is found by whoever asks it next. Whatever is freed then, on any thread, must not
+// ask it again: LibTorch ends the process where that fails.
+TEST_F(DeviceModelTest, LeavesTheProcessAloneThatHasLostIt) {
+  auto model = LoadOn("simulated:1", Init("linformer.LinformerLM",
+                                          R"({"num_tokens": 30, "dim": 16, "seq_len": 32,
+                                              "depth": 2, "k": 8, "heads": 4})"));
+  const Padder padder(model->info().signature, Padding::kPacked);
+  const Item item = Tokens(5, 30);
+  const auto start = [&] { return model->Start(padder.Pad({&item}, model->allocator())); };
+  std::vector<TensorMap> results = Compute(*model, {item, item});
+  auto complete = start();
+  ASSERT_TRUE(complete.ok());
+  while (!*(*complete)->Advance()) {
+  }
+  auto begun = start();
+  ASSERT_TRUE(begun.ok());
+  simulated_.lose(1, true);
+  EXPECT_EQ((*begun)->Advance().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ((*complete)->TakeResults().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(model->Start(padder.Pad({&item})).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(model->lost());
+  // A caller reads slowly.
+  std::thread([&] { results.clear(); }).join();
+  begun->reset();
+  complete->reset();
+  model.reset();
+}
+
+}  // namespace
+}  // namespace linserve
