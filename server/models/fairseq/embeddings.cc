@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "attention/rows/aten.h"
 #include "attention/positions/positions.h"
+#include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
 
 namespace linserve::fairseq {

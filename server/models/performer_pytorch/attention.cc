@@ -5,8 +5,8 @@
 
 #include "attention/linear/linear_attention.h"
 #include "attention/local/local_attention.h"
-#include "attention/rows/aten.h"
 #include "attention/positions/positions.h"
+#include "attention/rows/aten.h"
 
 namespace linserve::performer_pytorch {
 namespace {

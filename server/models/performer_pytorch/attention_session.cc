@@ -3,8 +3,8 @@
 #include "attention/linear/continued_linear_attention.h"
 #include "attention/linear/linear_attention.h"
 #include "attention/local/continued_local_attention.h"
-#include "attention/rows/aten.h"
 #include "attention/positions/positions.h"
+#include "attention/rows/aten.h"
 #include "models/performer_pytorch/attention.h"
 
 // This part of Attention computes sequences that come chunk by chunk.

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "attention/rows/aten.h"
 #include "attention/positions/positions.h"
+#include "attention/rows/aten.h"
 
 namespace linserve::performer_pytorch {
 namespace {
