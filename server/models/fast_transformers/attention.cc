@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "attention/linear/feature_attention.h"
-#include "attention/rows/aten.h"
 #include "attention/positions/positions.h"
+#include "attention/rows/aten.h"
 
 namespace linserve::fast_transformers {
 namespace {

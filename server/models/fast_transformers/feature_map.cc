@@ -1,9 +1,9 @@
 #include "models/fast_transformers/feature_map.h"
 
 #include "attention/linear/kernel_attention.h"
+#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/attention_rows.h"
-#include "attention/positions/positions.h"
 
 namespace linserve::fast_transformers {
 namespace {

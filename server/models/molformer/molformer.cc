@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "attention/rows/aten.h"
 #include "attention/positions/positions.h"
+#include "attention/rows/aten.h"
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
 #include "models/network/activation_param.h"
