@@ -24,17 +24,18 @@ using fast_transformers::LayerOptions;
 
 constexpr double kRotaryBase = 10000;
 
-// Training, the heads of other tasks, and what extends tables read these alone.
-constexpr std::array kWithoutEffect = {
-    "hidden_dropout_prob",     "embedding_dropout_prob",     "initializer_range",
-    "classifier_dropout_prob", "classifier_skip_connection", "pad_token_id",
-    "max_position_embeddings", "tie_word_embeddings",        "chunk_size_feed_forward"};
+// Training, the heads of other tasks, and what extends tables read these alone. The pooling layer
+// is a mean, which costs nothing where nobody asks for it.
+constexpr std::array kWithoutEffect = {"hidden_dropout_prob",        "embedding_dropout_prob",
+                                       "initializer_range",          "classifier_dropout_prob",
+                                       "classifier_skip_connection", "pad_token_id",
+                                       "max_position_embeddings",    "tie_word_embeddings",
+                                       "chunk_size_feed_forward",    "add_pooling_layer"};
 
 struct Options {
   int64_t vocabulary = 0;
   int64_t layers = 0;
   LayerOptions layer{};
-  bool pooler = true;
 
   static Options From(Params& params);
 };
@@ -64,7 +65,6 @@ Options Options::From(Params& params) {
   options.layer.inner = params.Positive("intermediate_size", 768);
   options.layer.activation = ActivationParam(params, "hidden_act");
   options.layer.eps = params.Number("layer_norm_eps", 1e-12, 0, 1);
-  options.pooler = params.Flag("add_pooling_layer", true);
   for (const char* key : {"is_decoder", "add_cross_attention"}) {
     if (params.Flag(key, false)) params.Fail(key, "false: only encoders are computed");
   }
@@ -113,8 +113,8 @@ class ModelNetwork : public Network {
          .vocabulary = options_.vocabulary},
         {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
     signature.outputs = {
-        {.name = "last_hidden_state", .axes = {length, width}, .mask = "attention_mask"}};
-    if (options_.pooler) signature.outputs.push_back({.name = "pooler_output", .axes = {width}});
+        {.name = "last_hidden_state", .axes = {length, width}, .mask = "attention_mask"},
+        {.name = "pooler_output", .axes = {width}}};
     return signature;
   }
 

@@ -67,11 +67,13 @@ TEST_F(FastEncoder, GivesSequencesOfManyBlocksWhatTheyHaveBesideShortOnes) {
   for (const std::string& attention : SelfAttentions()) {
     SCOPED_TRACE(attention);
     const auto model = Make(kFastEncoder, FastArguments(attention));
-    std::vector<Item> items;
-    for (const int64_t length : {300, 3, 128, 129, 40}) {
-      items.push_back(Rows(length, length == 129, WidthOf(*model)));
+    for (const bool masked : {false, true}) {
+      std::vector<Item> items;
+      for (const int64_t length : {300, 3, 128, 129, 40}) {
+        items.push_back(Rows(length, masked, WidthOf(*model)));
+      }
+      ExpectTheSameAloneAndTogether(*model, items);
     }
-    ExpectTheSameAloneAndTogether(*model, items);
   }
 }
 
@@ -94,7 +96,7 @@ TEST_F(FastEncoder, HidesKeysAsIfTheSequenceEndedBeforeThem) {
 TEST_F(FastEncoder, TakesTheArgumentsOfAFeatureMapBesideItsNameToo) {
   const std::string linear = R"("attention_type": "linear", )";
   const std::string directory =
-      Directory(kFastEncoder, FastArguments(linear + kFavor + R"(, "softmax_temp": 0.3}})"));
+      Directory(kFastEncoder, FastArguments(linear + kFavor + R"(, "softmax_temp": 0.3})"));
   const Item item = Rows(9, false);
   const Tensor rows = Compute(*Load(directory), {item})[0].at("y");
   Write(directory, "config.json",
