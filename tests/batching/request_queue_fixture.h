@@ -34,8 +34,8 @@ class RequestQueueTest : public testing::Test {
             .bytes = 100,
             .enqueued = {},
             .deadline = deadline,
-            .origin = std::make_shared<const RequestOrigin>(
-                RequestOrigin{std::to_string(index), {}, caller}),
+            .origin = std::make_shared<const RequestOrigin>(RequestOrigin{
+                std::to_string(index), TraceContext{.trace_id = "t", .span = 1}, caller}),
             .delivery = Delivery(std::move(sink), index),
             .siblings = nullptr};
   }

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <string>
 
 #include "support/test_server.h"
@@ -21,7 +22,10 @@ class Balance : public testing::Test {
   }
 
   static double Calls(const TestServer& server) {
-    return server.Scrape()[R"(linserve_requests_total{code="OK",model="tokens",rpc="Embed"})"];
+    // A model's series are there from its first call on.
+    const double calls =
+        server.Scrape()[R"(linserve_requests_total{code="OK",model="tokens",rpc="Embed"})"];
+    return std::isnan(calls) ? 0 : calls;
   }
 
   void Embed(EmbeddingClient& client, int times) {

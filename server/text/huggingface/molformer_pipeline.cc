@@ -31,7 +31,7 @@ std::string TextOf(const json& config, const Mark& mark) {
   return value.is_string() ? value.get<std::string>() : mark.usual;
 }
 
-json AddedToken(const std::string& content) {
+json AddedTokenOf(const std::string& content) {
   return {{"content", content}, {"single_word", false}, {"lstrip", false},
           {"rstrip", false},    {"normalized", false},  {"special", true}};
 }
@@ -39,12 +39,12 @@ json AddedToken(const std::string& content) {
 // Returns the tokens that are taken out of a text before it is split.
 json AddedTokens(const json& config) {
   json added = json::array();
-  for (const Mark& mark : kMarks) added.push_back(AddedToken(TextOf(config, mark)));
+  for (const Mark& mark : kMarks) added.push_back(AddedTokenOf(TextOf(config, mark)));
   const json more = config.value("added_tokens_decoder", json::object());
   if (!more.is_object()) return added;
   for (const auto& [id, token] : more.items()) {
     if (!token.is_object() || !token.contains("content")) continue;
-    json one = AddedToken("");
+    json one = AddedTokenOf("");
     one.update(token);
     added.push_back(one);
   }
