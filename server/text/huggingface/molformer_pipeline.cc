@@ -52,7 +52,7 @@ json AddedTokens(const json& config) {
 }
 
 // Returns the part of a tokenizer.json that puts the marks around a text.
-json Template(const json& config) {
+json TemplateOf(const json& config) {
   const std::string before = TextOf(config, kMarks[3]);
   const std::string after = TextOf(config, kMarks[1]);
   const auto mark = [](const std::string& text) {
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> MolformerPipeline(std::string_vi
   auto parsed = ParseJson(config);
   if (!parsed.ok()) return parsed.status();
   if (!tokens->is_object()) return absl::InvalidArgumentError("it is no object of tokens");
-  json post = Template(*parsed);
+  json post = TemplateOf(*parsed);
   for (const Mark& mark : {kMarks[3], kMarks[1]}) {
     const std::string text = TextOf(*parsed, mark);
     const json id = tokens->value(text, json());
