@@ -1,10 +1,10 @@
 #include "core/status/json_text.h"
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/status/quote.h"
@@ -42,25 +42,41 @@ size_t DepthOf(std::string_view text) {
   return deepest;
 }
 
-// Finds a key that stands twice in one object while it is parsed. Of two values it would be the
-// last that counts, whichever was meant.
-class KeysSeen {
+// Finds a key that stands twice in one object: of two values it would be the last that counts,
+// whichever was meant. With a callback, the library looks through all siblings of an object at its
+// end, so this reads the text by itself.
+class KeysSeen : public nlohmann::json_sax<nlohmann::json> {
  public:
-  bool operator()(int /*depth*/, nlohmann::json::parse_event_t event,
-                  const nlohmann::json& parsed) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start) objects_.emplace_back();
-    if (event == Event::object_end) objects_.pop_back();
-    if (event == Event::key && !objects_.back().insert(parsed.get<std::string>()).second) {
-      twice_ = parsed.get<std::string>();
-    }
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(int64_t /*value*/) override { return true; }
+  bool number_unsigned(uint64_t /*value*/) override { return true; }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return true; }
+  bool string(std::string& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_array(size_t /*elements*/) override { return true; }
+  bool end_array() override { return true; }
+  bool start_object(size_t /*elements*/) override {
+    objects_.emplace_back();
     return true;
+  }
+  bool end_object() override {
+    objects_.pop_back();
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (!objects_.back().insert(name).second) twice_ = name;
+    return !twice_;
+  }
+  bool parse_error(size_t /*position*/, const std::string& /*last_token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
   }
 
   const std::optional<std::string>& twice() const { return twice_; }
 
  private:
-  std::vector<std::set<std::string>> objects_;  // the keys of each object that is open
+  std::vector<std::unordered_set<std::string>> objects_;  // the keys of each object that is open
   std::optional<std::string> twice_;
 };
 
@@ -72,9 +88,11 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {
                                       " deep");
   }
   try {
-    KeysSeen keys;
-    nlohmann::json parsed = nlohmann::json::parse(text, std::ref(keys), /*allow_exceptions=*/true,
+    nlohmann::json parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/true,
                                                   /*ignore_comments=*/true);
+    KeysSeen keys;
+    nlohmann::json::sax_parse(text, &keys, nlohmann::json::input_format_t::json, /*strict=*/true,
+                              /*ignore_comments=*/true);
     if (!keys.twice()) return parsed;
     return absl::InvalidArgumentError("the key " + Quoted(*keys.twice()) +
                                       " stands twice in an object, expected once");

@@ -127,11 +127,11 @@ TEST_F(FastEncoder, RefusesWhatThePackageCannotComputeByName) {
 }
 
 TEST_F(FastEncoder, IsCausalByTheMaskOfItsCall) {
-  const std::string directory = Directory(kFastEncoder, FastArguments(R"("n_layers": 1)"));
+  const std::string directory = Directory(kFastEncoder, FastArguments(R"("activation": "gelu")"));
   const auto with = [&](const std::string& type, const std::string& mask) {
     Write(directory, "config.json",
           R"({"architecture": "fast_transformers.TransformerEncoder", "params": )" +
-              FastArguments(R"("n_layers": 1, "attention_type": ")" + type + "\"") +
+              FastArguments(R"("activation": "gelu", "attention_type": ")" + type + "\"") +
               R"(, "call": {"attn_mask": ")" + mask + "\"}}");
     return LoadModel(directory, {});
   };
