@@ -16,7 +16,7 @@ import kubernetes_validate
 import yaml
 from manifests import (DEPLOY, KUBERNETES, beside, compose, environment, lay_files, named, of_kind, pod_labels,
                        pod_spec, probes, render, render_all, selectors, strings)
-from metric_names import exposed, mentioned, of_gpus
+from metric_names import exposed, mentioned, of_gpus, of_secured
 from served import BIN, Server
 
 # The oldest that has all that is used, and the newest whose schemas are known.
@@ -72,7 +72,7 @@ class KubernetesTest(unittest.TestCase):
         # Some metrics are there from the first request on.
         subprocess.run([BIN / "linserve-client", "--target", cls.server.grpc, "load", "--requests", "1",
                         "--warmup", "0"], check=True, capture_output=True, timeout=60)
-        cls.known_metrics = exposed(get(cls.metrics, "/metrics")) | of_gpus()
+        cls.known_metrics = exposed(get(cls.metrics, "/metrics")) | of_gpus() | of_secured()
 
     def config(self, documents):
         """What results for the server from its arguments, variables and files."""

@@ -16,7 +16,17 @@ def exposed(page):
     return set(re.findall(r"^(?:# TYPE )?([a-z]\w*)[{ ]", page, re.MULTILINE))
 
 
-def of_gpus():
-    """What only a server with a GPU has, by the table of server/telemetry/README.md, which telemetry's tests compare with the code."""
+def listed(pattern):
+    """Names in the table of server/telemetry/README.md, which telemetry's tests compare with the code."""
     table = (ROOT / "server/telemetry/README.md").read_text(encoding="utf-8")
-    return set(re.findall(r"^\| `(linserve_device_memory_\w+)`", table, re.MULTILINE))
+    return set(re.findall(rf"^\| `(linserve_{pattern})`", table, re.MULTILINE))
+
+
+def of_gpus():
+    """What only a server with a GPU has."""
+    return listed(r"device_memory_\w+")
+
+
+def of_secured():
+    """What only a server with tokens or a certificate has."""
+    return listed(r"(?:caller|certificate)_\w+")

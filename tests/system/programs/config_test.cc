@@ -220,10 +220,11 @@ TEST_F(LiveConfigTest, OnHangupWhatMayChangeDoesAndTheLogSaysSo) {
   WriteAll(path_,
            R"({"max_queue_sequences": 1, "log_level": "debug", "max_metadata_bytes": "8KiB"})");
   server.process().Signal(SIGHUP);
-  for (const char* line : {"option changed option=max_queue_sequences from=100 to=1",
-                           "option changed option=log_level from=info to=debug",
-                           "option changes with the next start only option=max_metadata_bytes",
-                           "reloaded status=ok"}) {
+  for (const char* line :
+       {R"("message":"option changed","option":"max_queue_sequences","from":"100","to":"1")",
+        R"("message":"option changed","option":"log_level","from":"info","to":"debug")",
+        R"("message":"option changes with the next start only","option":"max_metadata_bytes")",
+        R"("message":"reloaded","status":"ok")"}) {
     EXPECT_TRUE(server.process().WaitForOut(line)) << line;
   }
   // A request of two sequences finds the queue's new bound, and the log tells of it.
@@ -233,7 +234,7 @@ TEST_F(LiveConfigTest, OnHangupWhatMayChangeDoesAndTheLogSaysSo) {
   EXPECT_TRUE(server.process().WaitForOut("request finished"));
   WriteAll(path_, R"({"max_queue_sequences": -1})");
   server.process().Signal(SIGHUP);
-  EXPECT_TRUE(server.process().WaitForError("the configuration stays as it was because="));
+  EXPECT_TRUE(server.process().WaitForError(R"("message":"the configuration stays as it was")"));
   EXPECT_EQ(server.Stop(), 0);
 }
 
