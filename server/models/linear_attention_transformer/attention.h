@@ -9,18 +9,11 @@
 #include "attention/rows/spans.h"
 #include "models/network/joined_linear.h"
 #include "models/network/layers.h"
+#include "models/network/sequences.h"
 #include "models/network/session_memory.h"
 #include "models/network/session_plan.h"
 
 namespace linserve::linear_attention_transformer {
-
-// Says where the sequences of a tensor [rows, ...] lie, and which rows are attended to.
-struct MaskedLayout {
-  PlacedLayout layout;
-  at::Tensor mask;  // BOOL [rows]; undefined: all
-  // Which sequences it pads, where a mask is there for nothing else; empty: it is the caller's.
-  std::vector<bool> padded{};
-};
 
 struct AttentionOptions {
   int64_t dim = 0;

@@ -12,19 +12,9 @@
 #include "models/linear_attention_transformer/product_key_memory.h"
 #include "models/linformer/attention.h"
 #include "models/network/layers.h"
+#include "models/network/sequences.h"
 
 namespace linserve::linear_attention_transformer {
-
-// Holds what layers read beside the rows that they add to.
-struct Sequences {
-  MaskedLayout own;
-  at::Tensor context;  // [context rows, dim], of networks that receive one
-  MaskedLayout context_layout;
-  at::Tensor rotary;  // table of positions; undefined: none
-  // It is null unless the sequences come chunk by chunk: then `rotary` has a row for each of the
-  // rows.
-  std::shared_ptr<SessionMemory> memory;
-};
 
 // Is one layer: a pair of pre-norm branches, attention and feed-forward.
 class Layer {

@@ -10,20 +10,6 @@
 namespace linserve::linear_attention_transformer {
 namespace {
 
-// Returns what all layers read of a batch.
-Sequences SequencesOf(const TensorBatch& batch, bool receives_context) {
-  Sequences sequences;
-  sequences.own = {ComputedLayout(batch.axes.at('n'), batch.padding), batch.Find("input_mask")};
-  // Only the first chunk of a session brings it.
-  if (receives_context && batch.Find("context").defined()) {
-    sequences.context = batch["context"];
-    sequences.context_layout = {ComputedLayout(batch.axes.at('m'), batch.padding),
-                                batch.Find("context_mask")};
-  }
-  sequences.memory = batch.memory;
-  return sequences;
-}
-
 SessionPlan PlanOf(const Options& options, const Autopadder& autopadder) {
   SessionPlan plan{{}, options.SessionRefusal()};
   if (plan.refusal.empty()) plan.refusal = autopadder.SessionRefusal();
@@ -32,19 +18,9 @@ SessionPlan PlanOf(const Options& options, const Autopadder& autopadder) {
 
 // Adds the inputs and limits besides x.
 void AddInputs(const Options& options, Signature& signature) {
-  signature.inputs.push_back({.name = "input_mask",
-                              .kind = InputKind::kMask,
-                              .axes = {Axis::Ragged('n')},
-                              .optional = true});
+  AddMask(signature, "input_mask");
   if (!options.receives_context) return;
-  const Axis context_length = Axis::Ragged('m');
-  signature.inputs.push_back(
-      {.name = "context", .axes = {context_length, Axis::Fixed(options.dim)}, .opens = true});
-  signature.inputs.push_back({.name = "context_mask",
-                              .kind = InputKind::kMask,
-                              .axes = {context_length},
-                              .optional = true,
-                              .opens = true});
+  AddContext(signature, options.dim);
   if (options.context_linformer_settings) {
     signature.limits.push_back({'m', options.context_linformer_settings->seq_len, ""});
   }
@@ -128,8 +104,9 @@ class StackNetwork : public Network {
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
-    return std::make_unique<StackPass>(stack_, autopadder_, batch["x"],
-                                       SequencesOf(batch, options_.receives_context));
+    return std::make_unique<StackPass>(
+        stack_, autopadder_, batch["x"],
+        Sequences::Of(batch, "input_mask", options_.receives_context));
   }
 
  private:
@@ -208,8 +185,8 @@ class LanguageModelNetwork : public Network {
   }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
-    return std::make_unique<LanguageModelPass>(model_, batch["x"],
-                                               SequencesOf(batch, options_.stack.receives_context));
+    return std::make_unique<LanguageModelPass>(
+        model_, batch["x"], Sequences::Of(batch, "input_mask", options_.stack.receives_context));
   }
 
  private:

@@ -11,22 +11,17 @@
 #include "attention/linear/random_features.h"
 #include "attention/rows/spans.h"
 #include "models/network/layers.h"
+#include "models/network/sequences.h"
 #include "models/network/session_memory.h"
 #include "models/network/session_plan.h"
 #include "models/performer_pytorch/options.h"
 
 namespace linserve::performer_pytorch {
 
-// Says where the sequences of a tensor [rows, ...] lie. Rows whose mask is false have no values for
-// global heads, but as keys they count in what divides the others, as in the package; local heads
-// do not see them.
-struct MaskedLayout {
-  PlacedLayout layout;
-  at::Tensor mask;  // BOOL [rows]; undefined: all are true
-};
-
 // Is performer_pytorch.Attention: the first heads attend by features, the last ones locally. Keys
-// and values come of the rows themselves or of a context.
+// and values come of the rows themselves or of a context. Rows whose mask is false have no values
+// for global heads, but as keys they count in what divides the others, as in the package; local
+// heads do not see them.
 class Attention {
  public:
   // Without local heads and not causal where it is `crossing`: of rows to a context.

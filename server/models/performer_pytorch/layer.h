@@ -7,21 +7,11 @@
 #include <vector>
 
 #include "models/network/layers.h"
+#include "models/network/sequences.h"
 #include "models/performer_pytorch/attention.h"
 #include "models/performer_pytorch/options.h"
 
 namespace linserve::performer_pytorch {
-
-// Holds what layers read beside the rows that they add to.
-struct Sequences {
-  MaskedLayout own;
-  at::Tensor context;  // [context rows, dim], of networks that attend to one
-  MaskedLayout context_layout;
-  at::Tensor rotary;  // table of positions; undefined: none
-  // It is null unless the sequences come chunk by chunk: then `rotary` has a row for each of the
-  // rows.
-  std::shared_ptr<SessionMemory> memory;
-};
 
 // Is a branch of a layer but for its module: a norm before it or a factor after it (ReZero), and a
 // shift of tokens.

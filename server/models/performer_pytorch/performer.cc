@@ -9,20 +9,6 @@
 namespace linserve::performer_pytorch {
 namespace {
 
-// Returns what all layers read of a batch.
-Sequences SequencesOf(const TensorBatch& batch, const Options& options) {
-  Sequences sequences;
-  sequences.own = {ComputedLayout(batch.axes.at('n'), batch.padding), batch.Find("mask")};
-  // Only the first chunk of a session brings it.
-  if (options.cross_attend && batch.Find("context").defined()) {
-    sequences.context = batch["context"];
-    sequences.context_layout = {ComputedLayout(batch.axes.at('m'), batch.padding),
-                                batch.Find("context_mask")};
-  }
-  sequences.memory = batch.memory;
-  return sequences;
-}
-
 SessionPlan PlanOf(const Options& options, const Stack& stack) {
   SessionPlan plan{{}, options.SessionRefusal()};
   if (plan.refusal.empty()) plan.slots = stack.State();
@@ -31,17 +17,8 @@ SessionPlan PlanOf(const Options& options, const Stack& stack) {
 
 // Adds the inputs besides x.
 void AddInputs(const Options& options, Signature& signature) {
-  signature.inputs.push_back(
-      {.name = "mask", .kind = InputKind::kMask, .axes = {Axis::Ragged('n')}, .optional = true});
-  if (!options.cross_attend) return;
-  const Axis context_length = Axis::Ragged('m');
-  signature.inputs.push_back(
-      {.name = "context", .axes = {context_length, Axis::Fixed(options.dim)}, .opens = true});
-  signature.inputs.push_back({.name = "context_mask",
-                              .kind = InputKind::kMask,
-                              .axes = {context_length},
-                              .optional = true,
-                              .opens = true});
+  AddMask(signature, "mask");
+  if (options.cross_attend) AddContext(signature, options.dim);
 }
 
 class StackPass : public Pass {
@@ -87,7 +64,8 @@ class StackNetwork : public Network {
   SessionPlan Sessions() const override { return PlanOf(options_, stack_); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
-    return std::make_unique<StackPass>(stack_, batch["x"], SequencesOf(batch, options_));
+    return std::make_unique<StackPass>(stack_, batch["x"],
+                                       Sequences::Of(batch, "mask", options_.cross_attend));
   }
 
  private:
@@ -149,8 +127,8 @@ class LanguageModelNetwork : public Network {
   SessionPlan Sessions() const override { return PlanOf(options_.stack, model_.stack()); }
 
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override {
-    return std::make_unique<LanguageModelPass>(model_, batch["x"],
-                                               SequencesOf(batch, options_.stack));
+    return std::make_unique<LanguageModelPass>(
+        model_, batch["x"], Sequences::Of(batch, "mask", options_.stack.cross_attend));
   }
 
  private:
