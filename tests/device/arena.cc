@@ -48,8 +48,8 @@ c10::DataPtr Arena::allocate(size_t bytes) {
     address = begin_ + next_;
     next_ += size;
   }
-  used_ += static_cast<int64_t>(granted);
-  blocks_[address] = {granted};
+  used_ += static_cast<int64_t>(size);
+  blocks_[address] = {granted, static_cast<int64_t>(size), ++last_serial_};
   mprotect(address, granted, PROT_READ | PROT_WRITE);
   std::memset(address, 0xFF, granted);
   mprotect(address, granted, PROT_NONE);
@@ -89,7 +89,7 @@ void Arena::Free(void* address) {
   const std::scoped_lock lock(arena.mutex_);
   const auto found = arena.blocks_.find(static_cast<char*>(address));
   const size_t bytes = found->second.bytes;
-  arena.used_ -= static_cast<int64_t>(bytes);
+  arena.used_ -= found->second.counted;
   mprotect(address, bytes, PROT_NONE);
   arena.free_.emplace(bytes, found->first);
   arena.blocks_.erase(found);
@@ -106,26 +106,28 @@ void Arena::Opened::Add(const void* address) {
   const auto after = arena.blocks_.upper_bound(static_cast<char*>(const_cast<void*>(address)));
   if (after == arena.blocks_.begin()) return;
   const auto around = std::prev(after);
-  arena.Open(around->first, around->second);
-  opened_.push_back(around->first);
+  Open(around->first, around->second);
+  opened_.emplace_back(around->first, around->second.serial);
 }
 
 void Arena::Opened::AddAll() {
   Arena& arena = Get();
   const std::scoped_lock lock(arena.mutex_);
   for (auto& [begin, block] : arena.blocks_) {
-    arena.Open(begin, block);
-    opened_.push_back(begin);
+    Open(begin, block);
+    opened_.emplace_back(begin, block.serial);
   }
 }
 
 Arena::Opened::~Opened() {
   Arena& arena = Get();
   const std::scoped_lock lock(arena.mutex_);
-  for (char* begin : opened_) {
+  for (const auto& [begin, serial] : opened_) {
     const auto block = arena.blocks_.find(begin);
-    // A block that is missing here was freed meanwhile.
-    if (block == arena.blocks_.end() || --block->second.opened > 0) continue;
+    // A block that is missing here was freed meanwhile, and another thread may compute with one
+    // that has its address now.
+    if (block == arena.blocks_.end() || block->second.serial != serial) continue;
+    if (--block->second.opened > 0) continue;
     mprotect(begin, block->second.bytes, PROT_NONE);
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace linserve {
@@ -37,7 +38,7 @@ class Arena : public c10::Allocator {
     void AddAll();
 
    private:
-    std::vector<char*> opened_;
+    std::vector<std::pair<char*, uint64_t>> opened_;  // with their serial numbers
   };
 
   int64_t used() const;
@@ -46,18 +47,22 @@ class Arena : public c10::Allocator {
 
  private:
   struct Block {
-    size_t bytes;
+    size_t bytes;     // which may be more than were asked for
+    int64_t counted;  // as used: whole pages of what was asked for
+    // Tells it from others that were at its address before, and may have been open when they went.
+    uint64_t serial;
     int opened = 0;
   };
 
   Arena();
   static void Free(void* address);
-  void Open(char* begin, Block& block);
+  static void Open(char* begin, Block& block);
 
   mutable std::mutex mutex_;
   char* begin_;
   size_t next_ = 0;  // from here on nothing was handed out yet
   int64_t used_ = 0;
+  uint64_t last_serial_ = 0;
   int64_t limit_;
   std::multimap<size_t, char*> free_;  // by size
   std::map<char*, Block> blocks_;

@@ -335,6 +335,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from", TORCH_FN(CopyFrom));
   library.impl("_local_scalar_dense", TORCH_FN(ReadScalar));
   library.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&Compute>());
+  // Devices without it are given it as several operators, and GPUs have it.
+  library.impl("native_layer_norm", torch::CppFunction::makeFromBoxedFunction<&Compute>());
   library.impl("record_stream", TORCH_FN(RecordStream));
   library.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
   library.impl("view", TORCH_FN(at::native::view));

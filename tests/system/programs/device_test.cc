@@ -63,8 +63,7 @@ TEST_F(DeviceTest, ThatIsFullComputesABatchInHalvesAndRefusesWhatFitsInNone) {
     ASSERT_TRUE(server.ready());
     weights = server.Scrape()[Memory("used", "simulated:0")];
   }
-  // What a batch that failed brought along is kept until the next one comes.
-  const auto limit = static_cast<int64_t>(weights) + 23 * kMebibyte;
+  const auto limit = static_cast<int64_t>(weights) + 6 * kMebibyte;
   RunningServer server = Serve({"--replicas", "1", "--max-device-bytes", std::to_string(limit)});
   ASSERT_TRUE(server.ready());
   EmbeddingClient client(server.client_options());
