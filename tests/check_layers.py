@@ -41,14 +41,15 @@ ALLOWED["tests"] = set(ALLOWED) | {"tests"}
 
 # The folders of a layer: each may include those before it, and "" is the layer's own.
 FOLDERS = {
+    "telemetry": ["", "trace"],
     "engine": ["", "generation"],
     "core": ["status", "json", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
     "text": ["", "sentencepiece", "huggingface/characters", "huggingface/members", "huggingface/patterns",
              "huggingface/normalize", "huggingface/split", "huggingface/models", "huggingface"],
     "attention": ["rows", "device", "positions", "linear", "linformer", "local", "landmarks", "blocks", "favor"],
-    "models": ["network", "linformer", "linformer_pytorch", "linear_attention_transformer", "performer_pytorch",
-               "linear_multihead_attention", "transformers", "fairseq", "fast_transformers", "molformer", "encoder",
-               "math", "forward", ""],
+    "models": ["config", "placement", "network", "linformer", "linformer_pytorch", "linear_attention_transformer",
+               "performer_pytorch", "linear_multihead_attention", "transformers", "fairseq", "fast_transformers",
+               "molformer", "encoder", "math", "forward", ""],
     "rpc": ["calls", "guards", "embedding", "oip", "tei", "otlp", ""],
     "http": ["framing", ""],
     "rest": ["json", "", "tei"],

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "telemetry/trace.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 namespace {

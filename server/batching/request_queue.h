@@ -19,7 +19,7 @@
 #include "core/threads/clock.h"
 #include "core/threads/mutex.h"
 #include "telemetry/metrics.h"
-#include "telemetry/trace_context.h"
+#include "telemetry/trace/trace_context.h"
 
 namespace linserve {
 

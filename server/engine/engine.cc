@@ -8,7 +8,7 @@
 #include "engine/batch_runner.h"
 #include "engine/warmup.h"
 #include "telemetry/log.h"
-#include "telemetry/trace.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 

@@ -23,7 +23,7 @@
 #include "engine/session_table.h"
 #include "engine/speed_estimate.h"
 #include "telemetry/metrics.h"
-#include "telemetry/trace_context.h"
+#include "telemetry/trace/trace_context.h"
 
 namespace linserve {
 

@@ -1,6 +1,6 @@
 #include "models/built_network.h"
 
-#include "models/network/config_error.h"
+#include "models/config/config_error.h"
 #include "models/registry.h"
 
 namespace linserve {

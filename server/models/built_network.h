@@ -4,9 +4,9 @@
 #include <string>
 
 #include "engine/model.h"
+#include "models/config/params.h"
 #include "models/network/network.h"
 #include "models/network/parameters.h"
-#include "models/network/params.h"
 
 namespace linserve {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/status/utf8.h"
-#include "models/network/config_error.h"
+#include "models/config/config_error.h"
 
 namespace linserve {
 

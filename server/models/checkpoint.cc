@@ -12,8 +12,8 @@
 #include "core/status/quote.h"
 #include "core/system/memory.h"
 #include "models/checkpoint_names.h"
-#include "models/network/config_error.h"
-#include "models/network/tensor_bridge.h"
+#include "models/config/config_error.h"
+#include "models/placement/tensor_bridge.h"
 
 namespace linserve {
 namespace {

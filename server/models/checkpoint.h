@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/files/safetensors.h"
-#include "models/network/model_config.h"
+#include "models/config/model_config.h"
 #include "models/network/parameters.h"
 
 namespace linserve {

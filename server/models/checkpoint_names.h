@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/tensor/tensor.h"
-#include "models/network/model_config.h"
+#include "models/config/model_config.h"
 #include "models/network/parameters.h"
 
 namespace linserve {

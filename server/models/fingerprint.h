@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/tensor/tensor.h"
-#include "models/network/params.h"
+#include "models/config/params.h"
 
 namespace linserve {
 

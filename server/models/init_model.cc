@@ -9,8 +9,8 @@
 #include "models/caught.h"
 #include "models/checkpoint.h"
 #include "models/checkpoint_files.h"
-#include "models/network/config_error.h"
-#include "models/network/tensor_bridge.h"
+#include "models/config/config_error.h"
+#include "models/placement/tensor_bridge.h"
 #include "models/registry.h"
 
 namespace linserve {

@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/files/safetensors.h"
-#include "models/network/model_config.h"
+#include "models/config/model_config.h"
 
 namespace linserve {
 

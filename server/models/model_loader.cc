@@ -13,14 +13,14 @@
 #include "models/caught.h"
 #include "models/checkpoint.h"
 #include "models/checkpoint_files.h"
+#include "models/config/config_error.h"
 #include "models/fastest_products.h"
 #include "models/fingerprint.h"
 #include "models/forward/torch_model.h"
 #include "models/model_directory.h"
-#include "models/network/config_error.h"
 #include "models/network/packed_weight.h"
-#include "models/network/placement.h"
-#include "models/network/tensor_bridge.h"
+#include "models/placement/placement.h"
+#include "models/placement/tensor_bridge.h"
 #include "telemetry/log.h"
 
 namespace linserve {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "models/config/config_error.h"
 #include "models/encoder/encoder.h"
 #include "models/fairseq/linformer_roberta.h"
 #include "models/fast_transformers/transformer.h"
@@ -16,7 +17,6 @@
 #include "models/linformer_pytorch/linformer_pytorch.h"
 #include "models/math/math_models.h"
 #include "models/molformer/molformer.h"
-#include "models/network/config_error.h"
 #include "models/network/sentence_network.h"
 #include "models/performer_pytorch/performer.h"
 #include "models/transformers/encoder.h"

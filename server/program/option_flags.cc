@@ -4,7 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "models/network/model_config.h"
+#include "models/config/model_config.h"
 #include "repository/repository_scan.h"
 #include "telemetry/log.h"
 

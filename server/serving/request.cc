@@ -4,7 +4,7 @@
 
 #include "core/threads/guarded.h"
 #include "serving/admission.h"
-#include "telemetry/trace.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 

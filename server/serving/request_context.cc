@@ -9,7 +9,7 @@
 #include "core/status/utf8.h"
 #include "core/system/seconds.h"
 #include "telemetry/log.h"
-#include "telemetry/trace.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "access/caller.h"
 #include "core/threads/clock.h"
-#include "telemetry/trace_context.h"
+#include "telemetry/trace/trace_context.h"
 
 namespace linserve {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "batching/request_queue_fixture.h"
-#include "telemetry/trace.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 namespace {

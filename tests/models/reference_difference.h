@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "attention/rows/aten.h"
-#include "models/network/tensor_bridge.h"
+#include "models/placement/tensor_bridge.h"
 
 namespace linserve {
 

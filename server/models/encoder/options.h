@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "models/config/params.h"
 #include "models/network/attention_method.h"
-#include "models/network/params.h"
 
 namespace linserve::encoder {
 

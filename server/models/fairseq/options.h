@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "attention/rows/activation.h"
-#include "models/network/params.h"
+#include "models/config/params.h"
 
 namespace linserve::fairseq {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "models/network/activation_param.h"
+#include "models/config/activation_param.h"
 
 namespace linserve::fast_transformers {
 namespace {

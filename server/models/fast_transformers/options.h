@@ -6,7 +6,7 @@
 
 #include "attention/linear/random_features.h"
 #include "attention/rows/activation.h"
-#include "models/network/params.h"
+#include "models/config/params.h"
 
 namespace linserve::fast_transformers {
 

@@ -7,7 +7,7 @@
 #include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
 #include "core/tensor/row_scale.h"
-#include "models/network/tensor_bridge.h"
+#include "models/placement/tensor_bridge.h"
 
 namespace linserve {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/sequence/row_mask.h"
 #include "core/sequence/signature.h"
 #include "models/network/network.h"
-#include "models/network/placement.h"
+#include "models/placement/placement.h"
 
 namespace linserve {
 

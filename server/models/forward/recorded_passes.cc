@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attention/rows/aten.h"
-#include "models/network/tensor_bridge.h"
+#include "models/placement/tensor_bridge.h"
 #include "telemetry/log.h"
 
 namespace linserve {

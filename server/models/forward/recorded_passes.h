@@ -9,7 +9,7 @@
 #include "attention/device/device_plugin.h"
 #include "engine/model.h"
 #include "models/network/network.h"
-#include "models/network/placement.h"
+#include "models/placement/placement.h"
 
 namespace linserve {
 

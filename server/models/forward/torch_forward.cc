@@ -12,7 +12,7 @@
 #include "core/sequence/content.h"
 #include "models/forward/batch_parts.h"
 #include "models/forward/pass_results.h"
-#include "models/network/guarded.h"
+#include "models/placement/guarded.h"
 
 namespace linserve {
 namespace {

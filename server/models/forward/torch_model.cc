@@ -8,8 +8,8 @@
 #include "models/forward/recorded_passes.h"
 #include "models/forward/torch_forward.h"
 #include "models/forward/torch_sessions.h"
-#include "models/network/guarded.h"
-#include "models/network/tensor_bridge.h"
+#include "models/placement/guarded.h"
+#include "models/placement/tensor_bridge.h"
 
 namespace linserve {
 namespace {

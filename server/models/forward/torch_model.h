@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "engine/model.h"
 #include "models/network/network.h"
-#include "models/network/placement.h"
+#include "models/placement/placement.h"
 
 namespace linserve {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "attention/rows/aten.h"
-#include "models/network/guarded.h"
-#include "models/network/placement.h"
 #include "models/network/session_blob.h"
+#include "models/placement/guarded.h"
+#include "models/placement/placement.h"
 
 namespace linserve {
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "models/config/params.h"
 #include "models/network/network.h"
-#include "models/network/params.h"
 
 namespace linserve::linear_attention_transformer {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "models/config/params.h"
 #include "models/network/network.h"
-#include "models/network/params.h"
 
 namespace linserve::linear_attention_transformer {
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "attention/rows/placed_layout.h"
+#include "models/config/params.h"
 #include "models/network/layers.h"
 #include "models/network/network.h"
-#include "models/network/params.h"
 
 namespace linserve::linear_multihead_attention {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include "attention/rows/placed_layout.h"
+#include "models/config/params.h"
 #include "models/linear_multihead_attention/attention.h"
 #include "models/network/layers.h"
 #include "models/network/network.h"
-#include "models/network/params.h"
 
 namespace linserve::linear_multihead_attention {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "models/network/params.h"
+#include "models/config/params.h"
 #include "models/network/projected_attention.h"
 
 namespace linserve::linformer {

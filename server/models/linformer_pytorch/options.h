@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "models/config/params.h"
 #include "models/network/layers.h"
-#include "models/network/params.h"
 
 // These are the constructor arguments of linformer_pytorch 0.19.3.
 namespace linserve::linformer_pytorch {

@@ -11,7 +11,7 @@
 #include "attention/rows/aten.h"
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
-#include "models/network/activation_param.h"
+#include "models/config/activation_param.h"
 
 namespace linserve::molformer {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/tensor/dtype.h"
-#include "models/network/config_error.h"
+#include "models/config/config_error.h"
 
 namespace linserve {
 

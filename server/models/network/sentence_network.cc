@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "attention/rows/aten.h"
-#include "models/network/config_error.h"
+#include "models/config/config_error.h"
 
 namespace linserve {
 namespace {

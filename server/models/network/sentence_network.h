@@ -5,9 +5,9 @@
 #include <string>
 
 #include "attention/rows/activation.h"
+#include "models/config/sentence_modules.h"
 #include "models/network/layers.h"
 #include "models/network/network.h"
-#include "models/network/sentence_modules.h"
 
 namespace linserve {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "attention/rows/aten.h"
-#include "models/network/guarded.h"
+#include "models/placement/guarded.h"
 
 namespace linserve {
 

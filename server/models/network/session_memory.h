@@ -11,8 +11,8 @@
 
 #include "attention/rows/placed_layout.h"
 #include "core/sequence/session_state.h"
-#include "models/network/placement.h"
 #include "models/network/session_plan.h"
+#include "models/placement/placement.h"
 
 namespace linserve {
 

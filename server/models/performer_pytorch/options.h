@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "attention/rows/activation.h"
+#include "models/config/params.h"
 #include "models/network/network.h"
-#include "models/network/params.h"
 
 namespace linserve::performer_pytorch {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "models/network/activation_param.h"
+#include "models/config/activation_param.h"
 
 namespace linserve::transformers {
 namespace {

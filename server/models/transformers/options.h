@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/config/params.h"
 #include "models/network/layers.h"
-#include "models/network/params.h"
 
 namespace linserve::transformers {
 

@@ -13,7 +13,7 @@
 #include "repository/model_manager.h"
 #include "rpc/grpc_server.h"
 #include "telemetry/log.h"
-#include "telemetry/trace.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 

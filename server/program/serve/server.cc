@@ -34,8 +34,8 @@
 #include "serving/service_context.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
-#include "telemetry/resource.h"
-#include "telemetry/trace.h"
+#include "telemetry/trace/resource.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "telemetry/resource.h"
-#include "telemetry/span_queue.h"
-#include "telemetry/trace.h"
+#include "telemetry/trace/resource.h"
+#include "telemetry/trace/span_queue.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 

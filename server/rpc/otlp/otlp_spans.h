@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
-#include "telemetry/ended_span.h"
-#include "telemetry/resource.h"
+#include "telemetry/trace/ended_span.h"
+#include "telemetry/trace/resource.h"
 
 namespace linserve {
 

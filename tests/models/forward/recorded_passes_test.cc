@@ -8,9 +8,9 @@
 #include "attention/rows/aten.h"
 #include "core/tensor/comparison.h"
 #include "models/checkpoint.h"
+#include "models/config/model_config.h"
 #include "models/devices.h"
 #include "models/forward/pass_results.h"
-#include "models/network/model_config.h"
 #include "models/registry.h"
 #include "support/paths.h"
 

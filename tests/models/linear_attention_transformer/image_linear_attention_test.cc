@@ -6,7 +6,7 @@
 #include <span>
 
 #include "models/model_fixture.h"
-#include "models/network/tensor_bridge.h"
+#include "models/placement/tensor_bridge.h"
 #include "models/random_weights.h"
 #include "models/reference_difference.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "models/network/tensor_bridge.h"
+#include "models/placement/tensor_bridge.h"
 
 namespace linserve {
 namespace {

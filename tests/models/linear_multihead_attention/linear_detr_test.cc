@@ -4,7 +4,7 @@
 
 #include "models/linear_multihead_attention/detr_reference.h"
 #include "models/model_fixture.h"
-#include "models/network/tensor_bridge.h"
+#include "models/placement/tensor_bridge.h"
 #include "models/random_weights.h"
 #include "models/reference_difference.h"
 

@@ -1,0 +1,45 @@
+#include "models/config/activation_param.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace linserve {
+namespace {
+
+struct ActivationName {
+  std::string_view name;
+  Activation activation;
+};
+
+constexpr std::array kActivationNames = {
+    ActivationName{"gelu", Activation::kGelu},
+    ActivationName{"gelu_python", Activation::kGelu},
+    ActivationName{"gelu_new", Activation::kTanhGelu},
+    ActivationName{"gelu_fast", Activation::kTanhGelu},
+    ActivationName{"gelu_accurate", Activation::kTanhGelu},
+    ActivationName{"gelu_pytorch_tanh", Activation::kTanhGelu},
+    ActivationName{"quick_gelu", Activation::kQuickGelu},
+    ActivationName{"relu", Activation::kRelu},
+    ActivationName{"relu2", Activation::kRelu2},
+    ActivationName{"relu6", Activation::kRelu6},
+    ActivationName{"silu", Activation::kSilu},
+    ActivationName{"swish", Activation::kSilu},
+    ActivationName{"sigmoid", Activation::kSigmoid},
+    ActivationName{"tanh", Activation::kTanh},
+    ActivationName{"linear", Activation::kIdentity},
+};
+
+}  // namespace
+
+Activation ActivationParam(Params& params, const char* key, const char* fallback) {
+  std::vector<std::string> names;
+  for (const ActivationName& one : kActivationNames) names.emplace_back(one.name);
+  const std::string name = params.Choice(key, fallback, names);
+  size_t i = 0;
+  while (kActivationNames[i].name != name) ++i;
+  return kActivationNames[i].activation;
+}
+
+}  // namespace linserve

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "attention/rows/activation.h"
+#include "models/config/params.h"
+
+namespace linserve {
+
+// Reads an activation by its name in the package `transformers`.
+Activation ActivationParam(Params& params, const char* key, const char* fallback = "gelu");
+
+}  // namespace linserve

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "models/config/model_config.h"
+
+namespace linserve {
+
+// Says whether a config.json is that of a Hugging Face folder: it has a model_type, and no
+// architecture of ours.
+bool IsHuggingFaceConfig(const nlohmann::json& document);
+
+// Returns what such a folder says of its model: the network by model_type, and how it is served by
+// the files that sentence-transformers puts beside it (modules.json, its modules' config.json,
+// sentence_bert_config.json, config_sentence_transformers.json), if they are there. Throws
+// ConfigError for a kind of model or module that is not computed here, naming it.
+ModelConfig HuggingFaceConfig(const nlohmann::json& document, const std::string& directory);
+
+}  // namespace linserve

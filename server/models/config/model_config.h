@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/config/params.h"
+
+namespace linserve {
+
+// Says how the names in a checkpoint become the network's.
+struct CheckpointNames {
+  std::optional<std::string> prefix{};  // before those of the model; none: found by itself
+  std::vector<std::string> ignore{};    // globs: names of tensors that are not the model's
+  // A name that is absent from the file: the one that holds its tensor.
+  std::map<std::string, std::string> aliases{};
+  // What stands before names that no prefix goes with: those of modules with files of their own.
+  std::vector<std::string> apart{};
+  // Says that tensors which are not the model's are left out: heads of other tasks lie beside it.
+  bool others_are_left_out = false;
+};
+
+// Holds the config.json of a model directory: ours, in which comments are allowed and unknown keys
+// are an error, or that of a Hugging Face folder.
+struct ModelConfig {
+  NetworkConfig network;
+  nlohmann::json serving = nlohmann::json::object();  // ServingOptions, by name
+  CheckpointNames names;
+};
+
+// Parses a config.json. INVALID_ARGUMENT says what is wrong with the text.
+absl::StatusOr<ModelConfig> ParseModelConfig(const std::string& text);
+
+// Reads DIRECTORY/config.json. NOT_FOUND says what a model directory must hold; INVALID_ARGUMENT
+// names the file, the key and what was expected.
+absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory);
+
+}  // namespace linserve

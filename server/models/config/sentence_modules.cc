@@ -1,0 +1,133 @@
+#include "models/config/sentence_modules.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "core/files/json_file.h"
+#include "core/status/quote.h"
+#include "models/config/config_error.h"
+#include "models/config/params.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+// Is a way of pooling in the names of sentence-transformers: that of versions up to 5, which are
+// flags, and that of later ones.
+struct PoolingMode {
+  const char* flag;
+  std::string_view name;
+  std::optional<Pooling> pooling;  // none: it is not computed here
+};
+
+constexpr std::array kPoolingModes = {
+    PoolingMode{"pooling_mode_cls_token", "cls", Pooling::kCls},
+    PoolingMode{"pooling_mode_mean_tokens", "mean", Pooling::kMean},
+    PoolingMode{"pooling_mode_max_tokens", "max", Pooling::kMax},
+    PoolingMode{"pooling_mode_lasttoken", "lasttoken", Pooling::kLast},
+    PoolingMode{"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", std::nullopt},
+    PoolingMode{"pooling_mode_weightedmean_tokens", "weightedmean", std::nullopt},
+};
+
+Pooling PoolingOf(const json& config, const std::string& file) {
+  std::vector<const PoolingMode*> modes;
+  for (const PoolingMode& mode : kPoolingModes) {
+    const bool flagged = config.value(mode.flag, json(false)) == true;
+    if (flagged || config.value("pooling_mode", json()) == mode.name) modes.push_back(&mode);
+  }
+  if (modes.size() == 1 && modes[0]->pooling) return *modes[0]->pooling;
+  std::string names;
+  for (const PoolingMode* mode : modes)
+    names += (names.empty() ? "" : " and ") + std::string(mode->name);
+  throw ConfigError(file + " pools by " + (names.empty() ? "nothing that is known" : names) +
+                    ", expected one of cls, mean, max and lasttoken");
+}
+
+DenseModule DenseOf(const json& config, const std::string& path, const std::string& file) {
+  Params params(config, file);
+  DenseModule dense{.path = path,
+                    .inputs = params.Positive("in_features"),
+                    .outputs = params.Positive("out_features"),
+                    .biased = params.Flag("bias", true)};
+  // Such a module may also stand before the pooling, for each row.
+  for (const char* key : {"module_input_name", "module_output_name"}) {
+    params.Choice(key, "sentence_embedding", {"sentence_embedding"});
+  }
+  const std::string activation =
+      params.Choice("activation_function", "torch.nn.modules.activation.Tanh",
+                    {"torch.nn.modules.activation.Tanh", "torch.nn.modules.activation.ReLU",
+                     "torch.nn.modules.activation.GELU", "torch.nn.modules.activation.SiLU",
+                     "torch.nn.modules.activation.Sigmoid", "torch.nn.modules.linear.Identity"});
+  dense.activation = activation.substr(activation.rfind('.') + 1);
+  return dense;
+}
+
+// Is one entry of modules.json.
+struct Entry {
+  std::string kind;  // the last word of its type, such as "Pooling"
+  std::string path;
+};
+
+Entry EntryOf(const json& module) {
+  if (!module.is_object()) return {};
+  const std::string type = module.value("type", std::string());
+  return {type.substr(type.rfind('.') + 1), module.value("path", std::string())};
+}
+
+// Reads the config.json of a module and calls `use` with it and its path.
+template <typename Use>
+void WithConfig(const std::string& directory, const Entry& entry, const Use& use) {
+  const std::string file = entry.path + "/config.json";
+  if (entry.path.find("..") != std::string::npos) {
+    throw ConfigError("modules.json: " + Quoted(file) + " is not below the folder");
+  }
+  const auto config = ReadJson(directory + "/" + file);
+  if (!config.ok() && !absl::IsNotFound(config.status())) {
+    throw ConfigError(std::string(config.status().message()));
+  }
+  if (!config.ok() || !config->is_object()) {
+    throw ConfigError("modules.json names " + Quoted(file) + ", which is no object of JSON");
+  }
+  use(*config, file);
+}
+
+}  // namespace
+
+SentenceModules ReadSentenceModules(const std::string& directory) {
+  constexpr size_t kMostModules = 16;
+  SentenceModules found;
+  const auto modules = ReadJson(directory + "/modules.json");
+  if (absl::IsNotFound(modules.status())) return found;
+  if (!modules.ok()) throw ConfigError(std::string(modules.status().message()));
+  if (!modules->is_array() || modules->size() > kMostModules) {
+    throw ConfigError("modules.json: expected a list of at most " + std::to_string(kMostModules) +
+                      " modules");
+  }
+  bool pooled = false;
+  for (const json& module : *modules) {
+    const Entry entry = EntryOf(module);
+    if (entry.kind == "Transformer") continue;
+    if (entry.kind == "Normalize") {
+      found.normalize = true;
+    } else if (entry.kind == "Pooling") {
+      WithConfig(directory, entry, [&](const json& config, const std::string& file) {
+        found.pooling = PoolingOf(config, file);
+      });
+      pooled = true;
+    } else if (entry.kind == "Dense" && pooled && !found.normalize) {
+      WithConfig(directory, entry, [&](const json& config, const std::string& file) {
+        found.dense.push_back(DenseOf(config, entry.path, file));
+      });
+    } else {
+      throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +
+                        " is not computed there; those that are: Transformer, Pooling, Dense "
+                        "between Pooling and Normalize, Normalize");
+    }
+  }
+  return found;
+}
+
+}  // namespace linserve

@@ -1,0 +1,259 @@
+// A Hugging Face folder is served as it is: what its files say, and what its checkpoint holds.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "attention/rows/aten.h"
+#include "core/files/safetensors.h"
+#include "models/model_directory.h"
+#include "models/model_fixture.h"
+#include "models/placement/tensor_bridge.h"
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr const char* kSizes =
+    R"({"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 16, "max_position_embeddings": 12})";
+
+class HuggingFaceTest : public ModelFixture {
+ protected:
+  HuggingFaceTest() { WriteConfig(json::object()); }
+
+  // Writes a config.json as the hub has them, with these members besides.
+  void WriteConfig(const json& more) {
+    json config = json::parse(kSizes);
+    config.update({{"model_type", "bert"},
+                   {"architectures", {"BertModel"}},
+                   {"transformers_version", "4.8.2"},
+                   {"gradient_checkpointing", false}});
+    config.update(more);
+    Write(folder_, "config.json", config.dump());
+  }
+
+  void WriteModule(const std::string& name, const json& config) {
+    std::filesystem::create_directories(folder_ + "/" + name);
+    Write(folder_ + "/" + name, "config.json", config.dump());
+  }
+
+  // Writes modules.json with modules of these types, whose paths are 1_Pooling and 2_Dense.
+  void WriteModules(const std::vector<std::string>& types) {
+    json modules = json::array();
+    for (const std::string& type : types) {
+      const std::string path = type == "Pooling" ? "1_Pooling" : type == "Dense" ? "2_Dense" : "";
+      modules.push_back({{"path", path}, {"type", "sentence_transformers.models." + type}});
+    }
+    Write(folder_, "modules.json", modules.dump());
+  }
+
+  // Lets the rows' mean go through a Dense module, too.
+  void WriteDenseModule() {
+    WriteModules({"Transformer", "Pooling", "Dense", "Normalize"});
+    WriteModule("1_Pooling", {{"pooling_mode_mean_tokens", true}});
+    WriteModule("2_Dense", {{"in_features", 8},
+                            {"out_features", 5},
+                            {"bias", true},
+                            {"activation_function", "torch.nn.modules.activation.Tanh"}});
+    ASSERT_TRUE(WriteSafetensors(folder_ + "/2_Dense/model.safetensors",
+                                 {{"linear.weight", weight_}, {"linear.bias", bias_}})
+                    .ok());
+  }
+
+  json Serving() const { return ReadModelDirectory(folder_)->serving; }
+  std::string Error() const { return std::string(LoadModel(folder_, {}).status().message()); }
+
+  // Rewrites the checkpoint with other names. A name that becomes empty is left out.
+  template <typename Rename>
+  void RenameTensors(const Rename& rename, const TensorMap& more = {}) {
+    const std::string path = folder_ + "/model.safetensors";
+    TensorMap tensors = more;
+    const auto file = ReadSafetensors(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (const auto& [name, tensor] : file->tensors) {
+      if (const std::string renamed = rename(name); !renamed.empty()) tensors[renamed] = tensor;
+    }
+    ASSERT_TRUE(WriteSafetensors(path, tensors).ok());
+  }
+
+  TensorMap Rows(const std::string& directory) { return Compute(*Load(directory), {item_})[0]; }
+
+  const std::string folder_ = Directory("transformers.BertModel", kSizes);
+  const Item item_ = Tokens(7, 20);
+  const Tensor weight_ = RandomFloats({5, 8});
+  const Tensor bias_ = RandomFloats({5});
+};
+
+TEST_F(HuggingFaceTest, IsKnownByItsModelType) {
+  const auto model = Load(folder_);
+  EXPECT_EQ(model->info().architecture, "transformers.BertModel");
+  EXPECT_EQ(model->info().signature.outputs[0].name, "last_hidden_state");
+  EXPECT_NE(model->info().signature.FindOutput("pooler_output"), nullptr);
+  EXPECT_EQ(model->info().signature.limits[0].longest, 12);
+}
+
+TEST_F(HuggingFaceTest, OfATypeThatIsNotServedIsRefusedWithThoseThatAre) {
+  WriteConfig({{"model_type", "llama"}});
+  EXPECT_THAT(Error(), HasSubstr("model_type 'llama' is not served"));
+  EXPECT_THAT(Error(), HasSubstr("distilbert"));
+}
+
+TEST_F(HuggingFaceTest, WithAValueThatIsNotComputedIsRefusedByName) {
+  WriteConfig({{"hidden_act", "mish"}});
+  EXPECT_THAT(Error(), HasSubstr("parameter \"hidden_act\" is \"mish\", expected one of gelu"));
+  WriteConfig({{"position_embedding_type", "relative_key"}});
+  EXPECT_THAT(Error(), HasSubstr("expected one of absolute"));
+  WriteConfig({{"is_decoder", true}});
+  EXPECT_THAT(Error(), HasSubstr("only encoders are computed"));
+}
+
+TEST_F(HuggingFaceTest, OfAnotherTaskIsServedWithoutItsHead) {
+  const TensorMap expected = Rows(folder_);
+  RenameTensors([](const std::string& name) { return "bert." + name; },
+                {{"cls.predictions.bias", RandomFloats({20})}});
+  EXPECT_EQ(LargestDifference(Rows(folder_), expected), 0);
+}
+
+TEST_F(HuggingFaceTest, OfAnotherTaskMayHaveItsHeadBesideTheModelItself) {
+  const TensorMap expected = Rows(folder_);
+  RenameTensors(
+      [](const std::string& name) { return name; },
+      {{"classifier.weight", RandomFloats({2, 8})}, {"embeddings.position_ids", Ids(12, 12)}});
+  EXPECT_EQ(LargestDifference(Rows(folder_), expected), 0);
+}
+
+TEST_F(HuggingFaceTest, WithoutItsPoolingLayerGivesRowsOnly) {
+  RenameTensors(
+      [](const std::string& name) { return name.starts_with("pooler.") ? "" : "bert." + name; });
+  const auto model = Load(folder_);
+  EXPECT_EQ(model->info().signature.FindOutput("pooler_output"), nullptr);
+}
+
+TEST_F(HuggingFaceTest, OfNystromformerHasItsOwnDefaults) {
+  const std::string nystromformer = Directory("transformers.NystromformerModel", kSizes);
+  std::filesystem::copy_file(nystromformer + "/model.safetensors", folder_ + "/model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  WriteConfig({{"model_type", "nystromformer"}, {"add_cross_attention", false}});
+  EXPECT_EQ(LargestDifference(Rows(folder_), Rows(nystromformer)), 0);
+}
+
+TEST_F(HuggingFaceTest, OfWhichATensorIsMissingIsRefused) {
+  RenameTensors([](const std::string& name) {
+    return name == "encoder.layer.1.output.dense.bias" ? "" : "bert." + name;
+  });
+  EXPECT_THAT(Error(),
+              HasSubstr("missing from the file (1):\n    encoder.layer.1.output.dense.bias"));
+}
+
+TEST_F(HuggingFaceTest, HasNormsUnderTheNamesOfTensorFlow) {
+  const TensorMap expected = Rows(folder_);
+  RenameTensors([](std::string name) {
+    for (const auto& [from, to] :
+         {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}}) {
+      if (name.ends_with(from))
+        name.replace(name.size() - std::string(from).size(), std::string::npos, to);
+    }
+    return name;
+  });
+  EXPECT_EQ(LargestDifference(Rows(folder_), expected), 0);
+}
+
+TEST_F(HuggingFaceTest, IsPooledByTheMeanUnlessItsModulesSayOtherwise) {
+  EXPECT_EQ(Serving()["pooling"], "mean");
+  EXPECT_FALSE(Serving().contains("normalize"));
+  WriteModules({"Transformer", "Pooling", "Normalize"});
+  for (const auto& [flag, pooling] : {std::pair{"pooling_mode_cls_token", "cls"},
+                                      {"pooling_mode_max_tokens", "max"},
+                                      {"pooling_mode_mean_tokens", "mean"},
+                                      {"pooling_mode_lasttoken", "last"}}) {
+    WriteModule("1_Pooling", {{"word_embedding_dimension", 8}, {flag, true}});
+    EXPECT_EQ(Serving()["pooling"], pooling);
+  }
+  WriteModule("1_Pooling", {{"embedding_dimension", 8}, {"pooling_mode", "cls"}});
+  EXPECT_EQ(Serving()["pooling"], "cls");
+  EXPECT_EQ(Serving()["normalize"], true);
+}
+
+TEST_F(HuggingFaceTest, WithAModuleOrAPoolingThatIsNotComputedIsRefusedByName) {
+  WriteModules({"Transformer", "Pooling"});
+  WriteModule("1_Pooling", {{"pooling_mode_cls_token", true}, {"pooling_mode_max_tokens", true}});
+  EXPECT_THAT(Error(), HasSubstr("1_Pooling/config.json pools by cls and max"));
+  WriteModule("1_Pooling", {{"pooling_mode_weightedmean_tokens", true}});
+  EXPECT_THAT(Error(), HasSubstr("pools by weightedmean, expected one of cls"));
+  WriteModules({"Transformer", "CNN"});
+  EXPECT_THAT(Error(), HasSubstr("a module of type 'CNN' is not computed"));
+}
+
+TEST_F(HuggingFaceTest, WithModulesThatCannotBeReadIsRefused) {
+  WriteModules({"Transformer", "Pooling"});
+  EXPECT_THAT(Error(), HasSubstr("modules.json names '1_Pooling/config.json', which is no object"));
+  WriteModules(std::vector<std::string>(17, "Normalize"));
+  EXPECT_THAT(Error(), HasSubstr("expected a list of at most 16 modules"));
+  Write(folder_, "modules.json", R"([{"type": "x.Pooling", "path": "../1_Pooling"}])");
+  EXPECT_THAT(Error(), HasSubstr("is not below the folder"));
+  for (const char* text : {"7", "[7]", R"([{"type": 7}])", R"([{"type": "Pooling", "path": 7}])"}) {
+    Write(folder_, "modules.json", text);
+    EXPECT_NE(Error(), "") << text;
+  }
+}
+
+TEST_F(HuggingFaceTest, WithDenseModulesGivesTheVectorThatTheyMakeOfThePooledRows) {
+  WriteDenseModule();
+  const auto model = Load(folder_);
+  EXPECT_EQ(model->info().signature.outputs[0].name, "sentence_embedding");
+  Item item = item_;
+  item.options.outputs = {"sentence_embedding", "last_hidden_state"};
+  const TensorMap results = Compute(*model, {item})[0];
+  const at::Tensor mean = ToAten(results.at("last_hidden_state")).mean(0);
+  const at::Tensor expected = at::tanh(at::linear(mean, ToAten(weight_), ToAten(bias_)));
+  EXPECT_LT((ToAten(results.at("sentence_embedding")) - expected).abs().max().item<float>(), 1e-6);
+}
+
+TEST_F(HuggingFaceTest, WithADenseModuleCountsNoRowThatItsMaskHides) {
+  WriteDenseModule();
+  const auto model = Load(folder_);
+  const Item alone = Tokens(4, 20);
+  const auto* ids = alone.inputs.at("x").data<int64_t>();
+  Item padded;
+  padded.inputs["x"] = Tensor::FromInts({6}, {ids[0], ids[1], ids[2], ids[3], 7, 7});
+  padded.inputs["attention_mask"] = MaskOf(6, 0, 4);
+  const std::vector<TensorMap> results = Compute(*model, {padded, padded});
+  EXPECT_LT(LargestDifference(results[1], Compute(*model, {alone})[0]), 1e-6);
+}
+
+TEST_F(HuggingFaceTest, WithDenseModulesThatDoNotFitIsRefused) {
+  WriteDenseModule();
+  json config = {{"in_features", 9}, {"out_features", 5}};
+  WriteModule("2_Dense", config);
+  EXPECT_THAT(Error(), HasSubstr("in_features is 9, but what comes before it gives 8"));
+  WriteModule("2_Dense", {{"in_features", 8}, {"out_features", 6}});
+  EXPECT_THAT(Error(), HasSubstr("2_Dense.linear.weight is [5, 8], expected [6, 8]"));
+  config = {{"in_features", 8}, {"out_features", 5}, {"activation_function", "my.Own"}};
+  WriteModule("2_Dense", config);
+  EXPECT_THAT(Error(), HasSubstr("\"activation_function\" is \"my.Own\", expected one of"));
+  std::filesystem::remove(folder_ + "/2_Dense/model.safetensors");
+  WriteModule("2_Dense", {{"in_features", 8}, {"out_features", 5}});
+  EXPECT_THAT(Error(), HasSubstr("there is no model.safetensors in " + folder_ + "/2_Dense"));
+  WriteModules({"Transformer", "Dense", "Pooling"});
+  EXPECT_THAT(Error(), HasSubstr("a module of type 'Dense' is not computed there"));
+}
+
+TEST_F(HuggingFaceTest, TakesTheLengthOfTextsAndThePromptsOfSentenceTransformers) {
+  Write(folder_, "tokenizer_config.json",
+        R"({"model_max_length": 1000000000000000019884624838656})");
+  EXPECT_FALSE(Serving().contains("max_text_tokens"));
+  Write(folder_, "tokenizer_config.json", R"({"model_max_length": 11})");
+  EXPECT_EQ(Serving()["max_text_tokens"], 11);
+  Write(folder_, "sentence_bert_config.json", R"({"max_seq_length": 9, "do_lower_case": false})");
+  Write(folder_, "config_sentence_transformers.json", R"({"prompts": {"query": "query: "}})");
+  EXPECT_EQ(Serving()["max_text_tokens"], 9);
+  EXPECT_EQ(Serving()["truncation"], "right");
+  EXPECT_EQ(Serving()["prompts"]["query"], "query: ");
+}
+
+}  // namespace
+}  // namespace linserve
