@@ -9,6 +9,7 @@
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "models/encoder/layer.h"
+#include "models/network/layer_pass.h"
 
 namespace linserve::encoder {
 namespace {
@@ -126,25 +127,17 @@ class EncoderNetwork : public Network {
   LayerNorm norm_;
 };
 
-class EncoderNetwork::EncoderPass : public Pass {
+class EncoderNetwork::EncoderPass : public LayerPass<Layer, Context> {
  public:
   EncoderPass(const EncoderNetwork& network, at::Tensor rows, Context context)
-      : network_(network), rows_(std::move(rows)), context_(std::move(context)) {}
-
-  bool Step() override {
-    network_.layers_[layer_++].Apply(rows_, context_);
-    return layer_ < network_.layers_.size();
-  }
+      : LayerPass(network.layers_, std::move(rows), std::move(context)), network_(network) {}
 
   at::Tensor Output(const std::string&, int64_t begin, int64_t end) override {
-    return network_.norm_(rows_.narrow(0, begin, end - begin));
+    return network_.norm_(Rows(begin, end));
   }
 
  private:
   const EncoderNetwork& network_;
-  at::Tensor rows_;
-  Context context_;
-  size_t layer_ = 0;
 };
 
 std::unique_ptr<Pass> EncoderNetwork::Begin(TensorBatch batch) const {

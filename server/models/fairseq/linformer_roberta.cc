@@ -10,6 +10,7 @@
 #include "models/fairseq/embeddings.h"
 #include "models/fairseq/layer.h"
 #include "models/fairseq/options.h"
+#include "models/network/layer_pass.h"
 
 namespace linserve::fairseq {
 namespace {
@@ -122,27 +123,19 @@ class RobertaNetwork : public Network {
   Head head_;
 };
 
-class RobertaNetwork::RobertaPass : public Pass {
+class RobertaNetwork::RobertaPass : public LayerPass<Layer, PlacedLayout> {
  public:
   RobertaPass(const RobertaNetwork& network, at::Tensor rows, PlacedLayout layout)
-      : network_(network), rows_(std::move(rows)), layout_(std::move(layout)) {}
-
-  bool Step() override {
-    network_.layers_[layer_++].Apply(rows_, layout_);
-    return layer_ < network_.layers_.size();
-  }
+      : LayerPass(network.layers_, std::move(rows), std::move(layout)), network_(network) {}
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
-    at::Tensor rows = rows_.narrow(0, begin, end - begin);
+    at::Tensor rows = Rows(begin, end);
     if (network_.options_.pre_norm) rows = network_.norm_(rows);
     return name == "y" && !network_.options_.features_only ? network_.head_(rows) : rows;
   }
 
  private:
   const RobertaNetwork& network_;
-  at::Tensor rows_;
-  PlacedLayout layout_;
-  size_t layer_ = 0;
 };
 
 std::unique_ptr<Pass> RobertaNetwork::Begin(TensorBatch batch) const {

@@ -7,6 +7,7 @@
 #include "attention/rows/spans.h"
 #include "models/fast_transformers/layer.h"
 #include "models/fast_transformers/options.h"
+#include "models/network/layer_pass.h"
 
 namespace linserve::fast_transformers {
 namespace {
@@ -116,26 +117,18 @@ class TransformerNetwork : public Network {
   LayerNorm norm_;
 };
 
-class TransformerNetwork::TransformerPass : public Pass {
+class TransformerNetwork::TransformerPass : public LayerPass<Layer, Context> {
  public:
   TransformerPass(const TransformerNetwork& network, at::Tensor rows, Context context)
-      : network_(network), rows_(std::move(rows)), context_(std::move(context)) {}
-
-  bool Step() override {
-    network_.layers_[layer_++].Apply(rows_, context_);
-    return layer_ < network_.layers_.size();
-  }
+      : LayerPass(network.layers_, std::move(rows), std::move(context)), network_(network) {}
 
   at::Tensor Output(const std::string&, int64_t begin, int64_t end) override {
-    const at::Tensor rows = rows_.narrow(0, begin, end - begin);
+    const at::Tensor rows = Rows(begin, end);
     return network_.options_.final_norm ? network_.norm_(rows) : rows;
   }
 
  private:
   const TransformerNetwork& network_;
-  at::Tensor rows_;
-  Context context_;
-  size_t layer_ = 0;
 };
 
 std::unique_ptr<Pass> TransformerNetwork::Begin(TensorBatch batch) const {

@@ -9,9 +9,10 @@
 
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
+#include "models/config/activation_param.h"
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
-#include "models/config/activation_param.h"
+#include "models/network/layer_pass.h"
 
 namespace linserve::molformer {
 namespace {
@@ -144,19 +145,14 @@ class ModelNetwork : public Network {
   LayerNorm norm_;
 };
 
-class ModelNetwork::ModelPass : public Pass {
+class ModelNetwork::ModelPass : public LayerPass<Layer, Context> {
  public:
   ModelPass(const ModelNetwork& network, at::Tensor rows, Context context)
-      : network_(network), rows_(std::move(rows)), context_(std::move(context)) {}
-
-  bool Step() override {
-    network_.layers_[layer_++].Apply(rows_, context_);
-    return layer_ < network_.layers_.size();
-  }
+      : LayerPass(network.layers_, std::move(rows), std::move(context)), network_(network) {}
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
     if (name == "pooler_output") return Pooled(begin, end);
-    return network_.norm_(rows_.narrow(0, begin, end - begin));
+    return network_.norm_(Rows(begin, end));
   }
 
  private:
@@ -164,23 +160,20 @@ class ModelNetwork::ModelPass : public Pass {
   at::Tensor Pooled(int64_t begin, int64_t end) const {
     std::vector<at::Tensor> means;
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      const int64_t start = context_.layout.starts[i];
-      const int64_t length = context_.layout.lengths[i];
-      at::Tensor rows = network_.norm_(rows_.narrow(0, start, length)).to(at::kFloat);
-      if (!context_.mask.defined()) {
-        means.push_back(rows.mean(0));
+      const int64_t start = context().layout.starts[i];
+      const int64_t length = context().layout.lengths[i];
+      const at::Tensor sequence = network_.norm_(Rows(start, start + length)).to(at::kFloat);
+      if (!context().mask.defined()) {
+        means.push_back(sequence.mean(0));
         continue;
       }
-      const at::Tensor visible = context_.mask.narrow(0, start, length).to(at::kFloat);
-      means.push_back((rows * visible.unsqueeze(1)).sum(0) / visible.sum().clamp_min(1));
+      const at::Tensor visible = context().mask.narrow(0, start, length).to(at::kFloat);
+      means.push_back((sequence * visible.unsqueeze(1)).sum(0) / visible.sum().clamp_min(1));
     }
-    return at::stack(means).to(rows_.scalar_type());
+    return at::stack(means).to(rows().scalar_type());
   }
 
   const ModelNetwork& network_;
-  at::Tensor rows_;
-  Context context_;
-  size_t layer_ = 0;
 };
 
 std::unique_ptr<Pass> ModelNetwork::Begin(TensorBatch batch) const {

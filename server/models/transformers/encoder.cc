@@ -9,6 +9,7 @@
 
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
+#include "models/network/layer_pass.h"
 #include "models/transformers/declare_norm.h"
 #include "models/transformers/distances.h"
 #include "models/transformers/embeddings.h"
@@ -106,38 +107,30 @@ class EncoderNetwork : public Network {
   Linear pooler_;
 };
 
-class EncoderNetwork::EncoderPass : public Pass {
+class EncoderNetwork::EncoderPass : public LayerPass<Layer, Context> {
  public:
   EncoderPass(const EncoderNetwork& network, at::Tensor rows, Context context)
-      : network_(network), rows_(std::move(rows)), context_(std::move(context)) {}
-
-  bool Step() override {
-    network_.layers_[layer_++].Apply(rows_, context_);
-    return layer_ < network_.layers_.size();
-  }
+      : LayerPass(network.layers_, std::move(rows), std::move(context)), network_(network) {}
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
     if (name == "pooler_output") return Pooled(begin, end);
-    const at::Tensor rows = rows_.narrow(0, begin, end - begin);
+    const at::Tensor rows = Rows(begin, end);
     return network_.options_.pre_norm ? network_.norm_(rows) : rows;
   }
 
  private:
   // Returns what the pooler makes of each sequence's first row.
   at::Tensor Pooled(int64_t begin, int64_t end) const {
-    const std::vector<int64_t>& starts = context_.layout.starts;
+    const std::vector<int64_t>& starts = context().layout.starts;
     const at::Tensor first =
         at::tensor(at::IntArrayRef(starts).slice(static_cast<size_t>(begin),
                                                  static_cast<size_t>(end - begin)),
                    at::kLong)
-            .to(rows_.device());
-    return network_.pooler_(rows_.index_select(0, first)).tanh_();
+            .to(rows().device());
+    return network_.pooler_(rows().index_select(0, first)).tanh_();
   }
 
   const EncoderNetwork& network_;
-  at::Tensor rows_;
-  Context context_;
-  size_t layer_ = 0;
 };
 
 Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
