@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "scraped.h"
+#include "telemetry/scraped.h"
 
 namespace linserve {
 namespace {

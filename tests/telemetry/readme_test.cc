@@ -5,7 +5,7 @@
 #include <regex>
 #include <set>
 
-#include "scraped.h"
+#include "telemetry/scraped.h"
 #include "support/paths.h"
 #include "support/test_files.h"
 #include "telemetry/metrics.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scraped.h"
+#include "telemetry/scraped.h"
 #include "support/test_files.h"
 #include "support/wait_until.h"
 
