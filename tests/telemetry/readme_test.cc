@@ -5,10 +5,10 @@
 #include <regex>
 #include <set>
 
-#include "telemetry/scraped.h"
 #include "support/paths.h"
 #include "support/test_files.h"
 #include "telemetry/metrics.h"
+#include "telemetry/scraped.h"
 
 namespace linserve {
 namespace {

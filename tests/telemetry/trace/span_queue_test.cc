@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "telemetry/scraped.h"
 #include "support/test_files.h"
 #include "support/wait_until.h"
+#include "telemetry/scraped.h"
 
 namespace linserve {
 namespace {
