@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/load/report/objective.h"
 #include "core/workload/lengths.h"
+#include "core/workload/random_item.h"
 
 namespace linserve {
 namespace {
@@ -166,9 +167,8 @@ void LoadArguments::AddTo(CLI::App& load) {
 
 std::string LoadArguments::LengthsFor(const ModelDescription& model) const {
   if (!lengths.empty()) return lengths;
-  int64_t length = 128;
-  for (const LengthLimit& limit : model.signature.limits) length = std::min(length, limit.longest);
-  return "fixed:" + std::to_string(std::max<int64_t>(length, 1));
+  const int64_t longest = LongestLength(model.signature);
+  return "fixed:" + std::to_string(longest == 0 ? 128 : std::min<int64_t>(longest, 128));
 }
 
 }  // namespace linserve

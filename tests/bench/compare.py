@@ -5,7 +5,8 @@ sequences, the same number of threads, interleaved; one table of real tokens per
 A round runs every contestant once over all sequences; the medians over the rounds are shown, and
 their ratios to linserve. The packages pad to the longest length they take, as their READMEs show,
 at the batch size that is their fastest here. linserve runs in a process of its own (`linserve
-bench`); its numbers are compared with the package's before anything is timed.
+bench`); its numbers are compared with the package's before anything is timed. Memory is the most
+that a process has had which loads the model and runs all sequences once.
 
 Needs the packages of tests/system/packages: `tests/bench/run compare` makes an environment with them.
 """
@@ -40,6 +41,7 @@ def arguments():
     parser.add_argument("--linserve", default=str(ROOT / "build/release/bin/linserve"))
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
     parser.add_argument("--json", help="write all rates to this file, too")
+    parser.add_argument("--run-once", nargs=2, metavar=("MODEL", "BATCH"), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -83,7 +85,23 @@ class Linserve:
                         "--json", "--dtype", dtype, "--replicas", "1", "--threads", str(threads)]
 
     def run(self):
-        return json.loads(linserve(*self.command))["tokens_per_s"]
+        report = json.loads(linserve(*self.command))
+        self.peak_mib = report["peak_memory_bytes"] / 2**20
+        return report["tokens_per_s"]
+
+
+def package_peak_mib(case, options, directory, batch):
+    """What a process has had at most that runs the package on all sequences once, without gradients."""
+    done = subprocess.run([sys.executable, *(["-P"] if sys.flags.safe_path else []), __file__, "--cases", case.name,
+                           "--threads", str(options.threads), "--run-once", f"{directory}/model", str(batch)],
+                          check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def run_once(case, model, batch):
+    Package(case, case.module(load_file(f"{model}/model.safetensors")), int(batch), torch.float32).run()
+    lines = Path("/proc/self/status").read_text().splitlines()
+    print(next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")))
 
 
 def best_batch(case, module, dtype):
@@ -123,9 +141,9 @@ def measure(case, options, directory):
     save_file(case.file(), f"{directory}/io.safetensors")
     if case.exact:
         check(case, module, options.linserve, directory)
-    rated = {}
+    rated, best = {}, {}
     for name, dtype in (("f32", torch.float32), ("bf16 autocast", torch.bfloat16)):
-        batch = best_batch(case, module, dtype)
+        best[name] = batch = best_batch(case, module, dtype)
         rated[f"package, {name}, padded, batch {batch}"] = Package(case, module, batch, dtype)
         if case.runs_alone:
             rated[f"package, {name}, one by one"] = Package(case, module, 1, dtype, alone=True)
@@ -145,6 +163,8 @@ def measure(case, options, directory):
         for dtype, measured in products.items():
             measured.append(product_rate(dtype))
     show(case, options, directory, rates, products)
+    peak = package_peak_mib(case, options, directory, best["f32"])
+    print(f"  memory at most, f32: package {peak:.0f} MiB, linserve {rated['linserve, f32'].peak_mib:.0f} MiB")
     return rates
 
 
@@ -170,6 +190,8 @@ def main():
     options = arguments()
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
+    if options.run_once:
+        return run_once(bench_cases.CASES[options.cases](), *options.run_once)
     everything = {}
     for name in options.cases.split(","):
         if name not in bench_cases.CASES:

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <fstream>
+#include <string>
 
 #include "core/system/control_groups.h"
 
@@ -13,6 +15,16 @@ namespace linserve {
 int64_t MemoryBytes() {
   const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   return std::min(machine, OwnGroupLimits().memory_bytes);
+}
+
+int64_t PeakResidentBytes() {
+  // The system's own getrusage() counts what the process was before it became this program, too.
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib * 1024;
+  }
+  return 0;
 }
 
 std::string FormatBytes(double bytes) {

@@ -9,6 +9,9 @@ namespace linserve {
 // groups if that is less, as a container's memory limit is.
 int64_t MemoryBytes();
 
+// Returns the most bytes of memory that this process has had at once, shared libraries included.
+int64_t PeakResidentBytes();
+
 // Writes a size as "1.5 GiB", with a unit that fits.
 std::string FormatBytes(double bytes);
 

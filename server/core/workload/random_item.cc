@@ -57,6 +57,18 @@ Item RandomItem(const Signature& signature, const LengthDistribution& lengths,
   return item;
 }
 
+int64_t LongestLength(const Signature& signature) {
+  int64_t least = 0;
+  for (const InputSpec& spec : signature.inputs) {
+    if (spec.optional) continue;
+    for (const Axis& axis : spec.axes) {
+      const int64_t longest = axis.letter == '\0' ? 0 : LongestFor(signature, Item(), axis.letter);
+      if (longest != 0 && (least == 0 || longest < least)) least = longest;
+    }
+  }
+  return least;
+}
+
 absl::Status CheckLengths(const Signature& signature, const std::string& name,
                           const LengthDistribution& lengths) {
   for (const InputSpec& spec : signature.inputs) {

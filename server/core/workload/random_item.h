@@ -15,6 +15,9 @@ namespace linserve {
 Item RandomItem(const Signature& signature, const LengthDistribution& lengths,
                 std::mt19937_64& random);
 
+// Returns how long a sequence may be on every lettered axis; 0 if there is no limit.
+int64_t LongestLength(const Signature& signature);
+
 // Returns INVALID_ARGUMENT if a length could be more than the model takes, which the message calls
 // `name`.
 absl::Status CheckLengths(const Signature& signature, const std::string& name,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/sequence/pooling.h"
+#include "core/system/memory.h"
 #include "core/workload/random_item.h"
 #include "engine/serving_options.h"
 #include "program/commands.h"
@@ -23,8 +24,8 @@ namespace {
 
 struct BenchArguments {
   std::string model;
-  std::string input;  // empty: random sequences
-  std::string lengths = "lognormal:96,0.8,8,512";
+  std::string input;    // empty: random sequences
+  std::string lengths;  // empty: as LengthsFor() says
   int64_t sequences = 256;
   int64_t rounds = 5;
   uint64_t seed = 1;
@@ -72,9 +73,17 @@ absl::StatusOr<Round> RunRound(Engine& engine, const std::vector<Item>& items, i
   return Round{took.count(), tokens};
 }
 
+std::string LengthsFor(const BenchArguments& arguments, const Signature& signature) {
+  if (!arguments.lengths.empty()) return arguments.lengths;
+  const int64_t limit = LongestLength(signature);
+  const int64_t longest = limit == 0 ? 512 : std::min<int64_t>(limit, 512);
+  return "lognormal:" + std::to_string(std::min<int64_t>(longest, 96)) + ",0.8," +
+         std::to_string(std::min<int64_t>(longest, 8)) + "," + std::to_string(longest);
+}
+
 absl::StatusOr<std::vector<Item>> RandomItems(const BenchArguments& arguments,
                                               const Signature& signature, std::mt19937_64& random) {
-  const auto lengths = LengthDistribution::Parse(arguments.lengths);
+  const auto lengths = LengthDistribution::Parse(LengthsFor(arguments, signature));
   if (!lengths.ok()) return lengths.status();
   absl::Status status = CheckLengths(signature, arguments.model, *lengths);
   if (!status.ok()) return status;
@@ -131,14 +140,17 @@ void Print(const Report& report, bool json) {
                                      {"tokens", tokens},
                                      {"seconds", rounds},
                                      {"tokens_per_s", tokens_per_s},
-                                     {"sequences_per_s", sequences_per_s}};
+                                     {"sequences_per_s", sequences_per_s},
+                                     {"peak_memory_bytes", PeakResidentBytes()}};
     std::printf("%s\n", document.dump().c_str());
     return;
   }
   std::printf(
-      "%lld sequences, %lld tokens, median of %zu rounds: %.0f tokens/s, %.1f sequences/s\n",
+      "%lld sequences, %lld tokens, median of %zu rounds: %.0f tokens/s, %.1f sequences/s; at most "
+      "%s of memory\n",
       static_cast<long long>(report.sequences), static_cast<long long>(tokens),
-      report.rounds.size(), tokens_per_s, sequences_per_s);
+      report.rounds.size(), tokens_per_s, sequences_per_s,
+      FormatBytes(static_cast<double>(PeakResidentBytes())).c_str());
 }
 
 int Bench(const BenchArguments& arguments) {
@@ -164,11 +176,11 @@ void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
   command->add_option(
       "--input", arguments->input,
       "A safetensors file of sequences, as for `linserve run` (default: random ones)");
-  command
-      ->add_option("--lengths", arguments->lengths,
-                   "How long random sequences are: fixed:LENGTH, uniform:FIRST,LAST, "
-                   "lognormal:MEDIAN,SIGMA,FIRST,LAST or file:PATH with one length a line")
-      ->capture_default_str();
+  command->add_option(
+      "--lengths", arguments->lengths,
+      "How long random sequences are: fixed:LENGTH, uniform:FIRST,LAST, "
+      "lognormal:MEDIAN,SIGMA,FIRST,LAST or file:PATH with one length a line (default: "
+      "lognormal:96,0.8,8,512, or what the model takes of it)");
   command
       ->add_option("--sequences", arguments->sequences,
                    "How many random sequences a round has, all submitted at once")

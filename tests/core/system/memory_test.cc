@@ -2,12 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace linserve {
 namespace {
 
 TEST(Memory, IsWhatThisProcessMayUse) {
   EXPECT_GT(MemoryBytes(), int64_t{64} << 20);
   EXPECT_LT(MemoryBytes(), int64_t{1} << 50);
+}
+
+TEST(Memory, OfThePastIsRemembered) {
+  const int64_t before = PeakResidentBytes();
+  EXPECT_GT(before, int64_t{1} << 20);
+  // A process grows to what it writes, and its peak stays when that is freed.
+  { std::vector<char> written(size_t{256} << 20, 1); }
+  EXPECT_GE(PeakResidentBytes(), std::max(before, int64_t{256} << 20));
 }
 
 TEST(FormatBytes, ChoosesTheUnitThatFits) {
