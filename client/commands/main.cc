@@ -13,6 +13,7 @@
 #include "core/sequence/pooling.h"
 #include "core/system/loopback.h"
 #include "core/system/version.h"
+#include "core/threads/lock_cycles.h"
 
 namespace linserve {
 
@@ -183,6 +184,7 @@ int Main(int argc, char** argv) {
 }  // namespace linserve
 
 int main(int argc, char** argv) {
+  linserve::OverlookLockCycles();
   try {
     return linserve::Main(argc, argv);
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "core/threads/lock_cycles.h"
 #include "program/commands.h"
 
 namespace linserve {
@@ -47,6 +48,7 @@ void KeepFreedPages() {
 int main(int argc, char** argv) {
   linserve::SpinBriefly(argv);
   linserve::KeepFreedPages();
+  linserve::OverlookLockCycles();
   try {
     return linserve::RunProgram(argc, argv);
   } catch (const std::exception& error) {

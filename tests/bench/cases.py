@@ -352,7 +352,7 @@ def imported_from(path):
         make.import_package(clone)
         found |= {Fast, FastFull}
     if folder := os.environ.get("MOLFORMER"):
-        sys.path.insert(0, folder)
+        sys.path.append(folder)
         found |= {Molecules, MoleculesFull}
     return found
 

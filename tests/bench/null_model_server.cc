@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/sequence/batch.h"
+#include "core/threads/lock_cycles.h"
 #include "engine/engine.h"
 #include "repository/repository.h"
 #include "rpc/grpc_server.h"
@@ -98,5 +99,6 @@ int Serve(bool floats) {
 }  // namespace linserve
 
 int main(int argc, char** argv) {
+  linserve::OverlookLockCycles();
   return linserve::Serve(argc > 1 && std::string(argv[1]) == "floats");
 }

@@ -26,11 +26,6 @@ at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base);
 // (fairseq).
 at::Tensor PlacesOfTokens(const at::Tensor& ids, int64_t padding);
 
-// Returns the place of each token of ids [count, length] among those of its sequence that are not
-// padding, counted from padding + 1 on. The place of padding is `padding`. Source: RoBERTa
-// (fairseq).
-at::Tensor PlacesOfTokens(const at::Tensor& ids, int64_t padding);
-
 // Adds table[t] to row t of each sequence. table [at least the longest, width].
 void AddPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& table);
 

@@ -71,17 +71,11 @@ void Linear::AddTo(const at::Tensor& target, const at::Tensor& x) const {
 }
 
 void Linear::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
-  packed.Multiply(x, count, y, /*add=*/false);
-  AddBiasTo(y, count);
+  packed.Multiply(x, count, y, /*add=*/false, DataOrNull(bias));
 }
 
 void Linear::Add(const RowBlock& y, const RowBlock& x, int64_t count) const {
-  packed.Multiply(x, count, y, /*add=*/true);
-  AddBiasTo(y, count);
-}
-
-void Linear::AddBiasTo(const RowBlock& y, int64_t count) const {
-  if (with_bias) AddBias(y, count, outputs, DataOrNull(bias));
+  packed.Multiply(x, count, y, /*add=*/true, DataOrNull(bias));
 }
 
 at::Tensor NormedRows::Normed() const { return norm != nullptr ? (*norm)(rows) : rows; }

@@ -47,7 +47,6 @@ struct Linear {
 
  private:
   at::Tensor MultiplyPacked(const at::Tensor& x) const;
-  void AddBiasTo(const RowBlock& y, int64_t count) const;
 };
 
 struct LayerNorm;

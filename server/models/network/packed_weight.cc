@@ -56,12 +56,20 @@ at::Tensor WithInputs(const at::Tensor& weight, int64_t inputs) {
   return at::constant_pad_nd(weight, {0, inputs - weight.size(1)}).contiguous();
 }
 
-LINSERVE_INLINE void AddScaled(const int32_t* sums, int64_t width, float scale, const float* scales,
-                               const int32_t* offsets, bool add, float* out) {
+// Says how sums of int8 products become outputs, column by column.
+struct ColumnScales {
+  const float* scales;
+  const float* offsets;
+  const float* bias;
+};
+
+template <bool kAdd>
+LINSERVE_INLINE void Scale(const int32_t* sums, int64_t width, float scale,
+                           const ColumnScales& columns, float* out) {
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) {
-    const float product = static_cast<float>(sums[j] - offsets[j]) * (scale * scales[j]);
-    out[j] = add ? out[j] + product : product;
+    const float product = static_cast<float>(sums[j]) * columns.scales[j] - columns.offsets[j];
+    out[j] = product * scale + (kAdd ? out[j] + columns.bias[j] : columns.bias[j]);
   }
 }
 
@@ -91,7 +99,7 @@ PackedWeight::PackedWeight(const at::Tensor& weight, DType products)
     const at::Tensor bytes = (weight * steps.unsqueeze(1)).round_().to(at::kChar);
     panels_ = InPanels(WithInputs(bytes, depth_), Width(), kInt8Group);
     scales_ = most.div_(kSteps).contiguous();
-    offsets_ = bytes.sum(1, /*keepdim=*/false, at::kInt).mul_(kInt8Zero).contiguous();
+    offsets_ = bytes.sum(1, /*keepdim=*/false, at::kInt).mul_(kInt8Zero).mul(scales_);
   }
 }
 
@@ -100,11 +108,12 @@ int64_t PackedWeight::Width() const {
   return HasBlockKernels() ? kF32Columns : outputs_;
 }
 
-void PackedWeight::Multiply(const RowBlock& rows, int64_t count, const RowBlock& out,
-                            bool add) const {
-  if (products_ == DType::kF32) return MultiplyF32(rows, count, out, add);
-  if (products_ == DType::kBF16) return MultiplyBf16(rows, count, out, add);
-  MultiplyInt8(rows, count, out, add);
+void PackedWeight::Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
+                            const float* bias) const {
+  if (products_ == DType::kI8) return MultiplyInt8(rows, count, out, add, bias);
+  if (products_ == DType::kF32) MultiplyF32(rows, count, out, add);
+  if (products_ == DType::kBF16) MultiplyBf16(rows, count, out, add);
+  if (bias != nullptr) AddBias(out, count, outputs_, bias);
 }
 
 void PackedWeight::MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out,
@@ -139,23 +148,27 @@ void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBl
   }
 }
 
-void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out,
-                                bool add) const {
+void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
+                                const float* bias) const {
+  static constexpr float kNone[kColumns] = {};
   const int64_t padded = WholeKernelRows(count);
   auto* sums = ThreadMemory<int32_t>(padded * (kColumns + 1 + depth_ / kInt8Group));
   auto* scales = reinterpret_cast<float*>(sums + padded * kColumns);
   const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales + padded), depth_};
   ToInt8(rows, count, inputs_, bytes, scales);
   const auto* panels = panels_.const_data_ptr<int8_t>();
-  const auto* scales_of_columns = scales_.const_data_ptr<float>();
-  const auto* offsets = offsets_.const_data_ptr<int32_t>();
   for (int64_t column = 0; column < outputs_; column += kColumns) {
     const int64_t columns = std::min(kColumns, outputs_ - column);
     Int8Product(count, columns, depth_, bytes, panels + column * depth_, sums);
+    const ColumnScales of_columns{scales_.const_data_ptr<float>() + column,
+                                  offsets_.const_data_ptr<float>() + column,
+                                  bias != nullptr ? bias + column : kNone};
     Vectorized([&]() __attribute__((always_inline)) {
       for (int64_t i = 0; i < count; ++i) {
-        AddScaled(sums + i * columns, columns, scales[i], scales_of_columns + column,
-                  offsets + column, add, out.Rows(i).Columns(column).data);
+        const int32_t* of_row = sums + i * columns;
+        float* result = out.Rows(i).Columns(column).data;
+        add ? Scale<true>(of_row, columns, scales[i], of_columns, result)
+            : Scale<false>(of_row, columns, scales[i], of_columns, result);
       }
     });
   }

@@ -29,14 +29,16 @@ class PackedWeight {
 
   explicit operator bool() const { return panels_.defined(); }
 
-  // Computes out [count, outputs] = rows [count, inputs] · weightᵀ, or with `add` out += that, on
-  // the calling thread.
-  void Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
+  // Computes out [count, outputs] = rows [count, inputs] · weightᵀ + bias [outputs], or with `add`
+  // out += that, on the calling thread. `bias` may be nullptr.
+  void Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
+                const float* bias = nullptr) const;
 
  private:
   void MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
   void MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
-  void MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
+  void MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
+                    const float* bias) const;
   // Says how many columns a panel has.
   int64_t Width() const;
 
@@ -46,7 +48,7 @@ class PackedWeight {
   DType products_ = DType::kF32;
   at::Tensor panels_;
   at::Tensor scales_;   // of int8 weights [outputs]
-  at::Tensor offsets_;  // what the zero of int8 rows adds to each output
+  at::Tensor offsets_;  // what the zero of int8 rows adds to each output, scaled
 };
 
 }  // namespace linserve

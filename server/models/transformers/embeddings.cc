@@ -1,5 +1,8 @@
 #include "models/transformers/embeddings.h"
 
+#include <algorithm>
+
+#include "attention/blocks/block_product.h"
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "models/transformers/declare_norm.h"
@@ -23,12 +26,51 @@ void Embeddings::Declare(const Scope& scope) {
 
 at::Tensor Embeddings::operator()(const at::Tensor& ids, const at::Tensor& types,
                                   const PlacedLayout& layout) const {
+  if (words_.is_cpu() && words_.scalar_type() == at::kFloat) return ByBlocks(ids, types, layout);
   at::Tensor rows = at::embedding(words_, ids);
   if (types_.defined()) {
     rows.add_(types.defined() ? at::embedding(types_, types) : types_.select(0, 0));
   }
   if (positions_.defined()) AddPositionsOf(rows, ids, layout);
   return norm_(rows);
+}
+
+at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
+                                const PlacedLayout& layout) const {
+  const at::Tensor words = ids.contiguous();
+  const at::Tensor kinds = types.defined() ? types.contiguous() : at::zeros_like(words);
+  const int64_t* word = words.const_data_ptr<int64_t>();
+  const int64_t* kind = kinds.const_data_ptr<int64_t>();
+  const std::vector<int64_t> places = PlacesOf(word, words.numel(), layout);
+  const at::Tensor rows = at::empty({words.numel(), options_.dim}, options());
+  ForBlocks(words.numel(), 0, [&](int64_t begin, int64_t count, float*) {
+    const RowBlock block = BlockOf(rows, begin);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = begin + i;
+      std::copy_n(BlockOf(words_, word[row]).data, options_.dim, block.Rows(i).data);
+      const auto add = [&](const at::Tensor& table, int64_t of) {
+        if (table.defined()) AddBias(block.Rows(i), 1, options_.dim, BlockOf(table, of).data);
+      };
+      add(types_, kind[row]);
+      add(positions_, places[static_cast<size_t>(row)]);
+    }
+    norm_.Set(block, block, count);
+  });
+  return rows;
+}
+
+std::vector<int64_t> Embeddings::PlacesOf(const int64_t* ids, int64_t rows,
+                                          const PlacedLayout& layout) const {
+  std::vector<int64_t> places(static_cast<size_t>(rows));
+  const int64_t padding = options_.padding;
+  for (size_t i = 0; i < layout.lengths.size(); ++i) {
+    int64_t next = padding < 0 ? options_.first_position() : padding + 1;
+    for (int64_t row = layout.starts[i]; row < layout.starts[i] + layout.lengths[i]; ++row) {
+      const bool counts = padding < 0 || ids[row] != padding;
+      places[static_cast<size_t>(row)] = counts ? next++ : padding;
+    }
+  }
+  return places;
 }
 
 void Embeddings::AddPositionsOf(at::Tensor& rows, const at::Tensor& ids,

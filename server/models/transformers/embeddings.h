@@ -2,6 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "attention/rows/placed_layout.h"
 #include "models/network/layers.h"
 #include "models/network/parameters.h"
@@ -24,6 +27,11 @@ class Embeddings {
 
  private:
   void AddPositionsOf(at::Tensor& rows, const at::Tensor& ids, const PlacedLayout& layout) const;
+  // Computes the same on the CPU, block by block.
+  at::Tensor ByBlocks(const at::Tensor& ids, const at::Tensor& types,
+                      const PlacedLayout& layout) const;
+  // Returns each row's place in the table of positions.
+  std::vector<int64_t> PlacesOf(const int64_t* ids, int64_t rows, const PlacedLayout& layout) const;
 
   Options options_;
   at::Tensor words_, positions_, types_;

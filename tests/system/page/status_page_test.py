@@ -120,8 +120,8 @@ class StatusPageTest(unittest.TestCase):
         page.evaluate("document.getElementById('window').value = '3600'; "
                       "document.getElementById('window').dispatchEvent(new Event('change'))")
         first = page.evaluate("samples[0].time")
-        page.evaluate("location.reload()")
-        page.wait_for(f"samples.length > 1 && samples[0].time <= {first} && points[1].ok > 0")
+        page.evaluate("window.isOld = true; location.reload()")
+        page.wait_for(f"!window.isOld && samples.length > 1 && samples[0].time <= {first} && points[1].ok > 0")
         self.assertEqual(page.evaluate("document.getElementById('window').value"), "3600")
         # One that only looks like an element.
         init_model(server.repository / FOREIGN)
