@@ -220,7 +220,7 @@ TEST(Padder, KeepsTheOptionsOfEachSequence) {
 class PadderProperty
     : public testing::TestWithParam<std::tuple<Padding, std::vector<int64_t>, int64_t>> {
  protected:
-  static constexpr int kSeeds = 300;
+  static constexpr int kSeeds = 100;
   const Padding padding_ = std::get<0>(GetParam());
   const Padder padder_{TwoInputs(std::get<2>(GetParam())), padding_, std::get<1>(GetParam())};
 };

@@ -26,7 +26,8 @@ from safetensors.torch import load_file, save_file
 
 import cases as bench_cases
 
-sys.path.pop(0)  # triton.py beside this is not the package that torch and transformers look for
+# triton.py beside this is not the package that torch and transformers look for.
+sys.path.remove(str(Path(__file__).resolve().parent))
 ROOT = Path(__file__).resolve().parent.parent.parent
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
 

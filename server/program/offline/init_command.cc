@@ -11,7 +11,7 @@ namespace {
 
 struct InitArguments {
   std::string architecture;
-  std::string params;
+  std::string params = "{}";
   std::string wrapper = "null";
   std::string output;
   uint64_t seed = 0;
@@ -41,8 +41,10 @@ void AddInitCommand(CLI::App& app, ChosenCommand& chosen) {
       "      --params '{\"dim\": 64, \"seq_len\": 512, \"depth\": 2, \"k\": 64}'\n");
   command->add_option("--architecture", arguments->architecture, "Python package and class")
       ->required();
-  command->add_option("--params", arguments->params, "Constructor arguments, a JSON object")
-      ->required();
+  command
+      ->add_option("--params", arguments->params,
+                   "Constructor arguments, a JSON object; others have the package's defaults")
+      ->capture_default_str();
   command->add_option("--wrapper", arguments->wrapper,
                       "The Python class around the module, a JSON object such as\n"
                       "{\"type\": \"linformer_pytorch.Padder\"}");

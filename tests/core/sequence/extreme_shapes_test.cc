@@ -9,7 +9,7 @@ namespace linserve {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr int kShapes = 50000;
+constexpr int kShapes = 20000;
 
 // Draws shapes of the numbers that overflow: zeros, ones, powers of two and the ends of int64.
 class ExtremeShapes : public testing::Test {
