@@ -24,7 +24,7 @@ LanguageModel::LanguageModel(const LanguageModelOptions& options, Autopadder aut
       autopadder_(autopadder),
       project_in_(options.emb_dim, options.stack.dim),
       project_out_(options.stack.dim, options.emb_dim),
-      stack_(options.stack),
+      stack_(StackOf(options.stack)),
       norm_(options.emb_dim),
       out_(options.emb_dim, options.num_tokens) {}
 
@@ -56,10 +56,10 @@ void LanguageModel::Declare(const Scope& scope) {
   const Scope transformer = scope / "transformer";
   if (projects()) {
     project_in_.Declare(transformer / "project_in");
-    stack_.Declare(transformer / "fn");
+    stack_.Declare(transformer / "fn" / "layers");
     project_out_.Declare(transformer / "project_out");
   } else {
-    stack_.Declare(transformer);
+    stack_.Declare(transformer / "layers");
   }
   norm_.Declare(scope / "norm");
   if (!options_.return_embeddings) out_.DeclareUnpacked(scope / "out");
@@ -118,7 +118,7 @@ LanguageModel::Steps::Steps(const LanguageModel& model, const at::Tensor& ids, S
       steps_(model.Start(ids, std::move(sequences), autopadded_)) {}
 
 at::Tensor LanguageModel::Steps::TakeEmbeddings() {
-  const at::Tensor rows = autopadded_.Cut(steps_.Take());
+  const at::Tensor rows = autopadded_.Cut(steps_.streams().TakeMean());
   return model_.norm_(model_.projects() ? model_.project_out_(rows) : rows);
 }
 

@@ -40,7 +40,7 @@ class StackPass : public Pass {
 
   bool Step() override {
     if (steps_.Step()) return true;
-    rows_ = autopadded_.Cut(steps_.Take());
+    rows_ = autopadded_.Cut(steps_.streams().TakeMean());
     return false;
   }
 
@@ -69,9 +69,9 @@ class StackPass : public Pass {
 class StackNetwork : public Network {
  public:
   StackNetwork(const Options& options, Autopadder autopadder)
-      : options_(options), autopadder_(autopadder), stack_(options) {}
+      : options_(options), autopadder_(autopadder), stack_(StackOf(options)) {}
 
-  void Declare(const Scope& scope) override { stack_.Declare(scope); }
+  void Declare(const Scope& scope) override { stack_.Declare(scope / "layers"); }
 
   Signature signature() const override {
     const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(options_.dim)};

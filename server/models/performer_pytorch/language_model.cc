@@ -22,7 +22,7 @@ void DeclareFixedPositions(const Scope& scope, at::Tensor& slot, int64_t length,
 LanguageModel::LanguageModel(const LanguageModelOptions& options)
     : options_(options),
       axes_(options.axial_shape.size()),
-      stack_(options.stack),
+      stack_(StackOf(options.stack)),
       norm_(options.stack.dim),
       to_out_(options.stack.dim, options.num_tokens) {}
 
@@ -30,7 +30,7 @@ void LanguageModel::Declare(const Scope& scope) {
   (scope / "token_emb")
       .Declare("weight", token_emb_, {options_.num_tokens, options_.stack.dim}, Init::kNormal);
   DeclarePositions(scope);
-  stack_.Declare(scope / "performer");
+  performer_pytorch::Declare(stack_, scope / "performer");
   norm_.Declare(scope / "norm");
   if (!options_.tie_embed) to_out_.DeclareUnpacked(scope / "to_out");
 }

@@ -29,7 +29,7 @@ class StackPass : public Pass {
 
   bool Step() override {
     if (steps_.Step()) return true;
-    rows_ = steps_.Take();
+    rows_ = steps_.streams().TakeSum();
     return false;
   }
 
@@ -45,9 +45,9 @@ class StackPass : public Pass {
 // Is the architecture performer_pytorch.Performer.
 class StackNetwork : public Network {
  public:
-  explicit StackNetwork(const Options& options) : options_(options), stack_(options) {}
+  explicit StackNetwork(const Options& options) : options_(options), stack_(StackOf(options)) {}
 
-  void Declare(const Scope& scope) override { stack_.Declare(scope); }
+  void Declare(const Scope& scope) override { performer_pytorch::Declare(stack_, scope); }
 
   Signature signature() const override {
     const std::vector<Axis> rows = {Axis::Ragged('n'), Axis::Fixed(options_.dim)};
@@ -80,7 +80,7 @@ class LanguageModelPass : public Pass {
 
   bool Step() override {
     if (steps_.Step()) return true;
-    embeddings_ = model_.Embeddings(steps_.Take());
+    embeddings_ = model_.Embeddings(steps_.streams().TakeSum());
     return false;
   }
 
