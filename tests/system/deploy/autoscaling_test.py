@@ -8,11 +8,11 @@ import unittest
 
 import yaml
 from manifests import DEPLOY, KUBERNETES
-from simulated_cluster import Autoscaler, mean, rate, simulate, wanted_of_sum
+from simulated_cluster import Autoscaler, mean, of_each, rate, simulate, wanted_of_sum
 
 SECONDS = 1500
-STARTUPS = (5, 20, 60)
-SEEDS = range(3)
+STARTUPS = (5, 20, 40, 60)
+SEEDS = range(6)
 # What a pod may compute of its time before its 99th percentile climbs: deploy/monitoring/README.md, Scale.
 AT_MOST_BUSY = 0.75
 # The load over the time, in pods' worth of work.
@@ -25,8 +25,8 @@ LOADS = {
 }
 # The rule of before: seconds of queued work over a minute, which pile up as long as there are too few pods; and the
 # share of its time that a pod computes.
-BEFORE = ([(lambda samples, now: mean(samples, "delay", now, 60), 0.1),
-           (lambda samples, now: rate(samples, "computing", now, 120), 0.75)],
+BEFORE = ([(of_each(lambda samples, now: mean(samples, "delay", now, 60)), 0.1),
+           (of_each(lambda samples, now: rate(samples, "computing", now, 120)), 0.75)],
           {"scaleUp": {"stabilizationWindowSeconds": 0,
                        "policies": [{"type": "Percent", "value": 100, "periodSeconds": 30}]},
            "scaleDown": {"stabilizationWindowSeconds": 600,
@@ -45,22 +45,24 @@ SCRAPED_S = seconds(read("monitoring/servicemonitor.yaml")["spec"]["endpoints"][
 
 
 def offered():
-    """The recorded series, as a function of a pod's samples: one token is one second of work here."""
+    """The recorded series, as a function of the pods: one token is one second of work here."""
     group, = read("monitoring/scaling.yaml")["spec"]["groups"]
-    arriving, waiting, both = (rule["expr"] for rule in group["rules"])
+    arriving, waiting, servers, share = (rule["expr"] for rule in group["rules"])
     interval = seconds(group["interval"])
     window = seconds(re.search(r"rate\(linserve_arrived_tokens_total\[(\w+)\]", arriving)[1])
     full_s = float(re.fullmatch(r"clamp_max\(.* / ([\d.]+), 1\)", waiting)[1])
-    more = float(re.search(r"\+ ([\d.]+) \*", both)[1])
+    more = float(re.search(r"\+ clamp_max\(.*, ([\d.]+)\)\)$", servers)[1])
+    assert share.startswith("0 * count by")
 
-    def value_of(samples, now):
+    def values_of(pods, now):
         evaluated = now // interval * interval
-        delays = [sample.delay for sample in samples if sample.time <= evaluated]
-        if not delays:
-            return None
-        waits = min(1, delays[-1] / full_s)
-        return max(rate(samples, "arrived", evaluated, window) or 0, waits) + more * waits
-    return value_of
+        scraped = [seen for pod in pods if (seen := [each for each in pod.samples if each.time <= evaluated])]
+        if not scraped:
+            return []
+        waits = sum(min(1, samples[-1].delay / full_s) for samples in scraped)
+        arrives = sum(rate(samples, "arrived", evaluated, window) or 0 for samples in scraped)
+        return [(max(arrives, waits) + min(waits, more)) / len(scraped)] * len(scraped)
+    return values_of
 
 
 def scalers():
@@ -68,20 +70,22 @@ def scalers():
     hpa = read("kubernetes/components/autoscale/horizontalpodautoscaler.yaml")["spec"]
     keda = read("kubernetes/components/keda/scaledobject.yaml")["spec"]
     kserve = read("kubernetes/overlays/kserve/inferenceservice.yaml")["spec"]["predictor"]
-    value_of = offered()
+    values_of = offered()
     metric, = hpa["metrics"]
     target = int(metric["pods"]["target"]["averageValue"].removesuffix("m")) / 1000
     trigger, = keda["triggers"]
     external, = kserve["autoScaling"]["metrics"]
     # The query holds on to the most of so many minutes, and Kubernetes to what it wanted in its own window.
-    held, = map(int, re.findall(r"^max_over_time\(.*\[(\d+)m:", external["external"]["metric"]["query"]))
+    query = external["external"]["metric"]["query"]
+    held, step = map(int, re.fullmatch(r"max_over_time\(.*\[(\d+)m:(\d+)s\]\)", query).groups())
+    assert step <= seconds(read("monitoring/scaling.yaml")["spec"]["groups"][0]["interval"]), "it would look back"
     leave = {**Autoscaler.DOWN, "stabilizationWindowSeconds": 60 * held + Autoscaler.DOWN["stabilizationWindowSeconds"]}
     bounds = {(hpa["minReplicas"], hpa["maxReplicas"]), (keda["minReplicaCount"], keda["maxReplicaCount"]),
               (kserve["minReplicas"], kserve["maxReplicas"])}
     (least, most), = bounds
 
     def of(target, behavior, *how):
-        return lambda: Autoscaler([(value_of, float(target))], least, most, behavior, *how)
+        return lambda: Autoscaler([(values_of, float(target))], least, most, behavior, *how)
     return {
         "before": lambda: Autoscaler(BEFORE[0], least, most, BEFORE[1]),
         "HPA": of(target, hpa["behavior"]),
@@ -126,13 +130,9 @@ class AutoscalingTest(unittest.TestCase):
             self.assertLessEqual(self.mean(runs, "pod_hours"), 1.05 * self.mean(before, "pod_hours"), what)
 
     def test_no_more_calls_are_late_than_by_what_has_piled_up(self):
-        late = {name: sum(self.mean(row[name], "late") for row in self.outcomes.values())
-                for name in ("before", "HPA", "KEDA", "KServe")}
-        for name in ("HPA", "KEDA", "KServe"):
-            self.assertLess(late[name], 0.9 * late["before"], name)
-        # Of single cases chance decides: a burst that is over before pods are ready is late by any rule.
         for what, _, before, runs in self.each():
-            self.assertLessEqual(self.mean(runs, "late"), 1.05 * self.mean(before, "late") + 0.003, what)
+            # One in two thousand is chance.
+            self.assertLessEqual(self.mean(runs, "late"), self.mean(before, "late") + 0.0005, what)
 
     def test_under_a_steady_load_pods_settle(self):
         for startup in STARTUPS:

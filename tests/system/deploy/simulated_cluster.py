@@ -47,6 +47,11 @@ def mean(samples, name, now, window):
     return sum(values) / len(values) if values else None
 
 
+def of_each(value_of):
+    """The values of the pods that have one, by a function of a pod's samples and the time."""
+    return lambda pods, now: [value for pod in pods if (value := value_of(pod.samples, now)) is not None]
+
+
 class Pod:
     def __init__(self, now, startup, scrape_interval, draw):
         self.ready_at = now + startup
@@ -96,7 +101,8 @@ def wanted_of_sum(values, count, target):
 
 
 class Autoscaler:
-    """Metrics are pairs of a function of a pod's samples and the time, and the target. `behavior` is a manifest's."""
+    """Metrics are pairs of a function of the pods and the time, which gives the values of pods that have one, and the
+    target. `behavior` is a manifest's."""
 
     # Of Kubernetes, where a manifest says nothing.
     UP = {"stabilizationWindowSeconds": 0, "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15},
@@ -111,9 +117,8 @@ class Autoscaler:
 
     def next(self, now, pods):
         wish = 0
-        for value_of, target in self.metrics:
-            values = [value for pod in pods if (value := value_of(pod.samples, now)) is not None]
-            wish = max(wish, self.wanted(values, len(pods), target))
+        for values_of, target in self.metrics:
+            wish = max(wish, self.wanted(values_of(pods, now), len(pods), target))
         wish = self.paced(now, len(pods), self.stable(now, len(pods), max(self.least, min(self.most, wish))))
         if wish != len(pods):
             self.changes.append((now, wish - len(pods)))
@@ -144,14 +149,15 @@ class Autoscaler:
 def simulate(load, seconds, startup, scaler, scrape_interval, seed):
     """`load` is a function of the time. Late is the share of the work that was refused or waited."""
     draw = random.Random(seed)
+    scale = CALL_S * (1 + VARIATION ** 2)
     pods = [Pod(-WARM_UP_S, 0, scrape_interval, draw) for _ in range(max(scaler.least, math.ceil(load(0) / 0.7)))]
     peak, pod_seconds, late, total = 0, 0.0, 0.0, 0.0
     for tick in range(int(-WARM_UP_S / TICK_S), int(seconds / TICK_S)):
         now = tick * TICK_S
         ready = [pod for pod in pods if pod.ready_at <= now]
         share = load(max(0, now)) / len(ready) * TICK_S
-        spread = math.sqrt(share * CALL_S * (1 + VARIATION ** 2))
-        arrived = [max(0.0, draw.gauss(share, spread)) for _ in ready]
+        # Of the variance of a random number of calls; never negative, so that however many share it, it is the load.
+        arrived = [draw.gammavariate(share / scale, scale) for _ in ready]
         waited = sum(pod.take(work) for pod, work in zip(ready, arrived))
         for pod in pods:
             pod.scrape(now)
