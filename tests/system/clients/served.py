@@ -33,9 +33,9 @@ def init_causal_model(directory):
 class Server:
     """`linserve serve` with the model "m", on free ports unless told otherwise, ready; ended by SIGTERM.
     `causal`: with the model "causal", too. `serving`: the options of "m". `repository`: with the models that are
-    there, and no other."""
+    there, and no other. `within`: the command that runs it."""
 
-    def __init__(self, *options, http_port=0, text=False, causal=False, serving=None, repository=None):
+    def __init__(self, *options, http_port=0, text=False, causal=False, serving=None, repository=None, within=()):
         self.directory = tempfile.TemporaryDirectory()
         self.repository = Path(repository or self.directory.name)
         if not repository:
@@ -48,7 +48,7 @@ class Server:
         if causal:
             init_causal_model(self.repository / "causal")
         self.process = subprocess.Popen(
-            [BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address", "127.0.0.1:0",
+            [*within, BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address", "127.0.0.1:0",
              "--http-address", f"127.0.0.1:{http_port}", *options], stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True)
         self.log = []
