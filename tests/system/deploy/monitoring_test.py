@@ -244,7 +244,7 @@ class MonitoringTest(unittest.TestCase):
         found = {rule["alert"].lower(): rule["annotations"]["runbook_url"] for rule in rules("alert")}
         self.assertEqual(sections, set(found))
         for alert, url in found.items():
-            self.assertRegex(url, rf"^https://\S+/deploy/monitoring/README\.md#{alert}$")
+            self.assertRegex(url, rf"^https://github\.com/OWNER/linserve/blob/main/deploy/monitoring/README\.md#{alert}$")
 
     def test_each_alert_fires_when_it_should_and_alone(self):
         self.assertEqual({alert for alert, _, _ in CASES}, {rule["alert"] for rule in rules("alert")})

@@ -97,6 +97,21 @@ class WorkflowsTest(unittest.TestCase):
                 for path in re.findall(r"^(?:\.ci|deploy)/\S+$", script, re.MULTILINE):
                     self.assertTrue((ROOT / path).stat().st_mode & 0o100, path)
 
+    def test_what_is_released_names_the_repository(self):
+        naming, = [line for step in self.steps["release"] for line in step.get("run", "").splitlines()
+                   if "OWNER/linserve" in line]
+        named = {path: read(path) for path in files("*.md", "*.yaml", ".github") if path.endswith((".md", ".yaml"))}
+        named = {path: text for path, text in named.items() if re.search(r"(?:github\.com|ghcr\.io)/OWNER", text)}
+        self.assertEqual(set(named), {".github/SECURITY.md", "deploy/monitoring/rules.yaml"})
+        with tempfile.TemporaryDirectory() as place:
+            for path, text in named.items():
+                Path(place, path).parent.mkdir(parents=True)
+                Path(place, path).write_text(text, encoding="utf-8")
+            subprocess.run(["bash", "-c", naming], cwd=place, check=True, timeout=30,
+                           env={"PATH": "/usr/bin:/bin", "GITHUB_REPOSITORY": "me/mine"})
+            for path in named:
+                self.assertNotIn("OWNER", Path(place, path).read_text(encoding="utf-8"))
+
     def test_pages_for_contributors_lead_somewhere(self):
         for name in ("SECURITY.md", "CONTRIBUTING.md"):
             for target in re.findall(r"\]\((?!http)([^)#]+)", read(f".github/{name}")):
