@@ -193,12 +193,17 @@ class MonitoringTest(unittest.TestCase):
             **pod("idle"), **pod("loading", replicas=0), **pod("idle", model="another", arrived=8, tokens=8, computing=1),
             # Not long ago nobody asked: two wait, which is more than what the rate says, and little is added.
             **pod("first", "blue", arrived=1, tokens=10, computing=10, delay=9), **pod("second", "blue", delay=0.03),
-            **pod("alone", "green", arrived=80, tokens=80, computing=8)}
+            **pod("alone", "green", arrived=80, tokens=80, computing=8),
+            # Elsewhere than on Kubernetes servers differ in their addresses alone.
+            **pod('", instance="a', "static", arrived=80, tokens=80, computing=8),
+            **pod('", instance="b', "static", arrived=40, tokens=80, computing=8)}
         shares = {"steady": 0.75, "overloaded": 0.75, "idle": 0.75, "loading": 0.75, "first": 0.8, "second": 0.8,
                   "alone": 0.8}
         recorded = "namespace_job_pod:linserve_offered_utilization"
         expected = [{"expr": f'round(sum by (pod) ({recorded}{{pod="{name}"}}), 0.001)', "eval_time": "10m",
                      "exp_samples": [{"labels": f'{{pod="{name}"}}', "value": share}]} for name, share in shares.items()]
+        expected.append({"expr": f'round(sum by (job) ({recorded}{{job="static"}}), 0.001)', "eval_time": "10m",
+                         "exp_samples": [{"labels": '{job="static"}', "value": 1.2}]})
         queries = [query for name, query in scaler_queries() if "adapter" not in name]
         self.assertEqual(len(queries), 2)
         expected += [{"expr": f"round({query}, 0.001)", "eval_time": "10m", "exp_samples": [{"labels": "{}", "value": 3}]}
