@@ -229,12 +229,16 @@ absl::Status OptionTable::SetAll(const json& object, const std::string& where) {
 std::vector<OptionTable::Change> OptionTable::Adopt(const OptionTable& fresh) {
   std::vector<Change> changes;
   for (size_t i = 0; i < options_.size(); ++i) {
-    const Option& option = options_[i];
+    Option& option = options_[i];
+    const Option& wanted = fresh.options_[i];
     const json before = Current(option);
-    const json after = Current(fresh.options_[i]);
-    if (before == after) continue;
-    const bool taken = option.live && Set(option.name, after, fresh.options_[i].origin).ok();
-    changes.push_back({option.name, ShownValue(before), ShownValue(after), taken});
+    const json after = Current(wanted);
+    if (before != after) {
+      const bool taken = option.live && Set(option.name, after, wanted.origin).ok();
+      changes.push_back({option.name, ShownValue(before), ShownValue(after), taken});
+    }
+    option.overridden_origin = wanted.overridden_origin;
+    option.overridden = wanted.overridden;
   }
   return changes;
 }

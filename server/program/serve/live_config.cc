@@ -9,6 +9,16 @@ Config LiveConfig::Get() const {
   return config_;
 }
 
+std::vector<OptionTable::Description> LiveConfig::Describe() const {
+  MutexLock lock(mutex_);
+  return settings_.table.Describe();
+}
+
+std::string LiveConfig::file() const {
+  MutexLock lock(mutex_);
+  return settings_.sources.file;
+}
+
 absl::StatusOr<std::vector<OptionTable::Change>> LiveConfig::Reload() {
   MutexLock lock(mutex_);
   auto changes = settings_.ReadAgain();

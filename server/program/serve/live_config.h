@@ -20,6 +20,10 @@ class LiveConfig {
 
   Config Get() const;
 
+  // Describes the options as they were read last, and names the file that they were read from.
+  std::vector<OptionTable::Description> Describe() const;
+  std::string file() const;
+
   // Reads the settings again, and takes what may change while the server runs. Returns what
   // differs. An error, after which nothing has changed, says what is wrong with them.
   absl::StatusOr<std::vector<OptionTable::Change>> Reload();

@@ -106,10 +106,10 @@ std::string Plain(const std::string& value) {
 
 // Says where a variable overrides what somebody wrote into the configuration file: manifests and
 // images set variables, too.
-void LogOverridden(const Settings& settings) {
-  for (const OptionTable::Description& option : settings.table.Describe()) {
+void LogOverridden(const std::vector<OptionTable::Description>& options, const std::string& file) {
+  for (const OptionTable::Description& option : options) {
     const bool by_variable = option.origin.starts_with("variable ");
-    if (!by_variable || option.overridden_origin != settings.sources.file) continue;
+    if (!by_variable || option.overridden_origin != file) continue;
     Log(LogLevel::kInfo, "a variable overrides the configuration file",
         {{"option", option.name},
          {"value", Plain(option.current)},
@@ -141,6 +141,7 @@ void ReloadConfig(LiveConfig& live, GrpcServer& grpc, const ModelRepository& rep
   const Config config = live.Get();
   SetLogLevel(std::min(level, config.log.level));  // so that the log says that it says less
   LogChanges(*changes);
+  LogOverridden(live.Describe(), live.file());
   SetLogLevel(config.log.level);
   grpc.SetInflightLimits(config.grpc.inflight);
   SetQueueLimits(repository, config);
@@ -181,7 +182,7 @@ absl::Status RunServer(Settings& settings) {
   Signals signals;
   Config config = settings.config;
   ConfigureLog(config.log);
-  LogOverridden(settings);
+  LogOverridden(settings.table.Describe(), settings.sources.file);
   if (absl::Status opened = OpenTrace(config.trace); !opened.ok()) return opened;
   Metrics metrics({kVersion, kCommit, TorchVersion()});
   const auto prepared = PrepareServer(config, metrics);

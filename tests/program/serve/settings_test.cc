@@ -119,6 +119,20 @@ TEST_F(SettingsTest, TakeWhatMayChangeWhenTheyAreReadAgain) {
   EXPECT_EQ(settings_.config.serving.threads, 2);
 }
 
+TEST_F(SettingsTest, SayWhatAVariableOverridesWhenTheyAreReadAgain) {
+  Write(R"({"log_level": "info"})");
+  const WithVariables set(Variables{{"LINSERVE_LOG_LEVEL", "warning"}});
+  ASSERT_TRUE(settings_.Read().ok());
+  Write(R"({"log_level": "debug"})");
+  LiveConfig live(settings_, settings_.config);
+  EXPECT_THAT(*live.Reload(), IsEmpty());
+  using Description = OptionTable::Description;
+  EXPECT_THAT(live.Describe(),
+              Contains(testing::AllOf(Field(&Description::name, "log_level"),
+                                      Field(&Description::overridden, R"("debug")"),
+                                      Field(&Description::overridden_origin, live.file()))));
+}
+
 TEST_F(SettingsTest, StayAsTheyWereWhereTheyCannotBeReadAgain) {
   ASSERT_TRUE(settings_.Read().ok());
   for (const char* broken : {R"({"log_level": "debug", "threads": -1})", "{", R"({"thread": 1})"}) {

@@ -218,11 +218,13 @@ TEST_F(LiveConfigTest, OnHangupWhatMayChangeDoesAndTheLogSaysSo) {
   WriteAll(path_, R"({"max_queue_sequences": 100})");
   RunningServer server(directory_.File("models"), {"--config", path_});
   WriteAll(path_,
-           R"({"max_queue_sequences": 1, "log_level": "debug", "max_metadata_bytes": "8KiB"})");
+           R"({"max_queue_sequences": 1, "log_level": "debug", "max_message_bytes": "8MiB",
+               "max_metadata_bytes": "8KiB"})");
   server.process().Signal(SIGHUP);
   for (const char* line :
        {R"("message":"option changed","option":"max_queue_sequences","from":"100","to":"1")",
         R"("message":"option changed","option":"log_level","from":"info","to":"debug")",
+        R"("message":"option changes with the next start only","option":"max_message_bytes")",
         R"("message":"option changes with the next start only","option":"max_metadata_bytes")",
         R"("message":"reloaded","status":"ok")"}) {
     EXPECT_TRUE(server.process().WaitForOut(line)) << line;
@@ -238,19 +240,19 @@ TEST_F(LiveConfigTest, OnHangupWhatMayChangeDoesAndTheLogSaysSo) {
   EXPECT_EQ(server.Stop(), 0);
 }
 
-TEST_F(LiveConfigTest, ThatAVariableOverridesIsSaid) {
-  WriteAll(path_, "{}");
-  const Outcome outcome =
-      RunLinserve({"serve", "--config", path_, "--model-repository", directory_.File("none")},
-                  {{"LINSERVE_PROCESSORS", "2"}});
-  EXPECT_THAT(outcome.out + outcome.err, testing::Not(HasSubstr("overrides")));
-  WriteAll(path_, R"({"processors": 3})");
-  const Outcome conflict =
-      RunLinserve({"serve", "--config", path_, "--model-repository", directory_.File("none")},
-                  {{"LINSERVE_PROCESSORS", "2"}});
-  EXPECT_THAT(conflict.out, HasSubstr("a variable overrides the configuration file "
-                                      "option=processors value=2 by=\"variable "
-                                      "LINSERVE_PROCESSORS\" in_place_of=3"));
+TEST_F(LiveConfigTest, ThatAVariableOverridesAnotherValueIsSaid) {
+  const auto serve = [&](const std::string& file) {
+    WriteAll(path_, file);
+    return RunLinserve({"serve", "--config", path_, "--model-repository", directory_.File("none")},
+                       {{"LINSERVE_PROCESSORS", "2"}});
+  };
+  for (const char* agreeing : {"{}", R"({"processors": 2})"}) {
+    const Outcome outcome = serve(agreeing);
+    EXPECT_THAT(outcome.out + outcome.err, testing::Not(HasSubstr("overrides"))) << agreeing;
+  }
+  EXPECT_THAT(serve(R"({"processors": 3})").out,
+              HasSubstr("a variable overrides the configuration file option=processors value=2 "
+                        "by=\"variable LINSERVE_PROCESSORS\" in_place_of=3"));
 }
 
 struct Help {
