@@ -28,6 +28,12 @@ std::string TextOf(const std::string& path) {
   throw CLI::ValidationError("cannot read " + path + ", or it is empty");
 }
 
+// Says what is wrong with a target that gRPC would look for as a name.
+std::string CheckTarget(const std::string& target) {
+  const bool is_url = target.starts_with("http://") || target.starts_with("https://");
+  return is_url ? target + ": expected HOST:PORT of gRPC, without http" : "";
+}
+
 // Returns the token as it can stand in a header. gRPC ends a process that sends another.
 std::string TokenOf(std::string text, const std::string& source) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
@@ -42,6 +48,7 @@ void GlobalOptions::AddTo(CLI::App& app) {
   app.add_option("--target", target,
                  "The server: HOST:PORT, dns:///NAME:PORT, unix:PATH, ipv4:ADDRESS:PORT,...")
       ->envname("LINSERVE_GRPC_ADDRESS")
+      ->check(CLI::Validator(CheckTarget, ""))
       ->capture_default_str();
   app.add_flag("--balance", balance,
                "Spread calls over all addresses of the target that say they serve, and try calls "

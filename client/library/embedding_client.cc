@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "client/library/channel.h"
 #include "client/library/embed_attempt.h"
 #include "client/library/embed_call_reactor.h"
@@ -55,6 +56,11 @@ struct EmbeddingClient::Impl {
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
     const grpc_connectivity_state state = channel->GetState(false);
     if (state != GRPC_CHANNEL_TRANSIENT_FAILURE && state != GRPC_CHANNEL_CONNECTING) return status;
+    if (absl::StrContains(status.message(), "http1.x")) {
+      return absl::UnavailableError(options.target +
+                                    " is an address of HTTP; that of gRPC is another one, "
+                                    "127.0.0.1:8500 unless the server was told otherwise");
+    }
     return absl::UnavailableError(
         "cannot reach a server at " + options.target + " (" + std::string(status.message()) +
         "); start one with `linserve serve --model-repository DIR`, choose another with "

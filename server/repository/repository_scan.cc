@@ -41,6 +41,13 @@ bool IsModel(const fs::path& path) {
   return fs::is_regular_file(path / "config.json", error);
 }
 
+// Returns whether the directory is a model, and not a repository in which a config.json lies, too.
+bool HasWeights(const fs::path& path) {
+  std::error_code error;
+  return IsModel(path) && (fs::exists(path / "model.safetensors", error) ||
+                           fs::exists(path / "model.safetensors.index.json", error));
+}
+
 std::optional<int64_t> VersionNumber(const std::string& name) {
   int64_t version = 0;
   const char* end = name.data() + name.size();
@@ -130,14 +137,24 @@ absl::Status NoModel(const std::string& root, bool skipped) {
                                       : "; `linserve init --help` tells how to make one"));
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root, Links links) {
+absl::Status CheckRoot(const std::string& root) {
   std::error_code error;
   if (!fs::is_directory(root, error)) {
     return absl::NotFoundError("the model repository " + root +
                                " is not a directory; give one with --model-repository");
   }
+  if (HasWeights(root)) {
+    return absl::InvalidArgumentError(root +
+                                      " is a model itself: --model-repository takes the "
+                                      "directory that models lie in");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root, Links links) {
+  if (absl::Status status = CheckRoot(root); !status.ok()) return status;
   const auto entries = Subdirectories(root);
   if (!entries.ok()) return entries.status();
   std::vector<ModelDirectory> found;
@@ -155,6 +172,7 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
   }
   size_t skipped = 0;
   if (links == Links::kInside) {
+    std::error_code error;
     const fs::path real = fs::canonical(root, error);
     if (error) return absl::NotFoundError("cannot read " + root + ": " + error.message());
     skipped = std::erase_if(found,
@@ -170,6 +188,16 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
     return std::tie(a.name, a.version) < std::tie(b.name, b.version);
   });
   return found;
+}
+
+void WarnOfVersions(const std::string& root, const std::vector<ModelDirectory>& found) {
+  const auto is_version = [](const ModelDirectory& model) {
+    return VersionNumber(model.name).has_value();
+  };
+  if (!std::all_of(found.begin(), found.end(), is_version)) return;
+  Log(LogLevel::kWarning,
+      "models are named by numbers: is the repository one of their directories?",
+      {{"directory", root}, {"first", found.front().name}});
 }
 
 std::string LatestVersion(const std::string& path) {

@@ -24,6 +24,10 @@ enum class Links : uint8_t { kInside, kAnywhere };
 absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root,
                                                            Links links = Links::kInside);
 
+// Says in the log where the models are named as versions are: their repository looks like the
+// directory of a single one.
+void WarnOfVersions(const std::string& root, const std::vector<ModelDirectory>& found);
+
 // Returns where the latest of the versions below `path` lies; `path` itself if it is a model, or
 // has none.
 std::string LatestVersion(const std::string& path);

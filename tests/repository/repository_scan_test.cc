@@ -128,6 +128,15 @@ TEST_F(ScanTest, SaysWhatItLookedForIfThereIsNone) {
   EXPECT_THAT(ScanRepository(dir_.File("file")), IsStatus(kNotFoundCode, "is not a directory"));
 }
 
+TEST_F(ScanTest, TellsAModelFromARepository) {
+  // A folder of sentence-transformers holds others with a config.json.
+  MakeModel("repository/1_Pooling");
+  WriteAll(root() + "/config.json", "{}");
+  EXPECT_THAT(Scan(), ElementsAre("1_Pooling 1 1_Pooling"));
+  WriteAll(root() + "/model.safetensors", "");
+  EXPECT_THAT(ScanRepository(root()), IsInvalid(root() + " is a model itself"));
+}
+
 TEST_F(ScanTest, TheLatestVersionIsThatOfTheLargestNumber) {
   for (const char* version : {"2", "10", "09", "latest"}) {
     MakeModel(std::string("repository/a/") + version);

@@ -57,6 +57,7 @@ absl::StatusOr<Prepared> PrepareServer(Config& config, Metrics& metrics) {
   SetProcessors(config.devices.processors);
   auto found = ScanRepository(config.repository.root, config.repository.links());
   if (!found.ok()) return found.status();
+  WarnOfVersions(config.repository.root, *found);
   auto devices = PrepareDevices(config, metrics);
   if (!devices.ok()) return devices.status();
   auto sessions = PrepareMemory(config, *found, *devices, metrics);

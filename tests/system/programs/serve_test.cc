@@ -48,6 +48,15 @@ TEST_F(ServeTest, AModelFromInitIsInspectedServedAndAsked) {
   EXPECT_EQ(server.Stop(), 0) << server.log();
 }
 
+TEST_F(ServeTest, AnAddressOfHttpIsToldFromOneOfGrpc) {
+  RunningServer server(repository());
+  const Outcome outcome = RunClient({"models", "--target", server.http(), "--timeout", "5"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(server.http() + " is an address of HTTP"));
+  EXPECT_THAT(RunClient({"models", "--target", "http://" + server.http()}).err,
+              HasSubstr("expected HOST:PORT of gRPC, without http"));
+}
+
 TEST_F(ServeTest, ModelsAreComparedOnTheSameInput) {
   InitModel(directory_.File("models/same"));
   CopyGolden("linformer-lm-basic", directory_.File("models/other"));
