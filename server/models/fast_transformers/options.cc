@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "models/config/activation_param.h"
@@ -30,9 +31,12 @@ constexpr std::array kWithoutEffect = {"dropout",
                                        "max_sequence_length",
                                        "aft_parameterization"};
 
-FeatureMapOptions Fourier(Params& params, int64_t dims, double scale) {
+FeatureMapOptions Fourier(Params& params, int64_t dims, double scale, int64_t least = 2) {
   FeatureMapOptions options;
-  if (dims < 2) params.Fail("n_dims", "as many dimensions as make a direction, at least 2");
+  if (dims < 2) {
+    params.Fail("n_dims",
+                "as many dimensions as make a direction, at least " + std::to_string(least));
+  }
   options.directions = dims / 2;
   options.random = RandomFeatures{.map = RandomFeatures::Map::kFourier,
                                   .scale = scale,
@@ -41,8 +45,8 @@ FeatureMapOptions Fourier(Params& params, int64_t dims, double scale) {
 }
 
 FeatureMapOptions Smoothed(Params& params, int64_t dims, int64_t width, double scale) {
-  // The package takes 0 for its default.
-  FeatureMapOptions options = Fourier(params, dims > 1 ? dims - 1 : width, scale);
+  // One dimension is the constant's. The package takes 0 others for its default.
+  FeatureMapOptions options = Fourier(params, dims > 1 ? dims - 1 : width, scale, /*least=*/3);
   options.random->constant = params.Number("smoothing", 1, -kMostScale, kMostScale);
   return options;
 }

@@ -121,6 +121,8 @@ TEST_F(FastEncoder, RefusesWhatThePackageCannotComputeByName) {
   EXPECT_THAT(Error(R"("activation": "tanh")"), HasSubstr("expected one of relu, gelu"));
   EXPECT_THAT(Error(R"("feature_map": "Favour")"), HasSubstr("expected one of elu"));
   EXPECT_THAT(Error(R"("feature_map": {"name": "Favor", "n_dims": 1})"), HasSubstr("at least 2"));
+  EXPECT_THAT(Error(R"("feature_map": {"name": "SmoothedRandomFourierFeatures", "n_dims": 2})"),
+              HasSubstr("at least 3"));
   EXPECT_THAT(Error(R"("feature_map": {"name": "elu", "stabilize": true})"),
               HasSubstr("stabilize"));
   EXPECT_THAT(Error(R"("n_dims": 12)"), HasSubstr("n_dims"));
