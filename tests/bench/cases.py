@@ -2,7 +2,7 @@
 
 Three packages are in no index. FAIRSEQ is a clone of facebookresearch/fairseq (which needs omegaconf), FAST_TRANSFORMERS
 one of idiap/fast-transformers, whose extensions linear attention does not need, and MOLFORMER a folder with
-modeling_molformer.py, as MoLFormer-XL's has it. Their cases are left out where there is none.
+modeling_molformer.py, as MoLFormer-XL's has it, which needs transformers 4. Their cases are left out where there is none.
 """
 
 import importlib.util
