@@ -4,7 +4,7 @@ namespace linserve::cuda {
 namespace {
 
 template <typename T, int D>
-__global__ void __launch_bounds__(AttendToSlots<T, D>::kWarps* kLanes)
+__global__ void __launch_bounds__(AttendToSlots<T, D>::kWarps* kLanes, AttendToSlots<T, D>::kBlocks)
     AttendToSlotsKernel(const __grid_constant__ AttendToSlotsArguments<T> arguments) {
   extern __shared__ __align__(16) unsigned char shared[];
   const BlockIndex at{static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),

@@ -11,7 +11,7 @@ namespace linserve::cuda {
 //   result[i, h] = softmax(queries[i, h] · keys[b, :, h]ᵀ · scale) · values[b, :, h]
 // The reference is AttendToSlots() of attention/linformer/linformer_attention.h.
 //
-// A block takes 64 queries of one sequence and head, a warp 16 of them, and goes over the slots in
+// A block takes 128 queries of one sequence and head, a warp 16 of them, and goes over the slots in
 // tiles of 64 with a running softmax, so that no score leaves the registers (the scheme of Dao
 // 2023, arXiv:2307.08691). Queries are read and results written once; keys and values, which all
 // blocks of a sequence read, stay in the L2 cache.
@@ -44,13 +44,15 @@ struct AttendToSlotsArguments {
 template <typename T, int D>
 class AttendToSlots {
  public:
-  static constexpr int kQueries = 64;
+  static constexpr int kQueries = 128;
   static constexpr int kSlots = 64;
-  static constexpr int kWarps = 4;
-  static constexpr int kStages = 2;  // of keys and values
-  static constexpr int kTileElements = 64 * D;
+  static constexpr int kWarps = 8;
+  static constexpr int kBlocks = D > 64 ? 1 : 2;  // on a multiprocessor, for which it has registers
+  static constexpr int kStages = 2;               // of keys and values
+  static constexpr int kTileElements = kSlots * D;
+  static constexpr int kQueryElements = kQueries * D;
   static constexpr int kSharedBytes =
-      (1 + 2 * kStages) * kTileElements * static_cast<int>(sizeof(T));
+      (kQueryElements + 2 * kStages * kTileElements) * static_cast<int>(sizeof(T));
 
   // Runs the block `at`: x counts tiles of the queries, y heads.
   LINSERVE_KERNEL static void Run(const AttendToSlotsArguments<T>& arguments, const BlockIndex& at,
@@ -89,7 +91,7 @@ class AttendToSlots {
 
   LINSERVE_KERNEL T* QueryTile() const { return shared_; }
   LINSERVE_KERNEL T* KeyTile(int step) const {
-    return shared_ + (1 + step % kStages * 2) * kTileElements;
+    return shared_ + kQueryElements + step % kStages * 2 * kTileElements;
   }
   LINSERVE_KERNEL T* ValueTile(int step) const { return KeyTile(step) + kTileElements; }
 
@@ -107,9 +109,9 @@ class AttendToSlots {
   LINSERVE_KERNEL void Compute() {
     const int steps = (arguments_.slots + kSlots - 1) / kSlots;
     ForWarps<kWarps>([&](int warp) {
-      CopyRows<D, kWarps>(QueryTile(),
-                          arguments_.queries + start_ * arguments_.query_stride + column_,
-                          arguments_.query_stride, rows_, warp, arguments_.dim_head);
+      CopyRows<D, kWarps, kQueries>(QueryTile(),
+                                    arguments_.queries + start_ * arguments_.query_stride + column_,
+                                    arguments_.query_stride, rows_, warp, arguments_.dim_head);
       LoadSlots(0, warp);
       Clear(state_[warp]);
       WaitForCopies<0>();
@@ -117,9 +119,11 @@ class AttendToSlots {
     for (int step = 0; step < steps; ++step) {
       ForWarps<kWarps>([&](int warp) {
         LoadSlots(step + 1, warp);
-        Score(step, warp);
-        Weigh(step, state_[warp]);
-        AddValues(step, state_[warp]);
+        if (16 * warp < rows_) {
+          Score(step, warp);
+          Weigh(step, state_[warp]);
+          AddValues(step, state_[warp]);
+        }
         WaitForCopies<0>();
       });
     }
@@ -155,7 +159,6 @@ class AttendToSlots {
   // Scores become weights relative to the largest score so far, and what came before is made
   // relative to it, too.
   LINSERVE_KERNEL void Weigh(int step, WarpState& state) const {
-    constexpr float kLog2OfE = 1.44269504F;
     const float scale = arguments_.scale * kLog2OfE;
     for (int half = 0; half < 2; ++half) {
       PerLane<float> most;
@@ -214,6 +217,7 @@ class AttendToSlots {
 
   LINSERVE_KERNEL void Store() {
     ForWarps<kWarps>([&](int warp) {
+      if (16 * warp >= rows_) return;
       WarpState& state = state_[warp];
       for (auto& total : state.total) {
         OverRow(total, [](float a, float b) { return a + b; });

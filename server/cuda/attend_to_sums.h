@@ -10,53 +10,52 @@
 namespace linserve::cuda {
 
 // Holds a warp's 16 queries and what they make of the keys' sums: a step of linear attention. It
-// works on E columns of the values.
-template <typename T, int D, int E>
+// works on E columns of the values. If it is not causal, there are only keys before the queries,
+// and those of kExp are softmaxed, so that their totals are 1.
+template <typename T, int D, int E, FeatureMap kMap, bool kCausal>
 class AttendToSums {
  public:
-  // Takes queries [row, + 16) of a tile. Their features meet the logarithms before(d) and most(d),
-  // of the keys before the tile and in it: they become weights relative to the largest of the
-  // products.
-  template <typename Before, typename Most>
-  LINSERVE_KERNEL void Begin(FeatureMap map, const T* queries, int row, const Before& before,
-                             const Most& most) {
-    map_ = map;
-    queries_ = queries;
-    row_ = row;
+  // Takes queries [row, + 16) of a tile. Their features become products with the scales, relative
+  // to the largest of them.
+  LINSERVE_KERNEL AttendToSums(const T* queries, int row, const FeatureScales& of_keys)
+      : row_(row), of_keys_(of_keys) {
     ForLanes([&](int lane) {
       for (auto& tile : result_) tile[lane] = {};
       for (auto& tile : scores_) tile[lane] = {};
+      divisor_[lane] = {};
       for (int half = 0; half < 2; ++half) {
-        largest_[half][lane] = -FLT_MAX;
-        reach_[half][lane] = -FLT_MAX;
+        most_[half][lane] = -FLT_MAX;
+        reach_[half][lane] = kMap == FeatureMap::kElu ? FLT_MIN : -FLT_MAX;
         total_[half][lane] = 0;
-        divisor_[half][lane] = 0;
       }
     });
-    ForQueries([&](int lane, int half, int feature, float query) {
-      float& largest = largest_[half][lane];
-      float& reach = reach_[half][lane];
-      largest = fmaxf(largest, query);
-      reach = fmaxf(reach, query + fmaxf(before(feature), most(feature)));
-    });
-    for (int half = 0; half < 2; ++half) {
-      OverRow(largest_[half], [](float a, float b) { return fmaxf(a, b); });
-      OverRow(reach_[half], [](float a, float b) { return fmaxf(a, b); });
+    LINSERVE_UNROLL
+    for (int first = 0; first < D; first += 16) {
+      PerLane<FragmentA> a;
+      LoadA<D>(queries, row, first, a);
+      ForLanes([&](int lane) {
+        for (int i = 0; i < 4; ++i) {
+          float pair[2];
+          Unpack<T>(a[lane].registers[i], pair);
+          for (int j = 0; j < 2; ++j) products_[first / 16][lane].values[2 * i + j] = pair[j];
+        }
+      });
     }
-    if (map != FeatureMap::kExp) return;
-    ForQueries([&](int lane, int half, int, float query) {
-      total_[half][lane] += Exp(query - largest_[half][lane]);
-    });
-    for (auto& total : total_) OverRow(total, [](float a, float b) { return a + b; });
+    if constexpr (kMap == FeatureMap::kExp) {
+      FindTotals();
+    }
+    MultiplyByScales();
   }
 
   // Adds the keys before the tile, by their means [D, E].
-  template <typename Before>
-  LINSERVE_KERNEL void AddBefore(const T* means, const Before& before) {
+  LINSERVE_KERNEL void AddBefore(const T* means) {
+    const PerLane<FragmentB> ones = Ones<T>();
+    LINSERVE_UNROLL
     for (int feature = 0; feature < D; feature += 16) {
       PerLane<FragmentA> a;
-      Weigh(feature, before, a);
-      AddToDivisor(a);
+      Weigh(feature, of_keys_.before, a);
+      MultiplyAdd<T>(a, ones, divisor_);
+      LINSERVE_UNROLL
       for (int column = 0; column < E; column += 16) {
         PerLane<FragmentB> b[2];
         LoadB<E>(means, feature, column, b);
@@ -66,14 +65,15 @@ class AttendToSums {
   }
 
   // Adds the tile's own keys, by their features, and their values. end(row of the queries) is the
-  // first of the keys that a query does not see any more: at most the one after itself.
-  template <typename Most, typename End>
-  LINSERVE_KERNEL void AddTile(const T* features, const T* values, const Most& most,
-                               const End& end) {
+  // first of the keys that a query does not see any more: at most the one after itself, and none
+  // that a query before it sees.
+  template <typename End>
+  LINSERVE_KERNEL void AddTile(const T* features, const T* values, const End& end) {
     const int keys = row_ + 16;  // none of the queries sees more
+    LINSERVE_UNROLL
     for (int feature = 0; feature < D; feature += 16) {
       PerLane<FragmentA> a;
-      Weigh(feature, most, a);
+      Weigh(feature, of_keys_.own, a);
       LINSERVE_UNROLL
       for (int key = 0; key < kTileRows; key += 16) {
         if (key >= keys) continue;
@@ -82,25 +82,20 @@ class AttendToSums {
         for (int i = 0; i < 2; ++i) MultiplyAdd<T>(a, b[i], scores_[key / 8 + i]);
       }
     }
-    PerLane<int> ends[2];
-    ForLanes([&](int lane) {
-      for (int half = 0; half < 2; ++half) ends[half][lane] = end(row_ + SumRow(lane, 2 * half));
-    });
+    const PerLane<FragmentB> ones = Ones<T>();
     LINSERVE_UNROLL
     for (int key = 0; key < kTileRows; key += 16) {
       if (key >= keys) continue;
+      if (key + 16 > end(row_)) HideFrom(key, end);  // some query does not see all of these
       PerLane<FragmentA> a;
       ForLanes([&](int lane) {
         for (int i = 0; i < 4; ++i) {
-          const int tile = key / 8 + i / 2;
-          float* pair = scores_[tile][lane].values + i % 2 * 2;
-          for (int j = 0; j < 2; ++j) {
-            if (8 * tile + SumColumn(lane, j) >= ends[i % 2][lane]) pair[j] = 0;
-          }
+          const float* pair = scores_[key / 8 + i / 2][lane].values + i % 2 * 2;
           a[lane].registers[i] = Pack<T>(pair[0], pair[1]);
         }
       });
-      AddToDivisor(a);
+      MultiplyAdd<T>(a, ones, divisor_);
+      LINSERVE_UNROLL
       for (int column = 0; column < E; column += 16) {
         PerLane<FragmentB> b[2];
         LoadB<E>(values, key, column, b);
@@ -112,7 +107,6 @@ class AttendToSums {
   // Writes the result from the tile's first query on, of which there are `rows`, over the queries.
   LINSERVE_KERNEL void Store(const LinearAttentionArguments<T>& arguments, T* queries, T* result,
                              int rows) {
-    for (auto& divisor : divisor_) OverRow(divisor, [](float a, float b) { return a + b; });
     PerLane<float> shares[2];
     ForLanes([&](int lane) {
       for (int half = 0; half < 2; ++half) shares[half][lane] = ShareOf(arguments, lane, half);
@@ -123,6 +117,11 @@ class AttendToSums {
   }
 
  private:
+  // Holds a lane's 8 features of 16, in the order of FragmentA.
+  struct Features {
+    float values[8];
+  };
+
   // Sums that are not divided end where F16 does, as those of LibTorch's operators.
   LINSERVE_KERNEL static float Limited(float x) {
     constexpr float kMost = 65504;
@@ -130,83 +129,125 @@ class AttendToSums {
     return x > kMost ? kMost : x < -kMost ? -kMost : x;
   }
 
-  // Unpacks the two numbers of a register.
-  LINSERVE_KERNEL static void Unpack(uint32_t bits, float (&pair)[2]) {
-    T numbers[2];
-    memcpy(numbers, &bits, sizeof(bits));
-    for (int i = 0; i < 2; ++i) pair[i] = static_cast<float>(numbers[i]);
+  // Calls function(lane, half, number of the query) for all features.
+  template <typename Function>
+  LINSERVE_KERNEL void ForFeatures(const Function& function) {
+    ForLanes([&](int lane) {
+      LINSERVE_UNROLL
+      for (auto& step : products_) {
+        LINSERVE_UNROLL
+        for (int i = 0; i < 8; ++i) function(lane, i / 2 % 2, step[lane].values[i]);
+      }
+    });
   }
 
-  // Calls function(lane, half, feature, logarithm of the query's feature) for all of them.
-  template <typename Function>
-  LINSERVE_KERNEL void ForQueries(const Function& function) const {
-    for (int first = 0; first < D; first += 16) {
-      PerLane<FragmentA> a;
-      LoadA<D>(queries_, row_, first, a);
+  // Finds the largest of a query's numbers, and what their softmax is divided by.
+  LINSERVE_KERNEL void FindTotals() {
+    ForFeatures([&](int lane, int half, float query) {
+      most_[half][lane] = fmaxf(most_[half][lane], query);
+    });
+    for (auto& most : most_) OverRow(most, [](float a, float b) { return fmaxf(a, b); });
+    ForLanes([&](int lane) {
+      for (auto& most : most_) most[lane] *= kLog2OfE;
+    });
+    ForFeatures([&](int lane, int half, float query) {
+      total_[half][lane] += Exp2(query * kLog2OfE - most_[half][lane]);
+    });
+    for (auto& total : total_) OverRow(total, [](float a, float b) { return a + b; });
+  }
+
+  LINSERVE_KERNEL void MultiplyByScales() {
+    LINSERVE_UNROLL
+    for (int step = 0; step < D / 16; ++step) {
       ForLanes([&](int lane) {
-        for (int i = 0; i < 4; ++i) {
-          float pair[2];
-          Unpack(a[lane].registers[i], pair);
+        LINSERVE_UNROLL
+        for (int i = 0; i < 8; i += 2) {
+          Vector<float, 2> scales{};
+          if constexpr (kCausal || kMap == FeatureMap::kElu) {
+            scales = OfKeys(of_keys_.scales, step, lane, i);
+          }
+          float& reach = reach_[i / 2 % 2][lane];
           for (int j = 0; j < 2; ++j) {
-            const int feature = first + lane % 4 * 2 + i / 2 * 8 + j;
-            function(lane, i % 2, feature, LogFeature(map_, pair[j]));
+            float& product = products_[step][lane].values[i + j];
+            product = kMap == FeatureMap::kElu ? EluPlusOne(product) * scales.values[j]
+                                               : product * kLog2OfE + scales.values[j];
+            reach = fmaxf(reach, product);
           }
         }
       });
     }
+    for (auto& reach : reach_) OverRow(reach, [](float a, float b) { return fmaxf(a, b); });
+    PerLane<float> factors[2];
+    ForLanes([&](int lane) {
+      for (int half = 0; half < 2; ++half) factors[half][lane] = Reciprocal(reach_[half][lane]);
+    });
+    ForFeatures([&](int lane, int half, float& product) {
+      product = kMap == FeatureMap::kElu ? product * factors[half][lane]
+                                         : Exp2(product - reach_[half][lane]);
+    });
   }
 
-  // Makes of features [first, + 16) of the queries the weights of what has these logarithms.
-  template <typename Logs>
-  LINSERVE_KERNEL void Weigh(int first, const Logs& logs, PerLane<FragmentA>& a) const {
-    LoadA<D>(queries_, row_, first, a);
+  // Returns two of the keys' numbers, for two neighbouring products of a lane.
+  LINSERVE_KERNEL static Vector<float, 2> OfKeys(const float* numbers, int step, int lane, int i) {
+    return LoadVector<2>(numbers + 16 * step + lane % 4 * 2 + i / 4 * 8);
+  }
+
+  // Makes weights of products [first, + 16) of the queries, by the keys' shares of the scales.
+  LINSERVE_KERNEL void Weigh(int first, const float* shares, PerLane<FragmentA>& a) const {
     ForLanes([&](int lane) {
+      LINSERVE_UNROLL
       for (int i = 0; i < 4; ++i) {
-        float pair[2];
-        Unpack(a[lane].registers[i], pair);
-        for (int j = 0; j < 2; ++j) {
-          const int feature = first + lane % 4 * 2 + i / 2 * 8 + j;
-          pair[j] = Exp(LogFeature(map_, pair[j]) + logs(feature) - reach_[i % 2][lane]);
+        const float* pair = products_[first / 16][lane].values + 2 * i;
+        Vector<float, 2> of_keys{1, 1};
+        if constexpr (kCausal) of_keys = OfKeys(shares, first / 16, lane, 2 * i);
+        a[lane].registers[i] = Pack<T>(pair[0] * of_keys.values[0], pair[1] * of_keys.values[1]);
+      }
+    });
+  }
+
+  // Makes 0 of the scores of keys [key, + 16) that their queries do not see.
+  template <typename End>
+  LINSERVE_KERNEL void HideFrom(int key, const End& end) {
+    ForLanes([&](int lane) {
+      LINSERVE_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int seen = end(row_ + SumRow(lane, 2 * half)) - key - SumColumn(lane, 0);
+        LINSERVE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          if (i / 2 * 8 + i % 2 < seen) continue;
+          scores_[key / 8 + i / 2][lane].values[2 * half + i % 2] = 0;
         }
-        a[lane].registers[i] = Pack<T>(pair[0], pair[1]);
       }
     });
   }
 
-  // What weights are after rounding is what they are divided by.
-  LINSERVE_KERNEL void AddToDivisor(const PerLane<FragmentA>& weights) {
-    ForLanes([&](int lane) {
-      for (int i = 0; i < 4; ++i) {
-        float pair[2];
-        Unpack(weights[lane].registers[i], pair);
-        divisor_[i % 2][lane] += pair[0] + pair[1];
-      }
-    });
-  }
-
-  // Returns the factor that the result is multiplied by: true weights are exp(log) times those
-  // here.
+  // Returns the factor that the result is multiplied by: true weights are so many times those here,
+  // of kExp this is the logarithm.
   LINSERVE_KERNEL float ShareOf(const LinearAttentionArguments<T>& arguments, int lane,
                                 int half) const {
-    float log = reach_[half][lane];
-    if (map_ == FeatureMap::kExp) {
-      log -= largest_[half][lane] + Log(total_[half][lane]) + 0.5F * Log(static_cast<float>(D));
+    float times = reach_[half][lane];
+    if constexpr (kMap == FeatureMap::kExp) {
+      constexpr float kHalfLog2OfD = D == 32 ? 2.5F : D == 64 ? 3 : 3.5F;
+      times = Exp2(times - most_[half][lane] - Log2(total_[half][lane]) - kHalfLog2OfD);
     }
-    if (!arguments.divided) return Exp(log);
-    const float floor = fmaxf(Exp(Log(arguments.floor) - log), FLT_MIN);
-    return 1 / fmaxf(divisor_[half][lane], floor);
+    if (!arguments.divided) return times;
+    const float floor = fmaxf(arguments.floor * Reciprocal(times), FLT_MIN);
+    // What weights are after rounding is what they are divided by.
+    return Reciprocal(fmaxf(divisor_[lane].values[2 * half], floor));
   }
 
-  FeatureMap map_;
-  const T* queries_;
   int row_;
+  FeatureScales of_keys_;
+  PerLane<Features> products_[D / 16];
   PerLane<Sums> result_[E / 8];
   PerLane<Sums> scores_[kTileRows / 8];
-  // These are kept of a lane's two rows.
-  PerLane<float> largest_[2];  // logarithm of a feature of the query
-  PerLane<float> reach_[2];    // logarithm of a product
-  PerLane<float> total_[2];    // of the query's features relative to the largest
-  PerLane<float> divisor_[2];
+  PerLane<Sums> divisor_;
+  // These are kept of a lane's two rows: logarithms of the largest of the query's features and of
+  // its products (kElu: that itself), and the total of the query's features relative to the
+  // largest.
+  PerLane<float> most_[2];
+  PerLane<float> reach_[2];
+  PerLane<float> total_[2];
 };
 
 }  // namespace linserve::cuda

@@ -7,7 +7,7 @@
 namespace linserve::cuda {
 
 // Is the kernel of linear_attention.h that goes over a part of a sequence's rows, in order.
-template <typename T, int D>
+template <typename T, int D, FeatureMap kMap>
 class CausalLinearAttention {
  public:
   using Block = LinearAttentionBlock<T, D>;
@@ -18,7 +18,7 @@ class CausalLinearAttention {
   static constexpr int kStageElements = 2 * Block::kTileElements + Block::kValueElements;
   static constexpr int kSharedBytes =
       (kStages * kStageElements + Block::kMeanElements) * static_cast<int>(sizeof(T));
-  static constexpr int kFloats = KeySums<T, D, E>::kFloats;
+  static constexpr int kFloats = KeySums<T, D, E, kMap>::kFloats;
 
   LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
                                   const BlockIndex& at, const SharedMemory<T>& shared) {
@@ -31,7 +31,7 @@ class CausalLinearAttention {
                                         const BlockIndex& at, const SharedMemory<T>& shared)
       : arguments_(arguments),
         block_(arguments, at),
-        sums_(arguments.map, shared.floats),
+        sums_(shared.floats),
         part_(at.x),
         first_(at.x * arguments.part_rows),
         shared_(shared.tiles) {
@@ -66,47 +66,38 @@ class CausalLinearAttention {
     ForWarps<kWarps>([&](int warp) {
       Load(0, warp);
       Begin(warp);
-    });
-    ForWarps<kWarps>([&](int warp) {
-      sums_.StoreTile(Means(), warp);
       WaitForCopies<0>();
     });
     for (int step = 0; step < steps; ++step) {
-      const auto counts = [&](int row) {
-        const int key = first_ + step * kTileRows + row;
-        return key < end_ && block_.Counts(key);
-      };
       ForWarps<kWarps>([&](int warp) {
         Load(step + 1, warp);
-        sums_.FindMost(KeyTile(step), warp, counts);
-      });
-      ForWarps<kWarps>([&](int warp) { sums_.Weigh(KeyTile(step), warp, counts); });
-      ForWarps<kWarps>([&](int warp) { sums_.Advance(warp); });
-      ForWarps<kWarps>([&](int warp) { Attend(step, warp); });
-      ForWarps<kWarps>([&](int warp) {
-        sums_.Add(KeyTile(step), ValueTile(step), warp);
         sums_.StoreTile(Means(), warp);
+        sums_.Add(KeyTile(step), ValueTile(step), warp, [&](int row) {
+          const int key = first_ + step * kTileRows + row;
+          return key < end_ && block_.Counts(key);
+        });
+        sums_.StoreScales(warp);
+      });
+      ForWarps<kWarps>([&](int warp) {
+        Attend(step, warp);
         WaitForCopies<0>();
       });
     }
   }
 
   LINSERVE_KERNEL void Attend(int step, int warp) {
-    const auto before = [&](int feature) { return sums_.before(feature); };
-    const auto most = [&](int feature) { return sums_.most(feature); };
     const int bucket = arguments_.bucket;
-    const auto end = [&](int query) { return bucket == 1 ? query + 1 : query & -bucket; };
     const int row = first_ + step * kTileRows;
-    AttendToSums<T, D, E> queries;
-    queries.Begin(arguments_.map, QueryTile(step), 16 * warp, before, most);
-    queries.AddBefore(Means(), before);
-    queries.AddTile(KeyTile(step), ValueTile(step), most, end);
+    AttendToSums<T, D, E, kMap, true> queries(QueryTile(step), 16 * warp, sums_.Scales());
+    queries.AddBefore(Means());
+    queries.AddTile(KeyTile(step), ValueTile(step),
+                    [&](int query) { return bucket == 1 ? query + 1 : query & -bucket; });
     queries.Store(arguments_, QueryTile(step), block_.Result(row), end_ - row);
   }
 
   const LinearAttentionArguments<T>& arguments_;
   Block block_;
-  KeySums<T, D, E> sums_;
+  KeySums<T, D, E, kMap> sums_;
   int part_;
   int first_;  // row of the sequence
   int end_;

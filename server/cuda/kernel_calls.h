@@ -56,11 +56,10 @@ at::Tensor ProjectLengthAs(const at::Tensor& rows, const at::Tensor& projection,
   sizes.width = static_cast<int>(rows.size(1));
   BlockIndex grid{static_cast<int>(Tiles(sizes.width, Kernel::kTileWidth)),
                   static_cast<int>(Tiles(sizes.slots, Kernel::kTileSlots)), 0};
-  // There are so many blocks that none of the multiprocessors waits long for the last ones.
-  constexpr int64_t kBlocksEach = 4;
-  constexpr int64_t kFewestRows = 8 * Kernel::kDepth;
+  // Where there are few tiles, there are as many parts as are computed at once.
+  constexpr int64_t kFewestRows = 512;
   const int64_t tiles = batch * grid.x * grid.y;
-  const int64_t wanted = Tiles(kBlocksEach * multiprocessors, tiles);
+  const int64_t wanted = std::max<int64_t>(1, Kernel::kBlocks * multiprocessors / tiles);
   const int64_t most = std::max<int64_t>(1, layout.longest / kFewestRows);
   const int64_t rows_each = Tiles(layout.longest, std::min(wanted, most));
   sizes.part_rows = static_cast<int>(Tiles(rows_each, Kernel::kDepth) * Kernel::kDepth);

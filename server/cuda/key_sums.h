@@ -8,200 +8,271 @@
 namespace linserve::cuda {
 
 // Holds what linear attention keeps of the keys and values that it has read, in tiles of 64: a step
-// of its kernels. It has the block's E columns of the values; the sums are in registers, each
-// warp's of some of the features.
-template <typename T, int D, int E>
+// of its kernels. It has the block's E columns of the values. Each warp has some of the features,
+// whose sums are in its registers: so it makes them of the keys and adds them up by itself.
+template <typename T, int D, int E, FeatureMap kMap>
 class KeySums {
  public:
   static constexpr int kWarps = 4;
-  static constexpr int kThreads = kWarps * kLanes;
-  static constexpr int kFloats = 4 * D + 2 * kThreads;  // of shared memory
+  static constexpr int kFloats = 4 * D;  // of shared memory
 
-  // These are logarithms of each feature, for queries of the tile: the total before it, and the
-  // largest key so far. Call them after Advance().
-  LINSERVE_KERNEL float before(int feature) const { return before_[feature]; }
-  LINSERVE_KERNEL float most(int feature) const { return most_[feature]; }
-
-  LINSERVE_KERNEL KeySums(FeatureMap map, float* floats)
-      : map_(map),
-        most_(floats),
-        total_(floats + D),
-        factor_(floats + 2 * D),
-        before_(floats + 3 * D),
-        part_most_(floats + 4 * D),
-        part_total_(floats + 4 * D + kThreads) {}
+  LINSERVE_KERNEL explicit KeySums(float* floats) : floats_(floats) {}
 
   // Begins with logarithms [D] and means [D, D] from the block's first column on, or with nothing.
   LINSERVE_KERNEL void Begin(const float* logs, const float* means, int warp) {
-    ForFeatures(warp, [&](int, int feature, int part) {
-      if (part > 0) return;
+    ForRows(warp, [&](int tile, int half, int lane, int feature) {
       const float log = logs != nullptr ? logs[feature] : kLogOfNothing;
-      most_[feature] = log;
-      total_[feature] = log == kLogOfNothing ? 0 : 1;
+      float total = log == kLogOfNothing ? 0 : 1;
+      if constexpr (kMap == FeatureMap::kElu) total = Exp2(log);
+      state_[warp].most[tile][half][lane] = log;
+      if (lane % 4 == 0) Most()[feature] = log;
+      ForPairs(warp, tile, half, lane, [&](int column, float* pair) {
+        for (int i = 0; i < 2; ++i) {
+          pair[i] = means != nullptr ? means[feature * D + column + i] * total : 0;
+        }
+      });
+      float* totals = state_[warp].sums[tile][kTotals][lane].values + 2 * half;
+      totals[0] = totals[1] = total;
     });
-    ForSums(warp, [&](int feature, int column, float* pair) {
-      for (int i = 0; i < 2; ++i) {
-        pair[i] = means != nullptr ? means[feature * D + column + i] : 0;
-      }
-    });
+    SyncLanes();
   }
 
-  // These are the next three phases of a tile: the largest of its keys is found; keys become
-  // features relative to the largest so far (what does not count: 0); and what came before becomes
-  // relative to it. counts(row) says which rows of the tile count.
+  // Adds a tile of keys, of which counts(row) says which ones count, and their values. The warp's
+  // features take the place of its keys.
   template <typename Counts>
-  LINSERVE_KERNEL void FindMost(const T* keys, int warp, const Counts& counts) const {
-    ForFeatures(warp, [&](int thread, int feature, int part) {
-      float most = kLogOfNothing;
-      for (int row = part * kPartRows; row < (part + 1) * kPartRows; ++row) {
-        if (counts(row))
-          most = fmaxf(most, LogFeature(map_, static_cast<float>(keys[At(row, feature)])));
-      }
-      part_most_[thread] = most;
+  LINSERVE_KERNEL void Add(T* keys, const T* values, int warp, const Counts& counts) {
+    if (!Has(warp)) return;
+    MakeFeatures(keys, warp, counts);
+    if constexpr (kMap == FeatureMap::kExp) Rescale(warp);
+    ForRows(warp, [&](int tile, int half, int lane, int) {
+      state_[warp].before[tile][half][lane] = Total(warp, tile, half, lane);
     });
-  }
-
-  template <typename Counts>
-  LINSERVE_KERNEL void Weigh(T* keys, int warp, const Counts& counts) const {
-    ForFeatures(warp, [&](int thread, int feature, int part) {
-      const float most = MostNow(feature);
-      float total = 0;
-      for (int row = part * kPartRows; row < (part + 1) * kPartRows; ++row) {
-        T& key = keys[At(row, feature)];
-        key = T(counts(row) ? Exp(LogFeature(map_, static_cast<float>(key)) - most) : 0.0F);
-        total += static_cast<float>(key);
-      }
-      part_total_[thread] = total;
-    });
-  }
-
-  LINSERVE_KERNEL void Advance(int warp) {
-    ForFeatures(warp, [&](int, int feature, int part) {
-      if (part > 0) return;
-      const float most = MostNow(feature);
-      before_[feature] = LogTotal(feature);
-      factor_[feature] = Exp(most_[feature] - most);
-      total_[feature] *= factor_[feature];
-      for (int i = 0; i < kParts; ++i) total_[feature] += part_total_[i * D + feature];
-      most_[feature] = most;
-    });
-  }
-
-  // Adds the tile's values by their features.
-  LINSERVE_KERNEL void Add(const T* features, const T* values, int warp) {
-    ForSums(warp, [&](int feature, int, float* pair) {
-      pair[0] *= factor_[feature];
-      pair[1] *= factor_[feature];
-    });
+    const PerLane<FragmentB> ones = Ones<T>();
     LINSERVE_UNROLL
-    for (int tile = 0; tile < kTiles; ++tile) {
-      if (!Has(warp, tile)) continue;
-      const int feature = FeatureOf(warp, tile);
-      for (int row = 0; row < kTileRows; row += 16) {
-        PerLane<FragmentA> a;
-        LoadTransposedA<D>(features, row, feature, a);
+    for (int row = 0; row < kTileRows; row += 16) {
+      PerLane<FragmentA> a[kTiles];
+      LINSERVE_UNROLL
+      for (int tile = 0; tile < kTiles; ++tile) {
+        LoadTransposedA<D>(keys, row, FeatureOf(warp, tile), a[tile]);
+        MultiplyAdd<T>(a[tile], ones, state_[warp].sums[tile][kTotals]);
+      }
+      LINSERVE_UNROLL
+      for (int column = 0; column < E; column += 16) {
+        PerLane<FragmentB> b[2];
+        LoadB<E>(values, row, column, b);
         LINSERVE_UNROLL
-        for (int column = 0; column < E; column += 16) {
-          PerLane<FragmentB> b[2];
-          LoadB<E>(values, row, column, b);
+        for (int tile = 0; tile < kTiles; ++tile) {
           for (int i = 0; i < 2; ++i) {
-            MultiplyAdd<T>(a, b[i], sums_[warp].tiles[tile][column / 8 + i]);
+            MultiplyAdd<T>(a[tile], b[i], state_[warp].sums[tile][column / 8 + i]);
           }
         }
       }
     }
   }
 
-  // Returns the logarithm of a feature's total now. Call it after Begin() or Advance() in an
-  // earlier phase.
-  LINSERVE_KERNEL float LogTotal(int feature) const {
-    return total_[feature] > 0 ? most_[feature] + Log(total_[feature]) : kLogOfNothing;
+  // Writes what queries need to know of the features (see FeatureScales), after Add().
+  LINSERVE_KERNEL void StoreScales(int warp) {
+    ForRows(warp, [&](int tile, int half, int lane, int feature) {
+      const float total = Total(warp, tile, half, lane);
+      const float own = total > 0 ? Reciprocal(total) : 0;
+      if (lane % 4 > 0) return;
+      floats_[feature] = Scale(warp, tile, half, lane);
+      floats_[D + feature] = own;
+      floats_[2 * D + feature] = state_[warp].before[tile][half][lane] * own;
+    });
   }
+  LINSERVE_KERNEL FeatureScales Scales() const { return {floats_, floats_ + D, floats_ + 2 * D}; }
 
-  // Writes the means as a tile [D, E] of shared memory. Call it after Begin() or Advance(), too.
-  LINSERVE_KERNEL void StoreTile(T* tile, int warp) {
-    ForSums(warp, [&](int feature, int column, const float* pair) {
-      const float share = Share(feature);
-      StorePair(tile + Tile<E>::Offset(feature, column / 8) + column % 8, pair[0] * share,
-                pair[1] * share);
+  // Writes the means as a tile [D, E] of shared memory.
+  LINSERVE_KERNEL void StoreTile(T* to, int warp) {
+    ForRows(warp, [&](int tile, int half, int lane, int feature) {
+      const float share = Share(warp, tile, half, lane);
+      // Rows that are 8 apart have the same order of vectors.
+      T* row = to + (feature - SumRow(lane, 0)) * E + SumColumn(lane, 0);
+      ForPairs(warp, tile, half, lane, [&](int column, const float* pair) {
+        StorePair(row + Tile<E>::Offset(SumRow(lane, 0), column / 8), pair[0] * share,
+                  pair[1] * share);
+      });
     });
   }
 
   // Writes what Begin() reads.
   LINSERVE_KERNEL void Store(float* logs, float* means, int warp) {
-    ForFeatures(warp, [&](int, int feature, int part) {
-      if (part == 0) logs[feature] = LogTotal(feature);
-    });
-    ForSums(warp, [&](int feature, int column, const float* pair) {
-      const float share = Share(feature);
-      StoreVector(means + feature * D + column, Vector<float, 2>{pair[0] * share, pair[1] * share});
+    ForRows(warp, [&](int tile, int half, int lane, int feature) {
+      const float total = Total(warp, tile, half, lane);
+      float log = kLogOfNothing;
+      if (total > 0) log = kMap == FeatureMap::kElu ? Log2(total) : Scale(warp, tile, half, lane);
+      if (lane % 4 == 0) logs[feature] = log;
+      const float share = Share(warp, tile, half, lane);
+      ForPairs(warp, tile, half, lane, [&](int column, const float* pair) {
+        StoreVector(means + feature * D + column,
+                    Vector<float, 2>{pair[0] * share, pair[1] * share});
+      });
     });
   }
 
  private:
   static_assert(D == 32 || D == 64 || D == 128);
-  static constexpr int kParts = kThreads / D;  // threads that share a feature
-  static constexpr int kPartRows = kTileRows / kParts;
   static constexpr int kTiles = D > 64 ? D / 64 : 1;  // of 16 features, a warp
-  struct WarpSums {
-    PerLane<Sums> tiles[kTiles][E / 8];
+  static constexpr int kTotals = E / 8;               // the sums of what is 1 for all keys
+
+  struct WarpState {
+    PerLane<Sums> sums[kTiles][E / 8 + 1];
+    // A lane has two rows of a tile of sums. These are of their features: the logarithm of the
+    // largest (kExp), to which sums are relative, and the total before the last tile of keys.
+    PerLane<float> most[kTiles][2];
+    PerLane<float> before[kTiles][2];
   };
 
-  LINSERVE_KERNEL static int At(int row, int feature) {
-    return Tile<D>::Offset(row, feature / 8) + feature % 8;
+  // A lane reads whole vectors of one column of them. The rows of the 8 lanes that read at once are
+  // so far apart that they lie in different banks.
+  static constexpr int kVectors = 2 * kTiles;  // of a warp's features
+  static constexpr int kRowsAtOnce = kLanes / kVectors;
+  static constexpr int kReads = kTileRows / kRowsAtOnce;
+  LINSERVE_KERNEL static int VectorOf(int warp, int lane) {
+    return kVectors * warp + lane % kVectors;
   }
-  LINSERVE_KERNEL static int FeatureOf(int warp, int tile) { return 16 * (warp * kTiles + tile); }
-
-  // Some warps have no tile where heads have 32 features.
-  LINSERVE_KERNEL static bool Has(int warp, int tile) {
-    return 16 * kWarps * kTiles <= D || FeatureOf(warp, tile) < D;
+  LINSERVE_KERNEL static int RowOf(int lane) {
+    constexpr int kApart = 8 / kVectors;
+    const int row = lane / kVectors;
+    return row % kApart * kVectors + row / kApart % kVectors + row / 8 * 8;
   }
 
-  // Calls function(thread, feature, part) for each feature and part of its rows that the warp's
-  // threads have.
-  template <typename Function>
-  LINSERVE_KERNEL static void ForFeatures(int warp, const Function& function) {
+  // Makes features of the warp's share of the keys: elu + 1, or exp relative to the largest so far.
+  // What does not count becomes 0.
+  template <typename Counts>
+  LINSERVE_KERNEL void MakeFeatures(T* keys, int warp, const Counts& counts) const {
+    using Pairs = Vector<uint32_t, 4>;
+    const auto place = [&](int lane, int read) {
+      return keys + Tile<D>::Offset(RowOf(lane), VectorOf(warp, lane)) + read * kRowsAtOnce * D;
+    };
+    PerLane<Pairs> pairs[kReads];
     ForLanes([&](int lane) {
-      const int thread = warp * kLanes + lane;
-      function(thread, thread % D, thread / D);
+      LINSERVE_UNROLL
+      for (int read = 0; read < kReads; ++read) {
+        pairs[read][lane] = LoadVector<4>(reinterpret_cast<const uint32_t*>(place(lane, read)));
+        if (counts(RowOf(lane) + read * kRowsAtOnce)) continue;
+        for (uint32_t& pair : pairs[read][lane].values) pair = kLeastPair<T>;
+      }
+    });
+    PerLane<Vector<float, 8>> most;
+    if constexpr (kMap == FeatureMap::kExp) FindMost(pairs, warp, most);
+    ForLanes([&](int lane) {
+      LINSERVE_UNROLL
+      for (int read = 0; read < kReads; ++read) {
+        Pairs features;
+        LINSERVE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          float pair[2];
+          Unpack<T>(pairs[read][lane].values[i], pair);
+          for (int j = 0; j < 2; ++j) {
+            if constexpr (kMap == FeatureMap::kElu) {
+              pair[j] = EluPlusOne(pair[j]);
+            } else {
+              pair[j] = Exp2(pair[j] * kLog2OfE - most[lane].values[2 * i + j]);
+            }
+          }
+          features.values[i] = Pack<T>(pair[0], pair[1]);
+        }
+        PutVector(reinterpret_cast<uint32_t*>(place(lane, read)), features);
+      }
+    });
+    SyncLanes();
+  }
+
+  // Finds the largest logarithms so far of each lane's features, and keeps them.
+  LINSERVE_KERNEL void FindMost(const PerLane<Vector<uint32_t, 4>>* pairs, int warp,
+                                PerLane<Vector<float, 8>>& most) const {
+    const auto larger = [](uint32_t a, uint32_t b) { return MaxOfPairs<T>(a, b); };
+    PerLane<uint32_t> largest[4];
+    for (int i = 0; i < 4; ++i) {
+      ForLanes([&](int lane) {
+        largest[i][lane] = pairs[0][lane].values[i];
+        LINSERVE_UNROLL
+        for (int read = 1; read < kReads; ++read) {
+          largest[i][lane] = larger(largest[i][lane], pairs[read][lane].values[i]);
+        }
+      });
+      OverLanes<kVectors>(largest[i], larger);
+    }
+    ForLanes([&](int lane) {
+      most[lane] = LoadVector<8>(Most() + 8 * VectorOf(warp, lane));
+      for (int i = 0; i < 4; ++i) {
+        float pair[2];
+        Unpack<T>(largest[i][lane], pair);
+        for (int j = 0; j < 2; ++j) {
+          float& now = most[lane].values[2 * i + j];
+          now = fmaxf(now, pair[j] * kLog2OfE);
+        }
+      }
+    });
+    SyncLanes();
+    ForLanes([&](int lane) {
+      if (lane < kVectors) PutVector(Most() + 8 * VectorOf(warp, lane), most[lane]);
     });
   }
 
-  // Calls function(feature, column, two neighbouring sums) for all sums of a warp.
+  // What came before becomes relative to the largest so far.
+  LINSERVE_KERNEL void Rescale(int warp) {
+    ForRows(warp, [&](int tile, int half, int lane, int feature) {
+      float& most = state_[warp].most[tile][half][lane];
+      const float now = Most()[feature];
+      const float factor = Exp2(most - now);
+      most = now;
+      LINSERVE_UNROLL
+      for (auto& sums : state_[warp].sums[tile]) {
+        for (int i = 0; i < 2; ++i) sums[lane].values[2 * half + i] *= factor;
+      }
+    });
+  }
+
+  LINSERVE_KERNEL static int FeatureOf(int warp, int tile) { return 16 * (warp * kTiles + tile); }
+
+  // Some warps have no features where heads have 32.
+  LINSERVE_KERNEL static bool Has(int warp) { return 16 * kWarps <= D || FeatureOf(warp, 0) < D; }
+
+  // Calls function(tile, half, lane, feature) for the lanes' rows of the warp's sums.
   template <typename Function>
-  LINSERVE_KERNEL void ForSums(int warp, const Function& function) {
+  LINSERVE_KERNEL static void ForRows(int warp, const Function& function) {
+    if (!Has(warp)) return;
     ForLanes([&](int lane) {
       LINSERVE_UNROLL
       for (int tile = 0; tile < kTiles; ++tile) {
-        if (!Has(warp, tile)) continue;
-        for (int i = 0; i < E / 8; ++i) {
-          float* sums = sums_[warp].tiles[tile][i][lane].values;
-          for (int pair = 0; pair < 4; pair += 2) {
-            function(FeatureOf(warp, tile) + SumRow(lane, pair), 8 * i + SumColumn(lane, pair),
-                     sums + pair);
-          }
+        LINSERVE_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          function(tile, half, lane, FeatureOf(warp, tile) + SumRow(lane, 2 * half));
         }
       }
     });
   }
 
-  LINSERVE_KERNEL float MostNow(int feature) const {
-    float most = most_[feature];
-    for (int i = 0; i < kParts; ++i) most = fmaxf(most, part_most_[i * D + feature]);
-    return most;
-  }
-  LINSERVE_KERNEL float Share(int feature) const {
-    return total_[feature] > 0 ? 1 / total_[feature] : 0;
+  // Calls function(column, two neighbouring sums) for one of these rows.
+  template <typename Function>
+  LINSERVE_KERNEL void ForPairs(int warp, int tile, int half, int lane, const Function& function) {
+    LINSERVE_UNROLL
+    for (int i = 0; i < E / 8; ++i) {
+      function(8 * i + SumColumn(lane, 0), state_[warp].sums[tile][i][lane].values + 2 * half);
+    }
   }
 
-  FeatureMap map_;
-  float* most_;    // the largest logarithm so far
-  float* total_;   // of the features relative to it
-  float* factor_;  // by which sums become relative to it
-  float* before_;  // the logarithm of the total before the tile
-  float* part_most_;
-  float* part_total_;
-  PerWarp<WarpSums, kWarps> sums_;
+  LINSERVE_KERNEL float Total(int warp, int tile, int half, int lane) {
+    return state_[warp].sums[tile][kTotals][lane].values[2 * half];
+  }
+  LINSERVE_KERNEL float Share(int warp, int tile, int half, int lane) {
+    const float total = Total(warp, tile, half, lane);
+    return total > 0 ? Reciprocal(total) : 0;
+  }
+  // Returns the total, of kExp its logarithm.
+  LINSERVE_KERNEL float Scale(int warp, int tile, int half, int lane) {
+    const float total = Total(warp, tile, half, lane);
+    if (kMap == FeatureMap::kElu) return total;
+    return state_[warp].most[tile][half][lane] + (total > 0 ? Log2(total) : 0);
+  }
+
+  LINSERVE_KERNEL float* Most() const { return floats_ + 3 * D; }
+
+  float* floats_;
+  PerWarp<WarpState, kWarps> state_;
 };
 
 }  // namespace linserve::cuda

@@ -73,6 +73,8 @@ LINSERVE_KERNEL void ForWarps(const Function& function) {
 #endif
 }
 
+inline constexpr float kLog2OfE = 1.44269504F;
+
 // These are exact to some 22 bits; what is no normal number is 0.
 LINSERVE_KERNEL float Exp2(float x) {
 #if defined(__CUDACC__)
@@ -91,6 +93,32 @@ LINSERVE_KERNEL float Log2(float x) {
 #else
   return log2f(x);
 #endif
+}
+
+LINSERVE_KERNEL float Reciprocal(float x) {
+#if defined(__CUDACC__)
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return 1 / x;
+#endif
+}
+
+// Gives every lane combine() over the lanes that are the same modulo kStride, a power of two.
+template <int kStride, typename T, typename Combine>
+LINSERVE_KERNEL void OverLanes(PerLane<T>& values, const Combine& combine) {
+  LINSERVE_UNROLL
+  for (int step = kStride; step < kLanes; step *= 2) {
+#if defined(__CUDACC__)
+    values.value = combine(values.value, __shfl_xor_sync(0xffffffffU, values.value, step));
+#else
+    const PerLane<T> before = values;
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      values[lane] = combine(before[lane], before[lane ^ static_cast<size_t>(step)]);
+    }
+#endif
+  }
 }
 
 // Says where a block stands in its grid.

@@ -4,6 +4,7 @@
 
 #include "cuda/attend_to_slots.h"
 #include "cuda/causal_linear_attention.h"
+#include "cuda/norm_rows.h"
 #include "cuda/pool_rows.h"
 #include "cuda/positions.h"
 #include "cuda/project_length.h"
@@ -40,6 +41,10 @@ void LaunchAddPositions(const PositionArguments<T, U>& arguments, int64_t vector
 
 template <typename T, typename U>
 void LaunchRotate(const PositionArguments<T, U>& arguments, int64_t vectors, cudaStream_t stream);
+
+template <typename T, int kReads>
+void LaunchNormRows(const NormRowsArguments<T>& arguments, const BlockIndex& grid,
+                    cudaStream_t stream);
 
 template <typename T>
 void LaunchPoolRows(const PoolRowsArguments<T>& arguments, const BlockIndex& grid,

@@ -41,15 +41,17 @@ void LaunchAddParts(const LinearAttentionArguments<T>& arguments, int64_t elemen
   AddPartsKernel<D, T><<<blocks, kThreads, 0, stream>>>(arguments, elements);
 }
 
-#define LINSERVE_LAUNCH(T, D)                                                                 \
-  template void LaunchLinearAttention<CausalLinearAttention<T, D>>(                           \
-      const LinearAttentionArguments<T>&, const BlockIndex&, cudaStream_t);                   \
-  template void LaunchLinearAttention<SumKeys<T, D>>(const LinearAttentionArguments<T>&,      \
-                                                     const BlockIndex&, cudaStream_t);        \
-  template void LaunchLinearAttention<WholeLinearAttention<T, D>>(                            \
-      const LinearAttentionArguments<T>&, const BlockIndex&, cudaStream_t);                   \
-  template void LaunchLinearAttention<AttendToKeys<T, D>>(const LinearAttentionArguments<T>&, \
-                                                          const BlockIndex&, cudaStream_t);   \
+#define LINSERVE_KERNEL_OF(Kernel, T, D, map)                   \
+  template void LaunchLinearAttention<Kernel<T, D, map>>(       \
+      const LinearAttentionArguments<T>&, const BlockIndex&, cudaStream_t)
+#define LINSERVE_MAP(T, D, map)                          \
+  LINSERVE_KERNEL_OF(CausalLinearAttention, T, D, map);  \
+  LINSERVE_KERNEL_OF(SumKeys, T, D, map);                \
+  LINSERVE_KERNEL_OF(WholeLinearAttention, T, D, map);   \
+  LINSERVE_KERNEL_OF(AttendToKeys, T, D, map)
+#define LINSERVE_LAUNCH(T, D)               \
+  LINSERVE_MAP(T, D, FeatureMap::kExp);     \
+  LINSERVE_MAP(T, D, FeatureMap::kElu);     \
   template void LaunchAddParts<D>(const LinearAttentionArguments<T>&, int64_t, cudaStream_t)
 
 LINSERVE_LAUNCH(c10::BFloat16, 32);

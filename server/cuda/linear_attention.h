@@ -14,11 +14,11 @@ namespace linserve::cuda {
 // references are CausalLinearAttention(), LinearAttention() and KernelAttention() of attention/.
 //
 // Features are products of numbers as large as exp(k), which 16 bits cannot hold. So what has been
-// read is kept, for each feature d, as the logarithm of Σ_s ψ(k_s)_d and as the mean of the values
-// weighed by it, of which neither leaves the range of its inputs; the keys of a tile count
-// relative to the largest so far, and each query's features relative to the largest of their
-// products. (In F16, what lies e^17 below the largest key of the query's tile, whether the query
-// sees that or not, is 0.)
+// read is kept, for each feature d, as the total Σ_s ψ(k_s)_d and as the mean of the values weighed
+// by it. Features that are exp are kept relative to the largest so far, and that as a logarithm;
+// those that are elu + 1 fit 16 bits as they are. Each query's features meet the scales of the
+// keys' and become relative to the largest of their products. (In F16, what lies e^17 below the
+// largest key of the query's tile, whether the query sees that or not, is 0.)
 //
 // Kernels, in tiles of 64 rows on the tensor cores with sums in F32:
 //   CausalLinearAttention  goes over the rows of a sequence and head once, in order: what was read
@@ -35,7 +35,7 @@ namespace linserve::cuda {
 // and before tiles at D = 64, and must move 4 · m · D · 2 bytes; not causal 4 · m · D · D and the
 // same bytes. Both are bound by memory.
 
-// Names the features by their logarithms, and says where they come from.
+// Names the features, and says where they come from.
 enum class FeatureMap : uint8_t {
   kExp,  // φ = softmax over the features · D^-1/2, ψ = exp (linear-attention-transformer)
   kElu,  // φ = ψ = elu + 1 (Katharopoulos et al. 2020, arXiv:2006.16236)
@@ -44,12 +44,17 @@ enum class FeatureMap : uint8_t {
 // Stands for the logarithm of nothing: it is finite, so that differences are numbers.
 inline constexpr float kLogOfNothing = -1e30F;
 
-LINSERVE_KERNEL float Exp(float x) { return Exp2(x * 1.44269504F); }
-LINSERVE_KERNEL float Log(float x) { return Log2(x) * 0.69314718F; }
+// (Here logarithms are to the base 2.)
+LINSERVE_KERNEL float EluPlusOne(float x) { return fmaxf(x, 0) + Exp2(fminf(x * kLog2OfE, 0)); }
 
-LINSERVE_KERNEL float LogFeature(FeatureMap map, float x) {
-  return map == FeatureMap::kExp || x < 0 ? x : Log(1 + x);
-}
+// Tells of the keys' features what queries need to know, [D] each in shared memory.
+struct FeatureScales {
+  const float* scales;  // the totals, of kExp their logarithms
+  // Only of causal attention: what numbers in a tile of keys, and totals before it, are multiplied
+  // by to be shares of the totals with that tile.
+  const float* own;
+  const float* before;
+};
 
 template <typename T>
 struct LinearAttentionArguments {
@@ -67,8 +72,8 @@ struct LinearAttentionArguments {
   T* result;
   int64_t result_stride;
 
-  // Holds logarithms [D] and means [D, D] of each sequence, head and part of keys: what each part
-  // adds up to, and what lies before it, which is all keys for part 0 if not causal.
+  // Holds logarithms of the totals [D] and means [D, D] of each sequence, head and part of keys:
+  // what each part adds up to, and what lies before it, which is all keys for part 0 if not causal.
   float* logs;
   float* means;
   float* logs_before;
@@ -77,7 +82,6 @@ struct LinearAttentionArguments {
   int parts;      // of the longest sequence
   int part_rows;  // a multiple of 64
 
-  FeatureMap map;
   bool causal;
   int bucket;  // a power of two, up to 64
   // Says whether the result is divided by the sum of weights. Not causal, kExp divides each feature
@@ -106,11 +110,11 @@ LINSERVE_KERNEL void AddParts(const LinearAttentionArguments<T>& arguments, int6
     const float more = arguments.logs[row];
     if (more == kLogOfNothing) continue;
     const float most = fmaxf(log, more);
-    const float old_share = Exp(log - most);
-    const float new_share = Exp(more - most);
+    const float old_share = Exp2(log - most);
+    const float new_share = Exp2(more - most);
     const float total = old_share + new_share;
     mean = (old_share * mean + new_share * arguments.means[row * D + column]) / total;
-    log = most + Log(total);
+    log = most + Log2(total);
   }
   if (!arguments.causal) write(head);
 }

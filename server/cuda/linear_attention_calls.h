@@ -17,12 +17,11 @@ namespace linserve::cuda {
 //   run.template Start<Kernel>(arguments, grid)
 //   run.template AddParts<D>(arguments, elements)
 
-// Returns into how many parts the longest sequence is cut, so that none of the multiprocessors
-// waits long for the last ones.
-inline int64_t PartsOf(int64_t longest, int64_t blocks, int64_t multiprocessors) {
-  constexpr int64_t kBlocksEach = 4;
+// Returns into how many parts the longest sequence is cut: where there are few blocks, so many that
+// all that fit are computed at once.
+inline int64_t PartsOf(int64_t longest, int64_t blocks, int64_t places) {
   constexpr int64_t kFewestRows = 8 * kTileRows;
-  const int64_t wanted = Tiles(kBlocksEach * multiprocessors, blocks);
+  const int64_t wanted = std::max<int64_t>(1, places / std::max<int64_t>(1, blocks));
   const int64_t most = std::max<int64_t>(1, longest / kFewestRows);
   return std::min(wanted, most);
 }
@@ -44,7 +43,6 @@ LinearAttentionArguments<T> ArgumentsOf(const PackedLinearAttention& call, const
   arguments.result = Write<T>(out);
   arguments.result_stride = out.stride(0);
   arguments.heads = static_cast<int>(call.heads);
-  arguments.map = call.elu ? FeatureMap::kElu : FeatureMap::kExp;
   arguments.causal = call.causal;
   arguments.bucket = static_cast<int>(call.bucket);
   arguments.divided = call.floor.has_value();
@@ -52,7 +50,7 @@ LinearAttentionArguments<T> ArgumentsOf(const PackedLinearAttention& call, const
   return arguments;
 }
 
-template <typename T, int D, typename Run>
+template <typename T, int D, FeatureMap kMap, typename Run>
 bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
                        int64_t multiprocessors, const Run& run) {
   using Block = LinearAttentionBlock<T, D>;
@@ -61,7 +59,8 @@ bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
   const int64_t longest = call.key_layout.longest;
   if (columns > kMostBlocksInZ) return false;
   LinearAttentionArguments<T> arguments = ArgumentsOf<T>(call, out);
-  const int64_t wanted = PartsOf(longest, batch * columns, multiprocessors);
+  constexpr int kBlocks = CausalLinearAttention<T, D, kMap>::kBlocks;
+  const int64_t wanted = PartsOf(longest, batch * columns, kBlocks * multiprocessors);
   const int64_t rows = Tiles(Tiles(longest, wanted), kTileRows) * kTileRows;
   const int64_t parts = std::max<int64_t>(1, Tiles(longest, rows));
   arguments.part_rows = static_cast<int>(rows);
@@ -79,7 +78,7 @@ bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
     sums = states(parts);
     arguments.logs = Write<float>(sums);
     arguments.means = arguments.logs + batch * call.heads * parts * D;
-    run.template Start<SumKeys<T, D>>(arguments, grid);
+    run.template Start<SumKeys<T, D, kMap>>(arguments, grid);
     const int64_t count = call.causal ? parts : 1;
     before = states(count);
     arguments.logs_before = Write<float>(before);
@@ -87,26 +86,26 @@ bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
     run.template AddParts<D>(arguments, batch * call.heads * D * D);
   }
   if (call.causal) {
-    run.template Start<CausalLinearAttention<T, D>>(arguments, grid);
+    run.template Start<CausalLinearAttention<T, D, kMap>>(arguments, grid);
   } else if (parts == 1) {
-    run.template Start<WholeLinearAttention<T, D>>(arguments, grid);
+    run.template Start<WholeLinearAttention<T, D, kMap>>(arguments, grid);
   } else {
     grid.x = static_cast<int>(Tiles(call.layout.longest, kTileRows));
-    run.template Start<AttendToKeys<T, D>>(arguments, grid);
+    run.template Start<AttendToKeys<T, D, kMap>>(arguments, grid);
   }
   return true;
 }
 
-template <typename T, typename Run>
+template <typename T, FeatureMap kMap, typename Run>
 bool LinearAttentionAs(const PackedLinearAttention& call, const at::Tensor& out,
                        int64_t multiprocessors, const Run& run) {
   switch (call.queries.size(1) / call.heads) {
     case 32:
-      return LinearAttentionOf<T, 32>(call, out, multiprocessors, run);
+      return LinearAttentionOf<T, 32, kMap>(call, out, multiprocessors, run);
     case 64:
-      return LinearAttentionOf<T, 64>(call, out, multiprocessors, run);
+      return LinearAttentionOf<T, 64, kMap>(call, out, multiprocessors, run);
     case 128:
-      return LinearAttentionOf<T, 128>(call, out, multiprocessors, run);
+      return LinearAttentionOf<T, 128, kMap>(call, out, multiprocessors, run);
     default:
       return false;
   }
@@ -122,11 +121,14 @@ bool CallLinearAttention(const PackedLinearAttention& call, const at::Tensor& ou
   if (call.mask.defined() && !call.mask.is_contiguous()) return false;
   if (call.causal && kTileRows % call.bucket != 0) return false;
   if (call.layout.lengths.size(0) > kMostBlocksInZ) return false;
-  if (type == at::kBFloat16) {
-    return LinearAttentionAs<c10::BFloat16>(call, out, multiprocessors, run);
-  }
-  if (type == at::kHalf) return LinearAttentionAs<c10::Half>(call, out, multiprocessors, run);
-  return false;
+  const auto as = [&]<typename T>(T) {
+    if (call.elu) {
+      return LinearAttentionAs<T, FeatureMap::kElu>(call, out, multiprocessors, run);
+    }
+    return LinearAttentionAs<T, FeatureMap::kExp>(call, out, multiprocessors, run);
+  };
+  if (type == at::kBFloat16) return as(c10::BFloat16());
+  return type == at::kHalf && as(c10::Half());
 }
 
 }  // namespace linserve::cuda

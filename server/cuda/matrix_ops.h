@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "cuda/lanes.h"
+#include "cuda/pairs.h"
 
 namespace linserve::cuda {
 
@@ -30,14 +31,6 @@ struct Sums {
 // Element `index` of a lane's part of the sums lies in this row and column.
 LINSERVE_KERNEL constexpr int SumRow(int lane, int index) { return lane / 4 + index / 2 * 8; }
 LINSERVE_KERNEL constexpr int SumColumn(int lane, int index) { return lane % 4 * 2 + index % 2; }
-
-template <typename T>
-LINSERVE_KERNEL uint32_t Pack(float low, float high) {
-  const T pair[2] = {T(low), T(high)};
-  uint32_t bits;
-  memcpy(&bits, pair, sizeof(bits));
-  return bits;
-}
 
 // Lays out a tile of rows of kWidth numbers in shared memory, in vectors of 8 (16 bytes). Vectors
 // change places within their row so that the 8 rows that ldmatrix reads at once lie in different
@@ -171,6 +164,14 @@ LINSERVE_KERNEL void MultiplyAdd(const PerLane<FragmentA>& a, const PerLane<Frag
     }
   }
 #endif
+}
+
+// Is a B whose columns are all ones: a · b has the sums of a's rows in all columns.
+template <typename T>
+LINSERVE_KERNEL PerLane<FragmentB> Ones() {
+  PerLane<FragmentB> ones;
+  ForLanes([&](int lane) { ones[lane] = {{kPairOfOnes<T>, kPairOfOnes<T>}}; });
+  return ones;
 }
 
 // Gives every lane combine() over the 4 lanes that share its rows of the sums.

@@ -284,6 +284,16 @@ bool RotateOnGpu(const at::Tensor& rows, int64_t heads, const at::Tensor& table,
   });
 }
 
+at::Tensor NormOnGpu(const at::Tensor& rows, const RowNorm& norm) {
+  return cuda::CallNorm(rows, norm,
+                        []<int kReads, typename T>(const cuda::NormRowsArguments<T>& arguments,
+                                                   const cuda::BlockIndex& grid) {
+                          cuda::LaunchNormRows<T, kReads>(arguments, grid,
+                                                          c10::cuda::getCurrentCUDAStream());
+                          C10_CUDA_KERNEL_LAUNCH_CHECK();
+                        });
+}
+
 at::Tensor PoolOnGpu(const at::Tensor& rows, const RowsToPool& which) {
   return cuda::CallPool(rows, which, [](const auto& arguments, const cuda::BlockIndex& grid) {
     cuda::LaunchPoolRows(arguments, grid, c10::cuda::getCurrentCUDAStream());
@@ -309,6 +319,7 @@ DevicePlugin Plugin() {
   plugin.kernels.linear_attention = LinearAttentionOnGpu;
   plugin.kernels.add_positions = AddPositionsOnGpu;
   plugin.kernels.rotate = RotateOnGpu;
+  plugin.kernels.norm = NormOnGpu;
   plugin.kernels.pool = PoolOnGpu;
   return plugin;
 }

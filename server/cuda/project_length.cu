@@ -4,7 +4,7 @@ namespace linserve::cuda {
 namespace {
 
 template <typename T>
-__global__ void __launch_bounds__(ProjectLength<T>::kWarps* kLanes)
+__global__ void __launch_bounds__(ProjectLength<T>::kWarps* kLanes, ProjectLength<T>::kBlocks)
     ProjectLengthKernel(const __grid_constant__ ProjectLengthArguments<T> arguments) {
   extern __shared__ __align__(16) unsigned char shared[];
   const BlockIndex at{static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),

@@ -42,11 +42,14 @@ struct ProjectLengthArguments {
 template <typename T>
 class ProjectLength {
  public:
-  static constexpr int kTileSlots = 64;
-  static constexpr int kTileWidth = 64;
-  static constexpr int kDepth = 64;  // rows of the sequence in a stage
-  static constexpr int kStages = 3;
-  static constexpr int kWarps = 4;
+  // With tiles so large the rows are read once for 128 slots, and the projection once for 128
+  // columns.
+  static constexpr int kTileSlots = 128;
+  static constexpr int kTileWidth = 128;
+  static constexpr int kDepth = 32;  // rows of the sequence in a stage
+  static constexpr int kStages = 4;
+  static constexpr int kWarps = 8;
+  static constexpr int kBlocks = 2;  // on a multiprocessor, for which it has registers
   static constexpr int kStageElements = kDepth * (kTileSlots + kTileWidth);
   static constexpr int kSharedBytes = kStages * kStageElements * static_cast<int>(sizeof(T));
 
@@ -64,10 +67,14 @@ class ProjectLength {
   }
 
  private:
-  // A warp makes 32 slots and 32 columns, as 2 x 4 tiles of the tensor cores.
-  static constexpr int kWarpTile = 32;
-  struct WarpSums {
-    PerLane<Sums> tiles[2][4];
+  // A warp makes 64 slots and 32 columns, as 4 x 4 tiles of the tensor cores.
+  static constexpr int kWarpSlots = 64;
+  static constexpr int kWarpColumns = 32;
+  struct WarpState {
+    PerLane<Sums> sums[kWarpSlots / 16][kWarpColumns / 8];
+    // Where a lane copies from next: its own vector of the first row of the next stage.
+    PerLane<const T*> projection;
+    PerLane<const T*> rows;
   };
 
   LINSERVE_KERNEL ProjectLength(const ProjectLengthArguments<T>& arguments, const BlockIndex& at,
@@ -78,7 +85,6 @@ class ProjectLength {
         slot_(at.y * kTileSlots),
         column_(at.x * kTileWidth),
         first_(first),
-        start_(arguments.starts[sequence]),
         shared_(shared) {
     const int end = first + arguments.sizes.part_rows;
     const int length = arguments.lengths[sequence];
@@ -92,31 +98,49 @@ class ProjectLength {
     return ProjectionStage(step) + kDepth * kTileSlots;
   }
 
-  // Makes a warp's share of the copies of one stage; rows past the part's last are zeros.
-  LINSERVE_KERNEL void Load(int step, int warp) const {
-    using Layout = Tile<kTileSlots>;
-    static_assert(kTileSlots == kTileWidth);
-    constexpr int kThreads = kWarps * kLanes;
-    static_assert(kThreads % Layout::kVectors == 0);  // a thread has one column of vectors
+  // A thread copies one column of vectors, every kThreadRows-th row.
+  using Layout = Tile<kTileSlots>;
+  static_assert(kTileSlots == kTileWidth);
+  static constexpr int kThreadRows = kWarps * kLanes / Layout::kVectors;
+  static_assert(kThreadRows % 8 == 0);  // rows so far apart have the same order of vectors
+  LINSERVE_KERNEL static int RowOf(int warp, int lane) {
+    return (warp * kLanes + lane) / Layout::kVectors;
+  }
+  LINSERVE_KERNEL static int VectorOf(int lane) { return lane % Layout::kVectors; }
+
+  LINSERVE_KERNEL void Begin(int warp) {
+    const int64_t start = arguments_.starts[sequence_];
+    WarpState& state = state_[warp];
     ForLanes([&](int lane) {
-      const int thread = warp * kLanes + lane;
-      const int vector = thread % Layout::kVectors;
-      const int slot = slot_ + vector * Layout::kVector;
-      const int column = column_ + vector * Layout::kVector;
-      const bool slots = slot < arguments_.sizes.slots;
-      const bool columns = column < arguments_.sizes.width;
-      const T* projection = arguments_.projection + (slots ? slot : 0);
-      const T* rows = arguments_.rows + start_ * arguments_.row_stride + (columns ? column : 0);
+      const int row = first_ + RowOf(warp, lane);
+      const int vector = VectorOf(lane) * Layout::kVector;
+      state.projection[lane] =
+          arguments_.projection + row * arguments_.projection_stride + slot_ + vector;
+      state.rows[lane] = arguments_.rows + (start + row) * arguments_.row_stride + column_ + vector;
+      for (auto& tiles : state.sums) {
+        for (auto& tile : tiles) tile[lane] = {};
+      }
+    });
+  }
+
+  // Makes a warp's share of the copies of one stage, the next one each time; rows past the part's
+  // last are zeros, and so is what lies past the slots or the width.
+  LINSERVE_KERNEL void Load(int step, int warp) {
+    WarpState& state = state_[warp];
+    ForLanes([&](int lane) {
+      const int vector = VectorOf(lane);
+      const int left = rows_ - step * kDepth - RowOf(warp, lane);
+      const int of_projection =
+          slot_ + vector * Layout::kVector < arguments_.sizes.slots ? left : 0;
+      const int of_rows = column_ + vector * Layout::kVector < arguments_.sizes.width ? left : 0;
+      const int place = Layout::Offset(RowOf(warp, lane), vector);
       LINSERVE_UNROLL
-      for (int i = 0; i < kDepth * Layout::kVectors / kThreads; ++i) {
-        const int row = (i * kThreads + thread) / Layout::kVectors;
-        const int within = step * kDepth + row;
-        const bool real = within < rows_;
-        const int64_t t = real ? first_ + within : 0;
-        CopyVector(ProjectionStage(step) + Layout::Offset(row, vector),
-                   projection + t * arguments_.projection_stride, real && slots);
-        CopyVector(RowStage(step) + Layout::Offset(row, vector), rows + t * arguments_.row_stride,
-                   real && columns);
+      for (int row = 0; row < kDepth; row += kThreadRows) {
+        CopyVector(ProjectionStage(step) + place + row * kTileSlots, state.projection[lane],
+                   row < of_projection);
+        CopyVector(RowStage(step) + place + row * kTileWidth, state.rows[lane], row < of_rows);
+        state.projection[lane] += kThreadRows * arguments_.projection_stride;
+        state.rows[lane] += kThreadRows * arguments_.row_stride;
       }
     });
     CommitCopies();
@@ -125,12 +149,8 @@ class ProjectLength {
   LINSERVE_KERNEL void Compute() {
     const int steps = (rows_ + kDepth - 1) / kDepth;
     ForWarps<kWarps>([&](int warp) {
+      Begin(warp);
       for (int step = 0; step < kStages - 1; ++step) Load(step, warp);
-      ForLanes([&](int lane) {
-        for (auto& row : sums_[warp].tiles) {
-          for (auto& tile : row) tile[lane] = {};
-        }
-      });
       WaitForCopies<kStages - 2>();
     });
     for (int step = 0; step < steps; ++step) {
@@ -145,21 +165,27 @@ class ProjectLength {
     ForWarps<kWarps>([&](int) { WaitForCopies<0>(); });
   }
 
-  LINSERVE_KERNEL static int SlotOf(int warp) { return warp / 2 * kWarpTile; }
-  LINSERVE_KERNEL static int ColumnOf(int warp) { return warp % 2 * kWarpTile; }
+  LINSERVE_KERNEL static int SlotOf(int warp) { return warp / 4 * kWarpSlots; }
+  LINSERVE_KERNEL static int ColumnOf(int warp) { return warp % 4 * kWarpColumns; }
 
   LINSERVE_KERNEL void Multiply(int step, int warp) {
+    LINSERVE_UNROLL
     for (int depth = 0; depth < kDepth; depth += 16) {
-      PerLane<FragmentA> a[2];
+      PerLane<FragmentA> a[kWarpSlots / 16];
       // These load the projection's transpose.
-      for (int i = 0; i < 2; ++i) {
+      LINSERVE_UNROLL
+      for (int i = 0; i < kWarpSlots / 16; ++i) {
         LoadTransposedA<kTileSlots>(ProjectionStage(step), depth, SlotOf(warp) + 16 * i, a[i]);
       }
-      for (int j = 0; j < 4; j += 2) {
+      LINSERVE_UNROLL
+      for (int column = 0; column < kWarpColumns; column += 16) {
         PerLane<FragmentB> b[2];
-        LoadB<kTileWidth>(RowStage(step), depth, ColumnOf(warp) + 8 * j, b);
-        for (int i = 0; i < 2; ++i) {
-          for (int k = 0; k < 2; ++k) MultiplyAdd<T>(a[i], b[k], sums_[warp].tiles[i][j + k]);
+        LoadB<kTileWidth>(RowStage(step), depth, ColumnOf(warp) + column, b);
+        LINSERVE_UNROLL
+        for (int i = 0; i < kWarpSlots / 16; ++i) {
+          for (int k = 0; k < 2; ++k) {
+            MultiplyAdd<T>(a[i], b[k], state_[warp].sums[i][column / 8 + k]);
+          }
         }
       }
     }
@@ -169,14 +195,14 @@ class ProjectLength {
     ForWarps<kWarps>([&](int warp) {
       const int column = column_ + ColumnOf(warp);
       LINSERVE_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const PerLane<Sums>* tiles = sums_[warp].tiles[i];
+      for (int i = 0; i < kWarpSlots / 16; ++i) {
+        const PerLane<Sums>* tiles = state_[warp].sums[i];
         const int slot = slot_ + SlotOf(warp) + 16 * i;
         if (arguments_.sizes.parts > 1) {
           StoreShare(tiles, slot, column);
         } else {
           // The ring has done its work.
-          StoreResult(tiles, slot, column, shared_ + warp * 16 * kWarpTile);
+          StoreResult(tiles, slot, column, shared_ + warp * 16 * kWarpColumns);
         }
       }
     });
@@ -188,8 +214,8 @@ class ProjectLength {
     const ProjectLengthSizes& sizes = arguments_.sizes;
     T* to = arguments_.result +
             (static_cast<int64_t>(sequence_) * sizes.slots + slot) * sizes.width + column;
-    StoreSums<kWarpTile>(tiles, scratch, to, sizes.width, sizes.slots - slot, sizes.width - column,
-                         [](int, int, float sum) { return sum; });
+    StoreSums<kWarpColumns>(tiles, scratch, to, sizes.width, sizes.slots - slot,
+                            sizes.width - column, [](int, int, float sum) { return sum; });
   }
 
   // Writes them of a part's share.
@@ -199,7 +225,7 @@ class ProjectLength {
     float* to = arguments_.shares + (share * sizes.slots + slot) * sizes.width + column;
     ForLanes([&](int lane) {
       LINSERVE_UNROLL
-      for (int tile = 0; tile < kWarpTile / 8; ++tile) {
+      for (int tile = 0; tile < kWarpColumns / 8; ++tile) {
         LINSERVE_UNROLL
         for (int pair = 0; pair < 4; pair += 2) {
           const int row = SumRow(lane, pair);
@@ -218,11 +244,10 @@ class ProjectLength {
   int part_;
   int slot_;
   int column_;
-  int first_;      // row of the sequence
-  int64_t start_;  // of the sequence
-  int rows_;       // of the part that there are
+  int first_;  // row of the sequence
+  int rows_;   // of the part that there are
   T* shared_;
-  PerWarp<WarpSums, kWarps> sums_;
+  PerWarp<WarpState, kWarps> state_;
 };
 
 // Adds up element `index` of the result [batch, slots, width] from the shares of its sequence's

@@ -6,13 +6,14 @@
 
 #include "attention/device/device_plugin.h"
 #include "cuda/kernel_calls.h"
+#include "cuda/norm_rows.h"
 #include "cuda/pool_rows.h"
 #include "cuda/positions.h"
 
 namespace linserve::cuda {
 
-// These functions call the kernels of positions.h and pool_rows.h with tensors, as kernel_calls.h
-// does it for others.
+// These functions call the kernels of positions.h, norm_rows.h and pool_rows.h with tensors, as
+// kernel_calls.h does it for others.
 
 template <typename T, typename U>
 PositionArguments<T, U> PositionArgumentsOf(const at::Tensor& rows, const at::Tensor& table,
@@ -68,6 +69,54 @@ bool CallRotate(const at::Tensor& rows, int64_t heads, const at::Tensor& table,
     arguments.dim_head = static_cast<int>(dim_head);
     run(arguments, vectors);
   });
+}
+
+template <typename T, typename Run>
+at::Tensor NormAs(const at::Tensor& rows, const RowNorm& norm, const Run& run) {
+  const at::Tensor result = at::empty(rows.sizes(), rows.options());
+  const auto read = [](const at::Tensor& tensor) {
+    return tensor.defined() ? Read<T>(tensor) : nullptr;
+  };
+  const NormRowsArguments<T> arguments{Read<T>(rows),
+                                       rows.stride(0),
+                                       read(norm.lacking),
+                                       read(norm.weight),
+                                       read(norm.bias),
+                                       Write<T>(result),
+                                       rows.size(0),
+                                       static_cast<int>(rows.size(1)),
+                                       static_cast<float>(norm.epsilon)};
+  const auto start = [&]<int kReads>() {
+    using Kernel = NormRows<T, kReads>;
+    if (rows.size(1) > Kernel::kMostWidth) return false;
+    run.template operator()<kReads>(
+        arguments, BlockIndex{static_cast<int>(Tiles(rows.size(0), Kernel::kWarps)), 1, 1});
+    return true;
+  };
+  const bool taken = start.template operator()<1>() || start.template operator()<2>() ||
+                     start.template operator()<4>();
+  return taken ? result : at::Tensor();
+}
+
+// Calls run.template operator()<kReads>(arguments, grid). An undefined tensor says that the kernel
+// does not take these rows.
+template <typename Run>
+at::Tensor CallNorm(const at::Tensor& rows, const RowNorm& norm, const Run& run) {
+  if (rows.dim() != 2 || rows.size(0) == 0 || !HasWholeVectors(rows)) return {};
+  for (const at::Tensor& vector : {norm.lacking, norm.weight, norm.bias}) {
+    if (!vector.defined()) continue;
+    if (vector.scalar_type() != rows.scalar_type() || !HasWholeVectors(vector)) return {};
+  }
+  switch (rows.scalar_type()) {
+    case at::kFloat:
+      return NormAs<float>(rows, norm, run);
+    case at::kBFloat16:
+      return NormAs<c10::BFloat16>(rows, norm, run);
+    case at::kHalf:
+      return NormAs<c10::Half>(rows, norm, run);
+    default:
+      return {};
+  }
 }
 
 template <typename T, typename Run>

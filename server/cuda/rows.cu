@@ -27,6 +27,12 @@ __global__ void __launch_bounds__(PoolRows<T>::kWarps* kLanes)
   PoolRows<T>::Run(arguments, at, shared);
 }
 
+template <typename T, int kReads>
+__global__ void __launch_bounds__(NormRows<T, kReads>::kWarps* kLanes)
+    NormRowsKernel(const __grid_constant__ NormRowsArguments<T> arguments) {
+  NormRows<T, kReads>::Run(arguments, BlockIndex{static_cast<int>(blockIdx.x), 0, 0});
+}
+
 unsigned BlocksFor(int64_t vectors) {
   return static_cast<unsigned>((vectors + kThreads - 1) / kThreads);
 }
@@ -50,11 +56,23 @@ void LaunchPoolRows(const PoolRowsArguments<T>& arguments, const BlockIndex& gri
   PoolRowsKernel<<<dim3(grid.x, grid.y), PoolRows<T>::kWarps * kLanes, 0, stream>>>(arguments);
 }
 
+template <typename T, int kReads>
+void LaunchNormRows(const NormRowsArguments<T>& arguments, const BlockIndex& grid,
+                    cudaStream_t stream) {
+  NormRowsKernel<T, kReads><<<grid.x, NormRows<T, kReads>::kWarps * kLanes, 0, stream>>>(arguments);
+}
+
+#define LINSERVE_NORM(T, kReads)                                                               \
+  template void LaunchNormRows<T, kReads>(const NormRowsArguments<T>&, const BlockIndex&, \
+                                          cudaStream_t)
 #define LINSERVE_POSITIONS(T, U)                                                           \
   template void LaunchAddPositions(const PositionArguments<T, U>&, int64_t, cudaStream_t); \
   template void LaunchRotate(const PositionArguments<T, U>&, int64_t, cudaStream_t)
 #define LINSERVE_ROWS(T)        \
   LINSERVE_POSITIONS(T, float); \
+  LINSERVE_NORM(T, 1);          \
+  LINSERVE_NORM(T, 2);          \
+  LINSERVE_NORM(T, 4);          \
   template void LaunchPoolRows(const PoolRowsArguments<T>&, const BlockIndex&, cudaStream_t)
 
 LINSERVE_ROWS(float);

@@ -3,18 +3,19 @@
 #include <cstdint>
 
 #include "cuda/matrix_ops.h"
+#include "cuda/pairs.h"
 #include "cuda/vectors.h"
 
 namespace linserve::cuda {
 
-// These functions fill tiles of 64 rows (Tile<kWidth> of matrix_ops.h), and load from them what the
-// tensor cores take. `row` and `column` are multiples of 16.
+// These functions fill tiles of rows, often 64 (Tile<kWidth> of matrix_ops.h), and load from them
+// what the tensor cores take. `row` and `column` are multiples of 16.
 
 inline constexpr int kTileRows = 64;
 
-// Copies a warp's share of 64 rows of kWidth numbers; rows past the first `count` are zeros, and so
-// are numbers past the first `columns`, a multiple of 8.
-template <int kWidth, int kWarps, typename T>
+// Copies a warp's share of kRows rows of kWidth numbers; rows past the first `count` are zeros, and
+// so are numbers past the first `columns`, a multiple of 8.
+template <int kWidth, int kWarps, int kRows = kTileRows, typename T>
 LINSERVE_KERNEL void CopyRows(T* tile, const T* rows, int64_t stride, int count, int warp,
                               int columns = kWidth) {
   using Layout = Tile<kWidth>;
@@ -26,16 +27,16 @@ LINSERVE_KERNEL void CopyRows(T* tile, const T* rows, int64_t stride, int count,
       constexpr int kStep = kThreads / Layout::kVectors;
       const int row = thread / Layout::kVectors;
       const int vector = thread % Layout::kVectors;
-      const bool column = vector * Layout::kVector < columns;
+      const int left = vector * Layout::kVector < columns ? count - row : 0;
       T* to = tile + Layout::Offset(row, vector);
       const T* from = rows + row * stride + vector * Layout::kVector;
-      for (int below = row; below < kTileRows; below += kStep) {
-        CopyVector(to, from, column && below < count);
-        to += kStep * kWidth;
+      LINSERVE_UNROLL
+      for (int below = 0; below < kRows; below += kStep) {
+        CopyVector(to + below * kWidth, from, below < left);
         from += kStep * stride;
       }
     } else {
-      for (int i = thread; i < kTileRows * Layout::kVectors; i += kThreads) {
+      for (int i = thread; i < kRows * Layout::kVectors; i += kThreads) {
         const int row = i / Layout::kVectors;
         const int vector = i % Layout::kVectors;
         CopyVector(tile + Layout::Offset(row, vector),
@@ -55,7 +56,9 @@ LINSERVE_KERNEL void LoadPart(const T* tile, int row, int column, PerLane<Fragme
     const int matrix = lane / 8;
     const int down = kDown ? matrix % 2 : matrix / 2;
     const int right = kDown ? matrix / 2 : matrix % 2;
-    rows[lane] = tile + Tile<kWidth>::Offset(row + down * 8 + lane % 8, column / 8 + right);
+    // Rows that are 8 apart have the same order of vectors.
+    rows[lane] =
+        tile + (row + down * 8) * kWidth + Tile<kWidth>::Offset(lane % 8, column / 8 + right);
   });
   LoadMatrices<kTransposed>(rows, part);
 }
@@ -107,7 +110,8 @@ LINSERVE_KERNEL void StoreSums(const PerLane<Sums>* tiles, T* scratch, T* rows, 
       LINSERVE_UNROLL
       for (int half = 0; half < 2; ++half) {
         const float* sums = tiles[tile][lane].values + 2 * half;
-        StorePair(scratch + Layout::Offset(SumRow(lane, 2 * half), tile) + SumColumn(lane, 0),
+        StorePair(scratch + Layout::Offset(SumRow(lane, 0), tile) + 8 * half * kWidth +
+                      SumColumn(lane, 0),
                   number(lane, half, sums[0]), number(lane, half, sums[1]));
       }
     }

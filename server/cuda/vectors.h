@@ -68,16 +68,19 @@ LINSERVE_KERNEL void StoreVector(T* to, const Vector<T, kCount>& vector) {
 #endif
 }
 
-// Stores two numbers of 16 bits to shared memory.
-template <typename T>
-LINSERVE_KERNEL void StorePair(T* to, float low, float high) {
-  const Vector<T, 2> pair = {T(low), T(high)};
+// Stores to shared memory.
+template <typename T, int kCount>
+LINSERVE_KERNEL void PutVector(T* to, const Vector<T, kCount>& vector) {
 #if defined(__CUDACC__)
-  uint32_t word;
-  memcpy(&word, &pair, sizeof(word));
-  *reinterpret_cast<uint32_t*>(to) = word;
+  using Word = WordFor<T, kCount>;
+  Word words[sizeof(vector) / sizeof(Word)];
+  memcpy(words, &vector, sizeof(vector));
+  LINSERVE_UNROLL
+  for (int i = 0; i < static_cast<int>(sizeof(vector) / sizeof(Word)); ++i) {
+    reinterpret_cast<Word*>(to)[i] = words[i];
+  }
 #else
-  std::memcpy(to, &pair, sizeof(pair));
+  std::memcpy(to, &vector, sizeof(vector));
 #endif
 }
 

@@ -10,11 +10,11 @@ namespace linserve::cuda {
 // are summed up, and queries that attend to sums.
 
 // Is a block's pass over the keys and values of its sequence and head from `first` to `end`.
-template <typename T, int D>
+template <typename T, int D, FeatureMap kMap>
 class KeyPass {
  public:
   using Block = LinearAttentionBlock<T, D>;
-  using Sums = KeySums<T, D, Block::E>;
+  using Sums = KeySums<T, D, Block::E, kMap>;
   static constexpr int kWarps = Block::kWarps;
   static constexpr int kStages = 2;
   static constexpr int kStageElements = Block::kTileElements + Block::kValueElements;
@@ -31,18 +31,12 @@ class KeyPass {
       WaitForCopies<0>();
     });
     for (int step = 0; step < steps; ++step) {
-      const auto counts = [&](int row) {
-        const int key = first_ + step * kTileRows + row;
-        return key < end_ && block_.Counts(key);
-      };
       ForWarps<kWarps>([&](int warp) {
         Load(step + 1, warp);
-        sums_.FindMost(KeyTile(step), warp, counts);
-      });
-      ForWarps<kWarps>([&](int warp) { sums_.Weigh(KeyTile(step), warp, counts); });
-      ForWarps<kWarps>([&](int warp) { sums_.Advance(warp); });
-      ForWarps<kWarps>([&](int warp) {
-        sums_.Add(KeyTile(step), ValueTile(step), warp);
+        sums_.Add(KeyTile(step), ValueTile(step), warp, [&](int row) {
+          const int key = first_ + step * kTileRows + row;
+          return key < end_ && block_.Counts(key);
+        });
         WaitForCopies<0>();
       });
     }
@@ -67,26 +61,22 @@ class KeyPass {
 };
 
 // Lets a warp's 16 queries of a tile, from `row` of the sequence on, which it writes over, attend
-// to means and the logarithms of the features' totals, log(d).
-template <typename T, int D, typename Log>
+// to means, and to totals if these are divided by: softmaxed keys (kExp) add up to 1.
+template <FeatureMap kMap, typename T, int D>
 LINSERVE_KERNEL void AttendToMeans(const LinearAttentionArguments<T>& arguments,
                                    const LinearAttentionBlock<T, D>& block, T* queries, int row,
-                                   const T* means, int warp, const Log& log) {
-  // Softmaxed keys add up to 1 for each feature.
-  const bool softmaxed = arguments.map == FeatureMap::kExp;
-  const auto before = [&](int feature) { return softmaxed ? 0 : log(feature); };
-  const auto nothing = [](int) { return kLogOfNothing; };
-  AttendToSums<T, D, LinearAttentionBlock<T, D>::E> rows;
-  rows.Begin(arguments.map, queries, 16 * warp, before, nothing);
-  rows.AddBefore(means, before);
+                                   const T* means, const float* totals, int warp) {
+  AttendToSums<T, D, LinearAttentionBlock<T, D>::E, kMap, false> rows(
+      queries, 16 * warp, FeatureScales{totals, nullptr, nullptr});
+  rows.AddBefore(means);
   rows.Store(arguments, queries, block.Result(row), block.queries() - row);
 }
 
-template <typename T, int D>
+template <typename T, int D, FeatureMap kMap>
 class SumKeys {
  public:
   using Block = LinearAttentionBlock<T, D>;
-  using Pass = KeyPass<T, D>;
+  using Pass = KeyPass<T, D, kMap>;
   static constexpr int kWarps = Block::kWarps;
   static constexpr int kBlocks = D > 64 ? 3 : 4;  // on a multiprocessor, for which it has registers
   static constexpr int kSharedBytes = Pass::kElements * static_cast<int>(sizeof(T));
@@ -100,7 +90,7 @@ class SumKeys {
     // The first part runs for a sequence without keys, too, and says that there are none.
     if (first >= length && first > 0) return;
     const int end = first + arguments.part_rows;
-    typename Pass::Sums sums(arguments.map, shared.floats);
+    typename Pass::Sums sums(shared.floats);
     Pass(block, sums, first, end < length ? end : length, shared.tiles).Compute();
     ForWarps<kWarps>([&](int warp) {
       sums.Store(block.Logs(arguments.logs, at.x, arguments.parts),
@@ -109,11 +99,11 @@ class SumKeys {
   }
 };
 
-template <typename T, int D>
+template <typename T, int D, FeatureMap kMap>
 class WholeLinearAttention {
  public:
   using Block = LinearAttentionBlock<T, D>;
-  using Pass = KeyPass<T, D>;
+  using Pass = KeyPass<T, D, kMap>;
   static constexpr int kWarps = Block::kWarps;
   static constexpr int kBlocks = D > 64 ? 3 : 4;
   static constexpr int kSharedBytes =
@@ -124,7 +114,7 @@ class WholeLinearAttention {
                                   const BlockIndex& at, const SharedMemory<T>& shared) {
     const Block block(arguments, at);
     if (block.queries() == 0) return;
-    typename Pass::Sums sums(arguments.map, shared.floats);
+    typename Pass::Sums sums(shared.floats);
     Pass(block, sums, 0, block.keys(), shared.tiles).Compute();
     T* means = shared.tiles + Pass::kElements;
     // Two tiles of queries lie where the keys were.
@@ -138,20 +128,20 @@ class WholeLinearAttention {
     ForWarps<kWarps>([&](int warp) {
       load(0, warp);
       sums.StoreTile(means, warp);
+      sums.StoreScales(warp);
       WaitForCopies<0>();
     });
-    const auto log = [&](int feature) { return sums.LogTotal(feature); };
     for (int row = 0; row < block.queries(); row += kTileRows) {
       ForWarps<kWarps>([&](int warp) {
         load(row + kTileRows, warp);
-        AttendToMeans(arguments, block, tile(row), row, means, warp, log);
+        AttendToMeans<kMap>(arguments, block, tile(row), row, means, sums.Scales().scales, warp);
         WaitForCopies<0>();
       });
     }
   }
 };
 
-template <typename T, int D>
+template <typename T, int D, FeatureMap kMap>
 class AttendToKeys {
  public:
   using Block = LinearAttentionBlock<T, D>;
@@ -176,18 +166,17 @@ class AttendToKeys {
       WaitForCopies<0>();
     });
     ForWarps<kWarps>([&](int warp) {
-      AttendToMeans(arguments, block, shared.tiles, row, means, warp,
-                    [&](int feature) { return shared.floats[feature]; });
+      AttendToMeans<kMap>(arguments, block, shared.tiles, row, means, shared.floats, warp);
     });
   }
 
  private:
   LINSERVE_KERNEL static void LoadSums(const float* logs, const float* means, T* tile,
-                                       float* shared_logs, int warp) {
+                                       float* totals, int warp) {
     constexpr int kThreads = kWarps * kLanes;
     ForLanes([&](int lane) {
       const int thread = warp * kLanes + lane;
-      for (int i = thread; i < D; i += kThreads) shared_logs[i] = logs[i];
+      for (int i = thread; i < D; i += kThreads) totals[i] = Exp2(logs[i]);
       for (int i = thread; i < D * E; i += kThreads) {
         const int feature = i / E;
         const int column = i % E;

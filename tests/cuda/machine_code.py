@@ -7,7 +7,9 @@ OBJECTS is a folder of objects that nvcc made, TOOLS one with cuobjdump and nvdi
 nvidia-cuda-cuobjdump and -nvdisasm). For sm_80 and sm_90a it expects of every kernel
   - that none stores bytes, which is what copies through pointers to numbers of 16 bits become;
   - that rows of results are stored in vectors of 16 bytes;
-  - no more instructions, registers and bytes of spilled registers than stand in BOUNDS.
+  - no more instructions, registers and bytes of spilled registers than stand in BOUNDS;
+  - of causal linear attention, which instructions limit, no more of them in the loop over tiles of
+    64 rows than stand in LOOPS, and no loop within it.
 --print shows the counts.
 """
 
@@ -23,33 +25,43 @@ ARCHITECTURES = ("sm_80", "sm_90a")
 
 # Most instructions, registers and spilled words of a kernel, by the beginning of its name, over both
 # architectures. They leave a quarter over what was counted: what they find is code that has grown.
-# (Where shared memory leaves room for few blocks on a multiprocessor, registers cost nothing. Attention
-# to slots of heads of 128 has 80 KiB a block, and 1 KiB more that each block takes: two blocks in the
-# 164 KiB of sm_80 and the 228 KiB of sm_90a, whose 65,536 registers are 255 for each of 256 threads.)
+# Registers have an end where more of them leave fewer blocks on a multiprocessor, which has 65,536:
+# 128 are two blocks of 256 threads or four of 128, 168 three of 128, 255 one of 256 or two of 128.
+# (Attention to slots of heads of more than 64 has one block of 256.)
 BOUNDS = {
-    "AddPartsKernel": (600, 40, 0),
+    "AddPartsKernel": (500, 40, 0),
     "AddPositionKernel": (400, 40, 0),
     "AddSharesKernel": (460, 40, 0),
-    "AttendToSlotsKernel<%, 32>": (1650, 168, 0),
-    "AttendToSlotsKernel<%, 64>": (2250, 168, 0),
-    "AttendToSlotsKernel<%, 96>": (2950, 168, 0),
-    "AttendToSlotsKernel<%, 128>": (3700, 224, 0),
-    "LinearAttentionKernel<AttendToKeys": (2700, 128, 0),
-    "LinearAttentionKernel<CausalLinearAttention<%, 32>": (7400, 168, 48),
-    "LinearAttentionKernel<CausalLinearAttention<%, 64>": (7100, 168, 48),
-    "LinearAttentionKernel<CausalLinearAttention<%, 128>": (8400, 255, 48),
-    "LinearAttentionKernel<SumKeys": (2900, 168, 48),
-    "LinearAttentionKernel<WholeLinearAttention": (5600, 168, 80),
-    "PoolRowsKernel": (900, 40, 0),
-    "ProjectLengthKernel": (1300, 104, 0),
-    "RotateKernel": (500, 40, 0),
+    "AttendToSlotsKernel<%, 32>": (1100, 128, 0),
+    "AttendToSlotsKernel<%, 64>": (1500, 128, 8),
+    "AttendToSlotsKernel<%, 96>": (2750, 224, 0),
+    "AttendToSlotsKernel<%, 128>": (2200, 240, 0),
+    "LinearAttentionKernel<AttendToKeys": (2000, 128, 16),
+    "LinearAttentionKernel<CausalLinearAttention<%, 32>": (2400, 168, 48),
+    "LinearAttentionKernel<CausalLinearAttention<%, 64>": (3050, 168, 48),
+    "LinearAttentionKernel<CausalLinearAttention<%, 128>": (4600, 255, 48),
+    "LinearAttentionKernel<SumKeys": (1750, 168, 16),
+    "LinearAttentionKernel<WholeLinearAttention": (3300, 168, 16),
+    "NormRowsKernel": (1400, 96, 0),
+    "PoolRowsKernel": (620, 40, 0),
+    "ProjectLengthKernel": (1500, 128, 0),
+    "RotateKernel": (420, 40, 0),
 }
 
 # These compute one number or one pair a thread, or write no rows of 16 bits.
 WITHOUT_VECTORS = ("AddPartsKernel", "AddSharesKernel", "PoolRowsKernel", "SumKeys")
 
+# Most instructions of the largest loop, by the beginning of a kernel's name: what a warp is asked for
+# a tile, and less where it passes over keys that its queries do not see.
+LOOPS = {
+    "LinearAttentionKernel<CausalLinearAttention<%, 32>": 1550,
+    "LinearAttentionKernel<CausalLinearAttention<%, 64>": 2250,
+    "LinearAttentionKernel<CausalLinearAttention<%, 128>": 3600,
+}
+
 FUNCTION = re.compile(r"Function : (\S+)")
-INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)")
+INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)(.*)")
+BACK_TO = re.compile(r"0x([0-9a-f]+)")
 REGISTERS = re.compile(r"Function (\S+):\s+REG:(\d+)")
 
 
@@ -68,27 +80,45 @@ def names_of(mangled):
     return {name: text[:text.rindex("(")] for name, text in zip(mangled, short)}
 
 
+def largest_loop(places, branches):
+    """How many instructions the largest loop has, and how many loops it has within."""
+    loops = sorted(((begin, end) for begin, end in branches if begin < end),
+                   key=lambda loop: loop[0] - loop[1])
+    if not loops:
+        return 0, 0
+    begin, end = loops[0]
+    within = sum(begin < other and last < end for other, last in loops[1:])
+    return sum(begin <= place <= end for place in places), within
+
+
 def kernels_of(tools, file, architecture):
     """The instructions, registers and stores of each kernel of an object."""
     kernels = collections.defaultdict(collections.Counter)
+    places = collections.defaultdict(list)
+    branches = collections.defaultdict(list)
     name = None
     for line in run(tools, "cuobjdump", "-sass", "-arch", architecture, file).splitlines():
         if found := FUNCTION.search(line):
             name = found[1]
-        elif (found := INSTRUCTION.match(line)) and found[1] != "NOP":
+        elif (found := INSTRUCTION.match(line)) and found[2] != "NOP":
             kernels[name]["instructions"] += 1
-            kernels[name][found[1]] += 1
+            kernels[name][found[2]] += 1
+            places[name].append(int(found[1], 16))
+            if found[2].startswith("BRA") and (to := BACK_TO.search(found[3])):
+                branches[name].append((int(to[1], 16), places[name][-1]))
     for name, registers in REGISTERS.findall(
             run(tools, "cuobjdump", "-res-usage", "-arch", architecture, file)):
         kernels[name]["registers"] = int(registers)
+    for name, counts in kernels.items():
+        counts["loop"], counts["loops within"] = largest_loop(places[name], branches[name])
     plain = names_of(list(kernels))
     return {plain[name]: counts for name, counts in kernels.items()}
 
 
-def line_of(name):
-    """The line of BOUNDS that a kernel has; % stands for a type of 16 bits."""
-    plain = re.sub(r"BFloat16|Half", "%", name)
-    return next((line for line in BOUNDS if plain.startswith(line)), None)
+def line_of(name, bounds):
+    """The line that a kernel has; % stands for a type of 16 bits, and features are left out."""
+    plain = re.sub(r", \(FeatureMap\)\d", "", re.sub(r"BFloat16|Half", "%", name))
+    return next((line for line in bounds if plain.startswith(line)), None)
 
 
 def faults_of(name, counts):
@@ -100,7 +130,12 @@ def faults_of(name, counts):
         for op in stores:
             if op.startswith("STG") and ".128" not in op and ".64" not in op:
                 yield f"stores less than whole vectors: {stores[op]} {op}"
-    line = line_of(name)
+    loop = line_of(name, LOOPS)
+    if loop is not None and counts["loop"] > LOOPS[loop]:
+        yield f"has {counts['loop']} instructions a tile, at most {LOOPS[loop]} are allowed"
+    if loop is not None and counts["loops within"]:
+        yield "has a loop within that over tiles"
+    line = line_of(name, BOUNDS)
     if line is None:
         yield "has no line in BOUNDS"
         return
@@ -127,10 +162,11 @@ def main():
     for architecture in ARCHITECTURES:
         for file in files:
             for name, counts in sorted(kernels_of(options.tools, file, architecture).items()):
-                seen.add(line_of(name))
+                seen.add(line_of(name, BOUNDS))
                 if options.print:
                     stores = {op: n for op, n in counts.items() if op.startswith(("STG", "STL"))}
-                    print(architecture, name, counts["instructions"], counts["registers"], stores)
+                    print(architecture, name, counts["instructions"], counts["registers"],
+                          f"loop {counts['loop']}", stores)
                 for fault in faults_of(name, counts):
                     print(f"{architecture} {name} {fault}")
                     failed = True

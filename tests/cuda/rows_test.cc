@@ -66,6 +66,53 @@ TYPED_TEST(PositionKernels, LeaveRowsAloneThatAreNoWholeVectors) {
   EXPECT_FALSE(CallRotate(rows, 2, Random({20, 6}, this->kTable), this->places_, none));
 }
 
+using RowTypes = testing::Types<float, c10::BFloat16, c10::Half>;
+
+template <typename T>
+class NormRowsKernel : public testing::Test {
+ protected:
+  static at::Tensor Norm(const at::Tensor& rows, const RowNorm& norm) {
+    return CallNorm(rows, norm,
+                    []<int kReads, typename Number>(const NormRowsArguments<Number>& arguments,
+                                                    const BlockIndex& grid) {
+                      ForGrid(grid, [&](const BlockIndex& at) {
+                        NormRows<Number, kReads>::Run(arguments, at);
+                      });
+                    });
+  }
+};
+TYPED_TEST_SUITE(NormRowsKernel, RowTypes);
+
+TYPED_TEST(NormRowsKernel, NormsRowsOfSeveralWidthsWithWhatTheyLackAndWithout) {
+  const auto exact = [](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.to(at::kDouble) : tensor;
+  };
+  for (const int64_t width : {8, 64, 256, 264, 768, 1024}) {
+    SCOPED_TRACE(width);
+    const at::Tensor all = Random({21, width + 16}, kTypeOf<TypeParam>);
+    const at::Tensor rows = all.narrow(1, 8, width).add_(3);  // of wider rows
+    for (const bool more : {false, true}) {
+      const RowNorm norm{.weight = Random({width}, kTypeOf<TypeParam>),
+                         .bias = more ? Random({width}, kTypeOf<TypeParam>) : at::Tensor(),
+                         .lacking = more ? Random({width}, kTypeOf<TypeParam>) : at::Tensor(),
+                         .epsilon = 1e-5};
+      const at::Tensor whole = more ? exact(rows) + exact(norm.lacking) : exact(rows);
+      const at::Tensor expected =
+          at::layer_norm(whole, {width}, exact(norm.weight), exact(norm.bias), norm.epsilon);
+      const double most = kTypeOf<TypeParam> == at::kFloat ? 1e-5 : 4e-3;
+      EXPECT_LT(Distance(this->Norm(rows, norm), expected), most);
+    }
+  }
+}
+
+TYPED_TEST(NormRowsKernel, TakesNoRowsThatAreNoWholeVectorsOrTooWide) {
+  for (const int64_t width : {12, 1032}) {
+    const RowNorm norm{
+        .weight = Random({width}, kTypeOf<TypeParam>), .bias = {}, .lacking = {}, .epsilon = 1e-5};
+    EXPECT_FALSE(this->Norm(Random({3, width}, kTypeOf<TypeParam>), norm).defined());
+  }
+}
+
 template <typename T>
 class PoolRowsKernel : public testing::Test {
  protected:
@@ -84,7 +131,6 @@ class PoolRowsKernel : public testing::Test {
     return at::tensor(values, at::kLong).to(at::kInt);
   }
 };
-using RowTypes = testing::Types<float, c10::BFloat16, c10::Half>;
 TYPED_TEST_SUITE(PoolRowsKernel, RowTypes);
 
 TYPED_TEST(PoolRowsKernel, MakesAVectorOfEachSequence) {

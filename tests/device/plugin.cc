@@ -117,6 +117,18 @@ bool Rotate(const at::Tensor& rows, int64_t heads, const at::Tensor& table,
   });
 }
 
+at::Tensor Norm(const at::Tensor& rows, const RowNorm& norm) {
+  return cuda::CallNorm(rows, norm,
+                        []<int kReads, typename T>(const cuda::NormRowsArguments<T>& arguments,
+                                                   const cuda::BlockIndex& grid) {
+                          RunOnSimulated([arguments, grid] {
+                            cuda::ForGrid(grid, [&](const cuda::BlockIndex& at) {
+                              cuda::NormRows<T, kReads>::Run(arguments, at);
+                            });
+                          });
+                        });
+}
+
 at::Tensor Pool(const at::Tensor& rows, const RowsToPool& which) {
   const auto run = []<typename T>(const cuda::PoolRowsArguments<T>& arguments,
                                   const cuda::BlockIndex& grid) {
@@ -153,6 +165,7 @@ DevicePlugin Plugin() {
   plugin.kernels.linear_attention = LinearAttention;
   plugin.kernels.add_positions = AddPositions;
   plugin.kernels.rotate = Rotate;
+  plugin.kernels.norm = Norm;
   plugin.kernels.pool = Pool;
   return plugin;
 }

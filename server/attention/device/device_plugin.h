@@ -24,7 +24,7 @@ namespace linserve {
 
 // This number changes whenever what follows does: a library and a program that differ are not used
 // together.
-inline constexpr uint32_t kDevicePluginAbi = 3;
+inline constexpr uint32_t kDevicePluginAbi = 4;
 
 // Counts bytes of one device's memory.
 struct DeviceMemory {
@@ -57,6 +57,14 @@ struct PackedLinearAttention {
   std::optional<double> floor;  // of the weights' sum that divides; nullopt: it is not divided
 };
 
+// Is a norm of rows over their width (torch.nn.LayerNorm), all [width].
+struct RowNorm {
+  at::Tensor weight;
+  at::Tensor bias;     // undefined: none
+  at::Tensor lacking;  // is added to each row before; undefined: nothing
+  double epsilon;
+};
+
 // Says which rows become one vector each: I32, on the device. A vector is made of at least one row.
 struct RowsToPool {
   at::Tensor starts;  // [vectors]
@@ -85,6 +93,8 @@ struct DeviceKernels {
   // these.
   bool (*rotate)(const at::Tensor& rows, int64_t heads, const at::Tensor& table,
                  const at::Tensor& places) = nullptr;
+  // Returns the norm of each row of rows [rows, width].
+  at::Tensor (*norm)(const at::Tensor& rows, const RowNorm& norm) = nullptr;
   // Pools rows [rows, width] to F32 [vectors, width].
   at::Tensor (*pool)(const at::Tensor& rows, const RowsToPool& which) = nullptr;
 };
