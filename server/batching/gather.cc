@@ -7,6 +7,7 @@
 #include <limits>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "core/system/processors.h"
@@ -57,20 +58,39 @@ void CopyFloats(const Share& share, InputKind kind, float* target) {
   }
 }
 
-template <typename Round>
-void CopyRounded(Share share, InputKind kind, const Round& round) {
-  constexpr int64_t kFloats = 1024;
-  std::array<float, kFloats> floats;
+// Copies numbers through wide ones: read(some, numbers) makes these of a part of the share, and
+// narrow(number) what is written.
+template <typename Wide, typename Read, typename Narrow>
+void CopyThrough(Share share, const Read& read, const Narrow& narrow) {
+  using Target = std::invoke_result_t<Narrow, Wide>;
+  constexpr int64_t kNumbers = 1024;
+  std::array<Wide, kNumbers> numbers;
   while (share.count > 0) {
     Share some = share;
-    some.count = std::min(kFloats, share.count);
-    CopyFloats(some, kind, floats.data());
-    auto* target = reinterpret_cast<uint16_t*>(share.target);
-    std::transform(floats.begin(), floats.begin() + some.count, target, round);
+    some.count = std::min(kNumbers, share.count);
+    read(some, numbers.data());
+    auto* target = reinterpret_cast<Target*>(share.target);
+    std::transform(numbers.begin(), numbers.begin() + some.count, target, narrow);
     share.source += static_cast<size_t>(some.count) * ByteSize(share.from);
-    share.target += static_cast<size_t>(some.count) * sizeof(uint16_t);
+    share.target += static_cast<size_t>(some.count) * sizeof(Target);
     share.count -= some.count;
   }
+}
+
+template <typename Round>
+void CopyRounded(const Share& share, InputKind kind, const Round& round) {
+  CopyThrough<float>(
+      share, [kind](const Share& some, float* floats) { CopyFloats(some, kind, floats); }, round);
+}
+
+// Token ids are less than a vocabulary, which I32 can count.
+void CopyTokens(const Share& share) {
+  CopyThrough<int64_t>(
+      share,
+      [](const Share& some, int64_t* ids) {
+        ConvertToInt64(some.from, some.source, some.count, ids);
+      },
+      [](int64_t id) { return static_cast<int32_t>(id); });
 }
 
 void Copy(const Share& share, InputKind kind, DType dtype) {
@@ -78,6 +98,8 @@ void Copy(const Share& share, InputKind kind, DType dtype) {
     case DType::kI64:
       return ConvertToInt64(share.from, share.source, share.count,
                             reinterpret_cast<int64_t*>(share.target));
+    case DType::kI32:
+      return CopyTokens(share);
     case DType::kBF16:
       return CopyRounded(share, kind, FloatToBFloat16);
     case DType::kF16:

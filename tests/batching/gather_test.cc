@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -50,6 +51,29 @@ TEST(Gather, GivesEachSequencesRowsInTheTypeThatThereIsRoomFor) {
       const Tensor rows = batch.Rows(layout.starts[i], layout.starts[i] + layout.lengths[i]);
       EXPECT_EQ(std::memcmp(rows.bytes(), expected.bytes(), expected.byte_size()), 0) << i;
     }
+  }
+}
+
+TEST(Gather, GivesTokenIdsInTheTypeThatThereIsRoomFor) {
+  const InputSpec tokens{
+      .name = "x", .kind = InputKind::kToken, .axes = {Axis::Ragged('n')}, .vocabulary = 1 << 30};
+  std::vector<int64_t> ids(3000);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * i * 7919 % (1 << 30));
+  auto [narrow, bytes] = Tensor::Allocate(DType::kI32, {std::ssize(ids)});
+  std::copy(ids.begin(), ids.end(), reinterpret_cast<int32_t*>(bytes));
+  for (const Tensor& given : {Tensor::FromInts({std::ssize(ids)}, ids), narrow}) {
+    Item item;
+    item.inputs["x"] = given;
+    AxisLayout layout;
+    layout.starts = {0};
+    layout.lengths = {std::ssize(ids)};
+    layout.rows = std::ssize(ids);
+    const Tensor batch = Gather(tokens, layout, {&item}, [](DType, const Shape& shape) {
+      return Tensor::AllocateUnfilled(DType::kI32, shape);
+    });
+    std::vector<int64_t> gathered(ids.size());
+    ConvertToInt64(DType::kI32, batch.bytes(), batch.elements(), gathered.data());
+    EXPECT_EQ(gathered, ids);
   }
 }
 
