@@ -121,7 +121,8 @@ class AttendToSlots {
         LoadSlots(step + 1, warp);
         if (16 * warp < rows_) {
           Score(step, warp);
-          Weigh(step, state_[warp]);
+          if ((step + 1) * kSlots > arguments_.slots) HideMissing(step, state_[warp]);
+          Weigh(state_[warp]);
           AddValues(step, state_[warp]);
         }
         WaitForCopies<0>();
@@ -156,9 +157,22 @@ class AttendToSlots {
     }
   }
 
+  // Takes the scores of slots out that there are not.
+  LINSERVE_KERNEL void HideMissing(int step, WarpState& state) const {
+    ForLanes([&](int lane) {
+      const int left = arguments_.slots - step * kSlots - SumColumn(lane, 0);
+      LINSERVE_UNROLL
+      for (int tile = 0; tile < kSlots / 8; ++tile) {
+        for (int i = 0; i < 4; ++i) {
+          if (8 * tile + i % 2 >= left) state.scores[tile][lane].values[i] = -INFINITY;
+        }
+      }
+    });
+  }
+
   // Scores become weights relative to the largest score so far, and what came before is made
   // relative to it, too.
-  LINSERVE_KERNEL void Weigh(int step, WarpState& state) const {
+  LINSERVE_KERNEL void Weigh(WarpState& state) const {
     const float scale = arguments_.scale * kLog2OfE;
     for (int half = 0; half < 2; ++half) {
       PerLane<float> most;
@@ -167,10 +181,7 @@ class AttendToSlots {
         most[lane] = -INFINITY;
         for (int tile = 0; tile < kSlots / 8; ++tile) {
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
-            float& score = state.scores[tile][lane].values[i];
-            const int slot = step * kSlots + 8 * tile + SumColumn(lane, i);
-            if (slot >= arguments_.slots) score = -INFINITY;
-            most[lane] = fmaxf(most[lane], score);
+            most[lane] = fmaxf(most[lane], state.scores[tile][lane].values[i]);
           }
         }
       });
@@ -184,7 +195,7 @@ class AttendToSlots {
         for (int tile = 0; tile < kSlots / 8; ++tile) {
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
             float& score = state.scores[tile][lane].values[i];
-            score = Exp2((score - now) * scale);
+            score = Exp2(score * scale - now * scale);
             total[lane] += score;
           }
         }
@@ -221,7 +232,7 @@ class AttendToSlots {
       WarpState& state = state_[warp];
       for (auto& total : state.total) {
         OverRow(total, [](float a, float b) { return a + b; });
-        ForLanes([&](int lane) { total[lane] = 1 / total[lane]; });
+        ForLanes([&](int lane) { total[lane] = Reciprocal(total[lane]); });
       }
       const int row = 16 * warp;
       // The warp's own queries have done their work.

@@ -105,6 +105,16 @@ LINSERVE_KERNEL float Reciprocal(float x) {
 #endif
 }
 
+LINSERVE_KERNEL float ReciprocalRoot(float x) {
+#if defined(__CUDACC__)
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return 1 / sqrtf(x);
+#endif
+}
+
 // Gives every lane combine() over the lanes that are the same modulo kStride, a power of two.
 template <int kStride, typename T, typename Combine>
 LINSERVE_KERNEL void OverLanes(PerLane<T>& values, const Combine& combine) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "cuda/vectors.h"
@@ -23,7 +22,8 @@ struct NormRowsArguments {
   const T* bias;     // null: none
   T* result;         // [count, width]
   int64_t count;
-  int width;  // a multiple of 8
+  int width;    // a multiple of 8
+  float share;  // 1 / width
   float epsilon;
 };
 
@@ -70,7 +70,7 @@ class NormRows {
   // Adds up a lane's numbers over the whole warp, as a share of the width.
   LINSERVE_KERNEL static void Average(const NormRowsArguments<T>& arguments, PerLane<float>& sums) {
     OverLanes<1>(sums, [](float a, float b) { return a + b; });
-    ForLanes([&](int lane) { sums[lane] /= static_cast<float>(arguments.width); });
+    ForLanes([&](int lane) { sums[lane] *= arguments.share; });
   }
 
   LINSERVE_KERNEL static void NormRow(const NormRowsArguments<T>& arguments, int64_t row) {
@@ -98,7 +98,7 @@ class NormRows {
     });
     Average(arguments, variance);
     ForVectors(arguments, [&](int lane, int read, int column) {
-      const float scale = 1 / sqrtf(variance[lane] + arguments.epsilon);
+      const float scale = ReciprocalRoot(variance[lane] + arguments.epsilon);
       const Numbers weight = Load(arguments.weight + column);
       Numbers bias{};
       if (arguments.bias != nullptr) bias = Load(arguments.bias + column);

@@ -85,6 +85,7 @@ at::Tensor NormAs(const at::Tensor& rows, const RowNorm& norm, const Run& run) {
                                        Write<T>(result),
                                        rows.size(0),
                                        static_cast<int>(rows.size(1)),
+                                       1 / static_cast<float>(rows.size(1)),
                                        static_cast<float>(norm.epsilon)};
   const auto start = [&]<int kReads>() {
     using Kernel = NormRows<T, kReads>;

@@ -60,6 +60,10 @@ inline std::vector<KernelPlan> PlansOf(int64_t rows, int64_t length, int64_t hea
   plans.push_back({"add_positions", bytes(4 * rows * width),
                    bytes(2 * rows * width + 2 * length * width),
                    static_cast<double>(rows * width)});
+  // Each row meets a weight, a bias and what rows lack, which are the same for all and stay in the
+  // multiprocessors' own caches.
+  plans.push_back({"norm", bytes(2 * rows * width), bytes(2 * rows * width + 3 * width),
+                   8.0 * static_cast<double>(rows * width)});
   plans.push_back({"pool", bytes(rows * width) + 4.0 * static_cast<double>(sequences * width),
                    bytes(rows * width) + 4.0 * static_cast<double>(sequences * width),
                    static_cast<double>(rows * width)});
