@@ -26,6 +26,20 @@ void Stack::Declare(const Scope& scope) {
     layers_[i].feed_forward.Declare(feed_forward / "fn");
     layers_[i].feed_forward_norm.Declare(feed_forward / "norm");
   }
+  scope.AfterLoading([this](DType) { SumBiases(); });
+}
+
+void Stack::SumBiases() {
+  if (reversible_ || layers_.front().attention.bias().is_cpu()) return;
+  const auto type = layers_.front().attention.bias().scalar_type();
+  at::Tensor sum = at::zeros_like(layers_.front().attention.bias(), at::kFloat);
+  for (Layer& layer : layers_) {
+    layer.before_attention = sum.to(type);
+    sum = sum + layer.attention.bias();
+    layer.before_feed_forward = sum.to(type);
+    sum = sum + layer.feed_forward.w2.bias;
+  }
+  biases_ = sum.to(type);
 }
 
 double Stack::Flops(int64_t length) const {
@@ -43,6 +57,10 @@ Stack::Steps::Steps(const Stack& stack, at::Tensor rows, PlacedLayout layout)
 bool Stack::Steps::Step() {
   if (layer_ == stack_.layers_.size()) return false;
   const Layer& layer = stack_.layers_[layer_++];
+  if (stack_.biases_.defined()) {
+    ApplyWithoutBiases(layer);
+    return layer_ < stack_.layers_.size();
+  }
   at::Tensor& u = streams_.u();
   at::Tensor& v = streams_.v();
   const NormedRows normed{v, &layer.attention_norm};
@@ -55,6 +73,20 @@ bool Stack::Steps::Step() {
     feed_forward.AddTo(v, u, &layer.feed_forward_norm);
   }
   return layer_ < stack_.layers_.size();
+}
+
+void Stack::Steps::ApplyWithoutBiases(const Layer& layer) {
+  const at::Tensor& rows = streams_.v();
+  layer.attention.AddWithoutBias(rows, {rows, &layer.attention_norm, layer.before_attention},
+                                 layout_);
+  layer.feed_forward.AddWithoutBias(rows,
+                                    {rows, &layer.feed_forward_norm, layer.before_feed_forward});
+}
+
+at::Tensor Stack::Steps::Take() {
+  at::Tensor rows = streams_.TakeSum();
+  if (stack_.biases_.defined()) rows.add_(stack_.biases_);
+  return rows;
 }
 
 }  // namespace linserve::linformer

@@ -14,6 +14,8 @@ namespace linserve::linformer {
 
 // Is the stack of linformer.Linformer: pre-norm layers without a final norm, plain or reversible.
 class Stack {
+  struct Layer;
+
  public:
   Stack(const AttentionOptions& options, int64_t depth, bool reversible);
 
@@ -26,10 +28,12 @@ class Stack {
     // Takes over `rows`. `stack` must outlive them.
     Steps(const Stack& stack, at::Tensor rows, PlacedLayout layout);
 
-    bool Step();                                      // false once every layer is done
-    at::Tensor Take() { return streams_.TakeSum(); }  // REQUIRES: Step() returned false
+    bool Step();        // false once every layer is done
+    at::Tensor Take();  // REQUIRES: Step() returned false
 
    private:
+    void ApplyWithoutBiases(const Layer& layer);
+
     const Stack& stack_;
     PlacedLayout layout_;
     ResidualStreams streams_;
@@ -42,9 +46,17 @@ class Stack {
     ProjectedAttention attention;
     LayerNorm feed_forward_norm;
     FeedForward feed_forward;
+    // Are the sums of all biases that the rows lack when they come to the norms.
+    at::Tensor before_attention{};
+    at::Tensor before_feed_forward{};
   };
 
+  // On a device the products of a plain stack add themselves to its rows, without their biases,
+  // which the norms add to what they read. So rows are read and written half as often.
+  void SumBiases();
+
   bool reversible_;
+  at::Tensor biases_;  // of the whole stack; undefined: the rows lack none
   std::deque<Layer> layers_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "attention/blocks/block_math.h"
 #include "attention/blocks/block_product.h"
+#include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 
@@ -70,6 +71,13 @@ void Linear::AddTo(const at::Tensor& target, const at::Tensor& x) const {
   });
 }
 
+void Linear::AddProduct(const at::Tensor& target, const at::Tensor& x) const {
+  // (A product with a bias can add that or the target.)
+  at::Tensor sum = target;
+  sum.addmm_(x, weight.t());
+  RowsRead(x.size(0));
+}
+
 void Linear::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
   packed.Multiply(x, count, y, /*add=*/false, DataOrNull(bias));
 }
@@ -78,7 +86,7 @@ void Linear::Add(const RowBlock& y, const RowBlock& x, int64_t count) const {
   packed.Multiply(x, count, y, /*add=*/true, DataOrNull(bias));
 }
 
-at::Tensor NormedRows::Normed() const { return norm != nullptr ? (*norm)(rows) : rows; }
+at::Tensor NormedRows::Normed() const { return norm != nullptr ? (*norm)(rows, lacking) : rows; }
 
 RowBlock NormedRows::Block(int64_t row, int64_t count, float* scratch) const {
   const RowBlock block = BlockOf(rows, row);
@@ -108,7 +116,13 @@ void LayerNorm::Declare(const Scope& scope) {
   if (with_bias) scope.Declare("bias", bias, {width}, Init::kZeros);
 }
 
-at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
+at::Tensor LayerNorm::operator()(const at::Tensor& x, const at::Tensor& lacking) const {
+  if (const auto kernel = KernelsFor(x).norm; kernel != nullptr && !of_length) {
+    at::Tensor normed =
+        kernel(x, {.weight = weight, .bias = bias, .lacking = lacking, .epsilon = eps});
+    if (normed.defined()) return normed;
+  }
+  if (lacking.defined()) return (*this)(x + lacking);
   if (of_length) {
     const at::Tensor length = at::norm(x.to(at::kFloat), 2, {-1}, /*keepdim=*/true).clamp_min_(eps);
     return (x / length).mul_(weight).to(x.scalar_type());
@@ -136,11 +150,33 @@ at::Tensor FeedForward::operator()(const at::Tensor& x) const {
     AddTo(y.view({-1, w2.outputs}), AsRows(x, w1.inputs), nullptr);
     return y;
   }
+  return w2(Inner(x));
+}
+
+at::Tensor FeedForward::Inner(const at::Tensor& x) const {
+  const bool tanh = activation == Activation::kTanhGelu;
+  if (!x.is_cpu() && !gated && w1.with_bias && (tanh || activation == Activation::kRelu)) {
+    // A GPU's library computes these two while it writes the product. (Its GELU is the one by
+    // tanh.)
+    at::Tensor inner = at::_addmm_activation(w1.bias, x.reshape({-1, w1.inputs}), w1.weight.t(), 1,
+                                             1, /*use_gelu=*/tanh);
+    RowsRead(inner.size(0));
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape.back() = w1.outputs;
+    return inner.view(shape);
+  }
   const at::Tensor inner = w1(x);
   at::Tensor activated = gated ? inner.narrow(-1, 0, w2.inputs) : inner;
   Activate(activation, activated);
-  if (!gated) return w2(activated);
-  return w2(activated.mul_(inner.narrow(-1, w2.inputs, w2.inputs)));
+  return gated ? activated.mul_(inner.narrow(-1, w2.inputs, w2.inputs)) : activated;
+}
+
+void FeedForward::AddWithoutBias(const at::Tensor& target, const NormedRows& x) const {
+  ByRows(x.rows, [&](int64_t row, int64_t count) {
+    const at::Tensor rows = x.rows.narrow(0, row, count);
+    const NormedRows normed{rows, x.norm, x.lacking};
+    w2.AddProduct(target.narrow(0, row, count), Inner(normed.Normed()));
+  });
 }
 
 void FeedForward::AddTo(const at::Tensor& target, const at::Tensor& x,
@@ -177,13 +213,18 @@ void FeedForward::Add(const RowBlock& target, const RowBlock& x, int64_t count,
 
 void AddByRows(const at::Tensor& target, const at::Tensor& source,
                const std::function<at::Tensor(const at::Tensor&)>& function) {
+  ByRows(source, [&](int64_t row, int64_t count) {
+    target.narrow(0, row, count).add_(function(source.narrow(0, row, count)));
+  });
+}
+
+void ByRows(const at::Tensor& source, const std::function<void(int64_t, int64_t)>& function) {
   constexpr int64_t kRowsOnHost = 4096;
   constexpr int64_t kRowsOnDevice = 65536;  // fewer launches, and products that fill a GPU
   const int64_t most = source.is_cpu() ? kRowsOnHost : kRowsOnDevice;
   for (int64_t row = 0; row < source.size(0); row += most) {
-    ForSlices(std::min(most, source.size(0) - row), [&](int64_t begin, int64_t count) {
-      target.narrow(0, row + begin, count).add_(function(source.narrow(0, row + begin, count)));
-    });
+    ForSlices(std::min(most, source.size(0) - row),
+              [&](int64_t begin, int64_t count) { function(row + begin, count); });
   }
 }
 

@@ -32,6 +32,9 @@ struct Linear {
   at::Tensor operator()(const at::Tensor& x) const;
   // Adds y to the target.
   void AddTo(const at::Tensor& target, const at::Tensor& x) const;
+  // Adds x·weightᵀ to the target by the product itself, which reads and writes the target once.
+  // REQUIRES: not packed.
+  void AddProduct(const at::Tensor& target, const at::Tensor& x) const;
   int64_t Flops() const { return 2 * inputs * outputs; }  // a row
 
   // Set() makes a block's y, and Add() adds to it. REQUIRES: packed.
@@ -55,6 +58,7 @@ struct LayerNorm;
 struct NormedRows {
   const at::Tensor& rows;
   const LayerNorm* norm = nullptr;
+  at::Tensor lacking{};  // is added to each row before the norm; undefined: nothing
 
   // Returns the rows [rows, width] through the norm.
   at::Tensor Normed() const;
@@ -80,7 +84,8 @@ struct LayerNorm {
   static LayerNorm OfLength(int64_t size, double epsilon);
 
   void Declare(const Scope& scope);
-  at::Tensor operator()(const at::Tensor& x) const;
+  // Normalises x, or x + lacking where that is defined.
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& lacking = {}) const;
   // Normalises a block of x into y; they may be the same.
   void Set(const RowBlock& y, const RowBlock& x, int64_t count) const;
 
@@ -108,6 +113,8 @@ struct FeedForward {
   // Adds the result for norm(x), or for x without a norm, to the target. They may be the same
   // tensor.
   void AddTo(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
+  // Does what AddTo() does for rows through a norm, but for the bias of w2. REQUIRES: not packed().
+  void AddWithoutBias(const at::Tensor& target, const NormedRows& x) const;
   int64_t Flops() const { return w1.Flops() + w2.Flops(); }
 
   // These three need packed() layers. Step() and Add() then compute block by block; Add() takes one
@@ -122,11 +129,16 @@ struct FeedForward {
   Linear w2;
   Activation activation;
   bool gated;
+
+ private:
+  at::Tensor Inner(const at::Tensor& x) const;  // what w2 multiplies
 };
 
 // Adds function(source) to the target, slice by slice, so that what the function holds in between
 // stays bounded however many rows there are. Source and target may be the same tensor.
 void AddByRows(const at::Tensor& target, const at::Tensor& source,
                const std::function<at::Tensor(const at::Tensor&)>& function);
+// Calls function(first row, rows) for all slices.
+void ByRows(const at::Tensor& source, const std::function<void(int64_t, int64_t)>& function);
 
 }  // namespace linserve

@@ -58,6 +58,17 @@ void ProjectedAttention::AddTo(const at::Tensor& target, const NormedRows& x,
                                const PlacedLayout& layout, const NormedRows& source,
                                const PlacedLayout& source_layout) const {
   if (packed()) return AddByBlocks(target, x, layout, source, source_layout, {});
+  out_.AddTo(target, Attended(x, layout, source, source_layout));
+}
+
+void ProjectedAttention::AddWithoutBias(const at::Tensor& target, const NormedRows& x,
+                                        const PlacedLayout& layout) const {
+  out_.AddProduct(target, Attended(x, layout, x, layout));
+}
+
+at::Tensor ProjectedAttention::Attended(const NormedRows& x, const PlacedLayout& layout,
+                                        const NormedRows& source,
+                                        const PlacedLayout& source_layout) const {
   const at::Tensor normed = x.Normed();
   std::vector<at::Tensor> parts;  // queries, keys and, unless they are the keys, values
   if (&source.rows == &x.rows) {
@@ -71,7 +82,7 @@ void ProjectedAttention::AddTo(const at::Tensor& target, const NormedRows& x,
   // With share_kv the values are the keys, projected by the same matrix.
   const at::Tensor values =
       sizes_.share_kv ? keys : ProjectLength(parts[2], f_->matrix(), source_layout);
-  target.add_(out_(AttendToSlots(parts[0], keys, values, sizes_.heads, layout)));
+  return AttendToSlots(parts[0], keys, values, sizes_.heads, layout);
 }
 
 void ProjectedAttention::AddByBlocks(const at::Tensor& target, const NormedRows& x,

@@ -48,6 +48,11 @@ class ProjectedAttention {
   void AddTo(const at::Tensor& target, const NormedRows& x, const PlacedLayout& layout,
              const NormedRows& source, const PlacedLayout& source_layout) const;
 
+  // Does what AddTo() does for x as its own source, but for bias(). REQUIRES: not packed().
+  void AddWithoutBias(const at::Tensor& target, const NormedRows& x,
+                      const PlacedLayout& layout) const;
+  const at::Tensor& bias() const { return out_.bias; }
+
   // Does what AddTo() does, with `then`, which follows on each block of the target's rows.
   // REQUIRES: packed().
   void AddByBlocks(const at::Tensor& target, const NormedRows& x, const PlacedLayout& layout,
@@ -59,6 +64,9 @@ class ProjectedAttention {
   double Flops(int64_t queries, int64_t keys) const;
 
  private:
+  // Returns what the queries of x make of the slots: [rows, inner]. REQUIRES: not packed().
+  at::Tensor Attended(const NormedRows& x, const PlacedLayout& layout, const NormedRows& source,
+                      const PlacedLayout& source_layout) const;
   // Moves the biases of keys and values to where they can be added once.
   void FoldBiases();
   // Makes slots of the rows of one sequence of the source.
