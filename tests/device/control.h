@@ -12,7 +12,8 @@ struct SimulatedControl {
   // From now on a device fails at whatever it is asked for, as a GPU does after a fault; or it
   // works again.
   void (*lose)(int64_t index, bool lost);
-  // What is asked for from now on is not done yet, to whoever asks for events: or is.
+  // What is asked for from now on is not done yet, to whoever asks for events, and copies that wait
+  // for it throw: or is.
   void (*stall)(bool stalled);
 };
 

@@ -208,11 +208,14 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   });
 }
 
-at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool /*non_blocking*/) {
+at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
   Arena::Opened opened;
-  TORCH_CHECK(recording == nullptr || (IsOnDevice(self) && IsOnDevice(target)),
+  const bool within = IsOnDevice(self) && IsOnDevice(target);
+  TORCH_CHECK(non_blocking || within || !stalled,
+              "simulated device: a copy waits for all that is not done yet");
+  TORCH_CHECK(recording == nullptr || within,
               "simulated device: a copy between host and device while a graph is captured");
-  if (IsOnDevice(self) && IsOnDevice(target)) ++launches;
+  if (within) ++launches;
   const at::Tensor source = IsOnDevice(self) ? HostView(self, opened) : self;
   const at::Tensor into = IsOnDevice(target) ? HostView(target, opened) : target;
   into.copy_(source);

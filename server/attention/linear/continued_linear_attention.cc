@@ -102,7 +102,9 @@ class RowsContinuation {
       : queries_(queries),
         keys_(keys),
         values_(values),
-        positions_(at::tensor(positions, at::kLong).to(keys.device()).unsqueeze(-1)),
+        positions_(at::tensor(positions, at::kLong)
+                       .to(keys.device(), /*non_blocking=*/true)
+                       .unsqueeze(-1)),
         bucket_(bucket),
         sums_(sums),
         out_(out),

@@ -21,7 +21,7 @@ at::Tensor StaticInput(const InputSpec& spec, int64_t rows, at::ScalarType type,
                        const at::Device& device) {
   std::vector<int64_t> shape = {rows};
   for (size_t axis = 1; axis < spec.axes.size(); ++axis) shape.push_back(spec.axes[axis].size);
-  const auto dtype = spec.kind == InputKind::kToken ? at::kLong : type;
+  const auto dtype = spec.kind == InputKind::kToken ? at::kInt : type;
   return at::zeros(shape, at::device(device).dtype(dtype));
 }
 
@@ -139,8 +139,9 @@ std::optional<RecordedPasses::Replayed> RecordedPasses::Replay(const TensorBatch
   const at::Tensor device = placement_.ToDevice(host);
 
   placement_.WaitForCopies();
-  recorded.input.index_copy_(0, device.narrow(0, 0, packed.rows),
-                             batch[info_.signature.inputs[0].name]);
+  recorded.input.index_copy_(
+      0, device.narrow(0, 0, packed.rows),
+      batch[info_.signature.inputs[0].name].to(recorded.input.scalar_type()));
   recorded.lengths.copy_(device.narrow(0, packed.rows, sequences));
   recorded.graph->Replay();
   Replayed replayed{recorded.pass, {}};

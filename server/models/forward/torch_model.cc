@@ -40,7 +40,8 @@ class TorchModel : public Model {
     if (placement_.on_host()) return {};
     return [this](DType dtype, const Shape& shape) {
       try {
-        // Floats are gathered in the type that is computed in: fewer bytes to copy.
+        // Numbers are gathered in the type that is computed in: fewer bytes to copy.
+        if (dtype == DType::kI64) dtype = DType::kI32;
         return placement_.Allocate(dtype == DType::kF32 ? info_.dtype : dtype, shape);
       } catch (const c10::AcceleratorError&) {
         placement_.CheckDevice();

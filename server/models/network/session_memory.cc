@@ -29,9 +29,7 @@ int64_t TorchSession::bytes() const {
 }
 
 at::Tensor TorchSession::ToHost() const {
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& slot : slots_) parts.push_back(slot.flatten());
-  return at::cat(parts).cpu();
+  return home_.value_or(Placement(at::kCPU)).Fetch(slots_);
 }
 
 void TorchSession::Set(int64_t position, const at::Tensor& state) {
@@ -47,20 +45,29 @@ void TorchSession::Set(int64_t position, const at::Tensor& state) {
 SessionMemory::SessionMemory(std::vector<std::shared_ptr<TorchSession>> sessions,
                              const PlacedLayout& layout, const Placement& placement)
     : placement_(placement), sessions_(std::move(sessions)), lengths_(layout.lengths) {
-  const at::Tensor rows = at::empty({layout.rows}, at::kLong);
+  const at::Tensor rows = placement.HostTensor({layout.rows}, at::kLong);
   auto* row = rows.mutable_data_ptr<int64_t>();
   for (size_t i = 0; i < sessions_.size(); ++i) {
     positions_.push_back(sessions_[i]->position());
     for (int64_t offset = 0; offset < lengths_[i]; ++offset) *row++ = positions_[i] + offset;
   }
-  row_positions_ = rows.to(placement.device());
+  row_positions_ = placement.ToDevice(rows);
+}
+
+at::Tensor SessionMemory::OnDevice(const at::Tensor& slot) const {
+  if (placement_.on_host() || slot.device() == placement_.device()) {
+    return slot.to(placement_.device());
+  }
+  const at::Tensor host = placement_.HostTensor(slot.sizes(), slot.scalar_type());
+  host.copy_(slot);
+  return placement_.ToDevice(host);
 }
 
 at::Tensor SessionMemory::Next() {
   std::vector<at::Tensor> parts;
   parts.reserve(sessions_.size());
   for (const auto& session : sessions_) {
-    parts.push_back(session->slots_[slots_.size()].to(placement_.device()));
+    parts.push_back(OnDevice(session->slots_[slots_.size()]));
   }
   return slots_.emplace_back(at::stack(parts));
 }

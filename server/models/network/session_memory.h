@@ -77,6 +77,8 @@ class SessionMemory {
 
  private:
   void Take(size_t sequence);
+  // Brings a session's state to the device, which goes on computing meanwhile.
+  at::Tensor OnDevice(const at::Tensor& slot) const;
 
   const Placement placement_;
   std::vector<std::shared_ptr<TorchSession>> sessions_;

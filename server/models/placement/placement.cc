@@ -87,6 +87,23 @@ void Placement::CopyToHost(const at::Tensor& tensor, const at::Tensor& target) c
   streams_->in_use.Keep(tensor, streams_->copy_out);
 }
 
+at::Tensor Placement::Fetch(const std::vector<at::Tensor>& tensors) const {
+  int64_t elements = 0;
+  for (const at::Tensor& tensor : tensors) elements += tensor.numel();
+  const at::Tensor host = HostTensor({elements}, tensors.at(0).scalar_type());
+  std::optional<c10::StreamGuard> guard;
+  // This stream alone waits for nothing that is computed.
+  if (!on_host()) guard.emplace(streams_->copy_in);
+  int64_t element = 0;
+  for (const at::Tensor& tensor : tensors) {
+    host.narrow(0, element, tensor.numel())
+        .copy_(tensor.contiguous().view({-1}), /*non_blocking=*/true);
+    element += tensor.numel();
+  }
+  if (!on_host()) streams_->copy_in.synchronize();
+  return host;
+}
+
 at::Tensor Placement::HostTensor(at::IntArrayRef shape, at::ScalarType type) const {
   const auto options = at::TensorOptions().dtype(type);
   if (on_host()) return at::empty(shape, options);

@@ -53,6 +53,9 @@ class Placement {
   at::Tensor ToHost(const at::Tensor& tensor) const;
   // Copies like ToHost() into a tensor that HostTensor() gave.
   void CopyToHost(const at::Tensor& tensor, const at::Tensor& target) const;
+  // Copies tensors that the device has finished to one of the host, their numbers one after the
+  // other, without waiting for what it computes now.
+  at::Tensor Fetch(const std::vector<at::Tensor>& tensors) const;
   // Gives memory of the host that the replica's streams copy from and to by themselves. It may be
   // freed at any time, on any thread.
   at::Tensor HostTensor(at::IntArrayRef shape, at::ScalarType type) const;
