@@ -31,19 +31,24 @@ int64_t RowsAtOnce(int64_t heads, int64_t slots) {
 }
 
 // Calls `compute` for spans of at most `most` rows: which rows, and how many of their sequence come
-// before them. Packed sequences go one by one: together, their heads would have to be copied.
-void ForSpans(const PlacedLayout& layout, int64_t most,
+// before them. On the CPU packed sequences go one by one: together, their heads would have to be
+// copied. On a device that costs less than as many launches.
+void ForSpans(const PlacedLayout& layout, int64_t most, bool on_cpu,
               const std::function<void(const Span&, int64_t row)>& compute) {
   if (layout.padded_length > 0 && layout.rows <= most) {
     // One product over the padding, too, is faster than one for each sequence.
     return compute({0, layout.sequences(), 0, layout.padded_length, layout.padded_length}, 0);
   }
-  for (int64_t sequence = 0; sequence < layout.sequences(); ++sequence) {
-    const int64_t start = layout.starts[static_cast<size_t>(sequence)];
-    const int64_t length = layout.lengths[static_cast<size_t>(sequence)];
-    for (int64_t row = 0; row < length; row += most) {
-      const int64_t rows = std::min(most, length - row);
-      compute({sequence, 1, start + row, rows, rows}, row);
+  for (const Span& span : Spans(layout)) {
+    const int64_t at_once = on_cpu ? 1 : std::max(most / span.length, int64_t{1});
+    for (int64_t i = 0; i < span.count; i += at_once) {
+      const int64_t count = std::min(at_once, span.count - i);
+      for (int64_t row = 0; row < span.length; row += most) {
+        const int64_t rows = std::min(most, span.length - row);
+        compute({span.first + i, count, span.start + i * span.stride + row, rows,
+                 count > 1 ? span.stride : rows},
+                row);
+      }
     }
   }
 }
@@ -115,6 +120,10 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
       SetProduct(targets, weights, own);
       continue;
     }
+    if (!rows.is_cpu()) {
+      SetProduct(targets, weights.expand({span.count, -1, -1}), own);
+      continue;
+    }
     for (int64_t i = 0; i < span.count; ++i) {
       at::Tensor target = targets.select(0, i);
       SetProduct(target, weights, own.select(0, i));
@@ -140,7 +149,8 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
   }
   const Scorer scorer(queries, keys, heads, mask);
   at::Tensor result = NewRows(layout, queries.size(0), queries.size(1), queries.options());
-  ForSpans(layout, RowsAtOnce(heads, keys.size(1)), [&](const Span& span, int64_t row) {
+  const int64_t most = RowsAtOnce(heads, keys.size(1));
+  ForSpans(layout, most, queries.is_cpu(), [&](const Span& span, int64_t row) {
     const at::Tensor weights = scorer.Weights(span, row).to(values.scalar_type());
     SplitHeads(View(result, span), heads).copy_(Product(weights, scorer.Heads(values, span)));
     RowsRead(span.count * span.length);
@@ -152,7 +162,8 @@ at::Tensor SlotWeights(const at::Tensor& queries, const at::Tensor& keys, int64_
                        const PlacedLayout& layout, const at::Tensor& mask) {
   const Scorer scorer(queries, keys, heads, mask);
   at::Tensor result = NewRows(layout, queries.size(0), keys.size(1), queries.options());
-  ForSpans(layout, RowsAtOnce(heads, keys.size(1)), [&](const Span& span, int64_t row) {
+  const int64_t most = RowsAtOnce(heads, keys.size(1));
+  ForSpans(layout, most, queries.is_cpu(), [&](const Span& span, int64_t row) {
     View(result, span).copy_(scorer.Weights(span, row).mean(1));
   });
   return result;
