@@ -13,7 +13,7 @@
 namespace linserve {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 31;  // products of two sizes stay within int64
+constexpr int64_t kLargestSize = int64_t{1} << 31;  // products of two sizes stay within int64
 constexpr int64_t kMostLayers = 4096;
 constexpr int64_t kMostHeads = 1024;
 
@@ -34,7 +34,7 @@ std::string Shown(const nlohmann::json& value) {
 
 bool IsBetween(const nlohmann::json& value, int64_t least) {
   return value.is_number_integer() && value.get<int64_t>() >= least &&
-         value.get<int64_t>() <= kMost;
+         value.get<int64_t>() <= kLargestSize;
 }
 
 }  // namespace
@@ -101,14 +101,14 @@ int64_t Params::Heads(const std::string& key, int64_t fallback) {
 std::optional<int64_t> Params::OptionalPositive(const std::string& key) {
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return std::nullopt;
-  if (!IsBetween(*value, 1)) Fail(key, "a positive integer up to " + std::to_string(kMost));
+  if (!IsBetween(*value, 1)) Fail(key, "a positive integer up to " + std::to_string(kLargestSize));
   return value->get<int64_t>();
 }
 
 int64_t Params::NotNegative(const std::string& key, int64_t fallback) {
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return fallback;
-  if (!IsBetween(*value, 0)) Fail(key, "an integer from 0 to " + std::to_string(kMost));
+  if (!IsBetween(*value, 0)) Fail(key, "an integer from 0 to " + std::to_string(kLargestSize));
   return value->get<int64_t>();
 }
 
