@@ -10,6 +10,7 @@
 #include "inference/grpc_service.grpc.pb.h"
 #include "linserve/v1/embedding.grpc.pb.h"
 #include "support/programs.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -144,12 +145,16 @@ TEST_F(DrainTest, EndsTheProcessFiveSecondsAfterItsTimeWhateverHangs) {
   const auto reader = stub->Embed(&context, request);
   ASSERT_TRUE(
       server.WaitFor(R"(linserve_batches_total{model="slow",reason="full",version="1"})", 1));
+  // A batch that is not computed yet would be given up: nothing else takes so much time.
+  ASSERT_TRUE(WaitUntil([&] { return server.Scrape()["process_cpu_seconds_total"] > 4; }));
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(server.Stop(), 1);
   const auto took = std::chrono::steady_clock::now() - begun;
   EXPECT_GT(took, std::chrono::seconds(5));
   EXPECT_LT(took, std::chrono::seconds(20));
   EXPECT_THAT(server.log(), HasSubstr("did not end in time"));
+  v1::EmbedResponse response;
+  EXPECT_FALSE(reader->Read(&response));
   EXPECT_FALSE(reader->Finish().ok());
 }
 
