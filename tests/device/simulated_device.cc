@@ -15,6 +15,8 @@
 
 #include <array>
 #include <atomic>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -169,6 +171,27 @@ void CopyResults(const c10::IValue& value, const std::vector<at::Tensor>& made, 
   }
 }
 
+// Computes what a GPU's library does, whose GELU is the one by tanh. On the host the operator's is
+// the exact one.
+at::Tensor& AddmmActivation(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b,
+                            const at::Scalar& beta, const at::Scalar& alpha, bool use_gelu,
+                            at::Tensor& out) {
+  at::addmm_out(out, self, a, b, beta, alpha);
+  return use_gelu ? at::gelu_(out, "tanh") : at::relu_(out);
+}
+
+// Returns the operator that does on the host what `op` does here.
+c10::OperatorHandle OnHost(const c10::OperatorHandle& op) {
+  // The first is LibTorch's hook for the convolutions of devices like this one.
+  static const std::map<std::string, std::string> others = {
+      {"aten::convolution_overrideable", "aten::convolution"},
+      {"aten::_addmm_activation.out", "linserve_simulated::addmm_activation"}};
+  const auto found = others.find(c10::toString(op.operator_name()));
+  return found == others.end()
+             ? op
+             : c10::Dispatcher::singleton().findSchemaOrThrow(found->second.c_str(), "");
+}
+
 void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   ++launches;
   Arguments arguments(op);
@@ -178,11 +201,7 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     host.push_back(arguments.Host(value));
   }
   torch::jit::drop(*stack, count);
-  // This is LibTorch's hook for the convolutions of devices like this one.
-  static const auto convolution =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
-  const bool hook = op.schema().name() == "aten::convolution_overrideable";
-  const c10::OperatorHandle& host_op = hook ? convolution : op;
+  const c10::OperatorHandle host_op = OnHost(op);
   const torch::jit::Stack again = host;
   host_op.callBoxed(&host);
   for (const c10::IValue& value : host) {
@@ -331,6 +350,13 @@ class Graph : public DeviceGraph {
 };
 
 }  // namespace
+
+TORCH_LIBRARY(linserve_simulated, library) {
+  library.def(
+      "addmm_activation(Tensor self, Tensor a, Tensor b, *, Scalar beta, Scalar alpha, bool "
+      "use_gelu, Tensor(c!) out) -> Tensor(c!)",
+      TORCH_FN(AddmmActivation));
+}
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", TORCH_FN(Empty));
