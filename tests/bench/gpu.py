@@ -44,6 +44,9 @@ def arguments():
     options = parser.parse_args()
     if options.quick:
         options.rounds = 2
+    if options.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("gpu.py: PyTorch finds no GPU that it can use; "
+                 "--device cpu --dtype f32 --quick tries the script without one")
     return options
 
 
