@@ -73,8 +73,7 @@ void Linear::AddTo(const at::Tensor& target, const at::Tensor& x) const {
 
 void Linear::AddProduct(const at::Tensor& target, const at::Tensor& x) const {
   // (A product with a bias can add that or the target.)
-  at::Tensor sum = target;
-  sum.addmm_(x, weight.t());
+  target.addmm_(x, weight.t());
   RowsRead(x.size(0));
 }
 

@@ -90,7 +90,7 @@ void Placement::CopyToHost(const at::Tensor& tensor, const at::Tensor& target) c
 at::Tensor Placement::Fetch(const std::vector<at::Tensor>& tensors) const {
   int64_t elements = 0;
   for (const at::Tensor& tensor : tensors) elements += tensor.numel();
-  const at::Tensor host = HostTensor({elements}, tensors.at(0).scalar_type());
+  at::Tensor host = HostTensor({elements}, tensors.at(0).scalar_type());
   std::optional<c10::StreamGuard> guard;
   // This stream alone waits for nothing that is computed.
   if (!on_host()) guard.emplace(streams_->copy_in);
