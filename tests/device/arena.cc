@@ -11,6 +11,32 @@ namespace {
 constexpr size_t kBytes = size_t{64} << 30;  // bytes of addresses; pages come as they are used
 constexpr size_t kPage = 4096;
 
+// Protects what is added, neighbours by one call of the system: a kernel opens hundreds of blocks.
+class Protection {
+ public:
+  explicit Protection(int allowed) : allowed_(allowed) {}
+  ~Protection() { Apply(); }
+  Protection(const Protection&) = delete;
+  Protection& operator=(const Protection&) = delete;
+
+  void Add(char* begin, size_t bytes) {
+    if (begin != end_) {
+      Apply();
+      begin_ = begin;
+    }
+    end_ = begin + bytes;
+  }
+
+ private:
+  void Apply() {
+    if (begin_ != end_) mprotect(begin_, static_cast<size_t>(end_ - begin_), allowed_);
+  }
+
+  int allowed_;
+  char* begin_ = nullptr;
+  char* end_ = nullptr;
+};
+
 }  // namespace
 
 c10::DeviceIndex& CurrentDevice() {
@@ -95,26 +121,23 @@ void Arena::Free(void* address) {
   arena.blocks_.erase(found);
 }
 
-void Arena::Open(char* begin, Block& block) {
-  if (block.opened++ == 0) mprotect(begin, block.bytes, PROT_READ | PROT_WRITE);
-}
-
 void Arena::Opened::Add(const void* address) {
   Arena& arena = Get();
   if (!arena.Holds(address)) return;
   const std::scoped_lock lock(arena.mutex_);
   const auto after = arena.blocks_.upper_bound(static_cast<char*>(const_cast<void*>(address)));
   if (after == arena.blocks_.begin()) return;
-  const auto around = std::prev(after);
-  Open(around->first, around->second);
-  opened_.emplace_back(around->first, around->second.serial);
+  auto& [begin, block] = *std::prev(after);
+  if (block.opened++ == 0) mprotect(begin, block.bytes, PROT_READ | PROT_WRITE);
+  opened_.emplace_back(begin, block.serial);
 }
 
 void Arena::Opened::AddAll() {
   Arena& arena = Get();
   const std::scoped_lock lock(arena.mutex_);
+  Protection opens(PROT_READ | PROT_WRITE);
   for (auto& [begin, block] : arena.blocks_) {
-    Open(begin, block);
+    if (block.opened++ == 0) opens.Add(begin, block.bytes);
     opened_.emplace_back(begin, block.serial);
   }
 }
@@ -122,13 +145,13 @@ void Arena::Opened::AddAll() {
 Arena::Opened::~Opened() {
   Arena& arena = Get();
   const std::scoped_lock lock(arena.mutex_);
+  Protection closes(PROT_NONE);
   for (const auto& [begin, serial] : opened_) {
     const auto block = arena.blocks_.find(begin);
     // A block that is missing here was freed meanwhile, and another thread may compute with one
     // that has its address now.
     if (block == arena.blocks_.end() || block->second.serial != serial) continue;
-    if (--block->second.opened > 0) continue;
-    mprotect(begin, block->second.bytes, PROT_NONE);
+    if (--block->second.opened == 0) closes.Add(begin, block->second.bytes);
   }
 }
 

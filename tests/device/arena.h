@@ -56,7 +56,6 @@ class Arena : public c10::Allocator {
 
   Arena();
   static void Free(void* address);
-  static void Open(char* begin, Block& block);
 
   mutable std::mutex mutex_;
   char* begin_;
