@@ -57,9 +57,9 @@ struct EmbeddingClient::Impl {
     const grpc_connectivity_state state = channel->GetState(false);
     if (state != GRPC_CHANNEL_TRANSIENT_FAILURE && state != GRPC_CHANNEL_CONNECTING) return status;
     if (absl::StrContains(status.message(), "http1.x")) {
-      return absl::UnavailableError(options.target +
-                                    " is an address of HTTP; that of gRPC is another one, "
-                                    "127.0.0.1:8500 unless the server was told otherwise");
+      return absl::UnavailableError(
+          options.target + " is an address of HTTP; that of gRPC is another one, " +
+          ClientOptions().target + " unless the server was told otherwise");
     }
     return absl::UnavailableError(
         "cannot reach a server at " + options.target + " (" + std::string(status.message()) +

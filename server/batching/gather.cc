@@ -101,9 +101,9 @@ void Copy(const Share& share, InputKind kind, DType dtype) {
     case DType::kI32:
       return CopyTokens(share);
     case DType::kBF16:
-      return CopyRounded(share, kind, FloatToBFloat16);
+      return CopyRounded(share, kind, [](float number) { return FloatToBFloat16(number); });
     case DType::kF16:
-      return CopyRounded(share, kind, FloatToHalf);
+      return CopyRounded(share, kind, [](float number) { return FloatToHalf(number); });
     case DType::kF32:
       return CopyFloats(share, kind, reinterpret_cast<float*>(share.target));
     default:

@@ -11,10 +11,12 @@ namespace linserve::cuda {
 //   result[i, h] = softmax(queries[i, h] · keys[b, :, h]ᵀ · scale) · values[b, :, h]
 // The reference is AttendToSlots() of attention/linformer/linformer_attention.h.
 //
-// A block takes 128 queries of one sequence and head, a warp 16 of them, and goes over the slots in
-// tiles of 64 with a running softmax, so that no score leaves the registers (the scheme of Dao
-// 2023, arXiv:2307.08691). Queries are read and results written once; keys and values, which all
-// blocks of a sequence read, stay in the L2 cache.
+// A block takes tiles of 128 queries of one sequence and head, one after the other, a warp 16
+// queries of each, and goes over the slots in tiles of 64 with a running softmax, so that no score
+// leaves the registers (the scheme of Dao 2023, arXiv:2307.08691). While it computes with a tile of
+// slots, the next one comes, and with the last one the next tile of queries: so the multiprocessor
+// never waits for memory. Queries are read and results written once; keys and values, which all
+// tiles of a sequence read, stay in the L2 cache.
 //
 // For a sequence of m rows and each head it computes 4 · m · slots · D FLOPs, and must move
 // (2 · m + 2 · slots) · D · 2 bytes.
@@ -32,7 +34,10 @@ struct AttendToSlotsArguments {
   const int32_t* starts;
   const int32_t* lengths;
   const int32_t* tiles;  // of the queries: a sequence and its row, each
-  T* result;             // [rows, heads · D]
+  int items;             // tiles times heads: the heads of a tile are neighbours
+  int block_items;       // that a block takes, 1 if it has no room for more
+  int heads;
+  T* result;  // [rows, heads · D]
   int64_t result_stride;
   int slots;
   int dim_head;       // a multiple of 8
@@ -49,109 +54,145 @@ class AttendToSlots {
   static constexpr int kWarps = 8;
   static constexpr int kBlocks = D > 64 ? 1 : 2;  // on a multiprocessor, for which it has registers
   static constexpr int kStages = 2;               // of keys and values
+  // Wide heads leave no room for more: a multiprocessor may have 99 KiB of shared memory for one.
+  static constexpr int kQueryStages = D > 64 ? 1 : 2;
   static constexpr int kTileElements = kSlots * D;
   static constexpr int kQueryElements = kQueries * D;
   static constexpr int kSharedBytes =
-      (kQueryElements + 2 * kStages * kTileElements) * static_cast<int>(sizeof(T));
+      (kQueryStages * kQueryElements + 2 * kStages * kTileElements) * static_cast<int>(sizeof(T));
 
-  // Runs the block `at`: x counts tiles of the queries, y heads.
+  // Runs the block `at`, of which x counts.
   LINSERVE_KERNEL static void Run(const AttendToSlotsArguments<T>& arguments, const BlockIndex& at,
                                   T* shared) {
-    const int sequence = arguments.tiles[2 * at.x];
-    const int row = arguments.tiles[2 * at.x + 1];
-    // The tiles of a recorded pass are for other lengths, too.
-    if (row >= arguments.lengths[sequence]) return;
-    AttendToSlots block(arguments, sequence, row, at.y, shared);
+    const int first = at.x * arguments.block_items;
+    const int left = arguments.items - first;
+    AttendToSlots block(arguments, first,
+                        left < arguments.block_items ? left : arguments.block_items, shared);
     block.Compute();
-    block.Store();
   }
 
  private:
   static_assert(D % 32 == 0 && D <= 128);
 
+  // Is a tile of queries of one head.
+  struct Work {
+    int64_t start;  // the tile's first row
+    int rows;       // of the sequence from it on; none in what a recorded pass has no use for
+    int sequence;
+    int head;
+  };
+
   // Holds what a warp keeps of its 16 queries. A lane has two rows of them: `half` 0 and 1.
   struct WarpState {
     PerLane<Sums> scores[kSlots / 8];
     PerLane<Sums> result[D / 8];
-    PerLane<float> most[2];   // the largest score so far
-    PerLane<float> total[2];  // of the weights
+    PerLane<Sums> total;     // of the weights: the same in all columns
+    PerLane<float> most[2];  // the largest score so far
+    Work now;
+    Work next;
   };
 
-  LINSERVE_KERNEL AttendToSlots(const AttendToSlotsArguments<T>& arguments, int sequence, int row,
-                                int head, T* shared)
-      : arguments_(arguments),
-        rows_(arguments.lengths[sequence] - row),
-        start_(arguments.starts[sequence] + row),
-        column_(head * arguments.dim_head),
-        shared_(shared) {
-    const int kv_column = arguments.shared_heads ? 0 : column_;
-    keys_ = arguments.keys + sequence * arguments.key_batch_stride + kv_column;
-    values_ = arguments.values + sequence * arguments.value_batch_stride + kv_column;
+  LINSERVE_KERNEL AttendToSlots(const AttendToSlotsArguments<T>& arguments, int first, int items,
+                                T* shared)
+      : arguments_(arguments), first_(first), items_(items), shared_(shared) {}
+
+  LINSERVE_KERNEL T* QueryTile(int item) const {
+    return shared_ + item % kQueryStages * kQueryElements;
+  }
+  LINSERVE_KERNEL T* KeyTile(int stage) const {
+    return shared_ + kQueryStages * kQueryElements + stage % kStages * 2 * kTileElements;
+  }
+  LINSERVE_KERNEL T* ValueTile(int stage) const { return KeyTile(stage) + kTileElements; }
+
+  LINSERVE_KERNEL Work WorkOf(int item) const {
+    const int tile = (first_ + item) / arguments_.heads;
+    const int sequence = arguments_.tiles[2 * tile];
+    const int row = arguments_.tiles[2 * tile + 1];
+    // The tiles of a recorded pass are for other lengths, too.
+    return {arguments_.starts[sequence] + row, arguments_.lengths[sequence] - row, sequence,
+            (first_ + item) % arguments_.heads};
   }
 
-  LINSERVE_KERNEL T* QueryTile() const { return shared_; }
-  LINSERVE_KERNEL T* KeyTile(int step) const {
-    return shared_ + kQueryElements + step % kStages * 2 * kTileElements;
+  LINSERVE_KERNEL void LoadQueries(int item, const Work& work, int warp) const {
+    const T* from =
+        arguments_.queries + work.start * arguments_.query_stride + work.head * arguments_.dim_head;
+    CopyRows<D, kWarps, kQueries>(QueryTile(item), from, arguments_.query_stride, work.rows, warp,
+                                  arguments_.dim_head);
   }
-  LINSERVE_KERNEL T* ValueTile(int step) const { return KeyTile(step) + kTileElements; }
 
-  LINSERVE_KERNEL void LoadSlots(int step, int warp) const {
-    const int slot = step * kSlots;
-    const int count = arguments_.slots - slot;  // may be none
-    const int64_t from = count > 0 ? slot : 0;
-    CopyRows<D, kWarps>(KeyTile(step), keys_ + from * arguments_.key_stride, arguments_.key_stride,
-                        count, warp, arguments_.dim_head);
-    CopyRows<D, kWarps>(ValueTile(step), values_ + from * arguments_.value_stride,
-                        arguments_.value_stride, count, warp, arguments_.dim_head);
-    CommitCopies();
+  LINSERVE_KERNEL void LoadSlots(int stage, int step, const Work& work, int warp) const {
+    const int64_t slot = step * kSlots;
+    const int count = work.rows > 0 ? arguments_.slots - step * kSlots : 0;
+    const int column = arguments_.shared_heads ? 0 : work.head * arguments_.dim_head;
+    const T* keys = arguments_.keys + work.sequence * arguments_.key_batch_stride +
+                    slot * arguments_.key_stride + column;
+    const T* values = arguments_.values + work.sequence * arguments_.value_batch_stride +
+                      slot * arguments_.value_stride + column;
+    CopyRows<D, kWarps>(KeyTile(stage), keys, arguments_.key_stride, count, warp,
+                        arguments_.dim_head);
+    CopyRows<D, kWarps>(ValueTile(stage), values, arguments_.value_stride, count, warp,
+                        arguments_.dim_head);
   }
 
   LINSERVE_KERNEL void Compute() {
     const int steps = (arguments_.slots + kSlots - 1) / kSlots;
     ForWarps<kWarps>([&](int warp) {
-      CopyRows<D, kWarps, kQueries>(QueryTile(),
-                                    arguments_.queries + start_ * arguments_.query_stride + column_,
-                                    arguments_.query_stride, rows_, warp, arguments_.dim_head);
-      LoadSlots(0, warp);
-      Clear(state_[warp]);
+      state_[warp].next = WorkOf(0);
+      LoadQueries(0, state_[warp].next, warp);
+      LoadSlots(0, 0, state_[warp].next, warp);
+      CommitCopies();
       WaitForCopies<0>();
     });
-    for (int step = 0; step < steps; ++step) {
-      ForWarps<kWarps>([&](int warp) {
-        LoadSlots(step + 1, warp);
-        if (16 * warp < rows_) {
-          Score(step, warp);
-          if ((step + 1) * kSlots > arguments_.slots) HideMissing(step, state_[warp]);
-          Weigh(state_[warp]);
-          AddValues(step, state_[warp]);
-        }
-        WaitForCopies<0>();
-      });
+    int stage = 0;
+    for (int item = 0; item < items_; ++item) {
+      for (int step = 0; step < steps; ++step, ++stage) {
+        ForWarps<kWarps>([&](int warp) {
+          WarpState& state = state_[warp];
+          if (step == 0) Begin(item, state);
+          const bool last = step + 1 == steps;
+          if (!last) {
+            LoadSlots(stage + 1, step + 1, state.now, warp);
+          } else if (item + 1 < items_) {
+            LoadQueries(item + 1, state.next, warp);
+            LoadSlots(stage + 1, 0, state.next, warp);
+          }
+          CommitCopies();
+          if (16 * warp < state.now.rows) {
+            Score(item, stage, warp);
+            if ((step + 1) * kSlots > arguments_.slots) HideMissing(step, state);
+            Weigh(state);
+            AddValues(stage, state);
+            if (last) Store(item, warp);
+          }
+          WaitForCopies<0>();
+        });
+      }
     }
   }
 
-  LINSERVE_KERNEL static void Clear(WarpState& state) {
+  // What the next tile is has time to come from memory until it is loaded.
+  LINSERVE_KERNEL void Begin(int item, WarpState& state) const {
+    state.now = state.next;
+    if (item + 1 < items_) state.next = WorkOf(item + 1);
     ForLanes([&](int lane) {
       for (auto& tile : state.result) tile[lane] = {};
-      for (int half = 0; half < 2; ++half) {
-        state.most[half][lane] = -INFINITY;
-        state.total[half][lane] = 0;
-      }
+      state.total[lane] = {};
+      for (auto& most : state.most) most[lane] = -INFINITY;
     });
   }
 
-  // Multiplies queries [16 · warp, + 16) by the transpose of the step's keys.
-  LINSERVE_KERNEL void Score(int step, int warp) {
+  // Multiplies queries [16 · warp, + 16) by the transpose of the stage's keys.
+  LINSERVE_KERNEL void Score(int item, int stage, int warp) {
     WarpState& state = state_[warp];
     ForLanes([&](int lane) {
       for (auto& tile : state.scores) tile[lane] = {};
     });
     for (int depth = 0; depth < D; depth += 16) {
       PerLane<FragmentA> a;
-      LoadA<D>(QueryTile(), 16 * warp, depth, a);
+      LoadA<D>(QueryTile(item), 16 * warp, depth, a);
       for (int slot = 0; slot < kSlots; slot += 16) {
         PerLane<FragmentB> b[2];
-        LoadTransposedB<D>(KeyTile(step), slot, depth, b);
+        LoadTransposedB<D>(KeyTile(stage), slot, depth, b);
         for (int i = 0; i < 2; ++i) MultiplyAdd<T>(a, b[i], state.scores[slot / 8 + i]);
       }
     }
@@ -176,7 +217,6 @@ class AttendToSlots {
     const float scale = arguments_.scale * kLog2OfE;
     for (int half = 0; half < 2; ++half) {
       PerLane<float> most;
-      PerLane<float> total;
       ForLanes([&](int lane) {
         most[lane] = -INFINITY;
         for (int tile = 0; tile < kSlots / 8; ++tile) {
@@ -191,25 +231,25 @@ class AttendToSlots {
         const float now = fmaxf(before, most[lane]);
         const float factor = Exp2((before - now) * scale);
         state.most[half][lane] = now;
-        total[lane] = 0;
         for (int tile = 0; tile < kSlots / 8; ++tile) {
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
             float& score = state.scores[tile][lane].values[i];
             score = Exp2(score * scale - now * scale);
-            total[lane] += score;
           }
         }
-        state.total[half][lane] = state.total[half][lane] * factor + total[lane];
-        for (auto& tile : state.result) {
-          tile[lane].values[2 * half] *= factor;
-          tile[lane].values[2 * half + 1] *= factor;
-        }
+        const auto rescale = [&](Sums& sums) {
+          sums.values[2 * half] *= factor;
+          sums.values[2 * half + 1] *= factor;
+        };
+        for (auto& tile : state.result) rescale(tile[lane]);
+        rescale(state.total[lane]);
       });
     }
   }
 
-  // Adds weights · the step's values to the result.
-  LINSERVE_KERNEL void AddValues(int step, WarpState& state) const {
+  // Adds weights · the stage's values to the result, and the weights, as they are rounded for that,
+  // to their total.
+  LINSERVE_KERNEL void AddValues(int stage, WarpState& state) const {
     for (int depth = 0; depth < kSlots; depth += 16) {
       PerLane<FragmentA> a;
       ForLanes([&](int lane) {
@@ -218,38 +258,35 @@ class AttendToSlots {
           a[lane].registers[i] = Pack<T>(pair[0], pair[1]);
         }
       });
+      MultiplyAdd<T>(a, Ones<T>(), state.total);
       for (int column = 0; column < D; column += 16) {
         PerLane<FragmentB> b[2];
-        LoadB<D>(ValueTile(step), depth, column, b);
+        LoadB<D>(ValueTile(stage), depth, column, b);
         for (int i = 0; i < 2; ++i) MultiplyAdd<T>(a, b[i], state.result[column / 8 + i]);
       }
     }
   }
 
-  LINSERVE_KERNEL void Store() {
-    ForWarps<kWarps>([&](int warp) {
-      if (16 * warp >= rows_) return;
-      WarpState& state = state_[warp];
-      for (auto& total : state.total) {
-        OverRow(total, [](float a, float b) { return a + b; });
-        ForLanes([&](int lane) { total[lane] = Reciprocal(total[lane]); });
-      }
-      const int row = 16 * warp;
-      // The warp's own queries have done their work.
-      StoreSums<D>(state.result, QueryTile() + row * D,
-                   arguments_.result + (start_ + row) * arguments_.result_stride + column_,
-                   arguments_.result_stride, rows_ - row, arguments_.dim_head,
-                   [&](int lane, int half, float sum) { return sum * state.total[half][lane]; });
+  // Divides by the total, and writes the warp's rows.
+  LINSERVE_KERNEL void Store(int item, int warp) {
+    WarpState& state = state_[warp];
+    ForLanes([&](int lane) {
+      for (float& total : state.total[lane].values) total = Reciprocal(total);
     });
+    const int row = 16 * warp;
+    // The warp's own queries have done their work.
+    StoreSums<D>(
+        state.result, QueryTile(item) + row * D,
+        arguments_.result + (state.now.start + row) * arguments_.result_stride +
+            state.now.head * arguments_.dim_head,
+        arguments_.result_stride, state.now.rows - row, arguments_.dim_head,
+        [&](int lane, int half, float sum) { return sum * state.total[lane].values[2 * half]; });
   }
 
   const AttendToSlotsArguments<T>& arguments_;
-  int rows_;  // of the sequence from the block's first on
-  int64_t start_;
-  int column_;
+  int first_;  // of the block's items
+  int items_;
   T* shared_;
-  const T* keys_;
-  const T* values_;
   PerWarp<WarpState, kWarps> state_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "attention/device/device_plugin.h"
@@ -46,6 +47,15 @@ T* Write(const at::Tensor& tensor) {
 
 constexpr int64_t Tiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
 
+// Returns into how many parts the longest sequence is cut: where there are few blocks, so many that
+// all that fit are computed at once.
+inline int64_t PartsOf(int64_t longest, int64_t blocks, int64_t places) {
+  constexpr int64_t kFewestRows = 512;
+  const int64_t wanted = std::max<int64_t>(1, places / std::max<int64_t>(1, blocks));
+  const int64_t most = std::max<int64_t>(1, longest / kFewestRows);
+  return std::min(wanted, most);
+}
+
 template <typename T, typename Run>
 at::Tensor ProjectLengthAs(const at::Tensor& rows, const at::Tensor& projection,
                            const LayoutTable& layout, int64_t multiprocessors, const Run& run) {
@@ -56,12 +66,9 @@ at::Tensor ProjectLengthAs(const at::Tensor& rows, const at::Tensor& projection,
   sizes.width = static_cast<int>(rows.size(1));
   BlockIndex grid{static_cast<int>(Tiles(sizes.width, Kernel::kTileWidth)),
                   static_cast<int>(Tiles(sizes.slots, Kernel::kTileSlots)), 0};
-  // Where there are few tiles, there are as many parts as are computed at once.
-  constexpr int64_t kFewestRows = 512;
-  const int64_t tiles = batch * grid.x * grid.y;
-  const int64_t wanted = std::max<int64_t>(1, Kernel::kBlocks * multiprocessors / tiles);
-  const int64_t most = std::max<int64_t>(1, layout.longest / kFewestRows);
-  const int64_t rows_each = Tiles(layout.longest, std::min(wanted, most));
+  const int64_t wanted =
+      PartsOf(layout.longest, batch * grid.x * grid.y, Kernel::kBlocks * multiprocessors);
+  const int64_t rows_each = Tiles(layout.longest, wanted);
   sizes.part_rows = static_cast<int>(Tiles(rows_each, Kernel::kDepth) * Kernel::kDepth);
   sizes.parts = static_cast<int>(Tiles(layout.longest, sizes.part_rows));
   if (batch * sizes.parts > kMostBlocksInZ) return {};
@@ -101,12 +108,26 @@ at::Tensor CallProjectLength(const at::Tensor& rows, const at::Tensor& projectio
 }
 
 // Calls run.template operator()<D>(arguments, grid), which starts the kernel for heads of up to D
-// features.
+// features. Where there is more to do than all multiprocessors can do at once, a block has several
+// tiles to do.
+template <int D, typename T, typename Run>
+void AttendToSlotsOfWidth(AttendToSlotsArguments<T> arguments, int64_t multiprocessors,
+                          const Run& run) {
+  using Kernel = AttendToSlots<T, D>;
+  const int64_t wanted = Tiles(arguments.items, Kernel::kBlocks * multiprocessors);
+  arguments.block_items = static_cast<int>(Kernel::kQueryStages > 1 ? wanted : 1);
+  const int64_t blocks = Tiles(arguments.items, arguments.block_items);
+  run.template operator()<D>(arguments, BlockIndex{static_cast<int>(blocks), 1, 1});
+}
+
 template <typename T, typename Run>
 at::Tensor AttendToSlotsAs(const at::Tensor& queries, const at::Tensor& keys,
                            const at::Tensor& values, int64_t heads, const LayoutTable& layout,
-                           const at::Tensor& result, const Run& run) {
+                           int64_t multiprocessors, const at::Tensor& result, const Run& run) {
   const int64_t dim_head = queries.size(1) / heads;
+  static_assert(AttendToSlots<T, 32>::kQueries == LayoutTable::kTileRows);
+  const int64_t items = layout.tiles.size(0) * heads;
+  if (items > std::numeric_limits<int>::max()) return {};
   const AttendToSlotsArguments<T> arguments{Read<T>(queries),
                                             queries.stride(0),
                                             Read<T>(keys),
@@ -118,26 +139,27 @@ at::Tensor AttendToSlotsAs(const at::Tensor& queries, const at::Tensor& keys,
                                             Read<int32_t>(layout.starts),
                                             Read<int32_t>(layout.lengths),
                                             Read<int32_t>(layout.tiles),
+                                            static_cast<int>(items),
+                                            /*block_items=*/1,
+                                            static_cast<int>(heads),
                                             Write<T>(result),
                                             result.stride(0),
                                             static_cast<int>(keys.size(1)),
                                             static_cast<int>(dim_head),
                                             keys.size(2) < queries.size(1),
                                             1 / std::sqrt(static_cast<float>(dim_head))};
-  static_assert(AttendToSlots<T, 32>::kQueries == LayoutTable::kTileRows);
-  const BlockIndex grid{static_cast<int>(layout.tiles.size(0)), static_cast<int>(heads), 1};
   switch (Tiles(dim_head, 32)) {
     case 1:
-      run.template operator()<32>(arguments, grid);
+      AttendToSlotsOfWidth<32>(arguments, multiprocessors, run);
       break;
     case 2:
-      run.template operator()<64>(arguments, grid);
+      AttendToSlotsOfWidth<64>(arguments, multiprocessors, run);
       break;
     case 3:
-      run.template operator()<96>(arguments, grid);
+      AttendToSlotsOfWidth<96>(arguments, multiprocessors, run);
       break;
     case 4:
-      run.template operator()<128>(arguments, grid);
+      AttendToSlotsOfWidth<128>(arguments, multiprocessors, run);
       break;
     default:
       return {};
@@ -148,19 +170,21 @@ at::Tensor AttendToSlotsAs(const at::Tensor& queries, const at::Tensor& keys,
 template <typename Run>
 at::Tensor CallAttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                              const at::Tensor& values, int64_t heads, const LayoutTable& layout,
-                             const Run& run) {
+                             int64_t multiprocessors, const Run& run) {
   const at::ScalarType type = queries.scalar_type();
   if (keys.scalar_type() != type || values.scalar_type() != type) return {};
   if (!HasWholeVectors(queries) || !HasWholeVectors(keys) || !HasWholeVectors(values)) return {};
-  if (queries.size(1) / heads % kVectorNumbers != 0 || heads > kMostBlocksInZ) return {};
+  if (queries.size(1) / heads % kVectorNumbers != 0) return {};
   // Rows of padding are not computed, but must be finite.
   const at::Tensor result = layout.padded ? at::zeros(queries.sizes(), queries.options())
                                           : at::empty(queries.sizes(), queries.options());
   if (type == at::kBFloat16) {
-    return AttendToSlotsAs<c10::BFloat16>(queries, keys, values, heads, layout, result, run);
+    return AttendToSlotsAs<c10::BFloat16>(queries, keys, values, heads, layout, multiprocessors,
+                                          result, run);
   }
   if (type == at::kHalf) {
-    return AttendToSlotsAs<c10::Half>(queries, keys, values, heads, layout, result, run);
+    return AttendToSlotsAs<c10::Half>(queries, keys, values, heads, layout, multiprocessors, result,
+                                      run);
   }
   return {};
 }

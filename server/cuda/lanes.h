@@ -115,11 +115,12 @@ LINSERVE_KERNEL float ReciprocalRoot(float x) {
 #endif
 }
 
-// Gives every lane combine() over the lanes that are the same modulo kStride, a power of two.
-template <int kStride, typename T, typename Combine>
+// Gives every lane combine() over those of its group of kGroup lanes that are the same as it modulo
+// kStride. Both are powers of two.
+template <int kStride, int kGroup = kLanes, typename T, typename Combine>
 LINSERVE_KERNEL void OverLanes(PerLane<T>& values, const Combine& combine) {
   LINSERVE_UNROLL
-  for (int step = kStride; step < kLanes; step *= 2) {
+  for (int step = kStride; step < kGroup; step *= 2) {
 #if defined(__CUDACC__)
     values.value = combine(values.value, __shfl_xor_sync(0xffffffffU, values.value, step));
 #else

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(Kernel::kWarps* kLanes, Kernel::kBlocks)
 
 template <int D, typename T>
 __global__ void AddPartsKernel(const __grid_constant__ LinearAttentionArguments<T> arguments,
-                                  int64_t elements) {
+                               int64_t elements) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (index < elements) AddParts<D>(arguments, index);
 }
@@ -35,23 +35,23 @@ void LaunchLinearAttention(const LinearAttentionArguments<T>& arguments, const B
 
 template <int D, typename T>
 void LaunchAddParts(const LinearAttentionArguments<T>& arguments, int64_t elements,
-                       cudaStream_t stream) {
+                    cudaStream_t stream) {
   constexpr int kThreads = 256;
   const auto blocks = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
   AddPartsKernel<D, T><<<blocks, kThreads, 0, stream>>>(arguments, elements);
 }
 
-#define LINSERVE_KERNEL_OF(Kernel, T, D, map)                   \
-  template void LaunchLinearAttention<Kernel<T, D, map>>(       \
-      const LinearAttentionArguments<T>&, const BlockIndex&, cudaStream_t)
-#define LINSERVE_MAP(T, D, map)                          \
-  LINSERVE_KERNEL_OF(CausalLinearAttention, T, D, map);  \
-  LINSERVE_KERNEL_OF(SumKeys, T, D, map);                \
-  LINSERVE_KERNEL_OF(WholeLinearAttention, T, D, map);   \
+#define LINSERVE_KERNEL_OF(Kernel, T, D, map)                                                \
+  template void LaunchLinearAttention<Kernel<T, D, map>>(const LinearAttentionArguments<T>&, \
+                                                         const BlockIndex&, cudaStream_t)
+#define LINSERVE_MAP(T, D, map)                         \
+  LINSERVE_KERNEL_OF(CausalLinearAttention, T, D, map); \
+  LINSERVE_KERNEL_OF(SumKeys, T, D, map);               \
+  LINSERVE_KERNEL_OF(WholeLinearAttention, T, D, map);  \
   LINSERVE_KERNEL_OF(AttendToKeys, T, D, map)
-#define LINSERVE_LAUNCH(T, D)               \
-  LINSERVE_MAP(T, D, FeatureMap::kExp);     \
-  LINSERVE_MAP(T, D, FeatureMap::kElu);     \
+#define LINSERVE_LAUNCH(T, D)           \
+  LINSERVE_MAP(T, D, FeatureMap::kExp); \
+  LINSERVE_MAP(T, D, FeatureMap::kElu); \
   template void LaunchAddParts<D>(const LinearAttentionArguments<T>&, int64_t, cudaStream_t)
 
 LINSERVE_LAUNCH(c10::BFloat16, 32);

@@ -81,6 +81,8 @@ struct LinearAttentionArguments {
   int heads;
   int parts;      // of the longest sequence
   int part_rows;  // a multiple of 64
+  // Queries that a block of those that attend to all keys has, a multiple of 64.
+  int query_rows;
 
   bool causal;
   int bucket;  // a power of two, up to 64

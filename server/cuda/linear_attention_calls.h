@@ -17,15 +17,6 @@ namespace linserve::cuda {
 //   run.template Start<Kernel>(arguments, grid)
 //   run.template AddParts<D>(arguments, elements)
 
-// Returns into how many parts the longest sequence is cut: where there are few blocks, so many that
-// all that fit are computed at once.
-inline int64_t PartsOf(int64_t longest, int64_t blocks, int64_t places) {
-  constexpr int64_t kFewestRows = 8 * kTileRows;
-  const int64_t wanted = std::max<int64_t>(1, places / std::max<int64_t>(1, blocks));
-  const int64_t most = std::max<int64_t>(1, longest / kFewestRows);
-  return std::min(wanted, most);
-}
-
 template <typename T>
 LinearAttentionArguments<T> ArgumentsOf(const PackedLinearAttention& call, const at::Tensor& out) {
   LinearAttentionArguments<T> arguments{};
@@ -60,10 +51,13 @@ bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
   if (columns > kMostBlocksInZ) return false;
   LinearAttentionArguments<T> arguments = ArgumentsOf<T>(call, out);
   constexpr int kBlocks = CausalLinearAttention<T, D, kMap>::kBlocks;
-  const int64_t wanted = PartsOf(longest, batch * columns, kBlocks * multiprocessors);
-  const int64_t rows = Tiles(Tiles(longest, wanted), kTileRows) * kTileRows;
-  const int64_t parts = std::max<int64_t>(1, Tiles(longest, rows));
-  arguments.part_rows = static_cast<int>(rows);
+  const auto rows_of_part = [&](int64_t of) {
+    const int64_t wanted = PartsOf(of, batch * columns, kBlocks * multiprocessors);
+    return static_cast<int>(Tiles(Tiles(of, wanted), kTileRows) * kTileRows);
+  };
+  arguments.part_rows = rows_of_part(longest);
+  arguments.query_rows = rows_of_part(call.layout.longest);
+  const int64_t parts = std::max<int64_t>(1, Tiles(longest, arguments.part_rows));
   arguments.parts = static_cast<int>(parts);
 
   BlockIndex grid{arguments.parts, static_cast<int>(columns), static_cast<int>(batch)};
@@ -90,7 +84,7 @@ bool LinearAttentionOf(const PackedLinearAttention& call, const at::Tensor& out,
   } else if (parts == 1) {
     run.template Start<WholeLinearAttention<T, D, kMap>>(arguments, grid);
   } else {
-    grid.x = static_cast<int>(Tiles(call.layout.longest, kTileRows));
+    grid.x = static_cast<int>(Tiles(call.layout.longest, arguments.query_rows));
     run.template Start<AttendToKeys<T, D, kMap>>(arguments, grid);
   }
   return true;

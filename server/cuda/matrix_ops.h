@@ -177,17 +177,7 @@ LINSERVE_KERNEL PerLane<FragmentB> Ones() {
 // Gives every lane combine() over the 4 lanes that share its rows of the sums.
 template <typename Combine>
 LINSERVE_KERNEL void OverRow(PerLane<float>& values, const Combine& combine) {
-#if defined(__CUDACC__)
-  float& value = values[0];
-  value = combine(value, __shfl_xor_sync(0xffffffffU, value, 1));
-  value = combine(value, __shfl_xor_sync(0xffffffffU, value, 2));
-#else
-  for (size_t quad = 0; quad < kLanes; quad += 4) {
-    const float all = combine(combine(values[quad], values[quad + 1]),
-                              combine(values[quad + 2], values[quad + 3]));
-    for (size_t i = 0; i < 4; ++i) values[quad + i] = all;
-  }
-#endif
+  OverLanes<1, 4>(values, combine);
 }
 
 }  // namespace linserve::cuda

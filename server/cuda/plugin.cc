@@ -240,7 +240,7 @@ at::Tensor AttendToSlotsOnGpu(const at::Tensor& queries, const at::Tensor& keys,
                               const at::Tensor& values, int64_t heads, const LayoutTable& layout) {
   if (!HasOurKernels(queries)) return {};
   return cuda::CallAttendToSlots(
-      queries, keys, values, heads, layout,
+      queries, keys, values, heads, layout, MultiprocessorsOf(queries),
       []<int D, typename T>(const cuda::AttendToSlotsArguments<T>& arguments,
                             const cuda::BlockIndex& grid) {
         cuda::Launch<T, D>(arguments, grid, c10::cuda::getCurrentCUDAStream());

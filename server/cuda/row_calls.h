@@ -71,6 +71,22 @@ bool CallRotate(const at::Tensor& rows, int64_t heads, const at::Tensor& table,
   });
 }
 
+// Returns call.template operator()<T>() for the rows' type T; an undefined tensor for any other
+// type.
+template <typename Call>
+at::Tensor WithTypeOf(const at::Tensor& rows, const Call& call) {
+  switch (rows.scalar_type()) {
+    case at::kFloat:
+      return call.template operator()<float>();
+    case at::kBFloat16:
+      return call.template operator()<c10::BFloat16>();
+    case at::kHalf:
+      return call.template operator()<c10::Half>();
+    default:
+      return {};
+  }
+}
+
 template <typename T, typename Run>
 at::Tensor NormAs(const at::Tensor& rows, const RowNorm& norm, const Run& run) {
   const at::Tensor result = at::empty(rows.sizes(), rows.options());
@@ -108,16 +124,7 @@ at::Tensor CallNorm(const at::Tensor& rows, const RowNorm& norm, const Run& run)
     if (!vector.defined()) continue;
     if (vector.scalar_type() != rows.scalar_type() || !HasWholeVectors(vector)) return {};
   }
-  switch (rows.scalar_type()) {
-    case at::kFloat:
-      return NormAs<float>(rows, norm, run);
-    case at::kBFloat16:
-      return NormAs<c10::BFloat16>(rows, norm, run);
-    case at::kHalf:
-      return NormAs<c10::Half>(rows, norm, run);
-    default:
-      return {};
-  }
+  return WithTypeOf(rows, [&]<typename T>() { return NormAs<T>(rows, norm, run); });
 }
 
 template <typename T, typename Run>
@@ -136,16 +143,7 @@ at::Tensor PoolAs(const at::Tensor& rows, const RowsToPool& which, const Run& ru
 template <typename Run>
 at::Tensor CallPool(const at::Tensor& rows, const RowsToPool& which, const Run& run) {
   if (rows.dim() != 2 || rows.stride(1) != 1 || rows.size(1) > kMostBlocksInZ * kLanes) return {};
-  switch (rows.scalar_type()) {
-    case at::kFloat:
-      return PoolAs<float>(rows, which, run);
-    case at::kBFloat16:
-      return PoolAs<c10::BFloat16>(rows, which, run);
-    case at::kHalf:
-      return PoolAs<c10::Half>(rows, which, run);
-    default:
-      return {};
-  }
+  return WithTypeOf(rows, [&]<typename T>() { return PoolAs<T>(rows, which, run); });
 }
 
 }  // namespace linserve::cuda

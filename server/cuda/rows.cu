@@ -62,7 +62,7 @@ void LaunchNormRows(const NormRowsArguments<T>& arguments, const BlockIndex& gri
   NormRowsKernel<T, kReads><<<grid.x, NormRows<T, kReads>::kWarps * kLanes, 0, stream>>>(arguments);
 }
 
-#define LINSERVE_NORM(T, kReads)                                                               \
+#define LINSERVE_NORM(T, kReads)                                                          \
   template void LaunchNormRows<T, kReads>(const NormRowsArguments<T>&, const BlockIndex&, \
                                           cudaStream_t)
 #define LINSERVE_POSITIONS(T, U)                                                           \

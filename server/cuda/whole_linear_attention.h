@@ -60,16 +60,37 @@ class KeyPass {
   T* shared_;
 };
 
-// Lets a warp's 16 queries of a tile, from `row` of the sequence on, which it writes over, attend
-// to means, and to totals if these are divided by: softmaxed keys (kExp) add up to 1.
-template <FeatureMap kMap, typename T, int D>
+// Lets the block's queries from `first` to `end` of the sequence attend to means, and to totals if
+// these are divided by: softmaxed keys (kExp) add up to 1. They come through two tiles of shared
+// memory; prepare(warp) makes means and totals while the first of them comes.
+template <FeatureMap kMap, typename T, int D, typename Prepare>
 LINSERVE_KERNEL void AttendToMeans(const LinearAttentionArguments<T>& arguments,
-                                   const LinearAttentionBlock<T, D>& block, T* queries, int row,
-                                   const T* means, const float* totals, int warp) {
-  AttendToSums<T, D, LinearAttentionBlock<T, D>::E, kMap, false> rows(
-      queries, 16 * warp, FeatureScales{totals, nullptr, nullptr});
-  rows.AddBefore(means);
-  rows.Store(arguments, queries, block.Result(row), block.queries() - row);
+                                   const LinearAttentionBlock<T, D>& block, int first, int end,
+                                   T* tiles, const T* means, const float* totals,
+                                   const Prepare& prepare) {
+  using Block = LinearAttentionBlock<T, D>;
+  const auto tile = [&](int row) {
+    return tiles + (row - first) / kTileRows % 2 * Block::kTileElements;
+  };
+  const auto load = [&](int row, int warp) {
+    block.CopyQueries(tile(row), row, end, warp);
+    CommitCopies();
+  };
+  ForWarps<Block::kWarps>([&](int warp) {
+    load(first, warp);
+    prepare(warp);
+    WaitForCopies<0>();
+  });
+  for (int row = first; row < end; row += kTileRows) {
+    ForWarps<Block::kWarps>([&](int warp) {
+      load(row + kTileRows, warp);
+      AttendToSums<T, D, Block::E, kMap, false> rows(tile(row), 16 * warp,
+                                                     FeatureScales{totals, nullptr, nullptr});
+      rows.AddBefore(means);
+      rows.Store(arguments, tile(row), block.Result(row), end - row);
+      WaitForCopies<0>();
+    });
+  }
 }
 
 template <typename T, int D, FeatureMap kMap>
@@ -117,27 +138,12 @@ class WholeLinearAttention {
     typename Pass::Sums sums(shared.floats);
     Pass(block, sums, 0, block.keys(), shared.tiles).Compute();
     T* means = shared.tiles + Pass::kElements;
-    // Two tiles of queries lie where the keys were.
-    const auto tile = [&](int row) {
-      return shared.tiles + row / kTileRows % 2 * Block::kTileElements;
-    };
-    const auto load = [&](int row, int warp) {
-      block.CopyQueries(tile(row), row, block.queries(), warp);
-      CommitCopies();
-    };
-    ForWarps<kWarps>([&](int warp) {
-      load(0, warp);
-      sums.StoreTile(means, warp);
-      sums.StoreScales(warp);
-      WaitForCopies<0>();
-    });
-    for (int row = 0; row < block.queries(); row += kTileRows) {
-      ForWarps<kWarps>([&](int warp) {
-        load(row + kTileRows, warp);
-        AttendToMeans<kMap>(arguments, block, tile(row), row, means, sums.Scales().scales, warp);
-        WaitForCopies<0>();
-      });
-    }
+    // Queries lie where the keys were.
+    AttendToMeans<kMap>(arguments, block, 0, block.queries(), shared.tiles, means,
+                        sums.Scales().scales, [&](int warp) {
+                          sums.StoreTile(means, warp);
+                          sums.StoreScales(warp);
+                        });
   }
 };
 
@@ -149,25 +155,22 @@ class AttendToKeys {
   static constexpr int kWarps = Block::kWarps;
   static constexpr int kBlocks = 4;
   static constexpr int kSharedBytes =
-      (Block::kTileElements + Block::kMeanElements) * static_cast<int>(sizeof(T));
+      (2 * Block::kTileElements + Block::kMeanElements) * static_cast<int>(sizeof(T));
   static constexpr int kFloats = D;
 
   LINSERVE_KERNEL static void Run(const LinearAttentionArguments<T>& arguments,
                                   const BlockIndex& at, const SharedMemory<T>& shared) {
     const Block block(arguments, at);
-    const int row = at.x * kTileRows;
-    if (row >= block.queries()) return;
-    T* means = shared.tiles + Block::kTileElements;
-    ForWarps<kWarps>([&](int warp) {
-      block.CopyQueries(shared.tiles, row, block.queries(), warp);
-      CommitCopies();
-      LoadSums(block.Logs(arguments.logs_before, 0, 1), block.Means(arguments.means_before, 0, 1),
-               means, shared.floats, warp);
-      WaitForCopies<0>();
-    });
-    ForWarps<kWarps>([&](int warp) {
-      AttendToMeans<kMap>(arguments, block, shared.tiles, row, means, shared.floats, warp);
-    });
+    const int first = at.x * arguments.query_rows;
+    if (first >= block.queries()) return;
+    const int end = first + arguments.query_rows;
+    T* means = shared.tiles + 2 * Block::kTileElements;
+    AttendToMeans<kMap>(arguments, block, first, end < block.queries() ? end : block.queries(),
+                        shared.tiles, means, shared.floats, [&](int warp) {
+                          LoadSums(block.Logs(arguments.logs_before, 0, 1),
+                                   block.Means(arguments.means_before, 0, 1), means, shared.floats,
+                                   warp);
+                        });
   }
 
  private:

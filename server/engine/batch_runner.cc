@@ -9,9 +9,14 @@
 
 #include "batching/batch_trace.h"
 #include "telemetry/log.h"
+#include "telemetry/trace/trace.h"
 
 namespace linserve {
 namespace {
+
+// So many batches may wait for their delivery: those who wait for results are slower than the
+// device then, and it waits for them.
+constexpr size_t kMostDeliveries = 2;
 
 // From so many tokens on, a batch of sessions' chunks takes about as long as one of other
 // sequences.
@@ -33,6 +38,19 @@ auto Guarded(size_t sequences, const Function& function) -> decltype(function())
 
 }  // namespace
 
+BatchRunner::BatchRunner(Model& model, const Padder& padder, ModelMetrics& metrics, Clock& clock,
+                         SpeedEstimate& speed, Overtaking overtaking)
+    : model_(model),
+      padder_(padder),
+      metrics_(metrics),
+      clock_(clock),
+      speed_(speed),
+      overtaking_(std::move(overtaking)) {
+  if (model.asynchronous()) {
+    deliveries_.emplace(kMostDeliveries, [] { NameTraceThread("deliveries"); });
+  }
+}
+
 void BatchRunner::Run(ClosedBatch closed) {
   for (const Pending& pending : closed.sequences) {
     metrics_.QueueTime(closed.closed - pending.enqueued);
@@ -43,7 +61,9 @@ void BatchRunner::Run(ClosedBatch closed) {
   // missing.
   const bool again = absl::IsResourceExhausted(launched) && busy();
   if (again) running.forward.reset();
-  Finish();
+  next_is_started_ = launched.ok();
+  FinishInFlight();
+  next_is_started_ = false;
   if (again) {
     running = Running{std::move(running.closed)};
     launched = Launch(running);
@@ -56,6 +76,12 @@ void BatchRunner::Run(ClosedBatch closed) {
 }
 
 void BatchRunner::Finish() {
+  // Deliveries stay in the order of batches.
+  if (deliveries_) deliveries_->Wait();
+  FinishInFlight();
+}
+
+void BatchRunner::FinishInFlight() {
   if (!in_flight_) return;
   Running running = *std::move(in_flight_);
   in_flight_.reset();
@@ -164,7 +190,17 @@ void BatchRunner::Complete(Running& running, const absl::Status& launched) {
   const TimePoint ended = clock_.Now();
   const Timing timing = TimingOf(running, ended);
   TraceBatch(running.closed, timing, ended, outputs.status());
-  if (outputs.ok()) return DeliverResults(running, timing, *std::move(outputs));
+  if (outputs.ok()) {
+    // A session's results are read from the model, which is this thread's.
+    const bool sessions = running.closed.sequences[0].item.session != nullptr;
+    if (!next_is_started_ || sessions) {
+      return DeliverResults(running, timing, *std::move(outputs));
+    }
+    return deliveries_->Add(
+        [this, timing, running = std::move(running), outputs = *std::move(outputs)]() mutable {
+          DeliverResults(running, timing, std::move(outputs));
+        });
+  }
   const bool divisible = running.closed.sequences.size() > 1 && !running.closed.sequences[0].unit;
   if (!divisible || absl::IsCancelled(outputs.status()) || model_.lost()) {
     // Another server can do what this device cannot any more.

@@ -10,6 +10,7 @@
 
 #include "batching/padder.h"
 #include "batching/request_queue.h"
+#include "core/threads/side_thread.h"
 #include "engine/model.h"
 #include "engine/speed_estimate.h"
 #include "telemetry/metrics.h"
@@ -31,19 +32,15 @@ class BatchRunner {
  public:
   // All arguments must outlive the runner.
   BatchRunner(Model& model, const Padder& padder, ModelMetrics& metrics, Clock& clock,
-              SpeedEstimate& speed, Overtaking overtaking = {})
-      : model_(model),
-        padder_(padder),
-        metrics_(metrics),
-        clock_(clock),
-        speed_(speed),
-        overtaking_(std::move(overtaking)) {}
+              SpeedEstimate& speed, Overtaking overtaking = {});
 
   // Delivers every sequence of the batch exactly once, whatever happens. With an asynchronous model
-  // the device may still be computing it when this returns: the next Run() or Finish() delivers it.
+  // the device may still be computing it when this returns: the next Run() or Finish() takes its
+  // results. Run() has them delivered by another thread, since the device waits for the next batch.
   void Run(ClosedBatch closed);
 
-  // busy() returns whether a batch is still to be delivered, and Finish() waits for it.
+  // busy() returns whether the results of a batch are still to be taken, and Finish() waits until
+  // they are delivered.
   bool busy() const { return in_flight_.has_value(); }
   void Finish();
 
@@ -79,6 +76,7 @@ class BatchRunner {
   void Report(Running& running, TimePoint now);
   int64_t RowsAhead(const Running& running) const;
   void LetOvertake(Running& running);
+  void FinishInFlight();
   void Complete(Running& running, const absl::Status& launched);
   absl::StatusOr<Forward::Results> TakeResults(Running& running);
   void RunHalves(Running& running);
@@ -96,6 +94,9 @@ class BatchRunner {
   const Overtaking overtaking_;
   std::optional<Running> in_flight_;
   TimePoint completed_{};  // when the batch before was completed
+  // Of an asynchronous model: delivers while another batch is started.
+  std::optional<SideThread> deliveries_;
+  bool next_is_started_ = false;
 };
 
 }  // namespace linserve

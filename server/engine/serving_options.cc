@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kTokensPerThread = 2048;
 constexpr int64_t kTokensPerDevice = 65536;
+constexpr int64_t kSequencesPerBatch = 256;
 // With so many rows for each thread, threads compute one sequence as fast as one sequence each.
 constexpr int64_t kRowsPerThread = 256;
 // A replica gets at least so many threads before there is another replica, which holds the weights
@@ -37,10 +38,12 @@ void ServingOptions::Bind(OptionTable& table) {
       "The rest may also stand in the \"serving\" object of a model's config.json, for that model");
   std::vector<std::string> paddings = {kPaddingNames.begin(), kPaddingNames.end()};
   paddings.insert(paddings.begin(), "auto");
-  table.Choice("padding", padding, paddings,
-               "How ragged sequences become a batch: packed computes no padding, bucket pads to "
-               "the next bucket, fixed to seq_len, zeros as the Python packages do; auto is zeros "
-               "for a model whose wrapper is linformer_pytorch.Padder, else packed");
+  table.Choice(
+      "padding", padding, paddings,
+      "How ragged sequences become a batch: packed computes no padding, bucket pads to "
+      "the next bucket, fixed to seq_len, zeros as the Python packages do; auto is zeros "
+      "for a model whose wrapper is linformer_pytorch.Padder, bucket in f32 on GPUs, whose "
+      "kernels for packed sequences are for 16 bits, else packed");
   table.Integers("buckets", buckets, 1, kMany,
                  "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96 and so on");
   table.Choice(
@@ -69,8 +72,9 @@ void ServingOptions::Bind(OptionTable& table) {
           std::to_string(kTokensPerThread) +
           " for each of a replica's threads, with more of which no product gets faster; " +
           std::to_string(kTokensPerDevice) + " on a GPU");
-  table.Integer("max_batch_sequences", max_batch_sequences, 1, kMostSequencesPerBatch,
-                "How many sequences a batch may hold");
+  table.Integer("max_batch_sequences", max_batch_sequences, 0, kMostSequencesPerBatch,
+                "How many sequences a batch may hold; 0: " + std::to_string(kSequencesPerBatch) +
+                    ", on a GPU " + std::to_string(kMostSequencesPerBatch));
   table.Duration("max_batch_delay_ms", max_batch_delay, 0, 60000,
                  "How long a sequence waits for company while a worker is free; 0: never");
   table.Integer("max_queue_sequences", max_queue_sequences, 1, kMany,
@@ -99,7 +103,7 @@ void ServingOptions::Bind(OptionTable& table) {
                  "How long a session is kept after its last chunk");
   table.Flag("warmup", warmup,
              "Run the shortest and the longest sequence before the model is ready, and a batch, of "
-             "65536 rows at most");
+             "65536 rows at most, on a GPU also smaller ones");
   table.Flag("allow_nonfinite", allow_nonfinite,
              "Accept NaN and Inf in float inputs, and in weights");
   table.Flag("add_bos", add_bos,
@@ -119,8 +123,13 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const 
   ReplicaPlan plan{.replicas = replicas,
                    .threads = threads,
                    .batch_tokens = max_batch_tokens,
+                   .batch_sequences = max_batch_sequences,
                    .long_rows = 0,
+                   .on_devices = devices > 0,
                    .reason = "as configured"};
+  if (max_batch_sequences == 0) {
+    plan.batch_sequences = devices > 0 ? kMostSequencesPerBatch : kSequencesPerBatch;
+  }
   if (devices > 0) {
     if (replicas == 0) plan.replicas = devices;
     if (replicas == 0) plan.reason = "devices: " + std::to_string(devices) + ", a replica for each";
@@ -153,9 +162,10 @@ EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   EngineOptions options;
   const auto* const name = std::find(kPaddingNames.begin(), kPaddingNames.end(), padding);
   if (name != kPaddingNames.end()) options.padding = Padding(name - kPaddingNames.begin());
+  if (padding == "auto" && plan.on_devices && dtype == "f32") options.padding = Padding::kBucket;
   options.buckets = buckets;
   options.policy.max_tokens = plan.batch_tokens;
-  options.policy.max_sequences = max_batch_sequences;
+  options.policy.max_sequences = plan.batch_sequences;
   options.policy.max_delay = max_batch_delay;
   options.policy.long_rows = plan.long_rows;
   options.limits = Limits();

@@ -17,10 +17,12 @@ namespace linserve {
 // Says how a model shares out the processors, or the devices besides the CPU.
 struct ReplicaPlan {
   int64_t replicas = 1;
-  int64_t threads = 1;       // threads of each replica
-  int64_t batch_tokens = 0;  // tokens that a batch has room for
-  int64_t long_rows = 0;     // rows from which on a sequence may be long for others
-  std::string reason;        // for the log
+  int64_t threads = 1;          // threads of each replica
+  int64_t batch_tokens = 0;     // tokens that a batch has room for
+  int64_t batch_sequences = 0;  // sequences that it has room for
+  int64_t long_rows = 0;        // rows from which on a sequence may be long for others
+  bool on_devices = false;      // besides the CPU
+  std::string reason;           // for the log
 };
 
 // Explains --device in every command that computes.
@@ -41,8 +43,9 @@ struct DeviceOptions {
 // Says how a model is served. These are the defaults of the whole server, which the "serving"
 // object of a model's config.json may override option by option.
 struct ServingOptions {
-  std::string padding = "auto";  // "zeros" where the model's wrapper computes that, else "packed"
-  std::string padding_because;   // for the log; empty: an option says so
+  // "zeros" where the model's wrapper computes that, "bucket" in F32 on GPUs, else "packed".
+  std::string padding = "auto";
+  std::string padding_because;  // for the log; empty: an option says so
   std::vector<int64_t> buckets;
   std::string dtype = "default";  // f32 on the CPU, auto on GPUs
   Pooling pooling = Pooling::kNone;
@@ -50,8 +53,8 @@ struct ServingOptions {
   Truncation truncation = Truncation::kNone;
   int64_t max_text_tokens = 0;  // 0: as many as the model takes
   std::vector<int64_t> dimensions;
-  int64_t max_batch_tokens = 0;  // 0: as many as the device is fast with
-  int64_t max_batch_sequences = 256;
+  int64_t max_batch_tokens = 0;     // 0: as many as the device is fast with
+  int64_t max_batch_sequences = 0;  // likewise
   std::chrono::nanoseconds max_batch_delay{0};
   int64_t max_queue_sequences = 16384;
   int64_t max_queue_tokens = 4 << 20;

@@ -128,12 +128,16 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   }
   const int64_t rows = std::min(policy.max_tokens, kMostTried);
   const int64_t batched = std::min(longest, rows);
-  const std::set<std::pair<int64_t, int64_t>> batches = {
-      {1, 1}, {1, longest}, {std::min(policy.max_sequences, rows / batched), batched}};
+  const int64_t most = std::min(policy.max_sequences, rows / batched);
+  std::set<std::pair<int64_t, int64_t>> batches = {{1, 1}, {1, longest}, {most, batched}};
+  if (model.asynchronous()) {
+    // A device's libraries load what they compute with when they first meet rows of a size.
+    for (int64_t fewer = most / 2; fewer > 1; fewer /= 2) batches.emplace(fewer, batched);
+  }
   int64_t tokens = 0;
   std::chrono::nanoseconds took{0};
-  for (const auto& [most, length] : batches) {
-    int64_t count = most;
+  for (const auto& [wanted, length] : batches) {
+    int64_t count = wanted;
     TimePoint start = clock.Now();
     absl::Status status = TryOnce(model, padder, count, length);
     // The batch is halved here because one that does not fit is computed in halves later, too.

@@ -93,8 +93,8 @@ class Linserve:
 
 def package_peak_mib(case, options, directory, batch):
     """What a process has had at most that runs the package on all sequences once, without gradients."""
-    done = subprocess.run([sys.executable, *(["-P"] if sys.flags.safe_path else []), __file__, "--cases", case.name,
-                           "--threads", str(options.threads), "--run-once", f"{directory}/model", str(batch)],
+    done = subprocess.run([sys.executable, __file__, "--cases", case.name, "--threads", str(options.threads),
+                           "--run-once", f"{directory}/model", str(batch)],
                           check=True, capture_output=True, text=True)
     return float(done.stdout.split()[-1])
 

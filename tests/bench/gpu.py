@@ -73,7 +73,7 @@ class Linserve:
         out = run(f"{self.options.bin}/linserve", "bench", "--model", self.directory, "--device",
                   self.options.device, "--dtype", self.options.dtype, "--lengths", lengths,
                   "--sequences", sequences, "--rounds", 3, "--max-batch-tokens", batch_tokens,
-                  "--max-batch-sequences", 2048, "--json")
+                  "--json")
         return json.loads(out)["tokens_per_s"]
 
 
@@ -227,7 +227,7 @@ def package(options, directory):
     sys.path.insert(0, options.package)
     from linformer import Linformer  # noqa: E402
 
-    dim, depth, n, count = (64, 1, 512, 8) if options.quick else (256, 6, 512, 1024)
+    dim, depth, n, count = (64, 1, 512, 8) if options.quick else (256, 6, 512, 8192)
     params = {"dim": dim, "seq_len": n, "depth": depth, "heads": 8, "k": 128}
     model = Linserve(options, directory, "linformer.Linformer", params)
     module = Linformer(**params).eval().to(options.device, torch_type(options))
@@ -268,7 +268,7 @@ def served(options, _):
     script = Path(__file__).parent / "serve.py"
     out = run(sys.executable, script, "--device", options.device, "--dtype", options.dtype, "--bin",
               options.bin, "--rounds", options.rounds, "--seconds", 3 if options.quick else 10,
-              "--concurrency", 64, "--engine-sequences", 256 if options.quick else 4096)
+              "--concurrency", 64, "--engine-sequences", 256 if options.quick else 8192)
     for line in out.splitlines():
         row("served", line)
 

@@ -8,21 +8,22 @@ namespace linserve::cuda {
 namespace {
 
 at::Tensor Compute(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                   int64_t heads, const PlacedLayout& layout) {
+                   int64_t heads, const PlacedLayout& layout, int64_t multiprocessors) {
   const auto run = []<int D, typename T>(const AttendToSlotsArguments<T>& arguments,
                                          const BlockIndex& grid) {
     using Kernel = AttendToSlots<T, D>;
     RunGrid<T>(grid, Kernel::kSharedBytes,
                [&](const BlockIndex& at, T* shared) { Kernel::Run(arguments, at, shared); });
   };
-  return CallAttendToSlots(queries, keys, values, heads, TableOf(layout), run);
+  return CallAttendToSlots(queries, keys, values, heads, TableOf(layout), multiprocessors, run);
 }
 
 struct SlotsCase {
   int64_t heads = 2;
   int64_t kv_heads = 2;
   int64_t slots = 64;
-  double scale = 1;  // of the queries
+  double scale = 1;             // of the queries
+  int64_t multiprocessors = 1;  // one has several tiles to do
 };
 
 template <typename T>
@@ -35,7 +36,8 @@ class AttendToSlotsKernel : public testing::Test {
     const at::Tensor keys =
         Random({layout.sequences(), sizes.slots, sizes.kv_heads * D}, kTypeOf<T>);
     const at::Tensor values = Random(keys.sizes(), kTypeOf<T>);
-    const at::Tensor result = Compute(queries, keys, values, sizes.heads, layout);
+    const at::Tensor result =
+        Compute(queries, keys, values, sizes.heads, layout, sizes.multiprocessors);
     ASSERT_TRUE(result.defined());
     at::Tensor expected = linserve::AttendToSlots(queries.to(at::kDouble), keys.to(at::kDouble),
                                                   values.to(at::kDouble), sizes.heads, layout);
@@ -79,6 +81,16 @@ TYPED_TEST(AttendToSlotsKernel, TakesHeadsThatFillNoTile) {
 TYPED_TEST(AttendToSlotsKernel, TakesAnyNumberOfSlots) {
   for (const int64_t slots : {1, 8, 63, 100, 129, 256}) {
     this->template ExpectLikeTheReference<32>({.slots = slots}, LayoutOf({5, 17}));
+  }
+}
+
+TYPED_TEST(AttendToSlotsKernel, SharesItsTilesOutToAnyNumberOfMultiprocessors) {
+  for (const int64_t multiprocessors : {1, 2, 3, 100}) {
+    for (const int64_t slots : {60, 128, 200}) {
+      this->template ExpectLikeTheReference<64>(
+          {.heads = 3, .kv_heads = 3, .slots = slots, .multiprocessors = multiprocessors},
+          LayoutOf({140, 7, 128, 1}));
+    }
   }
 }
 

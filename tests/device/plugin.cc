@@ -73,7 +73,7 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
                    [&](const auto& at, T* shared) { Kernel::Run(arguments, at, shared); });
     });
   };
-  return cuda::CallAttendToSlots(queries, keys, values, heads, layout, run);
+  return cuda::CallAttendToSlots(queries, keys, values, heads, layout, kMultiprocessors, run);
 }
 
 struct LinearAttentionKernels {

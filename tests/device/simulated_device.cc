@@ -3,17 +3,13 @@
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
-#include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
-#include <array>
 #include <atomic>
 #include <map>
 #include <string>
@@ -21,12 +17,10 @@
 #include <vector>
 
 #include "arena.h"
+#include "guard.h"
 
 namespace linserve {
 namespace {
-
-constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
-constexpr c10::DeviceIndex kDevices = 2;
 
 // Records what a thread computes while a graph is captured, to be computed again.
 struct Recording {
@@ -36,16 +30,6 @@ struct Recording {
 thread_local Recording* recording = nullptr;
 
 std::atomic<int64_t> launches = 0;
-std::array<std::atomic<bool>, kDevices> lost;
-std::atomic<bool> stalled = false;
-
-// Throws what CUDA does once a device has failed: from then on all calls for it fail.
-void CheckAlive(c10::DeviceIndex index) {
-  constexpr int32_t kIllegalAddress = 700;
-  if (!lost[static_cast<size_t>(index)]) return;
-  throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kIllegalAddress,
-                              "simulated device: an illegal memory access was encountered");
-}
 
 bool IsOnDevice(const at::Tensor& tensor) { return tensor.device().type() == kType; }
 
@@ -230,7 +214,7 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
   Arena::Opened opened;
   const bool within = IsOnDevice(self) && IsOnDevice(target);
-  TORCH_CHECK(non_blocking || within || !stalled,
+  TORCH_CHECK(non_blocking || within || !IsStalled(),
               "simulated device: a copy waits for all that is not done yet");
   TORCH_CHECK(recording == nullptr || within,
               "simulated device: a copy between host and device while a graph is captured");
@@ -254,85 +238,6 @@ void RecordStream(at::Tensor& /*self*/, c10::Stream /*stream*/) {
               "simulated device: after record_stream() it is asked when the tensor is freed, ",
               "which ends the process if it is lost by then");
 }
-
-class Guard : public c10::impl::DeviceGuardImplInterface {
- public:
-  c10::DeviceType type() const override { return kType; }
-  c10::Device exchangeDevice(c10::Device device) const override {
-    const c10::Device old = getDevice();
-    setDevice(device);
-    return old;
-  }
-  c10::Device getDevice() const override { return {kType, CurrentDevice()}; }
-  void setDevice(c10::Device device) const override { uncheckedSetDevice(device); }
-  void uncheckedSetDevice(c10::Device device) const noexcept override {
-    if (device.has_index()) CurrentDevice() = device.index();
-  }
-  c10::Stream getStream(c10::Device device) const override {
-    return c10::Stream(c10::Stream::UNSAFE, device.has_index() ? device : getDevice(), stream);
-  }
-  c10::Stream getDefaultStream(c10::Device device) const override {
-    return c10::Stream(c10::Stream::DEFAULT, device);
-  }
-  c10::Stream getNewStream(c10::Device device, int /*priority*/) const override {
-    return c10::Stream(c10::Stream::UNSAFE, device, ++last_stream);
-  }
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool /*high*/) const override {
-    return getNewStream(device, 0);
-  }
-  c10::Stream exchangeStream(c10::Stream next) const override {
-    const c10::Stream old = getStream(next.device());
-    stream = next.id();
-    return old;
-  }
-  c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
-  // Work is done at once, so that there is nothing to wait for. An event is the device's number and
-  // whether the device was stalled then.
-  void record(void** event, const c10::Stream& on, c10::DeviceIndex /*index*/,
-              c10::EventFlag /*flag*/) const override {
-    CheckAlive(on.device_index());
-    const auto device = static_cast<uintptr_t>(on.device_index());
-    *event = reinterpret_cast<void*>(1 + 2 * device + (stalled ? kStalled : 0));
-  }
-  void block(void* /*event*/, const c10::Stream& waiting) const override {
-    CheckAlive(waiting.device_index());
-  }
-  bool queryEvent(void* event) const override {
-    CheckAlive(DeviceOf(event));
-    return (reinterpret_cast<uintptr_t>(event) & kStalled) == 0 || !stalled;
-  }
-  void synchronizeEvent(void* event) const override { CheckAlive(DeviceOf(event)); }
-  bool queryStream(const c10::Stream& on) const override {
-    CheckAlive(on.device_index());
-    return true;
-  }
-  void synchronizeStream(const c10::Stream& on) const override { CheckAlive(on.device_index()); }
-  void synchronizeDevice(c10::DeviceIndex index) const override { CheckAlive(index); }
-
- private:
-  static constexpr uintptr_t kStalled = 256;
-
-  static c10::DeviceIndex DeviceOf(const void* event) {
-    return static_cast<c10::DeviceIndex>(reinterpret_cast<uintptr_t>(event) % kStalled / 2);
-  }
-
-  static thread_local c10::StreamId stream;
-  static thread_local c10::StreamId last_stream;
-};
-
-thread_local c10::StreamId Guard::stream = 0;
-thread_local c10::StreamId Guard::last_stream = 0;
-
-struct Hooks : public at::PrivateUse1HooksInterface {
-  bool isBuilt() const override { return true; }
-  bool isAvailable() const override { return true; }
-  bool hasPrimaryContext(c10::DeviceIndex /*index*/) const override { return true; }
-  c10::DeviceIndex deviceCount() const override { return kDevices; }
-  at::Allocator* getPinnedMemoryAllocator() const override {
-    TORCH_CHECK(false, "simulated device: pinned memory of LibTorch's asks it when it is freed, ",
-                "which ends the process if it is lost by then");
-  }
-};
 
 class Graph : public DeviceGraph {
  public:
@@ -382,9 +287,7 @@ void RegisterSimulatedDevice() {
   static const bool once = [] {
     c10::register_privateuse1_backend("simulated");
     c10::SetAllocator(kType, &Arena::Get());
-    static const Guard guard;
-    static const c10::impl::DeviceGuardImplRegistrar registrar(kType, &guard);
-    at::RegisterPrivateUse1HooksInterface(new Hooks);
+    RegisterGuard();
     return true;
   }();
   static_cast<void>(once);
@@ -402,10 +305,6 @@ void RunOnSimulated(const std::function<void()>& work) {
 }
 
 int64_t SimulatedLaunches() { return launches; }
-
-void LoseSimulated(int64_t index, bool failed) { lost.at(static_cast<size_t>(index)) = failed; }
-
-void StallSimulated(bool waiting) { stalled = waiting; }
 
 std::unique_ptr<DeviceGraph> CaptureSimulated(const std::function<void()>& work,
                                               const DeviceGraph* /*neighbour*/) {

@@ -88,12 +88,26 @@ TEST(ServingOptions, GiveEachDeviceAReplicaAndLargeBatches) {
   EXPECT_EQ(plan.threads, 1);
   EXPECT_EQ(plan.reason, "devices: 4, a replica for each");
   EXPECT_EQ(options.ForEngine(plan).policy.max_tokens, 65536);
+  EXPECT_EQ(options.ForEngine(plan).policy.max_sequences, 2048);
   ASSERT_TRUE(Set(options, {{"replicas", 8}, {"threads", 2}, {"max_batch_tokens", 100}}).ok());
   plan = options.Replicas(4, 64);
   EXPECT_EQ(plan.replicas, 8);
   EXPECT_EQ(plan.threads, 2);
   EXPECT_EQ(plan.reason, "as configured");
   EXPECT_EQ(options.ForEngine(plan).policy.max_tokens, 100);
+}
+
+TEST(ServingOptions, PadToBucketsOnDevicesInF32UnlessTheySayOtherwise) {
+  ServingOptions options;
+  const auto padding = [&](int64_t devices) {
+    return options.ForEngine(options.Replicas(devices, 8)).padding;
+  };
+  EXPECT_EQ(padding(1), Padding::kPacked);
+  ASSERT_TRUE(Set(options, {{"dtype", "f32"}}).ok());
+  EXPECT_EQ(padding(1), Padding::kBucket);
+  EXPECT_EQ(padding(0), Padding::kPacked);
+  ASSERT_TRUE(Set(options, {{"padding", "packed"}}).ok());
+  EXPECT_EQ(padding(1), Padding::kPacked);
 }
 
 TEST(ServingOptions, AllReachTheEngine) {

@@ -85,7 +85,9 @@ void ExpectNearlyAsOnTheCpu(const std::vector<TriedModel>& models, const std::st
         const auto comparison =
             Compare(computed->tensors.at("output.y"), exact->tensors.at("output.y"));
         ASSERT_TRUE(comparison.ok()) << comparison.status();
-        EXPECT_GE(comparison->smallest_cosine, 0.999) << dtype << ", " << padding;
+        // Sums over thousands of rows make large scores, of which BF16 keeps 8 bits.
+        const double least = std::string(dtype) == "f16" ? 0.9995 : 0.99;
+        EXPECT_GE(comparison->smallest_cosine, least) << dtype << ", " << padding;
       }
     }
   }

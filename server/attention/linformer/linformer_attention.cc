@@ -23,11 +23,11 @@ double Largest(at::ScalarType type) {
                              : std::numeric_limits<float>::max();
 }
 
-// So many rows of queries are scored at once.
-int64_t RowsAtOnce(int64_t heads, int64_t slots) {
-  constexpr int64_t kRows = 4096;
-  constexpr int64_t kScores = int64_t{1} << 24;
-  return std::clamp(kScores / (heads * slots), int64_t{1}, kRows);
+// So many rows of queries are scored at once. A device is asked for more, less often.
+int64_t RowsAtOnce(int64_t heads, int64_t slots, bool on_cpu) {
+  const int64_t most_rows = on_cpu ? 4096 : 65536;
+  const int64_t most_scores = int64_t{1} << (on_cpu ? 24 : 26);
+  return std::clamp(most_scores / (heads * slots), int64_t{1}, most_rows);
 }
 
 // Calls `compute` for spans of at most `most` rows: which rows, and how many of their sequence come
@@ -35,9 +35,15 @@ int64_t RowsAtOnce(int64_t heads, int64_t slots) {
 // copied. On a device that costs less than as many launches.
 void ForSpans(const PlacedLayout& layout, int64_t most, bool on_cpu,
               const std::function<void(const Span&, int64_t row)>& compute) {
-  if (layout.padded_length > 0 && layout.rows <= most) {
+  const int64_t padded = layout.padded_length;
+  if (padded > 0 && (on_cpu ? layout.rows : padded) <= most) {
     // One product over the padding, too, is faster than one for each sequence.
-    return compute({0, layout.sequences(), 0, layout.padded_length, layout.padded_length}, 0);
+    const int64_t at_once = most / padded;
+    for (int64_t i = 0; i < layout.sequences(); i += at_once) {
+      const int64_t count = std::min(at_once, layout.sequences() - i);
+      compute({i, count, i * padded, padded, padded}, 0);
+    }
+    return;
   }
   for (const Span& span : Spans(layout)) {
     const int64_t at_once = on_cpu ? 1 : std::max(most / span.length, int64_t{1});
@@ -92,6 +98,21 @@ class Scorer {
   const at::Tensor& mask_;
 };
 
+// Makes zeros of padding, which a product over the length would add up.
+void ClearPadding(const at::Tensor& rows, const PlacedLayout& layout) {
+  const int64_t length = layout.padded_length;
+  if (!rows.is_cpu() && layout.table) {
+    const at::Tensor lengths = layout.table->lengths.unsqueeze(1);
+    const at::Tensor missing = at::arange(length, lengths.options()) >= lengths;
+    rows.view({layout.sequences(), length, -1}).masked_fill_(missing.unsqueeze(2), 0);
+    return;
+  }
+  for (size_t i = 0; i < layout.starts.size(); ++i) {
+    const int64_t end = layout.starts[i] + layout.lengths[i];
+    rows.narrow(0, end, length - layout.lengths[i]).zero_();
+  }
+}
+
 }  // namespace
 
 at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
@@ -103,10 +124,7 @@ at::Tensor ProjectLength(const at::Tensor& rows, const at::Tensor& projection,
   CheckNotRecording(layout);
   if (layout.padded_length > 0) {
     const int64_t length = layout.padded_length;
-    for (size_t i = 0; i < layout.starts.size(); ++i) {
-      const int64_t end = layout.starts[i] + layout.lengths[i];
-      rows.narrow(0, end, length - layout.lengths[i]).zero_();
-    }
+    ClearPadding(rows, layout);
     return Product(projection.narrow(0, 0, length).t(),
                    rows.view({layout.sequences(), length, rows.size(1)}));
   }
@@ -149,7 +167,7 @@ at::Tensor AttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
   }
   const Scorer scorer(queries, keys, heads, mask);
   at::Tensor result = NewRows(layout, queries.size(0), queries.size(1), queries.options());
-  const int64_t most = RowsAtOnce(heads, keys.size(1));
+  const int64_t most = RowsAtOnce(heads, keys.size(1), queries.is_cpu());
   ForSpans(layout, most, queries.is_cpu(), [&](const Span& span, int64_t row) {
     const at::Tensor weights = scorer.Weights(span, row).to(values.scalar_type());
     SplitHeads(View(result, span), heads).copy_(Product(weights, scorer.Heads(values, span)));
@@ -162,7 +180,7 @@ at::Tensor SlotWeights(const at::Tensor& queries, const at::Tensor& keys, int64_
                        const PlacedLayout& layout, const at::Tensor& mask) {
   const Scorer scorer(queries, keys, heads, mask);
   at::Tensor result = NewRows(layout, queries.size(0), keys.size(1), queries.options());
-  const int64_t most = RowsAtOnce(heads, keys.size(1));
+  const int64_t most = RowsAtOnce(heads, keys.size(1), queries.is_cpu());
   ForSpans(layout, most, queries.is_cpu(), [&](const Span& span, int64_t row) {
     View(result, span).copy_(scorer.Weights(span, row).mean(1));
   });

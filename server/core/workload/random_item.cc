@@ -34,6 +34,19 @@ int64_t AllowedLength(const Signature& signature, char letter, int64_t drawn) {
   return drawn;
 }
 
+// Calls function(input, axis, most) for each lettered axis that has a limit.
+template <typename Function>
+void ForLimits(const Signature& signature, const Function& function) {
+  for (const InputSpec& spec : signature.inputs) {
+    if (spec.optional) continue;
+    for (const Axis& axis : spec.axes) {
+      if (axis.letter == '\0') continue;
+      const int64_t longest = LongestFor(signature, Item(), axis.letter);
+      if (longest != 0) function(spec, axis, longest);
+    }
+  }
+}
+
 }  // namespace
 
 Item RandomItem(const Signature& signature, const LengthDistribution& lengths,
@@ -59,31 +72,23 @@ Item RandomItem(const Signature& signature, const LengthDistribution& lengths,
 
 int64_t LongestLength(const Signature& signature) {
   int64_t least = 0;
-  for (const InputSpec& spec : signature.inputs) {
-    if (spec.optional) continue;
-    for (const Axis& axis : spec.axes) {
-      const int64_t longest = axis.letter == '\0' ? 0 : LongestFor(signature, Item(), axis.letter);
-      if (longest != 0 && (least == 0 || longest < least)) least = longest;
-    }
-  }
+  ForLimits(signature, [&](const InputSpec&, const Axis&, int64_t longest) {
+    if (least == 0 || longest < least) least = longest;
+  });
   return least;
 }
 
 absl::Status CheckLengths(const Signature& signature, const std::string& name,
                           const LengthDistribution& lengths) {
-  for (const InputSpec& spec : signature.inputs) {
-    if (spec.optional) continue;
-    for (const Axis& axis : spec.axes) {
-      if (axis.letter == '\0') continue;
-      const int64_t longest = LongestFor(signature, Item(), axis.letter);
-      if (longest == 0 || lengths.longest() <= longest) continue;
-      return absl::InvalidArgumentError("lengths '" + lengths.text() + "' go up to " +
+  absl::Status status;
+  ForLimits(signature, [&](const InputSpec& spec, const Axis& axis, int64_t longest) {
+    if (!status.ok() || lengths.longest() <= longest) return;
+    status = absl::InvalidArgumentError("lengths '" + lengths.text() + "' go up to " +
                                         std::to_string(lengths.longest()) + ", but model '" + name +
                                         "' takes at most " + std::to_string(longest) + " on axis " +
                                         axis.letter + " of '" + spec.name + "'");
-    }
-  }
-  return absl::OkStatus();
+  });
+  return status;
 }
 
 }  // namespace linserve

@@ -38,10 +38,11 @@ at::Tensor Embeddings::operator()(const at::Tensor& ids, const at::Tensor& types
 at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
                                 const PlacedLayout& layout) const {
   const at::Tensor words = ids.contiguous();
-  const at::Tensor kinds = types.defined() ? types.contiguous() : at::zeros_like(words);
+  const at::Tensor kinds = types.defined() ? types.contiguous() : types;
   const int64_t* word = words.const_data_ptr<int64_t>();
-  const int64_t* kind = kinds.const_data_ptr<int64_t>();
-  const std::vector<int64_t> places = PlacesOf(word, words.numel(), layout);
+  const int64_t* kind = kinds.defined() ? kinds.const_data_ptr<int64_t>() : nullptr;
+  std::vector<int64_t> places;
+  if (positions_.defined()) places = PlacesOf(word, words.numel(), layout);
   const at::Tensor rows = at::empty({words.numel(), options_.dim}, options());
   ForBlocks(words.numel(), 0, [&](int64_t begin, int64_t count, float*) {
     const RowBlock block = BlockOf(rows, begin);
@@ -49,10 +50,10 @@ at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
       const int64_t row = begin + i;
       std::copy_n(BlockOf(words_, word[row]).data, options_.dim, block.Rows(i).data);
       const auto add = [&](const at::Tensor& table, int64_t of) {
-        if (table.defined()) AddBias(block.Rows(i), 1, options_.dim, BlockOf(table, of).data);
+        AddBias(block.Rows(i), 1, options_.dim, BlockOf(table, of).data);
       };
-      add(types_, kind[row]);
-      add(positions_, places[static_cast<size_t>(row)]);
+      if (types_.defined()) add(types_, kind != nullptr ? kind[row] : 0);
+      if (positions_.defined()) add(positions_, places[static_cast<size_t>(row)]);
     }
     norm_.Set(block, block, count);
   });

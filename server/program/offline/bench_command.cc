@@ -22,11 +22,14 @@
 namespace linserve {
 namespace {
 
+constexpr int64_t kBenchSequences = 256;
+constexpr int64_t kBenchSequencesOnDevices = 8192;
+
 struct BenchArguments {
   std::string model;
-  std::string input;    // empty: random sequences
-  std::string lengths;  // empty: as LengthsFor() says
-  int64_t sequences = 256;
+  std::string input;      // empty: random sequences
+  std::string lengths;    // empty: as LengthsFor() says
+  int64_t sequences = 0;  // 0: as SequencesFor() says
   int64_t rounds = 5;
   uint64_t seed = 1;
   std::string pooling = "mean";
@@ -65,9 +68,9 @@ absl::StatusOr<std::unique_ptr<Engine>> StartEngine(const BenchArguments& argume
   return StartOffline({arguments.model, *serving, arguments.device}, metrics);
 }
 
-absl::StatusOr<Round> RunRound(Engine& engine, const std::vector<Item>& items, int64_t tokens) {
+absl::StatusOr<Round> RunRound(Engine& engine, std::vector<Item> items, int64_t tokens) {
   const auto start = std::chrono::steady_clock::now();
-  auto results = RunAll(engine, items, [](size_t, size_t) {});
+  auto results = RunAll(engine, std::move(items), [](size_t, size_t) {});
   if (!results.ok()) return results.status();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   return Round{took.count(), tokens};
@@ -81,14 +84,21 @@ std::string LengthsFor(const BenchArguments& arguments, const Signature& signatu
          std::to_string(std::min<int64_t>(longest, 8)) + "," + std::to_string(longest);
 }
 
-absl::StatusOr<std::vector<Item>> RandomItems(const BenchArguments& arguments,
-                                              const Signature& signature, std::mt19937_64& random) {
+// Returns how many sequences make several batches.
+int64_t SequencesFor(const BenchArguments& arguments, const Engine& engine) {
+  if (arguments.sequences > 0) return arguments.sequences;
+  return engine.info().device == "cpu" ? kBenchSequences : kBenchSequencesOnDevices;
+}
+
+absl::StatusOr<std::vector<Item>> RandomItems(const BenchArguments& arguments, const Engine& engine,
+                                              std::mt19937_64& random) {
+  const Signature& signature = engine.info().signature;
   const auto lengths = LengthDistribution::Parse(LengthsFor(arguments, signature));
   if (!lengths.ok()) return lengths.status();
   absl::Status status = CheckLengths(signature, arguments.model, *lengths);
   if (!status.ok()) return status;
   std::vector<Item> items;
-  for (int64_t i = 0; i < arguments.sequences; ++i) {
+  for (int64_t i = 0; i < SequencesFor(arguments, engine); ++i) {
     items.push_back(RandomItem(signature, *lengths, random));
   }
   return items;
@@ -109,7 +119,7 @@ absl::StatusOr<Report> Measure(const BenchArguments& arguments) {
   for (int64_t i = -1; i < arguments.rounds; ++i) {  // the first round warms up
     // Lengths are new in each round, as they are for a server: what is made for some of them would
     // flatter.
-    auto items = arguments.input.empty() ? RandomItems(arguments, signature, random) : given;
+    auto items = arguments.input.empty() ? RandomItems(arguments, **engine, random) : given;
     if (!items.ok()) return items.status();
     int64_t tokens = 0;
     for (Item& item : *items) {
@@ -117,7 +127,7 @@ absl::StatusOr<Report> Measure(const BenchArguments& arguments) {
       tokens += PackedRows(signature, item);
     }
     report.sequences = static_cast<int64_t>(items->size());
-    auto round = RunRound(**engine, *items, tokens);
+    auto round = RunRound(**engine, *std::move(items), tokens);
     if (!round.ok()) return round.status();
     if (i >= 0) report.rounds.push_back(*round);
     if (terminal) std::fprintf(stderr, "\r%zu rounds", report.rounds.size());
@@ -183,9 +193,11 @@ void AddBenchCommand(CLI::App& app, ChosenCommand& chosen) {
       "lognormal:96,0.8,8,512, or what the model takes of it)");
   command
       ->add_option("--sequences", arguments->sequences,
-                   "How many random sequences a round has, all submitted at once")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+                   "How many random sequences a round has, submitted one request after the other "
+                   "(default: " +
+                       std::to_string(kBenchSequences) + ", on a GPU " +
+                       std::to_string(kBenchSequencesOnDevices) + ")")
+      ->check(CLI::PositiveNumber);
   command
       ->add_option("--rounds", arguments->rounds,
                    "How many rounds are measured, after one to warm up")

@@ -1,5 +1,6 @@
 #include "program/offline/offline.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -13,19 +14,23 @@
 namespace linserve {
 namespace {
 
-// Waits for the results of one request.
-class Collector : public ResultSink {
+// Sequences that are submitted at once, as callers of a server send them: the engine computes some
+// while it is given others.
+constexpr size_t kSequencesOfRequest = 64;
+
+// Waits for the results of several requests.
+class Collector {
  public:
   explicit Collector(size_t count) : results_(count, absl::InternalError("no result")) {}
 
-  void Deliver(size_t index, absl::StatusOr<ItemResult> result) override {
+  void Deliver(size_t index, absl::StatusOr<ItemResult> result) {
     MutexLock lock(mutex_);
     results_[index] = std::move(result);
     ++delivered_;
-    changed_.NotifyAll();
+    // To wake the one who waits takes longer than to deliver a small result.
+    constexpr size_t kBetweenLooks = 64;
+    if (delivered_ % kBetweenLooks == 0 || delivered_ == results_.size()) changed_.NotifyAll();
   }
-
-  bool Abandoned() const override { return false; }
 
   std::vector<absl::StatusOr<ItemResult>> Wait(
       const std::function<void(size_t, size_t)>& progress) {
@@ -42,6 +47,22 @@ class Collector : public ResultSink {
   CondVar changed_;
   std::vector<absl::StatusOr<ItemResult>> results_ ABSL_GUARDED_BY(mutex_);
   size_t delivered_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Takes the results of one request, the first of which is so many sequences from all's first.
+class RequestResults : public ResultSink {
+ public:
+  RequestResults(std::shared_ptr<Collector> all, size_t first)
+      : all_(std::move(all)), first_(first) {}
+
+  void Deliver(size_t index, absl::StatusOr<ItemResult> result) override {
+    all_->Deliver(first_ + index, std::move(result));
+  }
+  bool Abandoned() const override { return false; }
+
+ private:
+  const std::shared_ptr<Collector> all_;
+  const size_t first_;
 };
 
 }  // namespace
@@ -71,11 +92,17 @@ absl::StatusOr<std::vector<TensorMap>> RunAll(
     Engine& engine, std::vector<Item> items,
     const std::function<void(size_t done, size_t all)>& progress) {
   auto collector = std::make_shared<Collector>(items.size());
-  Request request;
-  request.id = "offline";
-  request.sink = collector;
-  for (Item& item : items) request.items.emplace_back(std::move(item));
-  if (absl::Status status = engine.Submit(request); !status.ok()) return status;
+  const bool unit = engine.info().signature.request_is_unit;
+  const size_t most = unit ? items.size() : kSequencesOfRequest;
+  for (size_t first = 0; first < items.size(); first += most) {
+    Request request;
+    request.id = "offline";
+    request.sink = std::make_shared<RequestResults>(collector, first);
+    for (size_t i = first; i < std::min(first + most, items.size()); ++i) {
+      request.items.emplace_back(std::move(items[i]));
+    }
+    if (absl::Status status = engine.Submit(request); !status.ok()) return status;
+  }
   std::vector<TensorMap> outputs;
   for (absl::StatusOr<ItemResult>& result : collector->Wait(progress)) {
     if (!result.ok()) {

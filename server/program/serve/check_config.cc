@@ -52,6 +52,7 @@ void Resolve(const Prepared& prepared, Config& config) {
   config.serving.replicas = plan.replicas;
   config.serving.threads = plan.threads;
   config.serving.max_batch_tokens = plan.batch_tokens;
+  config.serving.max_batch_sequences = plan.batch_sequences;
 }
 
 std::string WithSize(const OptionTable::Description& option) {

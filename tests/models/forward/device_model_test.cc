@@ -131,6 +131,23 @@ TEST_F(DeviceModelTest, ComputesSequencesOfOneLengthTogetherWithoutKernelsToo) {
   EXPECT_EQ(launches(50), launches(5));
 }
 
+TEST_F(DeviceModelTest, ComputesPaddedSequencesTogetherWithoutKernelsToo) {
+  const auto model =
+      LoadOn("simulated:0", Init("linformer.Linformer", R"({"dim": 64, "seq_len": 40, "depth": 1,
+                                                            "heads": 2, "k": 16})"),
+             "f32");
+  const auto launches = [&](int64_t sequences) {
+    std::vector<Item> items;
+    for (int64_t i = 0; i < sequences; ++i) items.push_back(Floats(9 + i % 5, 64));
+    if (sequences < 10) ExpectTheSameAloneAndTogether(*model, items);
+    const int64_t before = simulated_.launches();
+    Compute(*model, items, Padding::kBucket);
+    return simulated_.launches() - before;
+  };
+  launches(3);  // what is done once
+  EXPECT_EQ(launches(50), launches(5));
+}
+
 TEST_F(DeviceModelTest, TakesUpAndSavesSessionsWhileTheDeviceComputes) {
   const auto model = LoadOn("simulated:0", Init("linserve.Encoder", R"({"num_tokens": 30, "dim": 64,
       "depth": 1, "heads": 2, "attention": "elu", "causal": true})"));

@@ -39,7 +39,7 @@ TEST_F(ConfigTest, FlagsWinOverVariablesAndVariablesOverTheFile) {
   EXPECT_EQ(config.at("max_batch_tokens"), 5);
   EXPECT_EQ(config.at("replicas"), 4);
   EXPECT_EQ(config.at("pooling"), "mean");
-  EXPECT_EQ(config.at("max_batch_sequences"), 256);
+  EXPECT_EQ(config.at("max_batch_sequences"), 0);
 }
 
 TEST_F(ConfigTest, WhatIsPrintedIsAConfigurationFile) {
