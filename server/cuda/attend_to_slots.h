@@ -14,9 +14,8 @@ namespace linserve::cuda {
 // A block takes tiles of 128 queries of one sequence and head, one after the other, a warp 16
 // queries of each, and goes over the slots in tiles of 64 with a running softmax, so that no score
 // leaves the registers (the scheme of Dao 2023, arXiv:2307.08691). While it computes with a tile of
-// slots, the next one comes, and with the last one the next tile of queries: so the multiprocessor
-// never waits for memory. Queries are read and results written once; keys and values, which all
-// tiles of a sequence read, stay in the L2 cache.
+// slots, the next one comes, and with the last one the next tile of queries. Queries are read and
+// results written once; keys and values, which all tiles of a sequence read, stay in the L2 cache.
 //
 // For a sequence of m rows and each head it computes 4 · m · slots · D FLOPs, and must move
 // (2 · m + 2 · slots) · D · 2 bytes.
@@ -54,7 +53,8 @@ class AttendToSlots {
   static constexpr int kWarps = 8;
   static constexpr int kBlocks = D > 64 ? 1 : 2;  // on a multiprocessor, for which it has registers
   static constexpr int kStages = 2;               // of keys and values
-  // Wide heads leave no room for more: a multiprocessor may have 99 KiB of shared memory for one.
+  // Wide heads leave no room for more: a multiprocessor may have 99 KiB of shared memory for a
+  // block.
   static constexpr int kQueryStages = D > 64 ? 1 : 2;
   static constexpr int kTileElements = kSlots * D;
   static constexpr int kQueryElements = kQueries * D;
@@ -170,7 +170,7 @@ class AttendToSlots {
     }
   }
 
-  // What the next tile is has time to come from memory until it is loaded.
+  // The next tile's place is read now, so that it is there when the tile is loaded.
   LINSERVE_KERNEL void Begin(int item, WarpState& state) const {
     state.now = state.next;
     if (item + 1 < items_) state.next = WorkOf(item + 1);

@@ -114,8 +114,9 @@ template <int D, typename T, typename Run>
 void AttendToSlotsOfWidth(AttendToSlotsArguments<T> arguments, int64_t multiprocessors,
                           const Run& run) {
   using Kernel = AttendToSlots<T, D>;
-  const int64_t wanted = Tiles(arguments.items, Kernel::kBlocks * multiprocessors);
-  arguments.block_items = static_cast<int>(Kernel::kQueryStages > 1 ? wanted : 1);
+  const int64_t all = Kernel::kBlocks * multiprocessors;
+  const int64_t wanted = Kernel::kQueryStages > 1 ? Tiles(arguments.items, all) : 1;
+  arguments.block_items = static_cast<int>(std::max<int64_t>(1, wanted));
   const int64_t blocks = Tiles(arguments.items, arguments.block_items);
   run.template operator()<D>(arguments, BlockIndex{static_cast<int>(blocks), 1, 1});
 }

@@ -130,7 +130,7 @@ at::Tensor CallNorm(const at::Tensor& rows, const RowNorm& norm, const Run& run)
 template <typename T, typename Run>
 at::Tensor PoolAs(const at::Tensor& rows, const RowsToPool& which, const Run& run) {
   const int64_t vectors = which.starts.size(0);
-  const at::Tensor result = at::empty({vectors, rows.size(1)}, rows.options().dtype(at::kFloat));
+  at::Tensor result = at::empty({vectors, rows.size(1)}, rows.options().dtype(at::kFloat));
   run(PoolRowsArguments<T>{Read<T>(rows), rows.stride(0), static_cast<int>(rows.size(1)),
                            Read<int32_t>(which.starts), Read<int32_t>(which.counts),
                            which.chosen.defined() ? Read<int32_t>(which.chosen) : nullptr,

@@ -14,8 +14,8 @@
 namespace linserve {
 namespace {
 
-// So many batches may wait for their delivery: those who wait for results are slower than the
-// device then, and it waits for them.
+// At most so many batches wait for their delivery. Then the worker waits, so that results do not
+// pile up.
 constexpr size_t kMostDeliveries = 2;
 
 // From so many tokens on, a batch of sessions' chunks takes about as long as one of other
@@ -76,9 +76,8 @@ void BatchRunner::Run(ClosedBatch closed) {
 }
 
 void BatchRunner::Finish() {
-  // Deliveries stay in the order of batches.
-  if (deliveries_) deliveries_->Wait();
   FinishInFlight();
+  if (deliveries_) deliveries_->Wait();
 }
 
 void BatchRunner::FinishInFlight() {

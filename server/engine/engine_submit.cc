@@ -184,7 +184,7 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
     }
   }
   accepted = std::move(misses);
-  const absl::Status status = accepted.empty() ? absl::OkStatus() : queue_.Push(accepted);
+  absl::Status status = accepted.empty() ? absl::OkStatus() : queue_.Push(accepted);
   if (!status.ok() && accepted.size() == all) return status;
   for (Pending& refused : accepted) refused.delivery.Complete(status);
   for (auto& [delivery, result] : hits) delivery.Complete(std::move(result));

@@ -142,12 +142,13 @@ void ResultCache::Launch(std::vector<Pending>& sequences) {
     {
       MutexLock lock(mutex_);
       result = Find(pending);
-      if (!result && !JoinFlight(pending)) {
+      if (!result) {
+        if (JoinFlight(pending)) continue;
         Begin(pending);
         flying.push_back(std::move(pending));
+        continue;
       }
     }
-    if (!result) continue;
     for (Pending& sharer : pending.sharers) sharer.delivery.Complete(*result);
     pending.delivery.Complete(*std::move(result));
   }

@@ -38,12 +38,10 @@ void ServingOptions::Bind(OptionTable& table) {
       "The rest may also stand in the \"serving\" object of a model's config.json, for that model");
   std::vector<std::string> paddings = {kPaddingNames.begin(), kPaddingNames.end()};
   paddings.insert(paddings.begin(), "auto");
-  table.Choice(
-      "padding", padding, paddings,
-      "How ragged sequences become a batch: packed computes no padding, bucket pads to "
-      "the next bucket, fixed to seq_len, zeros as the Python packages do; auto is zeros "
-      "for a model whose wrapper is linformer_pytorch.Padder, bucket in f32 on GPUs, whose "
-      "kernels for packed sequences are for 16 bits, else packed");
+  table.Choice("padding", padding, paddings,
+               "How ragged sequences become a batch: packed computes no padding, bucket pads to "
+               "the next bucket, fixed to seq_len, zeros as the Python packages do; auto is zeros "
+               "for a model whose wrapper is linformer_pytorch.Padder, else packed");
   table.Integers("buckets", buckets, 1, kMany,
                  "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96 and so on");
   table.Choice(
@@ -125,7 +123,6 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const 
                    .batch_tokens = max_batch_tokens,
                    .batch_sequences = max_batch_sequences,
                    .long_rows = 0,
-                   .on_devices = devices > 0,
                    .reason = "as configured"};
   if (max_batch_sequences == 0) {
     plan.batch_sequences = devices > 0 ? kMostSequencesPerBatch : kSequencesPerBatch;
@@ -162,7 +159,6 @@ EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   EngineOptions options;
   const auto* const name = std::find(kPaddingNames.begin(), kPaddingNames.end(), padding);
   if (name != kPaddingNames.end()) options.padding = Padding(name - kPaddingNames.begin());
-  if (padding == "auto" && plan.on_devices && dtype == "f32") options.padding = Padding::kBucket;
   options.buckets = buckets;
   options.policy.max_tokens = plan.batch_tokens;
   options.policy.max_sequences = plan.batch_sequences;

@@ -21,7 +21,6 @@ struct ReplicaPlan {
   int64_t batch_tokens = 0;     // tokens that a batch has room for
   int64_t batch_sequences = 0;  // sequences that it has room for
   int64_t long_rows = 0;        // rows from which on a sequence may be long for others
-  bool on_devices = false;      // besides the CPU
   std::string reason;           // for the log
 };
 
@@ -43,9 +42,8 @@ struct DeviceOptions {
 // Says how a model is served. These are the defaults of the whole server, which the "serving"
 // object of a model's config.json may override option by option.
 struct ServingOptions {
-  // "zeros" where the model's wrapper computes that, "bucket" in F32 on GPUs, else "packed".
-  std::string padding = "auto";
-  std::string padding_because;  // for the log; empty: an option says so
+  std::string padding = "auto";  // "zeros" where the model's wrapper computes that, else "packed"
+  std::string padding_because;   // for the log; empty: an option says so
   std::vector<int64_t> buckets;
   std::string dtype = "default";  // f32 on the CPU, auto on GPUs
   Pooling pooling = Pooling::kNone;

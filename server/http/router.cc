@@ -189,8 +189,8 @@ void Router::AddHealth() {
   const auto live = [this] {
     return handlers_.live() ? absl::OkStatus() : absl::UnavailableError("the server is stuck");
   };
-  const auto add = [this](const std::string& path, HttpHandler page) {
-    AddPage(path, std::move(page), /*health=*/true);
+  const auto add = [this](const std::string& path, const HttpHandler& page) {
+    AddPage(path, page, /*health=*/true);
   };
   add("/livez", [live](const HttpRequest&) { return HealthReply(live()); });
   add("/v2/health/live", [live](const HttpRequest&) { return HealthReply(live(), "live"); });

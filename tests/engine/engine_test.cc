@@ -1,8 +1,10 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "support/fakes/engine_fixture.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -301,6 +303,36 @@ TEST_F(EngineTest, StartsABatchBeforeItWaitsForTheOneOnTheDevice) {
   occupant_->AwaitDeliveries(1);
   EXPECT_THAT(control_->events(), ElementsAre("start", "start", "take", "start", "take", "take"));
   EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
+}
+
+// Takes results only once a fourth batch is started.
+class SlowSink : public RecordingSink {
+ public:
+  explicit SlowSink(const FakeModelControl& control) : control_(control) {}
+
+  void Deliver(size_t index, Result result) override {
+    EXPECT_TRUE(WaitUntil([&] {
+      const auto events = control_.events();
+      return std::count(events.begin(), events.end(), "start") >= 4;
+    }));
+    RecordingSink::Deliver(index, std::move(result));
+  }
+
+ private:
+  const FakeModelControl& control_;
+};
+
+TEST_F(EngineTest, StartsABatchWhileResultsOfTheLastButOneAreDelivered) {
+  control_->asynchronous = true;
+  options_.policy.max_sequences = 1;
+  Start();
+  Occupy();
+  const auto slow = std::make_shared<SlowSink>(*control_);
+  EXPECT_TRUE(Submit(slow, {1}).ok());
+  EXPECT_TRUE(Submit(sink_, {2, 3}).ok());
+  control_->LetGo();
+  EXPECT_EQ(Rows(slow->Await(0)), FakeResult(1));
+  sink_->AwaitDeliveries(2);
 }
 
 TEST_F(EngineTest, StartsABatchAgainThatTheOneBeforeHasLeftNoMemoryFor) {

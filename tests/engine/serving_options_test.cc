@@ -97,19 +97,6 @@ TEST(ServingOptions, GiveEachDeviceAReplicaAndLargeBatches) {
   EXPECT_EQ(options.ForEngine(plan).policy.max_tokens, 100);
 }
 
-TEST(ServingOptions, PadToBucketsOnDevicesInF32UnlessTheySayOtherwise) {
-  ServingOptions options;
-  const auto padding = [&](int64_t devices) {
-    return options.ForEngine(options.Replicas(devices, 8)).padding;
-  };
-  EXPECT_EQ(padding(1), Padding::kPacked);
-  ASSERT_TRUE(Set(options, {{"dtype", "f32"}}).ok());
-  EXPECT_EQ(padding(1), Padding::kBucket);
-  EXPECT_EQ(padding(0), Padding::kPacked);
-  ASSERT_TRUE(Set(options, {{"padding", "packed"}}).ok());
-  EXPECT_EQ(padding(1), Padding::kPacked);
-}
-
 TEST(ServingOptions, AllReachTheEngine) {
   ServingOptions options;
   const json values = {

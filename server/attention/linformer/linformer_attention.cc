@@ -23,7 +23,8 @@ double Largest(at::ScalarType type) {
                              : std::numeric_limits<float>::max();
 }
 
-// So many rows of queries are scored at once. A device is asked for more, less often.
+// So many rows of queries are scored at once. A device is asked for more, less often: its scores
+// take 256 MiB, and exist three times while they are computed.
 int64_t RowsAtOnce(int64_t heads, int64_t slots, bool on_cpu) {
   const int64_t most_rows = on_cpu ? 4096 : 65536;
   const int64_t most_scores = int64_t{1} << (on_cpu ? 24 : 26);

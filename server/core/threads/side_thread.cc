@@ -42,10 +42,8 @@ void SideThread::Run() {
     if (jobs_.empty()) return;
     Job job = std::move(jobs_.front());
     lock.Unlock();
-    RunGuarded("a job of a side thread", [&] {
-      job();
-      job = nullptr;  // what it holds goes before others learn that it is done
-    });
+    RunGuarded("a job of a side thread", job);
+    job = nullptr;  // what it holds goes without the lock, and before others learn that it is done
     lock.Lock();
     jobs_.pop_front();
     changed_.NotifyAll();

@@ -160,9 +160,9 @@ at::Tensor Attention::AttendBySoftmax(const at::Tensor& queries, const at::Tenso
       at::where(near, score(BlockAttention::kHidden), score(2 * BlockAttention::kHidden)));
   const double scale =
       options_.scale > 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(options_.width));
-  const at::Tensor result = at::scaled_dot_product_attention(queries, keys, values, added,
-                                                             /*dropout_p=*/0,
-                                                             /*is_causal=*/false, scale);
+  at::Tensor result = at::scaled_dot_product_attention(queries, keys, values, added,
+                                                       /*dropout_p=*/0,
+                                                       /*is_causal=*/false, scale);
   if (options_.before < 0) return result;
   // A query that sees nothing averages its window, which has zeros outside the sequence.
   const at::Tensor shares = near.sum(-1, /*keepdim=*/true).to(result.scalar_type()) /

@@ -173,9 +173,11 @@ class Collector {
       pooled = at::stack(each);
     }
     for (const auto& [part, vectors] : Finish(name, pooled, group.options)) {
-      const at::Tensor host = placement_.ToHost(vectors);
-      for (size_t at = 0; at < group.members.size(); ++at) {
-        results[group.members[at]][part] = FromAten(host.select(0, static_cast<int64_t>(at)));
+      const Tensor all = FromAten(placement_.ToHost(vectors));
+      const Shape one(all.shape().begin() + 1, all.shape().end());
+      for (int64_t row = 0; const size_t member : group.members) {
+        results[member][part] = all.Rows(row, row + 1).Reshaped(one);
+        ++row;
       }
     }
   }

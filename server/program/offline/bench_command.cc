@@ -84,10 +84,11 @@ std::string LengthsFor(const BenchArguments& arguments, const Signature& signatu
          std::to_string(std::min<int64_t>(longest, 8)) + "," + std::to_string(longest);
 }
 
-// Returns how many sequences make several batches.
+// Returns how many sequences make several batches, or one of a model that mixes them.
 int64_t SequencesFor(const BenchArguments& arguments, const Engine& engine) {
   if (arguments.sequences > 0) return arguments.sequences;
-  return engine.info().device == "cpu" ? kBenchSequences : kBenchSequencesOnDevices;
+  const bool few = engine.info().device == "cpu" || engine.info().signature.request_is_unit;
+  return few ? kBenchSequences : kBenchSequencesOnDevices;
 }
 
 absl::StatusOr<std::vector<Item>> RandomItems(const BenchArguments& arguments, const Engine& engine,

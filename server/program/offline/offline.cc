@@ -28,8 +28,8 @@ class Collector {
     results_[index] = std::move(result);
     ++delivered_;
     // To wake the one who waits takes longer than to deliver a small result.
-    constexpr size_t kBetweenLooks = 64;
-    if (delivered_ % kBetweenLooks == 0 || delivered_ == results_.size()) changed_.NotifyAll();
+    const size_t between = std::max<size_t>(1, results_.size() / 64);
+    if (delivered_ % between == 0 || delivered_ == results_.size()) changed_.NotifyAll();
   }
 
   std::vector<absl::StatusOr<ItemResult>> Wait(

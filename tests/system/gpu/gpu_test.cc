@@ -79,7 +79,7 @@ class GpuTest : public ::testing::TestWithParam<std::string> {
 TEST_P(GpuTest, GivesThePackagesNumbersInF32) {
   const std::vector<GoldenCase> cases = Cases(GetParam() == "zeros");
   double largest = 0;
-  // In F32 nothing is recorded that would be tried, too.
+  // In F32 no pass is recorded, so that there is nothing to warm up.
   ForServers(cases, {"--padding", GetParam(), "--dtype", "f32", "--warmup", "false"},
              [&](EmbeddingClient& client, const std::vector<GoldenCase>& some) {
                for (const GoldenCase& golden : some) {
