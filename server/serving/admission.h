@@ -15,11 +15,12 @@
 
 namespace linserve {
 
-// Finds the model that the caller asks for. A caller that may use only some models is told nothing
-// of the others: the answer is PERMISSION_DENIED, whether they exist or not.
+// Finds the model that the caller asks for: the one given, or if that is empty the only one. A
+// caller that may use only some models is told nothing of the others: the answer is
+// PERMISSION_DENIED, whether they exist or not.
 absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
                                                              const Caller& caller,
-                                                             const std::string& name,
+                                                             const std::string& given,
                                                              int64_t version);
 
 // Checks what a request of so many bytes must pass before anybody decodes it: the caller's right

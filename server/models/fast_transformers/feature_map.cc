@@ -50,7 +50,10 @@ FeatureForm FeatureMap::Form(const at::Tensor& queries, const at::Tensor& keys) 
     if (options_.stabilize) shift = LargestSquare(rows, random_.scale);
     return [this, shift](const at::Tensor& some) { return random_.Of(some, shift); };
   };
-  return {.queries = features(queries), .keys = features(keys)};
+  FeatureForm form;
+  form.queries = features(queries);
+  form.keys = features(keys);
+  return form;
 }
 
 }  // namespace linserve::fast_transformers

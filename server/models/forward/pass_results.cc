@@ -268,7 +268,7 @@ class Collector {
   // Returns some rows of an output, ascending and counted from `begin`.
   at::Tensor OutputRows(const std::string& name, int64_t begin, std::vector<int64_t> rows) {
     const int64_t first = rows.front();
-    const at::Tensor all = pass_.Output(name, begin + first, begin + rows.back() + 1);
+    at::Tensor all = pass_.Output(name, begin + first, begin + rows.back() + 1);
     if (std::ssize(rows) == rows.back() + 1 - first) return all;
     const at::Tensor chosen = placement_.HostTensor({std::ssize(rows)}, at::kLong);
     std::transform(rows.begin(), rows.end(), chosen.mutable_data_ptr<int64_t>(),

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <cstdint>
 #include <string>
-#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 
 namespace linserve::linear_attention_transformer {
 namespace {
@@ -28,14 +31,14 @@ std::vector<int64_t> LocalHeads(Params& params, const Options& options) {
 bool LocalAttentionSeesOutside(Params& params) {
   constexpr const char* kKey = "local_attention";
   const std::string version = params.Text(kKey, "1.11.2");
-  std::array<int, 3> parts{};
-  int read = 0;
-  const int found =
-      std::sscanf(version.c_str(), "%4d.%4d.%4d%n", parts.data(), &parts[1], &parts[2], &read);
-  if (found != 3 || std::cmp_not_equal(read, version.size())) {
+  const std::vector<std::string> words = absl::StrSplit(version, '.');
+  std::array<uint32_t, 3> parts{};
+  bool valid = words.size() == parts.size();
+  for (size_t i = 0; valid && i < parts.size(); ++i) valid = absl::SimpleAtoi(words[i], &parts[i]);
+  if (!valid) {
     params.Fail(kKey, "a version of the package local-attention, such as \"1.8.4\"");
   }
-  return parts >= std::array{1, 5, 3} && parts <= std::array{1, 8, 4};
+  return parts >= std::array{1U, 5U, 3U} && parts <= std::array{1U, 8U, 4U};
 }
 
 std::optional<Options::LinformerSettings> ReadLinformerSettings(Params& params) {
