@@ -43,7 +43,7 @@ at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
   const int64_t* kind = kinds.defined() ? kinds.const_data_ptr<int64_t>() : nullptr;
   std::vector<int64_t> places;
   if (positions_.defined()) places = PlacesOf(word, words.numel(), layout);
-  const at::Tensor rows = at::empty({words.numel(), options_.dim}, options());
+  at::Tensor rows = at::empty({words.numel(), options_.dim}, options());
   ForBlocks(words.numel(), 0, [&](int64_t begin, int64_t count, float*) {
     const RowBlock block = BlockOf(rows, begin);
     for (int64_t i = 0; i < count; ++i) {
