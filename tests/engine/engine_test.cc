@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 #include "support/fakes/engine_fixture.h"
@@ -303,6 +304,31 @@ TEST_F(EngineTest, StartsABatchBeforeItWaitsForTheOneOnTheDevice) {
   occupant_->AwaitDeliveries(1);
   EXPECT_THAT(control_->events(), ElementsAre("start", "start", "take", "start", "take", "take"));
   EXPECT_EQ(Rows(sink_->Await(1)), FakeResult(2));
+}
+
+// Returns how often this process has read from a file or another descriptor.
+int64_t ReadsSoFar() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  int64_t count = -1;
+  while (io >> name >> count) {
+    if (name == "syscr:") return count;
+  }
+  return -1;
+}
+
+// What the system says of processors and memory stands in files, which take longer than a request.
+TEST_F(EngineTest, ReadsNoFileForARequest) {
+  Start();
+  constexpr int kRequests = 50;
+  const int64_t before = ReadsSoFar();
+  ASSERT_GT(before, 0);
+  for (int i = 0; i < kRequests; ++i) {
+    const auto sink = std::make_shared<RecordingSink>();
+    EXPECT_TRUE(Submit(sink, {1, 2}).ok());  // which are gathered
+    sink->AwaitDeliveries(2);
+  }
+  EXPECT_LT(ReadsSoFar() - before, kRequests);
 }
 
 // Takes results only once a fourth batch is started.
