@@ -26,7 +26,7 @@ CallSide UnaryCall::Side() {
 }
 
 void UnaryCall::Respond(grpc::ByteBuffer message, std::shared_ptr<void> sending) {
-  *response_ = std::move(message);
+  response_->Swap(&message);
   sending_ = std::move(sending);
   metrics_.Message(Direction::kSent, response_->Length());
   End(absl::OkStatus());
