@@ -199,7 +199,7 @@ HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
 }  // namespace
 
 HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std::string& pattern,
-                  RestAnswer answer, RestRefusal refuse, bool binary) {
+                  RestAnswer answer, const RestRefusal& refuse, bool binary) {
   return {method, pattern,
           [&context, answer = std::move(answer), refuse](const HttpRequest& request) {
             const auto caller =

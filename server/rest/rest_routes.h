@@ -18,7 +18,7 @@ using RestRefusal = std::function<HttpReply(const absl::Status&)>;
 // they become. `binary` says that they may hold binary data. Their answers tell the server's load,
 // as gRPC's trailers do. `context` must outlive it.
 HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std::string& pattern,
-                  RestAnswer answer, RestRefusal refuse, bool binary = false);
+                  RestAnswer answer, const RestRefusal& refuse, bool binary = false);
 
 // Returns what the HTTP port answers beside its pages and the routes of text-embeddings-inference:
 // the REST form of the Open Inference Protocol (/v2/...), and OpenAI's API of embeddings (/v1/...).

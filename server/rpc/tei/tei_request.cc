@@ -114,7 +114,7 @@ struct AllRows {
 }  // namespace
 
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EmbedRequest> request,
-              TeiDone done) {
+              const TeiDone& done) {
   EmbeddingsQuery query = QueryOf(std::move(arrival.model), request.message);
   if (request.message.has_normalize()) query.normalize = request.message.normalize();
   if (request.message.has_dimensions()) {
@@ -127,7 +127,7 @@ void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EmbedR
 }
 
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EmbedAllRequest> request,
-              TeiDone done) {
+              const TeiDone& done) {
   EmbeddingsQuery query = QueryOf(std::move(arrival.model), request.message);
   query.all_rows = true;
   query.normalize = false;
@@ -135,7 +135,7 @@ void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EmbedA
 }
 
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EncodeRequest> request,
-              TeiDone done) {
+              const TeiDone& done) {
   TokenizeQuery query{.model = std::move(arrival.model),
                       .texts = {std::move(*request.message.mutable_inputs())},
                       .marks = request.message.add_special_tokens(),
@@ -164,7 +164,7 @@ void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::Encode
 }
 
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::DecodeRequest> request,
-              TeiDone done) {
+              const TeiDone& done) {
   DecodeQuery query{.model = std::move(arrival.model),
                     .sequences = {{request.message.ids().begin(), request.message.ids().end()}},
                     .skip_marks = request.message.skip_special_tokens()};

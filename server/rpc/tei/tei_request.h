@@ -31,12 +31,12 @@ struct TeiResponse {
 using TeiDone = std::function<void(absl::StatusOr<TeiResponse>)>;
 
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<tei::v1::EmbedRequest> request,
-              TeiDone done);
+              const TeiDone& done);
 void BeginTei(ServiceContext& service, TeiArrival arrival,
-              Received<tei::v1::EmbedAllRequest> request, TeiDone done);
+              Received<tei::v1::EmbedAllRequest> request, const TeiDone& done);
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<tei::v1::EncodeRequest> request,
-              TeiDone done);
+              const TeiDone& done);
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<tei::v1::DecodeRequest> request,
-              TeiDone done);
+              const TeiDone& done);
 
 }  // namespace linserve
