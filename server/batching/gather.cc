@@ -114,9 +114,8 @@ void Copy(const Share& share, InputKind kind, DType dtype) {
 // Calls copy(i) for all shares, on as many threads as so many elements are worth.
 template <typename Function>
 void OnThreads(size_t shares, int64_t elements, const Function& copy) {
-  // How many processors there are is read from files: nothing for a small batch.
-  const int64_t worth = std::min(elements / kElementsOfThread, kMostThreads);
-  const int64_t wanted = worth > 1 ? std::min(worth, Processors()) : 1;
+  static const int64_t processors = Processors();  // which is read from files
+  const int64_t wanted = std::min({elements / kElementsOfThread, kMostThreads, processors});
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < shares; i = next++) copy(i);

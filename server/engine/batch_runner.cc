@@ -46,9 +46,9 @@ BatchRunner::BatchRunner(Model& model, const Padder& padder, ModelMetrics& metri
       clock_(clock),
       speed_(speed),
       overtaking_(std::move(overtaking)) {
-  if (model.asynchronous()) {
-    deliveries_.emplace(kMostDeliveries, [] { NameTraceThread("deliveries"); });
-  }
+  if (!model.asynchronous()) return;
+  deliveries_.emplace(kMostDeliveries);
+  deliveries_->Add([] { NameTraceThread("deliveries"); });
 }
 
 void BatchRunner::Run(ClosedBatch closed) {
@@ -61,9 +61,7 @@ void BatchRunner::Run(ClosedBatch closed) {
   // missing.
   const bool again = absl::IsResourceExhausted(launched) && busy();
   if (again) running.forward.reset();
-  next_is_started_ = launched.ok();
-  FinishInFlight();
-  next_is_started_ = false;
+  FinishInFlight(/*next_is_started=*/launched.ok());
   if (again) {
     running = Running{std::move(running.closed)};
     launched = Launch(running);
@@ -76,15 +74,15 @@ void BatchRunner::Run(ClosedBatch closed) {
 }
 
 void BatchRunner::Finish() {
-  FinishInFlight();
+  FinishInFlight(/*next_is_started=*/false);
   if (deliveries_) deliveries_->Wait();
 }
 
-void BatchRunner::FinishInFlight() {
+void BatchRunner::FinishInFlight(bool next_is_started) {
   if (!in_flight_) return;
   Running running = *std::move(in_flight_);
   in_flight_.reset();
-  Complete(running, absl::OkStatus());
+  Complete(running, absl::OkStatus(), next_is_started);
 }
 
 absl::Status BatchRunner::Launch(Running& running) {
@@ -183,7 +181,7 @@ void BatchRunner::Report(Running& running, TimePoint now) {
   }
 }
 
-void BatchRunner::Complete(Running& running, const absl::Status& launched) {
+void BatchRunner::Complete(Running& running, const absl::Status& launched, bool next_is_started) {
   auto outputs = launched.ok() ? TakeResults(running) : launched;
   running.forward.reset();
   const TimePoint ended = clock_.Now();
@@ -192,7 +190,7 @@ void BatchRunner::Complete(Running& running, const absl::Status& launched) {
   if (outputs.ok()) {
     // A session's results are read from the model, which is this thread's.
     const bool sessions = running.closed.sequences[0].item.session != nullptr;
-    if (!next_is_started_ || sessions) {
+    if (!next_is_started || sessions) {
       return DeliverResults(running, timing, *std::move(outputs));
     }
     return deliveries_->Add(

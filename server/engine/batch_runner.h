@@ -76,8 +76,8 @@ class BatchRunner {
   void Report(Running& running, TimePoint now);
   int64_t RowsAhead(const Running& running) const;
   void LetOvertake(Running& running);
-  void FinishInFlight();
-  void Complete(Running& running, const absl::Status& launched);
+  void FinishInFlight(bool next_is_started);
+  void Complete(Running& running, const absl::Status& launched, bool next_is_started = false);
   absl::StatusOr<Forward::Results> TakeResults(Running& running);
   void RunHalves(Running& running);
   static Timing TimingOf(const Running& running, TimePoint ended);
@@ -96,7 +96,6 @@ class BatchRunner {
   TimePoint completed_{};  // when the batch before was completed
   // Of an asynchronous model: delivers while another batch is started.
   std::optional<SideThread> deliveries_;
-  bool next_is_started_ = false;
 };
 
 }  // namespace linserve

@@ -320,14 +320,16 @@ int64_t ReadsSoFar() {
 // What the system says of processors and memory stands in files, which take longer than a request.
 TEST_F(EngineTest, ReadsNoFileForARequest) {
   Start();
-  constexpr int kRequests = 50;
-  const int64_t before = ReadsSoFar();
-  ASSERT_GT(before, 0);
-  for (int i = 0; i < kRequests; ++i) {
+  const auto request = [&] {
     const auto sink = std::make_shared<RecordingSink>();
     EXPECT_TRUE(Submit(sink, {1, 2}).ok());  // which are gathered
     sink->AwaitDeliveries(2);
-  }
+  };
+  request();  // what is read once
+  constexpr int kRequests = 50;
+  const int64_t before = ReadsSoFar();
+  ASSERT_GT(before, 0);
+  for (int i = 0; i < kRequests; ++i) request();
   EXPECT_LT(ReadsSoFar() - before, kRequests);
 }
 

@@ -6,11 +6,7 @@
 
 namespace linserve {
 
-SideThread::SideThread(size_t most, std::function<void()> begin)
-    : most_(most), thread_([this, begin = std::move(begin)] {
-        if (begin) RunGuarded("a thread's beginning", begin);
-        Run();
-      }) {}
+SideThread::SideThread(size_t most) : most_(most), thread_([this] { Run(); }) {}
 
 SideThread::~SideThread() {
   {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <thread>
 
 #include "absl/functional/any_invocable.h"
@@ -15,8 +14,8 @@ class SideThread {
  public:
   using Job = absl::AnyInvocable<void()>;
 
-  // With `most` jobs waiting, Add() waits. `begin` is called on the thread first.
-  explicit SideThread(size_t most, std::function<void()> begin = {});
+  // With `most` jobs waiting, Add() waits.
+  explicit SideThread(size_t most);
   ~SideThread();
   SideThread(const SideThread&) = delete;
   SideThread& operator=(const SideThread&) = delete;

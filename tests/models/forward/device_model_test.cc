@@ -44,17 +44,23 @@ class DeviceModelTest : public ModelFixture {
     }
   }
 
-  // Counts what a device is asked for by a batch of so many sequences, results included.
+  // Counts what a device is asked for by a batch of these, results included.
+  int64_t LaunchesOf(Model& model, const std::vector<Item>& items,
+                     Padding padding = Padding::kPacked) {
+    Compute(model, items, padding);  // what is done once
+    const int64_t before = simulated_.launches();
+    Compute(model, items, padding);
+    return simulated_.launches() - before;
+  }
+
+  // Counts it of so many sequences.
   int64_t LaunchesOf(Model& model, int64_t sequences, Pooling pooling) {
     std::vector<Item> items;
     for (int64_t i = 0; i < sequences; ++i) {
       items.push_back(Tokens(1 + i % 13, 30));
       items.back().options.pooling = pooling;
     }
-    Compute(model, items);  // what is done once
-    const int64_t before = simulated_.launches();
-    Compute(model, items);
-    return simulated_.launches() - before;
+    return LaunchesOf(model, items);
   }
 
   const SimulatedControl& simulated_ = Simulated();
@@ -123,11 +129,8 @@ TEST_F(DeviceModelTest, ComputesSequencesOfOneLengthTogetherWithoutKernelsToo) {
                                                             "heads": 2, "k": 16})"),
              "f32");
   const auto launches = [&](size_t sequences) {
-    const int64_t before = simulated_.launches();
-    Compute(*model, std::vector<Item>(sequences, Floats(12, 64)));
-    return simulated_.launches() - before;
+    return LaunchesOf(*model, std::vector<Item>(sequences, Floats(12, 64)));
   };
-  launches(3);  // what is done once
   EXPECT_EQ(launches(50), launches(5));
 }
 
@@ -140,11 +143,8 @@ TEST_F(DeviceModelTest, ComputesPaddedSequencesTogetherWithoutKernelsToo) {
     std::vector<Item> items;
     for (int64_t i = 0; i < sequences; ++i) items.push_back(Floats(9 + i % 5, 64));
     if (sequences < 10) ExpectTheSameAloneAndTogether(*model, items);
-    const int64_t before = simulated_.launches();
-    Compute(*model, items, Padding::kBucket);
-    return simulated_.launches() - before;
+    return LaunchesOf(*model, items, Padding::kBucket);
   };
-  launches(3);  // what is done once
   EXPECT_EQ(launches(50), launches(5));
 }
 
