@@ -20,9 +20,7 @@ using Reader = grpc::internal::ReaderInterface<v1::EmbedResponse>;
 // Receives the answers. An error says what is wrong with them.
 absl::Status Receive(Reader& reader, ResultAssembler& assembler, ResultCollector& collector,
                      ProgressReport& report, const std::function<void()>& on_answer) {
-  v1::EmbedResponse response;
-  while (reader.Read(&response)) {
-    on_answer();
+  const auto take = [&](v1::EmbedResponse&& response) -> absl::Status {
     if (response.request_failed()) {
       return absl::Status(static_cast<absl::StatusCode>(response.code()), response.message());
     }
@@ -32,8 +30,15 @@ absl::Status Receive(Reader& reader, ResultAssembler& assembler, ResultCollector
     auto result = assembler.Add(*std::move(chunk));
     if (!result.ok()) return result.status();
     if (*result) collector.Take(**std::move(result));
+    return absl::OkStatus();
+  };
+  v1::EmbedResponse message;
+  absl::Status status;
+  while (status.ok() && reader.Read(&message)) {
+    on_answer();
+    status = ForEachResponse(std::move(message), take);
   }
-  return absl::OkStatus();
+  return status;
 }
 
 // Cancels a call once nothing has happened for too long.

@@ -68,7 +68,9 @@ class EmbedReactor final : public ReactorCall, public grpc::ClientReadReactor<v1
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    broken_ = Take(std::move(response_));
+    broken_ = ForEachResponse(std::move(response_), [this](v1::EmbedResponse&& response) {
+      return Take(std::move(response));
+    });
     if (!broken_.ok()) return Cancel();
     response_.Clear();
     StartRead(&response_);

@@ -96,7 +96,11 @@ class GrpcEmbedStream final : public EmbedStream,
       Pump();
       return;
     }
-    Handle(std::move(response_));
+    // Each belongs to a request of its own, so that a fault of one is not the others'.
+    ForEachResponse(std::move(response_), [this](v1::EmbedResponse&& response) {
+      Handle(std::move(response));
+      return absl::OkStatus();
+    }).IgnoreError();
     response_.Clear();
     StartRead(&response_);
   }

@@ -75,6 +75,7 @@ void EncodeOptions(const EmbedCall& call, v1::EmbedOptions* wire) {
   wire->set_rows_per_chunk(call.rows_per_chunk);
   if (call.truncation) wire->set_truncation(EncodeTruncation(*call.truncation));
   wire->set_progress(call.on_progress != nullptr);
+  wire->set_together(true);
 }
 
 // Returns the bytes that a tensor of these axes has; nullopt if the number is negative or beyond

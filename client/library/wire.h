@@ -3,6 +3,7 @@
 #include <grpcpp/support/status.h>
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,6 +21,18 @@ v1::EmbedRequest EncodeRequest(const EmbedCall& call, const std::vector<size_t>&
 v1::EmbedRequest EncodeRequest(const EmbedCall& call);
 
 v1::GenerateRequest EncodeGenerateRequest(const GenerateCall& call);
+
+// Calls take(response), which returns a status, for the message and the others that it brings, as
+// long as that is well.
+template <typename Take>
+absl::Status ForEachResponse(v1::EmbedResponse&& message, const Take& take) {
+  auto others = std::move(*message.mutable_others());
+  absl::Status status = take(std::move(message));
+  for (auto other = others.begin(); status.ok() && other != others.end(); ++other) {
+    status = take(std::move(*other));
+  }
+  return status;
+}
 
 // Takes the rows' bytes out of `response` without copying them. Returns INTERNAL if dtype, shape
 // and number of bytes contradict each other.

@@ -89,6 +89,14 @@ std::vector<v1::EmbedResponse> FakeService::Answer(const v1::EmbedRequest& reque
   return messages;
 }
 
+std::vector<v1::EmbedResponse> FakeService::Sent(const v1::EmbedRequest& request, int index) {
+  std::vector<v1::EmbedResponse> messages = Answer(request, index);
+  if (!request.options().together()) return messages;
+  for (size_t i = 1; i < messages.size(); ++i) *messages[0].add_others() = messages[i];
+  messages.resize(1);
+  return messages;
+}
+
 grpc::Status FakeService::Embed(grpc::ServerContext* context, const v1::EmbedRequest* request,
                                 grpc::ServerWriter<v1::EmbedResponse>* writer) {
   {
@@ -101,7 +109,7 @@ grpc::Status FakeService::Embed(grpc::ServerContext* context, const v1::EmbedReq
   }
   const bool breaks = Take(&FakeFaults::break_calls);
   for (int i = request->sequences_size() - 1; i >= (faults_.drop_last_result ? 1 : 0); --i) {
-    for (const auto& message : Answer(*request, i)) writer->Write(message);
+    for (const auto& message : Sent(*request, i)) writer->Write(message);
     if (breaks) return {grpc::StatusCode::UNAVAILABLE, "going down"};
   }
   return grpc::Status::OK;
@@ -123,7 +131,7 @@ grpc::Status FakeService::EmbedStream(
       continue;
     }
     for (int i = request.sequences_size() - 1; i >= 0; --i) {
-      for (const auto& message : Answer(request, i)) stream->Write(message);
+      for (const auto& message : Sent(request, i)) stream->Write(message);
     }
     if (faults_.break_streams) return {grpc::StatusCode::UNAVAILABLE, "going down"};
   }

@@ -44,6 +44,8 @@ class FakeService final : public v1::EmbeddingService::Service {
  private:
   // Makes the messages that answer one sequence.
   std::vector<v1::EmbedResponse> Answer(const v1::EmbedRequest& request, int index);
+  // Returns the answer as it is sent: as one message, if the request says so.
+  std::vector<v1::EmbedResponse> Sent(const v1::EmbedRequest& request, int index);
   bool Take(int FakeFaults::*fault);
 
   mutable std::mutex mutex_;

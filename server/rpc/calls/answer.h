@@ -1,6 +1,6 @@
 #pragma once
 
-#include <grpcpp/support/byte_buffer.h>
+#include "rpc/calls/wire.h"
 
 namespace linserve {
 
@@ -10,9 +10,12 @@ class Answer {
  public:
   virtual ~Answer() = default;
 
-  // Makes the next message, and returns true if it is the last one. REQUIRES: the last one was not
-  // made yet.
-  virtual bool Next(grpc::ByteBuffer& message) = 0;
+  // Adds the next message's fields to an empty one, and returns true if it is the last one.
+  // REQUIRES: the last one was not made yet.
+  virtual bool Next(WireMessage& message) = 0;
+
+  // Returns the field in which its messages take those of answers with the same number; 0: none.
+  virtual int field_of_others() const { return 0; }
 };
 
 }  // namespace linserve

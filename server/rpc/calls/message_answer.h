@@ -16,8 +16,8 @@ class MessageAnswer : public Answer {
     wire_.Add(message);
   }
 
-  bool Next(grpc::ByteBuffer& bytes) override {
-    bytes = std::move(wire_).Take();
+  bool Next(WireMessage& message) override {
+    message = std::move(wire_);
     return true;
   }
 

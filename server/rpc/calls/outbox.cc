@@ -6,6 +6,12 @@
 #include "rpc/calls/grpc_status.h"
 
 namespace linserve {
+namespace {
+
+// A message of so many bytes is long enough: no other answer's need come with it.
+constexpr size_t kLongMessage = 64 << 10;
+
+}  // namespace
 
 Outbox::Outbox(Hooks hooks, RpcMetrics& metrics) : hooks_(std::move(hooks)), metrics_(metrics) {}
 
@@ -57,9 +63,10 @@ bool Outbox::cancelled() const {
 
 void Outbox::Written(bool ok) {
   metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
-  message_.Clear();              // its rows belong to a whole batch's
-  std::unique_ptr<Answer> done;  // destroyed without the lock
-  if (last_ || !ok) done.swap(current_);
+  message_.Clear();  // its rows belong to a whole batch's
+  // These are destroyed without the lock.
+  const std::vector<std::unique_ptr<Answer>> ended = std::exchange(ended_, {});
+  const std::unique_ptr<Answer> broken = ok ? nullptr : std::move(current_);
   {
     MutexLock lock(mutex_);
     writing_ = false;
@@ -72,15 +79,15 @@ void Outbox::Written(bool ok) {
 }
 
 void Outbox::Closed() {
-  if (!current_) return;
+  if (ended_.empty()) return;
   metrics_.Sent(std::chrono::steady_clock::now() - write_start_);
   message_.Clear();
-  const std::unique_ptr<Answer> done = std::move(current_);
+  const std::vector<std::unique_ptr<Answer>> ended = std::exchange(ended_, {});
 }
 
 void Outbox::Pump() {
   std::optional<grpc::Status> finish;
-  std::unique_ptr<Answer> unfinished;  // destroyed without the lock
+  std::vector<std::unique_ptr<Answer>> unfinished;  // destroyed without the lock
   {
     MutexLock lock(mutex_);
     if (writing_ || finished_) return;
@@ -93,7 +100,8 @@ void Outbox::Pump() {
     } else if (final_status_) {
       finished_ = true;
       finish = std::move(final_status_);
-      unfinished.swap(current_);
+      unfinished = std::exchange(ended_, {});
+      unfinished.push_back(std::move(current_));
     } else {
       return;
     }
@@ -105,9 +113,32 @@ void Outbox::Pump() {
   WriteNext();
 }
 
-// Makes the next message of the current answer; false if that fails, which ends the stream.
+// Makes the next message of the current answer, with those of others that may come with it.
+void Outbox::Make(WireMessage& message) {
+  bool last = current_->Next(message);
+  const int field = current_->field_of_others();
+  while (last) {
+    ended_.push_back(std::move(current_));
+    if (field == 0 || message.size() >= kLongMessage) return;
+    {
+      const MutexLock lock(mutex_);
+      if (answers_.empty() || answers_.front()->field_of_others() != field) return;
+      current_ = std::move(answers_.front());
+      answers_.pop_front();
+    }
+    WireMessage other;
+    last = current_->Next(other);
+    message.AddMessage(field, std::move(other));
+  }
+}
+
+// Makes the next message; false if that fails, which ends the stream.
 bool Outbox::MakeNext() {
-  const absl::Status made = Guarded("an answer", [this] { last_ = current_->Next(message_); });
+  const absl::Status made = Guarded("an answer", [this] {
+    WireMessage message;
+    Make(message);
+    message_ = std::move(message).Take();
+  });
   if (made.ok()) return true;
   {
     MutexLock lock(mutex_);
@@ -124,7 +155,7 @@ void Outbox::WriteNext() {
   bool ends = false;
   {
     MutexLock lock(mutex_);
-    ends = not_pushed_ == size_t{0} && answers_.empty() && !cancelled_ && last_ &&
+    ends = not_pushed_ == size_t{0} && answers_.empty() && !cancelled_ && !current_ &&
            hooks_.write_and_finish;
     finished_ = ends;
   }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/threads/mutex.h"
 #include "rpc/calls/answer.h"
@@ -60,6 +61,7 @@ class Outbox {
 
  private:
   void Queue(std::unique_ptr<Answer> answer, bool expected);
+  void Make(WireMessage& message);
   bool MakeNext();
   void Pump();
   void WriteNext();
@@ -77,8 +79,8 @@ class Outbox {
   std::optional<size_t> not_pushed_ ABSL_GUARDED_BY(mutex_);
 
   // These belong to whoever set `writing_`, until Written() has cleared it.
-  std::unique_ptr<Answer> current_;
-  bool last_ = false;  // the message is the last of `current_`
+  std::unique_ptr<Answer> current_;             // has more messages
+  std::vector<std::unique_ptr<Answer>> ended_;  // their last message is in `message_`
   grpc::ByteBuffer message_;
   std::chrono::steady_clock::time_point write_start_;
 };

@@ -226,7 +226,7 @@ void ToMessage(const ServedModel& model, bool draining, v1::Model& message) {
   message.set_state(std::string(Name(draining ? ModelState::kDraining : ModelState::kReady)));
   message.set_parameters(info.parameters);
   message.set_dtype(std::string(Name(info.dtype)));
-  message.set_padding(std::string(Name(model.engine->options().padding)));
+  message.set_padding(std::string(Name(model.engine->padding())));
   message.set_pooling(std::string(Name(model.default_pooling)));
   message.set_text(model.tokenizer != nullptr);
   message.set_session_bytes(info.session_bytes);

@@ -44,6 +44,7 @@ absl::Status EmbedRequestState::ReadOptions(const RpcLimits& limits, const Serve
   if (!truncation.ok()) return truncation.status();
   truncation_ = *truncation;
   chunks_.rows_per_chunk = message_->options().rows_per_chunk();
+  chunks_.together = message_->options().together();
   chunks_.chunk_bytes = limits.chunk_bytes;
   // Rows take half of a message at most, which leaves room for the ids and names beside them.
   chunks_.max_bytes = limits.max_message_bytes / 2;

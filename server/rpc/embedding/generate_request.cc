@@ -78,10 +78,8 @@ class GenerateRequestState::Tokens : public Answer {
   Tokens(GenerateRequestState& request, std::shared_ptr<void> keep_alive)
       : request_(request), keep_alive_(std::move(keep_alive)) {}
 
-  bool Next(grpc::ByteBuffer& bytes) override {
-    WireMessage wire;
-    wire.Add(request_.TakeUnsent());
-    bytes = std::move(wire).Take();
+  bool Next(WireMessage& message) override {
+    message.Add(request_.TakeUnsent());
     return true;
   }
 

@@ -27,13 +27,12 @@ std::unique_ptr<ResultChunker> ResultChunker::RequestFailed(const std::string& r
   return chunker;
 }
 
-bool ResultChunker::Next(grpc::ByteBuffer& bytes) {
+bool ResultChunker::Next(WireMessage& wire) {
   v1::EmbedResponse message;
   message.set_request_id(options_.request_id);
   message.set_request_failed(request_failed_);
   message.set_index(static_cast<uint32_t>(index_));
   message.set_sequence_id(sequence_id_);
-  WireMessage wire;
   if (!result_.ok()) {
     AddFault(message);
     wire.Add(message);
@@ -45,7 +44,6 @@ bool ResultChunker::Next(grpc::ByteBuffer& bytes) {
     AddSaved(message);
     wire.Add(message);
   }
-  bytes = std::move(wire).Take();
   return message.last();
 }
 

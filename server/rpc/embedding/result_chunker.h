@@ -17,6 +17,7 @@ struct ChunkOptions {
   int64_t rows_per_chunk = 0;  // 0: as many as make about `chunk_bytes`
   int64_t chunk_bytes = 1 << 20;
   int64_t max_bytes = 64 << 20;  // bytes of one message's rows, whatever was asked for
+  bool together = false;         // with other results in one message
 };
 
 // Sends the answer of one sequence, or of a request that failed as a whole. Keeps `keep_alive`
@@ -32,7 +33,11 @@ class ResultChunker : public Answer {
                                                       std::shared_ptr<void> keep_alive);
 
   // Makes the next EmbedResponse; the last one has `last` set.
-  bool Next(grpc::ByteBuffer& bytes) override;
+  bool Next(WireMessage& wire) override;
+
+  int field_of_others() const override {
+    return options_.together ? v1::EmbedResponse::kOthersFieldNumber : 0;
+  }
 
  private:
   // Fills in what belongs to the next rows, and returns them.

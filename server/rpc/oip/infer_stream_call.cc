@@ -26,22 +26,20 @@ class StreamedAnswer : public Answer {
                  std::shared_ptr<void> keep_alive)
       : answer_(std::move(answer)), id_(std::move(id)), keep_alive_(std::move(keep_alive)) {}
 
-  bool Next(grpc::ByteBuffer& message) override {
+  bool Next(WireMessage& message) override {
     const bool last = !answer_.ok() || sent_ + 1 == chunks_;
     inference::ModelInferResponse head;
     (*head.mutable_parameters())["triton_final_response"].set_bool_param(last);
-    WireMessage wire;
     if (answer_.ok()) {
-      wire.AddMessage(ModelStreamInferResponse::kInferResponseFieldNumber,
-                      answer_->Chunk(sent_++, std::move(head)));
+      message.AddMessage(ModelStreamInferResponse::kInferResponseFieldNumber,
+                         answer_->Chunk(sent_++, std::move(head)));
     } else {
       ModelStreamInferResponse error;
       error.set_error_message(MessageOf(answer_.status()));
       head.set_id(id_);
       *error.mutable_infer_response() = std::move(head);
-      wire.Add(error);
+      message.Add(error);
     }
-    message = std::move(wire).Take();
     return last;
   }
 

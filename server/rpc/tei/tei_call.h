@@ -46,8 +46,8 @@ class TeiAnswer : public Answer {
   TeiAnswer(TeiResponse response, std::shared_ptr<void> in_flight)
       : response_(std::move(response)), in_flight_(std::move(in_flight)) {}
 
-  bool Next(grpc::ByteBuffer& message) override {
-    message = std::move(response_.message).Take();
+  bool Next(WireMessage& message) override {
+    message = std::move(response_.message);
     return true;
   }
 

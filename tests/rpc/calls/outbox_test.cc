@@ -19,16 +19,29 @@ class OutboxTest : public ::testing::Test {
  protected:
   // Makes an answer of `rows` messages; `owner` lives as long as it.
   static std::unique_ptr<ResultChunker> Answer(const std::string& id, int64_t rows,
-                                               std::shared_ptr<void> owner = nullptr) {
+                                               std::shared_ptr<void> owner = nullptr,
+                                               bool together = false, int64_t width = 1) {
     ItemResult result;
-    result.outputs["y"] = Tensor::FromFloats({rows, 1}, std::vector<float>(rows, 1.0F));
-    return std::make_unique<ResultChunker>(ChunkOptions{.request_id = id, .rows_per_chunk = 1}, 0,
-                                           "", std::move(result), std::move(owner));
+    const Shape shape = {rows, width};
+    const auto count = static_cast<size_t>(rows * width);
+    result.outputs["y"] = Tensor::FromFloats(shape, std::vector<float>(count, 1.0F));
+    const ChunkOptions options{.request_id = id, .rows_per_chunk = 1, .together = together};
+    return std::make_unique<ResultChunker>(options, 0, "", std::move(result), std::move(owner));
+  }
+  // May share a message.
+  static std::unique_ptr<ResultChunker> Shared(const std::string& id, int64_t rows,
+                                               int64_t width = 1,
+                                               std::shared_ptr<void> owner = nullptr) {
+    return Answer(id, rows, std::move(owner), /*together=*/true, width);
   }
 
+  static std::string PlaceOf(const v1::EmbedResponse& message) {
+    std::string places = message.request_id() + "@" + std::to_string(message.row_offset());
+    for (const auto& other : message.others()) places += " " + PlaceOf(other);
+    return places;
+  }
   static std::string PlaceOf(const grpc::ByteBuffer& bytes) {
-    const auto message = Parsed<v1::EmbedResponse>(bytes);
-    return message.request_id() + "@" + std::to_string(message.row_offset());
+    return PlaceOf(Parsed<v1::EmbedResponse>(bytes));
   }
 
   Metrics metrics_{{}};
@@ -169,16 +182,43 @@ TEST_F(OutboxTest, TheEndOfAnAnswersOwnerMayFinishTheStream) {
   EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::OK));
 }
 
+TEST_F(OutboxTest, WhatIsReadyAndMayShareAMessageComesInOne) {
+  outbox_.Push(Shared("a", 1));
+  EXPECT_THAT(written_, ElementsAre("a@0"));  // nothing waits for others
+  auto owner = std::make_shared<int>(1);
+  outbox_.Push(Shared("b", 2));
+  outbox_.Push(Shared("c", 1, 1, owner));
+  outbox_.Push(Shared("d", 2, 1, owner));
+  outbox_.Push(Answer("e", 1));
+  outbox_.Push(Shared("f", 1));
+  outbox_.Written(true);
+  outbox_.Written(true);
+  // The first of b goes alone, since its second is a message of its own.
+  EXPECT_THAT(written_, ElementsAre("a@0", "b@0", "b@1 c@0 d@0"));
+  EXPECT_EQ(owner.use_count(), 3);
+  outbox_.Written(true);
+  EXPECT_EQ(owner.use_count(), 2);  // c has ended, d goes on
+  for (int i = 0; i < 3; ++i) outbox_.Written(true);
+  EXPECT_THAT(written_, ElementsAre("a@0", "b@0", "b@1 c@0 d@0", "d@1", "e@0", "f@0"));
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST_F(OutboxTest, ALongMessageTakesNoOthers) {
+  outbox_.Push(Shared("a", 1));
+  for (const char* id : {"b", "c", "d"}) outbox_.Push(Shared(id, 1, 10000));
+  outbox_.Written(true);
+  outbox_.Written(true);
+  EXPECT_THAT(written_, ElementsAre("a@0", "b@0 c@0", "d@0"));
+}
+
 // Answers with a message, and then finds no memory for another one.
 class StarvedAnswer : public Answer {
  public:
   explicit StarvedAnswer(std::shared_ptr<void> owner) : owner_(std::move(owner)) {}
 
-  bool Next(grpc::ByteBuffer& message) override {
+  bool Next(WireMessage& message) override {
     if (std::exchange(begun_, true)) throw std::bad_alloc();
-    WireMessage wire;
-    wire.Add(v1::EmbedResponse());
-    message = std::move(wire).Take();
+    message.Add(v1::EmbedResponse());
     return false;
   }
 
@@ -210,6 +250,19 @@ TEST_F(OutboxTest, DropsWhatIsPushedOnceTheEndIsKnown) {
   outbox_.Written(true);
   EXPECT_THAT(written_, ElementsAre("a@0", "a@1"));
   EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::NOT_FOUND));
+}
+
+TEST_F(OutboxTest, WhatWasToShareAMessageThatCannotBeMadeGoesWithIt) {
+  auto owner = std::make_shared<int>(1);
+  outbox_.Push(Shared("a", 1));
+  outbox_.Push(Shared("b", 1, 1, owner));
+  outbox_.Push(std::make_unique<StarvedAnswer>(owner));
+  outbox_.Push(Shared("c", 1, 1, owner));
+  outbox_.Written(true);
+  outbox_.Written(true);
+  outbox_.Written(true);
+  EXPECT_THAT(finished_, ElementsAre(grpc::StatusCode::RESOURCE_EXHAUSTED));
+  EXPECT_EQ(owner.use_count(), 1);
 }
 
 class OutboxThreads : public testing::Test {

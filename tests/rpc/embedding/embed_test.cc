@@ -153,6 +153,31 @@ TEST(Embed, ServesTenThousandSequencesInOneRequest) {
   }
 }
 
+TEST(Embed, ResultsShareMessagesIfTheyMay) {
+  TestServer server;
+  const auto stub = server.NewStub();
+  v1::EmbedRequest request = RequestOf(std::vector<std::vector<uint32_t>>(2000, {7, 8}));
+  for (const bool together : {false, true}) {
+    request.mutable_options()->set_together(together);
+    grpc::ClientContext context;
+    const std::vector<v1::EmbedResponse> messages = ReadAll(*stub->Embed(&context, request));
+    std::vector<int> answers(2000);
+    for (const v1::EmbedResponse& message : messages) {
+      ++answers.at(message.index());
+      for (const v1::EmbedResponse& other : message.others()) {
+        ++answers.at(other.index());
+        EXPECT_TRUE(other.last() && other.has_timing() && other.others().empty());
+      }
+    }
+    EXPECT_THAT(answers, Each(1));
+    if (together) {
+      EXPECT_LT(messages.size(), 2000U);
+    } else {
+      EXPECT_EQ(messages.size(), 2000U);
+    }
+  }
+}
+
 TEST(Embed, ResultsComeAsSoonAsTheyAreReady) {
   TestServer server({.policy = {.max_sequences = 1}});
   server.tokens().Hold();

@@ -29,10 +29,10 @@ std::vector<v1::EmbedResponse> Messages(const ChunkOptions& options,
                                         absl::StatusOr<ItemResult> result) {
   ResultChunker chunker(options, 3, "name", std::move(result), nullptr);
   std::vector<v1::EmbedResponse> messages;
-  grpc::ByteBuffer bytes;
   do {
-    const bool last = chunker.Next(bytes);
-    messages.push_back(Parsed<v1::EmbedResponse>(bytes));
+    WireMessage wire;
+    const bool last = chunker.Next(wire);
+    messages.push_back(Parsed<v1::EmbedResponse>(std::move(wire).Take()));
     EXPECT_EQ(last, messages.back().last());
   } while (!messages.back().last());
   return messages;
@@ -111,9 +111,9 @@ TEST(ResultChunker, AFaultIsOneMessage) {
 
 TEST(ResultChunker, AFaultOfTheRequestSaysSo) {
   const auto chunker = ResultChunker::RequestFailed("r", absl::NotFoundError("no model"), nullptr);
-  grpc::ByteBuffer bytes;
-  EXPECT_TRUE(chunker->Next(bytes));
-  const auto message = Parsed<v1::EmbedResponse>(bytes);
+  WireMessage wire;
+  EXPECT_TRUE(chunker->Next(wire));
+  const auto message = Parsed<v1::EmbedResponse>(std::move(wire).Take());
   EXPECT_TRUE(message.request_failed());
   EXPECT_TRUE(message.last());
   EXPECT_EQ(message.request_id(), "r");
