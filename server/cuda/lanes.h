@@ -20,6 +20,12 @@ namespace linserve::cuda {
 
 inline constexpr int kLanes = 32;
 
+#if !defined(__CUDACC__)
+// The CPU goes through warps and lanes of a phase from the last to the first: what they share and
+// do not wait for is then not there yet, or there too soon.
+inline thread_local bool last_first = false;
+#endif
+
 // Holds a value of each lane of a warp: on a GPU a register of the lane's own.
 #if defined(__CUDACC__)
 template <typename T>
@@ -38,7 +44,7 @@ LINSERVE_KERNEL void ForLanes(const Function& function) {
 #if defined(__CUDACC__)
   function(static_cast<int>(threadIdx.x) % kLanes);
 #else
-  for (int lane = 0; lane < kLanes; ++lane) function(lane);
+  for (int lane = 0; lane < kLanes; ++lane) function(last_first ? kLanes - 1 - lane : lane);
 #endif
 }
 
@@ -69,7 +75,7 @@ LINSERVE_KERNEL void ForWarps(const Function& function) {
   function(static_cast<int>(threadIdx.x) / kLanes);
   __syncthreads();
 #else
-  for (int warp = 0; warp < kWarps; ++warp) function(warp);
+  for (int warp = 0; warp < kWarps; ++warp) function(last_first ? kWarps - 1 - warp : warp);
 #endif
 }
 
