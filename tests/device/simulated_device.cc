@@ -176,10 +176,20 @@ c10::OperatorHandle OnHost(const c10::OperatorHandle& op) {
              : c10::Dispatcher::singleton().findSchemaOrThrow(found->second.c_str(), "");
 }
 
+// Refuses what a GPU refuses, and the host makes infinite: to fill a tensor with a number that its
+// type cannot hold.
+void CheckFilling(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  if (op.schema().name().find("fill") == std::string::npos) return;
+  const at::Tensor& filled = arguments.front().toTensor();
+  const c10::IValue& value = arguments.back();
+  if (filled.scalar_type() == at::kHalf && value.isScalar()) value.toScalar().to<at::Half>();
+}
+
 void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   ++launches;
   Arguments arguments(op);
   const size_t count = op.schema().arguments().size();
+  CheckFilling(op, torch::jit::last(*stack, count));
   torch::jit::Stack host;
   for (const c10::IValue& value : torch::jit::last(*stack, count)) {
     host.push_back(arguments.Host(value));

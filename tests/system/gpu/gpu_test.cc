@@ -43,7 +43,9 @@ class GpuTest : public ::testing::TestWithParam<std::string> {
   static void ForServers(const std::vector<GoldenCase>& cases, const Arguments& more,
                          const Function& function) {
     constexpr size_t kModels = 16;
-    Arguments arguments = {"--device", kDevice, "--follow-links", "true"};
+    // No case has more tokens, and models are warmed up with as many.
+    Arguments arguments = {"--device",           kDevice, "--follow-links", "true",
+                           "--max-batch-tokens", "4096"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     for (size_t first = 0; first < cases.size(); first += kModels) {
       const std::vector<GoldenCase> some(
@@ -55,7 +57,8 @@ class GpuTest : public ::testing::TestWithParam<std::string> {
                                      repository.File(golden.name()));
       }
       RunningServer server(repository.File("."), arguments);
-      ASSERT_TRUE(server.ready());
+      EXPECT_TRUE(server.ready()) << "from " << some.front().name() << " on";
+      if (!server.ready()) continue;
       EmbeddingClient client(server.client_options());
       function(client, some);
       EXPECT_EQ(server.Stop(), 0);
@@ -79,6 +82,7 @@ class GpuTest : public ::testing::TestWithParam<std::string> {
 TEST_P(GpuTest, GivesThePackagesNumbersInF32) {
   const std::vector<GoldenCase> cases = Cases(GetParam() == "zeros");
   double largest = 0;
+  int64_t compared = 0;
   // In F32 no pass is recorded, so that there is nothing to warm up.
   ForServers(cases, {"--padding", GetParam(), "--dtype", "f32", "--warmup", "false"},
              [&](EmbeddingClient& client, const std::vector<GoldenCase>& some) {
@@ -91,36 +95,42 @@ TEST_P(GpuTest, GivesThePackagesNumbersInF32) {
                          golden.Distance(name, result.outputs.at(name), result.index);
                      EXPECT_LE(distance, 1e-4) << name << " of sequence " << result.index;
                      largest = std::max(largest, distance);
+                     ++compared;
                    }
                  }
                }
              });
-  std::printf("%s in f32 on %s: largest error %.2g\n", GetParam().c_str(), kDevice, largest);
+  std::printf("%s in f32 on %s: largest error %.2g of %ld outputs\n", GetParam().c_str(), kDevice,
+              largest, compared);
 }
 
 TEST_P(GpuTest, GivesNearlyTheSameRowsInHalfPrecision) {
   std::vector<GoldenCase> cases = Cases(GetParam() == "zeros");
   std::erase_if(cases, [](const GoldenCase& golden) {
-    return golden.depth() < 2 || golden.compares_valid_rows_only();
+    const bool beyond = golden.name() == "molformer-kernel-tanh";  // has rows of ten millions
+    return beyond || golden.depth() < 2 || golden.compares_valid_rows_only();
   });
   for (const char* dtype : {"bf16", "f16"}) {
     double smallest = 1;
+    int64_t compared = 0;
     ForServers(cases, {"--padding", GetParam(), "--dtype", dtype},
                [&](EmbeddingClient& client, const std::vector<GoldenCase>& some) {
                  for (const GoldenCase& golden : some) {
                    SCOPED_TRACE(golden.name() + " in " + dtype);
                    for (const SequenceResult& result : Embed(client, golden)) {
                      ASSERT_TRUE(result.status.ok()) << result.status;
+                     const std::string name = golden.outputs()[0];
                      const auto comparison =
-                         Compare(result.outputs.at("y"), golden.Output("y", result.index));
+                         Compare(result.outputs.at(name), golden.Output(name, result.index));
                      ASSERT_TRUE(comparison.ok()) << comparison.status();
                      EXPECT_GE(comparison->smallest_cosine, 0.999) << "sequence " << result.index;
                      smallest = std::min(smallest, comparison->smallest_cosine);
+                     ++compared;
                    }
                  }
                });
-    std::printf("%s in %s on %s: smallest cosine %.6f\n", GetParam().c_str(), dtype, kDevice,
-                smallest);
+    std::printf("%s in %s on %s: smallest cosine %.6f of %ld sequences\n", GetParam().c_str(),
+                dtype, kDevice, smallest, compared);
   }
 }
 
