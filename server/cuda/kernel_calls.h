@@ -190,4 +190,15 @@ at::Tensor CallAttendToSlots(const at::Tensor& queries, const at::Tensor& keys,
   return {};
 }
 
+// Says whether LibTorch's kernel for sequences of any lengths takes these arguments. It aligns
+// windows to the ends of queries and keys, which differ where rows of padding are queries.
+inline bool TakesSoftmaxAttention(const PackedSoftmaxAttention& call) {
+  constexpr int64_t kMostWidth = 256;
+  const int64_t width = call.queries.size(1) / call.heads;
+  const at::ScalarType type = call.queries.scalar_type();
+  return (type == at::kHalf || type == at::kBFloat16) && width % kVectorNumbers == 0 &&
+         width <= kMostWidth && (call.window < 0 || !call.layout.padded) &&
+         HasAlignedRows(call.queries) && HasAlignedRows(call.keys) && HasAlignedRows(call.values);
+}
+
 }  // namespace linserve::cuda

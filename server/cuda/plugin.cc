@@ -1,6 +1,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <ATen/ops/_flash_attention_forward.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -268,6 +269,21 @@ bool LinearAttentionOnGpu(const PackedLinearAttention& call, const at::Tensor& o
          cuda::CallLinearAttention(call, out, MultiprocessorsOf(out), LinearAttentionKernels());
 }
 
+at::Tensor SoftmaxAttentionOnGpu(const PackedSoftmaxAttention& call) {
+  const LayoutTable& layout = call.layout;
+  if (!HasOurKernels(call.queries) || !cuda::TakesSoftmaxAttention(call)) return {};
+  const auto heads = [&](const at::Tensor& rows) { return rows.unflatten(1, {call.heads, -1}); };
+  const int64_t longest =
+      layout.padded ? layout.positions.size(0) / layout.lengths.size(0) : layout.longest;
+  const auto lengths = layout.padded ? std::optional(layout.lengths) : std::nullopt;
+  return std::get<0>(at::_flash_attention_forward(
+                         heads(call.queries), heads(call.keys), heads(call.values), layout.bounds,
+                         layout.bounds, longest, longest, /*dropout_p=*/0.0, /*is_causal=*/false,
+                         /*return_debug_mask=*/false, /*scale=*/std::nullopt, call.window,
+                         call.window, lengths))
+      .flatten(1);
+}
+
 // These run on GPUs before sm_80, too: they have no use for tensor cores.
 bool AddPositionsOnGpu(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& places) {
   return cuda::CallAddPositions(rows, table, places, [](const auto& arguments, int64_t vectors) {
@@ -302,6 +318,8 @@ at::Tensor PoolOnGpu(const at::Tensor& rows, const RowsToPool& which) {
 }
 
 DevicePlugin Plugin() {
+  // It would make a plan for each shape that it meets, and each batch has another one.
+  at::globalContext().setSDPUseCuDNN(false);
   DevicePlugin plugin;
   plugin.type = c10::DeviceType::CUDA;
   plugin.count = Count;
@@ -317,6 +335,7 @@ DevicePlugin Plugin() {
   plugin.kernels.project_length = ProjectLengthOnGpu;
   plugin.kernels.attend_to_slots = AttendToSlotsOnGpu;
   plugin.kernels.linear_attention = LinearAttentionOnGpu;
+  plugin.kernels.softmax_attention = SoftmaxAttentionOnGpu;
   plugin.kernels.add_positions = AddPositionsOnGpu;
   plugin.kernels.rotate = RotateOnGpu;
   plugin.kernels.norm = NormOnGpu;

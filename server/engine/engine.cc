@@ -83,8 +83,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& optio
   const auto info = startup->WaitFor(options.replicas);
   if (info.ok()) {
     engine->info_ = *info;
-    engine->padder_ =
-        std::make_unique<Padder>(engine->info_.signature, options.padding, options.buckets);
+    engine->padder_ = std::make_unique<Padder>(engine->PadderFor(engine->info_));
     engine->KeepSessions();
   } else {
     engine->queue_.Close();
@@ -92,6 +91,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& optio
   startup->Release();
   if (!info.ok()) return info.status();
   return engine;
+}
+
+Padder Engine::PadderFor(const ModelInfo& info) const {
+  return {info.signature, options_.padding.value_or(info.padding), options_.buckets};
 }
 
 void Engine::KeepSessions() {
@@ -249,7 +252,7 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory,
   const TimePoint loaded = clock_.Now();
   const ModelInfo& info = (*model)->info();
   if (options_.warmup) {
-    const Padder padder(info.signature, options_.padding, options_.buckets);
+    const Padder padder = PadderFor(info);
     absl::Status status = (*model)->Prepare();
     if (status.ok()) status = WarmUp(**model, padder, options_.policy, clock_, speed_);
     if (!status.ok()) return status;

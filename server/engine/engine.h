@@ -28,9 +28,9 @@
 namespace linserve {
 
 struct EngineOptions {
-  std::string name{};  // name of its threads, in traces
-  Padding padding = Padding::kPacked;
-  std::vector<int64_t> buckets;  // for Padding::kBucket; empty: powers of two and their halves
+  std::string name{};              // name of its threads, in traces
+  std::optional<Padding> padding;  // nullopt: the model's fastest
+  std::vector<int64_t> buckets;    // for Padding::kBucket; empty: powers of two and their halves
   BatchPolicy policy;
   QueueLimits limits;
   SessionLimits sessions;
@@ -105,6 +105,7 @@ class Engine {
 
   const ModelInfo& info() const { return info_; }
   const EngineOptions& options() const { return options_; }
+  Padding padding() const { return padder_->padding(); }
   ModelMetrics& metrics() const { return metrics_; }
 
  private:
@@ -112,6 +113,7 @@ class Engine {
   struct Intake;
 
   Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock);
+  Padder PadderFor(const ModelInfo& info) const;
   void KeepSessions();
   void Work(const ModelFactory& factory, int64_t replica, Startup& startup);
   static constexpr int64_t kRebuildsUntilStuck = 3;

@@ -41,7 +41,8 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Choice("padding", padding, paddings,
                "How ragged sequences become a batch: packed computes no padding, bucket pads to "
                "the next bucket, fixed to seq_len, zeros as the Python packages do; auto is zeros "
-               "for a model whose wrapper is linformer_pytorch.Padder, else packed");
+               "for a model whose wrapper is linformer_pytorch.Padder, bucket on a GPU that has no "
+               "kernels for the model's attention or type, else packed");
   table.Integers("buckets", buckets, 1, kMany,
                  "Lengths that padding=bucket pads to; none: 16, 24, 32, 48, 64, 96 and so on");
   table.Choice(

@@ -42,8 +42,9 @@ struct DeviceOptions {
 // Says how a model is served. These are the defaults of the whole server, which the "serving"
 // object of a model's config.json may override option by option.
 struct ServingOptions {
-  std::string padding = "auto";  // "zeros" where the model's wrapper computes that, else "packed"
-  std::string padding_because;   // for the log; empty: an option says so
+  std::string padding =
+      "auto";                   // "zeros" where the model's wrapper computes that, else its fastest
+  std::string padding_because;  // for the log; empty: an option says so
   std::vector<int64_t> buckets;
   std::string dtype = "default";  // f32 on the CPU, auto on GPUs
   Pooling pooling = Pooling::kNone;

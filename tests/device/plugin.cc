@@ -100,6 +100,41 @@ bool LinearAttention(const PackedLinearAttention& call, const at::Tensor& out) {
   return cuda::CallLinearAttention(call, out, kMultiprocessors, LinearAttentionKernels());
 }
 
+// Returns the tensor as the host sees it while the device computes.
+at::Tensor OnHost(const at::Tensor& tensor) {
+  return at::from_blob(const_cast<void*>(tensor.const_data_ptr()), tensor.sizes(), tensor.strides(),
+                       at::TensorOptions().dtype(tensor.dtype()));
+}
+
+at::Tensor SoftmaxAttention(const PackedSoftmaxAttention& call) {
+  if (!cuda::TakesSoftmaxAttention(call)) return {};
+  at::Tensor attended = at::empty(call.queries.sizes(), call.queries.options());
+  RunOnSimulated([queries = OnHost(call.queries), keys = OnHost(call.keys),
+                  values = OnHost(call.values), out = OnHost(attended),
+                  starts = OnHost(call.layout.starts), lengths = OnHost(call.layout.lengths),
+                  heads = call.heads, window = call.window] {
+    out.zero_();
+    for (int64_t i = 0; i < starts.size(0); ++i) {
+      const int64_t length = lengths[i].item<int32_t>();
+      if (length == 0) continue;
+      const auto part = [&](const at::Tensor& rows) {
+        return rows.narrow(0, starts[i].item<int32_t>(), length);
+      };
+      const auto by_head = [&](const at::Tensor& rows) {
+        return part(rows).to(at::kFloat).unflatten(1, {heads, -1}).transpose(0, 1).unsqueeze(0);
+      };
+      std::optional<at::Tensor> visible;
+      if (window >= 0) visible = at::ones({length, length}, at::kBool).tril(window).triu(-window);
+      part(out).copy_(at::scaled_dot_product_attention(by_head(queries), by_head(keys),
+                                                       by_head(values), visible)
+                          .squeeze(0)
+                          .transpose(0, 1)
+                          .flatten(1));
+    }
+  });
+  return attended;
+}
+
 bool AddPositions(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& places) {
   return cuda::CallAddPositions(rows, table, places, [](const auto& arguments, int64_t vectors) {
     RunOnSimulated([arguments, vectors] {
@@ -163,6 +198,7 @@ DevicePlugin Plugin() {
   plugin.kernels.project_length = ProjectLength;
   plugin.kernels.attend_to_slots = AttendToSlots;
   plugin.kernels.linear_attention = LinearAttention;
+  plugin.kernels.softmax_attention = SoftmaxAttention;
   plugin.kernels.add_positions = AddPositions;
   plugin.kernels.rotate = Rotate;
   plugin.kernels.norm = Norm;

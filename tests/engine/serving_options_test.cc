@@ -129,14 +129,15 @@ TEST(ServingOptions, OfAModelLeaveWhatTheyDoNotNameAsTheServerHasIt) {
 }
 
 TEST(ServingOptions, OfEveryPaddingThatIsAllowedAreKnownToTheEngine) {
-  std::set<Padding> made;
+  std::set<std::optional<Padding>> made;
   for (const char* name : {"packed", "bucket", "fixed", "zeros"}) {
     ServingOptions options;
     ASSERT_TRUE(Set(options, {{"padding", name}}).ok());
     made.insert(options.ForEngine(options.Replicas(0)).padding);
   }
   EXPECT_EQ(made.size(), 4u);
-  EXPECT_EQ(ServingOptions().ForEngine({}).padding, Padding::kPacked);
+  EXPECT_EQ(made.count(std::nullopt), 0U);
+  EXPECT_EQ(ServingOptions().ForEngine({}).padding, std::nullopt);  // as is fastest
 }
 
 TEST(ServingOptions, RefuseWhatNoServerCanDo) {

@@ -24,7 +24,7 @@ namespace linserve {
 
 // This number changes whenever what follows does: a library and a program that differ are not used
 // together.
-inline constexpr uint32_t kDevicePluginAbi = 4;
+inline constexpr uint32_t kDevicePluginAbi = 5;
 
 // Counts bytes of one device's memory.
 struct DeviceMemory {
@@ -57,6 +57,17 @@ struct PackedLinearAttention {
   std::optional<double> floor;  // of the weights' sum that divides; nullopt: it is not divided
 };
 
+// Describes the softmax attention of all sequences of a batch, each among its own rows: as
+// SoftmaxAttention() of attention/linformer, within a window.
+struct PackedSoftmaxAttention {
+  at::Tensor queries;  // [rows, heads · dim_head]; a row's numbers lie side by side
+  at::Tensor keys;
+  at::Tensor values;
+  int64_t heads;
+  const LayoutTable& layout;
+  int64_t window = -1;  // rows that a query sees on either side; -1: all
+};
+
 // Is a norm of rows over their width (torch.nn.LayerNorm), all [width].
 struct RowNorm {
   at::Tensor weight;
@@ -86,6 +97,8 @@ struct DeviceKernels {
                                 const LayoutTable& layout) = nullptr;
   // Writes the sequences' rows of out [rows, heads · dim_head]. False: it does not take these.
   bool (*linear_attention)(const PackedLinearAttention& call, const at::Tensor& out) = nullptr;
+  // Returns [rows, heads · dim_head].
+  at::Tensor (*softmax_attention)(const PackedSoftmaxAttention& call) = nullptr;
   // Adds table[places[r]] to each row r of rows [rows, width]. False: it does not take these.
   bool (*add_positions)(const at::Tensor& rows, const at::Tensor& table,
                         const at::Tensor& places) = nullptr;

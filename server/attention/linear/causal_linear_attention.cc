@@ -163,7 +163,7 @@ void CausalLinearAttention(const at::Tensor& queries, const at::Tensor& keys,
   const int64_t heads = keys.numel() / (rows * keys.size(-1));
   // A block holds whole buckets, so that what lies before it lies before all of its rows' buckets.
   const int64_t block = bucket * std::max<int64_t>(1, kCausalBlock / bucket);
-  const int64_t most = CountAtOnce(heads * (block + keys.size(-1)) * keys.size(-1));
+  const int64_t most = CountAtOnce(heads * (block + keys.size(-1)) * keys.size(-1), keys.is_cpu());
   CausalPass pass(queries, keys, values, mask, bucket, state, out, divisor);
   int64_t row = 0;
   while (rows - row >= block) {

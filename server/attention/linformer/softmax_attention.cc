@@ -42,7 +42,7 @@ at::Tensor CausalMask(int64_t begin, int64_t count, int64_t keys, const at::Devi
 at::Tensor MaskedCausal(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                         const at::Tensor& mask, double scale) {
   const at::Tensor key_mask = WithFourAxes(mask.unsqueeze(-2));
-  const int64_t rows = CountAtOnce(mask.numel());
+  const int64_t rows = CountAtOnce(mask.numel(), query.is_cpu());
   at::Tensor result = at::empty_like(query);
   for (int64_t row = 0; row < query.size(2); row += rows) {
     const int64_t count = std::min(rows, query.size(2) - row);

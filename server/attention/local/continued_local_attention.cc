@@ -49,7 +49,8 @@ void ContinueLocalAttention(const at::Tensor& queries, const at::Tensor& keys,
   constexpr double kLowest = std::numeric_limits<float>::lowest();
   const double scale = 1.0 / std::sqrt(static_cast<double>(queries.size(-1)));
   const int64_t rows = queries.size(-2);
-  const int64_t at_once = CountAtOnce(queries.size(0) * queries.size(1) * 2 * window);
+  const int64_t at_once =
+      CountAtOnce(queries.size(0) * queries.size(1) * 2 * window, queries.is_cpu());
   const at::Tensor start =
       at::tensor(positions, at::kLong).to(queries.device(), /*non_blocking=*/true).unsqueeze(-1);
   for (int64_t row = 0; row < rows;) {

@@ -84,7 +84,7 @@ void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at:
   const int64_t heads = queries.numel() / (length * queries.size(-1));
   const at::Tensor visible =
       mask.defined() ? mask : at::ones({keys.size(-2)}, keys.options().dtype(at::kBool));
-  const int64_t rows_at_once = CountAtOnce(heads * slots);
+  const int64_t rows_at_once = CountAtOnce(heads * slots, queries.is_cpu());
   const int64_t windows_at_once = std::max<int64_t>(1, rows_at_once / window);
   for (int64_t first = 0; first * window < length;) {
     // Whole windows together; a shorter last one is alone.

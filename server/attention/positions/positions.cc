@@ -44,9 +44,19 @@ at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base) {
   return at::cat({angles.sin(), angles.cos()}, -1);
 }
 
-at::Tensor PlacesOfTokens(const at::Tensor& ids, int64_t padding) {
-  const at::Tensor counted = ids.ne(padding);
-  return counted.cumsum(1).mul_(counted).add_(padding);
+at::Tensor PlacesOfTokens(const at::Tensor& ids, const PlacedLayout& layout, int64_t padding) {
+  const at::Tensor counted = ids.ne(padding).to(at::kLong);
+  const at::Tensor before = counted.cumsum(0).sub_(counted);  // in the whole batch
+  at::Tensor starts = at::arange(ids.size(0), ids.options().dtype(at::kInt));
+  if (layout.table) {
+    starts.sub_(layout.table->positions);
+  } else {
+    for (const Span& span : Spans(layout)) {
+      const at::Tensor of_span = View(starts, span);
+      of_span.copy_(of_span.narrow(1, 0, 1).clone().expand_as(of_span));
+    }
+  }
+  return before.sub(before.index_select(0, starts)).add_(1).mul_(counted).add_(padding);
 }
 
 void AddPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& table) {
@@ -89,7 +99,7 @@ void Rotate(at::Tensor& rows, const PlacedLayout& layout, int64_t heads, const a
   }
   for (const Span& span : Spans(layout)) {
     const at::Tensor sequences = View(rows, span);
-    const int64_t most = CountAtOnce(span.count * rows.size(1));
+    const int64_t most = CountAtOnce(span.count * rows.size(1), rows.is_cpu());
     for (int64_t row = 0; row < span.length; row += most) {
       const int64_t count = std::min(most, span.length - row);
       Turn(sequences.narrow(1, row, count), heads, table.narrow(0, row, count));

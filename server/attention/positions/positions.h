@@ -21,10 +21,10 @@ at::Tensor Sinusoid(int64_t length, int64_t width, double base,
 // Makes the sinusoid's rows for any positions, I64 [rows] -> F32 [rows, width].
 at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base);
 
-// Returns the place of each token of ids [count, length] among those of its sequence that are not
-// padding, counted from padding + 1 on. The place of padding is `padding`. Source: RoBERTa
+// Returns I64 [rows]: the place of each token of ids [rows] among those of its sequence that are
+// not padding, counted from padding + 1 on. The place of padding is `padding`. Source: RoBERTa
 // (fairseq).
-at::Tensor PlacesOfTokens(const at::Tensor& ids, int64_t padding);
+at::Tensor PlacesOfTokens(const at::Tensor& ids, const PlacedLayout& layout, int64_t padding);
 
 // Adds table[t] to row t of each sequence. table [at least the longest, width].
 void AddPositions(at::Tensor& rows, const PlacedLayout& layout, const at::Tensor& table);

@@ -24,7 +24,7 @@ void Store(const at::Tensor& target, const at::Tensor& result);
 template <typename Function>
 void ForReadSlices(const at::Tensor& tensor, const Function& function) {
   const int64_t rows = tensor.size(-2);
-  const int64_t most = CountAtOnce(tensor.numel() / std::max<int64_t>(rows, 1));
+  const int64_t most = CountAtOnce(tensor.numel() / std::max<int64_t>(rows, 1), tensor.is_cpu());
   for (int64_t row = 0; row < rows; row += most) {
     const int64_t count = std::min(most, rows - row);
     function(row, count);

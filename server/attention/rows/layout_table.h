@@ -22,12 +22,13 @@ inline int64_t TilesOf(const AxisLayout& layout) {
 
 // Returns how many numbers the table of a layout has.
 inline int64_t TableSize(const AxisLayout& layout) {
-  return 2 * layout.sequences() + layout.rows + 2 * TilesOf(layout);
+  return 2 * layout.sequences() + 1 + layout.rows + 2 * TilesOf(layout);
 }
 
 // Writes these numbers.
 inline void WriteTable(const AxisLayout& layout, int32_t* starts) {
-  int32_t* lengths = starts + layout.sequences();
+  int32_t* lengths = starts + layout.sequences() + 1;
+  lengths[-1] = static_cast<int32_t>(layout.rows);
   int32_t* positions = lengths + layout.sequences();
   int32_t* tile = positions + layout.rows;
   std::fill_n(positions, layout.rows, 0);
@@ -48,9 +49,10 @@ inline LayoutTable TableOf(const AxisLayout& layout, const at::Tensor& numbers) 
   const int64_t count = layout.sequences();
   const int64_t tiles = TilesOf(layout);
   return {.starts = numbers.narrow(0, 0, count),
-          .lengths = numbers.narrow(0, count, count),
-          .positions = numbers.narrow(0, 2 * count, layout.rows),
-          .tiles = numbers.narrow(0, 2 * count + layout.rows, 2 * tiles).view({tiles, 2}),
+          .lengths = numbers.narrow(0, count + 1, count),
+          .bounds = numbers.narrow(0, 0, count + 1),
+          .positions = numbers.narrow(0, 2 * count + 1, layout.rows),
+          .tiles = numbers.narrow(0, 2 * count + 1 + layout.rows, 2 * tiles).view({tiles, 2}),
           .longest = *std::max_element(layout.lengths.begin(), layout.lengths.end()),
           .padded = layout.padded_length > 0};
 }

@@ -13,6 +13,7 @@ namespace linserve {
 struct LayoutTable {
   at::Tensor starts;   // [batch]
   at::Tensor lengths;  // [batch]
+  at::Tensor bounds;   // [batch + 1]: the starts, and where the last sequence's rows end
   // Holds the place of each row in its sequence; rows that belong to no sequence have some place.
   at::Tensor positions{};  // [rows]
   // Names tiles of at most kTileRows rows that have all of the sequences' rows, each by its

@@ -26,6 +26,9 @@ void Extend(Span& span, const PlacedLayout& layout) {
   ++span.count;
 }
 
+// Says whether a device computes a padded batch of this layout.
+bool IsPadded(const PlacedLayout& layout) { return layout.table && layout.padded_length > 0; }
+
 }  // namespace
 
 PlacedLayout ComputedLayout(const PlacedLayout& layout, Padding padding) {
@@ -56,6 +59,28 @@ SpanPairs Spans(const PlacedLayout& first, const PlacedLayout& second) {
     pairs.second.push_back(b);
   }
   return pairs;
+}
+
+SpanPairs SpansOfPadded(const PlacedLayout& first, const PlacedLayout& second, at::Tensor& mask) {
+  if (!IsPadded(first) || !IsPadded(second)) return Spans(first, second);
+  const at::Tensor lengths = second.table->lengths.unsqueeze(1);
+  const at::Tensor there =
+      (at::arange(second.padded_length, lengths.options()) < lengths).flatten();
+  mask = mask.defined() ? mask.logical_and(there) : there;
+  const auto whole = [](const PlacedLayout& layout) {
+    return std::vector<Span>{{.count = layout.sequences(),
+                              .length = layout.padded_length,
+                              .stride = layout.padded_length}};
+  };
+  return {whole(first), whole(second)};
+}
+
+at::Tensor WithPaddingOfRows(const at::Tensor& rows, const PlacedLayout& layout) {
+  if (!IsPadded(layout)) return rows;
+  const LayoutTable& table = *layout.table;
+  const at::Tensor places = at::arange(layout.padded_length, table.lengths.options());
+  const at::Tensor nearest = at::minimum(places, (table.lengths - 1).unsqueeze(1));
+  return rows.index_select(0, nearest.add_(table.starts.unsqueeze(1)).flatten());
 }
 
 at::Tensor NewRows(const PlacedLayout& layout, int64_t rows, int64_t width,

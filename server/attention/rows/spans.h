@@ -38,6 +38,14 @@ struct SpanPairs {
 };
 SpanPairs Spans(const PlacedLayout& first, const PlacedLayout& second);
 
+// Returns them as one span of all sequences where a device's batch is padded, which is then asked
+// once: `mask` BOOL [rows of the second axis], or undefined, then hides the padding, too.
+SpanPairs SpansOfPadded(const PlacedLayout& first, const PlacedLayout& second, at::Tensor& mask);
+
+// Returns rows [rows, width] whose padding, on a device, is copies of its sequence's last row: what
+// is the largest of all rows stays that.
+at::Tensor WithPaddingOfRows(const at::Tensor& rows, const PlacedLayout& layout);
+
 // Makes [rows, width] for what the sequences' rows are written to. Rows of padding are zero:
 // nothing reads them, but they must be finite.
 at::Tensor NewRows(const PlacedLayout& layout, int64_t rows, int64_t width,

@@ -59,12 +59,13 @@ void Attention::AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const 
                              const Context& context) const {
   if (AttendOnDevice(queries, keys, values, context)) return;
   CheckNotRecording(context.layout);
-  for (const Span& span : Spans(context.layout)) {
+  at::Tensor mask = context.mask;
+  for (const Span& span : SpansOfPadded(context.layout, context.layout, mask).first) {
     const auto heads = [&](const at::Tensor& rows) {
       return SplitHeads(View(rows, span), options_.heads);
     };
     Visible visible{.causal = options_.causal};
-    if (context.mask.defined()) visible.mask = View(context.mask, span).unsqueeze(1);
+    if (mask.defined()) visible.mask = View(mask, span).unsqueeze(1);
     const at::Tensor result =
         Attend(*options_.method, heads(queries), heads(keys), heads(values), visible);
     View(queries, span).copy_(JoinHeads(result));

@@ -4,7 +4,6 @@
 
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/spans.h"
 
 namespace linserve::fairseq {
 namespace {
@@ -55,10 +54,7 @@ at::Tensor Embeddings::operator()(const at::Tensor& ids, const PlacedLayout& lay
   at::Tensor rows = at::embedding(words_, ids);
   if (options_.embeddings_scaled) rows.mul_(std::sqrt(static_cast<double>(options_.dim)));
   if (positions_.defined()) {
-    for (const Span& span : Spans(layout)) {
-      const at::Tensor places = PlacesOfTokens(View(ids, span), options_.padding);
-      View(rows, span).add_(at::embedding(positions_, places));
-    }
+    rows.add_(at::embedding(positions_, PlacesOfTokens(ids, layout, options_.padding)));
   }
   if (options_.embeddings_normed) rows = norm_(rows);
   if (options_.embeddings_mapped) rows = map_(rows);

@@ -9,6 +9,7 @@
 #include "attention/linear/feature_attention.h"
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
+#include "attention/rows/scratch.h"
 
 namespace linserve::fast_transformers {
 namespace {
@@ -97,8 +98,16 @@ at::Tensor Attention::operator()(const at::Tensor& x, const PlacedLayout& layout
     Rotate(queries, layout, options_.heads, rotation);
     Rotate(keys, source.layout, options_.heads, rotation);
   }
+  if (options_.linear && options_.features.stabilize) {  // by the largest of all rows
+    queries = WithPaddingOfRows(queries, layout);
+    keys = WithPaddingOfRows(keys, source.layout);
+  }
   const at::Tensor attended = NewRows(layout, x.size(0), value_inner(), x.options());
-  const SpanPairs spans = Spans(layout, source.layout);
+  at::Tensor visible = source.mask;
+  // A window ends where the sequence does, which padding hides.
+  const bool windows = !options_.linear && options_.before >= 0;
+  const SpanPairs spans =
+      windows ? Spans(layout, source.layout) : SpansOfPadded(layout, source.layout, visible);
   for (size_t i = 0; i < spans.first.size(); ++i) {
     const auto heads = [&](const at::Tensor& rows, const Span& span) {
       return SplitHeads(View(rows, span), options_.heads);
@@ -106,7 +115,7 @@ at::Tensor Attention::operator()(const at::Tensor& x, const PlacedLayout& layout
     const Span& own = spans.first[i];
     const Span& other = spans.second[i];
     at::Tensor mask;
-    if (source.mask.defined()) mask = View(source.mask, other).unsqueeze(1);
+    if (visible.defined()) mask = View(visible, other).unsqueeze(1);
     const at::Tensor own_queries = heads(queries, own);
     const at::Tensor own_keys = heads(keys, other);
     const at::Tensor own_values = heads(values, other);
@@ -145,29 +154,55 @@ at::Tensor Attention::AttendLinearly(const at::Tensor& queries, at::Tensor keys,
 
 at::Tensor Attention::AttendBySoftmax(const at::Tensor& queries, const at::Tensor& keys,
                                       const at::Tensor& values, const at::Tensor& mask) const {
+  const bool all_visible = options_.before < 0 && !options_.causal && !mask.defined();
+  // Of unequal widths LibTorch makes all scores at once.
+  if (all_visible && options_.width == options_.value_width) {
+    return Scored(queries, keys, values, {});
+  }
+  std::vector<int64_t> shape = queries.sizes().vec();
+  shape.back() = values.size(-1);
+  at::Tensor result = at::empty(shape, queries.options());
   const int64_t rows = queries.size(-2);
+  const int64_t most =
+      CountAtOnce(queries.size(0) * queries.size(1) * keys.size(-2), queries.is_cpu());
+  for (int64_t row = 0; row < rows; row += most) {
+    const int64_t count = std::min(most, rows - row);
+    result.narrow(-2, row, count)
+        .copy_(AttendToVisible(queries.narrow(-2, row, count), row, keys, values, mask));
+  }
+  return result;
+}
+
+// Attends from queries, the first of which is row `row`. One that sees nothing averages what is
+// near: its own scores must not count then, and zeros in its place give equal ones, in any type.
+at::Tensor Attention::AttendToVisible(const at::Tensor& queries, int64_t row,
+                                      const at::Tensor& keys, const at::Tensor& values,
+                                      const at::Tensor& mask) const {
   const at::TensorOptions places = queries.options().dtype(at::kLong);
-  const at::Tensor distance =
-      at::arange(keys.size(-2), places) - at::arange(rows, places).unsqueeze(1);  // from the query
+  const at::Tensor own = at::arange(row, row + queries.size(-2), places).unsqueeze(1);
+  const at::Tensor distance = at::arange(keys.size(-2), places) - own;  // from the query
   at::Tensor near = at::ones_like(distance, at::kBool);
   if (options_.before >= 0) near.logical_and_(distance >= -options_.before);
   if (options_.after >= 0) near.logical_and_(distance <= options_.after);
   at::Tensor visible = options_.causal ? near.logical_and(distance <= 0) : near;
   if (mask.defined()) visible = visible.logical_and(mask.unsqueeze(1));
-  const auto score = [&](double least) { return at::scalar_tensor(least, queries.options()); };
-  const at::Tensor added = at::where(
-      visible, score(0),
-      at::where(near, score(BlockAttention::kHidden), score(2 * BlockAttention::kHidden)));
-  const double scale =
-      options_.scale > 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(options_.width));
-  at::Tensor result = at::scaled_dot_product_attention(queries, keys, values, added,
-                                                       /*dropout_p=*/0,
-                                                       /*is_causal=*/false, scale);
+  const at::Tensor blind = visible.any(-1, /*keepdim=*/true).logical_not();
+  const at::Tensor result = Scored(queries.masked_fill(blind, 0), keys, values,
+                                   visible.logical_or(near.logical_and(blind)));
   if (options_.before < 0) return result;
-  // A query that sees nothing averages its window, which has zeros outside the sequence.
+  // Such a query's window has zeros outside the sequence.
   const at::Tensor shares = near.sum(-1, /*keepdim=*/true).to(result.scalar_type()) /
                             static_cast<double>(options_.before + options_.after + 1);
-  return at::where(visible.any(-1, /*keepdim=*/true), result, result * shares);
+  return at::where(blind, result * shares, result);
+}
+
+at::Tensor Attention::Scored(const at::Tensor& queries, const at::Tensor& keys,
+                             const at::Tensor& values,
+                             const std::optional<at::Tensor>& open) const {
+  const double scale =
+      options_.scale > 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(options_.width));
+  return at::scaled_dot_product_attention(queries, keys, values, open, /*dropout_p=*/0,
+                                          /*is_causal=*/false, scale);
 }
 
 }  // namespace linserve::fast_transformers

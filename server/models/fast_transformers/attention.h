@@ -72,6 +72,10 @@ class Attention {
   FeatureForm FormOf(const at::Tensor& queries, const at::Tensor& keys) const;
   at::Tensor AttendLinearly(const at::Tensor& queries, at::Tensor keys, at::Tensor values,
                             at::Tensor mask) const;
+  at::Tensor Scored(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                    const std::optional<at::Tensor>& open) const;
+  at::Tensor AttendToVisible(const at::Tensor& queries, int64_t row, const at::Tensor& keys,
+                             const at::Tensor& values, const at::Tensor& mask) const;
   at::Tensor AttendBySoftmax(const at::Tensor& queries, const at::Tensor& keys,
                              const at::Tensor& values, const at::Tensor& mask) const;
 

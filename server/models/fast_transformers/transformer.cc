@@ -78,6 +78,8 @@ class TransformerNetwork : public Network {
 
   int64_t Layers() const override { return options_.layers; }
 
+  Padding DevicePadding(DType /*dtype*/) const override { return Padding::kBucket; }
+
   double Flops(int64_t length) const override {
     return static_cast<double>(options_.layers) * layers_.front().Flops(length, length);
   }

@@ -1,5 +1,7 @@
 #include "models/forward/torch_model.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,7 @@ class TorchModel : public Model {
         sessions_(std::make_shared<TorchSessions>(network_->Sessions(), info_)),
         recorded_(*network_, info_, placement_) {
     if (info_.no_sessions.empty()) info_.sessions = sessions_;
+    if (!placement_.on_host()) info_.padding = network_->DevicePadding(info_.dtype);
   }
 
   ~TorchModel() override {
@@ -84,12 +87,28 @@ class TorchModel : public Model {
   }
 
  private:
+  // Says whether the input is a mask that is true in all rows of all sequences.
+  bool HidesNothing(const std::string& name, const Batch& batch) const {
+    const InputSpec& spec = *info_.signature.FindInput(name);
+    if (spec.kind != InputKind::kMask) return false;
+    const std::byte* rows = batch.inputs.at(name).bytes();
+    const AxisLayout& layout = batch.axes.at(spec.axes[0].letter);
+    for (size_t i = 0; i < layout.starts.size(); ++i) {
+      const std::byte* row = rows + layout.starts[i];
+      if (std::find(row, row + layout.lengths[i], std::byte{0}) != row + layout.lengths[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   TensorBatch OnDevice(const Batch& batch) const {
     TensorBatch tensors;
     tensors.padding = batch.padding;
     tensors.size = static_cast<int64_t>(batch.size());
     for (const auto& [letter, layout] : batch.axes) tensors.axes[letter] = {layout};
     for (const auto& [name, tensor] : batch.inputs) {
+      if (network_->LeavesOutFullMasks() && HidesNothing(name, batch)) continue;
       at::Tensor input = placement_.ToDevice(ToAten(tensor));
       if (input.is_floating_point()) {
         input = input.to(TensorType(info_.dtype, placement_.device()));

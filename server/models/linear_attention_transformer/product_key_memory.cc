@@ -40,7 +40,8 @@ void ProductKeyMemory::Declare(const Scope& scope) {
 }
 
 at::Tensor ProductKeyMemory::operator()(const at::Tensor& x) const {
-  const std::vector<at::Tensor> slices = x.split(CountAtOnce(kHeads * (kBest * kBest + 3 * kKeys)));
+  const std::vector<at::Tensor> slices =
+      x.split(CountAtOnce(kHeads * (kBest * kBest + 3 * kKeys), x.is_cpu()));
   if (slices.size() == 1) return LookUp(x);
   std::vector<at::Tensor> results;
   for (const at::Tensor& slice : slices) results.push_back(LookUp(slice));

@@ -121,6 +121,8 @@ class ModelNetwork : public Network {
 
   int64_t Layers() const override { return options_.layers; }
 
+  Padding DevicePadding(DType /*dtype*/) const override { return Padding::kBucket; }
+
   double Flops(int64_t length) const override {
     return static_cast<double>(options_.layers) * layers_.front().Flops(length, 0);
   }

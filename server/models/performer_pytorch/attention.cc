@@ -66,7 +66,7 @@ at::Tensor Attention::Forward(const at::Tensor& x, const PlacedLayout& layout,
                               const at::Tensor& source, const MaskedLayout& source_layout,
                               const at::Tensor& rotary) const {
   const at::Tensor queries = to_q_(x);
-  const at::Tensor keys = to_k_(source);
+  at::Tensor keys = to_k_(source);
   at::Tensor values = to_v_(source);
   if (rotary.defined() && global_heads() > 0) {
     at::Tensor turned = Global(queries);
@@ -78,7 +78,10 @@ at::Tensor Attention::Forward(const at::Tensor& x, const PlacedLayout& layout,
     Global(values).masked_fill_(source_layout.mask.logical_not().unsqueeze(-1), 0);
   }
   const at::Tensor attended = NewRows(layout, queries.size(0), queries.size(1), queries.options());
-  const SpanPairs spans = Spans(layout, source_layout.layout);
+  keys = WithPaddingOfRows(keys, source_layout.layout);  // they are shifted by the largest
+  at::Tensor there;
+  const SpanPairs spans = local_heads_ > 0 ? Spans(layout, source_layout.layout)
+                                           : SpansOfPadded(layout, source_layout.layout, there);
   for (size_t i = 0; i < spans.first.size(); ++i) {
     const Span& own = spans.first[i];
     const Span& other = spans.second[i];
@@ -88,7 +91,10 @@ at::Tensor Attention::Forward(const at::Tensor& x, const PlacedLayout& layout,
       };
       return Heads{part(queries, own), part(keys, other), part(values, other), part(attended, own)};
     };
-    if (global_heads() > 0) AttendGlobally(heads(0, global_heads()));
+    if (global_heads() > 0) {
+      AttendGlobally(heads(0, global_heads()),
+                     there.defined() ? View(there, other).unsqueeze(1) : there);
+    }
     if (local_heads_ == 0) continue;
     const at::Tensor& mask = source_layout.mask;
     AttendLocally(heads(global_heads(), local_heads_), mask.defined() ? View(mask, other) : mask);
@@ -107,26 +113,29 @@ FeatureForm Attention::FormWith(const at::Tensor& shift) const {
           .floor = std::numeric_limits<float>::lowest()};
 }
 
-void Attention::AttendGlobally(const Heads& heads) const {
+void Attention::AttendGlobally(const Heads& heads, const at::Tensor& there) const {
   const auto& [queries, keys, values, out] = heads;
   if (is_softmaxed() && causal_) {
     CausalState state;
-    return CausalLinearAttention(queries, keys, values, {}, /*bucket=*/1, state, out, kDivisor);
+    return CausalLinearAttention(queries, keys, values, there, /*bucket=*/1, state, out, kDivisor);
   }
   if (is_softmaxed()) {
-    LinearAttention(queries, keys, values, {}, out);
+    LinearAttention(queries, keys, values, there, out);
     out.mul_(std::sqrt(static_cast<double>(options_.dim_head)));
     return;
   }
   const FeatureForm form = FormWith(ShiftOf(keys));
-  if (!causal_) return void(out.copy_(FeatureAttention(queries, keys, values, {}, form)));
+  if (!causal_) {
+    out.copy_(FeatureAttention(queries, keys, values, {.mask = there, .causal = false}, form));
+    return;
+  }
   FeatureState state;
   std::vector<int64_t> shape = keys.sizes().vec();
   shape[2] = features_.features();
   state.values = at::zeros(shape, values.options().dtype(at::kFloat));
   shape[3] = 1;
   state.weights = at::full(shape, kAdded, values.options().dtype(at::kFloat));
-  out.copy_(ContinueFeatureAttention(queries, keys, values, {}, form, state));
+  out.copy_(ContinueFeatureAttention(queries, keys, values, there, form, state));
 }
 
 at::Tensor Attention::TurnedHalves(const at::Tensor& rows, const at::Tensor& positions) const {

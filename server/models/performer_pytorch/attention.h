@@ -65,7 +65,8 @@ class Attention {
     at::Tensor queries, keys, values, out;
   };
 
-  void AttendGlobally(const Heads& heads) const;
+  // `there` BOOL [count, 1, length] says which keys are no padding; undefined: all.
+  void AttendGlobally(const Heads& heads, const at::Tensor& there) const;
   void AttendLocally(const Heads& heads, const at::Tensor& mask) const;
   // Attends for the next rows of sequences, of which `positions` rows have been read.
   void AttendToNext(const Heads& heads, const std::vector<int64_t>& positions,

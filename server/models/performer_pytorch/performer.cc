@@ -59,6 +59,7 @@ class StackNetwork : public Network {
   }
 
   int64_t Layers() const override { return stack_.Layers(); }
+  Padding DevicePadding(DType /*dtype*/) const override { return Padding::kBucket; }
   double Flops(int64_t length) const override { return stack_.Flops(length, length); }
   NetworkNotes Notes() const override { return options_.Notes(); }
   SessionPlan Sessions() const override { return PlanOf(options_, stack_); }
@@ -122,6 +123,7 @@ class LanguageModelNetwork : public Network {
   }
 
   int64_t Layers() const override { return model_.stack().Layers(); }
+  Padding DevicePadding(DType /*dtype*/) const override { return Padding::kBucket; }
   double Flops(int64_t length) const override { return model_.Flops(length, length); }
   NetworkNotes Notes() const override { return options_.stack.Notes(); }
   SessionPlan Sessions() const override { return PlanOf(options_.stack, model_.stack()); }

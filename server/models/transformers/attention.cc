@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "attention/blocks/block_product.h"
+#include "attention/device/device_plugin.h"
 #include "attention/landmarks/landmark_attention.h"
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
+#include "attention/rows/attention_rows.h"
 #include "attention/rows/spans.h"
 #include "models/transformers/names.h"
 
@@ -19,17 +21,18 @@ namespace {
 // Returns what is added to the scores of these sequences, as far as it broadcasts to [count, heads,
 // length, length]; nullopt: nothing is.
 std::optional<at::Tensor> AddedTo(const Span& span, const LayerKind& kind, int64_t dim_head,
-                                  const Context& context, const at::TensorOptions& options) {
+                                  const at::Tensor& mask, const Context& context,
+                                  const at::TensorOptions& options) {
   at::Tensor added;
   const auto add = [&](const at::Tensor& scores) {
     added = added.defined() ? added + scores : scores;
   };
-  const auto hide = [&](const at::Tensor& visible) {
-    add(at::where(visible, 0.0, static_cast<double>(BlockAttention::kHidden)));
-  };
+  constexpr double kHiddenInF16 = -6e4;  // which has no number that is less
+  const double hidden = options.dtype() == at::kHalf ? kHiddenInF16 : BlockAttention::kHidden;
+  const auto hide = [&](const at::Tensor& visible) { add(at::where(visible, 0.0, hidden)); };
   const at::Tensor places = at::arange(span.length, options.dtype(at::kLong));
   const at::Tensor distance = places - places.unsqueeze(1);  // from query to key
-  if (context.mask.defined()) hide(View(context.mask, span).unsqueeze(1).unsqueeze(1));
+  if (mask.defined()) hide(View(mask, span).unsqueeze(1).unsqueeze(1));
   if (kind.window >= 0) hide(distance.abs() <= kind.window);
   if (context.distances.defined()) {
     const int64_t same = context.distances.size(1) / 2;
@@ -153,28 +156,58 @@ BlockAttention::Scores Attention::ScoresOf(int64_t start, const Context& context
   return scores;
 }
 
+// Returns an undefined tensor where the device has no kernel that takes these.
+at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
+                                     const at::Tensor& values, const Context& context) const {
+  const auto kernel = KernelsFor(queries).softmax_attention;
+  const bool plain = !context.mask.defined() && !context.distances.defined() &&
+                     !convolution_.defined() && !by_landmarks();
+  if (kernel == nullptr || !plain || !context.layout.table) return {};
+  return kernel({.queries = queries,
+                 .keys = keys,
+                 .values = values,
+                 .heads = options_.heads,
+                 .layout = *context.layout.table,
+                 .window = kind_.window});
+}
+
 at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context) const {
   const at::Tensor qkv = qkv_(rows);
-  at::Tensor turned = qkv.narrow(1, 0, 2 * options_.dim).contiguous();
+  at::Tensor turned = qkv.narrow(1, 0, 2 * options_.dim);
   if (kind_.theta > 0) {
+    turned = turned.contiguous();
     linserve::Rotate(turned, context.layout, 2 * options_.heads, context.rotations.at(kind_.theta));
   }
-  const at::Tensor queries = turned.narrow(1, 0, options_.dim).contiguous();
-  const at::Tensor keys = turned.narrow(1, options_.dim, options_.dim).contiguous();
-  const at::Tensor values = qkv.narrow(1, 2 * options_.dim, options_.dim).contiguous();
+  at::Tensor queries = turned.narrow(1, 0, options_.dim);
+  at::Tensor keys = turned.narrow(1, options_.dim, options_.dim);
+  at::Tensor values = qkv.narrow(1, 2 * options_.dim, options_.dim);
+  const at::Tensor together = AttendOnDevice(queries, keys, values, context);
+  if (together.defined()) return out_(together);
+  CheckNotRecording(context.layout);
+  for (at::Tensor* part : {&queries, &keys, &values}) *part = part->contiguous();
   const at::Tensor attended = NewRows(context.layout, rows.size(0), options_.dim, rows.options());
-  for (const Span& span : Spans(context.layout)) {
+  at::Tensor mask = context.mask;
+  // A convolution would reach into the padding.
+  const std::vector<Span> spans = convolution_.defined()
+                                      ? Spans(context.layout)
+                                      : SpansOfPadded(context.layout, context.layout, mask).first;
+  for (const Span& span : spans) {
     const auto heads = [&](const at::Tensor& all) {
-      return SplitHeads(View(all, span), options_.heads);
+      const at::Tensor split = SplitHeads(View(all, span), options_.heads);
+      // The pseudo-inverse magnifies what is rounded.
+      return by_landmarks() ? split.to(SumType(split)) : split;
     };
-    const auto added = AddedTo(span, kind_, options_.dim_head(), context, rows.options());
+    const at::TensorOptions scores = heads(queries).options();
+    const auto added = AddedTo(span, kind_, options_.dim_head(), mask, context, scores);
     at::Tensor result =
         by_landmarks()
             ? LandmarkAttention(heads(queries), heads(keys), heads(values),
                                 added.value_or(at::Tensor()), options_.landmarks.count,
                                 options_.landmarks.by_head)
             : at::scaled_dot_product_attention(heads(queries), heads(keys), heads(values), added);
-    if (convolution_.defined()) result = result + ConvolveRows(heads(values), convolution_);
+    if (convolution_.defined()) {
+      result = result + ConvolveRows(SplitHeads(View(values, span), options_.heads), convolution_);
+    }
     View(attended, span).copy_(JoinHeads(result));
   }
   return out_(attended);

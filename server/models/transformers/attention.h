@@ -54,6 +54,8 @@ class Attention {
   }
 
  private:
+  at::Tensor AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
+                            const at::Tensor& values, const Context& context) const;
   void Join();
   void Prepare(DType products);
 

@@ -79,10 +79,7 @@ void Embeddings::AddPositionsOf(at::Tensor& rows, const at::Tensor& ids,
   const int64_t before = options_.first_position();
   const at::Tensor table = positions_.narrow(0, before, positions_.size(0) - before);
   if (options_.padding < 0) return AddPositions(rows, layout, table);
-  for (const Span& span : Spans(layout)) {
-    const at::Tensor places = PlacesOfTokens(View(ids, span), options_.padding);
-    View(rows, span).add_(at::embedding(positions_, places));
-  }
+  rows.add_(at::embedding(positions_, PlacesOfTokens(ids, layout, options_.padding)));
 }
 
 }  // namespace linserve::transformers

@@ -73,6 +73,15 @@ class EncoderNetwork : public Network {
 
   int64_t Layers() const override { return std::ssize(layers_); }
 
+  bool Recordable() const override { return options_.Recordable(); }
+
+  bool LeavesOutFullMasks() const override { return true; }
+
+  Padding DevicePadding(DType dtype) const override {
+    const bool together = dtype != DType::kF32 && !options_.distances;
+    return together ? Padding::kPacked : Padding::kBucket;
+  }
+
   double Flops(int64_t length) const override {
     double flops = 0;
     for (const Layer& layer : layers_) {
@@ -142,7 +151,8 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
                                    at::scalar_tensor(BlockAttention::kHidden, floats));
   }
   const std::vector<int64_t>& lengths = context.layout.lengths;
-  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const int64_t longest =
+      std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
   if (options_.distances) {
     const double root = std::sqrt(static_cast<double>(options_.dim_head()));
     context.distances = ByDistance(distances_.to(at::kFloat), longest).mul_(root);

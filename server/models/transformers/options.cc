@@ -207,4 +207,11 @@ Options Options::From(Family family, Params& params) {
   return options;
 }
 
+bool Options::Recordable() const {
+  const bool windows = std::any_of(layers.begin(), layers.end(),
+                                   [](const LayerKind& layer) { return layer.window >= 0; });
+  return !windows && !distances && landmarks.count == 0 && landmarks.kernel == 0 &&
+         dim_head() % 8 == 0;
+}
+
 }  // namespace linserve::transformers

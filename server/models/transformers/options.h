@@ -55,6 +55,8 @@ struct Options {
   std::vector<LayerKind> layers{};
 
   int64_t dim_head() const { return dim / heads; }
+  // Says what Network::Recordable() does: rows of a sequence meet in the device's kernel alone.
+  bool Recordable() const;
   int64_t first_position() const { return padding < 0 ? unused_positions : padding + 1; }
 
   // Reads the configuration of a model of this family. Throws ConfigError.

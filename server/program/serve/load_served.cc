@@ -54,7 +54,7 @@ void LogReady(const ModelDirectory& directory, const ServedModel& model, const S
        {"parameters", info.parameters},
        {"device", absl::StrJoin(devices.devices, ",")},
        {"dtype", std::string(Name(info.dtype))},
-       {"padding", std::string(Name(model.engine->options().padding))},
+       {"padding", std::string(Name(model.engine->padding()))},
        {"text", model.tokenizer != nullptr},
        {"replicas", plan.replicas.replicas},
        {"threads", plan.load.threads},

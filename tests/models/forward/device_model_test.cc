@@ -115,6 +115,56 @@ TEST_F(DeviceModelTest, ComputesALinformersLayerByAtMostNineLaunches) {
   EXPECT_LE(launches(3) - launches(2), 9);
 }
 
+TEST_F(DeviceModelTest, ComputesABertsSequencesTogether) {
+  for (const char* architecture :
+       {"transformers.BertModel", "transformers.RobertaModel", "transformers.ModernBertModel"}) {
+    SCOPED_TRACE(architecture);
+    const auto model =
+        LoadOn("simulated:0", Init(architecture, R"({"vocab_size": 30, "hidden_size": 32,
+                                  "num_hidden_layers": 2, "num_attention_heads": 2,
+                                  "intermediate_size": 48})"),
+               "bf16");
+    const int64_t launches = LaunchesOf(*model, 60, Pooling::kMean);
+    EXPECT_EQ(launches, LaunchesOf(*model, 20, Pooling::kMean));
+    // Hugging Face's clients send a mask that hides nothing.
+    std::vector<Item> masked;
+    for (int64_t i = 0; i < 60; ++i) {
+      masked.push_back(Tokens(1 + i % 13, 30));
+      masked.back().inputs["attention_mask"] = MaskOf(1 + i % 13, 0, 1 + i % 13);
+      masked.back().options.pooling = Pooling::kMean;
+    }
+    EXPECT_LE(LaunchesOf(*model, masked), launches);
+  }
+}
+
+TEST_F(DeviceModelTest, ComputesPaddedSequencesTogetherWhereItHasNoKernelForPackedOnes) {
+  for (const auto& [architecture, params] : std::vector<std::pair<std::string, std::string>>{
+           {"transformers.MPNetModel", R"({"vocab_size": 30, "hidden_size": 32,
+               "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48})"},
+           {"molformer.MolformerModel", R"({"vocab_size": 30, "hidden_size": 32,
+               "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48})"},
+           {"performer_pytorch.PerformerLM",
+            R"({"num_tokens": 30, "max_seq_len": 64, "dim": 32, "depth": 1, "heads": 2})"}}) {
+    SCOPED_TRACE(architecture);
+    const auto model = LoadOn("simulated:0", Init(architecture, params), "bf16");
+    ASSERT_EQ(model->info().padding, Padding::kBucket);
+    const auto launches = [&](int64_t sequences) {
+      std::vector<Item> items;
+      for (int64_t i = 0; i < sequences; ++i) items.push_back(Tokens(9 + i % 5, 30));
+      return LaunchesOf(*model, items, Padding::kBucket);
+    };
+    EXPECT_EQ(launches(60), launches(10));
+  }
+}
+
+TEST_F(DeviceModelTest, OfALinformerWithoutKernelsWantsPadding) {
+  const std::string directory = Init("linformer.Linformer", R"({"dim": 64, "seq_len": 40,
+                                                                "depth": 1, "heads": 2, "k": 16})");
+  EXPECT_EQ(LoadOn("simulated:0", directory, "f32")->info().padding, Padding::kBucket);
+  EXPECT_EQ(LoadOn("simulated:0", directory, "bf16")->info().padding, Padding::kPacked);
+  EXPECT_EQ(LoadOn("cpu", directory, "f32")->info().padding, Padding::kPacked);
+}
+
 TEST_F(DeviceModelTest, AddsWhatTheRowsOfADeepLinformerLack) {
   const std::string sizes = R"({"dim": 64, "seq_len": 40, "depth": 5, "heads": 2, "k": 16)";
   for (const char* kind : {R"(, "reversible": true})", "}"}) {

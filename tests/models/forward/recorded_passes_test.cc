@@ -158,6 +158,10 @@ TEST_F(RecordedPassesTest, GiveThemOfLinearAttentionAndEncoders) {
                                     {"num_tokens", 50},
                                     {"positions", "learned"},
                                     {"max_seq_len", kLongest}};
+  const nlohmann::json bert = {
+      {"vocab_size", 50},        {"hidden_size", 64},
+      {"num_hidden_layers", 1},  {"num_attention_heads", 2},
+      {"intermediate_size", 64}, {"max_position_embeddings", kLongest + 2}};
   const std::string transformer = "linear_attention_transformer.LinearAttentionTransformer";
   for (const auto& [architecture, params] :
        std::vector<std::pair<std::string, nlohmann::json>>{{transformer, lat},
@@ -165,7 +169,9 @@ TEST_F(RecordedPassesTest, GiveThemOfLinearAttentionAndEncoders) {
                                                            {transformer + "LM", tokens},
                                                            {"linserve.Encoder", elu},
                                                            {"linserve.Encoder", rotary},
-                                                           {"linserve.Encoder", linformer}}) {
+                                                           {"linserve.Encoder", linformer},
+                                                           {"transformers.BertModel", bert},
+                                                           {"transformers.RobertaModel", bert}}) {
     SCOPED_TRACE(architecture + params.dump());
     Load(architecture, params, at::kBFloat16);
     ExpectTheRowsOfAPassThatIsNotRecorded({33, 1, 64});
