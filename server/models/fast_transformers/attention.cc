@@ -187,8 +187,8 @@ at::Tensor Attention::AttendToVisible(const at::Tensor& queries, int64_t row,
   at::Tensor visible = options_.causal ? near.logical_and(distance <= 0) : near;
   if (mask.defined()) visible = visible.logical_and(mask.unsqueeze(1));
   const at::Tensor blind = visible.any(-1, /*keepdim=*/true).logical_not();
-  const at::Tensor result = Scored(queries.masked_fill(blind, 0), keys, values,
-                                   visible.logical_or(near.logical_and(blind)));
+  at::Tensor result = Scored(queries.masked_fill(blind, 0), keys, values,
+                             visible.logical_or(near.logical_and(blind)));
   if (options_.before < 0) return result;
   // Such a query's window has zeros outside the sequence.
   const at::Tensor shares = near.sum(-1, /*keepdim=*/true).to(result.scalar_type()) /
