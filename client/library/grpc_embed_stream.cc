@@ -96,7 +96,7 @@ class GrpcEmbedStream final : public EmbedStream,
       Pump();
       return;
     }
-    // Each belongs to a request of its own, so that a fault of one is not the others'.
+    // They may be of several requests, and a fault of one is not the others'.
     ForEachResponse(std::move(response_), [this](v1::EmbedResponse&& response) {
       Handle(std::move(response));
       return absl::OkStatus();

@@ -21,8 +21,8 @@ namespace linserve::cuda {
 inline constexpr int kLanes = 32;
 
 #if !defined(__CUDACC__)
-// The CPU goes through warps and lanes of a phase from the last to the first: what they share and
-// do not wait for is then not there yet, or there too soon.
+// Says whether the CPU goes through warps and lanes of a phase from the last to the first: what
+// they share and do not wait for is then not there yet, or there too soon.
 inline thread_local bool last_first = false;
 #endif
 

@@ -318,7 +318,7 @@ at::Tensor PoolOnGpu(const at::Tensor& rows, const RowsToPool& which) {
 }
 
 DevicePlugin Plugin() {
-  // It would make a plan for each shape that it meets, and each batch has another one.
+  // cuDNN would make a plan for each shape that it meets, and each batch has another one.
   at::globalContext().setSDPUseCuDNN(false);
   DevicePlugin plugin;
   plugin.type = c10::DeviceType::CUDA;

@@ -104,10 +104,11 @@ at::Tensor Attention::operator()(const at::Tensor& x, const PlacedLayout& layout
   }
   const at::Tensor attended = NewRows(layout, x.size(0), value_inner(), x.options());
   at::Tensor visible = source.mask;
-  // A window ends where the sequence does, which padding hides.
-  const bool windows = !options_.linear && options_.before >= 0;
+  // A window ends where the sequence does, and a query that sees nothing averages all of it:
+  // padding would count there.
+  const bool alone = !options_.linear && (options_.before >= 0 || source.mask.defined());
   const SpanPairs spans =
-      windows ? Spans(layout, source.layout) : SpansOfPadded(layout, source.layout, visible);
+      alone ? Spans(layout, source.layout) : SpansOfPadded(layout, source.layout, visible);
   for (size_t i = 0; i < spans.first.size(); ++i) {
     const auto heads = [&](const at::Tensor& rows, const Span& span) {
       return SplitHeads(View(rows, span), options_.heads);

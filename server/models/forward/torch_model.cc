@@ -108,7 +108,9 @@ class TorchModel : public Model {
     tensors.size = static_cast<int64_t>(batch.size());
     for (const auto& [letter, layout] : batch.axes) tensors.axes[letter] = {layout};
     for (const auto& [name, tensor] : batch.inputs) {
-      if (network_->LeavesOutFullMasks() && HidesNothing(name, batch)) continue;
+      // With the packages' padding it hides that.
+      const bool may_go = batch.padding != Padding::kZeros && network_->LeavesOutFullMasks();
+      if (may_go && HidesNothing(name, batch)) continue;
       at::Tensor input = placement_.ToDevice(ToAten(tensor));
       if (input.is_floating_point()) {
         input = input.to(TensorType(info_.dtype, placement_.device()));

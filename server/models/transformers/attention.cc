@@ -187,10 +187,10 @@ at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context)
   for (at::Tensor* part : {&queries, &keys, &values}) *part = part->contiguous();
   const at::Tensor attended = NewRows(context.layout, rows.size(0), options_.dim, rows.options());
   at::Tensor mask = context.mask;
-  // A convolution would reach into the padding.
-  const std::vector<Span> spans = convolution_.defined()
-                                      ? Spans(context.layout)
-                                      : SpansOfPadded(context.layout, context.layout, mask).first;
+  // A convolution would reach into the padding, and a row that sees nothing would average it.
+  const bool alone = convolution_.defined() || context.mask.defined();
+  const std::vector<Span> spans =
+      alone ? Spans(context.layout) : SpansOfPadded(context.layout, context.layout, mask).first;
   for (const Span& span : spans) {
     const auto heads = [&](const at::Tensor& all) {
       const at::Tensor split = SplitHeads(View(all, span), options_.heads);

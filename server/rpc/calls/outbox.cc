@@ -46,10 +46,13 @@ void Outbox::FinishWhenEmpty(grpc::Status status) {
 
 void Outbox::Cancel() { Abort({grpc::StatusCode::CANCELLED, "the caller left"}); }
 
-void Outbox::Abort(grpc::Status status) {
+void Outbox::Abort(grpc::Status status) { Stop(std::move(status), /*was_writing=*/false); }
+
+void Outbox::Stop(grpc::Status status, bool was_writing) {
   std::deque<std::unique_ptr<Answer>> dropped;  // destroyed without the lock: that may end requests
   {
     MutexLock lock(mutex_);
+    if (was_writing) writing_ = false;
     if (!std::exchange(cancelled_, true)) final_status_ = std::move(status);
     dropped.swap(answers_);
   }
@@ -87,7 +90,9 @@ void Outbox::Closed() {
 
 void Outbox::Pump() {
   std::optional<grpc::Status> finish;
-  std::vector<std::unique_ptr<Answer>> unfinished;  // destroyed without the lock
+  // These are destroyed without the lock.
+  std::vector<std::unique_ptr<Answer>> unsent;
+  std::unique_ptr<Answer> unfinished;
   {
     MutexLock lock(mutex_);
     if (writing_ || finished_) return;
@@ -100,8 +105,8 @@ void Outbox::Pump() {
     } else if (final_status_) {
       finished_ = true;
       finish = std::move(final_status_);
-      unfinished = std::exchange(ended_, {});
-      unfinished.push_back(std::move(current_));
+      unsent.swap(ended_);
+      unfinished.swap(current_);
     } else {
       return;
     }
@@ -140,11 +145,7 @@ bool Outbox::MakeNext() {
     message_ = std::move(message).Take();
   });
   if (made.ok()) return true;
-  {
-    MutexLock lock(mutex_);
-    writing_ = false;
-  }
-  Abort(ToGrpcStatus(made));
+  Stop(ToGrpcStatus(made), /*was_writing=*/true);
   return false;
 }
 

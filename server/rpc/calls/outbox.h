@@ -61,6 +61,7 @@ class Outbox {
 
  private:
   void Queue(std::unique_ptr<Answer> answer, bool expected);
+  void Stop(grpc::Status status, bool was_writing);
   void Make(WireMessage& message);
   bool MakeNext();
   void Pump();
