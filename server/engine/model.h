@@ -38,7 +38,7 @@ struct ModelInfo {
   int64_t parameters = 0;     // counted as PyTorch counts them
   int64_t bytes = 0;          // bytes of the weights in memory
   int64_t layers = 1;         // steps of a forward pass
-  // That it computes fastest where it computes.
+  // Is the padding that it computes fastest with on its device.
   Padding padding = Padding::kPacked;
   int64_t session_bytes = 0;  // bytes of a session's state; 0: there are none
   std::string no_sessions;    // why there are no sessions, in words for a user; else empty

@@ -42,8 +42,8 @@ struct DeviceOptions {
 // Says how a model is served. These are the defaults of the whole server, which the "serving"
 // object of a model's config.json may override option by option.
 struct ServingOptions {
-  std::string padding =
-      "auto";                   // "zeros" where the model's wrapper computes that, else its fastest
+  // "zeros" where the model's wrapper computes that, else what the model is fastest with.
+  std::string padding = "auto";
   std::string padding_because;  // for the log; empty: an option says so
   std::vector<int64_t> buckets;
   std::string dtype = "default";  // f32 on the CPU, auto on GPUs

@@ -20,6 +20,8 @@ class GoldenCase {
   // Counts the layers, those of the deeper half where there are two.
   int64_t depth() const;
   bool compares_valid_rows_only() const { return config_.value("compare", "all") == "valid"; }
+  // Says whether rows in BF16 and F16 are nearly its own.
+  bool compares_in_16_bits() const;
   // Returns whether its numbers are those of the package's own Padder, which computes zeros as
   // data.
   bool needs_zeros() const;

@@ -103,8 +103,7 @@ class Scorer {
 void ClearPadding(const at::Tensor& rows, const PlacedLayout& layout) {
   const int64_t length = layout.padded_length;
   if (!rows.is_cpu() && layout.table) {
-    const at::Tensor lengths = layout.table->lengths.unsqueeze(1);
-    const at::Tensor missing = at::arange(length, lengths.options()) >= lengths;
+    const at::Tensor missing = RowsThere(layout).logical_not();
     rows.view({layout.sequences(), length, -1}).masked_fill_(missing.unsqueeze(2), 0);
     return;
   }

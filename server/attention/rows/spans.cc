@@ -61,11 +61,14 @@ SpanPairs Spans(const PlacedLayout& first, const PlacedLayout& second) {
   return pairs;
 }
 
+at::Tensor RowsThere(const PlacedLayout& layout) {
+  const at::Tensor lengths = layout.table->lengths.unsqueeze(1);
+  return at::arange(layout.padded_length, lengths.options()) < lengths;
+}
+
 SpanPairs SpansOfPadded(const PlacedLayout& first, const PlacedLayout& second, at::Tensor& mask) {
   if (!IsPadded(first) || !IsPadded(second)) return Spans(first, second);
-  const at::Tensor lengths = second.table->lengths.unsqueeze(1);
-  const at::Tensor there =
-      (at::arange(second.padded_length, lengths.options()) < lengths).flatten();
+  const at::Tensor there = RowsThere(second).flatten();
   mask = mask.defined() ? mask.logical_and(there) : there;
   const auto whole = [](const PlacedLayout& layout) {
     return std::vector<Span>{{.count = layout.sequences(),

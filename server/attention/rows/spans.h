@@ -38,6 +38,9 @@ struct SpanPairs {
 };
 SpanPairs Spans(const PlacedLayout& first, const PlacedLayout& second);
 
+// Returns BOOL [batch, padded length] on a device: which rows of its padded batch are sequences'.
+at::Tensor RowsThere(const PlacedLayout& layout);
+
 // Returns them as one span of all sequences where a device's batch is padded, which is then asked
 // once: `mask` BOOL [rows of the second axis], or undefined, then hides the padding, too.
 SpanPairs SpansOfPadded(const PlacedLayout& first, const PlacedLayout& second, at::Tensor& mask);

@@ -1,15 +1,12 @@
-#include <filesystem>
-
 #include "core/files/safetensors.h"
 #include "core/tensor/comparison.h"
 #include "support/golden_case.h"
 #include "support/half_precision.h"
 #include "support/programs.h"
+#include "support/served_golden.h"
 
 namespace linserve {
 namespace {
-
-namespace fs = std::filesystem;
 
 // These tests are labelled `gpu`: without an NVIDIA GPU that the plug-in can use they say so and
 // are skipped.
@@ -52,10 +49,7 @@ class GpuTest : public ::testing::TestWithParam<std::string> {
           cases.begin() + static_cast<int64_t>(first),
           cases.begin() + static_cast<int64_t>(std::min(first + kModels, cases.size())));
       const TempDir repository;
-      for (const GoldenCase& golden : some) {
-        fs::create_directory_symlink(fs::canonical(golden.directory()),
-                                     repository.File(golden.name()));
-      }
+      LinkCases(some, repository);
       RunningServer server(repository.File("."), arguments);
       EXPECT_TRUE(server.ready()) << "from " << some.front().name() << " on";
       if (!server.ready()) continue;
@@ -63,19 +57,6 @@ class GpuTest : public ::testing::TestWithParam<std::string> {
       function(client, some);
       EXPECT_EQ(server.Stop(), 0);
     }
-  }
-
-  // Embeds all sequences of the case in one request, each output by its sequence.
-  static std::vector<SequenceResult> Embed(EmbeddingClient& client, const GoldenCase& golden) {
-    EmbedCall call;
-    call.model = golden.name();
-    call.options.outputs = golden.outputs();
-    for (size_t i = 0; i < golden.sequences(); ++i) {
-      call.sequences.push_back({std::to_string(i), golden.Inputs(i)});
-    }
-    auto results = client.Embed(call);
-    EXPECT_TRUE(results.ok()) << results.status();
-    return results.ok() ? *std::move(results) : std::vector<SequenceResult>();
   }
 };
 
@@ -106,10 +87,7 @@ TEST_P(GpuTest, GivesThePackagesNumbersInF32) {
 
 TEST_P(GpuTest, GivesNearlyTheSameRowsInHalfPrecision) {
   std::vector<GoldenCase> cases = Cases(GetParam() == "zeros");
-  std::erase_if(cases, [](const GoldenCase& golden) {
-    const bool beyond = golden.name() == "molformer-kernel-tanh";  // has rows of ten millions
-    return beyond || golden.depth() < 2 || golden.compares_valid_rows_only();
-  });
+  std::erase_if(cases, [](const GoldenCase& golden) { return !golden.compares_in_16_bits(); });
   for (const char* dtype : {"bf16", "f16"}) {
     double smallest = 1;
     int64_t compared = 0;

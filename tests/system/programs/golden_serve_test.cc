@@ -1,27 +1,11 @@
-#include <filesystem>
-
 #include "core/files/safetensors.h"
 #include "core/tensor/comparison.h"
 #include "support/golden_case.h"
 #include "support/programs.h"
+#include "support/served_golden.h"
 
 namespace linserve {
 namespace {
-
-namespace fs = std::filesystem;
-
-// Embeds all of a case's sequences in one request.
-std::vector<SequenceResult> Embed(EmbeddingClient& client, const GoldenCase& golden) {
-  EmbedCall call;
-  call.model = golden.name();
-  call.options.outputs = golden.outputs();
-  for (size_t i = 0; i < golden.sequences(); ++i) {
-    call.sequences.push_back({std::to_string(i), golden.Inputs(i)});
-  }
-  auto results = client.Embed(call);
-  EXPECT_TRUE(results.ok()) << results.status();
-  return results.ok() ? *std::move(results) : std::vector<SequenceResult>();
-}
 
 void ExpectServes(EmbeddingClient& client, const GoldenCase& golden) {
   for (const SequenceResult& result : Embed(client, golden)) {
@@ -84,9 +68,7 @@ TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
   std::vector<GoldenCase> cases = GoldenCases(GoldensDirectory());
   std::erase_if(cases, [&](const GoldenCase& golden) { return golden.needs_zeros() != zeros; });
   const TempDir repository;
-  for (const GoldenCase& golden : cases) {
-    fs::create_directory_symlink(fs::canonical(golden.directory()), repository.File(golden.name()));
-  }
+  LinkCases(cases, repository);
   Arguments arguments = {"--padding", GetParam().padding, "--device", GetParam().device, "--dtype",
                          "f32",       "--threads",        "1",        "--follow-links",  "true"};
   // A simulated device takes long for what it would be warmed up with.
@@ -106,14 +88,10 @@ TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
 TEST(GoldenServe, GivesNearlyThePackagesNumbersInF16OnADevice) {
   std::vector<GoldenCase> cases = GoldenCases(GoldensDirectory());
   std::erase_if(cases, [](const GoldenCase& golden) {
-    const bool beyond = golden.name() == "molformer-kernel-tanh";  // has rows of ten millions
-    return beyond || golden.needs_zeros() || golden.depth() < 2 ||
-           golden.compares_valid_rows_only();
+    return golden.needs_zeros() || !golden.compares_in_16_bits();
   });
   const TempDir repository;
-  for (const GoldenCase& golden : cases) {
-    fs::create_directory_symlink(fs::canonical(golden.directory()), repository.File(golden.name()));
-  }
+  LinkCases(cases, repository);
   RunningServer server(repository.File("."),
                        {"--padding", "packed", "--device", "simulated:1", "--dtype", "f16",
                         "--threads", "1", "--follow-links", "true", "--warmup", "false"});
