@@ -108,21 +108,21 @@ void SpanQueue::SendBatch(const std::vector<EndedSpan>& batch) {
   const TraceTime give_up = steady_clock::now() + policy_.patience;
   std::chrono::milliseconds pause = policy_.first_retry;
   while (true) {
+    const bool last = !open_;  // since a queue that is closed makes one try
     const absl::Status status =
         sender_->Send(batch, Deadline(steady_clock::now() + policy_.timeout));
     Tell(status);
     if (status.ok()) return metrics_->SpansEnded(SpanEnd::kSent, batch.size());
-    if (!AwaitRetry(status, steady_clock::now() + Spread(pause), give_up)) break;
+    if (last || !AwaitRetry(status, steady_clock::now() + Spread(pause), give_up)) break;
     pause *= 2;
   }
   metrics_->SpansEnded(SpanEnd::kFailed, batch.size());
 }
 
-// Waits until the next try, unless none is to be made. While the queue is closed, there is one.
+// Waits until the next try, unless none is to be made. It comes at once when the queue is closed.
 bool SpanQueue::AwaitRetry(const absl::Status& status, TraceTime next, TraceTime give_up) {
   if (!IsTransient(status) || next >= give_up) return false;
   MutexLock lock(mutex_);
-  if (!open_) return false;
   while (open_ && changed_.WaitUntil(lock, next)) {
   }
   return true;
