@@ -88,7 +88,7 @@ struct EmbeddingClient::Impl {
     request.set_name(model);
     if (version != 0) request.set_version(std::to_string(version));
     inference::ModelMetadataResponse response;
-    const absl::Status status = WithRetries([&](Deadline deadline) {
+    absl::Status status = WithRetries([&](Deadline deadline) {
       grpc::ClientContext context;
       context.set_deadline(deadline);
       return ToAbsl(infer_stub->ModelMetadata(&context, request, &response));
@@ -138,7 +138,7 @@ absl::Status EmbeddingClient::Embed(const EmbedCall& call,
 
 absl::StatusOr<std::vector<SequenceResult>> EmbeddingClient::Embed(const EmbedCall& call) {
   std::vector<SequenceResult> results(call.sequences.size());
-  const absl::Status status = Embed(call, [&results](SequenceResult result) {
+  absl::Status status = Embed(call, [&results](SequenceResult result) {
     const size_t index = result.index;
     results[index] = std::move(result);
   });
@@ -174,7 +174,7 @@ absl::StatusOr<GenerationEnd> EmbeddingClient::Generate(
   GenerationEnd end;
   bool begun = false;
   absl::Status broken_off;
-  const absl::Status status = impl_->WithRetries([&](Deadline deadline) {
+  absl::Status status = impl_->WithRetries([&](Deadline deadline) {
     grpc::ClientContext context;
     context.set_deadline(deadline);
     const auto reader = impl_->stub->Generate(&context, request);
@@ -200,7 +200,7 @@ absl::StatusOr<GenerationEnd> EmbeddingClient::Generate(
 
 absl::StatusOr<std::vector<ModelDescription>> EmbeddingClient::ListModels() {
   v1::ListModelsResponse response;
-  const absl::Status status = impl_->WithRetries([&](Deadline deadline) {
+  absl::Status status = impl_->WithRetries([&](Deadline deadline) {
     grpc::ClientContext context;
     context.set_deadline(deadline);
     return ToAbsl(impl_->stub->ListModels(&context, {}, &response));
@@ -217,7 +217,7 @@ absl::StatusOr<ModelDescription> EmbeddingClient::GetModel(const std::string& mo
   request.set_model(model);
   request.set_version(version);
   v1::Model response;
-  const absl::Status status = impl_->WithRetries([&](Deadline deadline) {
+  absl::Status status = impl_->WithRetries([&](Deadline deadline) {
     grpc::ClientContext context;
     context.set_deadline(deadline);
     return ToAbsl(impl_->stub->GetModel(&context, request, &response));
@@ -232,7 +232,7 @@ absl::StatusOr<ModelDescription> EmbeddingClient::GetModel(const std::string& mo
 
 absl::StatusOr<HealthState> EmbeddingClient::Health(const std::string& service) {
   HealthState state = HealthState::kUnknown;
-  const absl::Status status = impl_->WithRetries([&](Deadline deadline) {
+  absl::Status status = impl_->WithRetries([&](Deadline deadline) {
     return ToAbsl(CheckHealth(impl_->channel, deadline, service, &state));
   });
   // The health protocol says NOT_FOUND where it does not know the service.

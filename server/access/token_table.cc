@@ -67,8 +67,7 @@ class EntryReader {
 
   absl::StatusOr<std::string> Name() const {
     const auto name = entry_.find("name");
-    const std::string text =
-        name != entry_.end() && name->is_string() ? name->get<std::string>() : "";
+    std::string text = name != entry_.end() && name->is_string() ? name->get<std::string>() : "";
     if (!text.empty() && text.size() <= kLongestName) return text;
     return Fault("expected a \"name\" of up to " + std::to_string(kLongestName) +
                  " bytes, which logs and limits know it by");

@@ -121,10 +121,12 @@ void OnThreads(size_t shares, int64_t elements, const Function& copy) {
     for (size_t i = next++; i < shares; i = next++) copy(i);
   };
   std::vector<std::jthread> threads;
-  try {
-    while (std::ssize(threads) + 1 < wanted) threads.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system has no more threads: those that there are do the work.
+  while (std::ssize(threads) + 1 < wanted) {
+    try {
+      threads.emplace_back(work);
+    } catch (const std::system_error&) {
+      break;  // the system has no more threads: those that there are do the work
+    }
   }
   work();
 }

@@ -176,7 +176,7 @@ void SessionTable::Drop(const Key& key, Session& session, SessionEnd reason, Fre
 }
 
 void SessionTable::DropIdle(std::list<Key>::iterator place, SessionEnd reason, Freed& freed) {
-  const Key key = *place;
+  const Key key = std::move(*place);
   idle_.erase(place);
   Drop(key, sessions_.at(key), reason, freed);
   sessions_.erase(key);

@@ -97,7 +97,7 @@ absl::Status HasMemoryFor(const Signature& signature, int64_t length) {
   int64_t bytes = 2 * ResultBytes(signature, item);
   for (const auto& [name, input] : item.inputs) bytes += static_cast<int64_t>(input.byte_size());
   const int64_t most = MemoryBytes();
-  std::string why = "there is not as much left";
+  std::string why;
   try {
     if (bytes <= most) {
       Tensor::AllocateUnfilled(DType::kU8, {bytes});
@@ -105,6 +105,7 @@ absl::Status HasMemoryFor(const Signature& signature, int64_t length) {
     }
     why = "the process may use " + FormatBytes(static_cast<double>(most));
   } catch (const std::bad_alloc&) {
+    why = "there is not as much left";
   }
   return absl::ResourceExhaustedError(
       "the model takes sequences of length " + std::to_string(length) +

@@ -3,6 +3,7 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -59,13 +60,18 @@ DType ComputeType(const std::string& dtype, const at::Device& device,
   throw ConfigError("dtype \"" + dtype + "\" is not for GPUs, which compute in f32, bf16 or f16");
 }
 
-at::Device ParseDevice(const std::string& name) {
+std::optional<at::Device> DeviceNamed(const std::string& name) {
   try {
-    const at::Device device(name);
-    if (device.is_cpu() || FindDevicePlugin(device.type()) != nullptr) return device;
+    return at::Device(name);
   } catch (const c10::Error&) {
-    // What is wrong is said below.
+    return std::nullopt;
   }
+}
+
+at::Device ParseDevice(const std::string& name) {
+  const std::optional<at::Device> device = DeviceNamed(name);
+  const bool known = device && (device->is_cpu() || FindDevicePlugin(device->type()) != nullptr);
+  if (known) return *device;
   throw ConfigError("device \"" + name + "\" is neither cpu nor one whose plug-in is open");
 }
 

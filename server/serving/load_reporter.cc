@@ -31,12 +31,23 @@ LoadReporter::LoadReporter(const ModelRepository& repository, Clock& clock)
 
 ServerLoad LoadReporter::Report() {
   MutexLock lock(mutex_);
-  if (clock_.Now() - last_.time >= kCountPeriod) {
-    const Totals now = Count();
-    report_ = Between(last_, now);
-    last_ = now;
-  }
+  Refresh();
   return report_;
+}
+
+std::string LoadReporter::Encoded(std::string (*encode)(const ServerLoad&)) {
+  MutexLock lock(mutex_);
+  Refresh();
+  if (encoded_.empty()) encoded_ = encode(report_);
+  return encoded_;
+}
+
+void LoadReporter::Refresh() {
+  if (clock_.Now() - last_.time < kCountPeriod) return;
+  const Totals now = Count();
+  report_ = Between(last_, now);
+  last_ = now;
+  encoded_.clear();
 }
 
 LoadReporter::Totals LoadReporter::Count() const {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "core/threads/clock.h"
 #include "core/threads/mutex.h"
@@ -28,6 +29,8 @@ class LoadReporter {
 
   // Reports on the last 200 ms, or on the longer time in which nobody asked.
   ServerLoad Report();
+  // Returns what `encode`, which is the same with each call, has made of that report.
+  std::string Encoded(std::string (*encode)(const ServerLoad&));
 
  private:
   // Holds what was counted since the server's start.
@@ -44,6 +47,7 @@ class LoadReporter {
 
   Totals Count() const;
   ServerLoad Between(const Totals& before, const Totals& now) const;
+  void Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ModelRepository& repository_;
   Clock& clock_;
@@ -53,6 +57,7 @@ class LoadReporter {
   Mutex mutex_;
   Totals last_ ABSL_GUARDED_BY(mutex_);
   ServerLoad report_ ABSL_GUARDED_BY(mutex_);
+  std::string encoded_ ABSL_GUARDED_BY(mutex_);  // that report; empty: nobody has asked yet
 };
 
 }  // namespace linserve

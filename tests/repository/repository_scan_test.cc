@@ -43,7 +43,11 @@ TEST_F(ScanTest, SkipsNamesThatNoProtocolCanCarry) {
 }
 
 TEST_F(ScanTest, RefusesMoreModelsThanAServerHas) {
-  for (int i = 1; i <= 4096; ++i) MakeModel("repository/a/" + std::to_string(i));
+  MakeModel("repository/.data/a");
+  fs::create_directory(root() + "/a");
+  for (int i = 1; i <= 4096; ++i) {
+    fs::create_directory_symlink("../.data/a", root() + "/a/" + std::to_string(i));
+  }
   EXPECT_TRUE(ScanRepository(root()).ok());
   MakeModel("repository/b");
   EXPECT_THAT(ScanRepository(root()),

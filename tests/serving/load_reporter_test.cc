@@ -27,5 +27,19 @@ TEST(LoadReporter, CountsRequestsASecond) {
   EXPECT_EQ(reporter.Report().rps_fractional, 0);
 }
 
+int encoded = 0;
+std::string CountedEncoding(const ServerLoad& /*load*/) { return std::to_string(++encoded); }
+
+TEST(LoadReporter, EncodesEachReportOnce) {
+  TestServer server;
+  FakeClock clock;
+  LoadReporter reporter(server.repository(), clock);
+  encoded = 0;
+  EXPECT_EQ(reporter.Encoded(&CountedEncoding), "1");
+  EXPECT_EQ(reporter.Encoded(&CountedEncoding), "1");
+  clock.Advance(std::chrono::seconds(2));
+  EXPECT_EQ(reporter.Encoded(&CountedEncoding), "2");
+}
+
 }  // namespace
 }  // namespace linserve

@@ -41,7 +41,7 @@ class Recording : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
   }
 
   absl::StatusOr<RecordedAnswer> Await() {
-    const absl::Status status = ended_->get_future().get();
+    absl::Status status = ended_->get_future().get();
     if (!status.ok()) return status;
     return std::move(answer_);
   }

@@ -12,7 +12,7 @@ int RunNullServer() {
   if (!answer.ok()) return FailWith(answer.status());
   const auto server = NullServer::Start(*answer);
   if (!server.ok()) return FailWith(server.status());
-  std::cout << (*server)->port() << std::endl;
+  std::cout << (*server)->port() << '\n' << std::flush;
   while (std::cin.get() != std::istream::traits_type::eof()) {
   }
   return EXIT_SUCCESS;

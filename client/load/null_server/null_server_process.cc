@@ -101,7 +101,7 @@ void Write(const RecordedAnswer& answer, std::ostream& output) {
 }
 
 absl::StatusOr<RecordedAnswer> ReadRecordedAnswer(std::istream& input) {
-  const absl::Status cut_short = absl::InvalidArgumentError(
+  absl::Status cut_short = absl::InvalidArgumentError(
       "expected an answer on the standard input, as `load --ceiling` gives it");
   size_t messages = 0;
   if (!(input >> messages) || messages > kMostMessages) return cut_short;

@@ -202,9 +202,8 @@ std::string ToText(const LoadReport& report) {
             Number(Milliseconds(Over(report.compute_ns, sequences)), 3) + " ms, in batches of " +
             Number(*batch_size, 1) + " sequences\n";
   }
-  if (report.cached_share().value_or(0) > 0) {
-    text += "the server's cache had " + Number(100 * *report.cached_share(), 1) +
-            " % of the sequences' results\n";
+  if (const double cached = report.cached_share().value_or(0); cached > 0) {
+    text += "the server's cache had " + Number(100 * cached, 1) + " % of the sequences' results\n";
   }
   text += "client: " + Number(Over(report.client_cpu_seconds, report.client_seconds), 2) + " of " +
           std::to_string(report.client_cpus) + " processors";

@@ -25,7 +25,7 @@ const double* QuantileOf(const std::string& name) {
 
 absl::StatusOr<Objective> Objective::Parse(const std::string& text) {
   static const std::map<std::string, double> times = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-  const absl::Status unclear = absl::InvalidArgumentError(
+  absl::Status unclear = absl::InvalidArgumentError(
       "objective " + Quoted(text) +
       ": expected mean, p50, p90, p95, p99, p99.9 or max and a time (p99=20ms, with us, ms or s), "
       "or a share of errors (errors=0.1%)");

@@ -1,5 +1,6 @@
 #include "core/files/safetensors_header.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -106,7 +107,7 @@ class SafetensorsHeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   // Says where in the header the parser stands; the format has no deeper places.
-  enum class Place { kStart, kNames, kFields, kNumbers, kMetadata, kEnd };
+  enum class Place : uint8_t { kStart, kNames, kFields, kNumbers, kMetadata, kEnd };
 
   bool Enter(Place place) {
     place_ = place;

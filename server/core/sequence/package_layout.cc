@@ -203,6 +203,7 @@ absl::StatusOr<PackageBatch> PackageBatch::From(const Signature& signature, cons
 }
 
 std::map<char, int64_t> PackageBatch::PaddedLengths(const Signature& signature) const {
+  if (lengths.empty()) return {};
   std::map<char, int64_t> padded;
   const Item first = FirstSequence(signature, inputs);
   for (const auto& [letter, tensor] : lengths) {
@@ -219,14 +220,14 @@ absl::StatusOr<int64_t> CountSequences(const Signature& signature, const TensorM
     const BatchAxis axis = BatchAxisOf(signature, spec.name, tensor);
     if (axis != BatchAxis::kFirst && axis != BatchAxis::kSecond) continue;
     const size_t at = axis == BatchAxis::kFirst ? 0 : 1;
-    const std::string is = "input." + spec.name + " is " + ToString(tensor.shape());
+    const auto is = [&] { return "input." + spec.name + " is " + ToString(tensor.shape()); };
     if (tensor.shape().size() <= at) {
-      return absl::InvalidArgumentError(is + ", expected a batch axis");
+      return absl::InvalidArgumentError(is() + ", expected a batch axis");
     }
     const int64_t count = tensor.shape()[at];
     // A sequence has an element at least: thus a count is no larger than the bytes that were sent.
     if (count <= tensor.elements()) return count;
-    return absl::InvalidArgumentError(is + ": its " + std::to_string(count) +
+    return absl::InvalidArgumentError(is() + ": its " + std::to_string(count) +
                                       " sequences are empty, expected each to have a row");
   }
   std::string given;

@@ -56,10 +56,12 @@ void TokenSampler::KeepTopP() {
   const double wanted = options_.top_p * Sum();
   std::vector<Candidate> kept;
   std::make_heap(candidates_.begin(), candidates_.end(), later);
-  for (double sum = 0; sum < wanted && !candidates_.empty(); sum += Weight(kept.back())) {
+  double sum = 0;
+  while (sum < wanted && !candidates_.empty()) {
     std::pop_heap(candidates_.begin(), candidates_.end(), later);
     kept.push_back(candidates_.back());
     candidates_.pop_back();
+    sum += Weight(kept.back());
   }
   candidates_ = std::move(kept);
 }

@@ -34,7 +34,7 @@ Placement::Streams::Streams(const at::Device& device)
 Placement::Streams::~Streams() {
   try {
     for (const c10::Stream& stream : {compute, copy_out}) stream.synchronize();
-  } catch (const c10::Error&) {
+  } catch (const c10::Error&) {  // NOLINT(bugprone-empty-catch)
     // The device is lost, and uses nothing any more.
   }
   const DevicePlugin& plugin = *FindDevicePlugin(compute.device_type());

@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
       Engine::Start(options, ReplicasOf(directory.path, plan->load, context.devices.devices),
                     context.metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
-  const absl::Status fit = CheckDimensions(plan->serving.dimensions, (*engine)->info());
+  absl::Status fit = CheckDimensions(plan->serving.dimensions, (*engine)->info());
   if (!fit.ok()) return fit;
   auto model = std::make_unique<ServedModel>();
   model->name = directory.name;

@@ -39,7 +39,7 @@ absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& read
   members.push_back(NotHere(reader, "parameters", "its members belong beside \"inputs\""));
   members.insert(members.end(), further.begin(), further.end());
   const absl::Status read = ReadBody(reader, members);
-  const absl::Status whole = CheckThere(read, CountOf(query) > 0, "inputs");
+  absl::Status whole = CheckThere(read, CountOf(query) > 0, "inputs");
   if (!whole.ok()) return whole;
   return std::move(query);
 }
@@ -87,7 +87,7 @@ absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
       ReadBody(reader, {{"inputs", [&] { return ReadCompared(reader, most, texts); }},
                         {"parameters", read_parameters},
                         {"model", [&] { return ReadName(reader, "model", query.model); }}});
-  const absl::Status whole = CheckThere(status, !texts.empty(), "inputs");
+  absl::Status whole = CheckThere(status, !texts.empty(), "inputs");
   if (!whole.ok()) return whole;
   query.sequences = std::move(texts);
   return query;

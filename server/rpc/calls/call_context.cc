@@ -26,6 +26,18 @@ absl::Status CheckMetadata(const grpc::ServerContextBase& context, int64_t most)
                                                 std::to_string(most) + " (max_metadata_bytes)"));
 }
 
+// Returns the load as a serialized message.
+std::string ToOrca(const ServerLoad& load) {
+  xds::data::orca::v3::OrcaLoadReport report;
+  report.set_cpu_utilization(load.cpu_utilization);
+  report.set_mem_utilization(load.mem_utilization);
+  report.set_application_utilization(load.application_utilization);
+  report.set_rps_fractional(load.rps_fractional);
+  report.set_eps(load.eps);
+  (*report.mutable_named_metrics())["queue_delay_seconds"] = load.queue_delay_seconds;
+  return report.SerializeAsString();
+}
+
 }  // namespace
 
 TimePoint DeadlineOf(const grpc::ServerContextBase& context) {
@@ -86,17 +98,7 @@ Arrival Admit(const ServiceContext& service, const grpc::ServerContextBase& cont
   return arrival;
 }
 
-std::string LoadReport(LoadReporter& load) {
-  const ServerLoad numbers = load.Report();
-  xds::data::orca::v3::OrcaLoadReport report;
-  report.set_cpu_utilization(numbers.cpu_utilization);
-  report.set_mem_utilization(numbers.mem_utilization);
-  report.set_application_utilization(numbers.application_utilization);
-  report.set_rps_fractional(numbers.rps_fractional);
-  report.set_eps(numbers.eps);
-  (*report.mutable_named_metrics())["queue_delay_seconds"] = numbers.queue_delay_seconds;
-  return report.SerializeAsString();
-}
+std::string LoadReport(LoadReporter& load) { return load.Encoded(&ToOrca); }
 
 void AddLoadReport(grpc::ServerContextBase& context, LoadReporter& load) {
   RunGuarded("a load report",

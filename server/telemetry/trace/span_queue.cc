@@ -125,7 +125,7 @@ bool SpanQueue::AwaitRetry(const absl::Status& status, TraceTime next, TraceTime
   MutexLock lock(mutex_);
   while (open_ && changed_.WaitUntil(lock, next)) {
   }
-  return true;
+  return steady_clock::now() < closing_;
 }
 
 TraceTime SpanQueue::Deadline(TraceTime own) {

@@ -42,7 +42,7 @@ class PerfAnalyzerTest(unittest.TestCase):
     def measure(self, *options, data=("--input-data", "zero", "--shape", "x:16")):
         """Its report, after a short measurement that need not be a steady one."""
         run = subprocess.run(
-            [PROGRAM, "-m", "m", *data, "--measurement-mode", "count_windows", "--measurement-request-count", "50",
+            [PROGRAM, "-m", "m", *data, "--measurement-mode", "count_windows", "--measurement-request-count", "10",
              "--stability-percentage", "999", *options],
             env=environment(), capture_output=True, text=True, timeout=300)
         text = run.stdout + run.stderr

@@ -12,7 +12,7 @@ from simulated_cluster import Autoscaler, mean, of_each, rate, simulate, wanted_
 
 SECONDS = 1500
 STARTUPS = (5, 20, 40, 60)
-SEEDS = range(6)
+SEEDS = range(3)
 # What a pod may compute of its time before its 99th percentile climbs: deploy/monitoring/README.md, Scale.
 AT_MOST_BUSY = 0.75
 # The load over the time, in pods' worth of work.

@@ -1,5 +1,8 @@
+#include <grpcpp/grpcpp.h>
+
 #include "core/files/safetensors.h"
 #include "core/tensor/comparison.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "support/golden_case.h"
 #include "support/programs.h"
 #include "support/served_golden.h"
@@ -54,66 +57,111 @@ void ExpectEmbedsTheFile(const RunningServer& server, const GoldenCase& golden) 
   }
 }
 
-struct ServeCase {
-  std::string padding;
-  std::string device = "cpu";
+// Loads models into a server, and unloads them.
+class ModelControl {
+ public:
+  explicit ModelControl(const RunningServer& server)
+      : stub_(inference::GRPCInferenceService::NewStub(
+            grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()))) {}
+
+  grpc::Status Load(const std::string& model) {
+    grpc::ClientContext context;
+    inference::RepositoryModelLoadRequest request;
+    inference::RepositoryModelLoadResponse response;
+    request.set_model_name(model);
+    return stub_->RepositoryModelLoad(&context, request, &response);
+  }
+  grpc::Status Unload(const std::string& model) {
+    grpc::ClientContext context;
+    inference::RepositoryModelUnloadRequest request;
+    inference::RepositoryModelUnloadResponse response;
+    request.set_model_name(model);
+    return stub_->RepositoryModelUnload(&context, request, &response);
+  }
+
+ private:
+  const std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;
 };
 
-class GoldenServeTest : public ::testing::TestWithParam<ServeCase> {};
+// Has a simulated device serve the cases, each alone: with every launch it opens all that it holds,
+// and with all models that took most of the time. It does not warm up either.
+template <typename Expect>
+void ServeOnADevice(const std::vector<GoldenCase>& cases, Arguments arguments,
+                    const Expect& expect) {
+  const TempDir repository;
+  LinkCases({cases.front()}, repository);
+  const Arguments more = {"--allow-model-control", "true", "--threads", "1",
+                          "--follow-links",        "true", "--warmup",  "false"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  RunningServer server(repository.File("."), arguments);
+  ASSERT_TRUE(server.ready());
+  EmbeddingClient client(server.client_options());
+  ModelControl control(server);
+  for (const GoldenCase& golden : cases) {
+    SCOPED_TRACE(golden.name());
+    if (golden.name() != cases.front().name()) LinkCases({golden}, repository);
+    const grpc::Status loaded = control.Load(golden.name());
+    ASSERT_TRUE(loaded.ok()) << loaded.error_message();
+    expect(client, golden);
+    EXPECT_TRUE(control.Unload(golden.name()).ok());
+  }
+  EXPECT_EQ(server.Stop(), 0);
+}
 
-// All cases are served as one repository. The packages' own padding is another computation, so a
-// case belongs to it or to all other paddings.
-TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
-  const bool zeros = GetParam().padding == "zeros";
+// Returns the cases for a padding. The packages' own is another computation, so a case belongs to
+// it or to all others.
+std::vector<GoldenCase> CasesFor(const std::string& padding) {
+  const bool zeros = padding == "zeros";
   std::vector<GoldenCase> cases = GoldenCases(GoldensDirectory());
   std::erase_if(cases, [&](const GoldenCase& golden) { return golden.needs_zeros() != zeros; });
+  return cases;
+}
+
+class GoldenServeTest : public ::testing::TestWithParam<std::string> {};
+
+// All cases are served as one repository.
+TEST_P(GoldenServeTest, GivesThePackagesNumbers) {
+  const std::vector<GoldenCase> cases = CasesFor(GetParam());
   const TempDir repository;
   LinkCases(cases, repository);
-  Arguments arguments = {"--padding", GetParam().padding, "--device", GetParam().device, "--dtype",
-                         "f32",       "--threads",        "1",        "--follow-links",  "true"};
-  // A simulated device takes long for what it would be warmed up with.
-  if (GetParam().device != "cpu") arguments.insert(arguments.end(), {"--warmup", "false"});
-  RunningServer server(repository.File("."), arguments);
+  // What is the same in every padding is done in one.
+  const bool more = GetParam() == "packed" || GetParam() == "zeros";
+  RunningServer server(repository.File("."),
+                       {"--padding", GetParam(), "--dtype", "f32", "--threads", "1",
+                        "--follow-links", "true", "--warmup", more ? "true" : "false"});
   ASSERT_TRUE(server.ready());
   EmbeddingClient client(server.client_options());
   for (const GoldenCase& golden : cases) {
     SCOPED_TRACE(golden.name());
     ExpectServes(client, golden);
-    if (GetParam().device == "cpu") ExpectEmbedsTheFile(server, golden);  // a device takes long
-  }
-  EXPECT_EQ(server.Stop(), 0);
-}
-
-// F16 has few numbers, so that what is large in F32 is infinite there, or refused by a GPU.
-TEST(GoldenServe, GivesNearlyThePackagesNumbersInF16OnADevice) {
-  std::vector<GoldenCase> cases = GoldenCases(GoldensDirectory());
-  std::erase_if(cases, [](const GoldenCase& golden) {
-    return golden.needs_zeros() || !golden.compares_in_16_bits();
-  });
-  const TempDir repository;
-  LinkCases(cases, repository);
-  RunningServer server(repository.File("."),
-                       {"--padding", "packed", "--device", "simulated:1", "--dtype", "f16",
-                        "--threads", "1", "--follow-links", "true", "--warmup", "false"});
-  ASSERT_TRUE(server.ready());
-  EmbeddingClient client(server.client_options());
-  for (const GoldenCase& golden : cases) {
-    SCOPED_TRACE(golden.name());
-    ExpectServesNearly(client, golden);
+    if (more) ExpectEmbedsTheFile(server, golden);
   }
   EXPECT_EQ(server.Stop(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Padding, GoldenServeTest,
-                         ::testing::Values(ServeCase{"packed"}, ServeCase{"bucket"},
-                                           ServeCase{"fixed"}, ServeCase{"zeros"},
-                                           ServeCase{"packed", "simulated"},
-                                           ServeCase{"bucket", "simulated"},
-                                           ServeCase{"zeros", "simulated:1"}),
-                         [](const auto& golden) {
-                           const bool on_cpu = golden.param.device == "cpu";
-                           return golden.param.padding + (on_cpu ? "" : "OnADevice");
-                         });
+                         ::testing::Values("packed", "bucket", "fixed", "zeros"),
+                         [](const auto& padding) { return padding.param; });
+
+class GoldenServeDeviceTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenServeDeviceTest, GivesThePackagesNumbersOnADevice) {
+  const std::string device = GetParam() == "zeros" ? "simulated:1" : "simulated";
+  ServeOnADevice(CasesFor(GetParam()),
+                 {"--padding", GetParam(), "--device", device, "--dtype", "f32"}, &ExpectServes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Padding, GoldenServeDeviceTest,
+                         ::testing::Values("packed", "bucket", "zeros"),
+                         [](const auto& padding) { return padding.param; });
+
+// F16 has few numbers, so that what is large in F32 is infinite there, or refused by a GPU.
+TEST(GoldenServe, GivesNearlyThePackagesNumbersInF16OnADevice) {
+  std::vector<GoldenCase> cases = CasesFor("packed");
+  std::erase_if(cases, [](const GoldenCase& golden) { return !golden.compares_in_16_bits(); });
+  ServeOnADevice(cases, {"--padding", "packed", "--device", "simulated:1", "--dtype", "f16"},
+                 &ExpectServesNearly);
+}
 
 }  // namespace
 }  // namespace linserve
