@@ -33,7 +33,7 @@ absl::Status ReadIds(JsonReader& reader, std::vector<int64_t>& ids) {
 
 absl::StatusOr<Texts> ReadTexts(JsonReader& reader, const std::string& name, int64_t most) {
   Texts texts;
-  const absl::Status status = reader.Array([&]() -> absl::Status {
+  absl::Status status = reader.Array([&]() -> absl::Status {
     absl::Status fault =
         reader.Expect(Kind::kString, Quoted(name) + " mixes texts with something else");
     if (!fault.ok()) return fault;
@@ -47,7 +47,7 @@ absl::StatusOr<Texts> ReadTexts(JsonReader& reader, const std::string& name, int
 absl::StatusOr<IdSequences> ReadIdSequences(JsonReader& reader, const std::string& name,
                                             int64_t most) {
   IdSequences sequences;
-  const absl::Status status = reader.Array([&]() -> absl::Status {
+  absl::Status status = reader.Array([&]() -> absl::Status {
     absl::Status fault = reader.Expect(Kind::kArray, Quoted(name) + " mixes ids and lists");
     if (!fault.ok()) return fault;
     if (std::cmp_equal(sequences.size(), most)) return TooMany(most);

@@ -22,7 +22,8 @@ bool IsListenedTo(const std::string& path) {
   address.sun_family = AF_UNIX;
   std::copy(path.begin(), path.end(), address.sun_path);
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  const auto* to = reinterpret_cast<const sockaddr*>(&address);
+  return probe.get() >= 0 && ::connect(probe.get(), to, sizeof(address)) == 0;
 }
 
 }  // namespace

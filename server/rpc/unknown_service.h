@@ -1,6 +1,6 @@
 #pragma once
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/generic/async_generic_service.h>
 
 #include <string>
 #include <utility>

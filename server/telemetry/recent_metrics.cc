@@ -111,7 +111,8 @@ std::string RecentMetrics::ToJson() const {
     json values = in_order(one.values);
     const bool constant = std::all_of(values.begin(), values.end(),
                                       [&](const json& value) { return value == values[0]; });
-    series[name] = constant ? json(values[0]) : std::move(values);
+    if (constant) values = json(values[0]);
+    series[name] = std::move(values);
   }
   return JsonText(json{{"times", in_order(times_)}, {"series", std::move(series)}});
 }

@@ -56,12 +56,10 @@ void TokenSampler::KeepTopP() {
   const double wanted = options_.top_p * Sum();
   std::vector<Candidate> kept;
   std::make_heap(candidates_.begin(), candidates_.end(), later);
-  double sum = 0;
-  while (sum < wanted && !candidates_.empty()) {
+  for (double sum = 0; sum < wanted && !candidates_.empty(); sum += Weight(kept.back())) {
     std::pop_heap(candidates_.begin(), candidates_.end(), later);
     kept.push_back(candidates_.back());
     candidates_.pop_back();
-    sum += Weight(kept.back());
   }
   candidates_ = std::move(kept);
 }

@@ -44,7 +44,7 @@ absl::StatusOr<TokenizeQuery> ReadTokenize(const RestCall& call) {
        {"add_special_tokens", [&] { return ReadBool(reader, "add_special_tokens", query.marks); }},
        {"prompt_name", [&] { return ReadName(reader, "prompt_name", query.prompt_name); }},
        {"model", [&] { return ReadName(reader, "model", query.model); }}});
-  const absl::Status whole = CheckThere(status, !query.texts.empty(), "inputs");
+  absl::Status whole = CheckThere(status, !query.texts.empty(), "inputs");
   if (!whole.ok()) return whole;
   return query;
 }
@@ -61,7 +61,7 @@ absl::StatusOr<DecodeQuery> ReadDecode(const RestCall& call) {
                          [&] { return ReadBool(reader, "skip_special_tokens", query.skip_marks); }},
                         {"model", [&] { return ReadName(reader, "model", query.model); }}});
   auto* const ids = std::get_if<IdSequences>(&read);
-  const absl::Status whole = CheckThere(status, ids != nullptr && !ids->empty(), "ids");
+  absl::Status whole = CheckThere(status, ids != nullptr && !ids->empty(), "ids");
   if (!whole.ok()) return whole;
   query.sequences = std::move(*ids);
   return query;

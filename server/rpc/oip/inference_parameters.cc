@@ -94,7 +94,7 @@ absl::Status ReadTruncation(const Parameters& parameters, InferOptions& options)
   if (parameter == nullptr) return absl::OkStatus();
   const auto truncation = TruncationFromName(parameter->string_param());
   if (!truncation) return WrongParameter("truncation", "'none', 'left' or 'right'");
-  options.truncation = *truncation;
+  options.truncation = truncation;
   return absl::OkStatus();
 }
 

@@ -128,7 +128,7 @@ TEST_F(DeviceTest, GivesNearlyTheSameRowsInHalfPrecision) {
 }
 
 TEST_F(DeviceTest, ComputesLinearAttentionNearlyAsTheCpuDoes) {
-  ExpectLinearAttentionNearlyAsOnTheCpu("simulated:0", 160);
+  ExpectLinearAttentionNearlyAsOnTheCpu("simulated:0", 320);
 }
 
 TEST_F(DeviceTest, HasF16WhichTheCpuHasNot) {
