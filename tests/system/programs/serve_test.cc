@@ -30,6 +30,16 @@ class ServeTest : public ::testing::Test {
   TempDir directory_;
 };
 
+// libgomp says with what it is initialized. Were it initialized before the program starts once more
+// with its variables, it would say so twice, and LibTorch would have been initialized twice, too.
+TEST(Start, InitializesLibrariesOnceAndHasThreadsSpinBriefly) {
+  const Outcome outcome = RunLinserve({"--version"}, {{"OMP_DISPLAY_ENV", "verbose"}});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("GOMP_SPINCOUNT = '10000'"));
+  const std::string begin = "OPENMP DISPLAY ENVIRONMENT BEGIN";
+  EXPECT_EQ(outcome.err.find(begin), outcome.err.rfind(begin));
+}
+
 TEST_F(ServeTest, AModelFromInitIsInspectedServedAndAsked) {
   const Outcome inspected = RunLinserve({"inspect", "--model", repository() + "/bytes"});
   EXPECT_EQ(inspected.code, 0) << inspected.err;
