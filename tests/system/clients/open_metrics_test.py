@@ -4,6 +4,7 @@ import json
 import ssl
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -36,9 +37,17 @@ class OpenMetricsTest(unittest.TestCase):
                 urllib.request.urlopen(request).close()
             except urllib.error.HTTPError as error:
                 assert error.code in (422, 404), error.code  # which of the two models?
+        while cls.requests() < 2:  # they are counted after they are answered
+            time.sleep(0.01)
 
-    def page(self, accept=None):
-        request = urllib.request.Request(f"http://{self.server.http}/metrics", headers={"Accept": accept} if accept else {})
+    @classmethod
+    def requests(cls):
+        return sum(sample.value for family in read_text(cls.page()[1]) for sample in family.samples
+                   if sample.name == "linserve_requests_total")
+
+    @classmethod
+    def page(cls, accept=None):
+        request = urllib.request.Request(f"http://{cls.server.http}/metrics", headers={"Accept": accept} if accept else {})
         answer = urllib.request.urlopen(request)
         return answer.headers["Content-Type"], answer.read().decode()
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import grpc
 
 from harness import (BIN, SLOW, SMALL, Figure, Server, Settings, channel_of, crowd, embed, embed_call, embed_request,
-                     free_port, init_model, load, server_of_few_descriptors, wait_for)
+                     init_model, load, server_of_few_descriptors, wait_for)
+from ports import free_port
 
 
 def killed_server():

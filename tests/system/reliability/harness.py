@@ -101,7 +101,8 @@ class Server:
         return found
 
     def log(self):
-        return self.log_path.read_text(errors="replace")
+        """What it has logged; "" if that is no file: /dev/full never ends."""
+        return self.log_path.read_text(errors="replace") if self.log_path.is_file() else ""
 
     def get(self, path):
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -164,7 +165,7 @@ class Server:
         code = self.process.wait(120)
         if Settings.sanitized and code > 0:
             raise RuntimeError(f"the server ended with {code}: {self.log()[-1000:]}")
-        self.last_log = self.log() if self.log_path.is_file() else ""
+        self.last_log = self.log()
         self.directory.cleanup()
         return code
 
@@ -251,12 +252,6 @@ def embed_call(channel, sequences, timeout=60, **options):
 def embed(address, sequences, timeout=60):
     with channel_of(address) as channel:
         return list(embed_call(channel, sequences, timeout))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def say(text):

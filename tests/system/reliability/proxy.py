@@ -10,7 +10,8 @@ from pathlib import Path
 
 import grpc
 
-from harness import CHILDREN, embed_call, free_port, say, wait_for
+from harness import CHILDREN, embed_call, say, wait_for
+from ports import free_port
 
 CONFIGURATION = """
 global
