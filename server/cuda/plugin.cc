@@ -182,15 +182,11 @@ class Graph : public DeviceGraph {
   // The stream must leave its capture. Where LibTorch fails to end it, it leaves both pools open
   // that it has opened: of the device's memory, and of the host's pinned memory.
   void EndFailed() {
-    const bool closed = [&] {
-      try {
-        graph_->capture_end();
-        return true;
-      } catch (const c10::Error&) {
-        return false;
-      }
-    }();
-    if (closed) return;
+    try {
+      return graph_->capture_end();
+    } catch (const c10::Error&) {  // NOLINT(bugprone-empty-catch)
+      // What it has not closed is closed below.
+    }
     namespace device_pool = c10::cuda::CUDACachingAllocator;
     CloseIfOpen([&] { device_pool::endAllocateToPool(device_, pool_); },
                 [&] { device_pool::releasePool(device_, pool_); });

@@ -57,31 +57,20 @@ void ExpectEmbedsTheFile(const RunningServer& server, const GoldenCase& golden) 
   }
 }
 
-// Loads models into a server, and unloads them.
-class ModelControl {
- public:
-  explicit ModelControl(const RunningServer& server)
-      : stub_(inference::GRPCInferenceService::NewStub(
-            grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()))) {}
+using InferenceStub = inference::GRPCInferenceService::Stub;
 
-  grpc::Status Load(const std::string& model) {
-    grpc::ClientContext context;
-    inference::RepositoryModelLoadRequest request;
-    inference::RepositoryModelLoadResponse response;
-    request.set_model_name(model);
-    return stub_->RepositoryModelLoad(&context, request, &response);
-  }
-  grpc::Status Unload(const std::string& model) {
-    grpc::ClientContext context;
-    inference::RepositoryModelUnloadRequest request;
-    inference::RepositoryModelUnloadResponse response;
-    request.set_model_name(model);
-    return stub_->RepositoryModelUnload(&context, request, &response);
-  }
-
- private:
-  const std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;
-};
+// Has the server load or unload a model, by the call that does it.
+template <typename Asked, typename Answer>
+grpc::Status Control(InferenceStub& stub,
+                     grpc::Status (InferenceStub::*call)(grpc::ClientContext*, const Asked&,
+                                                         Answer*),
+                     const std::string& model) {
+  grpc::ClientContext context;
+  Asked request;
+  Answer response;
+  request.set_model_name(model);
+  return (stub.*call)(&context, request, &response);
+}
 
 // Has a simulated device serve the cases, each alone: with every launch it opens all that it holds,
 // and with all models that took most of the time. It does not warm up either.
@@ -96,14 +85,15 @@ void ServeOnADevice(const std::vector<GoldenCase>& cases, Arguments arguments,
   RunningServer server(repository.File("."), arguments);
   ASSERT_TRUE(server.ready());
   EmbeddingClient client(server.client_options());
-  ModelControl control(server);
+  const auto stub = inference::GRPCInferenceService::NewStub(
+      grpc::CreateChannel(server.target(), grpc::InsecureChannelCredentials()));
   for (const GoldenCase& golden : cases) {
     SCOPED_TRACE(golden.name());
     if (golden.name() != cases.front().name()) LinkCases({golden}, repository);
-    const grpc::Status loaded = control.Load(golden.name());
+    const grpc::Status loaded = Control(*stub, &InferenceStub::RepositoryModelLoad, golden.name());
     ASSERT_TRUE(loaded.ok()) << loaded.error_message();
     expect(client, golden);
-    EXPECT_TRUE(control.Unload(golden.name()).ok());
+    EXPECT_TRUE(Control(*stub, &InferenceStub::RepositoryModelUnload, golden.name()).ok());
   }
   EXPECT_EQ(server.Stop(), 0);
 }
