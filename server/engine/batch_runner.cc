@@ -1,14 +1,12 @@
 #include "engine/batch_runner.h"
 
 #include <algorithm>
-#include <exception>
 #include <iterator>
-#include <new>
 #include <string>
 #include <utility>
 
 #include "batching/batch_trace.h"
-#include "telemetry/log.h"
+#include "engine/guarded_pass.h"
 #include "telemetry/trace/trace.h"
 
 namespace linserve {
@@ -22,20 +20,6 @@ constexpr size_t kMostDeliveries = 2;
 // sequences.
 constexpr int64_t kTokensOfFullStep = 256;
 
-// Turns what the model throws into a status.
-template <typename Function>
-auto Guarded(size_t sequences, const Function& function) -> decltype(function()) {
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        sequences == 1 ? "not enough memory for this sequence"
-                       : "not enough memory for " + std::to_string(sequences) + " sequences");
-  } catch (const std::exception& error) {
-    return absl::InternalError(std::string("the forward pass failed: ") + error.what());
-  }
-}
-
 }  // namespace
 
 BatchRunner::BatchRunner(Model& model, const Padder& padder, ModelMetrics& metrics, Clock& clock,
@@ -45,7 +29,8 @@ BatchRunner::BatchRunner(Model& model, const Padder& padder, ModelMetrics& metri
       metrics_(metrics),
       clock_(clock),
       speed_(speed),
-      overtaking_(std::move(overtaking)) {
+      overtaking_(std::move(overtaking)),
+      delivery_(model, metrics, clock) {
   if (!model.asynchronous()) return;
   deliveries_.emplace(kMostDeliveries);
   deliveries_->Add([] { NameTraceThread("deliveries"); });
@@ -86,7 +71,7 @@ void BatchRunner::FinishInFlight(bool next_is_started) {
 }
 
 absl::Status BatchRunner::Launch(Running& running) {
-  return Guarded(running.closed.sequences.size(), [&] { return TryLaunch(running); });
+  return GuardedPass(running.closed.sequences.size(), [&] { return TryLaunch(running); });
 }
 
 absl::Status BatchRunner::TryLaunch(Running& running) {
@@ -191,19 +176,19 @@ void BatchRunner::Complete(Running& running, const absl::Status& launched, bool 
     // A session's results are read from the model, which is this thread's.
     const bool sessions = running.closed.sequences[0].item.session != nullptr;
     if (!next_is_started || sessions) {
-      return DeliverResults(running, timing, *std::move(outputs));
+      return delivery_.Results(running.closed, running.departed, timing, *std::move(outputs));
     }
     return deliveries_->Add(
         [this, timing, running = std::move(running), outputs = *std::move(outputs)]() mutable {
-          DeliverResults(running, timing, std::move(outputs));
+          delivery_.Results(running.closed, running.departed, timing, std::move(outputs));
         });
   }
   const bool divisible = running.closed.sequences.size() > 1 && !running.closed.sequences[0].unit;
   if (!divisible || absl::IsCancelled(outputs.status()) || model_.lost()) {
     // Another server can do what this device cannot any more.
-    return DeliverFailure(running.closed, model_.lost()
-                                              ? absl::UnavailableError(outputs.status().message())
-                                              : outputs.status());
+    return delivery_.Failure(
+        running.closed,
+        model_.lost() ? absl::UnavailableError(outputs.status().message()) : outputs.status());
   }
   metrics_.BatchSplit(absl::IsResourceExhausted(outputs.status()) ? SplitReason::kMemory
                                                                   : SplitReason::kFault);
@@ -214,7 +199,7 @@ absl::StatusOr<Forward::Results> BatchRunner::TakeResults(Running& running) {
   Progress& progress = running.progress;
   const size_t count = running.closed.sequences.size();
   const TimePoint start = clock_.Now();
-  auto outputs = Guarded(count, [&] {
+  auto outputs = GuardedPass(count, [&] {
     return running.forward->TakeResults(
         [&](int64_t /*rows*/) { return !NobodyWaits(running, clock_.Now()); });
   });
@@ -249,7 +234,7 @@ void BatchRunner::RunHalves(Running& running) {
   for (size_t i = 0; i < running.closed.sequences.size(); ++i) {
     Pending& pending = running.closed.sequences[i];
     if (i < running.departed.size() && running.departed[i]) {
-      DeliverDeparted(pending, clock_.Now());
+      delivery_.Departed(pending);
     } else {
       closed.sequences.push_back(std::move(pending));
     }
@@ -274,66 +259,6 @@ Timing BatchRunner::TimingOf(const Running& running, TimePoint ended) {
           .copy_out = progress.copy_out,
           .batch_sequences = std::ssize(running.closed.sequences),
           .batch_tokens = progress.rows};
-}
-
-void BatchRunner::DeliverResults(Running& running, const Timing& timing, Forward::Results outputs) {
-  ClosedBatch& closed = running.closed;
-  metrics_.statistics().Executed(timing);
-  for (size_t i = 0; i < closed.sequences.size(); ++i) {
-    Pending& pending = closed.sequences[i];
-    if (running.departed[i]) {
-      DeliverDeparted(pending, clock_.Now());
-      continue;
-    }
-    if (!outputs[i].ok()) {
-      pending.delivery.Complete(outputs[i].status());
-      continue;
-    }
-    ItemResult result;
-    result.outputs = *std::move(outputs[i]);
-    result.tokens = pending.tokens;
-    result.timing = timing;
-    result.timing.queue = closed.closed - pending.enqueued;
-    const absl::Status session = AddSession(pending.item, result);
-    if (pending.delivery.Abandoned()) metrics_.Wasted(pending.tokens);
-    if (session.ok()) {
-      pending.delivery.Complete(std::move(result));
-    } else {
-      pending.delivery.Complete(session);
-    }
-  }
-}
-
-// Adds to the result where the session of the chunk stands now.
-absl::Status BatchRunner::AddSession(const Item& item, ItemResult& result) {
-  if (item.session == nullptr) return absl::OkStatus();
-  result.position = item.session->position();
-  if (!item.chunk->save) return absl::OkStatus();
-  auto saved = Guarded(1, [&] { return model_.Save(*item.session); });
-  if (!saved.ok()) return saved.status();
-  result.session = *std::move(saved);
-  return absl::OkStatus();
-}
-
-void BatchRunner::DeliverFailure(ClosedBatch& closed, const absl::Status& status) {
-  const TimePoint now = clock_.Now();
-  for (Pending& pending : closed.sequences) {
-    if (absl::IsCancelled(status)) {
-      DeliverDeparted(pending, now);
-      continue;
-    }
-    Log(LogLevel::kError, "forward pass failed",
-        {{"request_id", pending.origin->request_id}, {"error", std::string(status.message())}});
-    pending.delivery.Complete(status);
-  }
-}
-
-void BatchRunner::DeliverDeparted(Pending& pending, TimePoint now) {
-  metrics_.Abandoned(AbandonStage::kBatch);
-  pending.delivery.Complete(
-      pending.deadline <= now
-          ? absl::DeadlineExceededError("the deadline passed while the sequence was computed")
-          : absl::CancelledError("the caller left while the sequence was computed"));
 }
 
 }  // namespace linserve

@@ -11,6 +11,7 @@
 #include "batching/padder.h"
 #include "batching/request_queue.h"
 #include "core/threads/side_thread.h"
+#include "engine/batch_delivery.h"
 #include "engine/model.h"
 #include "engine/speed_estimate.h"
 #include "telemetry/metrics.h"
@@ -81,10 +82,6 @@ class BatchRunner {
   absl::StatusOr<Forward::Results> TakeResults(Running& running);
   void RunHalves(Running& running);
   static Timing TimingOf(const Running& running, TimePoint ended);
-  void DeliverResults(Running& running, const Timing& timing, Forward::Results outputs);
-  absl::Status AddSession(const Item& item, ItemResult& result);
-  void DeliverFailure(ClosedBatch& closed, const absl::Status& status);
-  void DeliverDeparted(Pending& pending, TimePoint now);
 
   Model& model_;
   const Padder& padder_;
@@ -92,6 +89,7 @@ class BatchRunner {
   Clock& clock_;
   SpeedEstimate& speed_;
   const Overtaking overtaking_;
+  BatchDelivery delivery_;
   std::optional<Running> in_flight_;
   TimePoint completed_{};  // when the batch before was completed
   // Of an asynchronous model: delivers while another batch is started.
