@@ -1,11 +1,12 @@
 #include "attention/blocks/block_convolution.h"
 
+#include <ATen/ops/constant_pad_nd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "attention/blocks/vectorized.h"
-#include "attention/rows/aten.h"
 
 namespace linserve {
 namespace {

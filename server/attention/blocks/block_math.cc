@@ -1,12 +1,13 @@
 #include "attention/blocks/block_math.h"
 
+#include <ATen/ops/from_blob.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
 #include "attention/blocks/vectorized.h"
-#include "attention/rows/aten.h"
 
 namespace linserve {
 namespace {

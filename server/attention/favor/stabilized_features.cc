@@ -4,7 +4,6 @@
 
 #include "attention/blocks/kernel_rows.h"
 #include "attention/blocks/vectorized.h"
-#include "attention/rows/aten.h"
 
 namespace linserve {
 namespace {
