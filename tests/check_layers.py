@@ -6,8 +6,9 @@ usage: tests/check_layers.py [ROOT]
 Prints one line for every include that crosses a border and exits with 1 if there is any. A class that is
 declared without its header counts as an include of it. What a layer may include stands in ALLOWED and
 LIBRARIES, in which order its folders build on each other in FOLDERS; a new one starts with a line there.
-No two headers may define classes of one name in one namespace. Some functions of LibTorch may be called in
-the files alone that stand in CALLERS.
+No two headers may define classes of one name in one namespace, and no two sources of a layer functions of
+their own that take the same count of numbers. Some functions of LibTorch may be called in the files alone
+that stand in CALLERS.
 """
 
 import functools
@@ -77,6 +78,10 @@ HEADERS = {".h", ".cuh", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 DECLARED = re.compile(r"^(?:class|struct)\s+(\w+);")
 DEFINED = re.compile(r"^(?:class|struct)\s+(?:[A-Z_]+\s+)?(\w+)\b(?!::)[^;{]*\{", re.MULTILINE)
+# A function of a source's own whose parameters are numbers.
+OF_NUMBERS = re.compile(r"^[A-Za-z][\w:<>,&* ]* [&*]?(\w+)\(((?:(?:const |std::)*(?:bool|float|double|size_t|u?int(?:\d+_t)?) \w+"
+                        r"(?:, |(?=\))))+)\) \{", re.MULTILINE)
+OWN = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
 NAMESPACE = re.compile(r"^namespace ([\w:]+) \{", re.MULTILINE)
 
 
@@ -108,13 +113,16 @@ class Tree:
             for path in (self.root / folder).rglob("*")
             if path.suffix in SOURCES | HEADERS)
         self.includes, self.declared, self.defined, self.namespaces = {}, {}, {}, {}
-        self.calls = {}
+        self.calls, self.of_numbers = {}, {}
         for path in self.files:
             text = (self.root / path).read_text(encoding="utf-8", errors="replace")
             self.includes[path] = matches_of(INCLUDE, text)
             self.declared[path] = matches_of(DECLARED, text)
             self.calls[path] = [(function, callers) for function, callers in CALLERS.items()
                                 if path.parts[0] == "server" and re.search(function, text)]
+            for function, parameters in OF_NUMBERS.findall("".join(OWN.findall(text))):
+                key = path.parts[:2], NAMESPACE.findall(text)[0], function, parameters.count(",")
+                self.of_numbers.setdefault(key, set()).add(path)
             if path.suffix in HEADERS and path.parts[0] != "tests":
                 self.namespaces[path] = (NAMESPACE.findall(text) or [""])[0]
                 for name in DEFINED.findall(text):
@@ -234,6 +242,13 @@ def check_names(tree):
                 yield f"{twins[1]}: {namespace}::{name} is defined in {twins[0]}, too"
 
 
+def check_overloads(tree):
+    """Yields functions that numbers alone tell apart: compiled as one unit, either source may call the other's."""
+    for (*_, function, _), paths in tree.of_numbers.items():
+        if len(paths) > 1:
+            yield f"{max(paths)}: {function}() of numbers stands in {min(paths)}, too"
+
+
 def check_reach(tree, path):
     """Yields what is wrong with what one file reaches through others."""
     libraries = tree.libraries_reached_by(path)
@@ -260,6 +275,7 @@ def check(root):
         violations += check_calls(tree, path)
         violations += check_reach(tree, path)
     violations += check_names(tree)
+    violations += check_overloads(tree)
     return violations, len(tree.files)
 
 

@@ -13,7 +13,7 @@ def violations(files):
         for path, includes in files.items():
             file = Path(root, path)
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text("".join(include + "\n" if include.endswith((";", "}", "{")) else f'#include "{include}"\n'
+            file.write_text("".join(include + "\n" if include.endswith((";", "}", "{", "namespace")) else f'#include "{include}"\n'
                                     for include in includes))
         return check_layers.check(root)[0]
 
@@ -128,6 +128,17 @@ class CheckLayersTest(unittest.TestCase):
         self.assert_one(both, "linserve::Load is defined in")
         both["client/load/b.h"][0] = "namespace linserve::client {"
         self.assertEqual(violations(both), [])
+
+    def test_two_functions_that_only_their_numbers_tell_apart_are_found(self):
+        def source(function):
+            return ["namespace linserve {", "namespace {", function + " {", "}", "}  // namespace", "}"]
+
+        of_bytes, of_count = source("Item ItemOf(size_t bytes)"), source("Item ItemOf(int count)")
+        self.assert_one({"server/rpc/a.cc": of_bytes, "server/rpc/guards/b.cc": of_count},
+                        "guards/b.cc: ItemOf() of numbers stands in server/rpc/a.cc")
+        self.assertEqual(violations({"server/rpc/a.cc": of_bytes, "server/rest/b.cc": of_count}), [])
+        of_name = source("Item ItemOf(const std::string& name)")
+        self.assertEqual(violations({"server/rpc/a.cc": of_bytes, "server/rpc/b.cc": of_name}), [])
 
     def test_a_product_that_is_asked_for_elsewhere_is_found(self):
         for call in ("at::matmul(a, b);", "at::mm_out(c, a, b);"):

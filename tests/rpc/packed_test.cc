@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // A request that is worth packing: gRPC's client sends others as they are.
-v1::EmbedRequest LargeRequest(size_t bytes) {
+v1::EmbedRequest RequestOfBytes(size_t bytes) {
   v1::EmbedRequest request;
   request.set_model("tokens");
   request.set_request_id("7");
@@ -46,7 +46,7 @@ class PackedTest : public testing::Test {
 };
 
 TEST_F(PackedTest, EveryCallTakesMessagesPackedByGzip) {
-  const v1::EmbedRequest request = LargeRequest(1000 * sizeof(int64_t));
+  const v1::EmbedRequest request = RequestOfBytes(1000 * sizeof(int64_t));
   const grpc::Status embedded = Embed(request);
   EXPECT_TRUE(embedded.ok()) << embedded.error_message();
   EXPECT_EQ(response_.code(), 0) << response_.message();
@@ -76,7 +76,7 @@ TEST_F(PackedTest, EveryCallTakesMessagesPackedByGzip) {
 }
 
 TEST_F(PackedTest, ZlibsFormatIsRefusedByItsName) {
-  const grpc::Status status = Embed(LargeRequest(10'000), GRPC_COMPRESS_DEFLATE);
+  const grpc::Status status = Embed(RequestOfBytes(10'000), GRPC_COMPRESS_DEFLATE);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_THAT(status.error_message(), HasSubstr("deflate"));
 }
@@ -94,7 +94,7 @@ class BoundedPackedTest : public PackedTest {
 };
 
 TEST_F(BoundedPackedTest, AMessageIsBoundedByWhatItUnpacksTo) {
-  const grpc::Status status = Embed(LargeRequest(4 << 20));
+  const grpc::Status status = Embed(RequestOfBytes(4 << 20));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("more than the 1048576 bytes"));
   EXPECT_TRUE(Serves(server_));
@@ -106,7 +106,7 @@ class InflightPackedTest : public PackedTest {
 };
 
 TEST_F(InflightPackedTest, WhatAMessageUnpacksToIsInFlight) {
-  const grpc::Status status = Embed(LargeRequest(6 << 20));
+  const grpc::Status status = Embed(RequestOfBytes(6 << 20));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("max_inflight_bytes"));
   EXPECT_TRUE(server_.WaitFor("linserve_inflight_bytes", 0));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kManyMachines = "put the load on from several machines";
 
-double Milliseconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e6; }
+double MillisecondsOf(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e6; }
 
 std::string Percent(double share) { return Number(100 * share, 0) + " %"; }
 
@@ -43,8 +43,8 @@ void WarnOfLag(const LoadReport& report, std::vector<LoadWarning>& warnings) {
   const bool matters = static_cast<double>(lag) > kMostOfLatency * static_cast<double>(latency);
   if (!report.open_loop || lag <= kLeastLagNs || !matters) return;
   warnings.push_back({"requests were sent later than they should have been",
-                      Number(Milliseconds(lag), 1) + " ms at p99, of a latency of " +
-                          Number(Milliseconds(latency), 1) + " ms",
+                      Number(MillisecondsOf(lag), 1) + " ms at p99, of a latency of " +
+                          Number(MillisecondsOf(latency), 1) + " ms",
                       "the latency counts from when they should have been; give the client "
                       "processors of its own"});
 }

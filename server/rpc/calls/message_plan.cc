@@ -18,7 +18,7 @@
 namespace linserve {
 namespace {
 
-using google::protobuf::Descriptor;
+using MessageDescriptor = google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using FieldForm = FieldPlan::Form;
@@ -80,7 +80,7 @@ FieldForm FormOf(const FieldDescriptor& field) {
 }
 
 // Returns what an empty message takes. An entry of a map is none of its own: see kMapEntry.
-int64_t SizeOf(const Descriptor& type) {
+int64_t SizeOf(const MessageDescriptor& type) {
   if (type.options().map_entry()) return 0;
   const auto* prototype =
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(&type);
@@ -134,8 +134,8 @@ FieldPlan PlanOf(const FieldDescriptor& field) {
 
 }  // namespace
 
-const MessagePlan& MessagePlan::Of(const Descriptor& type) {
-  using Plans = std::map<const Descriptor*, std::unique_ptr<const MessagePlan>>;
+const MessagePlan& MessagePlan::Of(const MessageDescriptor& type) {
+  using Plans = std::map<const MessageDescriptor*, std::unique_ptr<const MessagePlan>>;
   static Mutex& mutex = *new Mutex;
   static Plans& plans = *new Plans;
   {
@@ -148,7 +148,7 @@ const MessagePlan& MessagePlan::Of(const Descriptor& type) {
   return *plans.try_emplace(&type, std::move(made)).first->second;
 }
 
-MessagePlan::MessagePlan(const Descriptor& type) : bytes_(SizeOf(type)) {
+MessagePlan::MessagePlan(const MessageDescriptor& type) : bytes_(SizeOf(type)) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const auto number = static_cast<size_t>(field.number());

@@ -39,11 +39,11 @@ class OtlpSender : public SpanSender {
       return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
     }
     if (const int64_t rejected = response.partial_success().rejected_spans(); rejected > 0) {
-      constexpr size_t kMostBytes = 1024;
+      constexpr size_t kLongestError = 1024;
       Log(LogLevel::kWarning, "spans are rejected",
           {{"spans", rejected},
-           {"error",
-            std::string(CutAtCharacter(response.partial_success().error_message(), kMostBytes))}});
+           {"error", std::string(CutAtCharacter(response.partial_success().error_message(),
+                                                kLongestError))}});
     }
     return absl::OkStatus();
   }

@@ -12,10 +12,10 @@ absl::StatusOr<int64_t> None() {
 
 absl::StatusOr<int64_t> Two() { return 2; }
 
-std::string Describe(int64_t index) { return "faulty device " + std::to_string(index); }
+std::string DescribeFaulty(int64_t index) { return "faulty device " + std::to_string(index); }
 
 absl::Status AllTooOld(int64_t index) {
-  return absl::UnavailableError(Describe(index) + " is too old");
+  return absl::UnavailableError(DescribeFaulty(index) + " is too old");
 }
 absl::Status FirstTooOld(int64_t index) { return index == 0 ? AllTooOld(0) : absl::OkStatus(); }
 
@@ -28,7 +28,7 @@ const DevicePlugin* FaultyPlugin(std::string_view fault) {
   if (fault == "torch") plugin.torch_version = "1.0.0";
   const bool old = fault == "old" || fault == "ancient";
   plugin.count = old ? Two : None;
-  plugin.describe = Describe;
+  plugin.describe = DescribeFaulty;
   plugin.usable = fault == "old" ? FirstTooOld : AllTooOld;
   return &plugin;
 }

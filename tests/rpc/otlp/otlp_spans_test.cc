@@ -8,7 +8,7 @@
 namespace linserve {
 namespace {
 
-using Message = opentelemetry::proto::trace::v1::Span;
+using MessageOfSpan = opentelemetry::proto::trace::v1::Span;
 using MessageStatus = opentelemetry::proto::trace::v1::Status;
 using std::chrono::milliseconds;
 using testing::Pair;
@@ -27,7 +27,7 @@ std::map<std::string, std::string> AttributesOf(const Owner& owner) {
   return found;
 }
 
-Message Converted(const EndedSpan& span) {
+MessageOfSpan Converted(const EndedSpan& span) {
   return ToOtlp({span}, {}).resource_spans(0).scope_spans(0).spans(0);
 }
 
@@ -41,25 +41,25 @@ EndedSpan RequestSpan(const std::string& method, const std::string& code) {
 }
 
 TEST(OtlpSpans, HaveTheirIdsAsBytes) {
-  const Message span = Converted(RequestSpan("Embed", "OK"));
+  const MessageOfSpan span = Converted(RequestSpan("Embed", "OK"));
   EXPECT_EQ(span.trace_id(), std::string("\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e"
                                          "\x47\x36"));
   EXPECT_EQ(span.span_id(), std::string("\0\0\0\0\0\0\0\1", 8));
   EXPECT_EQ(span.parent_span_id(), std::string("\x00\xf0\x67\xaa\x0b\xa9\x02\xb7", 8));
   EXPECT_EQ(span.flags(), 0x301U) << "sampled, and the parent is elsewhere";
-  EXPECT_EQ(span.kind(), Message::SPAN_KIND_SERVER);
+  EXPECT_EQ(span.kind(), MessageOfSpan::SPAN_KIND_SERVER);
 }
 
 TEST(OtlpSpans, OfPartsAreInternalAndOfTheirsTheParentIsHere) {
-  const Message span = Converted({.name = "queue", .id = 2, .parent = 1});
-  EXPECT_EQ(span.kind(), Message::SPAN_KIND_INTERNAL);
+  const MessageOfSpan span = Converted({.name = "queue", .id = 2, .parent = 1});
+  EXPECT_EQ(span.kind(), MessageOfSpan::SPAN_KIND_INTERNAL);
   EXPECT_EQ(span.flags(), 0x101U);
   EXPECT_EQ(span.attributes_size(), 0);
 }
 
 TEST(OtlpSpans, HaveTheTimesOfTheWallClock) {
   const TraceTime now = std::chrono::steady_clock::now();
-  const Message span = Converted({.begin = now - milliseconds(5000), .end = now});
+  const MessageOfSpan span = Converted({.begin = now - milliseconds(5000), .end = now});
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   EXPECT_NEAR(static_cast<double>(span.end_time_unix_nano()),
               static_cast<double>(std::chrono::nanoseconds(wall).count()), 1e9);
@@ -86,7 +86,7 @@ TEST(OtlpSpans, HaveTheAttributesOfTheConventionsAndOurOwn) {
 TEST(OtlpSpans, AreErrorsWhereTheServerIsAtFault) {
   for (const char* code :
        {"UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}) {
-    const Message span = Converted(RequestSpan("Embed", code));
+    const MessageOfSpan span = Converted(RequestSpan("Embed", code));
     EXPECT_EQ(span.status().code(), MessageStatus::STATUS_CODE_ERROR) << code;
     EXPECT_EQ(span.status().message(), code);
   }
