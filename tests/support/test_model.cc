@@ -12,15 +12,19 @@ ModelFactory TokenModel(const std::shared_ptr<FakeModelControl>& control) {
   signature.limits = {{'n', kTestLongest, ""}};
   const auto compute = [](const Batch& batch, size_t index) {
     const Tensor ids = Crop(batch.axes.at('n'), batch.inputs.at("x"), index);
-    const auto length = static_cast<float>(ids.shape()[0]);
-    FakeOutputs outputs;
-    for (int64_t i = 0; i < ids.shape()[0]; ++i) {
+    const auto count = static_cast<size_t>(ids.shape()[0]);
+    FakeRows y{4, std::vector<float>(4 * count, 1)};
+    FakeRows z{2, std::vector<float>(2 * count)};
+    for (size_t i = 0; i < count; ++i) {
       const auto id = static_cast<float>(ids.data<int64_t>()[i]);
       const auto place = static_cast<float>(i);
-      outputs["y"].push_back({id, place, length, 1});
-      outputs["z"].push_back({place, id});
+      y.values[4 * i] = id;
+      y.values[4 * i + 1] = place;
+      y.values[4 * i + 2] = static_cast<float>(count);
+      z.values[2 * i] = place;
+      z.values[2 * i + 1] = id;
     }
-    return outputs;
+    return FakeOutputs{{"y", std::move(y)}, {"z", std::move(z)}};
   };
   return FakeModelFactory("test.Tokens", signature, compute, control);
 }
@@ -34,9 +38,10 @@ ModelFactory FloatModel(const std::shared_ptr<FakeModelControl>& control) {
   const auto compute = [](const Batch& batch, size_t index) {
     FakeRows rows = RowsOf(batch, "x", 'n', index);
     if (batch.inputs.contains("context")) {
-      for (const auto& added : RowsOf(batch, "context", 'm', index)) {
-        for (auto& row : rows) {
-          for (size_t i = 0; i < row.size(); ++i) row[i] += added[i];
+      const FakeRows added = RowsOf(batch, "context", 'm', index);
+      for (size_t i = 0; i < rows.values.size(); ++i) {
+        for (size_t j = i % rows.width; j < added.values.size(); j += rows.width) {
+          rows.values[i] += added.values[j];
         }
       }
     }

@@ -133,37 +133,38 @@ class FakeSessions : public SessionSource {
 };
 
 FakeRows Pooled(const FakeRows& rows, Pooling pooling) {
-  std::vector<float> vector = pooling == Pooling::kLast ? rows.back() : rows.front();
-  for (size_t row = 1; row < rows.size(); ++row) {
-    for (size_t i = 0; i < vector.size(); ++i) {
-      if (pooling == Pooling::kMean) vector[i] += rows[row][i];
-      if (pooling == Pooling::kMax) vector[i] = std::max(vector[i], rows[row][i]);
-    }
+  const size_t width = rows.width;
+  const auto row = [&](size_t i) {
+    return rows.values.begin() + static_cast<ptrdiff_t>(i * width);
+  };
+  const auto begin = row(pooling == Pooling::kLast ? rows.count() - 1 : 0);
+  FakeRows pooled{width, {begin, begin + static_cast<ptrdiff_t>(width)}};
+  for (size_t i = width; i < rows.values.size(); ++i) {
+    float& value = pooled.values[i % width];
+    if (pooling == Pooling::kMean) value += rows.values[i];
+    if (pooling == Pooling::kMax) value = std::max(value, rows.values[i]);
   }
   if (pooling == Pooling::kMean) {
-    for (float& value : vector) value /= static_cast<float>(rows.size());
+    for (float& value : pooled.values) value /= static_cast<float>(rows.count());
   }
-  return {vector};
+  return pooled;
 }
 
-void Normalize(std::vector<float>& row) {
+void Normalize(float* row, size_t width) {
   float squares = 0;
-  for (float value : row) squares += value * value;
-  for (float& value : row) value /= std::sqrt(squares);
+  for (size_t i = 0; i < width; ++i) squares += row[i] * row[i];
+  for (size_t i = 0; i < width; ++i) row[i] /= std::sqrt(squares);
 }
 
 absl::StatusOr<Tensor> Finish(FakeRows rows, const OutputOptions& options) {
   const bool pooled = options.pooling != Pooling::kNone;
   if (pooled) rows = Pooled(rows, options.pooling);
-  std::vector<float> values;
-  for (std::vector<float>& row : rows) {
-    if (options.normalize) Normalize(row);
-    values.insert(values.end(), row.begin(), row.end());
+  for (size_t row = 0; options.normalize && row < rows.count(); ++row) {
+    Normalize(&rows.values[row * rows.width], rows.width);
   }
-  const auto width = static_cast<int64_t>(rows[0].size());
-  const auto count = static_cast<int64_t>(rows.size());
-  const Shape shape = pooled ? Shape{width} : Shape{count, width};
-  return Convert(Tensor::FromFloats(shape, values), options.dtype);
+  const auto width = static_cast<int64_t>(rows.width);
+  const Shape shape = pooled ? Shape{width} : Shape{static_cast<int64_t>(rows.count()), width};
+  return Convert(Tensor::FromFloats(shape, rows.values), options.dtype);
 }
 
 }  // namespace
@@ -293,13 +294,8 @@ class FakeModel : public Model {
 
 FakeRows RowsOf(const Batch& batch, const std::string& input, char letter, size_t index) {
   const Tensor cropped = Crop(batch.axes.at(letter), batch.inputs.at(input), index);
-  const auto width = static_cast<size_t>(cropped.shape()[1]);
   const auto* values = cropped.data<float>();
-  FakeRows rows;
-  for (int64_t row = 0; row < cropped.shape()[0]; ++row, values += width) {
-    rows.emplace_back(values, values + width);
-  }
-  return rows;
+  return {static_cast<size_t>(cropped.shape()[1]), {values, values + cropped.elements()}};
 }
 
 ModelFactory FakeModelFactory(const std::string& architecture, const Signature& signature,
@@ -315,9 +311,9 @@ ModelFactory FakeModelFactory(const std::shared_ptr<FakeModelControl>& control) 
   const auto compute = [](const Batch& batch, size_t index) {
     const int64_t before = batch.sessions.empty() ? 0 : batch.sessions[index]->position();
     FakeRows rows = RowsOf(batch, "x", 'n', index);
-    for (size_t row = 0; row < rows.size(); ++row) {
-      const auto place = static_cast<float>(before + static_cast<int64_t>(row));
-      for (float& value : rows[row]) value = 2 * value + place;
+    for (size_t i = 0; i < rows.values.size(); ++i) {
+      const auto place = before + static_cast<int64_t>(i / rows.width);
+      rows.values[i] = 2 * rows.values[i] + static_cast<float>(place);
     }
     return FakeOutputs{{"y", std::move(rows)}};
   };

@@ -100,8 +100,16 @@ class FakeModelControl {
   std::atomic<int64_t> computed_ = 0;
 };
 
-// Returns the outputs of sequence `index` of a batch by name, row by row.
-using FakeRows = std::vector<std::vector<float>>;
+// Holds rows of `width` values one after the other. Vectors of vectors would take most of the time
+// of tests with sanitizers.
+struct FakeRows {
+  size_t width;
+  std::vector<float> values;
+
+  size_t count() const { return values.size() / width; }
+};
+
+// Returns the outputs of sequence `index` of a batch by name.
 using FakeOutputs = std::map<std::string, FakeRows>;
 using FakeCompute = std::function<FakeOutputs(const Batch& batch, size_t index)>;
 

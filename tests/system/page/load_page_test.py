@@ -11,6 +11,8 @@ from pathlib import Path
 from chromium import Browser
 from served import BIN, Server
 
+DURATION = "1.4"  # seconds, which make a second interval in the charts
+
 
 class LoadPageTest(unittest.TestCase):
     screenshots = None
@@ -65,7 +67,7 @@ class LoadPageTest(unittest.TestCase):
             .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML)"""), [])
 
     def test_compares_loads_and_protocols(self):
-        page = self.open("--concurrency", "1,4", "--duration", "3", "--against", "oip", "--slo", "p99=10s")
+        page = self.open("--concurrency", "1,4", "--duration", DURATION, "--against", "oip", "--slo", "p99=10s")
         self.assertEqual(page.evaluate("document.querySelectorAll('#steps tr').length"), 5)
         self.assertEqual(self.texts(page, "h3"),
                          ["Throughput and latency", "Where a request’s time goes", "Batches", "Latency over time",
@@ -88,7 +90,7 @@ class LoadPageTest(unittest.TestCase):
         self.assert_clean(page)
 
     def test_lays_four_loads_into_one_set_of_charts(self):
-        page = self.open("--concurrency", "1,2,4,8", "--duration", "1.4")  # a second interval, too
+        page = self.open("--concurrency", "1,2,4,8", "--duration", DURATION)
         self.assertLess(page.evaluate("document.documentElement.scrollHeight"), 1800)
         colours = page.evaluate("""Array.from(document.querySelectorAll('.charts svg:has(polyline)'), (chart) =>
             new Set(Array.from(chart.querySelectorAll('polyline'), (line) => line.getAttribute('stroke'))).size)""")
@@ -107,14 +109,14 @@ class LoadPageTest(unittest.TestCase):
         self.assertNotIn("p99", " ".join(self.texts(page, "#figures dd") + self.texts(page, ".legend")))
 
     def test_says_what_is_missed(self):
-        page = self.open("--concurrency", "2", "--duration", "2", "--slo", "p99=1us", code=3)
+        page = self.open("--concurrency", "2", "--duration", DURATION, "--slo", "p99=1us", code=3)
         self.assertEqual(self.texts(page, "#figures .bad"), ["missed "])
         self.assertIn("misses an objective", self.texts(page, "#steps td"))
         self.assert_charts_are_drawn(page)
         self.assert_clean(page)
 
     def test_is_readable_on_a_phone_and_at_night(self):
-        page = self.open("--rate", "50", "--duration", "3", width=390, height=800, dark=True)
+        page = self.open("--rate", "50", "--duration", DURATION, width=390, height=800, dark=True)
         self.assert_fits(page, 390)
         self.assertIn("offered/s", page.evaluate("document.querySelector('#steps td[data-label]').dataset.label"))
         self.shoot(page, "load_phone")
