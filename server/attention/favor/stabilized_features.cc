@@ -62,7 +62,7 @@ void AddEps(const RowBlock& rows, int64_t count, int64_t width, float eps) {
 
 StabilizedFeatures::StabilizedFeatures(const RandomFeatures& features)
     : map_(features),
-      projection_((features.projection * features.scale).contiguous()),
+      projection_(features.projection.mul(features.scale).contiguous()),
       turned_(projection_.t().contiguous()) {}
 
 void StabilizedFeatures::SetQueries(const RowBlock& queries, int64_t count, const RowBlock& out,

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -14,6 +15,7 @@ constexpr int64_t kIdleSeconds = 2;
 // Giving back a quarter of a gigabyte and asking for it again takes 0.1 s: a hundredth of this
 // time.
 constexpr int64_t kLeastSeconds = 10;
+constexpr int64_t kMostSeconds = 80;
 constexpr double kGrown = 16 << 20;
 
 double ResidentBytes() {
@@ -34,14 +36,26 @@ void MemoryTrim::Look() {
   idle_ = ever == seen_ && inflight_->requests() == 0 ? idle_ + 1 : 0;
   seen_ = ever;
   ++seconds_;
-  if (idle_ != kIdleSeconds && !HasGrown()) return;
-  malloc_trim(0);
-  seconds_ = 0;
-  resident_ = ResidentBytes();
+  if (idle_ == kIdleSeconds) {
+    Trim();
+    least_ = resident_;
+    return;
+  }
+  const double before = ResidentBytes();
+  const bool has_grown = seconds_ >= kLeastSeconds && before - resident_ >= kGrown;
+  const bool has_more = seconds_ >= pause_ && before - least_ >= kGrown;
+  if (!has_grown && !has_more) return;
+  const int64_t pause = std::min(2 * pause_, kMostSeconds);
+  Trim();
+  if (!has_grown && before - resident_ < kGrown) pause_ = pause;
+  least_ = std::min(least_, resident_);
 }
 
-bool MemoryTrim::HasGrown() const {
-  return seconds_ >= kLeastSeconds && ResidentBytes() - resident_ >= kGrown;
+void MemoryTrim::Trim() {
+  malloc_trim(0);
+  seconds_ = 0;
+  pause_ = kLeastSeconds;
+  resident_ = ResidentBytes();
 }
 
 }  // namespace linserve

@@ -74,6 +74,7 @@ absl::Status ReadCompared(JsonReader& reader, int64_t most, Texts& texts) {
 absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
   if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   EmbeddingsQuery query = QueryOf(call);
+  query.answer_bytes = 0;  // a vector becomes one number
   Texts texts;
   JsonReader reader(call.http.body, WantedBy(call));
   const auto read_parameters = [&] {

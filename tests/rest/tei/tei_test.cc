@@ -3,9 +3,11 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "rest/rest_fixture.h"
+#include "rest/waiting_embed.h"
 
 namespace linserve {
 namespace {
@@ -86,6 +88,26 @@ TEST_F(TeiTest, SimilarityIsTheCosineOfVectors) {
       Ask("/similarity", {{"inputs", {{"source_sentence", "a"}, {"sentences", json::array()}}}});
   EXPECT_EQ(none.status, 400);
   EXPECT_EQ(none.parsed["error_type"], "Empty");
+}
+
+TEST_F(TeiTest, SimilarityTakesNoRoomForTheTextOfVectors) {
+  constexpr int kTexts = 200;
+  const auto in_flight = [&](const std::string& path, const json& body) {
+    server_.tokens().Hold();
+    std::thread caller([&] { EXPECT_EQ(Ask(path, body).status, 200); });
+    server_.tokens().AwaitHeld(1);
+    const double bytes = server_.Scrape()["linserve_inflight_bytes"];
+    server_.tokens().LetGo();
+    caller.join();
+    return bytes;
+  };
+  const double embed = in_flight("/embed", {{"inputs", std::vector<std::string>(kTexts, "a")}});
+  const double similarity = in_flight(
+      "/similarity",
+      {{"inputs",
+        {{"source_sentence", "a"}, {"sentences", std::vector<std::string>(kTexts - 1, "a")}}}});
+  constexpr int64_t kVectorBytes = 4 * sizeof(float);
+  EXPECT_GT(embed - similarity, static_cast<double>(kTexts * (kTextBytes - 1) * kVectorBytes));
 }
 
 TEST_F(TeiTest, PromptsStandBeforeTexts) {
