@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "core/threads/periodic.h"
@@ -27,7 +28,8 @@ class MemoryTrim {
   int64_t seconds_ = 0;  // seconds since the last trim
   int64_t pause_ = 0;    // seconds that the next one waits for at least if nothing grows
   double resident_ = 0;  // bytes after the last trim
-  double least_ = 0;     // bytes after any trim since no request came
+  // Bytes after any trim since no request came; at first there was none.
+  double least_ = std::numeric_limits<double>::infinity();
   Periodic periodic_;
 };
 
