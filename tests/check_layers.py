@@ -120,11 +120,12 @@ class Tree:
             self.declared[path] = matches_of(DECLARED, text)
             self.calls[path] = [(function, callers) for function, callers in CALLERS.items()
                                 if path.parts[0] == "server" and re.search(function, text)]
+            namespace = (NAMESPACE.findall(text) or [""])[0]
             for function, parameters in OF_NUMBERS.findall("".join(OWN.findall(text))):
-                key = path.parts[:2], NAMESPACE.findall(text)[0], function, parameters.count(",")
+                key = path.parts[:2], namespace, function, parameters.count(",")
                 self.of_numbers.setdefault(key, set()).add(path)
             if path.suffix in HEADERS and path.parts[0] != "tests":
-                self.namespaces[path] = (NAMESPACE.findall(text) or [""])[0]
+                self.namespaces[path] = namespace
                 for name in DEFINED.findall(text):
                     self.defined.setdefault(name, []).append(path)
 

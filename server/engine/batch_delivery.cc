@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/guarded_pass.h"
+#include "core/threads/guarded.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -41,7 +41,7 @@ absl::Status BatchDelivery::AddSession(const Item& item, ItemResult& result) {
   if (item.session == nullptr) return absl::OkStatus();
   result.position = item.session->position();
   if (!item.chunk->save) return absl::OkStatus();
-  auto saved = GuardedPass(1, [&] { return model_.Save(*item.session); });
+  auto saved = Guarded("the session", [&] { return model_.Save(*item.session); });
   if (!saved.ok()) return saved.status();
   result.session = *std::move(saved);
   return absl::OkStatus();

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "batching/batch_trace.h"
-#include "engine/guarded_pass.h"
+#include "core/threads/guarded.h"
 #include "telemetry/trace/trace.h"
 
 namespace linserve {
@@ -71,7 +71,7 @@ void BatchRunner::FinishInFlight(bool next_is_started) {
 }
 
 absl::Status BatchRunner::Launch(Running& running) {
-  return GuardedPass(running.closed.sequences.size(), [&] { return TryLaunch(running); });
+  return Guarded("the forward pass", [&] { return TryLaunch(running); });
 }
 
 absl::Status BatchRunner::TryLaunch(Running& running) {
@@ -199,7 +199,7 @@ absl::StatusOr<Forward::Results> BatchRunner::TakeResults(Running& running) {
   Progress& progress = running.progress;
   const size_t count = running.closed.sequences.size();
   const TimePoint start = clock_.Now();
-  auto outputs = GuardedPass(count, [&] {
+  auto outputs = Guarded("the forward pass", [&] {
     return running.forward->TakeResults(
         [&](int64_t /*rows*/) { return !NobodyWaits(running, clock_.Now()); });
   });

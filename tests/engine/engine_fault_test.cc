@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(FaultCase{Fault::kStartFails, absl::StatusCode::kInternal, "the start failed"},
                     FaultCase{Fault::kStepFails, absl::StatusCode::kInternal, "the step failed"},
                     FaultCase{Fault::kBadAlloc, absl::StatusCode::kResourceExhausted,
-                              "memory for this sequence"},
+                              "memory for the forward pass"},
                     FaultCase{Fault::kThrows, absl::StatusCode::kInternal, "the model threw"},
                     FaultCase{Fault::kTooFewResults, absl::StatusCode::kInternal,
                               "0 results for 1"}));

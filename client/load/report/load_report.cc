@@ -11,8 +11,6 @@
 namespace linserve {
 namespace {
 
-double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
-
 double Over(double amount, double count) { return count > 0 ? amount / count : 0; }
 
 void AddRow(const std::string& name, const Histogram& histogram, Table& table) {

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "client/load/report/load_report.h"
+#include "client/load/report/percentiles.h"
 #include "client/terminal/table.h"
 
 namespace linserve {
 namespace {
 
 constexpr const char* kManyMachines = "put the load on from several machines";
-
-double MillisecondsOf(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e6; }
 
 std::string Percent(double share) { return Number(100 * share, 0) + " %"; }
 
@@ -36,15 +35,15 @@ void WarnOfLimit(const LoadReport& report, std::vector<LoadWarning>& warnings) {
 
 // That requests are sent late matters as far as it is part of their latency.
 void WarnOfLag(const LoadReport& report, std::vector<LoadWarning>& warnings) {
-  constexpr uint64_t kLeastLagNs = 1'000'000;
+  constexpr double kLeastLagNs = 1e6;
   constexpr double kMostOfLatency = 0.1;
-  const uint64_t lag = report.send_lag.Quantile(0.99);
-  const uint64_t latency = report.latency.Quantile(0.99);
-  const bool matters = static_cast<double>(lag) > kMostOfLatency * static_cast<double>(latency);
+  const auto lag = static_cast<double>(report.send_lag.Quantile(0.99));
+  const auto latency = static_cast<double>(report.latency.Quantile(0.99));
+  const bool matters = lag > kMostOfLatency * latency;
   if (!report.open_loop || lag <= kLeastLagNs || !matters) return;
   warnings.push_back({"requests were sent later than they should have been",
-                      Number(MillisecondsOf(lag), 1) + " ms at p99, of a latency of " +
-                          Number(MillisecondsOf(latency), 1) + " ms",
+                      Number(Milliseconds(lag), 1) + " ms at p99, of a latency of " +
+                          Number(Milliseconds(latency), 1) + " ms",
                       "the latency counts from when they should have been; give the client "
                       "processors of its own"});
 }

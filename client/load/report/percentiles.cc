@@ -26,11 +26,10 @@ std::vector<Percentile> Percentiles(const Histogram& histogram) {
 }
 
 std::string PercentileTable(const Histogram& nanoseconds) {
-  constexpr double kMillisecond = 1e6;
   std::string text = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n";
   std::array<char, 128> line{};
   for (const Percentile& percentile : Percentiles(nanoseconds)) {
-    const double value = static_cast<double>(percentile.value) / kMillisecond;
+    const double value = Milliseconds(static_cast<double>(percentile.value));
     const auto count = static_cast<unsigned long long>(percentile.count);
     if (percentile.fraction < 1) {
       std::snprintf(line.data(), line.size(), "%12.3f %2.12f %10llu %14.2f\n", value,
@@ -42,10 +41,10 @@ std::string PercentileTable(const Histogram& nanoseconds) {
     text += line.data();
   }
   std::snprintf(line.data(), line.size(), "#[Mean    = %12.3f, StdDeviation   = %12.3f]\n",
-                nanoseconds.mean() / kMillisecond, nanoseconds.deviation() / kMillisecond);
+                Milliseconds(nanoseconds.mean()), Milliseconds(nanoseconds.deviation()));
   text += line.data();
   std::snprintf(line.data(), line.size(), "#[Max     = %12.3f, Total count    = %12llu]\n",
-                static_cast<double>(nanoseconds.max()) / kMillisecond,
+                Milliseconds(static_cast<double>(nanoseconds.max())),
                 static_cast<unsigned long long>(nanoseconds.count()));
   return text + line.data();
 }

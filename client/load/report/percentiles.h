@@ -8,6 +8,9 @@
 
 namespace linserve {
 
+// Returns a time as it is told: histograms count nanoseconds.
+inline double Milliseconds(double nanoseconds) { return nanoseconds / 1e6; }
+
 // Holds a value that so large a share of all do not exceed.
 struct Percentile {
   double fraction;

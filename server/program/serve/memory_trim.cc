@@ -38,23 +38,24 @@ void MemoryTrim::Look() {
   ++seconds_;
   if (idle_ == kIdleSeconds) {
     Trim();
+    pause_ = kLeastSeconds;
     least_ = resident_;
     return;
   }
+  if (seconds_ < kLeastSeconds) return;
   const double before = ResidentBytes();
-  const bool has_grown = seconds_ >= kLeastSeconds && before - resident_ >= kGrown;
+  const bool has_grown = before - resident_ >= kGrown;
   const bool has_more = seconds_ >= pause_ && before - least_ >= kGrown;
   if (!has_grown && !has_more) return;
-  const int64_t pause = std::min(2 * pause_, kMostSeconds);
   Trim();
-  if (!has_grown && before - resident_ < kGrown) pause_ = pause;
+  const bool pays = has_grown || before - resident_ >= kGrown;
+  pause_ = pays ? kLeastSeconds : std::min(2 * pause_, kMostSeconds);
   least_ = std::min(least_, resident_);
 }
 
 void MemoryTrim::Trim() {
   malloc_trim(0);
   seconds_ = 0;
-  pause_ = kLeastSeconds;
   resident_ = ResidentBytes();
 }
 

@@ -17,6 +17,7 @@
 namespace linserve {
 namespace {
 
+using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -61,37 +62,36 @@ TEST(JsonLines, HoldNoTimesThatTheServerDidNotTell) {
 }
 
 TEST(JsonLines, HoldRowsAsNestedArrays) {
-  const nlohmann::json line = nlohmann::json::parse(
-      JsonLine(ResultOf(0, "a", {{"y", Tensor::FromFloats({2, 2}, {1, 2, 3, 4})}})));
-  EXPECT_EQ(line["embedding"], nlohmann::json::parse("[[1, 2], [3, 4]]"));
+  const json line =
+      json::parse(JsonLine(ResultOf(0, "a", {{"y", Tensor::FromFloats({2, 2}, {1, 2, 3, 4})}})));
+  EXPECT_EQ(line["embedding"], json::parse("[[1, 2], [3, 4]]"));
 }
 
 TEST(JsonLines, HoldSeveralOutputsByName) {
-  const nlohmann::json line = nlohmann::json::parse(JsonLine(ResultOf(
+  const json line = json::parse(JsonLine(ResultOf(
       0, "a", {{"y", Tensor::FromFloats({1}, {1})}, {"labels", Tensor::FromInts({2}, {5, 6})}})));
-  EXPECT_EQ(line["outputs"], nlohmann::json::parse("{\"y\": [1], \"labels\": [5, 6]}"));
+  EXPECT_EQ(line["outputs"], json::parse("{\"y\": [1], \"labels\": [5, 6]}"));
 }
 
 TEST(JsonLines, SayWhyASequenceFailed) {
-  const nlohmann::json line =
-      nlohmann::json::parse(JsonLine(Failure(2, "b", absl::InvalidArgumentError("too \"big\""))));
-  EXPECT_EQ(line,
-            nlohmann::json::parse("{\"index\": 2, \"id\": \"b\", \"error\": {\"code\": "
-                                  "\"INVALID_ARGUMENT\", \"message\": \"too \\\"big\\\"\"}}"));
+  const json line =
+      json::parse(JsonLine(Failure(2, "b", absl::InvalidArgumentError("too \"big\""))));
+  EXPECT_EQ(line, json::parse("{\"index\": 2, \"id\": \"b\", \"error\": {\"code\": "
+                              "\"INVALID_ARGUMENT\", \"message\": \"too \\\"big\\\"\"}}"));
 }
 
 TEST(JsonLines, StayJsonWhateverTheyHold) {
   const float infinity = std::numeric_limits<float>::infinity();
-  const nlohmann::json line = nlohmann::json::parse(
+  const json line = json::parse(
       JsonLine(ResultOf(0, "\xff\n", {{"y", Tensor::FromFloats({2}, {NAN, infinity})}})));
-  EXPECT_EQ(line["embedding"], nlohmann::json::parse("[null, null]"));
+  EXPECT_EQ(line["embedding"], json::parse("[null, null]"));
   EXPECT_EQ(line["id"], "\xef\xbf\xbd\n");
 }
 
 TEST(JsonLines, NumbersReadBackAsTheSame) {
   const float third = 1.0F / 3;
-  const nlohmann::json line =
-      nlohmann::json::parse(JsonLine(ResultOf(0, "", {{"y", Tensor::FromFloats({1}, {third})}})));
+  const json line =
+      json::parse(JsonLine(ResultOf(0, "", {{"y", Tensor::FromFloats({1}, {third})}})));
   EXPECT_EQ(line["embedding"][0].get<float>(), third);
 }
 

@@ -134,11 +134,8 @@ class FakeSessions : public SessionSource {
 
 FakeRows Pooled(const FakeRows& rows, Pooling pooling) {
   const size_t width = rows.width;
-  const auto row = [&](size_t i) {
-    return rows.values.begin() + static_cast<ptrdiff_t>(i * width);
-  };
-  const auto begin = row(pooling == Pooling::kLast ? rows.count() - 1 : 0);
-  FakeRows pooled{width, {begin, begin + static_cast<ptrdiff_t>(width)}};
+  const float* row = &rows.values[pooling == Pooling::kLast ? rows.values.size() - width : 0];
+  FakeRows pooled{width, {row, row + width}};
   for (size_t i = width; i < rows.values.size(); ++i) {
     float& value = pooled.values[i % width];
     if (pooling == Pooling::kMean) value += rows.values[i];

@@ -89,9 +89,9 @@ class Attack:
 
     def make_busy(self, crowd):
         """Sends what takes most. What a server that was busy once keeps, such as its threads' scratch, is no field's."""
-        for field in (field for field in fields() if field.name in HEAVIEST):
-            request = field.request(field.bound)
-            list(crowd.map(lambda _, field=field, made=request: self.send(field, made), range(at_once())))
+        for field in fields():
+            if field.name in HEAVIEST:
+                list(crowd.map(self.send, [field] * at_once(), [field.request(field.bound)] * at_once()))
 
     def send(self, field, request):
         if field.method.startswith("POST "):

@@ -44,19 +44,19 @@ TEST(LoadReport, TellsEverythingInText) {
   EXPECT_THAT(text, HasSubstr("failed: 1 requests UNAVAILABLE, 1 sequences INVALID_ARGUMENT"));
   EXPECT_THAT(text, HasSubstr("the first one: NaN"));
   EXPECT_THAT(text, Not(HasSubstr("warning")));
-  const auto json = JsonOf(report);
-  EXPECT_EQ(json["tokens_per_second"], 100);
-  EXPECT_NEAR(json["latency_ms"]["p99"].get<double>(), 10, 0.05);
-  EXPECT_EQ(json["request_errors"]["UNAVAILABLE"], 1);
+  const auto told = JsonOf(report);
+  EXPECT_EQ(told["tokens_per_second"], 100);
+  EXPECT_NEAR(told["latency_ms"]["p99"].get<double>(), 10, 0.05);
+  EXPECT_EQ(told["request_errors"]["UNAVAILABLE"], 1);
 }
 
 TEST(LoadReport, LeavesOutWhatTheServerDoesNotTell) {
   LoadReport report;
   report.Record(absl::OkStatus(), {SequenceResult{}});
   EXPECT_THAT(ToText(report), Not(HasSubstr("server, mean")));
-  const auto json = JsonOf(report);
-  EXPECT_TRUE(json["server_ms"].is_null()) << json["server_ms"];
-  EXPECT_TRUE(json["server_batch_sequences"].is_null());
+  const auto told = JsonOf(report);
+  EXPECT_TRUE(told["server_ms"].is_null()) << told["server_ms"];
+  EXPECT_TRUE(told["server_batch_sequences"].is_null());
 }
 
 TEST(LoadReport, TellsTheShareOfItsClientsCeiling) {

@@ -102,12 +102,12 @@ TEST(Sweep, SaysInATableAndInJsonWhatWasMeasured) {
   const std::string text = ToText(Sweep(), objectives);
   EXPECT_NE(text.find("objectives are met up to 20/s"), text.npos) << text;
   EXPECT_NE(text.find("misses an objective"), text.npos) << text;
-  const auto json = JsonOf(Sweep(), objectives);
-  EXPECT_EQ(json["best"], 20);
-  EXPECT_EQ(json["steps"].size(), 4U);
-  EXPECT_EQ(json["steps"][2]["load"], 40);
-  EXPECT_EQ(json["steps"][2]["meets_objectives"], false);
-  EXPECT_EQ(json["objectives"][0], "p99=10ms");
+  const auto told = JsonOf(Sweep(), objectives);
+  EXPECT_EQ(told["best"], 20);
+  EXPECT_EQ(told["steps"].size(), 4U);
+  EXPECT_EQ(told["steps"][2]["load"], 40);
+  EXPECT_EQ(told["steps"][2]["meets_objectives"], false);
+  EXPECT_EQ(told["objectives"][0], "p99=10ms");
 }
 
 }  // namespace
