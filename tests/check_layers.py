@@ -47,6 +47,7 @@ FOLDERS = {
     "core": ["status", "json", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
     "text": ["", "sentencepiece", "huggingface/characters", "huggingface/members", "huggingface/patterns",
              "huggingface/normalize", "huggingface/split", "huggingface/models", "huggingface"],
+    "cuda": ["kernels", ""],
     "attention": ["rows", "device", "positions", "linear", "linformer", "local", "landmarks", "blocks", "favor"],
     "models": ["config", "placement", "network", "linformer", "linformer_pytorch", "linear_attention_transformer",
                "performer_pytorch", "linear_multihead_attention", "transformers", "fairseq", "fast_transformers",

@@ -67,11 +67,9 @@ constexpr std::array kOtherFormats = {
 // Says what a file is that is not in the safetensors format; "" if it may be, or nobody knows.
 std::string OtherFormatOf(const std::string& path) {
   if (path.ends_with(".distcp")) {
-    return "a part of what torch.distributed.checkpoint (FSDP) writes: join the parts "
-           "by "
+    return "a part of what torch.distributed.checkpoint (FSDP) writes: join the parts by "
            "`python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt`, "
-           "and "
-           "give that to linserve_export";
+           "and give that to linserve_export";
   }
   const auto file = InputFile::Open(path);
   if (!file.ok()) return "";

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cuda/attend_to_slots.h"
-#include "cuda/linear_attention_block.h"
-#include "cuda/project_length.h"
+#include "cuda/kernels/attend_to_slots.h"
+#include "cuda/kernels/linear_attention_block.h"
+#include "cuda/kernels/project_length.h"
 
 namespace linserve {
 

@@ -1,8 +1,8 @@
-#include "cuda/attend_to_slots.h"
+#include "cuda/kernels/attend_to_slots.h"
 
 #include "attention/linformer/linformer_attention.h"
-#include "cuda/kernel_calls.h"
 #include "cuda/kernel_fixture.h"
+#include "cuda/kernels/kernel_calls.h"
 
 namespace linserve::cuda {
 namespace {

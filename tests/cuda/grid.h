@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/lanes.h"
+#include "cuda/kernels/lanes.h"
 
 namespace linserve::cuda {
 

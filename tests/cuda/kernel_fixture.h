@@ -12,7 +12,7 @@
 #include "attention/rows/layout_table.h"
 #include "attention/rows/placed_layout.h"
 #include "cuda/grid.h"
-#include "cuda/lanes.h"
+#include "cuda/kernels/lanes.h"
 
 namespace linserve::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/lanes.h"
+#include "cuda/kernels/lanes.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "cuda/linear_attention.h"
+#include "cuda/kernels/linear_attention.h"
 
 #include <limits>
 #include <memory>
@@ -8,7 +8,7 @@
 #include "attention/linear/linear_attention.h"
 #include "attention/rows/spans.h"
 #include "cuda/kernel_fixture.h"
-#include "cuda/linear_attention_calls.h"
+#include "cuda/kernels/linear_attention_calls.h"
 
 namespace linserve::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "cuda/matrix_ops.h"
+#include "cuda/kernels/matrix_ops.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "cuda/project_length.h"
+#include "cuda/kernels/project_length.h"
 
 #include "attention/linformer/linformer_attention.h"
 #include "cuda/kernel_fixture.h"

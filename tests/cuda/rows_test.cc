@@ -3,7 +3,7 @@
 
 #include "attention/positions/positions.h"
 #include "cuda/kernel_fixture.h"
-#include "cuda/row_calls.h"
+#include "cuda/kernels/row_calls.h"
 
 namespace linserve::cuda {
 namespace {

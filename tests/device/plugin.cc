@@ -7,9 +7,9 @@
 #include "attention/device/device_plugin.h"
 #include "control.h"
 #include "cuda/grid.h"
-#include "cuda/kernel_calls.h"
-#include "cuda/linear_attention_calls.h"
-#include "cuda/row_calls.h"
+#include "cuda/kernels/kernel_calls.h"
+#include "cuda/kernels/linear_attention_calls.h"
+#include "cuda/kernels/row_calls.h"
 #include "simulated_device.h"
 
 namespace linserve {

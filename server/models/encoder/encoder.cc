@@ -82,8 +82,7 @@ class EncoderNetwork : public Network {
     if (options_.linformer() && options_.causal) {
       notes.warnings.emplace_back(
           "causal with attention \"linformer\" hides slots, each of which mixes all positions: "
-          "earlier "
-          "rows still depend on later ones");
+          "earlier rows still depend on later ones");
     }
     return notes;
   }

@@ -1,20 +1,20 @@
 #include "models/linear_attention_transformer/language_model.h"
 
 #include <utility>
-#include <vector>
 
-#include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 
 namespace linserve::linear_attention_transformer {
 namespace {
 
-using Positions = LanguageModelOptions::Positions;
-
-void DeclareSinusoid(const Scope& scope, at::Tensor& slot, int64_t length, int64_t width) {
-  constexpr double kBase = 10000;
-  scope.DeclareBuffer("emb", slot, {length, width},
-                      [length, width] { return Sinusoid(length, width, kBase); });
+PositionOptions PositionsOf(const LanguageModelOptions& options) {
+  const int64_t longest = options.stack.max_seq_len;
+  const int64_t window = options.stack.local_attn_window_size;
+  return {.kind = options.positions,
+          .longest = longest,
+          .width = options.emb_dim,
+          .head_width = options.stack.dim_head,
+          .axial_shape = {(longest + window - 1) / window, window}};
 }
 
 }  // namespace
@@ -22,6 +22,7 @@ void DeclareSinusoid(const Scope& scope, at::Tensor& slot, int64_t length, int64
 LanguageModel::LanguageModel(const LanguageModelOptions& options, Autopadder autopadder)
     : options_(options),
       autopadder_(autopadder),
+      positions_(PositionsOf(options)),
       project_in_(options.emb_dim, options.stack.dim),
       project_out_(options.stack.dim, options.emb_dim),
       stack_(StackOf(options.stack)),
@@ -29,30 +30,9 @@ LanguageModel::LanguageModel(const LanguageModelOptions& options, Autopadder aut
       out_(options.emb_dim, options.num_tokens) {}
 
 void LanguageModel::Declare(const Scope& scope) {
-  const int64_t width = options_.emb_dim;
-  const int64_t longest = options_.stack.max_seq_len;
-  const int64_t window = options_.stack.local_attn_window_size;
-  (scope / "token_emb").Declare("weight", token_emb_, {options_.num_tokens, width}, Init::kNormal);
-  const Scope positions = scope / "pos_emb";
-  switch (options_.positions) {
-    case Positions::kAxial: {
-      const std::vector<int64_t> coarse = {1, (longest + window - 1) / window, 1, width};
-      const std::vector<int64_t> fine = {1, 1, window, width};
-      positions.Declare("weights.0", coarse_, coarse, Init::kNormal);
-      positions.Declare("weights.1", fine_, fine, Init::kNormal);
-      // These are the names up to axial-positional-embedding 0.2.
-      positions.Declare("weights_0", coarse_, coarse, Init::kNormal);
-      positions.Declare("weights_1", fine_, fine, Init::kNormal);
-      break;
-    }
-    case Positions::kLearned:
-      (positions / "emb").Declare("weight", positions_, {longest, width}, Init::kNormal);
-      break;
-    case Positions::kRotary:
-      DeclareSinusoid(positions, positions_, longest, width);
-      DeclareSinusoid(scope / "layer_pos_emb", layer_rotary_, longest, options_.stack.dim_head);
-      break;
-  }
+  (scope / "token_emb")
+      .Declare("weight", token_emb_, {options_.num_tokens, options_.emb_dim}, Init::kNormal);
+  positions_.Declare(scope);
   const Scope transformer = scope / "transformer";
   if (projects()) {
     project_in_.Declare(transformer / "project_in");
@@ -80,33 +60,12 @@ at::Tensor LanguageModel::Output(const at::Tensor& embeddings) const {
   return options_.return_embeddings ? embeddings : out_(embeddings);
 }
 
-void LanguageModel::AddPositionsTo(at::Tensor& rows, const Sequences& sequences) const {
-  const int64_t width = options_.emb_dim;
-  const bool axial = options_.positions == Positions::kAxial;
-  if (sequences.memory && axial) {
-    const at::Tensor& positions = sequences.memory->row_positions();
-    const int64_t window = options_.stack.local_attn_window_size;
-    rows.add_(coarse_.view({-1, width}).index_select(0, positions.div(window, "floor")));
-    rows.add_(fine_.view({-1, width}).index_select(0, positions.remainder(window)));
-  } else if (sequences.memory) {
-    rows.add_(positions_.index_select(0, sequences.memory->row_positions()));
-  } else if (axial) {
-    AddAxialPositions(rows, sequences.own.layout, coarse_.view({-1, width}),
-                      fine_.view({-1, width}));
-  } else {
-    AddPositions(rows, sequences.own.layout, positions_);
-  }
-}
-
 Stack::Steps LanguageModel::Start(const at::Tensor& ids, Sequences sequences,
                                   const Autopadded& autopadded) const {
   sequences.own = autopadded.Pad(sequences.own.mask, ids.options());
-  sequences.rotary = layer_rotary_;
-  if (sequences.memory && layer_rotary_.defined()) {
-    sequences.rotary = layer_rotary_.index_select(0, sequences.memory->row_positions());
-  }
+  sequences.rotary = positions_.RotaryOf(sequences);
   at::Tensor rows = at::embedding(token_emb_, autopadded.Pad(ids));
-  AddPositionsTo(rows, sequences);
+  positions_.AddTo(rows, sequences);
   if (projects()) rows = project_in_(rows);
   return Stack::Steps(stack_, std::move(rows), std::move(sequences));
 }

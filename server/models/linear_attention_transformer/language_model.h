@@ -9,6 +9,7 @@
 #include "models/linear_attention_transformer/options.h"
 #include "models/linear_attention_transformer/stack.h"
 #include "models/network/layers.h"
+#include "models/network/token_positions.h"
 
 namespace linserve::linear_attention_transformer {
 
@@ -55,15 +56,12 @@ class LanguageModel {
  private:
   Stack::Steps Start(const at::Tensor& ids, Sequences sequences,
                      const Autopadded& autopadded) const;
-  void AddPositionsTo(at::Tensor& rows, const Sequences& sequences) const;
   bool projects() const { return options_.emb_dim != options_.stack.dim; }
 
   LanguageModelOptions options_;
   Autopadder autopadder_;
   at::Tensor token_emb_;
-  at::Tensor positions_;      // learned or sinusoid: a row a position
-  at::Tensor layer_rotary_;   // of the heads
-  at::Tensor coarse_, fine_;  // axial
+  TokenPositions positions_;
   Linear project_in_, project_out_;
   Stack stack_;
   LayerNorm norm_;

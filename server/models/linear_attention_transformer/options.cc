@@ -82,7 +82,7 @@ void CheckCombinations(const Params& params, const Options& options) {
 }
 
 void CheckPositions(const Params& params, const LanguageModelOptions& options) {
-  if (options.positions != LanguageModelOptions::Positions::kRotary) return;
+  if (options.positions != PositionOptions::Kind::kRotary) return;
   if (options.stack.attend_axially) {
     params.Fail("use_rotary_emb",
                 "false with attend_axially: a column has fewer rows than the "
@@ -212,8 +212,8 @@ LanguageModelOptions LanguageModelOptions::From(Params& params, const Defaults& 
   options.emb_dim = params.Positive("emb_dim", options.stack.dim);
   options.return_embeddings = params.Flag("return_embeddings", defaults.return_embeddings);
   const bool axial = params.Flag("use_axial_pos_emb", true);
-  options.positions = axial ? Positions::kAxial : Positions::kLearned;
-  if (params.Flag("use_rotary_emb", false)) options.positions = Positions::kRotary;
+  options.positions = axial ? PositionOptions::Kind::kAxial : PositionOptions::Kind::kLearned;
+  if (params.Flag("use_rotary_emb", false)) options.positions = PositionOptions::Kind::kRotary;
   CheckPositions(params, options);
   if (options.return_embeddings && options.emb_dim != options.stack.dim) {
     params.Fail("emb_dim", "dim = " + std::to_string(options.stack.dim) +
@@ -229,7 +229,8 @@ LanguageModelOptions LanguageModelOptions::From(Params& params, const Defaults& 
 }
 
 int64_t LanguageModelOptions::LongestInput() const {
-  if (positions != Positions::kAxial || stack.linformer_settings) return stack.max_seq_len;
+  if (positions != PositionOptions::Kind::kAxial || stack.linformer_settings)
+    return stack.max_seq_len;
   const int64_t window = stack.local_attn_window_size;
   return (stack.max_seq_len + window - 1) / window * window;
 }

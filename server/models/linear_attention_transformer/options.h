@@ -8,6 +8,7 @@
 
 #include "models/config/params.h"
 #include "models/network/network.h"
+#include "models/network/token_positions.h"
 
 namespace linserve::linear_attention_transformer {
 
@@ -68,13 +69,11 @@ struct Options {
 
 // Holds the constructor arguments of linear_attention_transformer.LinearAttentionTransformerLM.
 struct LanguageModelOptions {
-  enum class Positions : uint8_t { kAxial, kLearned, kRotary };
-
   Options stack;
   int64_t num_tokens = 0;
   int64_t emb_dim = 0;
   bool return_embeddings = false;
-  Positions positions = Positions::kAxial;
+  PositionOptions::Kind positions = PositionOptions::Kind::kAxial;
 
   static LanguageModelOptions From(Params& params, const Defaults& defaults = {.dim_head = 64});
 

@@ -3,9 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "models/network/layers.h"
+#include "models/network/token_positions.h"
 #include "models/performer_pytorch/options.h"
 #include "models/performer_pytorch/stack.h"
 
@@ -35,16 +35,9 @@ class LanguageModel {
   at::Tensor Output(const at::Tensor& embeddings) const;
 
  private:
-  void DeclarePositions(const Scope& scope);
-  void AddPositionsTo(at::Tensor& rows, const Sequences& sequences) const;
-  void PrepareAxes();
-
   LanguageModelOptions options_;
   at::Tensor token_emb_;
-  at::Tensor positions_;          // learned or sinusoid: a row a position
-  at::Tensor layer_rotary_;       // of the heads
-  std::vector<at::Tensor> axes_;  // axial: [1, 1, ..., axis, ..., 1, dim]
-  at::Tensor coarse_;             // [·, dim]: the sum of all axes but the last
+  TokenPositions positions_;
   Stack stack_;
   LayerNorm norm_;
   Linear to_out_;

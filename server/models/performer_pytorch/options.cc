@@ -100,7 +100,7 @@ std::vector<int64_t> AxialShapeOf(Params& params, int64_t max_seq_len) {
 }
 
 void CheckPositions(const Params& params, const LanguageModelOptions& options) {
-  if (options.positions != LanguageModelOptions::Positions::kRotary) return;
+  if (options.positions != PositionOptions::Kind::kRotary) return;
   constexpr const char* kWithRotary = " with rotary_position_emb, which is the default";
   if (params.IsNone("dim_head")) params.Fail("dim_head", std::string("a width") + kWithRotary);
   if (options.stack.dim_head % 2 != 0) {
@@ -187,8 +187,8 @@ LanguageModelOptions LanguageModelOptions::From(Params& params) {
   options.max_seq_len = params.Positive("max_seq_len");
   const bool axial = params.Flag("axial_position_emb", false);
   options.axial_shape = AxialShapeOf(params, options.max_seq_len);
-  options.positions = axial ? Positions::kAxial : Positions::kLearned;
-  if (params.Flag("rotary_position_emb", true)) options.positions = Positions::kRotary;
+  options.positions = axial ? PositionOptions::Kind::kAxial : PositionOptions::Kind::kLearned;
+  if (params.Flag("rotary_position_emb", true)) options.positions = PositionOptions::Kind::kRotary;
   CheckPositions(params, options);
   options.tie_embed = params.Flag("tie_embed", false);
   options.return_encodings = params.Call().Flag("return_encodings", false);
@@ -197,7 +197,7 @@ LanguageModelOptions LanguageModelOptions::From(Params& params) {
 }
 
 int64_t LanguageModelOptions::LongestInput() const {
-  if (positions != Positions::kAxial) return max_seq_len;
+  if (positions != PositionOptions::Kind::kAxial) return max_seq_len;
   return std::min(max_seq_len, std::accumulate(axial_shape.begin(), axial_shape.end(), int64_t{1},
                                                std::multiplies<>()));
 }

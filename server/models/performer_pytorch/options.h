@@ -8,6 +8,7 @@
 #include "attention/rows/activation.h"
 #include "models/config/params.h"
 #include "models/network/network.h"
+#include "models/network/token_positions.h"
 
 namespace linserve::performer_pytorch {
 
@@ -61,12 +62,10 @@ struct Options {
 
 // Holds the constructor arguments of performer_pytorch.PerformerLM, and the arguments of its call.
 struct LanguageModelOptions {
-  enum class Positions : uint8_t { kRotary, kAxial, kLearned };
-
   Options stack;
   int64_t num_tokens = 0;
   int64_t max_seq_len = 0;
-  Positions positions = Positions::kRotary;
+  PositionOptions::Kind positions = PositionOptions::Kind::kRotary;
   std::vector<int64_t> axial_shape;
   bool tie_embed = false;
   bool return_encodings = false;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstdlib>
 
 #include "attention/layouts.h"
 #include "attention/rows/aten.h"
@@ -145,6 +147,20 @@ TEST(LocalAttentionPairs, CountsTheKeysOfTheWindowsThatEachQuerySees) {
   EXPECT_EQ(LocalAttentionPairs(1, 4, false), 1);
   EXPECT_EQ(LocalAttentionPairs(6, 2, false), 2 * 4 + 2 * 6 + 2 * 4);
   EXPECT_EQ(LocalAttentionPairs(5, 2, true), 2 * 2 + 2 * 4 + 1 * 3);
+  for (int64_t length = 1; length < 12; ++length) {
+    for (int64_t window = 1; window < 14; ++window) {
+      std::array<double, 2> pairs{};
+      for (int64_t query = 0; query < length; ++query) {
+        for (int64_t key = 0; key < length; ++key) {
+          const int64_t ahead = key / window - query / window;
+          if (std::abs(ahead) <= 1) ++pairs[0];
+          if (ahead == 0 || ahead == -1) ++pairs[1];
+        }
+      }
+      EXPECT_EQ(LocalAttentionPairs(length, window, false), pairs[0]) << length << ' ' << window;
+      EXPECT_EQ(LocalAttentionPairs(length, window, true), pairs[1]) << length << ' ' << window;
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-"""The manifests of deploy/kubernetes: that they are valid, hang together, and fit the server."""
+"""The manifests of deploy/kubernetes: that they fit the server."""
 
-import functools
 import json
 import os
 import re
@@ -11,40 +10,14 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import jsonschema
-import kubernetes_validate
 import yaml
-from manifests import (DEPLOY, KUBERNETES, beside, compose, environment, lay_files, named, of_kind, pod_labels,
-                       pod_spec, probes, render, render_all, selectors, strings)
+from manifests import (DEPLOY, each, environment, lay_files, named, of_kind, pod_spec, probes, render_all,
+                       render_from_readme, strings, type_of)
 from metric_names import exposed, mentioned, of_gpus, of_secured
 from served import BIN, Server
 
-# The oldest that has all that is used, and the newest whose schemas are known.
-VERSIONS = ("1.30", "1.37")
-SCHEMAS = {json.loads(path.read_text(encoding="utf-8"))["title"]: json.loads(path.read_text(encoding="utf-8"))
-           for path in (Path(__file__).parent / "schemas").glob("*.json")}
-# What deploy/kubernetes/models makes, and an image brings along.
-CLAIM = "linserve-models"
-SCALERS = ("HorizontalPodAutoscaler", "ScaledObject", "HTTPScaledObject")
 READER = "reader-0123456789abcdef"
 IMAGE_DEFAULTS = DEPLOY / "container.json"
-
-
-def type_of(document):
-    return f"{document['apiVersion']} {document['kind']}"
-
-
-def each(needed_kind=None):
-    """A test of every rendered target, or of those that have a document of the kind."""
-    def of_each(test):
-        @functools.wraps(test)
-        def run(self):
-            for target, documents in self.rendered.items():
-                if needed_kind is None or of_kind(documents, needed_kind):
-                    with self.subTest(target):
-                        test(self, documents)
-        return run
-    return of_each
 
 
 def adapted():
@@ -105,132 +78,14 @@ class KubernetesTest(unittest.TestCase):
             found[port_of(config["metrics_address"])] = self.metrics
         return found
 
-    @each()
-    def test_validates(self, documents):
-        for document in documents:
-            if type_of(document) in SCHEMAS:
-                jsonschema.Draft202012Validator(SCHEMAS[type_of(document)]).validate(document)
-                continue
-            for version in VERSIONS:
-                kubernetes_validate.validate(document, version, strict=True)
-
-    def test_what_comes_before_the_server_validates(self):
-        models = render(KUBERNETES / "models")
-        self.assertTrue(named(models, "Namespace", "linserve"))
-        self.assertTrue(named(models, "PersistentVolumeClaim", CLAIM))
-        loader, = render(KUBERNETES / "models/loader")
-        for document in [*models, loader]:
-            for version in VERSIONS:
-                kubernetes_validate.validate(document, version, strict=True)
-        self.assert_restricted(loader["spec"])
-
-    def rendered_from_readme(self, what):
-        """The kustomization of the page that holds a text."""
-        readme = (KUBERNETES / "README.md").read_text(encoding="utf-8")
-        blocks = re.findall(r"^```yaml\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
-        example, = [block for block in blocks if what in block]
-        with tempfile.TemporaryDirectory() as directory:
-            place = os.path.realpath(directory)
-            example = example.replace("../linserve/", os.path.relpath(DEPLOY.parent, place) + "/")
-            Path(place, "kustomization.yaml").write_text(example, encoding="utf-8")
-            Path(place, "linserve.json").write_text('{"max_batch_delay_ms": 2}', encoding="utf-8")
-            return render(place)
-
-    def test_the_instance_of_the_readme_is_one_of_its_own(self):
-        documents = self.rendered_from_readme("nameSuffix")
-        self.assertEqual(pod_labels(documents)["app.kubernetes.io/instance"], "linserve-gpu")
-        self.assertEqual(of_kind(documents, "PrometheusRule"), [])
-
     def test_the_kustomization_of_the_readme_keeps_what_it_does_not_change(self):
-        documents = self.rendered_from_readme("configMapGenerator")
+        documents = render_from_readme("configMapGenerator")
         config = self.print_config(documents)
         self.assertEqual((config["max_batch_delay_ms"], config["metrics_address"]), (2, "0.0.0.0:8081"))
         spec = pod_spec(documents)
         self.assertEqual([container["image"] for container in (*spec["containers"], *spec["initContainers"])],
                          ["registry.example/linserve:1", "registry.example/models:7"])
         self.assertTrue(of_kind(documents, "ScaledObject") and of_kind(documents, "ServiceMonitor"))
-
-    @each("Deployment")
-    def test_deleting_the_server_deletes_no_models(self, documents):
-        claims = [volume for volume in pod_spec(documents)["volumes"] if volume.get("persistentVolumeClaim")]
-        self.assertEqual(of_kind(documents, "PersistentVolumeClaim"), [])
-        self.assertFalse(claims and of_kind(documents, "Namespace"))
-
-    def test_containers_of_kserve_validate(self):
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "any"},
-               "spec": pod_spec(self.rendered["overlays/kserve"])}
-        for version in VERSIONS:
-            kubernetes_validate.validate(pod, version, strict=True)
-
-    @each()
-    def test_is_all_in_one_namespace(self, documents):
-        # What is only tried is deleted with its namespace, which must not be that of anything else.
-        wanted = "linserve-try" if documents is self.rendered["overlays/try"] else "linserve"
-        for document in documents:
-            where = "name" if document["kind"] == "Namespace" else "namespace"
-            self.assertEqual(document["metadata"].get(where), wanted, type_of(document))
-
-    @each("Deployment")
-    def test_what_is_referred_to_is_there(self, documents):
-        spec = pod_spec(documents)
-        self.assertTrue(named(documents, "ServiceAccount", spec["serviceAccountName"]))
-        volumes = {volume["name"]: volume for volume in spec["volumes"]}
-        for volume in volumes.values():
-            if "configMap" in volume:
-                self.assertTrue(named(documents, "ConfigMap", volume["configMap"]["name"]))
-            if "persistentVolumeClaim" in volume:
-                self.assertEqual(volume["persistentVolumeClaim"]["claimName"], CLAIM)
-        for container in [*spec["containers"], *spec.get("initContainers", ())]:
-            for mount in container["volumeMounts"]:
-                self.assertIn(mount["name"], volumes)
-        for scaler in of_kind(documents, *SCALERS):
-            self.assertTrue(named(documents, "Deployment", scaler["spec"]["scaleTargetRef"]["name"]))
-
-    @each()
-    def test_selectors_choose_the_pods(self, documents):
-        found = list(selectors(documents))
-        self.assertEqual(len(found), 7 if of_kind(documents, "Deployment") else 3)
-        for kind, selector in found:
-            # An empty one chooses every pod of the namespace.
-            self.assertTrue(selector and selector.items() <= pod_labels(documents).items(), (kind, selector))
-
-    def test_two_instances_in_one_namespace_have_nothing_in_common(self):
-        for name in ("overlays/gpu", "overlays/kserve"):
-            first, second = self.rendered[name], beside(name)
-            for own, other in ((first, second), (second, first)):
-                for kind, selector in selectors(own):
-                    self.assertFalse(selector.items() <= pod_labels(other).items(), (name, kind, selector))
-            services = {service["metadata"]["name"]: service["metadata"]["labels"] for service in
-                        of_kind([*first, *second], "Service")}
-            for monitor in of_kind([*first, *second], "ServiceMonitor"):
-                chosen = [service for service, labels in services.items()
-                          if monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()]
-                self.assertEqual(chosen, [monitor["metadata"]["name"].replace("linserve", "linserve-headless")])
-            names = [{(document["kind"], document["metadata"]["name"]) for document in documents}
-                     for documents in (first, second)]
-            self.assertEqual(names[0] & names[1], set())
-            # Rules of both would be recorded twice, and each alert sent twice.
-            self.assertEqual(of_kind(second, "PrometheusRule"), [])
-
-    def test_what_a_second_instance_asks_prometheus_for_is_its_own(self):
-        keda = beside("base", [KUBERNETES / "components/keda", DEPLOY / "monitoring", KUBERNETES / "components/tls"])
-        kserve = beside("overlays/kserve")
-        for documents in (keda, kserve):
-            asked, = [text for text in strings(documents) if "sum(namespace_job_pod" in text]
-            self.assertIn('{namespace="linserve",job="linserve-blue"}', asked)
-        scaler, = of_kind(keda, "ScaledObject")
-        self.assertEqual(scaler["spec"]["scaleTargetRef"]["name"], "linserve-blue")
-        monitor, = of_kind(keda, "ServiceMonitor")
-        self.assertEqual(monitor["spec"]["endpoints"][0]["tlsConfig"]["serverName"], "linserve-blue.linserve.svc")
-        monitor, = of_kind(kserve, "PodMonitor")
-        self.assertEqual(monitor["spec"]["podMetricsEndpoints"][0]["relabelings"][0]["replacement"], "linserve-blue")
-
-    @each()
-    def test_every_object_says_what_it_is_part_of(self, documents):
-        for document in of_kind(documents, "Deployment", "Service", "PodDisruptionBudget", "InferenceService"):
-            labels = document["metadata"]["labels"]
-            self.assertEqual(labels["app.kubernetes.io/part-of"], "linserve")
-            self.assertIn("app.kubernetes.io/version", labels)
 
     @each()
     def test_the_server_knows_every_option(self, documents):
@@ -239,15 +94,6 @@ class KubernetesTest(unittest.TestCase):
             if name.startswith("LINSERVE_") and name != "LINSERVE_DEFAULTS":
                 self.assertIn(name.removeprefix("LINSERVE_").lower(), config)
         self.assertGreater(config["processors"], 0)
-
-    def test_a_changed_configuration_rolls_the_pods(self):
-        def names(documents):
-            volume = pod_spec(documents)["volumes"][0]
-            self.assertTrue(named(documents, "ConfigMap", volume["configMap"]["name"]))
-            return volume["configMap"]["name"]
-        changed = compose([KUBERNETES / "base"], configMapGenerator=[
-            {"name": "linserve-config", "behavior": "merge", "literals": ["linserve.json={}"]}])
-        self.assertNotEqual(names(changed), names(self.rendered["base"]))
 
     @each()
     def test_ports_are_the_servers(self, documents):
@@ -349,12 +195,6 @@ class KubernetesTest(unittest.TestCase):
         scaler, = of_kind(documents, "HorizontalPodAutoscaler")
         self.assertEqual({metric["pods"]["metric"]["name"] for metric in scaler["spec"]["metrics"]}, adapted())
 
-    @each("Deployment")
-    def test_whoever_scales_sets_the_number_of_pods(self, documents):
-        deployment, = of_kind(documents, "Deployment")
-        scaled = bool(of_kind(documents, *SCALERS))
-        self.assertNotEqual("replicas" in deployment["spec"], scaled)
-
     @each()
     def test_there_is_time_to_drain_and_to_start(self, documents):
         spec = pod_spec(documents)
@@ -393,50 +233,6 @@ class KubernetesTest(unittest.TestCase):
             return urllib.request.urlopen(f"http://{self.server.http}{path}", timeout=10).status
         except urllib.error.HTTPError as error:
             return error.code
-
-    def test_policies_are_of_routes_that_there_are(self):
-        documents = self.rendered["outside"]
-        for policy in of_kind(documents, "BackendTrafficPolicy"):
-            for target in policy["spec"]["targetRefs"]:
-                self.assertTrue(named(documents, target["kind"], target["name"]), target)
-
-    def test_openshift_chooses_users_and_groups(self):
-        spec = pod_spec(self.rendered["outside"])
-        self.assertEqual(spec["securityContext"], {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
-
-    def test_without_pods_a_queue_alone_brings_one(self):
-        scaler, = of_kind(self.rendered["zero-by-queue"], "ScaledObject")
-        self.assertEqual(scaler["spec"]["minReplicaCount"], 0)
-        # Else "no answer", which is what there is without pods, would bring those of the fallback.
-        self.assertNotIn("fallback", scaler["spec"])
-        prometheus, queue = scaler["spec"]["triggers"]
-        self.assertEqual(prometheus["metadata"]["ignoreNullValues"], "true")
-        authentication = queue["authenticationRef"]["name"]
-        self.assertTrue(named(self.rendered["zero-by-queue"], "TriggerAuthentication", authentication))
-
-    def test_models_from_a_bucket_may_be_fetched(self):
-        policy, = of_kind(self.rendered["models-from-bucket"], "NetworkPolicy")
-        self.assertEqual({port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}, {443, 53})
-        init, = pod_spec(self.rendered["models-from-bucket"])["initContainers"]
-        self.assertEqual(init["command"][-1], init["volumeMounts"][0]["mountPath"])
-
-    @each()
-    def test_pods_are_restricted(self, documents):
-        spec = pod_spec(documents)
-        self.assertIs(spec["enableServiceLinks"], False)
-        self.assert_restricted(spec)
-
-    def assert_restricted(self, spec):
-        self.assertIs(spec["automountServiceAccountToken"], False)
-        for container in [*spec["containers"], *spec.get("initContainers", ())]:
-            security = {**spec.get("securityContext", {}), **container["securityContext"]}
-            self.assertIs(security["runAsNonRoot"], True)
-            self.assertIs(security["readOnlyRootFilesystem"], True)
-            self.assertIs(security["allowPrivilegeEscalation"], False)
-            self.assertEqual(security["capabilities"], {"drop": ["ALL"]})
-            self.assertEqual(security["seccompProfile"], {"type": "RuntimeDefault"})
-            self.assertLessEqual({"cpu", "memory"}, set(container["resources"]["requests"]))
-            self.assertIn("memory", container["resources"]["limits"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Manifests as `kubectl kustomize` renders them, and what is in them."""
 
+import functools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,7 @@ DEPLOY = Path(__file__).parents[3] / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 # Of requirements.txt: Debian's knows no components.
 KUBECTL = Path(sys.prefix) / "bin" / "kubectl"
+SCALERS = ("HorizontalPodAutoscaler", "ScaledObject", "HTTPScaledObject")
 
 
 def render(directory):
@@ -50,6 +53,32 @@ def render_all():
     return rendered
 
 
+def render_from_readme(what):
+    """The kustomization of the page that holds a text."""
+    readme = (KUBERNETES / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    example, = [block for block in blocks if what in block]
+    with tempfile.TemporaryDirectory() as directory:
+        place = os.path.realpath(directory)
+        example = example.replace("../linserve/", os.path.relpath(DEPLOY.parent, place) + "/")
+        Path(place, "kustomization.yaml").write_text(example, encoding="utf-8")
+        Path(place, "linserve.json").write_text('{"max_batch_delay_ms": 2}', encoding="utf-8")
+        return render(place)
+
+
+def each(needed_kind=None):
+    """A test of every rendered target, or of those that have a document of the kind."""
+    def of_each(test):
+        @functools.wraps(test)
+        def run(self):
+            for target, documents in self.rendered.items():
+                if needed_kind is None or of_kind(documents, needed_kind):
+                    with self.subTest(target):
+                        test(self, documents)
+        return run
+    return of_each
+
+
 def beside(name, components=()):
     """A second instance in the namespace of the first one, as deploy/kubernetes/README.md says to write it."""
     return compose([KUBERNETES / name], components, nameSuffix="-blue",
@@ -68,6 +97,10 @@ def selectors(documents):
     for deployment in of_kind(documents, "Deployment"):
         for spread in deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]:
             yield "Deployment", spread["labelSelector"]["matchLabels"]
+
+
+def type_of(document):
+    return f"{document['apiVersion']} {document['kind']}"
 
 
 def of_kind(documents, *kinds):

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "cuda/linear_attention.h"
-#include "cuda/tile_rows.h"
+#include "cuda/kernels/linear_attention.h"
+#include "cuda/kernels/tile_rows.h"
 
 namespace linserve::cuda {
 

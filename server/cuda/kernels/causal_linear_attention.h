@@ -1,8 +1,8 @@
 #pragma once
 
-#include "cuda/attend_to_sums.h"
-#include "cuda/key_sums.h"
-#include "cuda/linear_attention_block.h"
+#include "cuda/kernels/attend_to_sums.h"
+#include "cuda/kernels/key_sums.h"
+#include "cuda/kernels/linear_attention_block.h"
 
 namespace linserve::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/tile_rows.h"
+#include "cuda/kernels/tile_rows.h"
 
 namespace linserve::cuda {
 

@@ -2,13 +2,13 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/attend_to_slots.h"
-#include "cuda/causal_linear_attention.h"
-#include "cuda/norm_rows.h"
-#include "cuda/pool_rows.h"
-#include "cuda/positions.h"
-#include "cuda/project_length.h"
-#include "cuda/whole_linear_attention.h"
+#include "cuda/kernels/attend_to_slots.h"
+#include "cuda/kernels/causal_linear_attention.h"
+#include "cuda/kernels/norm_rows.h"
+#include "cuda/kernels/pool_rows.h"
+#include "cuda/kernels/positions.h"
+#include "cuda/kernels/project_length.h"
+#include "cuda/kernels/whole_linear_attention.h"
 
 namespace linserve::cuda {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "cuda/lanes.h"
+#include "cuda/kernels/lanes.h"
 
 namespace linserve::cuda {
 

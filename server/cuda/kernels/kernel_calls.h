@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "attention/device/device_plugin.h"
-#include "cuda/attend_to_slots.h"
-#include "cuda/project_length.h"
+#include "cuda/kernels/attend_to_slots.h"
+#include "cuda/kernels/project_length.h"
 
 namespace linserve::cuda {
 

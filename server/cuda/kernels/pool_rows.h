@@ -3,7 +3,7 @@
 #include <cfloat>
 #include <cstdint>
 
-#include "cuda/lanes.h"
+#include "cuda/kernels/lanes.h"
 
 namespace linserve::cuda {
 

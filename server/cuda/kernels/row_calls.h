@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "attention/device/device_plugin.h"
-#include "cuda/kernel_calls.h"
-#include "cuda/norm_rows.h"
-#include "cuda/pool_rows.h"
-#include "cuda/positions.h"
+#include "cuda/kernels/kernel_calls.h"
+#include "cuda/kernels/norm_rows.h"
+#include "cuda/kernels/pool_rows.h"
+#include "cuda/kernels/positions.h"
 
 namespace linserve::cuda {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cuda/lanes.h"
-#include "cuda/pairs.h"
+#include "cuda/kernels/lanes.h"
+#include "cuda/kernels/pairs.h"
 
 namespace linserve::cuda {
 

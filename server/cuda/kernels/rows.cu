@@ -1,4 +1,4 @@
-#include "cuda/launch.h"
+#include "cuda/kernels/launch.h"
 
 namespace linserve::cuda {
 namespace {

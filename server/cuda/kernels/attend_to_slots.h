@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "cuda/tile_rows.h"
+#include "cuda/kernels/tile_rows.h"
 
 namespace linserve::cuda {
 

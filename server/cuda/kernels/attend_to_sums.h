@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/linear_attention.h"
-#include "cuda/tile_rows.h"
+#include "cuda/kernels/linear_attention.h"
+#include "cuda/kernels/tile_rows.h"
 
 namespace linserve::cuda {
 

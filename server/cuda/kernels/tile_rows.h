@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "cuda/matrix_ops.h"
-#include "cuda/pairs.h"
-#include "cuda/vectors.h"
+#include "cuda/kernels/matrix_ops.h"
+#include "cuda/kernels/pairs.h"
+#include "cuda/kernels/vectors.h"
 
 namespace linserve::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/vectors.h"
+#include "cuda/kernels/vectors.h"
 
 namespace linserve::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cuda/lanes.h"
+#include "cuda/kernels/lanes.h"
 
 namespace linserve::cuda {
 

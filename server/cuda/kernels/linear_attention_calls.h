@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "attention/device/device_plugin.h"
-#include "cuda/causal_linear_attention.h"
-#include "cuda/kernel_calls.h"
-#include "cuda/whole_linear_attention.h"
+#include "cuda/kernels/causal_linear_attention.h"
+#include "cuda/kernels/kernel_calls.h"
+#include "cuda/kernels/whole_linear_attention.h"
 
 namespace linserve::cuda {
 
