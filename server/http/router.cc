@@ -43,6 +43,26 @@ std::string PagePath(const HttpHead& head) {
   return path;
 }
 
+// A path may hold any bytes.
+std::unique_ptr<const RE2> PatternOf(const std::string& pattern) {
+  return std::make_unique<const RE2>(pattern, RE2::Latin1);
+}
+
+// Returns what the groups of a pattern match, "" for those that match nothing; nullopt if the path
+// is another.
+std::optional<std::vector<std::string>> Match(const std::string& path, const RE2& pattern) {
+  const auto groups = static_cast<size_t>(pattern.NumberOfCapturingGroups());
+  std::vector<std::string> captures(groups);
+  std::vector<RE2::Arg> arguments;
+  std::vector<const RE2::Arg*> pointers;
+  arguments.reserve(groups);
+  for (std::string& capture : captures) pointers.push_back(&arguments.emplace_back(&capture));
+  if (!RE2::FullMatchN(path, pattern, pointers.data(), static_cast<int>(groups))) {
+    return std::nullopt;
+  }
+  return captures;
+}
+
 // Returns whether a caller wants OpenMetrics, and at least as much as the text format.
 bool WantsOpenMetrics(const std::string& accepted) {
   const std::vector<std::string> wanted = ElementsOf(accepted);
@@ -95,7 +115,7 @@ Router::Router(HttpHandlers handlers, const HttpOptions& options)
   if (handlers_.status_json) AddStatus();
   for (const HttpRoute& route : handlers_.routes) {
     pages_.push_back(
-        {.route = route, .pattern = std::regex(route.pattern), .health = false, .bounded = true});
+        {.route = route, .pattern = PatternOf(route.pattern), .health = false, .bounded = true});
   }
 }
 
@@ -118,13 +138,13 @@ HttpReply Router::AnswerPath(const std::string& path, const HttpHead& head, Requ
   const Page* of_path = nullptr;
   std::string allowed;  // there
   for (const Page& page : pages_) {
-    std::smatch match;
-    if (!std::regex_match(path, match, page.pattern)) continue;
+    std::optional<std::vector<std::string>> captures = Match(path, *page.pattern);
+    if (!captures) continue;
     const std::string takes = page.route.method == "GET" ? "GET, HEAD, " : page.route.method + ", ";
     if (allowed.find(takes) == std::string::npos) allowed += takes;
     if (of_path != nullptr && of_path->route.method == method) continue;
     of_path = &page;
-    request.captures.assign(std::next(match.begin()), match.end());
+    request.captures = *std::move(captures);
   }
   if (mutual_ && !certified && (of_path == nullptr || !of_path->health)) return RefuseUncertified();
   if (of_path == nullptr) return RefusalReply(404, "no such page");
@@ -208,7 +228,7 @@ void Router::AddHealth() {
 
 void Router::AddPage(const std::string& path, const HttpHandler& handler, bool health) {
   pages_.push_back({.route = {"GET", path, handler},
-                    .pattern = std::regex(path),
+                    .pattern = PatternOf(path),
                     .health = health,
                     .bounded = false});
 }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <re2/re2.h>
+
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <regex>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,9 +35,9 @@ class Router {
  private:
   struct Page {
     HttpRoute route;
-    std::regex pattern;
-    bool health = false;   // for anybody, whatever else is guarded
-    bool bounded = false;  // how many of its requests may be under way
+    std::unique_ptr<const RE2> pattern;  // it can be neither copied nor moved
+    bool health = false;                 // for anybody, whatever else is guarded
+    bool bounded = false;                // how many of its requests may be under way
   };
 
   HttpReply AnswerPath(const std::string& path, const HttpHead& head, RequestStream& stream,

@@ -212,6 +212,9 @@ absl::Status InferReader::ReadContents(const Input& input, std::optional<std::st
     if (data) return ReadElements(input.datatype(), *data, go_on_, where, raw);
     return Wrong(where + ": expected \"data\", or binary data and its " + kBinarySize);
   }
+  if (!size->second.has_int64_param()) {
+    return Wrong(where + ": " + kBinarySize + " is no number of bytes below 2^63");
+  }
   const int64_t bytes = size->second.int64_param();
   if (data || bytes < 0 || std::cmp_greater(bytes, binary_.size())) {
     return Wrong(where + ": " + kBinarySize + " is " + std::to_string(bytes) + ", but " +

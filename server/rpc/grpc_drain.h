@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/threads/periodic.h"
-#include "rpc/guards/channelz.h"
+#include "rpc/guards/connections.h"
 #include "serving/inflight.h"
 
 namespace linserve {

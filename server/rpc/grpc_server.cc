@@ -15,12 +15,14 @@
 #include <string_view>
 #include <utility>
 
+#include "core/system/memory.h"
 #include "core/system/processors.h"
 #include "rpc/embedding/embedding_service.h"
 #include "rpc/grpc_drain.h"
+#include "rpc/guards/call_guard.h"
 #include "rpc/guards/idle_tick.h"
 #include "rpc/guards/listener_check.h"
-#include "rpc/guards/reset_guard.h"
+#include "rpc/guards/memory_guard.h"
 #include "rpc/oip/inference_service.h"
 #include "rpc/reflection_service.h"
 #include "rpc/tei/tei_services.h"
@@ -61,6 +63,10 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
   constexpr int64_t kBeyond = 8;
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              static_cast<int>(kBeyond * options.limits.max_metadata_bytes));
+  // gRPC reads up to 4 MiB at once of a caller who sends much. Of that it may make a quarter of a
+  // gigabyte before MemoryGuard has a say.
+  constexpr int kReadAtOnce = 64 << 10;
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadAtOnce);
   // With reuseport, a second server would share the port silently.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
@@ -78,6 +84,13 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
         static_cast<int>(
             std::chrono::ceil<std::chrono::milliseconds>(options.max_connection_age).count()));
   }
+}
+
+// Returns the bytes that gRPC may take for messages and headers that are not whole yet. Headers
+// without an end (CVE-2023-33953) are bounded by nothing else; when their call is abandoned, three
+// times as much is needed for a moment.
+size_t QuotaOf(const InflightLimits& limits) {
+  return static_cast<size_t>(limits.Resolved().max_bytes / 2);
 }
 
 // Makes credentials whose files are read again when they change.
@@ -168,7 +181,7 @@ struct GrpcServer::Impl {
   ReflectionService<Reflection> reflection{ServiceNames()};
   ReflectionService<ReflectionAlpha> reflection_alpha{ServiceNames()};
   UnknownService unknown{ServiceNames()};
-  // Bounds the messages that are not whole yet, which Inflight does not know.
+  // Bounds what is not whole yet, which Inflight does not know.
   grpc::ResourceQuota quota{"linserve"};
   int port = 0;
   std::string unix_socket;
@@ -176,7 +189,8 @@ struct GrpcServer::Impl {
   std::unique_ptr<IdleTick> tick;
   std::unique_ptr<Periodic> look_up;
   std::unique_ptr<ListenerCheck> listener;
-  std::unique_ptr<ResetGuard> resets;
+  std::unique_ptr<CallGuard> calls;
+  std::unique_ptr<MemoryGuard> memory;
   bool drained_under_load = false;
   Mutex health_mutex;
   std::map<std::string, bool> health ABSL_GUARDED_BY(health_mutex);  // what was told last
@@ -205,7 +219,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   const std::string address = options.address.ToString();
   grpc::ServerBuilder builder;
   Configure(builder, options);
-  impl->quota.Resize(static_cast<size_t>(options.inflight.Resolved().max_bytes));
+  impl->quota.Resize(QuotaOf(options.inflight));
   builder.SetResourceQuota(impl->quota);
   builder.AddListeningPort(address, CredentialsOf(options.access.tls), &impl->port);
   int unix_port = 1;
@@ -243,8 +257,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
     return std::chrono::seconds(1);
   });
   impl->listener = std::make_unique<ListenerCheck>(options.address.host, impl->port);
-  impl->resets = std::make_unique<ResetGuard>(options.max_streams_per_connection,
-                                              options.unix_socket.path, metrics);
+  impl->calls = std::make_unique<CallGuard>(options.max_streams_per_connection, MemoryBytes(),
+                                            options.unix_socket.path, metrics);
+  impl->memory =
+      std::make_unique<MemoryGuard>(MemoryBytes(), impl->port, options.unix_socket.path, metrics);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
   server->SetServing(false);
   server->SetLive(true);
@@ -259,7 +275,7 @@ ServiceContext& GrpcServer::context() { return impl_->context; }
 
 void GrpcServer::SetInflightLimits(const InflightLimits& limits) {
   impl_->context.inflight->SetLimits(limits);
-  impl_->quota.Resize(static_cast<size_t>(limits.Resolved().max_bytes));
+  impl_->quota.Resize(QuotaOf(limits));
 }
 
 void GrpcServer::AllowModelControl(ModelManager& manager) { impl_->context.manager = &manager; }
@@ -299,7 +315,8 @@ void GrpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
   if (impl_->drained_under_load) AwaitQuiet(*impl_->context.inflight, deadline);
   impl_->tick.reset();
   impl_->look_up.reset();
-  impl_->resets.reset();
+  impl_->calls.reset();
+  impl_->memory.reset();
   AwaitIdle(*impl_->context.inflight, deadline);
   // Calls that are still open wait for no result: they are watches of health, which have no end of
   // their own.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "core/status/utf8.h"
 
 namespace linserve {
 namespace {
@@ -35,7 +36,8 @@ bool IsPlain(std::string_view text) {
 }
 
 std::string HumanValue(const std::string& text) {
-  return IsPlain(text) ? text : Dump(text, /*ensure_ascii=*/true);
+  const std::string_view shown = Shown(text);
+  return IsPlain(shown) ? std::string(shown) : Dump(shown, /*ensure_ascii=*/true);
 }
 std::string HumanValue(int64_t value) { return std::to_string(value); }
 std::string HumanValue(double value) {
@@ -45,6 +47,11 @@ std::string HumanValue(double value) {
 std::string HumanValue(bool value) { return value ? "true" : "false"; }
 
 }  // namespace
+
+std::string_view Shown(const std::string& text) {
+  constexpr size_t kMostBytes = 2 << 10;
+  return CutAtCharacter(text, kMostBytes);
+}
 
 std::string FormatHuman(LogTime time, LogLevel level, std::string_view message,
                         std::initializer_list<LogField> fields) {

@@ -12,6 +12,14 @@ namespace linserve {
 
 using LogTime = std::chrono::system_clock::time_point;
 
+// Returns what is shown of a value: of a text 2 KiB at most, for what libraries say repeats what
+// callers have sent, whatever its length.
+std::string_view Shown(const std::string& text);
+template <typename T>
+T Shown(T value) {
+  return value;
+}
+
 // Formats one event as one line, without its end. Whatever the fields hold, it stays one line, and
 // what they hold cannot pass for another field or move a terminal's cursor.
 std::string FormatHuman(LogTime time, LogLevel level, std::string_view message,
@@ -23,7 +31,8 @@ std::string FormatJson(LogTime time, LogLevel level, std::string_view message,
 template <typename Json>
 void SetFields(Json& object, std::initializer_list<LogField> fields) {
   for (const LogField& field : fields) {
-    std::visit([&](const auto& value) { object[std::string(field.key)] = value; }, field.value);
+    const auto set = [&](const auto& value) { object[std::string(field.key)] = Shown(value); };
+    std::visit(set, field.value);
   }
 }
 

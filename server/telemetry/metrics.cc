@@ -39,7 +39,12 @@ struct Metrics::Impl {
       Instruments(registry, {})
           .Counter("linserve_reset_floods_total",
                    "Connections that were ended because their caller reset calls faster than they "
-                   "can be dropped.");
+                   "can be dropped, or had the most of too many calls.");
+  prometheus::Counter& memory_floods =
+      Instruments(registry, {})
+          .Counter("linserve_memory_floods_total",
+                   "Connections that were ended for headers without an end, or since memory was "
+                   "nearly used up and they probably took most of it.");
   prometheus::Gauge& inflight_bytes = Instruments(registry, {})
                                           .Gauge("linserve_inflight_bytes",
                                                  "Of requests, and of the results that they are to "
@@ -121,6 +126,8 @@ void Metrics::SpansEnded(SpanEnd how, size_t count) {
 }
 
 void Metrics::ResetFlood() { impl_->reset_floods.Increment(); }
+
+void Metrics::MemoryFlood() { impl_->memory_floods.Increment(); }
 
 void Metrics::SetMaxInflightBytes(int64_t bytes) {
   impl_->max_inflight_bytes.Set(static_cast<double>(bytes));

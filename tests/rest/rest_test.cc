@@ -137,6 +137,8 @@ TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
   expect(with_input("data", {5, "six", 7}), "'\"six\"' is no such element");
   expect(with_input("data", nullptr), "'null' is no such element");
   expect(with_input("parameters", {{"binary_data_size", 24}}), "there is \"data\", too");
+  expect(with_input("parameters", {{"binary_data_size", 1.8446744073709552e19}}),
+         "no number of bytes");
   json negative = with_input("datatype", "UINT8");
   negative["inputs"][0]["data"] = {5, -1, 7};
   expect(negative, "'-1' is no such element");

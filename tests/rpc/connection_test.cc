@@ -181,6 +181,24 @@ TEST(Connection, ByAUnixSocketThatResetsCallsIsHungUpOnAndNoOther) {
   EXPECT_TRUE(Serves(server));
 }
 
+// A reference of one byte to a header of the table becomes an entry of 64 bytes (CVE-2023-33953).
+TEST(Connection, OfHeadersWithoutAnEndIsHungUpOn) {
+  const TempDir directory;
+  const std::string path = directory.File("linserve.sock");
+  TestServer server({.grpc = {.unix_socket = {.path = path}}});
+  const std::string added = std::string("\x40\1k\0", 4);  // header "k", from now on 62 of the table
+  const std::string begin = Headers("/linserve.v1.EmbeddingService/Embed") + added;
+  const std::string more = Frame(9, 0, std::string(16000, '\xbe'), 1);
+  const auto flood = [&](RawConnection connection) {
+    connection.Send(Preface() + Frame(1, 0, begin, 1));
+    while (!connection.HungUp()) connection.Send(more);
+  };
+  flood(RawConnection(server.grpc().port()));
+  flood(RawConnection(path));
+  EXPECT_TRUE(WaitUntil([&] { return server.Scrape()["linserve_memory_floods_total"] >= 2; }));
+  EXPECT_TRUE(Serves(server));
+}
+
 TEST(Connection, GarbageIsHungUpOn) {
   TestServer server;
   std::minstd_rand random(1);

@@ -65,6 +65,15 @@ TEST(JsonLog, StaysOneParsableLineWhateverAFieldHolds) {
   EXPECT_EQ(nlohmann::json::parse(line)["error"], "\"}\n\uFFFD\uFFFD");
 }
 
+TEST(LogTexts, AreCutSinceLibrariesRepeatWhatCallersSend) {
+  const std::string text(100'000, 'a');
+  for (const auto format : {FormatHuman, FormatJson}) {
+    const std::string line = format({}, LogLevel::kWarning, "grpc", {{"text", text}});
+    EXPECT_NE(line.find(text.substr(0, 2000)), std::string::npos);
+    EXPECT_LT(line.size(), 3000);
+  }
+}
+
 TEST(LogTimes, RoundDownBeforeTheEpochToo) {
   EXPECT_THAT(FormatHuman(LogTime(-1us), LogLevel::kDebug, "e", {}),
               HasSubstr("1969-12-31T23:59:59.999999Z"));

@@ -108,11 +108,12 @@ void LocalAttention(const at::Tensor& queries, const at::Tensor& keys, const at:
 }
 
 double LocalAttentionPairs(int64_t length, int64_t window, bool causal) {
-  const auto full = static_cast<double>(length / window);  // windows
-  const auto rest = static_cast<double>(length % window);  // rows of the last one
+  const int64_t windows = length / window;  // full ones
+  const auto full = static_cast<double>(windows);
+  const auto rest = static_cast<double>(length - windows * window);  // rows of the last one
   const auto rows = static_cast<double>(window);
   const double own = full * rows * rows + rest * rest;
-  if (full == 0) return own;
+  if (windows == 0) return own;
   const double before = (full - 1) * rows * rows + rest * rows;
   return own + before * (causal ? 1 : 2);
 }

@@ -17,6 +17,15 @@ int64_t MemoryBytes() {
   return std::min(machine, OwnGroupLimits().memory_bytes);
 }
 
+int64_t AnonymousBytes() {
+  std::ifstream status("/proc/self/statm");
+  int64_t size = 0;
+  int64_t resident = 0;
+  int64_t shared = 0;
+  if (!(status >> size >> resident >> shared)) return 0;
+  return (resident - shared) * sysconf(_SC_PAGESIZE);
+}
+
 int64_t PeakResidentBytes() {
   // The system's own getrusage() counts what the process was before it became this program, too.
   std::ifstream status("/proc/self/status");

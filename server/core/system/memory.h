@@ -9,6 +9,10 @@ namespace linserve {
 // groups if that is less, as a container's memory limit is.
 int64_t MemoryBytes();
 
+// Returns the bytes of memory that this process has now, without those of files, which the system
+// takes back when it needs them; 0: nobody knows.
+int64_t AnonymousBytes();
+
 // Returns the most bytes of memory that this process has had at once, shared libraries included.
 int64_t PeakResidentBytes();
 

@@ -12,8 +12,7 @@
 
 namespace linserve {
 
-// This is without the CRLF at its end. It keeps the recursion of std::regex on a path to half of a
-// thread's stack.
+// This is without the CRLF at its end.
 inline constexpr size_t kLongestRequestLine = 4 << 10;
 
 // Holds what a request says before its body.

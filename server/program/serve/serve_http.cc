@@ -10,7 +10,9 @@
 
 #include "core/sequence/signature_json.h"
 #include "core/system/loopback.h"
+#include "core/system/memory.h"
 #include "core/system/version.h"
+#include "http/framing/field_reader.h"
 #include "rest/rest_routes.h"
 #include "rest/tei/tei_routes.h"
 #include "telemetry/log.h"
@@ -71,6 +73,13 @@ int ShareOfDescriptors() {
       std::clamp<rlim_t>(limit.rlim_cur / 4, 1, std::numeric_limits<int>::max()));
 }
 
+// Returns how many heads of requests, as long as they may be, an eighth of the memory has room for.
+int ShareOfMemory() {
+  constexpr int64_t kLeast = 64;
+  const int64_t heads = MemoryBytes() / 8 / static_cast<int64_t>(kLongestFields);
+  return static_cast<int>(std::clamp<int64_t>(heads, kLeast, std::numeric_limits<int>::max()));
+}
+
 // Adds /metrics and the status page, with health, on a port of their own or with all else.
 void AddPages(const Metrics& metrics, const ModelRepository& repository, ServiceContext& context,
               const std::atomic<Phase>& phase, const RecentMetrics& recent,
@@ -109,7 +118,8 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   options.host = config.http.all.host;
   options.port = config.http.all.port;
   options.max_body_bytes = static_cast<size_t>(config.grpc.limits.max_message_bytes);
-  options.limits.connections = std::min(options.limits.connections, ShareOfDescriptors());
+  options.limits.connections =
+      std::min({options.limits.connections, ShareOfDescriptors(), ShareOfMemory()});
   options.limits.idle =
       std::chrono::duration_cast<std::chrono::milliseconds>(config.http.keep_alive);
   options.cors_origins = config.http.cors_origins;

@@ -1,19 +1,12 @@
 #include "rpc/guards/channelz.h"
 
-#include <fcntl.h>
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include <array>
 #include <charconv>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string_view>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 
@@ -67,13 +60,6 @@ std::vector<int64_t> SocketsOfServers() {
   return all;
 }
 
-int64_t OpenCalls(const Json& socket) {
-  const auto data = socket.find("data");
-  if (data == socket.end()) return 0;
-  return Number(*data, "streamsStarted") - Number(*data, "streamsSucceeded") -
-         Number(*data, "streamsFailed");
-}
-
 // Returns the other end of a connection; nullopt for a Unix socket, which has a name of a file.
 std::optional<Endpoint> PeerOf(const Json& socket) {
   const Json::json_pointer path("/remote/tcpip_address");
@@ -88,108 +74,25 @@ bool IsLocal(const Json& socket) {
   return socket.contains(Json::json_pointer("/remote/uds_address"));
 }
 
-int OpenNothing() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
-
-// Returns whether the descriptor is of a connection that came by the Unix socket at the path.
-bool CameBy(int descriptor, const std::string& path) {
-  sockaddr_un address{};
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (::getsockname(descriptor, generic, &size) != 0 || address.sun_family != AF_UNIX) return false;
-  if (path !=
-      std::string_view(address.sun_path, ::strnlen(address.sun_path, sizeof(address.sun_path))))
-    return false;
-  size = sizeof(address);
-  return ::getpeername(descriptor, generic, &size) == 0;  // it is not the listener
-}
-
 }  // namespace
 
-Floods ConnectionsWithMoreCallsThan(int64_t calls) {
-  Floods floods;
+std::vector<ConnectionFigures> FiguresOfConnections() {
+  std::vector<ConnectionFigures> figures;
   for (const int64_t identifier : SocketsOfServers()) {
     const Json answer = Owned(grpc_channelz_get_socket(identifier));
     const auto socket = answer.find("socket");
-    if (socket == answer.end() || OpenCalls(*socket) <= calls) continue;
-    if (auto peer = PeerOf(*socket)) {
-      floods.peers.push_back(*std::move(peer));
-    } else if (IsLocal(*socket)) {
-      floods.local = true;
-    }
+    if (socket == answer.end()) continue;
+    auto peer = PeerOf(*socket);
+    const auto data = socket->find("data");
+    if (data == socket->end() || (!peer && !IsLocal(*socket))) continue;
+    const int64_t calls = Number(*data, "streamsStarted");
+    figures.push_back(
+        {.peer = std::move(peer),
+         .open_calls = calls - Number(*data, "streamsSucceeded") - Number(*data, "streamsFailed"),
+         .calls = calls,
+         .messages = Number(*data, "messagesReceived")});
   }
-  return floods;
-}
-
-Connections::Connections()
-    : descriptors_(::opendir("/proc/self/fd")),
-      nothing_(OpenNothing()),
-      copy_(OpenNothing()),
-      worst_(OpenNothing()),
-      unread_(size_t{64} << 10) {}
-
-Connections::~Connections() {
-  if (descriptors_ != nullptr) ::closedir(descriptors_);
-  for (const int descriptor : {nothing_, copy_, worst_}) ::close(descriptor);
-}
-
-template <typename Visit>
-void Connections::ForEach(const Visit& visit) {
-  if (descriptors_ == nullptr) return;
-  ::rewinddir(descriptors_);
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this directory
-  while (const dirent* entry = ::readdir(descriptors_)) {
-    // The copied descriptor goes on naming the connection, whatever gRPC does with its own
-    // meanwhile.
-    const std::string_view name(entry->d_name);
-    int descriptor = -1;  // as it stays for "." and ".."
-    std::from_chars(name.data(), name.data() + name.size(), descriptor);
-    if (descriptor < 0 || descriptor == copy_ || descriptor == worst_) continue;
-    if (::dup3(descriptor, copy_, O_CLOEXEC) >= 0) visit(copy_);
-  }
-  ::dup3(nothing_, copy_, O_CLOEXEC);
-}
-
-int Connections::HangUp(const Endpoint& peer) {
-  int ended = 0;
-  ForEach([&](int connection) {
-    if (PeerOf(connection) == peer && ::shutdown(connection, SHUT_RDWR) == 0) ++ended;
-  });
-  return ended;
-}
-
-bool Connections::HangUpLocal(const std::string& path) {
-  int64_t most = 0;
-  ForEach([&](int connection) {
-    if (!CameBy(connection, path)) return;
-    const int64_t resets = UnreadResets(connection);
-    if (resets > most && ::dup3(connection, worst_, O_CLOEXEC) >= 0) most = resets;
-  });
-  const bool ended = most > 0 && ::shutdown(worst_, SHUT_RDWR) == 0;
-  ::dup3(nothing_, worst_, O_CLOEXEC);
-  return ended;
-}
-
-void Connections::HangUpOnAll(int port, const std::string& path) {
-  ForEach([&](int connection) {
-    const auto end = PeerOf(connection) ? LocalEndOf(connection) : std::nullopt;
-    if ((end && end->port == port) || (!path.empty() && CameBy(connection, path))) {
-      ::shutdown(connection, SHUT_RDWR);
-    }
-  });
-}
-
-// Counts the resets among the unread bytes of a connection.
-int64_t Connections::UnreadResets(int descriptor) {
-  const ssize_t size = ::recv(descriptor, unread_.data(), unread_.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (size <= 0) return 0;
-  constexpr std::string_view kReset("\0\0\4\3\0", 5);  // begins a frame that resets a call
-  const std::string_view bytes(unread_.data(), static_cast<size_t>(size));
-  int64_t resets = 0;
-  for (size_t at = bytes.find(kReset); at != std::string_view::npos;
-       at = bytes.find(kReset, at + kReset.size())) {
-    ++resets;
-  }
-  return resets;
+  return figures;
 }
 
 }  // namespace linserve

@@ -24,20 +24,20 @@ const InferParameter* Find(const Parameters& parameters, const std::string& name
   return parameter == parameters.end() ? nullptr : &parameter->second;
 }
 
+absl::Status ReadFlag(const Parameters& parameters, const char* name, bool& flag) {
+  const InferParameter* parameter = Find(parameters, name);
+  if (parameter == nullptr) return absl::OkStatus();
+  if (!parameter->has_bool_param()) return WrongParameter(name, "a bool");
+  flag = parameter->bool_param();
+  return absl::OkStatus();
+}
+
 absl::Status ReadPooling(const Parameters& parameters, OutputOptions& options) {
   const InferParameter* parameter = Find(parameters, "pooling");
   if (parameter == nullptr) return absl::OkStatus();
   const auto pooling = PoolingFromName(parameter->string_param());
   if (!pooling) return WrongParameter("pooling", "'none', 'mean', 'cls', 'last' or 'max'");
   options.pooling = *pooling;
-  return absl::OkStatus();
-}
-
-absl::Status ReadNormalize(const Parameters& parameters, OutputOptions& options) {
-  const InferParameter* parameter = Find(parameters, "normalize");
-  if (parameter == nullptr) return absl::OkStatus();
-  if (!parameter->has_bool_param()) return WrongParameter("normalize", "a bool");
-  options.normalize = parameter->bool_param();
   return absl::OkStatus();
 }
 
@@ -99,27 +99,27 @@ absl::Status ReadTruncation(const Parameters& parameters, InferOptions& options)
 }
 
 // Returns the correlation id. An id of 0, or an empty one, means that there is no sequence.
-std::string SequenceId(const Parameters& parameters) {
+absl::StatusOr<std::string> SequenceId(const Parameters& parameters) {
   const InferParameter* id = Find(parameters, "sequence_id");
   if (id == nullptr) return "";
-  if (!id->string_param().empty()) return id->string_param();
-  if (id->uint64_param() != 0) return std::to_string(id->uint64_param());
-  return id->int64_param() == 0 ? "" : std::to_string(id->int64_param());
-}
-
-bool IsTrue(const Parameters& parameters, const std::string& name) {
-  const InferParameter* parameter = Find(parameters, name);
-  return parameter != nullptr && parameter->bool_param();
+  if (id->has_string_param()) return id->string_param();
+  if (id->has_uint64_param() && id->uint64_param() != 0) return std::to_string(id->uint64_param());
+  if (id->has_int64_param() && id->int64_param() != 0) return std::to_string(id->int64_param());
+  if (id->has_uint64_param() || id->has_int64_param()) return "";
+  return WrongParameter("sequence_id", "a text or a whole number, 0 for none");
 }
 
 absl::Status ReadSession(const Parameters& parameters, InferOptions& options) {
-  const std::string id = SequenceId(parameters);
-  if (id.empty()) return absl::OkStatus();
-  if (absl::Status status = CheckSessionId(id); !status.ok()) return status;
+  const auto id = SequenceId(parameters);
+  if (!id.ok()) return id.status();
   auto chunk = std::make_shared<SessionChunk>();
-  chunk->id = id;
-  chunk->start = IsTrue(parameters, "sequence_start");
-  chunk->end = IsTrue(parameters, "sequence_end");
+  for (absl::Status status : {ReadFlag(parameters, "sequence_start", chunk->start),
+                              ReadFlag(parameters, "sequence_end", chunk->end)}) {
+    if (!status.ok()) return status;
+  }
+  if (id->empty()) return absl::OkStatus();
+  if (absl::Status status = CheckSessionId(*id); !status.ok()) return status;
+  chunk->id = *id;
   if (const InferParameter* given = Find(parameters, kSequencePosition)) {
     const auto position = Count(*given);
     if (!position) return WrongParameter(kSequencePosition, "how many rows came before");
@@ -154,10 +154,10 @@ absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest
   const Parameters& parameters = message.parameters();
   for (const absl::Status& status :
        {ReadSession(parameters, options), ReadPooling(parameters, options.output),
-        ReadNormalize(parameters, options.output), ReadDType(parameters, options.output),
-        ReadTimeout(parameters, options), ReadPriority(parameters, options),
-        ReadChunkRows(parameters, options), ReadTruncation(parameters, options),
-        ReadOutputs(message, options.output)}) {
+        ReadFlag(parameters, "normalize", options.output.normalize),
+        ReadDType(parameters, options.output), ReadTimeout(parameters, options),
+        ReadPriority(parameters, options), ReadChunkRows(parameters, options),
+        ReadTruncation(parameters, options), ReadOutputs(message, options.output)}) {
     if (!status.ok()) return status;
   }
   if (!parameters.contains("normalize")) {

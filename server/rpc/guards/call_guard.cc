@@ -1,0 +1,88 @@
+#include "rpc/guards/call_guard.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kBytesOfCall = 256 << 10;
+
+}  // namespace
+
+CallGuard::CallGuard(int64_t max_streams, int64_t memory, std::string unix_socket, Metrics& metrics)
+    : max_calls_(4 * max_streams),
+      max_all_(std::max(2 * max_streams, memory / kBytesOfCall)),
+      unix_socket_(std::move(unix_socket)),
+      metrics_(metrics),
+      periodic_([this] { return Look(); }) {}
+
+std::chrono::nanoseconds CallGuard::Look() {
+  constexpr std::chrono::milliseconds kPause(100);
+  constexpr std::chrono::milliseconds kShortPause(10);
+  const auto begin = std::chrono::steady_clock::now();
+  bool many = true;  // calls
+  try {
+    many = HangUpOnFloods() > max_all_ / 2;
+  } catch (const std::exception& error) {  // perhaps no memory is left: the next look may have some
+    Log(LogLevel::kWarning, "connections not looked at", {{"error", std::string(error.what())}});
+  }
+  // With thousands of connections a look takes milliseconds, so looks take a twentieth of a core at
+  // most; a fifth while tens of thousands of calls may begin in a second.
+  const auto taken = std::chrono::steady_clock::now() - begin;
+  return many ? std::max<std::chrono::nanoseconds>(kShortPause, 4 * taken)
+              : std::max<std::chrono::nanoseconds>(kPause, 20 * taken);
+}
+
+int64_t CallGuard::HangUpOnFloods() {
+  std::vector<ConnectionFigures> connections = FiguresOfConnections();
+  int64_t all = 0;
+  bool local = false;
+  for (const ConnectionFigures& figures : connections) {
+    all += figures.open_calls;
+    if (figures.open_calls <= max_calls_) continue;
+    if (!figures.peer) {
+      local = true;
+    } else if (connections_.HangUp({figures.peer->ToString()}) > 0) {  // it may have left by itself
+      HungUp(figures.peer->ToString(), "reset calls faster than they can be dropped");
+    }
+  }
+  // One at a time, since a connection that has been hung up on counts until its calls are
+  // dropped.
+  if (local && connections_.HangUpLocal(unix_socket_)) {
+    HungUp(unix_socket_, "reset calls faster than they can be dropped");
+  }
+  if (all > max_all_) HangUpOnMost(std::move(connections));
+  return all;
+}
+
+// Ends those with the most calls, until half of what there may be is left. Those by the Unix socket
+// cannot be told apart.
+void CallGuard::HangUpOnMost(std::vector<ConnectionFigures> connections) {
+  std::sort(connections.begin(), connections.end(),
+            [](const auto& a, const auto& b) { return a.open_calls > b.open_calls; });
+  int64_t left = 0;
+  for (const ConnectionFigures& figures : connections) left += figures.open_calls;
+  std::set<std::string> ended;
+  for (const ConnectionFigures& figures : connections) {
+    if (left <= max_all_ / 2) break;
+    left -= figures.open_calls;
+    ended.insert(figures.peer ? figures.peer->ToString() : unix_socket_);
+  }
+  if (ended.contains(unix_socket_)) connections_.HangUpOnAll(-1, unix_socket_);
+  connections_.HangUp(ended);
+  for (const std::string& peer : ended) HungUp(peer, "has the most of too many calls");
+}
+
+void CallGuard::HungUp(const std::string& peer, std::string_view why) {
+  metrics_.ResetFlood();
+  Log(LogLevel::kWarning, "hung up on a caller", {{"peer", peer}, {"because", std::string(why)}});
+}
+
+}  // namespace linserve

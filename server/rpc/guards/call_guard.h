@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/threads/periodic.h"
+#include "rpc/guards/channelz.h"
+#include "rpc/guards/connections.h"
+#include "telemetry/metrics.h"
+
+namespace linserve {
+
+// Ends connections of callers who begin calls faster than they can be dropped. gRPC 1.51 counts a
+// call that was reset, by the caller (CVE-2023-44487) or for a fault of the caller's, as closed,
+// though all of the work for it is still to be done; and its bound on the streams of a connection
+// holds only for callers who have confirmed it. Callers can have many connections, too. gRPC's
+// channelz figures tell of all of them.
+class CallGuard {
+ public:
+  // Guards all servers of this process, which may take `memory` bytes. A connection may have four
+  // times `max_streams` calls that are not done with; all connections together may have one for
+  // each 256 KiB of the memory, and twice `max_streams` at least. `unix_socket` is the path of the
+  // servers' Unix socket; empty: they have none. `metrics` must outlive the guard.
+  CallGuard(int64_t max_streams, int64_t memory, std::string unix_socket, Metrics& metrics);
+
+ private:
+  // Looks once, and returns the pause until the next look.
+  std::chrono::nanoseconds Look();
+  int64_t HangUpOnFloods();  // returns how many calls there were
+  void HangUpOnMost(std::vector<ConnectionFigures> connections);
+  void HungUp(const std::string& peer, std::string_view why);
+
+  const int64_t max_calls_;  // of a connection
+  const int64_t max_all_;    // of all connections
+  const std::string unix_socket_;
+  Metrics& metrics_;
+  Connections connections_;
+  Periodic periodic_;
+};
+
+}  // namespace linserve
