@@ -86,13 +86,6 @@ void Configure(grpc::ServerBuilder& builder, const GrpcOptions& options) {
   }
 }
 
-// Returns the bytes that gRPC may take for messages and headers that are not whole yet. Headers
-// without an end (CVE-2023-33953) are bounded by nothing else; when their call is abandoned, three
-// times as much is needed for a moment.
-size_t QuotaOf(const InflightLimits& limits) {
-  return static_cast<size_t>(limits.Resolved().max_bytes / 2);
-}
-
 // Makes credentials whose files are read again when they change.
 std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsFiles& tls) {
   using grpc::experimental::FileWatcherCertificateProvider;
@@ -219,7 +212,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   const std::string address = options.address.ToString();
   grpc::ServerBuilder builder;
   Configure(builder, options);
-  impl->quota.Resize(QuotaOf(options.inflight));
+  impl->quota.Resize(static_cast<size_t>(options.inflight.Resolved().max_bytes));
   builder.SetResourceQuota(impl->quota);
   builder.AddListeningPort(address, CredentialsOf(options.access.tls), &impl->port);
   int unix_port = 1;
@@ -275,7 +268,7 @@ ServiceContext& GrpcServer::context() { return impl_->context; }
 
 void GrpcServer::SetInflightLimits(const InflightLimits& limits) {
   impl_->context.inflight->SetLimits(limits);
-  impl_->quota.Resize(QuotaOf(limits));
+  impl_->quota.Resize(static_cast<size_t>(limits.Resolved().max_bytes));
 }
 
 void GrpcServer::AllowModelControl(ModelManager& manager) { impl_->context.manager = &manager; }
