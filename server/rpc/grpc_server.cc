@@ -250,10 +250,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
     return std::chrono::seconds(1);
   });
   impl->listener = std::make_unique<ListenerCheck>(options.address.host, impl->port);
-  impl->calls = std::make_unique<CallGuard>(options.max_streams_per_connection, MemoryBytes(),
+  const int64_t memory = MemoryBytes();
+  impl->calls = std::make_unique<CallGuard>(options.max_streams_per_connection, memory,
                                             options.unix_socket.path, metrics);
   impl->memory =
-      std::make_unique<MemoryGuard>(MemoryBytes(), impl->port, options.unix_socket.path, metrics);
+      std::make_unique<MemoryGuard>(memory, impl->port, options.unix_socket.path, metrics);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
   server->SetServing(false);
   server->SetLive(true);

@@ -112,14 +112,18 @@ absl::StatusOr<std::string> SequenceId(const Parameters& parameters) {
 absl::Status ReadSession(const Parameters& parameters, InferOptions& options) {
   const auto id = SequenceId(parameters);
   if (!id.ok()) return id.status();
-  auto chunk = std::make_shared<SessionChunk>();
-  for (absl::Status status : {ReadFlag(parameters, "sequence_start", chunk->start),
-                              ReadFlag(parameters, "sequence_end", chunk->end)}) {
+  bool start = false;
+  bool end = false;
+  for (const absl::Status& status :
+       {ReadFlag(parameters, "sequence_start", start), ReadFlag(parameters, "sequence_end", end)}) {
     if (!status.ok()) return status;
   }
   if (id->empty()) return absl::OkStatus();
   if (absl::Status status = CheckSessionId(*id); !status.ok()) return status;
+  auto chunk = std::make_shared<SessionChunk>();
   chunk->id = *id;
+  chunk->start = start;
+  chunk->end = end;
   if (const InferParameter* given = Find(parameters, kSequencePosition)) {
     const auto position = Count(*given);
     if (!position) return WrongParameter(kSequencePosition, "how many rows came before");

@@ -1,43 +1,19 @@
 """Promise 5: a network-level fuzz of the open ports, and the known flaws of HTTP/2 servers."""
 
 import random
-import socket
 import struct
-import tempfile
 import threading
 import time
 
 from harness import (Figure, Server, Settings, channel_of, crowd, embed_call, embed_request, server_of_few_descriptors,
                      wait_for)
-from memory_group import MemoryGroup
-
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
-
-def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
-
-
-def headers_block(path):
-    def literal(name, value):
-        return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
-    return (literal(b":method", b"POST") + literal(b":scheme", b"http") + literal(b":path", path) +
-            literal(b":authority", b"x") + literal(b"te", b"trailers") + literal(b"content-type", b"application/grpc"))
-
-
-EMBED = headers_block(b"/linserve.v1.EmbeddingService/Embed")
+from http2 import EMBED, PREFACE, connect, frame, headers_block, reset_calls_on
 
 
 def recorded_call(stream=1):
     """One good call of Embed, as frames."""
     message = embed_request([[1, 2, 3]])
     return (frame(1, 4, stream, EMBED) + frame(0, 1, stream, b"\0" + struct.pack(">I", len(message)) + message))
-
-
-def connect(address):
-    connection = socket.create_connection(("127.0.0.1", int(address.rsplit(":", 1)[1])), timeout=5)
-    connection.settimeout(0.05)
-    return connection
 
 
 def send(connection, data):
@@ -126,23 +102,6 @@ def slow_headers():
     return figures
 
 
-def reset_calls_on(connection, stop):
-    """Calls that are reset as soon as they are made, until the time `stop` or the connection's end; how many."""
-    connection.settimeout(1)
-    made = 0
-    try:
-        connection.sendall(PREFACE + frame(4, 0, 0))
-        for first in range(1, 2**31 - 200, 200):
-            if time.monotonic() > stop:
-                break
-            connection.sendall(b"".join(frame(1, 4, stream, EMBED) + frame(3, 0, stream, b"\0\0\0\x08")
-                                        for stream in range(first, first + 200, 2)))
-            made += 100
-    except OSError:
-        pass
-    return made
-
-
 def reset_calls(address, seconds):
     """The same, with a new connection after each one's end."""
     stop, made = time.monotonic() + seconds, 0
@@ -204,61 +163,6 @@ def reset_without_descriptors():
                       f"{'hung up on' if hung_up else 'kept up with'}", "hung up on, or answered within 10 s",
                       hung_up > 0 or max(times) < 10)]
     server.stop()
-    return figures
-
-
-def headers_without_an_end(server):
-    """References of one byte to a header of the table, each of which gRPC keeps as an entry."""
-    with connect(server.grpc) as connection:
-        connection.settimeout(5)
-        connection.sendall(PREFACE + frame(4, 0, 0) + frame(1, 0, 1, EMBED + b"\x40\x01k\x00"))
-        for _ in range(5000):
-            connection.sendall(frame(9, 0, 1, b"\xbe" * 16000))
-
-
-def resets_of_many(server):
-    """Calls that are reset at once, on eight connections by the Unix socket."""
-    def reset(stop):
-        while time.monotonic() < stop:
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.connect(server.unix_socket)
-                reset_calls_on(connection, stop)
-    attackers = [threading.Thread(target=reset, args=(time.monotonic() + 4,)) for _ in range(8)]
-    for attacker in attackers:
-        attacker.start()
-    for attacker in attackers:
-        attacker.join()
-
-
-def long_paths(server):
-    """Requests over HTTP whose paths are as long as they may be, and whose bodies do not come."""
-    head = b"POST /v2/models/" + b"a" * 3900 + b"/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
-    waiting = [connect(server.http) for _ in range(800)]
-    for connection in waiting:
-        connection.sendall(head)
-    time.sleep(2)
-    for connection in waiting:
-        connection.close()
-
-
-def outside_of_messages():
-    """What callers make the server keep with next to no message, under a limit of 1 GiB of memory."""
-    if Settings.sanitized:
-        return []  # sanitizers need memory of their own
-    figures = []
-    for attack in (headers_without_an_end, resets_of_many, long_paths):
-        with MemoryGroup(1 << 30) as group, tempfile.TemporaryDirectory() as directory:
-            path = f"{directory}/linserve.sock"
-            server = Server(options=("--grpc-unix-socket", path), prefix=group.prefix())
-            server.unix_socket = path
-            try:
-                attack(server)
-            except OSError:
-                pass  # it was hung up on
-            alive = server.process.poll() is None and server.serves()
-            most = server.kib("VmHWM") / 1024 if alive else 0
-            figures.append(Figure(f"{attack.__doc__[0].lower()}{attack.__doc__[1:-1]}{group.note}",
-                                  f"{'served after it' if alive else 'ENDED'}, {most:.0f} MiB at most", "served after it", alive))
     return figures
 
 

@@ -46,6 +46,7 @@ def run(name):
     import flood
     import inputs
     import memory
+    import outside_of_messages
     import overload
     import replacement
     import scale_out
@@ -55,7 +56,8 @@ def run(name):
     figures = []
     for function in SCENARIOS.get(name, [name]):
         start = time.monotonic()
-        module = next(m for m in (faults, flood, inputs, memory, overload, replacement, scale_out, secure, soak) if hasattr(m, function))
+        module = next(m for m in (faults, flood, inputs, memory, outside_of_messages, overload, replacement, scale_out,
+                                  secure, soak) if hasattr(m, function))
         try:
             figures += getattr(module, function)()
         except Exception as error:  # a scenario that ends is a promise that is not kept
