@@ -261,10 +261,16 @@ TEST_F(MaskedPoolingOfTargetsTest, IsOfAllRowsWhereTheMaskIsOfOthers) {
 TEST_F(MaskedPoolingOfTargetsTest, IsThatOfThePackagesRows) {
   size_t pooled = 0;
   for (const GoldenCase& golden : GoldenCases(DataFile("goldens"))) {
+    // To load all of them would take most of the time.
+    const bool masked =
+        std::any_of(golden.tensors().begin(), golden.tensors().end(), [](const auto& entry) {
+          return entry.first.starts_with("input.") && entry.first.find("mask") != std::string::npos;
+        });
+    if (golden.needs_zeros() || !masked) continue;
     const auto model = Load(golden.directory());
     const Signature& signature = model->info().signature;
     const OutputSpec& output = *signature.FindOutput(golden.outputs()[0]);
-    if (golden.needs_zeros() || !golden.tensors().contains("input." + output.mask)) continue;
+    if (!golden.tensors().contains("input." + output.mask)) continue;
     for (size_t i = 0; i < golden.sequences(); ++i) {
       Item item{golden.Inputs(i), {{output.name}}};
       const Tensor rows = golden.Output(output.name, i);
