@@ -26,9 +26,9 @@ void AwaitIdle(const Inflight& inflight, std::chrono::system_clock::time_point d
 }
 
 HangUpLater::HangUpLater(std::chrono::nanoseconds pause, int port, const std::string& unix_socket)
-    : periodic_([this, pause, port, unix_socket, waited = false]() mutable {
+    : connections_(port, unix_socket), periodic_([this, pause, waited = false]() mutable {
         if (!std::exchange(waited, true)) return pause;
-        connections_.HangUpOnAll(port, unix_socket);
+        connections_.HangUpOnAll();
         return std::chrono::nanoseconds(std::chrono::milliseconds(100));
       }) {}
 

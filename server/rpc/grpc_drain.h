@@ -23,7 +23,7 @@ void AwaitIdle(const Inflight& inflight, std::chrono::system_clock::time_point d
 // only when what it had begun to write is written, which takes as long as a reader stalls.
 class HangUpLater {
  public:
-  // The connections are those by TCP to the port and, if there is one, by the Unix socket.
+  // The connections are those that Connections' constructor names.
   HangUpLater(std::chrono::nanoseconds pause, int port, const std::string& unix_socket);
 
  private:

@@ -1,36 +1,17 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "access/access.h"
-#include "core/options/listen_address.h"
-#include "core/options/options.h"
 #include "repository/model_manager.h"
 #include "repository/repository.h"
-#include "rpc/unix_socket.h"
+#include "rpc/grpc_options.h"
 #include "serving/inflight.h"
-#include "serving/rpc_limits.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {
-
-struct GrpcOptions {
-  ListenAddress address = {"127.0.0.1", 8500};
-  UnixSocketOptions unix_socket{};
-  AccessOptions access{};
-  InflightLimits inflight{};
-  int64_t max_streams_per_connection = 1024;
-  RpcLimits limits{};
-  std::chrono::nanoseconds max_connection_age{0};  // give or take a tenth; 0: without an end
-  std::string version{};                           // the server's version, as its metadata says it
-
-  void BindAddress(OptionTable& table);
-  void BindLimits(OptionTable& table);
-};
 
 struct ServiceContext;
 

@@ -11,7 +11,7 @@
 #include "core/options/options.h"
 #include "engine/serving_options.h"
 #include "repository/model_manager.h"
-#include "rpc/grpc_server.h"
+#include "rpc/grpc_options.h"
 #include "telemetry/log.h"
 #include "telemetry/trace/trace.h"
 

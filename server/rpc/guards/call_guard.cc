@@ -16,11 +16,12 @@ constexpr int64_t kBytesOfCall = 256 << 10;
 
 }  // namespace
 
-CallGuard::CallGuard(int64_t max_streams, int64_t memory, std::string unix_socket, Metrics& metrics)
+CallGuard::CallGuard(int64_t max_streams, int64_t memory, int port, const std::string& unix_socket,
+                     Metrics& metrics)
     : max_calls_(4 * max_streams),
       max_all_(std::max(2 * max_streams, memory / kBytesOfCall)),
-      unix_socket_(std::move(unix_socket)),
       metrics_(metrics),
+      connections_(port, unix_socket),
       periodic_([this] { return Look(); }) {}
 
 std::chrono::nanoseconds CallGuard::Look() {
@@ -41,6 +42,7 @@ std::chrono::nanoseconds CallGuard::Look() {
 }
 
 int64_t CallGuard::HangUpOnFloods() {
+  constexpr std::string_view kWhy = "reset calls faster than they can be dropped";
   std::vector<ConnectionFigures> connections = FiguresOfConnections();
   int64_t all = 0;
   bool local = false;
@@ -50,39 +52,32 @@ int64_t CallGuard::HangUpOnFloods() {
     if (!figures.peer) {
       local = true;
     } else if (connections_.HangUp({figures.peer->ToString()}) > 0) {  // it may have left by itself
-      HungUp(figures.peer->ToString(), "reset calls faster than they can be dropped");
+      HungUp(figures.peer->ToString(), kWhy);
     }
   }
   // One at a time, since a connection that has been hung up on counts until its calls are
   // dropped.
-  if (local && connections_.HangUpLocal(unix_socket_)) {
-    HungUp(unix_socket_, "reset calls faster than they can be dropped");
-  }
-  if (all > max_all_) HangUpOnMost(std::move(connections));
+  if (local && connections_.HangUpOnMostResets()) HungUp(connections_.unix_socket(), kWhy);
+  if (all > max_all_) HangUpOnMost(std::move(connections), all);
   return all;
 }
 
-// Ends those with the most calls, until half of what there may be is left. Those by the Unix socket
-// cannot be told apart.
-void CallGuard::HangUpOnMost(std::vector<ConnectionFigures> connections) {
+void CallGuard::HangUpOnMost(std::vector<ConnectionFigures> connections, int64_t all) {
   std::sort(connections.begin(), connections.end(),
             [](const auto& a, const auto& b) { return a.open_calls > b.open_calls; });
-  int64_t left = 0;
-  for (const ConnectionFigures& figures : connections) left += figures.open_calls;
-  std::set<std::string> ended;
+  std::set<std::string> most;
   for (const ConnectionFigures& figures : connections) {
-    if (left <= max_all_ / 2) break;
-    left -= figures.open_calls;
-    ended.insert(figures.peer ? figures.peer->ToString() : unix_socket_);
+    if (all <= max_all_ / 2) break;
+    all -= figures.open_calls;
+    most.insert(figures.peer ? figures.peer->ToString() : connections_.unix_socket());
   }
-  if (ended.contains(unix_socket_)) connections_.HangUpOnAll(-1, unix_socket_);
-  connections_.HangUp(ended);
-  for (const std::string& peer : ended) HungUp(peer, "has the most of too many calls");
+  connections_.HangUp(most);
+  for (const std::string& caller : most) HungUp(caller, "has the most of too many calls");
 }
 
-void CallGuard::HungUp(const std::string& peer, std::string_view why) {
+void CallGuard::HungUp(const std::string& caller, std::string_view why) {
   metrics_.ResetFlood();
-  Log(LogLevel::kWarning, "hung up on a caller", {{"peer", peer}, {"because", std::string(why)}});
+  Log(LogLevel::kWarning, "hung up on a caller", {{"peer", caller}, {"because", std::string(why)}});
 }
 
 }  // namespace linserve

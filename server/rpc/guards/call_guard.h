@@ -21,20 +21,21 @@ class CallGuard {
  public:
   // Guards all servers of this process, which may take `memory` bytes. A connection may have four
   // times `max_streams` calls that are not done with; all connections together may have one for
-  // each 256 KiB of the memory, and twice `max_streams` at least. `unix_socket` is the path of the
-  // servers' Unix socket; empty: they have none. `metrics` must outlive the guard.
-  CallGuard(int64_t max_streams, int64_t memory, std::string unix_socket, Metrics& metrics);
+  // each 256 KiB of the memory, and twice `max_streams` at least. `port` and `unix_socket` are as
+  // in Connections; `metrics` must outlive the guard.
+  CallGuard(int64_t max_streams, int64_t memory, int port, const std::string& unix_socket,
+            Metrics& metrics);
 
  private:
   // Looks once, and returns the pause until the next look.
   std::chrono::nanoseconds Look();
   int64_t HangUpOnFloods();  // returns how many calls there were
-  void HangUpOnMost(std::vector<ConnectionFigures> connections);
-  void HungUp(const std::string& peer, std::string_view why);
+  // Ends those with the most of all calls, until half of what there may be is left.
+  void HangUpOnMost(std::vector<ConnectionFigures> connections, int64_t all);
+  void HungUp(const std::string& caller, std::string_view why);
 
   const int64_t max_calls_;  // of a connection
   const int64_t max_all_;    // of all connections
-  const std::string unix_socket_;
   Metrics& metrics_;
   Connections connections_;
   Periodic periodic_;

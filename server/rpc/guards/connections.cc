@@ -9,7 +9,9 @@
 
 #include <charconv>
 #include <cstring>
-#include <string_view>
+#include <utility>
+
+#include "core/system/endpoint.h"
 
 namespace linserve {
 namespace {
@@ -73,8 +75,10 @@ bool HasEndlessHeaders(std::string_view bytes) {
 
 }  // namespace
 
-Connections::Connections()
-    : descriptors_(::opendir("/proc/self/fd")),
+Connections::Connections(int port, std::string unix_socket)
+    : port_(port),
+      unix_socket_(std::move(unix_socket)),
+      descriptors_(::opendir("/proc/self/fd")),
       nothing_(OpenNothing()),
       copy_(OpenNothing()),
       worst_(OpenNothing()),
@@ -93,71 +97,70 @@ void Connections::ForEach(const Visit& visit) {
   while (const dirent* entry = ::readdir(descriptors_)) {
     // The copied descriptor goes on naming the connection, whatever gRPC does with its own
     // meanwhile.
-    const std::string_view name(entry->d_name);
+    const std::string_view digits(entry->d_name);
     int descriptor = -1;  // as it stays for "." and ".."
-    std::from_chars(name.data(), name.data() + name.size(), descriptor);
+    std::from_chars(digits.data(), digits.data() + digits.size(), descriptor);
     if (descriptor < 0 || descriptor == copy_ || descriptor == worst_) continue;
-    if (::dup3(descriptor, copy_, O_CLOEXEC) >= 0) visit(copy_);
+    if (::dup3(descriptor, copy_, O_CLOEXEC) < 0) continue;
+    if (const auto name = NameOf(copy_)) visit(*name, copy_);
   }
   ::dup3(nothing_, copy_, O_CLOEXEC);
 }
 
-bool Connections::HangUpLocal(const std::string& path) {
-  int64_t most = 0;
-  ForEach([&](int connection) {
-    if (!CameBy(connection, path)) return;
-    const int64_t resets = ResetsIn(Unread(connection));
-    if (resets > most && ::dup3(connection, worst_, O_CLOEXEC) >= 0) most = resets;
-  });
-  const bool ended = most > 0 && ::shutdown(worst_, SHUT_RDWR) == 0;
-  ::dup3(nothing_, worst_, O_CLOEXEC);
-  return ended;
+std::optional<std::string> Connections::NameOf(int descriptor) const {
+  if (const auto peer = PeerOf(descriptor)) {
+    const auto end = LocalEndOf(descriptor);
+    return end && end->port == port_ ? std::optional(peer->ToString()) : std::nullopt;
+  }
+  const bool local = !unix_socket_.empty() && CameBy(descriptor, unix_socket_);
+  return local ? std::optional(unix_socket_) : std::nullopt;
 }
 
 std::map<std::string, int64_t> Connections::BytesReceived() {
   std::map<std::string, int64_t> received;
-  ForEach([&](int connection) {
+  ForEach([&](const std::string& name, int connection) {
     tcp_info info{};
     socklen_t size = sizeof(info);
     if (::getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
-    if (const auto peer = PeerOf(connection)) {
-      received[peer->ToString()] += static_cast<int64_t>(info.tcpi_bytes_received);
-    }
+    received[name] += static_cast<int64_t>(info.tcpi_bytes_received);
   });
   return received;
 }
 
-int Connections::HangUp(const std::set<std::string>& peers) {
+int Connections::HangUp(const std::set<std::string>& names) {
   int ended = 0;
-  ForEach([&](int connection) {
-    const auto peer = PeerOf(connection);
-    if (!peer || !peers.contains(peer->ToString())) return;
+  ForEach([&](const std::string& name, int connection) {
+    if (!names.contains(name)) return;
     End(connection);
     ++ended;
   });
   return ended;
 }
 
-std::vector<std::string> Connections::HangUpOnEndlessHeaders(int port, const std::string& path) {
+bool Connections::HangUpOnMostResets() {
+  int64_t most = 0;
+  ForEach([&](const std::string& name, int connection) {
+    if (name != unix_socket_) return;
+    const int64_t resets = ResetsIn(Unread(connection));
+    if (resets > most && ::dup3(connection, worst_, O_CLOEXEC) >= 0) most = resets;
+  });
+  if (most > 0) End(worst_);
+  ::dup3(nothing_, worst_, O_CLOEXEC);
+  return most > 0;
+}
+
+std::vector<std::string> Connections::HangUpOnEndlessHeaders() {
   std::vector<std::string> ended;
-  ForEach([&](int connection) {
-    const auto peer = PeerOf(connection);
-    const auto end = peer ? LocalEndOf(connection) : std::nullopt;
-    const bool came = end ? end->port == port : !path.empty() && CameBy(connection, path);
-    if (!came || !HasEndlessHeaders(Unread(connection))) return;
+  ForEach([&](const std::string& name, int connection) {
+    if (!HasEndlessHeaders(Unread(connection))) return;
     End(connection);
-    ended.push_back(peer ? peer->ToString() : path);
+    ended.push_back(name);
   });
   return ended;
 }
 
-void Connections::HangUpOnAll(int port, const std::string& path) {
-  ForEach([&](int connection) {
-    const auto end = PeerOf(connection) ? LocalEndOf(connection) : std::nullopt;
-    if ((end && end->port == port) || (!path.empty() && CameBy(connection, path))) {
-      End(connection);
-    }
-  });
+void Connections::HangUpOnAll() {
+  ForEach([&](const std::string&, int connection) { End(connection); });
 }
 
 // What gRPC has not read would be computed with before it hears of the end.

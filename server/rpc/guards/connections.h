@@ -4,56 +4,62 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/system/endpoint.h"
-
 namespace linserve {
 
-// Ends connections of this process. It needs no descriptor beyond those that it holds.
+// Ends connections of this process's gRPC servers. It needs no descriptor beyond those that it
+// holds. A connection is named by its peer, as Endpoint::ToString() writes it; those by the Unix
+// socket, whose other ends have no names, by its path all together.
 class Connections {
  public:
-  Connections();
+  // `port` is that of the servers by TCP; -1: they have none. `unix_socket` is the path of their
+  // Unix socket; empty: they have none.
+  Connections(int port, std::string unix_socket);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // Ends one connection by the Unix socket at the path: that with the most resets of calls among
-  // the bytes that gRPC has not read yet, for it does not tell which connection a figure is of.
-  // Returns false if no connection has any now.
-  bool HangUpLocal(const std::string& path);
+  const std::string& unix_socket() const { return unix_socket_; }
 
-  // Returns the bytes that came by each connection by TCP, by the other end.
+  // Returns the bytes that came by each connection by TCP.
   std::map<std::string, int64_t> BytesReceived();
 
-  // Ends the connections with these peers, which are what Endpoint::ToString() writes, and returns
-  // how many there were. gRPC takes the peers for some that hung up.
-  int HangUp(const std::set<std::string>& peers);
+  // Ends the connections of these names, and returns how many there were. gRPC takes their callers
+  // for some that hung up.
+  int HangUp(const std::set<std::string>& names);
 
-  // Ends connections that came by TCP to the port, or by the Unix socket at the path, and of which
-  // gRPC is to read frame after frame of headers (CONTINUATION) that do not end. Returns their
-  // peers. Under TLS frames are not to be seen.
-  std::vector<std::string> HangUpOnEndlessHeaders(int port, const std::string& path);
+  // Ends one connection by the Unix socket: that with the most resets of calls among the bytes that
+  // gRPC has not read yet, for it does not tell which connection a figure is of. Returns false if
+  // no connection has any now.
+  bool HangUpOnMostResets();
 
-  // Ends all connections that came by TCP to the port, or by the Unix socket at the path; an empty
-  // path is none, nor is a port of -1.
-  void HangUpOnAll(int port, const std::string& path);
+  // Ends connections of which gRPC is to read frame after frame of headers (CONTINUATION) that do
+  // not end, and returns their names. Under TLS frames are not to be seen.
+  std::vector<std::string> HangUpOnEndlessHeaders();
+
+  void HangUpOnAll();
 
  private:
-  // Calls `visit` with a copy of each descriptor.
+  // Calls `visit` with the name of each connection and a copy of its descriptor.
   template <typename Visit>
   void ForEach(const Visit& visit);
+  // Returns the name of a descriptor's connection; nullopt if it is none of the servers'.
+  std::optional<std::string> NameOf(int descriptor) const;
   // Returns what gRPC has not read of a connection yet, as far as it fits into unread_.
   std::string_view Unread(int connection);
   void End(int connection);
 
+  const int port_;
+  const std::string unix_socket_;
   DIR* descriptors_;
   int nothing_;
   int copy_;   // copy of the descriptor that is looked at
-  int worst_;  // copy of the one that HangUpLocal() ends
+  int worst_;  // copy of the one that HangUpOnMostResets() ends
   std::vector<char> unread_;
 };
 

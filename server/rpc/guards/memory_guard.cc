@@ -31,11 +31,10 @@ int64_t Margin(int64_t limit) { return std::clamp(limit / 4, 32 * kMebibyte, 102
 
 }  // namespace
 
-MemoryGuard::MemoryGuard(int64_t limit, int port, std::string unix_socket, Metrics& metrics)
+MemoryGuard::MemoryGuard(int64_t limit, int port, const std::string& unix_socket, Metrics& metrics)
     : most_(limit - Margin(limit)),
-      port_(port),
-      unix_socket_(std::move(unix_socket)),
       metrics_(metrics),
+      connections_(port, unix_socket),
       periodic_([this] { return Look(); }) {}
 
 std::chrono::nanoseconds MemoryGuard::Look() {
@@ -71,8 +70,8 @@ std::chrono::nanoseconds MemoryGuard::LookAt(int64_t used) {
 
 // They are not always waiting to be read when somebody looks.
 void MemoryGuard::HangUpOnEndlessHeaders() {
-  for (const std::string& peer : connections_.HangUpOnEndlessHeaders(port_, unix_socket_)) {
-    HungUp(peer, "sends headers without an end");
+  for (const std::string& caller : connections_.HangUpOnEndlessHeaders()) {
+    HungUp(caller, "sends headers without an end");
   }
 }
 
@@ -81,20 +80,18 @@ bool MemoryGuard::HangUp() {
   // Whoever was hung up on has a weight until all of his calls are dropped.
   std::erase_if(weights, [this](const auto& entry) { return ended_.contains(entry.first); });
   int64_t heaviest = 0;
-  for (const auto& [peer, weight] : weights) heaviest = std::max(heaviest, weight);
+  for (const auto& [caller, weight] : weights) heaviest = std::max(heaviest, weight);
   std::set<std::string> chosen;
   int64_t together = 0;
-  for (const auto& [peer, weight] : weights) {
+  for (const auto& [caller, weight] : weights) {
     if (weight < heaviest / 2) continue;
-    chosen.insert(peer);
+    chosen.insert(caller);
     together += weight;
   }
   if (together < kLeastWeight) return false;
   connections_.HangUp(chosen);
-  // Connections by the Unix socket cannot be told apart: they have one weight, under its path.
-  if (chosen.contains(unix_socket_)) connections_.HangUpOnAll(-1, unix_socket_);
-  for (const std::string& peer : chosen) {
-    HungUp(peer, "probably takes most of the memory, which is nearly used up");
+  for (const std::string& caller : chosen) {
+    HungUp(caller, "probably takes most of the memory, which is nearly used up");
   }
   ended_.merge(chosen);
   return true;
@@ -106,18 +103,18 @@ std::map<std::string, int64_t> MemoryGuard::Weigh() {
   const std::map<std::string, int64_t> received = connections_.BytesReceived();
   std::map<std::string, int64_t> weights;
   for (const ConnectionFigures& figures : FiguresOfConnections()) {
-    const std::string peer = figures.peer ? figures.peer->ToString() : unix_socket_;
-    const auto bytes = received.find(peer);
+    const std::string caller = figures.peer ? figures.peer->ToString() : connections_.unix_socket();
+    const auto bytes = received.find(caller);
     const int64_t sent = bytes == received.end() ? 0 : bytes->second;
-    weights[peer] +=
+    weights[caller] +=
         figures.open_calls * kBytesPerCall + (figures.messages == 0 ? sent * kBytesPerByte : 0);
   }
   return weights;
 }
 
-void MemoryGuard::HungUp(const std::string& peer, std::string_view why) {
+void MemoryGuard::HungUp(const std::string& caller, std::string_view why) {
   metrics_.MemoryFlood();
-  Log(LogLevel::kWarning, "hung up on a caller", {{"peer", peer}, {"because", std::string(why)}});
+  Log(LogLevel::kWarning, "hung up on a caller", {{"peer", caller}, {"because", std::string(why)}});
 }
 
 }  // namespace linserve

@@ -20,10 +20,9 @@ namespace linserve {
 // those who probably take most of it are.
 class MemoryGuard {
  public:
-  // Guards all servers of this process, which may take `limit` bytes of memory. `port` is theirs by
-  // TCP, `unix_socket` the path of their Unix socket; empty: they have none. `metrics` must outlive
-  // the guard.
-  MemoryGuard(int64_t limit, int port, std::string unix_socket, Metrics& metrics);
+  // Guards all servers of this process, which may take `limit` bytes of memory. `port` and
+  // `unix_socket` are as in Connections; `metrics` must outlive the guard.
+  MemoryGuard(int64_t limit, int port, const std::string& unix_socket, Metrics& metrics);
 
  private:
   // Looks once, and returns the pause until the next look.
@@ -34,15 +33,13 @@ class MemoryGuard {
   // Ends connections, and returns whether there were any to end.
   bool HangUp();
   std::map<std::string, int64_t> Weigh();
-  void HungUp(const std::string& peer, std::string_view why);
+  void HungUp(const std::string& caller, std::string_view why);
 
   const int64_t most_;  // bytes beyond which connections are ended
-  const int port_;
-  const std::string unix_socket_;
   Metrics& metrics_;
   Connections connections_;
   int64_t used_ = 0;             // bytes at the last look
-  std::set<std::string> ended_;  // peers, since there was memory
+  std::set<std::string> ended_;  // names, since there was memory
   int64_t in_vain_ = 0;  // bytes up to which ending connections is known to give nothing back
   Periodic periodic_;
 };

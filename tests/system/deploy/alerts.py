@@ -38,6 +38,7 @@ HEALTHY = {
     f'linserve_sessions_closed_total{{{MODEL}, reason="evicted"}}': "0",
     f'linserve_device_fallback{{{TARGET}, reason="no_plugin"}}': "0",
     f"linserve_reset_floods_total{{{TARGET}}}": "0",
+    f"linserve_memory_floods_total{{{TARGET}}}": "0",
 }
 
 # The alert, what is changed, and after how many minutes it fires. A value "+N" grows by N a minute, "A then B"
@@ -73,7 +74,8 @@ CASES = [
     # 60 times 2 MB an hour.
     ("LinserveMemoryGrows", {f"process_resident_memory_bytes{{{TARGET}}}": "+2000000"}, 9 * 60),
     ("LinserveDescriptors", {f"process_open_fds{{{TARGET}}}": "900"}, 10),
-    ("LinserveResetFlood", {f"linserve_reset_floods_total{{{TARGET}}}": "0 then 1"}, 20),
+    ("LinserveFlood", {f"linserve_reset_floods_total{{{TARGET}}}": "0 then 1"}, 20),
+    ("LinserveFlood", {f"linserve_memory_floods_total{{{TARGET}}}": "0 then 1"}, 20),
 ]
 
 # What is changed without an alert: a few calls at night, of which one in four fails.

@@ -5,7 +5,7 @@ import tempfile
 import threading
 import time
 
-from harness import Figure, Server, Settings
+from harness import Figure, Server, Settings, wait_for
 from http2 import EMBED, PREFACE, connect, frame, reset_calls_on
 from memory_group import MemoryGroup
 
@@ -35,13 +35,25 @@ def resets_of_many(server):
 
 def long_paths(server):
     """Requests over HTTP whose paths are as long as they may be, and whose bodies do not come."""
-    head = b"POST /v2/models/" + b"a" * 3900 + b"/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
+    head = (b"POST /v2/models/" + b"a" * 3900 + b"/infer HTTP/1.1\r\nHost: x\r\n"
+            b"Expect: 100-continue\r\nContent-Length: 10\r\n\r\n")
     waiting = [connect(server.http) for _ in range(800)]
     for connection in waiting:
         connection.sendall(head)
-    time.sleep(2)
+    for connection in waiting:
+        connection.settimeout(20)
+        connection.recv(100)  # once the path was read
     for connection in waiting:
         connection.close()
+
+
+def outcome_of(server):
+    """What became of the server, what should have, and whether that is so."""
+    expected = "served after it"
+    wait_for(lambda: server.process.poll() is not None or server.serves(), "the server to serve again", 20)
+    if server.process.poll() is not None:
+        return f"ended with {server.process.returncode}", expected, False
+    return f"{expected}, {server.kib('VmHWM') / 1024:.0f} MiB at most", expected, True
 
 
 def outside_of_messages():
@@ -58,8 +70,5 @@ def outside_of_messages():
                 attack(server)
             except OSError:
                 pass  # it was hung up on
-            alive = server.process.poll() is None and server.serves()
-            most = server.kib("VmHWM") / 1024 if alive else 0
-            figures.append(Figure(f"{attack.__doc__[0].lower()}{attack.__doc__[1:-1]}{group.note}",
-                                  f"{'served after it' if alive else 'ENDED'}, {most:.0f} MiB at most", "served after it", alive))
+            figures.append(Figure(f"{attack.__doc__[0].lower()}{attack.__doc__[1:-1]}{group.note}", *outcome_of(server)))
     return figures
