@@ -29,25 +29,16 @@ LoadReporter::LoadReporter(const ModelRepository& repository, Clock& clock)
       last_(Count()),
       report_(Between(last_, last_)) {}
 
-ServerLoad LoadReporter::Report() {
+std::string LoadReporter::Encoded(absl::FunctionRef<std::string(const ServerLoad&)> encode) {
   MutexLock lock(mutex_);
-  Refresh();
-  return report_;
-}
-
-std::string LoadReporter::Encoded(std::string (*encode)(const ServerLoad&)) {
-  MutexLock lock(mutex_);
-  Refresh();
+  if (clock_.Now() - last_.time >= kCountPeriod) {
+    const Totals now = Count();
+    report_ = Between(last_, now);
+    last_ = now;
+    encoded_.clear();
+  }
   if (encoded_.empty()) encoded_ = encode(report_);
   return encoded_;
-}
-
-void LoadReporter::Refresh() {
-  if (clock_.Now() - last_.time < kCountPeriod) return;
-  const Totals now = Count();
-  report_ = Between(last_, now);
-  last_ = now;
-  encoded_.clear();
 }
 
 LoadReporter::Totals LoadReporter::Count() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "core/threads/clock.h"
 #include "core/threads/mutex.h"
 #include "repository/repository.h"
@@ -27,10 +28,9 @@ class LoadReporter {
   // `repository` and `clock` must outlive the reporter.
   explicit LoadReporter(const ModelRepository& repository, Clock& clock = SteadyClock());
 
-  // Reports on the last 200 ms, or on the longer time in which nobody asked.
-  ServerLoad Report();
-  // Returns what `encode`, which is the same with each call, has made of that report.
-  std::string Encoded(std::string (*encode)(const ServerLoad&));
+  // Reports on the last 200 ms, or on the longer time in which nobody asked. Returns what `encode`
+  // has made of the report, once for each: it must be the same with each call.
+  std::string Encoded(absl::FunctionRef<std::string(const ServerLoad&)> encode);
 
  private:
   // Holds what was counted since the server's start.
@@ -47,7 +47,6 @@ class LoadReporter {
 
   Totals Count() const;
   ServerLoad Between(const Totals& before, const Totals& now) const;
-  void Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ModelRepository& repository_;
   Clock& clock_;
@@ -57,7 +56,7 @@ class LoadReporter {
   Mutex mutex_;
   Totals last_ ABSL_GUARDED_BY(mutex_);
   ServerLoad report_ ABSL_GUARDED_BY(mutex_);
-  std::string encoded_ ABSL_GUARDED_BY(mutex_);  // that report; empty: nobody has asked yet
+  std::string encoded_ ABSL_GUARDED_BY(mutex_);  // report_; empty: nobody has asked for it yet
 };
 
 }  // namespace linserve

@@ -15,30 +15,35 @@ TEST(LoadReporter, CountsRequestsASecond) {
     EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
   }
   EXPECT_FALSE(client.Embed(CallOf("tokens", {})).ok());
-  EXPECT_EQ(reporter.Report().rps_fractional, 0);  // no report is due yet
+  ServerLoad report;
+  const auto look = [&report](const ServerLoad& made) {
+    report = made;
+    return std::string("read");
+  };
+  reporter.Encoded(look);
+  EXPECT_EQ(report.rps_fractional, 0);  // none is due yet
   clock.Advance(std::chrono::seconds(2));
-  const ServerLoad report = reporter.Report();
+  reporter.Encoded(look);
   EXPECT_DOUBLE_EQ(report.rps_fractional, 3.5);
   EXPECT_DOUBLE_EQ(report.eps, 0.5);
   EXPECT_GT(report.application_utilization, 0);
   EXPECT_GT(report.mem_utilization, 0);
   EXPECT_LT(report.mem_utilization, 1);
   clock.Advance(std::chrono::seconds(2));
-  EXPECT_EQ(reporter.Report().rps_fractional, 0);
+  reporter.Encoded(look);
+  EXPECT_EQ(report.rps_fractional, 0);
 }
-
-int encoded = 0;
-std::string CountedEncoding(const ServerLoad& /*load*/) { return std::to_string(++encoded); }
 
 TEST(LoadReporter, EncodesEachReportOnce) {
   TestServer server;
   FakeClock clock;
   LoadReporter reporter(server.repository(), clock);
-  encoded = 0;
-  EXPECT_EQ(reporter.Encoded(&CountedEncoding), "1");
-  EXPECT_EQ(reporter.Encoded(&CountedEncoding), "1");
+  int encoded = 0;
+  const auto count = [&encoded](const ServerLoad&) { return std::to_string(++encoded); };
+  EXPECT_EQ(reporter.Encoded(count), "1");
+  EXPECT_EQ(reporter.Encoded(count), "1");
   clock.Advance(std::chrono::seconds(2));
-  EXPECT_EQ(reporter.Encoded(&CountedEncoding), "2");
+  EXPECT_EQ(reporter.Encoded(count), "2");
 }
 
 }  // namespace
