@@ -28,7 +28,8 @@ RequestContext ContextOf(const RestCall& call, const std::string& given) {
   return {.id = RequestIdOf(call, given),
           .caller = call.caller,
           .trace = ReadTraceparent(call.http.Header("traceparent")),
-          .begin = call.begin};
+          .begin = call.begin,
+          .body_bytes = call.body_bytes};
 }
 
 CallSide SideOf(const RestCall& call, const std::string& rpc) {

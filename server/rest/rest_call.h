@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,7 @@ struct RestCall {
   ServiceContext& service;
   const HttpRequest& http;
   std::shared_ptr<const Caller> caller;
+  int64_t body_bytes = 0;  // as in RequestContext
   TimePoint begin = std::chrono::steady_clock::now();
 };
 

@@ -174,6 +174,15 @@ int64_t JsonBytes(const HttpRequest& request, bool binary) {
   return read ? bytes : std::numeric_limits<int64_t>::max();
 }
 
+// Returns what parsing so many bytes takes, of which `text` are JSON.
+int64_t RoomFor(int64_t text, int64_t bytes) {
+  // A digit and its comma are read into a number of eight bytes, of which UINT64 is copied twice;
+  // binary data is copied once.
+  constexpr int64_t kParsed = 1 + 3 * 8 / 2;
+  constexpr int64_t kCopied = 2;
+  return kParsed * text + kCopied * (bytes - text);
+}
+
 // Lets in the body of a caller who may call, while there is room for what the body becomes.
 HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
                 const RestRefusal& refuse, bool binary) {
@@ -183,14 +192,10 @@ HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
       std::make_shared<Inflight::Reservation>(context.inflight->ReserveBytes((*caller)->name()));
   return [held, refuse,
           json = JsonBytes(request, binary)](size_t piece) mutable -> std::optional<HttpReply> {
-    // A digit and its comma are read into a number of eight bytes, of which UINT64 is copied twice;
-    // binary data is copied once.
-    constexpr int64_t kParsed = 1 + 3 * 8 / 2;
-    constexpr int64_t kCopied = 2;
     const auto bytes = static_cast<int64_t>(piece);
     const int64_t text = std::min(json, bytes);
     json -= text;
-    const absl::Status status = held->Grow(kParsed * text + kCopied * (bytes - text));
+    const absl::Status status = held->Grow(RoomFor(text, bytes));
     if (status.ok()) return std::nullopt;
     return refuse(status);
   };
@@ -201,11 +206,13 @@ HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
 HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std::string& pattern,
                   RestAnswer answer, const RestRefusal& refuse, bool binary) {
   return {method, pattern,
-          [&context, answer = std::move(answer), refuse](const HttpRequest& request) {
+          [&context, answer = std::move(answer), refuse, binary](const HttpRequest& request) {
             const auto caller =
                 context.access->Authenticate(request.Header("authorization"), request.peer);
             if (!caller.ok()) return refuse(caller.status());
-            HttpReply reply = answer({context, request, *caller});
+            const auto bytes = static_cast<int64_t>(request.body.size());
+            const int64_t room = RoomFor(std::min(JsonBytes(request, binary), bytes), bytes);
+            HttpReply reply = answer({context, request, *caller, room});
             RunGuarded("a load report", [&] {
               reply.headers.emplace_back(kLoadReportKey,
                                          absl::Base64Escape(LoadReport(context.load)));

@@ -65,8 +65,9 @@ absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
 }
 
 absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
-                                              const ServedModel& model, int64_t request_bytes) {
-  auto place = service.inflight->Reserve(caller.name(), request_bytes);
+                                              const ServedModel& model, int64_t request_bytes,
+                                              int64_t besides) {
+  auto place = service.inflight->Reserve(caller.name(), request_bytes, besides);
   if (place.ok()) return place;
   return RetryAfter(place.status(), model.engine->RetryDelay());
 }

@@ -29,9 +29,10 @@ absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,
                          int64_t request_bytes);
 
 // Checks the bounds on what is in flight, before any more is done for the request. The reservation
-// is for as long as the request is, its answer included.
+// is for as long as the request is, its answer included. `besides` is as for Inflight::Reserve().
 absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,
-                                              const ServedModel& model, int64_t request_bytes);
+                                              const ServedModel& model, int64_t request_bytes,
+                                              int64_t besides);
 
 // Does this for a request whose model is not known yet.
 absl::StatusOr<Inflight::Reservation> Reserve(const ServiceContext& service, const Caller& caller,

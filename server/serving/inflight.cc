@@ -22,8 +22,12 @@ absl::Status Reached(const char* limit, int64_t value, int64_t in_flight, int64_
 }  // namespace
 
 Inflight::Reservation::Reservation(std::shared_ptr<Inflight> owner, std::string caller,
-                                   int64_t requests, int64_t bytes)
-    : owner_(std::move(owner)), caller_(std::move(caller)), requests_(requests), bytes_(bytes) {}
+                                   int64_t requests, int64_t bytes, int64_t besides)
+    : owner_(std::move(owner)),
+      caller_(std::move(caller)),
+      requests_(requests),
+      bytes_(bytes),
+      besides_(besides) {}
 
 void InflightLimits::Bind(OptionTable& table) {
   constexpr int64_t kMany = int64_t{1} << 40;
@@ -71,11 +75,12 @@ Inflight::Reservation& Inflight::Reservation::operator=(Reservation&& other) noe
   std::swap(caller_, other.caller_);
   std::swap(requests_, other.requests_);
   std::swap(bytes_, other.bytes_);
+  std::swap(besides_, other.besides_);
   return *this;
 }
 
 absl::Status Inflight::Reservation::Grow(int64_t bytes) {
-  absl::Status status = owner_->Grow(caller_, bytes_, bytes);
+  absl::Status status = owner_->Grow(caller_, bytes_ + besides_, bytes);
   if (status.ok()) bytes_ += bytes;
   return status;
 }
@@ -84,33 +89,35 @@ Inflight::Reservation::~Reservation() {
   if (owner_ != nullptr) owner_->Release(caller_, requests_, bytes_);
 }
 
-absl::StatusOr<Inflight::Reservation> Inflight::Reserve(const std::string& caller, int64_t bytes) {
+absl::StatusOr<Inflight::Reservation> Inflight::Reserve(const std::string& caller, int64_t bytes,
+                                                        int64_t besides) {
   MutexLock lock(mutex_);
   const auto found = callers_.find(caller);
   const Use of_caller = found == callers_.end() ? Use{} : found->second;
   absl::Status status = CheckRequests(of_caller);
-  if (status.ok()) status = CheckBytes(of_caller, 0, bytes);
+  if (status.ok()) status = CheckBytes(of_caller, besides, bytes);
   if (!status.ok()) {
     metrics_.Refused(Refusal::kInflight);
     return status;
   }
   ++requests_ever_;
-  return Take(caller, 1, bytes);
+  return Take(caller, 1, bytes, besides);
 }
 
 Inflight::Reservation Inflight::ReserveBytes(const std::string& caller) {
   MutexLock lock(mutex_);
-  return Take(caller, 0, 0);
+  return Take(caller, 0, 0, 0);
 }
 
-Inflight::Reservation Inflight::Take(const std::string& caller, int64_t requests, int64_t bytes) {
+Inflight::Reservation Inflight::Take(const std::string& caller, int64_t requests, int64_t bytes,
+                                     int64_t besides) {
   for (Use* use : {&total_, &callers_[caller]}) {
     use->reservations += 1;
     use->requests += requests;
     use->bytes += bytes;
   }
   Publish();
-  return Reservation(shared_from_this(), caller, requests, bytes);
+  return Reservation(shared_from_this(), caller, requests, bytes, besides);
 }
 
 int64_t Inflight::most_requests() const {

@@ -49,16 +49,19 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
    private:
     friend class Inflight;
     Reservation(std::shared_ptr<Inflight> owner, std::string caller, int64_t requests,
-                int64_t bytes);
+                int64_t bytes, int64_t besides);
 
     std::shared_ptr<Inflight> owner_;  // null: this holds no place
     std::string caller_;
     int64_t requests_ = 0;
     int64_t bytes_ = 0;
+    int64_t besides_ = 0;
   };
 
-  // Reserves a place. RESOURCE_EXHAUSTED names the limit that was met.
-  absl::StatusOr<Reservation> Reserve(const std::string& caller, int64_t bytes);
+  // Reserves a place. RESOURCE_EXHAUSTED names the limit that was met. `besides` are the bytes that
+  // the request has in another reservation: whatever does not fit because of them never will.
+  absl::StatusOr<Reservation> Reserve(const std::string& caller, int64_t bytes,
+                                      int64_t besides = 0);
 
   // Reserves for what is not a request yet. It holds no bytes at first; Grow() adds them.
   Reservation ReserveBytes(const std::string& caller);
@@ -78,13 +81,13 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
     int64_t bytes = 0;
   };
 
-  Reservation Take(const std::string& caller, int64_t requests, int64_t bytes)
+  Reservation Take(const std::string& caller, int64_t requests, int64_t bytes, int64_t besides)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(const std::string& caller, int64_t requests, int64_t bytes);
-  // Adds bytes to a reservation that holds `held` already.
+  // Adds bytes to a reservation of a request that holds `held` already.
   absl::Status Grow(const std::string& caller, int64_t held, int64_t bytes);
   absl::Status CheckRequests(const Use& of_caller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Checks the limits. `held` are those of the bytes in use that belong to the asking reservation.
+  // Checks the limits. `held` are those of the bytes in use that belong to the asking request.
   absl::Status CheckBytes(const Use& of_caller, int64_t held, int64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Publish() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

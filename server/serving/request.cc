@@ -79,7 +79,7 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
   if (context_.caller->has_token()) metrics_ = &service.metrics;
   absl::Status status = ReadOptions(service.limits, **model);
   if (status.ok() && !place_) {
-    auto place = Reserve(service, *context_.caller, **model, bytes);
+    auto place = Reserve(service, *context_.caller, **model, bytes, context_.body_bytes);
     if (!place.ok()) return place.status();
     place_ = *std::move(place);
   }

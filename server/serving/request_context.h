@@ -27,6 +27,7 @@ struct RequestContext {
   std::shared_ptr<const Caller> caller{};
   TraceContext trace{};
   TimePoint begin = std::chrono::steady_clock::now();
+  int64_t body_bytes = 0;  // of Inflight, that are reserved for its body beside the request
 };
 
 // Returns what an answer is to hold until it is sent, so that the trace shows how long that took.

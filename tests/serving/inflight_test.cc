@@ -55,6 +55,18 @@ TEST_F(InflightTest, HasTheLimitsThatWereSetLast) {
   EXPECT_EQ(Bytes(), 20);
 }
 
+TEST_F(InflightTest, CountsWhatARequestHasInAnotherReservationAsItsOwn) {
+  const auto inflight = std::make_shared<Inflight>(
+      InflightLimits{.max_bytes = 100, .max_bytes_per_caller = 100}, metrics_);
+  Inflight::Reservation body = inflight->ReserveBytes("a");
+  ASSERT_TRUE(body.Grow(60).ok());
+  EXPECT_TRUE(IsNeverFits(inflight->Reserve("a", 50, 60).status()));
+  EXPECT_FALSE(IsNeverFits(inflight->Reserve("a", 50).status()));
+  auto request = inflight->Reserve("a", 30, 60);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_TRUE(IsNeverFits(request->Grow(11)));
+}
+
 TEST_F(InflightTest, SaysWhatWillNeverFit) {
   const auto inflight = std::make_shared<Inflight>(
       InflightLimits{.max_bytes = 5, .max_bytes_per_caller = 5}, metrics_);
