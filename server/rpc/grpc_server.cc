@@ -9,7 +9,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 

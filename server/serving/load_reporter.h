@@ -28,8 +28,9 @@ class LoadReporter {
   // `repository` and `clock` must outlive the reporter.
   explicit LoadReporter(const ModelRepository& repository, Clock& clock = SteadyClock());
 
-  // Reports on the last 200 ms, or on the longer time in which nobody asked. Returns what `encode`
-  // has made of the report, once for each: it must be the same with each call.
+  // Reports on the last 200 ms, or on the longer time in which nobody asked, and returns what
+  // `encode` has made of the report. It is called once for each report, so that it must be the same
+  // with each call.
   std::string Encoded(absl::FunctionRef<std::string(const ServerLoad&)> encode);
 
  private:

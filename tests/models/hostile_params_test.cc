@@ -61,8 +61,8 @@ class HostileParams : public ModelFixture {
  protected:
   HostileParams() { fs::create_directory(directory_); }
 
-  // Calls `visit` with the configurations of half of the cases, which are drawn, each changed at one
-  // argument to so many of the values, which are drawn anew for each.
+  // Calls `visit` with the configurations of half of the cases, which are drawn, each changed at
+  // one argument to so many of the values, which are drawn anew for each.
   template <typename Visit>
   void ForEach(std::vector<json> values, size_t drawn, const Visit& visit) {
     for (const auto& [kind, path] : Cases()) {
@@ -149,7 +149,7 @@ TEST_F(HostileParams, WhatIsNotRefusedIsComputedWithLittle) {
     }
     Compute(**model, {item});
   });
-  EXPECT_GT(computed, 0);
+  EXPECT_GT(computed, 10);
 }
 
 }  // namespace

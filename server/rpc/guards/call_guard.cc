@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,23 +47,28 @@ int64_t CallGuard::HangUpOnFloods() {
   std::vector<ConnectionFigures> connections = FiguresOfConnections();
   int64_t all = 0;
   bool local = false;
+  std::set<std::string> floods;
   for (const ConnectionFigures& figures : connections) {
     all += figures.open_calls;
     if (figures.open_calls <= max_calls_) continue;
-    if (!figures.peer) {
+    if (figures.peer) {
+      floods.insert(figures.peer->ToString());
+    } else {
       local = true;
-    } else if (connections_.HangUp({figures.peer->ToString()}) > 0) {  // it may have left by itself
-      HungUp(figures.peer->ToString(), kWhy);
     }
   }
+  HangUp(floods, kWhy);
   // One at a time, since a connection that has been hung up on counts until its calls are
   // dropped.
   if (local && connections_.HangUpOnMostResets()) HungUp(connections_.unix_socket(), kWhy);
-  if (all > max_all_) HangUpOnMost(std::move(connections), all);
+  if (all > max_all_) {
+    HangUp(ThoseWithMost(std::move(connections), all), "has the most of too many calls");
+  }
   return all;
 }
 
-void CallGuard::HangUpOnMost(std::vector<ConnectionFigures> connections, int64_t all) {
+std::set<std::string> CallGuard::ThoseWithMost(std::vector<ConnectionFigures> connections,
+                                               int64_t all) const {
   std::sort(connections.begin(), connections.end(),
             [](const auto& a, const auto& b) { return a.open_calls > b.open_calls; });
   std::set<std::string> most;
@@ -71,8 +77,12 @@ void CallGuard::HangUpOnMost(std::vector<ConnectionFigures> connections, int64_t
     all -= figures.open_calls;
     most.insert(figures.peer ? figures.peer->ToString() : connections_.unix_socket());
   }
-  connections_.HangUp(most);
-  for (const std::string& caller : most) HungUp(caller, "has the most of too many calls");
+  return most;
+}
+
+void CallGuard::HangUp(const std::set<std::string>& callers, std::string_view why) {
+  if (callers.empty()) return;
+  for (const std::string& caller : connections_.HangUp(callers)) HungUp(caller, why);
 }
 
 void CallGuard::HungUp(const std::string& caller, std::string_view why) {

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/threads/periodic.h"
@@ -19,10 +21,10 @@ namespace linserve {
 // channelz figures tell of all of them.
 class CallGuard {
  public:
-  // Guards all servers of this process, which may take `memory` bytes. A connection may have four
-  // times `max_streams` calls that are not done with; all connections together may have one for
-  // each 256 KiB of the memory, and twice `max_streams` at least. `port` and `unix_socket` are as
-  // in Connections; `metrics` must outlive the guard.
+  // Guards the server at `port` and `unix_socket`, which are as in Connections, of a process that
+  // may take `memory` bytes. A connection may have four times `max_streams` calls that are not done
+  // with; all connections together may have one for each 256 KiB of the memory, and twice
+  // `max_streams` at least. `metrics` must outlive the guard.
   CallGuard(int64_t max_streams, int64_t memory, int port, const std::string& unix_socket,
             Metrics& metrics);
 
@@ -30,8 +32,11 @@ class CallGuard {
   // Looks once, and returns the pause until the next look.
   std::chrono::nanoseconds Look();
   int64_t HangUpOnFloods();  // returns how many calls there were
-  // Ends those with the most of all calls, until half of what there may be is left.
-  void HangUpOnMost(std::vector<ConnectionFigures> connections, int64_t all);
+  // Returns those without whom half of the calls that there may be are left, of `all` that there
+  // are.
+  std::set<std::string> ThoseWithMost(std::vector<ConnectionFigures> connections,
+                                      int64_t all) const;
+  void HangUp(const std::set<std::string>& callers, std::string_view why);
   void HungUp(const std::string& caller, std::string_view why);
 
   const int64_t max_calls_;  // of a connection

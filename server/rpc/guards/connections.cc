@@ -43,16 +43,19 @@ int64_t ResetsIn(std::string_view bytes) {
 }
 
 // Returns where the frame ends whose header begins at `at`, if it is a CONTINUATION of the stream
-// (four bytes) after which there are more; else 0.
+// (four bytes) after which there are more, and not a short one; else 0.
 size_t EndOfContinuation(std::string_view bytes, size_t at, std::string_view stream) {
   constexpr size_t kHeader = 9;
+  constexpr size_t kLeast = 256;
+  constexpr size_t kMost = 16 << 10;
   constexpr unsigned char kContinuation = 9;
   constexpr unsigned char kLast = 4;
   if (at + kHeader > bytes.size()) return 0;
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[at + i]); };
   if (byte(3) != kContinuation || (byte(4) & kLast) != 0) return 0;
   if (bytes.substr(at + 5, stream.size()) != stream) return 0;
-  return at + kHeader + (size_t{byte(0)} << 16 | size_t{byte(1)} << 8 | size_t{byte(2)});
+  const size_t length = size_t{byte(0)} << 16 | size_t{byte(1)} << 8 | size_t{byte(2)};
+  return length >= kLeast && length <= kMost ? at + kHeader + length : 0;
 }
 
 // Returns whether a part of what came by a connection has three CONTINUATIONs in a row that have
@@ -63,6 +66,8 @@ bool HasEndlessHeaders(std::string_view bytes) {
   constexpr size_t kHeader = 9;
   for (size_t begin = 0; begin + kHeader <= bytes.size(); ++begin) {
     const std::string_view stream = bytes.substr(begin + 5, 4);
+    // Streams of callers have odd numbers of 31 bits. Tensors may look like frames otherwise.
+    if ((stream[0] & 0x80) != 0 || (stream[3] & 1) == 0) continue;
     size_t at = begin;
     for (int frame = 0; frame < kFrames; ++frame) {
       at = EndOfContinuation(bytes, at, stream);
@@ -71,6 +76,17 @@ bool HasEndlessHeaders(std::string_view bytes) {
     if (at != 0) return true;
   }
   return false;
+}
+
+// Says that whoever is at the other end of a connection is told at once when it is closed. Returns
+// false if that was said before. gRPC never says it, so that this marks what has been ended.
+bool ResetWhenClosed(int connection) {
+  linger reset{};
+  socklen_t size = sizeof(reset);
+  if (::getsockopt(connection, SOL_SOCKET, SO_LINGER, &reset, &size) != 0) return false;
+  if (reset.l_onoff != 0) return false;
+  reset = {.l_onoff = 1, .l_linger = 0};
+  return ::setsockopt(connection, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)) == 0;
 }
 
 }  // namespace
@@ -122,17 +138,15 @@ std::map<std::string, int64_t> Connections::BytesReceived() {
     tcp_info info{};
     socklen_t size = sizeof(info);
     if (::getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
-    received[name] += static_cast<int64_t>(info.tcpi_bytes_received);
+    received[name] = static_cast<int64_t>(info.tcpi_bytes_received);
   });
   return received;
 }
 
-int Connections::HangUp(const std::set<std::string>& names) {
-  int ended = 0;
+std::set<std::string> Connections::HangUp(const std::set<std::string>& names) {
+  std::set<std::string> ended;
   ForEach([&](const std::string& name, int connection) {
-    if (!names.contains(name)) return;
-    End(connection);
-    ++ended;
+    if (names.contains(name) && End(connection)) ended.insert(name);
   });
   return ended;
 }
@@ -149,23 +163,29 @@ bool Connections::HangUpOnMostResets() {
   return most > 0;
 }
 
-std::vector<std::string> Connections::HangUpOnEndlessHeaders() {
-  std::vector<std::string> ended;
+std::set<std::string> Connections::HangUpOnEndlessHeaders() {
+  std::set<std::string> ended;
   ForEach([&](const std::string& name, int connection) {
-    if (!HasEndlessHeaders(Unread(connection))) return;
-    End(connection);
-    ended.push_back(name);
+    if (HasEndlessHeaders(Unread(connection)) && End(connection)) ended.insert(name);
   });
   return ended;
 }
 
 void Connections::HangUpOnAll() {
-  ForEach([&](const std::string&, int connection) { End(connection); });
+  ForEach([&](const std::string&, int connection) {
+    ::shutdown(connection, SHUT_RDWR);
+    Drain(connection);
+  });
 }
 
-// What gRPC has not read would be computed with before it hears of the end.
-void Connections::End(int connection) {
+bool Connections::End(int connection) {
+  const bool first = ResetWhenClosed(connection);
   ::shutdown(connection, SHUT_RDWR);
+  Drain(connection);
+  return first;
+}
+
+void Connections::Drain(int connection) {
   constexpr int kMost = 256;  // 16 MiB: no socket holds more
   for (int i = 0; i < kMost; ++i) {
     if (::recv(connection, unread_.data(), unread_.size(), MSG_DONTWAIT) <= 0) return;

@@ -17,8 +17,8 @@ namespace linserve {
 // socket, whose other ends have no names, by its path all together.
 class Connections {
  public:
-  // `port` is that of the servers by TCP; -1: they have none. `unix_socket` is the path of their
-  // Unix socket; empty: they have none.
+  // `port` is that of the servers by TCP, `unix_socket` the path of their Unix socket; empty: they
+  // have none.
   Connections(int port, std::string unix_socket);
   ~Connections();
   Connections(const Connections&) = delete;
@@ -29,9 +29,9 @@ class Connections {
   // Returns the bytes that came by each connection by TCP.
   std::map<std::string, int64_t> BytesReceived();
 
-  // Ends the connections of these names, and returns how many there were. gRPC takes their callers
-  // for some that hung up.
-  int HangUp(const std::set<std::string>& names);
+  // Ends the connections of these names, and returns the names of those that had not been ended
+  // before. gRPC takes their callers for some that hung up.
+  std::set<std::string> HangUp(const std::set<std::string>& names);
 
   // Ends one connection by the Unix socket: that with the most resets of calls among the bytes that
   // gRPC has not read yet, for it does not tell which connection a figure is of. Returns false if
@@ -39,9 +39,11 @@ class Connections {
   bool HangUpOnMostResets();
 
   // Ends connections of which gRPC is to read frame after frame of headers (CONTINUATION) that do
-  // not end, and returns their names. Under TLS frames are not to be seen.
-  std::vector<std::string> HangUpOnEndlessHeaders();
+  // not end, and returns the names of those that had not been ended before. Under TLS frames are
+  // not to be seen.
+  std::set<std::string> HangUpOnEndlessHeaders();
 
+  // Ends all connections once what was written to them has been sent.
   void HangUpOnAll();
 
  private:
@@ -52,7 +54,11 @@ class Connections {
   std::optional<std::string> NameOf(int descriptor) const;
   // Returns what gRPC has not read of a connection yet, as far as it fits into unread_.
   std::string_view Unread(int connection);
-  void End(int connection);
+  // Ends a connection at once, and returns whether it had not been ended before.
+  bool End(int connection);
+  // Takes what gRPC has not read of a connection, which it would compute with before it hears of
+  // the end.
+  void Drain(int connection);
 
   const int port_;
   const std::string unix_socket_;

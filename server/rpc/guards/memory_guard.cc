@@ -89,8 +89,7 @@ bool MemoryGuard::HangUp() {
     together += weight;
   }
   if (together < kLeastWeight) return false;
-  connections_.HangUp(chosen);
-  for (const std::string& caller : chosen) {
+  for (const std::string& caller : connections_.HangUp(chosen)) {
     HungUp(caller, "probably takes most of the memory, which is nearly used up");
   }
   ended_.merge(chosen);

@@ -20,8 +20,8 @@ namespace linserve {
 // those who probably take most of it are.
 class MemoryGuard {
  public:
-  // Guards all servers of this process, which may take `limit` bytes of memory. `port` and
-  // `unix_socket` are as in Connections; `metrics` must outlive the guard.
+  // Guards the server at `port` and `unix_socket`, which are as in Connections, of a process that
+  // may take `limit` bytes of memory. `metrics` must outlive the guard.
   MemoryGuard(int64_t limit, int port, const std::string& unix_socket, Metrics& metrics);
 
  private:
