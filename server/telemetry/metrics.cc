@@ -125,9 +125,9 @@ void Metrics::SpansEnded(SpanEnd how, size_t count) {
   At(impl_->spans, how).Increment(static_cast<double>(count));
 }
 
-void Metrics::ResetFlood() { impl_->reset_floods.Increment(); }
+void Metrics::ResetFloods(int count) { impl_->reset_floods.Increment(count); }
 
-void Metrics::MemoryFlood() { impl_->memory_floods.Increment(); }
+void Metrics::MemoryFloods(int count) { impl_->memory_floods.Increment(count); }
 
 void Metrics::SetMaxInflightBytes(int64_t bytes) {
   impl_->max_inflight_bytes.Set(static_cast<double>(bytes));

@@ -153,8 +153,8 @@ class Metrics {
   void ReloadFailed(Reload what);  // once each time
   void SetCertificateExpiry(std::chrono::system_clock::time_point expiry);
   void SpansEnded(SpanEnd how, size_t count);
-  void ResetFlood();   // once a connection that was ended for resets, or for too many calls
-  void MemoryFlood();  // once a connection that was ended for the memory that it takes
+  void ResetFloods(int count);   // connections that were ended for resets, or for too many calls
+  void MemoryFloods(int count);  // connections that were ended for the memory that they take
   // Sets the bytes of requests, and of the results that they are to have, from arrival to the last
   // answer.
   void SetInflightBytes(int64_t bytes);

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "telemetry/log.h"
+#include "core/threads/guarded.h"
 
 namespace linserve {
 namespace {
@@ -30,11 +29,8 @@ std::chrono::nanoseconds CallGuard::Look() {
   constexpr std::chrono::milliseconds kShortPause(10);
   const auto begin = std::chrono::steady_clock::now();
   bool many = true;  // calls
-  try {
-    many = HangUpOnFloods() > max_all_ / 2;
-  } catch (const std::exception& error) {  // perhaps no memory is left: the next look may have some
-    Log(LogLevel::kWarning, "connections not looked at", {{"error", std::string(error.what())}});
-  }
+  // Perhaps no memory is left: the next look may have some.
+  RunGuarded("a look at connections", [&] { many = HangUpOnFloods() > max_all_ / 2; });
   // With thousands of connections a look takes milliseconds, so looks take a twentieth of a core at
   // most; a fifth while tens of thousands of calls may begin in a second.
   const auto taken = std::chrono::steady_clock::now() - begin;
@@ -44,25 +40,21 @@ std::chrono::nanoseconds CallGuard::Look() {
 
 int64_t CallGuard::HangUpOnFloods() {
   constexpr std::string_view kWhy = "reset calls faster than they can be dropped";
-  std::vector<ConnectionFigures> connections = FiguresOfConnections();
+  const std::string& local = connections_.unix_socket();
+  std::vector<ConnectionFigures> connections = FiguresOfConnections(local);
   int64_t all = 0;
-  bool local = false;
   std::set<std::string> floods;
   for (const ConnectionFigures& figures : connections) {
     all += figures.open_calls;
-    if (figures.open_calls <= max_calls_) continue;
-    if (figures.peer) {
-      floods.insert(figures.peer->ToString());
-    } else {
-      local = true;
-    }
+    if (figures.open_calls > max_calls_) floods.insert(figures.caller);
   }
-  HangUp(floods, kWhy);
-  // One at a time, since a connection that has been hung up on counts until its calls are
-  // dropped.
-  if (local && connections_.HangUpOnMostResets()) HungUp(connections_.unix_socket(), kWhy);
+  // By the Unix socket one at a time, since a connection that has been hung up on counts until its
+  // calls are dropped.
+  if (floods.erase(local) > 0) metrics_.ResetFloods(connections_.HangUpOnMostResets(kWhy));
+  if (!floods.empty()) metrics_.ResetFloods(connections_.HangUp(floods, kWhy));
   if (all > max_all_) {
-    HangUp(ThoseWithMost(std::move(connections), all), "has the most of too many calls");
+    metrics_.ResetFloods(connections_.HangUp(ThoseWithMost(std::move(connections), all),
+                                             "has the most of too many calls"));
   }
   return all;
 }
@@ -75,19 +67,9 @@ std::set<std::string> CallGuard::ThoseWithMost(std::vector<ConnectionFigures> co
   for (const ConnectionFigures& figures : connections) {
     if (all <= max_all_ / 2) break;
     all -= figures.open_calls;
-    most.insert(figures.peer ? figures.peer->ToString() : connections_.unix_socket());
+    most.insert(figures.caller);
   }
   return most;
-}
-
-void CallGuard::HangUp(const std::set<std::string>& callers, std::string_view why) {
-  if (callers.empty()) return;
-  for (const std::string& caller : connections_.HangUp(callers)) HungUp(caller, why);
-}
-
-void CallGuard::HungUp(const std::string& caller, std::string_view why) {
-  metrics_.ResetFlood();
-  Log(LogLevel::kWarning, "hung up on a caller", {{"peer", caller}, {"because", std::string(why)}});
 }
 
 }  // namespace linserve

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/threads/periodic.h"
@@ -36,8 +35,6 @@ class CallGuard {
   // are.
   std::set<std::string> ThoseWithMost(std::vector<ConnectionFigures> connections,
                                       int64_t all) const;
-  void HangUp(const std::set<std::string>& callers, std::string_view why);
-  void HungUp(const std::string& caller, std::string_view why);
 
   const int64_t max_calls_;  // of a connection
   const int64_t max_all_;    // of all connections

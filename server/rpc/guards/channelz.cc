@@ -6,9 +6,10 @@
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <utility>
+#include <optional>
 
 #include "absl/strings/escaping.h"
+#include "core/system/endpoint.h"
 
 namespace linserve {
 namespace {
@@ -76,18 +77,18 @@ bool IsLocal(const Json& socket) {
 
 }  // namespace
 
-std::vector<ConnectionFigures> FiguresOfConnections() {
+std::vector<ConnectionFigures> FiguresOfConnections(const std::string& unix_socket) {
   std::vector<ConnectionFigures> figures;
   for (const int64_t identifier : SocketsOfServers()) {
     const Json answer = Owned(grpc_channelz_get_socket(identifier));
     const auto socket = answer.find("socket");
     if (socket == answer.end()) continue;
-    auto peer = PeerOf(*socket);
+    const auto peer = PeerOf(*socket);
     const auto data = socket->find("data");
     if (data == socket->end() || (!peer && !IsLocal(*socket))) continue;
     const int64_t calls = Number(*data, "streamsStarted");
     figures.push_back(
-        {.peer = std::move(peer),
+        {.caller = peer ? peer->ToString() : unix_socket,
          .open_calls = calls - Number(*data, "streamsSucceeded") - Number(*data, "streamsFailed"),
          .calls = calls,
          .messages = Number(*data, "messagesReceived")});

@@ -1,17 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <vector>
-
-#include "core/system/endpoint.h"
 
 namespace linserve {
 
 // Holds what gRPC counts of one connection of this process's servers.
 struct ConnectionFigures {
-  std::optional<Endpoint>
-      peer;  // nullopt: it came by a Unix socket, whose other ends have no names
+  std::string caller;  // as Connections names it
   // Calls that have begun and with which gRPC is not done yet; those that were reset by now count,
   // too.
   int64_t open_calls = 0;
@@ -19,7 +16,8 @@ struct ConnectionFigures {
   int64_t messages = 0;  // that came whole
 };
 
-// Reads the figures of all connections, by gRPC's channelz.
-std::vector<ConnectionFigures> FiguresOfConnections();
+// Reads the figures of all connections, by gRPC's channelz. `unix_socket` is the path of the
+// servers' Unix socket.
+std::vector<ConnectionFigures> FiguresOfConnections(const std::string& unix_socket);
 
 }  // namespace linserve

@@ -12,9 +12,12 @@
 #include <utility>
 
 #include "core/system/endpoint.h"
+#include "telemetry/log.h"
 
 namespace linserve {
 namespace {
+
+constexpr size_t kHeader = 9;  // bytes that begin a frame
 
 int OpenNothing() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
@@ -45,7 +48,6 @@ int64_t ResetsIn(std::string_view bytes) {
 // Returns where the frame ends whose header begins at `at`, if it is a CONTINUATION of the stream
 // (four bytes) after which there are more, and not a short one; else 0.
 size_t EndOfContinuation(std::string_view bytes, size_t at, std::string_view stream) {
-  constexpr size_t kHeader = 9;
   constexpr size_t kLeast = 256;
   constexpr size_t kMost = 16 << 10;
   constexpr unsigned char kContinuation = 9;
@@ -63,7 +65,6 @@ size_t EndOfContinuation(std::string_view bytes, size_t at, std::string_view str
 // send more than 16.
 bool HasEndlessHeaders(std::string_view bytes) {
   constexpr int kFrames = 3;
-  constexpr size_t kHeader = 9;
   for (size_t begin = 0; begin + kHeader <= bytes.size(); ++begin) {
     const std::string_view stream = bytes.substr(begin + 5, 4);
     // Streams of callers have odd numbers of 31 bits. Tensors may look like frames otherwise.
@@ -143,30 +144,31 @@ std::map<std::string, int64_t> Connections::BytesReceived() {
   return received;
 }
 
-std::set<std::string> Connections::HangUp(const std::set<std::string>& names) {
-  std::set<std::string> ended;
+int Connections::HangUp(const std::set<std::string>& names, std::string_view why) {
+  int ended = 0;
   ForEach([&](const std::string& name, int connection) {
-    if (names.contains(name) && End(connection)) ended.insert(name);
+    if (names.contains(name)) ended += End(name, connection, why);
   });
   return ended;
 }
 
-bool Connections::HangUpOnMostResets() {
+int Connections::HangUpOnMostResets(std::string_view why) {
   int64_t most = 0;
   ForEach([&](const std::string& name, int connection) {
     if (name != unix_socket_) return;
     const int64_t resets = ResetsIn(Unread(connection));
     if (resets > most && ::dup3(connection, worst_, O_CLOEXEC) >= 0) most = resets;
   });
-  if (most > 0) End(worst_);
+  const int ended = most > 0 ? End(unix_socket_, worst_, why) : 0;
   ::dup3(nothing_, worst_, O_CLOEXEC);
-  return most > 0;
+  return ended;
 }
 
-std::set<std::string> Connections::HangUpOnEndlessHeaders() {
-  std::set<std::string> ended;
+int Connections::HangUpOnEndlessHeaders() {
+  int ended = 0;
   ForEach([&](const std::string& name, int connection) {
-    if (HasEndlessHeaders(Unread(connection)) && End(connection)) ended.insert(name);
+    if (!HasEndlessHeaders(Unread(connection))) return;
+    ended += End(name, connection, "sends headers without an end");
   });
   return ended;
 }
@@ -178,11 +180,13 @@ void Connections::HangUpOnAll() {
   });
 }
 
-bool Connections::End(int connection) {
+int Connections::End(const std::string& name, int connection, std::string_view why) {
   const bool first = ResetWhenClosed(connection);
   ::shutdown(connection, SHUT_RDWR);
   Drain(connection);
-  return first;
+  if (!first) return 0;
+  Log(LogLevel::kWarning, "hung up on a caller", {{"peer", name}, {"because", std::string(why)}});
+  return 1;
 }
 
 void Connections::Drain(int connection) {

@@ -29,21 +29,21 @@ class Connections {
   // Returns the bytes that came by each connection by TCP.
   std::map<std::string, int64_t> BytesReceived();
 
-  // Ends the connections of these names, and returns the names of those that had not been ended
-  // before. gRPC takes their callers for some that hung up.
-  std::set<std::string> HangUp(const std::set<std::string>& names);
+  // These end connections, which gRPC takes for callers that hung up, and log why. They return how
+  // many had not been ended before.
+
+  // Ends those of these names.
+  int HangUp(const std::set<std::string>& names, std::string_view why);
 
   // Ends one connection by the Unix socket: that with the most resets of calls among the bytes that
-  // gRPC has not read yet, for it does not tell which connection a figure is of. Returns false if
-  // no connection has any now.
-  bool HangUpOnMostResets();
+  // gRPC has not read yet, for it does not tell which connection a figure is of.
+  int HangUpOnMostResets(std::string_view why);
 
-  // Ends connections of which gRPC is to read frame after frame of headers (CONTINUATION) that do
-  // not end, and returns the names of those that had not been ended before. Under TLS frames are
-  // not to be seen.
-  std::set<std::string> HangUpOnEndlessHeaders();
+  // Ends those of which gRPC is to read frame after frame of headers (CONTINUATION) that do not
+  // end. Under TLS frames are not to be seen.
+  int HangUpOnEndlessHeaders();
 
-  // Ends all connections once what was written to them has been sent.
+  // Ends all connections once what was written to them has been sent, and logs nothing.
   void HangUpOnAll();
 
  private:
@@ -54,8 +54,8 @@ class Connections {
   std::optional<std::string> NameOf(int descriptor) const;
   // Returns what gRPC has not read of a connection yet, as far as it fits into unread_.
   std::string_view Unread(int connection);
-  // Ends a connection at once, and returns whether it had not been ended before.
-  bool End(int connection);
+  // Ends a connection at once, and returns 1 if it had not been ended before, else 0.
+  int End(const std::string& name, int connection, std::string_view why);
   // Takes what gRPC has not read of a connection, which it would compute with before it hears of
   // the end.
   void Drain(int connection);

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "core/system/memory.h"
+#include "core/threads/guarded.h"
 #include "rpc/guards/channelz.h"
-#include "telemetry/log.h"
 
 namespace linserve {
 namespace {
@@ -42,11 +41,8 @@ std::chrono::nanoseconds MemoryGuard::Look() {
   // What was freed is given back, so that it is seen.
   if (!ended_.empty()) malloc_trim(0);
   std::chrono::nanoseconds pause = kShortPause;
-  try {
-    pause = LookAt(AnonymousBytes());
-  } catch (const std::exception& error) {  // perhaps no memory is left: the next look may have some
-    Log(LogLevel::kWarning, "connections not looked at", {{"error", std::string(error.what())}});
-  }
+  // Perhaps no memory is left: the next look may have some.
+  RunGuarded("a look at connections", [&] { pause = LookAt(AnonymousBytes()); });
   // With thousands of connections a look takes milliseconds.
   return std::max(pause, 4 * (std::chrono::steady_clock::now() - begin));
 }
@@ -54,7 +50,8 @@ std::chrono::nanoseconds MemoryGuard::Look() {
 std::chrono::nanoseconds MemoryGuard::LookAt(int64_t used) {
   constexpr int64_t kFast = 4 * kMebibyte;
   const bool grows = used - std::exchange(used_, used) >= kFast;
-  if (grows) HangUpOnEndlessHeaders();
+  // They are not always waiting to be read when somebody looks.
+  if (grows) metrics_.MemoryFloods(connections_.HangUpOnEndlessHeaders());
   if (used <= most_) {
     ended_.clear();
     in_vain_ = 0;
@@ -66,13 +63,6 @@ std::chrono::nanoseconds MemoryGuard::LookAt(int64_t used) {
   in_vain_ = used + Margin(most_) / 4;
   ended_.clear();
   return kPause;
-}
-
-// They are not always waiting to be read when somebody looks.
-void MemoryGuard::HangUpOnEndlessHeaders() {
-  for (const std::string& caller : connections_.HangUpOnEndlessHeaders()) {
-    HungUp(caller, "sends headers without an end");
-  }
 }
 
 bool MemoryGuard::HangUp() {
@@ -89,9 +79,8 @@ bool MemoryGuard::HangUp() {
     together += weight;
   }
   if (together < kLeastWeight) return false;
-  for (const std::string& caller : connections_.HangUp(chosen)) {
-    HungUp(caller, "probably takes most of the memory, which is nearly used up");
-  }
+  metrics_.MemoryFloods(
+      connections_.HangUp(chosen, "probably takes most of the memory, which is nearly used up"));
   ended_.merge(chosen);
   return true;
 }
@@ -101,19 +90,13 @@ bool MemoryGuard::HangUp() {
 std::map<std::string, int64_t> MemoryGuard::Weigh() {
   const std::map<std::string, int64_t> received = connections_.BytesReceived();
   std::map<std::string, int64_t> weights;
-  for (const ConnectionFigures& figures : FiguresOfConnections()) {
-    const std::string caller = figures.peer ? figures.peer->ToString() : connections_.unix_socket();
-    const auto bytes = received.find(caller);
+  for (const ConnectionFigures& figures : FiguresOfConnections(connections_.unix_socket())) {
+    const auto bytes = received.find(figures.caller);
     const int64_t sent = bytes == received.end() ? 0 : bytes->second;
-    weights[caller] +=
+    weights[figures.caller] +=
         figures.open_calls * kBytesPerCall + (figures.messages == 0 ? sent * kBytesPerByte : 0);
   }
   return weights;
-}
-
-void MemoryGuard::HungUp(const std::string& caller, std::string_view why) {
-  metrics_.MemoryFlood();
-  Log(LogLevel::kWarning, "hung up on a caller", {{"peer", caller}, {"because", std::string(why)}});
 }
 
 }  // namespace linserve

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "core/threads/periodic.h"
 #include "rpc/guards/connections.h"
@@ -29,11 +28,9 @@ class MemoryGuard {
   std::chrono::nanoseconds Look();
   // Returns the pause until the next look that memory asks for; throws where memory has run out.
   std::chrono::nanoseconds LookAt(int64_t used);
-  void HangUpOnEndlessHeaders();
   // Ends connections, and returns whether there were any to end.
   bool HangUp();
   std::map<std::string, int64_t> Weigh();
-  void HungUp(const std::string& caller, std::string_view why);
 
   const int64_t most_;  // bytes beyond which connections are ended
   Metrics& metrics_;
