@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 
@@ -61,15 +63,26 @@ void KeepFreedPages() {
   mallopt(M_ARENA_MAX, kArenas);
 }
 
+int Run(int argc, char** argv) {
+  try {
+    return RunProgram(argc, argv);
+  } catch (const std::exception& error) {
+    return Fail(error.what());
+  }
+}
+
 }  // namespace
 }  // namespace linserve
 
 int main(int argc, char** argv) {
   linserve::KeepFreedPages();
   linserve::OverlookLockCycles();
-  try {
-    return linserve::RunProgram(argc, argv);
-  } catch (const std::exception& error) {
-    return linserve::Fail(error.what());
-  }
+  const int code = linserve::Run(argc, argv);
+#ifdef NDEBUG
+  // LibTorch would take its operators apart one by one, for a tenth of a second. Where sanitizers
+  // look for leaks, it must.
+  std::fflush(nullptr);
+  std::_Exit(code);
+#endif
+  return code;
 }

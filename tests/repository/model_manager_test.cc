@@ -166,7 +166,7 @@ TEST_F(ModelManagerTest, SaysWhenTheVersionPolicyAsksForNoVersionThatThereIs) {
 
 // Checks what callers may see while models come, go and break: never a lost or a refused sequence.
 TEST_F(ModelManagerTest, CallersSeeNothingButAnswersAndMissingModels) {
-  constexpr int kRounds = 60;
+  constexpr int kRounds = 25;
   Write("stays", "x");
   Write("changes/1", "x");
   Manage("latest");

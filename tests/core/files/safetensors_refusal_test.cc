@@ -65,9 +65,7 @@ TEST(Safetensors, RefusesMoreTensorsThanANetworkHas) {
     tensors += (number == 0 ? "{\"" : ",\"") + std::to_string(number) +
                R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
   };
-  for (int i = 0; i < kMost; ++i) add(i);
-  EXPECT_TRUE(ParseHeader(tensors + "}").ok());
-  add(kMost);
+  for (int i = 0; i <= kMost; ++i) add(i);
   EXPECT_THAT(ParseHeader(tensors + "}"), IsInvalid("131072 tensors that a file may have"));
 }
 
