@@ -68,11 +68,23 @@ absl::Status ModelManager::FollowAll() {
         {{"error", std::string(found.status().message())}});
     return found.status();
   }
-  absl::Status status = Follow(*found);
+  const std::vector<ModelDirectory> wanted = Wanted(*found);
+  absl::Status status = Follow(wanted);
   // What is gone is served until its successor can be, and may have been in its way.
   const bool room = ForgetWhatIsGone(*found);
-  if (room && absl::IsResourceExhausted(status)) status = Follow(*found);
+  if (room && absl::IsResourceExhausted(status)) status = Follow(wanted);
   return status;
+}
+
+// Returns what was found, without the models that were unloaded and have not changed since.
+std::vector<ModelDirectory> ModelManager::Wanted(const std::vector<ModelDirectory>& found) {
+  std::erase_if(unloaded_,
+                [&](const auto& entry) { return StampsOf(found, entry.first) != entry.second; });
+  std::vector<ModelDirectory> wanted;
+  for (const ModelDirectory& directory : found) {
+    if (!unloaded_.contains(directory.name)) wanted.push_back(directory);
+  }
+  return wanted;
 }
 
 absl::Status ModelManager::LoadAgain(const std::string& model) {
@@ -86,9 +98,8 @@ absl::Status ModelManager::LoadAgain(const std::string& model) {
     return absl::NotFoundError("failed to load " + Quoted(model) + ": no such model in " +
                                options_.root);
   }
-  for (auto known = known_.begin(); known != known_.end();) {
-    known = known->first.first == model ? known_.erase(known) : std::next(known);
-  }
+  unloaded_.erase(model);
+  std::erase_if(known_, [&](const auto& entry) { return entry.first.first == model; });
   absl::Status status = Follow(of_model);
   if (status.ok()) return status;
   return {status.code(), "failed to load " + Quoted(model) + ": " + std::string(status.message())};
@@ -103,6 +114,9 @@ absl::Status ModelManager::UnloadAll(const std::string& model) {
     Log(LogLevel::kInfo, "model unloaded", {{"model", model}, {"version", version.version}});
   }
   if (!any) return absl::NotFoundError("failed to unload " + Quoted(model) + ": no such model");
+  std::erase_if(known_, [&](const auto& entry) { return entry.first.first == model; });
+  const auto found = ScanRepository(options_.root, options_.links());
+  unloaded_[model] = found.ok() ? StampsOf(*found, model) : "";
   observer_(model, false);
   return absl::OkStatus();
 }
@@ -144,8 +158,8 @@ absl::Status ModelManager::CheckChoice(const std::vector<ModelDirectory>& found)
   }
   for (const ModelDirectory& directory : options_.versions.Choose(found)) {
     versions.erase(directory.name);
+    unchosen_.erase(directory.name);
   }
-  std::erase_if(unchosen_, [&](const std::string& model) { return !versions.contains(model); });
   absl::Status status;
   for (const auto& [model, list] : versions) {
     absl::Status none = absl::NotFoundError("the version policy asks for none of the versions " +
@@ -239,7 +253,12 @@ void ModelManager::Observe(const std::string& model) {
 
 bool ModelManager::ForgetWhatIsGone(const std::vector<ModelDirectory>& found) {
   std::set<Key> there;
-  for (const ModelDirectory& directory : found) there.insert({directory.name, directory.version});
+  std::set<std::string> models;
+  for (const ModelDirectory& directory : found) {
+    there.insert({directory.name, directory.version});
+    models.insert(directory.name);
+  }
+  std::erase_if(unchosen_, [&](const std::string& model) { return !models.contains(model); });
   bool any = false;
   for (const VersionStatus& version : repository_.Index()) {
     const Key key{version.name, version.version};

@@ -86,6 +86,7 @@ class ModelManager {
   absl::Status FollowAll();
   absl::Status LoadAgain(const std::string& model);
   absl::Status UnloadAll(const std::string& model);
+  std::vector<ModelDirectory> Wanted(const std::vector<ModelDirectory>& found);
   absl::Status Follow(const std::vector<ModelDirectory>& found);
   absl::Status CheckChoice(const std::vector<ModelDirectory>& found);
   absl::Status LoadChanged(const std::vector<ModelDirectory>& found);
@@ -105,6 +106,7 @@ class ModelManager {
 
   // Only the queue's thread touches these.
   std::map<Key, Known> known_;
+  std::map<std::string, std::string> unloaded_;  // models that were, with their files' stamps
   std::set<std::string> unchosen_;  // models that were reported as having no chosen version
 
   LoadQueue queue_;  // ends first

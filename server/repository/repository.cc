@@ -163,10 +163,10 @@ std::string ModelRepository::Known() const {
 
 absl::Status ModelRepository::Unserved(const std::string& name, int64_t version) const {
   const Entry* latest = nullptr;
-  for (const auto& [other, versions] : models_) {
-    for (const auto& [number, entry] : versions) {
+  if (const auto versions = models_.find(name); versions != models_.end()) {
+    for (const auto& [number, entry] : versions->second) {
       // Of several versions, one that is loading is preferred, because it will soon answer.
-      const bool asked = other == name && (version == 0 || version == number);
+      const bool asked = version == 0 || version == number;
       if (asked && (latest == nullptr || latest->state != ModelState::kLoading)) latest = &entry;
     }
   }

@@ -225,4 +225,13 @@ std::string StampOf(const ModelDirectory& directory) {
   return stamp;
 }
 
+std::string StampsOf(const std::vector<ModelDirectory>& found, const std::string& model) {
+  std::string stamps;
+  for (const ModelDirectory& directory : found) {
+    if (directory.name != model) continue;
+    stamps += std::to_string(directory.version) + ": " + StampOf(directory);
+  }
+  return stamps;
+}
+
 }  // namespace linserve

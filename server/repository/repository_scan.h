@@ -37,4 +37,7 @@ std::string LatestVersion(const std::string& path);
 // other.
 std::string StampOf(const ModelDirectory& directory);
 
+// Returns the stamps of all of a model's versions.
+std::string StampsOf(const std::vector<ModelDirectory>& found, const std::string& model);
+
 }  // namespace linserve

@@ -74,6 +74,7 @@ absl::Status ReadParameter(JsonReader& reader, const std::string& name, InferPar
 
 template <typename Map>
 absl::Status ReadParameters(JsonReader& reader, Map& parameters) {
+  if (reader.Next() == Kind::kNull) return reader.Skip().status();
   absl::Status object = reader.Expect(Kind::kObject, "\"parameters\": expected an object");
   if (!object.ok()) return object;
   return reader.Object([&](const std::string& name) -> absl::Status {
@@ -227,6 +228,7 @@ absl::Status InferReader::ReadContents(const Input& input, std::optional<std::st
 }
 
 absl::Status InferReader::ReadOutputs() {
+  if (reader_.Next() == Kind::kNull) return reader_.Skip().status();
   absl::Status status = reader_.Expect(Kind::kArray, "\"outputs\": expected an array");
   if (!status.ok()) return status;
   return reader_.Array([this] { return ReadOutput(); });

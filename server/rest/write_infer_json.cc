@@ -62,7 +62,6 @@ HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& 
   std::vector<Tensor> binary;
   char separator = '[';
   for (const auto& [name, tensor] : answer.Outputs(0)) {
-    text.reserve(text.size() + static_cast<size_t>(tensor.elements() * kLongestElement));
     text += std::exchange(separator, ',');
     json output = {
         {"name", name}, {"datatype", Datatype(tensor.dtype())}, {"shape", tensor.shape()}};
@@ -72,6 +71,7 @@ HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& 
       text += JsonText(output);
       continue;
     }
+    text.reserve(text.size() + static_cast<size_t>(tensor.elements() * kLongestElement));
     AppendOpen(output, text);
     text += R"(,"data":)";
     absl::Status written = AppendElements(tensor, text);

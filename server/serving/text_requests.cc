@@ -158,12 +158,20 @@ absl::Status DecodeRequestState::ReadItems(Tokenization& /*work*/) {
   return absl::OkStatus();
 }
 
+// Takes room for the text that ids become, and for their pieces, of which it is made.
+absl::Status DecodeRequestState::ReserveTextOf(const std::vector<int64_t>& ids) {
+  int64_t bytes = 0;
+  for (const int64_t id : ids) bytes += 1 + std::ssize(tokenizer_->PieceOf(id));
+  absl::Status pieces = ReserveBytes(bytes + std::ssize(ids) * int64_t{sizeof(std::string)});
+  return pieces.ok() ? ReserveText(bytes) : pieces;
+}
+
 absl::StatusOr<int64_t> DecodeRequestState::Turn() {
   for (size_t done = 0; done < kReadPerTurn && answer_.texts.size() < query_.sequences.size();) {
     const auto& ids = query_.sequences[answer_.texts.size()];
+    if (absl::Status place = ReserveTextOf(ids); !place.ok()) return place;
     auto text = tokenizer_->Decode(ids, !query_.skip_marks);
     if (!text.ok()) return text.status();
-    if (absl::Status place = ReserveText(std::ssize(*text)); !place.ok()) return place;
     answer_.texts.push_back(*std::move(text));
     done += 1 + ids.size();
   }

@@ -122,6 +122,7 @@ class DecodeRequestState : public TextRequestState {
   absl::Status ReadOptions(const RpcLimits& limits, const ServedModel& model) override;
   absl::Status ReadItems(Tokenization& work) override;
   absl::StatusOr<int64_t> Turn() override;
+  absl::Status ReserveTextOf(const std::vector<int64_t>& ids);
   void AnswerRefusal(const absl::Status& status) override { done_(status); }
 
   const Done done_;

@@ -32,6 +32,18 @@ TEST_F(ModelManagerTest, LoadsWhatFitsOnceAnotherModelIsGone) {
   EXPECT_THAT(Index(), ElementsAre("b 1 READY"));
 }
 
+TEST_F(ModelManagerTest, DoesNotTryAgainToLoadWhatWasUnloaded) {
+  Write("a", "x");
+  Manage("all", {}, 2000);
+  EXPECT_TRUE(Refresh().ok());
+  Write("b", "x");
+  EXPECT_FALSE(Refresh().ok());
+  EXPECT_TRUE(Unload("b").ok());
+  EXPECT_TRUE(Unload("a").ok());
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("a 1 UNAVAILABLE", "b 1 UNAVAILABLE"));
+}
+
 TEST_F(ModelManagerTest, KeepsWhatIsServedWhereItsSuccessorDoesNotFit) {
   Write("a", "x");
   Manage("all", {}, 2000);

@@ -110,6 +110,29 @@ TEST_F(ModelManagerTest, UnloadsUntilTheModelIsLoadedAgain) {
   EXPECT_TRUE(ready_["a"]);
 }
 
+TEST_F(ModelManagerTest, WhatWasUnloadedComesBackOnceItsFilesChange) {
+  Write("a/1", "x");
+  Write("a/2", "x");
+  Manage("latest");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_TRUE(Unload("a").ok());
+  Write("a/1", "y");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_EQ((*repository_.Find("a", 0))->version, 2);
+}
+
+TEST_F(ModelManagerTest, WhatWasUnloadedDoesNotComeBackInAnOlderVersion) {
+  Write("a/1", "x");
+  Write("a/2", "x");
+  Manage("latest");
+  EXPECT_TRUE(Refresh().ok());
+  Write("a/2", "broken");
+  EXPECT_FALSE(Refresh().ok());
+  EXPECT_TRUE(Unload("a").ok());
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(repository_.Find("a", 0), IsStatus(kUnavailableCode, "unloaded"));
+}
+
 TEST_F(ModelManagerTest, LoadsAgainByNameWithoutTouchingOthers) {
   Write("a", "x");
   Write("b", "x");
@@ -165,6 +188,18 @@ TEST_F(ModelManagerTest, SaysWhenTheVersionPolicyAsksForNoVersionThatThereIs) {
 }
 
 // Checks what callers may see while models come, go and break: never a lost or a refused sequence.
+TEST_F(ModelManagerTest, SaysSoOnceWhateverElseIsLoaded) {
+  Write("a", "x");
+  Write("b", "x");
+  Manage("all; a=7");
+  EXPECT_FALSE(Refresh().ok());
+  EXPECT_TRUE(LoadByName("b").ok());
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(Refresh().ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::Not(testing::HasSubstr("model not served")));
+}
+
 TEST_F(ModelManagerTest, CallersSeeNothingButAnswersAndMissingModels) {
   constexpr int kRounds = 25;
   Write("stays", "x");

@@ -76,6 +76,17 @@ TEST_F(RestTest, TakesNestedArraysAndAVersion) {
   EXPECT_EQ(reply.parsed["model_version"], "1");
 }
 
+TEST_F(RestTest, TakesMembersThatMayBeMissingForMissingWhereTheyAreNull) {
+  const std::string input =
+      R"("inputs":[{"name":"x","datatype":"INT64","shape":[1,2],"data":[5,6])";
+  const Reply plain = Post(kInfer, "{" + input + "}]}");
+  ASSERT_EQ(plain.status, 200) << plain.body;
+  const Reply nulls = Post(kInfer, R"({"id":null,"parameters":null,"outputs":null,)" + input +
+                                       R"(,"parameters":null}]})");
+  EXPECT_EQ(nulls.status, 200) << nulls.body;
+  EXPECT_EQ(nulls.parsed["outputs"], plain.parsed["outputs"]);
+}
+
 TEST_F(RestTest, InfersInBytesAfterTheJson) {
   const std::string bytes = BytesOf<int64_t>({5, 6, 7});
   json request = ThreeTokens();

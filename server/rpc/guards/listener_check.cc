@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <memory>
@@ -25,6 +26,9 @@ std::string Reachable(const std::string& host) {
 
 // Returns whether the other side answers or hangs up in time.
 bool IsAnswered(int connection, const addrinfo& address) {
+  // Where nobody accepts, the kernel would try for two minutes to connect.
+  const timeval wait{.tv_sec = 0, .tv_usec = 1000 * kWaitMs};
+  if (::setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) != 0) return false;
   if (::connect(connection, address.ai_addr, address.ai_addrlen) != 0) return false;
   if (::send(connection, kGreeting.data(), kGreeting.size(), MSG_NOSIGNAL) < 0) return true;
   pollfd waiting{connection, POLLIN, 0};

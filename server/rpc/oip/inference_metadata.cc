@@ -170,7 +170,8 @@ void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
   inference::ModelInstanceGroup& group = *message.add_instance_group();
   group.set_name(model.name);
   group.set_count(static_cast<int32_t>(options.replicas));
-  group.set_kind(inference::ModelInstanceGroup::KIND_CPU);
+  group.set_kind(info.device == "cpu" ? inference::ModelInstanceGroup::KIND_CPU
+                                      : inference::ModelInstanceGroup::KIND_GPU);
   const auto delay =
       std::chrono::duration_cast<std::chrono::microseconds>(options.policy.max_delay);
   message.mutable_dynamic_batching()->set_max_queue_delay_microseconds(

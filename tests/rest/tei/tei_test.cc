@@ -163,6 +163,18 @@ TEST_F(TeiTest, TokensAreThoseThatAreComputedAndDecodeToTheirText) {
             json({"<s> the server</s>"}));
 }
 
+class TeiRoomTest : public RestTest {
+ protected:
+  TeiRoomTest() : RestTest({.grpc = {.inflight = {.max_bytes = 2'000'000}}, .text = true}) {}
+};
+
+TEST_F(TeiRoomTest, WhatManyIdsBecomeIsReservedBeforeItIsMade) {
+  const json body = {{"model", "tokens"}, {"ids", std::vector<int64_t>(20'000, 5)}};
+  const Reply refused = Post("/decode", body.dump());
+  EXPECT_EQ(refused.status, 413) << refused.body;
+  EXPECT_THAT(refused.body, HasSubstr("max_inflight_bytes"));
+}
+
 TEST_F(TeiTest, WhatTheTokenizerCannotTakeIsRefused) {
   EXPECT_THAT(Ask("/decode", {{"ids", {5, 1000000}}}).body, HasSubstr("not in the vocabulary"));
   EXPECT_THAT(Ask("/decode", {{"ids", "text"}}).body, HasSubstr("expected a JSON object"));

@@ -6,6 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <memory>
+#include <vector>
+
 #include "support/fakes/fake_clock.h"
 #include "support/test_server.h"
 
@@ -17,12 +20,13 @@ using namespace std::chrono_literals;
 // Listens on a port whose connections the system takes, and nobody else.
 class DeafListener {
  public:
-  DeafListener() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // So many connections and one more wait at most.
+  explicit DeafListener(int waiting = 16) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_EQ(::listen(socket_, 16), 0);
+    EXPECT_EQ(::listen(socket_, waiting), 0);
     socklen_t size = sizeof(address);
     EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
     port_ = ntohs(address.sin_port);
@@ -36,6 +40,24 @@ class DeafListener {
  private:
   int socket_;
   int port_ = 0;
+};
+
+// Begins to connect to a port of this machine.
+class Caller {
+ public:
+  explicit Caller(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  ~Caller() { ::close(socket_); }
+
+ private:
+  int socket_;
 };
 
 TEST(ListenerCheck, AServerThatServesAccepts) {
@@ -55,6 +77,20 @@ TEST(ListenerCheck, IsPatientWithASlowOneAndThenGivesUp) {
   clock.Advance(9s);
   EXPECT_TRUE(check.Accepts());
   clock.Advance(1s);
+  EXPECT_FALSE(check.Accepts());
+}
+
+// Linux tries for two minutes to connect where more wait than the listener lets.
+TEST(ListenerCheck, DoesNotWaitForLongWhereTooManyWaitAlready) {
+  const DeafListener deaf(/*waiting=*/0);
+  std::vector<std::unique_ptr<Caller>> callers;
+  for (int i = 0; i < 4; ++i) callers.push_back(std::make_unique<Caller>(deaf.port()));
+  FakeClock clock;
+  ListenerCheck check("127.0.0.1", deaf.port(), clock);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(check.Accepts());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+  clock.Advance(10s);
   EXPECT_FALSE(check.Accepts());
 }
 
