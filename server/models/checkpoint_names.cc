@@ -27,6 +27,41 @@ std::string WithoutWrappers(const std::string& name) {
   return clean;
 }
 
+// Returns where a name has what is renamed, at the beginning of one of its parts; npos: nowhere.
+size_t PlaceIn(const std::string& name, const std::string& part) {
+  for (size_t at = name.find(part); at != std::string::npos; at = name.find(part, at + 1)) {
+    if (at == 0 || name[at - 1] == '.') return at;
+  }
+  return std::string::npos;
+}
+
+// Returns the tensors that one of a file stands for, by the network's names.
+std::vector<std::pair<std::string, Tensor>> Renamed(std::string name, const Tensor& tensor,
+                                                    const CheckpointNames& names) {
+  std::vector<std::pair<std::string, Tensor>> tensors = {{std::move(name), tensor}};
+  for (const auto& [from, to] : names.renamed) {
+    std::vector<std::pair<std::string, Tensor>> next;
+    for (auto& [old, whole] : tensors) {
+      const size_t at = PlaceIn(old, from);
+      const auto parts = static_cast<int64_t>(to.size());
+      const int64_t rows = whole.shape().empty() ? 1 : whole.shape()[0];
+      if (at == std::string::npos || rows % parts != 0) {
+        next.emplace_back(std::move(old), whole);
+        continue;
+      }
+      for (int64_t i = 0; i < parts; ++i) {
+        std::string part = old;
+        part.replace(at, from.size(), to[static_cast<size_t>(i)]);
+        next.emplace_back(
+            std::move(part),
+            parts == 1 ? whole : whole.Rows(i * (rows / parts), (i + 1) * (rows / parts)));
+      }
+    }
+    tensors = std::move(next);
+  }
+  return tensors;
+}
+
 // Returns the parameter that says most by its name; null if the network has none.
 const Parameter* LongestNamed(const ParameterList& parameters) {
   const Parameter* longest = nullptr;
@@ -81,8 +116,10 @@ NamedTensors::NamedTensors(TensorMap file, const std::map<std::string, std::stri
       apart_.emplace(std::move(clean), tensor);
       continue;
     }
-    // Names that would fall together stay as they are, so that the listing shows both.
-    if (!tensors_.emplace(std::move(clean), tensor).second) tensors_.emplace(name, tensor);
+    for (auto& [own, part] : Renamed(std::move(clean), tensor, names)) {
+      // Names that would fall together stay as they are, so that the listing shows both.
+      if (!tensors_.emplace(std::move(own), part).second) tensors_.emplace(name, tensor);
+    }
   }
 }
 

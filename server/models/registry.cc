@@ -72,6 +72,8 @@ constexpr std::array kRows = {
     Row{"transformers.MPNetModel", transformers::MakeMpnet},
     Row{"transformers.ModernBertModel", transformers::MakeModernBert},
     Row{"transformers.NystromformerModel", transformers::MakeNystromformer},
+    Row{"transformers.NomicBertModel", transformers::MakeNomicBert},
+    Row{"transformers.GteModel", transformers::MakeGte},
     Row{"fairseq.LinformerRoberta", fairseq::MakeLinformerRoberta},
 };
 

@@ -31,6 +31,8 @@ constexpr std::array kModelTypes = {
     ModelType{"mpnet", "transformers.MPNetModel"},
     ModelType{"modernbert", "transformers.ModernBertModel"},
     ModelType{"nystromformer", "transformers.NystromformerModel"},
+    ModelType{"nomic_bert", "transformers.NomicBertModel"},
+    ModelType{"gte", "transformers.GteModel"},
     ModelType{"molformer", "molformer.MolformerModel"},
 };
 

@@ -9,6 +9,7 @@
 #include "core/status/quote.h"
 #include "models/config/config_error.h"
 #include "models/config/hugging_face_config.h"
+#include "models/config/published_names.h"
 
 namespace linserve {
 namespace {
@@ -88,12 +89,16 @@ void Assign(ModelConfig& config, const std::string& key, const json& value) {
 absl::StatusOr<ModelConfig> ConfigOf(const json& document, const std::string& directory) {
   try {
     if (!document.is_object()) throw ConfigError("expected a JSON object");
-    if (IsHuggingFaceConfig(document)) return HuggingFaceConfig(document, directory);
     ModelConfig config;
-    for (const auto& [key, value] : document.items()) Assign(config, key, value);
+    if (IsHuggingFaceConfig(document)) {
+      config = HuggingFaceConfig(document, directory);
+    } else {
+      for (const auto& [key, value] : document.items()) Assign(config, key, value);
+    }
     if (config.network.architecture.empty())
       throw ConfigError(
           "\"architecture\" is missing (or \"model_type\", as in Hugging Face folders)");
+    config.names.renamed = PublishedNames(config.network.architecture);
     return config;
   } catch (const std::exception& error) {  // ConfigError, or the JSON library's
     return absl::InvalidArgumentError(error.what());

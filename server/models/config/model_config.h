@@ -19,6 +19,13 @@ struct CheckpointNames {
   std::map<std::string, std::string> aliases{};
   // What stands before names that no prefix goes with: those of modules with files of their own.
   std::vector<std::string> apart{};
+  // What stands in names of another form than the network's, and what is to stand there. A tensor
+  // is split, by its first axis, into as many as there are names.
+  struct Renamed {
+    std::string from;
+    std::vector<std::string> to;
+  };
+  std::vector<Renamed> renamed{};
   // Says that tensors which are not the model's are left out: heads of other tasks lie beside it.
   bool others_are_left_out = false;
 };

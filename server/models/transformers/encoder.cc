@@ -198,4 +198,7 @@ std::unique_ptr<Network> MakeNystromformer(Params& params) {
   return Make<Family::kNystromformer>(params);
 }
 
+std::unique_ptr<Network> MakeNomicBert(Params& params) { return Make<Family::kNomicBert>(params); }
+std::unique_ptr<Network> MakeGte(Params& params) { return Make<Family::kGte>(params); }
+
 }  // namespace linserve::transformers

@@ -21,5 +21,7 @@ std::unique_ptr<Network> MakeModernBert(Params& params);  // ModernBertModel (Wa
 // NystromformerModel (Xiong et al. 2021). Where its attention is by landmarks, which takes one
 // length alone, what is shorter is computed as if it were padded to it and masked.
 std::unique_ptr<Network> MakeNystromformer(Params& params);
+std::unique_ptr<Network> MakeNomicBert(Params& params);
+std::unique_ptr<Network> MakeGte(Params& params);
 
 }  // namespace linserve::transformers

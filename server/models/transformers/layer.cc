@@ -28,16 +28,40 @@ Layer::Layer(const Options& options, const LayerKind& kind, bool first)
       first_(first),
       attention_(options, kind),
       attention_norm_(options.dim, options.eps, options.norm_bias),
+      gate_(options.dim, options.inner, options.inner_bias),
+      inner_(options.dim, options.inner, options.inner_bias),
       feed_forward_(options.dim, options.inner, options.dim, options.activation, options.gated,
                     options.inner_bias),
-      inner_norm_(options.dim, options.eps, options.norm_bias) {}
+      inner_norm_(options.dim, options.eps, options.norm_bias) {
+  feed_forward_.w2.with_bias = options.outer_bias;
+}
 
 void Layer::Declare(const Scope& layer) {
   const Names& names = NamesOf(options_.family);
   attention_.Declare(layer);
   if (!options_.pre_norm || !first_) DeclareNorm(layer / names.attention_norm, attention_norm_);
-  feed_forward_.Declare(layer, names.inner, names.outer);
+  if (names.gate != nullptr) {
+    DeclareGated(layer);
+  } else {
+    feed_forward_.Declare(layer, names.inner, names.outer);
+  }
   DeclareNorm(layer / names.inner_norm, inner_norm_);
+}
+
+void Layer::DeclareGated(const Scope& layer) {
+  const Names& names = NamesOf(options_.family);
+  gate_.DeclareUnpacked(layer / names.gate);
+  inner_.DeclareUnpacked(layer / names.inner);
+  layer.Packs(gate_.weight);
+  layer.Packs(inner_.weight);
+  layer.AfterLoading([this](DType products) {
+    Linear& both = feed_forward_.w1;
+    both.weight = at::cat({gate_.weight, inner_.weight});
+    gate_.weight.reset();
+    inner_.weight.reset();
+    both.Pack(products);
+  });
+  feed_forward_.w2.Declare(layer / names.outer);
 }
 
 double Layer::Flops(int64_t length) const {

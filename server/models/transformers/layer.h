@@ -25,6 +25,8 @@ class Layer {
   void Apply(at::Tensor& rows, const Context& context) const;
 
  private:
+  void DeclareGated(const Scope& layer);
+
   bool packed() const { return attention_.packed() && feed_forward_.packed(); }
   const LayerNorm* NormBefore() const {
     return options_.pre_norm && !first_ ? &attention_norm_ : nullptr;
@@ -48,6 +50,8 @@ class Layer {
   bool first_;
   Attention attention_;
   LayerNorm attention_norm_;
+  Linear gate_;  // gate_ and inner_ become the first product of feed_forward_ where they are two
+  Linear inner_;
   FeedForward feed_forward_;
   LayerNorm inner_norm_;
 };

@@ -54,6 +54,20 @@ constexpr Names kModernBert = {.words = "embeddings.tok_embeddings",
                                .inner_norm = "mlp_norm",
                                .norm = "final_norm"};
 
+constexpr Names kRotary = {.words = "embeddings.word_embeddings",
+                           .types = "embeddings.token_type_embeddings",
+                           .embedding_norm = "embeddings.LayerNorm",
+                           .layers = "layers",
+                           .query = "self_attn.q_proj",
+                           .key = "self_attn.k_proj",
+                           .value = "self_attn.v_proj",
+                           .out = "self_attn.o_proj",
+                           .attention_norm = "post_attention_layernorm",
+                           .gate = "mlp.gate_proj",
+                           .inner = "mlp.up_proj",
+                           .outer = "mlp.down_proj",
+                           .inner_norm = "post_mlp_layernorm"};
+
 }  // namespace
 
 const Names& NamesOf(Family family) {
@@ -64,6 +78,9 @@ const Names& NamesOf(Family family) {
       return kMpnet;
     case Family::kModernBert:
       return kModernBert;
+    case Family::kNomicBert:
+    case Family::kGte:
+      return kRotary;
     case Family::kBert:
     case Family::kRoberta:
     case Family::kNystromformer:

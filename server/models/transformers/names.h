@@ -19,6 +19,7 @@ struct Names {
   const char* convolution = nullptr;
   const char* out = nullptr;
   const char* attention_norm = nullptr;
+  const char* gate = nullptr;  // of the feed-forward, where it is not one with `inner`
   const char* inner = nullptr;
   const char* outer = nullptr;
   const char* inner_norm = nullptr;

@@ -15,6 +15,9 @@ constexpr std::array kOfTraining = {"hidden_dropout_prob",
                                     "attention_dropout",
                                     "embedding_dropout",
                                     "mlp_dropout",
+                                    "attn_pdrop",
+                                    "resid_pdrop",
+                                    "embd_pdrop",
                                     "initializer_range",
                                     "initializer_cutoff_factor",
                                     "pad_token_id",
@@ -79,15 +82,20 @@ Options DistilBert(Params& params) {
   return options;
 }
 
-// Reads the base of the rotary positions of layers of a type, which older configurations say by
-// `key`. `by_type` is nullptr where nothing is said by type.
+constexpr double kLargestTheta = 1e12;
+
+// Reads the base of rotary positions; `rope` is nullptr where nothing is said of them.
+double ThetaOf(Params* rope, double fallback) {
+  if (rope == nullptr) return fallback;
+  rope->Choice("rope_type", "default", {"default"});
+  return rope->Number("rope_theta", fallback, 1, kLargestTheta);
+}
+
+// Reads that of layers of a type, which older configurations say by `key`. `by_type` is nullptr
+// where nothing is said by type.
 double Theta(Params& params, const char* key, Params* by_type, const char* type, double fallback) {
-  constexpr double kMost = 1e12;
-  fallback = params.Number(key, fallback, 1, kMost);
-  Params* own = by_type != nullptr ? by_type->Object(type) : nullptr;
-  if (own == nullptr) return fallback;
-  own->Choice("rope_type", "default", {"default"});
-  return own->Number("rope_theta", fallback, 1, kMost);
+  fallback = params.Number(key, fallback, 1, kLargestTheta);
+  return ThetaOf(by_type != nullptr ? by_type->Object(type) : nullptr, fallback);
 }
 
 std::vector<LayerKind> ModernBertLayers(Params& params) {
@@ -114,13 +122,16 @@ std::vector<LayerKind> ModernBertLayers(Params& params) {
   return layers;
 }
 
+void CheckHalves(const Options& options, Params& params, const char* dim = "hidden_size") {
+  if (options.dim_head() % 2 == 0) return;
+  params.Fail(dim, "heads of an even width, whose halves rotary positions turn");
+}
+
 Options ModernBert(Params& params) {
   Options options{.family = Family::kModernBert};
   options.vocabulary = params.Positive("vocab_size", 50368);
   SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size", 1152);
-  if (options.dim_head() % 2 != 0) {
-    params.Fail("hidden_size", "heads of an even width, whose halves rotary positions turn");
-  }
+  CheckHalves(options, params);
   options.layers = ModernBertLayers(params);
   options.activation = ActivationParam(params, "hidden_activation");
   options.eps = params.Number("norm_eps", 1e-5, 0, 1);
@@ -129,7 +140,82 @@ Options ModernBert(Params& params) {
   options.pre_norm = true;
   options.attention_bias = params.Flag("attention_bias", false);
   options.inner_bias = params.Flag("mlp_bias", false);
+  options.outer_bias = options.inner_bias;
   options.norm_bias = params.Flag("norm_bias", false);
+  return options;
+}
+
+// Says by which keys a configuration of BERT with rotary positions and a gate says its sizes.
+struct RotaryKeys {
+  const char* dim = "hidden_size";
+  const char* heads = "num_attention_heads";
+  const char* inner = "intermediate_size";
+  const char* depth = "num_hidden_layers";
+  const char* eps = "layer_norm_eps";
+  const char* theta = "rope_theta";
+  const char* longest = "max_position_embeddings";
+};
+
+// Reads what NomicBert and GTE have in common. `usual` holds what is not said otherwise.
+Options Rotary(const Options& usual, double usual_theta, const RotaryKeys& keys, Params& params) {
+  Options options = usual;
+  options.vocabulary = params.Positive("vocab_size", usual.vocabulary);
+  SetSizes(options, params, keys.dim, keys.heads, keys.inner);
+  CheckHalves(options, params, keys.dim);
+  const double theta = params.Number(keys.theta, usual_theta, 1, kLargestTheta);
+  const LayerKind kind{.theta = ThetaOf(params.Object("rope_parameters"), theta)};
+  options.layers.assign(static_cast<size_t>(params.Depth(keys.depth, 12)), kind);
+  options.longest = params.Positive(keys.longest, usual.longest);
+  options.types = params.NotNegative("type_vocab_size", usual.types);
+  options.eps = params.Number(keys.eps, 1e-12, 0, 1);
+  options.gated = true;
+  options.inner_bias = false;
+  return options;
+}
+
+Options NomicBert(Params& params) {
+  const Options usual{.family = Family::kNomicBert,
+                      .vocabulary = 30528,
+                      .longest = 2048,
+                      .types = 2,
+                      .attention_bias = false,
+                      .outer_bias = false};
+  constexpr double kTheta = 1000;
+  if (!params.Has("n_embd")) {
+    Options options = Rotary(usual, kTheta, {}, params);
+    options.activation = ActivationParam(params, "hidden_act", "silu");
+    return options;
+  }
+  // What was published before transformers had the class speaks as GPT-2 does.
+  Options options = Rotary(usual, kTheta,
+                           {.dim = "n_embd",
+                            .heads = "n_head",
+                            .inner = "n_inner",
+                            .depth = "n_layer",
+                            .eps = "layer_norm_epsilon",
+                            .theta = "rotary_emb_base",
+                            .longest = "n_positions"},
+                           params);
+  const auto round_up = [](int64_t& size, int64_t multiple) {
+    size = (size + multiple - 1) / multiple * multiple;
+  };
+  round_up(options.inner, 256);
+  round_up(options.vocabulary, params.Positive("pad_vocab_size_multiple", 1));
+  const std::string gate = params.Choice("activation_function", "swiglu", {"swiglu", "geglu"});
+  options.activation = gate == "swiglu" ? Activation::kSilu : Activation::kGelu;
+  for (const char* key : {"prenorm", "parallel_block", "rotary_emb_interleaved", "use_rms_norm",
+                          "causal", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
+    if (params.Flag(key, false)) params.Fail(key, "false");
+  }
+  if (params.Number("rotary_emb_fraction", 1, 0, 1) != 1) params.Fail("rotary_emb_fraction", "1");
+  params.RequireNone("rotary_scaling_factor", "positions are not scaled");
+  return options;
+}
+
+Options Gte(Params& params) {
+  const Options usual{.family = Family::kGte, .vocabulary = 250048, .longest = 8192, .types = 1};
+  Options options = Rotary(usual, /*usual_theta=*/160000, {}, params);
+  options.activation = ActivationParam(params, "hidden_act");
   return options;
 }
 
@@ -185,6 +271,10 @@ Options OfFamily(Family family, Params& params) {
       return ModernBert(params);
     case Family::kNystromformer:
       return Nystromformer(params);
+    case Family::kNomicBert:
+      return NomicBert(params);
+    case Family::kGte:
+      return Gte(params);
     case Family::kRoberta:
       return Bert(family, params, 50265);
     case Family::kBert:

@@ -8,7 +8,16 @@
 
 namespace linserve::transformers {
 
-enum class Family : uint8_t { kBert, kRoberta, kDistilBert, kMpnet, kModernBert, kNystromformer };
+enum class Family : uint8_t {
+  kBert,
+  kRoberta,
+  kDistilBert,
+  kMpnet,
+  kModernBert,
+  kNystromformer,
+  kNomicBert,
+  kGte
+};
 
 // Says what the attention of one layer sees, and how its queries and keys are turned.
 struct LayerKind {
@@ -47,7 +56,8 @@ struct Options {
   bool gated = false;     // feed-forward
   bool pre_norm = false;  // norms before attention and feed-forward, and one at the end
   bool attention_bias = true;
-  bool inner_bias = true;  // of the feed-forward
+  bool inner_bias = true;  // of the feed-forward's first product
+  bool outer_bias = true;  // and of its second
   bool norm_bias = true;
   bool distances = false;  // scores depend on them (MPNet)
   bool pooler = false;

@@ -95,6 +95,17 @@ case("nystromformer-long", "NystromformerModel",
      dict(NYSTROM, num_landmarks=32, segment_means_seq_len=320, conv_kernel_size=33, max_position_embeddings=320),
      length=320, batch=3, lengths=[320, 200, 7])
 
+for short, architecture, other in (("nomic-bert", "NomicBertModel", "gelu"), ("gte", "GteModel", "silu")):
+    case(short + "-base", architecture, SMALL)
+    case(short + "-ragged", architecture, SMALL, length=40, batch=6, lengths=[40, 1, 2, 17, 33, 16])
+    case(short + "-mask", architecture, dict(SMALL, type_vocab_size=3), mask=True, types=True)
+    case(short + "-other", architecture,
+         dict(SMALL, hidden_act=other, num_attention_heads=2, layer_norm_eps=1e-6, num_hidden_layers=3,
+              rope_parameters={"rope_type": "default", "rope_theta": 300.0}))
+    case(short + "-odd-heads", architecture, dict(SMALL, hidden_size=30, num_attention_heads=5, hidden_act="relu"))
+    case(short + "-long", architecture, SMALL, length=300, batch=4, lengths=[300, 129, 128, 64])
+case("gte-no-types", "GteModel", dict(SMALL, type_vocab_size=0), length=33)
+
 
 def weights(model, generator):
     """Random weights of which nothing can be left out unnoticed: biases and norms, too."""
@@ -209,7 +220,7 @@ def make(case, root):
         inputs["x"] *= torch.arange(case["length"])[None] < inputs["lengths"][:, None]
     state = {name: tensor.float() for name, tensor in model.state_dict().items()}
     params = dict(case["params"])
-    if hasattr(model, "pooler") and not case["pooler"]:
+    if getattr(model, "pooler", None) is not None and not case["pooler"]:
         params["add_pooling_layer"] = False
         state = {name: tensor for name, tensor in state.items() if not name.startswith("pooler.")}
     folder = os.path.join(root, case["name"])

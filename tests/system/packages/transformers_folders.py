@@ -79,6 +79,14 @@ def nystromformer(vocabulary):
                                                               conv_kernel_size=1, **SIZES))
 
 
+def nomic_bert(vocabulary):
+    return tf.NomicBertModel(tf.NomicBertConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
+
+
+def gte(vocabulary):
+    return tf.GteForMaskedLM(tf.GteConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
+
+
 # Of each folder: the tokenizer, the model, how it pools, whether it normalizes, how many tokens a text may have, and the
 # widths of Dense modules.
 FOLDERS = {
@@ -91,6 +99,8 @@ FOLDERS = {
     "distilbert": (wordpiece, distilbert, "mean", False, 128),
     "mpnet": (wordpiece, mpnet, "cls", True, 100),
     "modernbert": (byte_level, modernbert, "mean", True, 128),
+    "nomic-bert": (wordpiece, nomic_bert, "mean", True, 128),
+    "gte": (unigram, gte, "cls", True, 128),
     "nystromformer": (unigram, nystromformer, "mean", True, 100),
 }
 

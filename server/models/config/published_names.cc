@@ -1,0 +1,29 @@
+#include "models/config/published_names.h"
+
+namespace linserve {
+
+std::vector<CheckpointNames::Renamed> PublishedNames(const std::string& architecture) {
+  if (architecture == "transformers.NomicBertModel") {
+    return {{"encoder.layers.", {"layers."}},
+            {"emb_ln.", {"embeddings.LayerNorm."}},
+            {"attn.Wqkv.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
+            {"attn.out_proj.", {"self_attn.o_proj."}},
+            {"mlp.fc11.", {"mlp.up_proj."}},
+            {"mlp.fc12.", {"mlp.gate_proj."}},
+            {"mlp.fc2.", {"mlp.down_proj."}},
+            {"norm1.", {"post_attention_layernorm."}},
+            {"norm2.", {"post_mlp_layernorm."}}};
+  }
+  if (architecture == "transformers.GteModel") {
+    return {
+        {"encoder.layer.", {"layers."}},
+        {"attention.qkv_proj.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
+        {"attention.o_proj.", {"self_attn.o_proj."}},
+        {"mlp.up_gate_proj.", {"mlp.up_proj.", "mlp.gate_proj."}},
+        {"attn_ln.", {"post_attention_layernorm."}},
+        {"mlp_ln.", {"post_mlp_layernorm."}}};
+  }
+  return {};
+}
+
+}  // namespace linserve
