@@ -39,6 +39,8 @@ const std::vector<MaskCase> kCases = {
     {"transformers.XLMRobertaModel", kBertSizes},
     {"transformers.MPNetModel", kBertSizes},
     {"transformers.ModernBertModel", kBertSizes},
+    {"transformers.NomicBertModel", kBertSizes},
+    {"transformers.GteModel", kBertSizes},
     {"transformers.NystromformerModel", kBertSizes},
     {"transformers.DistilBertModel",
      R"({"vocab_size": 30, "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16,
