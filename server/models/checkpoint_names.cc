@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace linserve {
 namespace {

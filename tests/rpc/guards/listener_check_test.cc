@@ -17,14 +17,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
+sockaddr_in Loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
 // Listens on a port whose connections the system takes, and nobody else.
 class DeafListener {
  public:
   // So many connections and one more wait at most.
   explicit DeafListener(int waiting = 16) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in address = Loopback(0);
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     EXPECT_EQ(::listen(socket_, waiting), 0);
     socklen_t size = sizeof(address);
@@ -43,18 +49,15 @@ class DeafListener {
 };
 
 // Begins to connect to a port of this machine.
-class Caller {
+class WaitingCaller {
  public:
-  explicit Caller(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  explicit WaitingCaller(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) {
+    const sockaddr_in address = Loopback(port);
+    ::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   }
-  Caller(const Caller&) = delete;
-  Caller& operator=(const Caller&) = delete;
-  ~Caller() { ::close(socket_); }
+  WaitingCaller(const WaitingCaller&) = delete;
+  WaitingCaller& operator=(const WaitingCaller&) = delete;
+  ~WaitingCaller() { ::close(socket_); }
 
  private:
   int socket_;
@@ -83,8 +86,8 @@ TEST(ListenerCheck, IsPatientWithASlowOneAndThenGivesUp) {
 // Linux tries for two minutes to connect where more wait than the listener lets.
 TEST(ListenerCheck, DoesNotWaitForLongWhereTooManyWaitAlready) {
   const DeafListener deaf(/*waiting=*/0);
-  std::vector<std::unique_ptr<Caller>> callers;
-  for (int i = 0; i < 4; ++i) callers.push_back(std::make_unique<Caller>(deaf.port()));
+  std::vector<std::unique_ptr<WaitingCaller>> callers;
+  for (int i = 0; i < 4; ++i) callers.push_back(std::make_unique<WaitingCaller>(deaf.port()));
   FakeClock clock;
   ListenerCheck check("127.0.0.1", deaf.port(), clock);
   const auto begin = std::chrono::steady_clock::now();
