@@ -1,12 +1,14 @@
 #include "access/tls.h"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
 #include <ctime>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/files/file.h"
 #include "telemetry/log.h"
@@ -14,19 +16,16 @@
 namespace linserve {
 namespace {
 
-using Context = std::shared_ptr<SSL_CTX>;
+template <typename T>
+using Owned = std::unique_ptr<T, void (*)(T*)>;
 
-// Returns OK if there is a file of a size that certificates have. OpenSSL would wait for a pipe and
+// Returns what a file of a size that certificates have holds. OpenSSL would wait for a pipe and
 // read without an end, for as long as a handshake waits.
-absl::Status CheckFile(const std::string& what, const std::string& path) {
+absl::StatusOr<std::string> ReadPem(const std::string& what, const std::string& path) {
   constexpr size_t kLongest = 4 << 20;  // all authorities that browsers know take a quarter
-  const auto file = InputFile::Open(path);
-  if (!file.ok()) {
-    return {file.status().code(), what + ": " + std::string(file.status().message())};
-  }
-  if (file->size() <= kLongest) return absl::OkStatus();
-  return absl::InvalidArgumentError(what + " " + path + " is longer than " +
-                                    std::to_string(kLongest) + " bytes");
+  auto text = ReadFile(path, kLongest);
+  if (text.ok()) return text;
+  return absl::Status(text.status().code(), what + ": " + std::string(text.status().message()));
 }
 
 absl::Status Unusable(const std::string& what, const std::string& path) {
@@ -37,6 +36,9 @@ absl::Status Unusable(const std::string& what, const std::string& path) {
                                     (reason == nullptr ? "" : std::string(": ") + reason) +
                                     "; expected PEM");
 }
+
+// Refuses to decrypt: OpenSSL would ask for the password at the terminal.
+int NoPassword(char* /*into*/, int /*size*/, int /*writing*/, void* /*unused*/) { return -1; }
 
 void Verify(SSL_CTX& context) {
   // FAIL_IF_NO_PEER_CERT is left out, because probes come without a certificate.
@@ -52,31 +54,68 @@ std::chrono::system_clock::time_point EndOf(const X509& certificate) {
   return std::chrono::system_clock::from_time_t(::timegm(&time));
 }
 
-absl::StatusOr<Context> Load(const TlsFiles& files) {
+// Returns the certificates in a text. None if there are none, or if one of them is broken.
+std::vector<Owned<X509>> CertificatesIn(const std::string& pem) {
+  std::vector<Owned<X509>> certificates;
+  const Owned<BIO> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free_all);
+  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr)) {
+    certificates.emplace_back(next, X509_free);
+  }
+  if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) return {};
+  if (!certificates.empty()) ERR_clear_error();
+  return certificates;
+}
+
+bool UseCertificate(SSL_CTX& context, const std::string& pem) {
+  const auto certificates = CertificatesIn(pem);
+  if (certificates.empty()) return false;
+  if (SSL_CTX_use_certificate(&context, certificates[0].get()) != 1) return false;
+  for (size_t i = 1; i < certificates.size(); ++i) {
+    if (SSL_CTX_add1_chain_cert(&context, certificates[i].get()) != 1) return false;
+  }
+  return true;
+}
+
+// The key must be that of the certificate.
+bool UseKey(SSL_CTX& context, const std::string& pem) {
+  const Owned<BIO> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free_all);
+  const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr),
+                            EVP_PKEY_free);
+  return key != nullptr && SSL_CTX_use_PrivateKey(&context, key.get()) == 1 &&
+         SSL_CTX_check_private_key(&context) == 1;
+}
+
+bool UseAuthorities(SSL_CTX& context, const std::string& pem) {
+  const auto authorities = CertificatesIn(pem);
+  for (const Owned<X509>& authority : authorities) {
+    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), authority.get()) != 1) return false;
+  }
+  return !authorities.empty();
+}
+
+absl::StatusOr<std::shared_ptr<const TlsContents>> Load(const TlsFiles& files) {
   if (files.private_key.empty()) {
     return absl::InvalidArgumentError("tls_certificate is set, but tls_private_key is not");
   }
-  absl::Status status = CheckFile("tls_certificate", files.certificate);
-  if (status.ok()) status = CheckFile("tls_private_key", files.private_key);
-  if (status.ok() && files.mutual()) status = CheckFile("tls_client_ca", files.client_ca);
-  if (!status.ok()) return status;
-  Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  auto certificate = ReadPem("tls_certificate", files.certificate);
+  if (!certificate.ok()) return certificate.status();
+  auto private_key = ReadPem("tls_private_key", files.private_key);
+  if (!private_key.ok()) return private_key.status();
+  auto client_ca = files.mutual() ? ReadPem("tls_client_ca", files.client_ca) : "";
+  if (!client_ca.ok()) return client_ca.status();
+  const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   ERR_clear_error();
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  if (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1) {
+  if (!UseCertificate(*context, *certificate)) {
     return Unusable("tls_certificate", files.certificate);
   }
-  if (SSL_CTX_use_PrivateKey_file(context.get(), files.private_key.c_str(), SSL_FILETYPE_PEM) !=
-          1 ||
-      SSL_CTX_check_private_key(context.get()) != 1) {
-    return Unusable("tls_private_key", files.private_key);
+  if (!UseKey(*context, *private_key)) return Unusable("tls_private_key", files.private_key);
+  if (files.mutual()) {
+    if (!UseAuthorities(*context, *client_ca)) return Unusable("tls_client_ca", files.client_ca);
+    Verify(*context);
   }
-  if (!files.mutual()) return context;
-  if (SSL_CTX_load_verify_locations(context.get(), files.client_ca.c_str(), nullptr) != 1) {
-    return Unusable("tls_client_ca", files.client_ca);
-  }
-  Verify(*context);
-  return context;
+  return std::make_shared<const TlsContents>(TlsContents{
+      *std::move(certificate), *std::move(private_key), *std::move(client_ca), context});
 }
 
 }  // namespace
@@ -89,11 +128,12 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
 }
 
 absl::StatusOr<std::chrono::system_clock::time_point> ExpiryOf(const TlsFiles& files) {
-  const auto context = Load(files);
-  if (!context.ok()) return context.status();
+  const auto contents = Load(files);
+  if (!contents.ok()) return contents.status();
+  SSL_CTX* context = (*contents)->context.get();
   STACK_OF(X509)* chain = nullptr;
-  SSL_CTX_get0_chain_certs(context->get(), &chain);
-  auto first = EndOf(*SSL_CTX_get0_certificate(context->get()));
+  SSL_CTX_get0_chain_certs(context, &chain);
+  auto first = EndOf(*SSL_CTX_get0_certificate(context));
   for (int i = 0; i < sk_X509_num(chain); ++i) {
     first = std::min(first, EndOf(*sk_X509_value(chain, i)));
   }
@@ -103,14 +143,28 @@ absl::StatusOr<std::chrono::system_clock::time_point> ExpiryOf(const TlsFiles& f
 absl::StatusOr<std::unique_ptr<ReloadingTls>> ReloadingTls::Open(const TlsFiles& files,
                                                                  Clock& clock) {
   std::unique_ptr<ReloadingTls> tls(new ReloadingTls(files, clock));
-  auto context = Load(files);
-  if (!context.ok()) return context.status();
+  auto contents = Load(files);
+  if (!contents.ok()) return contents.status();
   MutexLock lock(tls->mutex_);
-  tls->context_ = *std::move(context);
+  tls->contents_ = *std::move(contents);
   return tls;
 }
 
 ReloadingTls::~ReloadingTls() = default;
+
+std::shared_ptr<const TlsContents> ReloadingTls::Current() {
+  MutexLock lock(mutex_);
+  if (watch_.Changed()) {
+    auto loaded = Load(files_);
+    if (loaded.ok()) {
+      contents_ = *std::move(loaded);
+    } else {
+      Log(LogLevel::kError, "the certificate of before goes on",
+          {{"because", std::string(loaded.status().message())}});
+    }
+  }
+  return contents_;
+}
 
 void ReloadingTls::Install(SSL_CTX& server) {
   SSL_CTX_set_min_proto_version(&server, TLS1_2_VERSION);
@@ -123,29 +177,11 @@ void ReloadingTls::Install(SSL_CTX& server) {
   SSL_CTX_set_cert_cb(
       &server,
       [](SSL* connection, void* self) {
-        static_cast<ReloadingTls*>(self)->Use(*connection);
+        // The connection holds a reference of its own.
+        SSL_set_SSL_CTX(connection, static_cast<ReloadingTls*>(self)->Current()->context.get());
         return 1;
       },
       this);
-}
-
-void ReloadingTls::Use(SSL& connection) {
-  Context context;
-  {
-    MutexLock lock(mutex_);
-    if (watch_.Changed()) {
-      auto loaded = Load(files_);
-      if (loaded.ok()) {
-        context_ = *std::move(loaded);
-      } else {
-        Log(LogLevel::kError, "the certificate of before goes on",
-            {{"because", std::string(loaded.status().message())}});
-      }
-    }
-    context = context_;
-  }
-  // The connection holds a reference of its own.
-  SSL_set_SSL_CTX(&connection, context.get());
 }
 
 bool HasCertificate(const SSL& connection) {

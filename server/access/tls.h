@@ -29,12 +29,18 @@ struct TlsFiles {
 // Returns OK if the files can be served with; INVALID_ARGUMENT names the one that cannot, and why.
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
+// Holds what the files held at one time: a certificate, and the key that belongs to it.
+struct TlsContents {
+  std::string certificate, private_key, client_ca;  // PEM; client_ca is empty where there is none
+  std::shared_ptr<ssl_ctx_st> context;              // of the same
+};
+
 // Returns when the first of the certificates in tls_certificate expires; its errors are those of
 // CheckTlsFiles(). REQUIRES: enabled().
 absl::StatusOr<std::chrono::system_clock::time_point> ExpiryOf(const TlsFiles& files);
 
-// Lets a server of OpenSSL's use what the files hold at the time of each handshake. Files that have
-// become unusable are not used.
+// Tells a server what the files hold at the time of each handshake. Files that cannot be used,
+// such as a new key whose certificate is not there yet, change nothing. Safe for many threads.
 class ReloadingTls {
  public:
   // Reads the files. Its errors are those of CheckTlsFiles().
@@ -42,16 +48,16 @@ class ReloadingTls {
                                                             Clock& clock = SteadyClock());
   ~ReloadingTls();
 
-  // Installs the certificates in a server, which must not outlive this. A caller's certificate is
-  // asked for and checked where client_ca is set, but a caller without any may come in: see
-  // HasCertificate().
+  // Returns the same contents until there are others.
+  std::shared_ptr<const TlsContents> Current();
+
+  // Installs the certificates in a server of OpenSSL's, which must not outlive this. A caller's
+  // certificate is asked for and checked where client_ca is set, but a caller without any may come
+  // in: see HasCertificate().
   void Install(ssl_ctx_st& server);
 
-  // Called by OpenSSL at each handshake.
-  void Use(ssl_st& connection);
-
  private:
-  using Context = std::shared_ptr<ssl_ctx_st>;
+  using Contents = std::shared_ptr<const TlsContents>;
 
   ReloadingTls(const TlsFiles& files, Clock& clock)
       : files_(files), watch_({files.certificate, files.private_key, files.client_ca}, clock) {}
@@ -59,7 +65,7 @@ class ReloadingTls {
   const TlsFiles files_;
   Mutex mutex_;
   FileWatch watch_ ABSL_GUARDED_BY(mutex_);
-  Context context_ ABSL_GUARDED_BY(mutex_);
+  Contents contents_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Returns whether the caller has shown a certificate, which was then checked.

@@ -2,8 +2,6 @@
 
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
 
 namespace linserve {
 
@@ -56,21 +54,6 @@ void GrpcOptions::Configure(grpc::ServerBuilder& builder) const {
         GRPC_ARG_MAX_CONNECTION_AGE_MS,
         static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(max_connection_age).count()));
   }
-}
-
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsFiles& tls) {
-  using grpc::experimental::FileWatcherCertificateProvider;
-  using grpc::experimental::TlsServerCredentialsOptions;
-  if (!tls.enabled()) return grpc::InsecureServerCredentials();
-  constexpr unsigned kSecondsBetweenLooks = 1;
-  TlsServerCredentialsOptions options(std::make_shared<FileWatcherCertificateProvider>(
-      tls.private_key, tls.certificate, tls.client_ca, kSecondsBetweenLooks));
-  options.watch_identity_key_cert_pairs();
-  if (tls.mutual()) {
-    options.watch_root_certs();
-    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  }
-  return grpc::experimental::TlsServerCredentials(options);
 }
 
 }  // namespace linserve

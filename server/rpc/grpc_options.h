@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "access/access.h"
@@ -14,7 +13,6 @@
 
 namespace grpc {
 class ServerBuilder;
-class ServerCredentials;
 }  // namespace grpc
 
 namespace linserve {
@@ -34,9 +32,5 @@ struct GrpcOptions {
   // Tells gRPC of the options that it knows, and of our own choices.
   void Configure(grpc::ServerBuilder& builder) const;
 };
-
-// Makes credentials whose files are read again when they change; without files, those of a server
-// in plain text.
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsFiles& tls);
 
 }  // namespace linserve

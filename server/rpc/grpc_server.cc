@@ -19,6 +19,7 @@
 #include "core/system/memory.h"
 #include "core/system/processors.h"
 #include "rpc/embedding/embedding_service.h"
+#include "rpc/grpc_credentials.h"
 #include "rpc/grpc_drain.h"
 #include "rpc/guards/call_guard.h"
 #include "rpc/guards/idle_tick.h"
@@ -111,6 +112,7 @@ struct GrpcServer::Impl {
   grpc::ResourceQuota quota{"linserve"};
   int port = 0;
   std::string unix_socket;
+  std::shared_ptr<grpc::ServerCredentials> credentials;  // outlive the server, which asks them
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<IdleTick> tick;
   std::unique_ptr<Periodic> look_up;
@@ -135,19 +137,21 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   gpr_set_log_function(LogFromGrpc);
   google::protobuf::SetLogHandler(LogFromProtobuf);
   grpc::EnableDefaultHealthCheckService(true);
-  if (absl::Status status = CheckTlsFiles(options.access.tls); !status.ok()) return status;
+  auto credentials = CredentialsOf(options.access.tls);
+  if (!credentials.ok()) return credentials.status();
   auto access = Access::Open(options.access.tokens_file, metrics);
   if (!access.ok()) return access.status();
   for (const char* rpc : {"Embed", "EmbedStream", "ModelInfer", "ModelStreamInfer"}) {
     metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   auto impl = std::make_unique<Impl>(repository, metrics, options, *std::move(access));
+  impl->credentials = *std::move(credentials);
   const std::string address = options.address.ToString();
   grpc::ServerBuilder builder;
   options.Configure(builder);
   impl->quota.Resize(static_cast<size_t>(options.inflight.Resolved().max_bytes));
   builder.SetResourceQuota(impl->quota);
-  builder.AddListeningPort(address, CredentialsOf(options.access.tls), &impl->port);
+  builder.AddListeningPort(address, impl->credentials, &impl->port);
   int unix_port = 1;
   impl->unix_socket = options.unix_socket.path;
   if (!options.unix_socket.path.empty()) {

@@ -5,12 +5,14 @@
 
 #include <filesystem>
 
+#include "support/fakes/fake_clock.h"
 #include "support/test_certificates.h"
 #include "support/test_files.h"
 
 namespace linserve {
 namespace {
 
+using namespace std::chrono_literals;
 using absl::StatusCode;
 
 class TlsFilesTest : public testing::Test {
@@ -63,6 +65,27 @@ TEST_F(TlsFilesTest, AreFilesOfABoundedLength) {
 TEST_F(TlsFilesTest, NeedAnAuthorityThatIsOne) {
   WriteAll(files_.client_ca, "");
   EXPECT_THAT(CheckTlsFiles(files_), IsStatus(StatusCode::kInvalidArgument, "tls_client_ca"));
+}
+
+TEST_F(TlsFilesTest, NeedAKeyWithoutAPassword) {
+  WriteAll(files_.private_key, authority_.Sign("server", 24h, "password").private_key);
+  EXPECT_THAT(CheckTlsFiles(files_), IsInvalid("cannot be used: bad password read"));
+}
+
+TEST_F(TlsFilesTest, ThatDoNotBelongTogetherChangeNothing) {
+  FakeClock clock;
+  const auto tls = ReloadingTls::Open(files_, clock);
+  ASSERT_TRUE(tls.ok()) << tls.status();
+  const auto before = (*tls)->Current();
+  const auto next = authority_.Sign("server");
+  WriteAll(files_.private_key, next.private_key);
+  clock.Advance(2s);
+  EXPECT_EQ((*tls)->Current(), before);
+  WriteAll(files_.certificate, next.certificate);
+  EXPECT_EQ((*tls)->Current(), before) << "a second has not passed";
+  clock.Advance(2s);
+  EXPECT_EQ((*tls)->Current()->certificate, next.certificate);
+  EXPECT_EQ((*tls)->Current()->private_key, next.private_key);
 }
 
 }  // namespace

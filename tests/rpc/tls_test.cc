@@ -5,6 +5,7 @@
 #include "support/test_certificates.h"
 #include "support/test_files.h"
 #include "support/test_server.h"
+#include "support/wait_until.h"
 
 namespace linserve {
 namespace {
@@ -65,6 +66,19 @@ TEST_F(RpcTls, ANewCertificateIsServedWithoutARestart) {
     ASSERT_LT(std::chrono::steady_clock::now(), limit);
   }
   EXPECT_TRUE(open.Embed(call_).ok()) << "its connection is older than the change";
+}
+
+TEST_F(RpcTls, AKeyWhoseCertificateIsNotThereYetIsNotServed) {
+  TestServer server({.grpc = {.access = {.tls = WithoutAuthority()}}});
+  const ClientOptions options = OptionsOf(server, authority_.pem());
+  WriteAll(files_.private_key, authority_.Sign("server").private_key);
+  EXPECT_TRUE(WaitUntil([&] {
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(EmbeddingClient(options).Embed(call_).ok());
+    const std::string log = testing::internal::GetCapturedStderr();
+    return log.find("the certificate of before goes on") != std::string::npos;
+  }));
+  EXPECT_TRUE(EmbeddingClient(options).Embed(call_).ok());
 }
 
 TEST_F(RpcTls, ABrokenCertificateIsSaidAtTheStart) {

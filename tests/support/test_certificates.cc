@@ -59,15 +59,17 @@ TestAuthority::TestAuthority()
 
 std::string TestAuthority::pem() const { return PemOf(certificate_.get()); }
 
-TestAuthority::Signed TestAuthority::Sign(const std::string& name,
-                                          std::chrono::seconds valid) const {
+TestAuthority::Signed TestAuthority::Sign(const std::string& name, std::chrono::seconds valid,
+                                          const std::string& password) const {
   const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const Certificate certificate(NewCertificate(name, key.get(), valid), X509_free);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
   Extend(certificate.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
   X509_sign(certificate.get(), key_.get(), EVP_sha256());
   BIO* memory = BIO_new(BIO_s_mem());
-  PEM_write_bio_PrivateKey(memory, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  PEM_write_bio_PrivateKey(memory, key.get(), password.empty() ? nullptr : EVP_aes_128_cbc(),
+                           reinterpret_cast<const unsigned char*>(password.data()),
+                           static_cast<int>(password.size()), nullptr, nullptr);
   return {PemOf(certificate.get()), TextOf(memory)};
 }
 

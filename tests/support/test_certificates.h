@@ -21,8 +21,10 @@ class TestAuthority {
     std::string certificate;
     std::string private_key;
   };
-  // Signs a certificate for a server or a client of this name, which is good for so long.
-  Signed Sign(const std::string& name, std::chrono::seconds valid = std::chrono::hours(24)) const;
+  // Signs a certificate for a server or a client of this name, which is good for so long. With a
+  // password the key is encrypted.
+  Signed Sign(const std::string& name, std::chrono::seconds valid = std::chrono::hours(24),
+              const std::string& password = "") const;
 
  private:
   using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;

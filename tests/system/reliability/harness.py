@@ -1,5 +1,6 @@
 """What the scenarios share: servers as child processes, their metrics, callers of the wire."""
 
+import contextlib
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from dataclasses import dataclass
@@ -193,6 +195,25 @@ def wait_for(condition, what, seconds=120):
         if time.monotonic() > limit:
             raise TimeoutError(f"waited {seconds} s for {what}")
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def repeated(count, call):
+    """Has so many threads call again and again, until the block ends, in whatever way it does."""
+    done = threading.Event()
+
+    def caller():
+        while not done.is_set():
+            call()
+    threads = [threading.Thread(target=caller) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
 
 
 def load(target, *options, token="", balance=False, tls_ca=None):

@@ -4,7 +4,6 @@ import json
 import ssl
 import subprocess
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import grpc
 
-from harness import Figure, Server, Settings, embed_request, errors_of, init_model, load, report_of, wait_for
+from harness import Figure, Server, Settings, embed_request, errors_of, init_model, load, repeated, report_of, wait_for
 
 APP, OTHER = "5f0c1a9b7e3d4c2f5f0c1a9b7e3d4c2f", "9d8e7f6a5b4c3d2e9d8e7f6a5b4c3d2e"
 
@@ -30,8 +29,8 @@ class Authority:
         openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority", "-keyout",
                 self.directory / "ca.key", "-out", self.certificate)
 
-    def sign(self, name, serial):
-        """The paths of a certificate and of its key; replaces those of the same name, one after the other."""
+    def sign(self, name, serial, between=lambda: None):
+        """The paths of a certificate and of its key; replaces the key of this name, then the certificate."""
         key, request, certificate = (self.directory / f"{name}.{kind}" for kind in ("key", "csr", "crt"))
         extension = self.directory / "extension"
         extension.write_text("subjectAltName=IP:127.0.0.1\n")
@@ -40,6 +39,7 @@ class Authority:
         openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.directory / "ca.key",
                 "-set_serial", serial, "-days", "2", "-extfile", extension, "-out", new)
         new_key.rename(key)
+        between()
         new.rename(certificate)
         return certificate, key
 
@@ -72,30 +72,28 @@ def certificates_replaced():
         certificate, key = authority.sign("server", 1)
         server = Server(options=("--tls-certificate", certificate, "--tls-private-key", key))
         credentials = grpc.ssl_channel_credentials(authority.certificate.read_bytes())
-        ends = []
-        done = threading.Event()
 
-        def callers():
-            while not done.is_set():
-                ends.append(call(server, credentials=credentials))
+        def refusals():
+            return server.log().count("the certificate of before goes on")
+
+        def once_the_pair_is_refused():
+            """The key and the certificate do not belong together now, as gRPC and HTTP must have found."""
+            before = refusals()
+            wait_for(lambda: refusals() > before, "the new key to be refused without its certificate")
+        ends = []
         client = load(server.grpc, "--concurrency", "4", "--duration", "3600", "--warmup", "0",
                       tls_ca=authority.certificate)
-        threads = [threading.Thread(target=callers) for _ in range(2)]
-        for thread in threads:
-            thread.start()
         replacements = 3 if Settings.quick else 20
-        for serial in range(2, 2 + replacements):
-            authority.sign("server", serial)
-            wait_for(lambda wanted=serial: serial_of(server.grpc) == wanted, "the new certificate")
-        done.set()
-        for thread in threads:
-            thread.join()
+        with repeated(2, lambda: ends.append(call(server, credentials=credentials))):
+            for serial in range(2, 2 + replacements):
+                authority.sign("server", serial, between=once_the_pair_is_refused)
+                wait_for(lambda wanted=serial: serial_of(server.grpc) == wanted, "the new certificate")
         client.terminate()
         report = report_of(client)
         failed = report["requests"] - report["ok_requests"]
         refused = len(ends) - ends.count("OK")
         server.stop()
-    return [Figure(f"{replacements} replacements of certificate and key, calls on new connections",
+    return [Figure(f"{replacements} replacements of key and, a second later, certificate: calls on new connections",
                    f"{len(ends)} calls, {refused} failed", "0 failed", refused == 0),
             Figure("calls on connections from before", f"{report['requests']} calls, {failed} failed", "0 failed",
                    failed == 0)]
