@@ -89,6 +89,7 @@ class Job {
         FailWith(i, sequence.status);
       }
     }
+    if (indices.empty()) return;
     if (options_.on_progress && GoesInChunks(call, {0})) {
       call.on_progress = [&](EmbedProgress progress) {
         progress.index = indices[progress.index];
@@ -96,7 +97,7 @@ class Job {
         options_.on_progress(progress);
       };
     }
-    if (!indices.empty()) Send(call, indices);
+    Send(call, indices);
   }
 
   void Send(const EmbedCall& call, const std::vector<size_t>& indices) {

@@ -51,7 +51,12 @@ absl::Status LoadSubject::Prepare(const LengthDistribution& lengths,
                                   const LoadInputOptions& input) {
   const auto calls = MakeLoadCalls(model_, lengths, input);
   if (!calls.ok()) return calls.status();
-  for (const EmbedCall& call : *calls) calls_.emplace_back(call, options_.protocol);
+  for (const EmbedCall& call : *calls) {
+    calls_.emplace_back(call, options_.protocol);
+    if (options_.protocol != Protocol::kOip) continue;
+    const absl::Status& status = calls_.back().request().infer.status();
+    if (!status.ok()) return status;
+  }
   if (!first_) first_ = calls->front();
   return absl::OkStatus();
 }

@@ -127,15 +127,20 @@ absl::Status OpenRequests::why_given_up() const {
 // it comes; then later ones need not wake the timer.
 void OpenRequests::Work() {
   MutexLock lock(mutex_);
+  bool expired = false;  // requests have, since the others were told
   while (!stopped_) {
-    std::vector<std::shared_ptr<Answers>> due = TakeDue();
-    if (!due.empty()) {
+    auto due = TakeDue();
+    if (due != nullptr || expired) {
       lock.Unlock();
-      for (const auto& request : due) {
-        request->AnswerAll(absl::DeadlineExceededError("the deadline passed before the result"));
+      if (due != nullptr) {
+        RunGuarded("an expired request", [&due] {
+          due->AnswerAll(absl::DeadlineExceededError("the deadline passed before the result"));
+        });
+      } else {
+        RunGuarded("expired requests", expired_);
       }
-      due.clear();
-      expired_();
+      expired = due != nullptr;
+      due.reset();
       lock.Lock();
       continue;
     }
@@ -148,14 +153,15 @@ void OpenRequests::Work() {
   }
 }
 
-std::vector<std::shared_ptr<Answers>> OpenRequests::TakeDue() {
-  std::vector<std::shared_ptr<Answers>> due;
+// Returns a request whose deadline has passed; null if there is none.
+std::shared_ptr<Answers> OpenRequests::TakeDue() {
   const TimePoint now = clock_.Now();
   while (!requests_.empty() && requests_.begin()->first.first <= now) {
-    if (auto request = requests_.begin()->second.request.lock()) due.push_back(std::move(request));
+    auto request = requests_.begin()->second.request.lock();
     requests_.erase(requests_.begin());
+    if (request != nullptr) return request;
   }
-  return due;
+  return nullptr;
 }
 
 }  // namespace linserve

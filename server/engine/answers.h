@@ -89,7 +89,7 @@ class OpenRequests {
   };
 
   void Work();
-  std::vector<std::shared_ptr<Answers>> TakeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Answers> TakeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock& clock_;
   const std::function<void()> expired_;

@@ -8,6 +8,10 @@
 
 namespace linserve {
 
+absl::Status DeadlinePassed() {
+  return absl::DeadlineExceededError("the deadline passed while the sequence was computed");
+}
+
 void BatchDelivery::Results(ClosedBatch& closed, const std::vector<bool>& departed,
                             const Timing& timing, Forward::Results outputs) {
   metrics_.statistics().Executed(timing);
@@ -63,7 +67,7 @@ void BatchDelivery::Departed(Pending& pending) {
   metrics_.Abandoned(AbandonStage::kBatch);
   pending.delivery.Complete(
       pending.deadline <= clock_.Now()
-          ? absl::DeadlineExceededError("the deadline passed while the sequence was computed")
+          ? DeadlinePassed()
           : absl::CancelledError("the caller left while the sequence was computed"));
 }
 

@@ -8,6 +8,9 @@
 
 namespace linserve {
 
+// Says that a sequence's deadline passed while it was computed.
+absl::Status DeadlinePassed();
+
 // Hands each sequence of a batch what became of it, exactly once.
 class BatchDelivery {
  public:

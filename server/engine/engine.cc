@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "core/threads/guarded.h"
 #include "engine/batch_runner.h"
 #include "engine/warmup.h"
 #include "telemetry/log.h"
@@ -61,7 +63,7 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
       open_(clock, [this] { queue_.DropDeparted(); }),
       queue_(options.limits, options.policy, clock, metrics,
              {options.replicas, [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
-  metrics_.SetReplicas(options.replicas);
+  metrics_.AddReplicas(options.replicas);
   if (options.cache_bytes > 0) {
     cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);
   }
@@ -72,6 +74,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& optio
                                                       ModelMetrics& metrics, Clock& clock) {
   std::unique_ptr<Engine> engine(new Engine(options, metrics, clock));
   auto startup = std::make_shared<Startup>();
+  // Also where a thread cannot be made: those that were are joined then.
+  const absl::Cleanup release = [&] { startup->Release(); };
   {
     MutexLock lock(engine->mutex_);
     engine->working_ = options.replicas;
@@ -88,7 +92,6 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(const EngineOptions& optio
   } else {
     engine->queue_.Close();
   }
-  startup->Release();
   if (!info.ok()) return info.status();
   return engine;
 }
@@ -114,6 +117,8 @@ Engine::~Engine() {
   StopAccepting();
   for (std::thread& worker : workers_) worker.join();
   open_.Stop();  // which may be looking at the queue
+  metrics_.AddReplicas(-options_.replicas);
+  metrics_.AddReplicasLost(-replicas_lost_);
 }
 
 void Engine::StopAccepting() {
@@ -145,15 +150,34 @@ void Engine::Work(const ModelFactory& factory, int64_t replica, Startup& startup
     startup.Report(model.ok() ? absl::StatusOr<ModelInfo>((*model)->info()) : model.status());
     startup.WaitForRelease();
     while (model.ok() && padder_ != nullptr) {
-      Serve(**model);
+      ServeGuarded(**model);
       if (!(*model)->lost()) break;
+      Unload(**model);
       model->reset();
       model = Rebuild(factory, replica);
     }
+    if (model.ok()) Unload(**model);
   }
   MutexLock lock(mutex_);
   --working_;
   finished_.NotifyAll();
+}
+
+void Engine::Unload(const Model& model) {
+  metrics_.AddBytes(model.info().device, -model.info().bytes);
+}
+
+// Goes on with the next batch where one is lost for want of memory: its callers have been answered
+// as it was destroyed.
+void Engine::ServeGuarded(Model& model) {
+  constexpr std::chrono::milliseconds kPause(10);  // there may be memory again
+  for (bool done = false; !done;) {
+    RunGuarded("a batch", [&] {
+      Serve(model);
+      done = true;
+    });
+    if (!done) std::this_thread::sleep_for(kPause);
+  }
 }
 
 // Serves until the queue is closed and empty, or the model is lost.
@@ -161,22 +185,26 @@ void Engine::Serve(Model& model) {
   BatchRunner runner(
       model, *padder_, metrics_, clock_, speed_,
       {options_.policy.long_rows, [this](int64_t most_rows) { return PopShort(most_rows); }});
+  bool busy = false;
+  const auto count = [&](bool now) {
+    if (now && !busy) busy_.Begin(clock_.Now());
+    if (!now && busy) busy_.End(clock_.Now());
+    busy = now;
+  };
+  const absl::Cleanup idle = [&] { count(false); };
   while (!model.lost()) {
-    const bool was_busy = runner.busy();
-    auto batch = was_busy ? queue_.PopDue() : queue_.Pop();
-    if (!batch && !was_busy) return;
+    auto batch = busy ? queue_.PopDue() : queue_.Pop();
+    if (!batch && !busy) return;
     if (batch && !Launch(*batch)) continue;
-    if (!was_busy) busy_.Begin(clock_.Now());
+    count(true);
     if (batch) {
       runner.Run(*std::move(batch));
     } else {
       runner.Finish();
     }
-    if (!runner.busy()) busy_.End(clock_.Now());
+    count(runner.busy());
   }
-  if (!runner.busy()) return;
-  runner.Finish();
-  busy_.End(clock_.Now());
+  if (runner.busy()) runner.Finish();
 }
 
 // Lets the sequences of a batch answer for all who share them. Returns false if none is left to be
@@ -218,7 +246,7 @@ void Engine::SetLost(int64_t change) {
   if (change > 0 && sessions_ != nullptr) sessions_->DeviceLost();
   const bool before = ready();
   replicas_lost_ += change;
-  metrics_.SetReplicasLost(replicas_lost_);
+  metrics_.AddReplicasLost(change);
   if (ready() == before) return;
   if (!ready()) {
     queue_.Flush(absl::UnavailableError("the model's device was lost; try another server"));

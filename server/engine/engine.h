@@ -118,7 +118,9 @@ class Engine {
   void Work(const ModelFactory& factory, int64_t replica, Startup& startup);
   static constexpr int64_t kRebuildsUntilStuck = 3;
 
+  void ServeGuarded(Model& model);
   void Serve(Model& model);
+  void Unload(const Model& model);
   absl::StatusOr<std::unique_ptr<Model>> Rebuild(const ModelFactory& factory, int64_t replica);
   void SetLost(int64_t change);
   bool WaitForClose(std::chrono::nanoseconds most);

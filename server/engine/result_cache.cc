@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/batch_delivery.h"
+
 namespace linserve {
 namespace {
 
@@ -31,6 +33,12 @@ std::string IdentityOf(const Item& item) {
     tensor.CopyTo(reinterpret_cast<std::byte*>(key.data() + size));
   }
   return key;
+}
+
+int64_t BytesOf(const TensorMap& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.byte_size());
+  return bytes;
 }
 
 // Copies a result into memory of its own: a result may be a view of a whole batch's, which it would
@@ -72,7 +80,12 @@ class ResultCache::Flight : public ResultSink {
       over_ = true;
       callers.swap(callers_);
     }
-    for (const Caller& caller : callers) caller.delivery->Complete(result);
+    const TimePoint now = cache_->clock_.Now();
+    for (const Caller& caller : callers) {
+      // The computation was given up since nobody waited any more, each for a reason of their own.
+      const bool late = absl::IsCancelled(result.status()) && caller.deadline <= now;
+      caller.delivery->Complete(late ? DeadlinePassed() : result);
+    }
   }
 
   void Report(size_t /*index*/, const ItemProgress& progress) override {
@@ -118,7 +131,14 @@ class ResultCache::Flight : public ResultSink {
   mutable bool over_ ABSL_GUARDED_BY(mutex_) = false;  // it has ended, or was given up
 };
 
+ResultCache::~ResultCache() { metrics_.AddCacheBytes(-bytes_); }
+
 std::optional<ItemResult> ResultCache::Admit(std::optional<Pending>& pending) {
+  // What could not be kept has no identity, which would be a copy of it.
+  if (2 * BytesOf(pending->item.inputs) > max_bytes_) {
+    metrics_.CacheLookup(CacheOutcome::kMiss);
+    return std::nullopt;
+  }
   pending->identity = std::make_shared<const std::string>(IdentityOf(pending->item));
   MutexLock lock(mutex_);
   auto result = Find(*pending);
@@ -182,22 +202,26 @@ void ResultCache::Begin(Pending& pending) {
 }
 
 void ResultCache::Landed(const Flight& flight, const absl::StatusOr<ItemResult>& result) {
+  const std::string& key = *flight.identity();
   std::optional<ItemResult> copy;
-  if (result.ok()) copy = CopyOf(*result);
+  if (result.ok() && BytesToKeep(key, *result) <= max_bytes_) copy = CopyOf(*result);
   MutexLock lock(mutex_);
-  const auto slot = flights_.find(*flight.identity());
+  const auto slot = flights_.find(key);
   // One that was given up may have been followed by another.
   if (slot != flights_.end() && slot->second.lock().get() == &flight) flights_.erase(slot);
-  if (copy) Insert(*flight.identity(), *copy);
-  metrics_.SetCacheBytes(bytes_);
+  const int64_t before = bytes_;
+  if (copy) Insert(key, *copy);
+  metrics_.AddCacheBytes(bytes_ - before);
+}
+
+// Returns how much memory it takes to keep a result.
+int64_t ResultCache::BytesToKeep(const std::string& key, const ItemResult& result) {
+  return static_cast<int64_t>(2 * key.size() + sizeof(Entry)) + BytesOf(result.outputs);
 }
 
 void ResultCache::Insert(const std::string& key, const ItemResult& result) {
-  Entry entry{key, result, static_cast<int64_t>(2 * key.size() + sizeof(Entry))};
-  for (const auto& [name, tensor] : result.outputs) {
-    entry.bytes += static_cast<int64_t>(tensor.byte_size());
-  }
-  if (entry.bytes > max_bytes_ || found_.contains(key)) return;
+  Entry entry{key, result, BytesToKeep(key, result)};
+  if (found_.contains(key)) return;
   while (bytes_ + entry.bytes > max_bytes_) {
     bytes_ -= entries_.back().bytes;
     found_.erase(entries_.back().key);

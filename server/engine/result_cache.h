@@ -27,6 +27,8 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
   ResultCache(int64_t max_bytes, Clock& clock, ModelMetrics& metrics)
       : max_bytes_(max_bytes), clock_(clock), metrics_(metrics) {}
 
+  ~ResultCache();
+
   // Returns the result on a hit. If an equal sequence is being computed, this one is taken over, to
   // be answered with it, and `pending` is empty. Otherwise it has its identity, and is to be
   // queued.
@@ -49,6 +51,7 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
   std::optional<ItemResult> Find(const Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool JoinFlight(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Begin(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static int64_t BytesToKeep(const std::string& key, const ItemResult& result);
   void Landed(const Flight& flight, const absl::StatusOr<ItemResult>& result);
   void Insert(const std::string& key, const ItemResult& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

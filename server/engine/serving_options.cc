@@ -112,6 +112,9 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Texts("prompts", prompts,
               "Texts by name; the one that a request of text-embeddings-inference names as "
               "prompt_name is put before each of its texts");
+  table.Text("default_prompt", default_prompt,
+             "The name of the prompt that stands before the texts of requests that name none; "
+             "none: nothing does");
 }
 
 ReplicaPlan ServingOptions::Replicas(int64_t devices) const {

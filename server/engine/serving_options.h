@@ -68,6 +68,7 @@ struct ServingOptions {
   bool add_bos = false;
   bool add_eos = false;
   std::map<std::string, std::string> prompts{};
+  std::string default_prompt{};  // a name in `prompts`; "": none
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;

@@ -39,23 +39,24 @@ void SessionBudget::Join(std::weak_ptr<SessionTable> table) {
 }
 
 void SessionBudget::MakeRoom(const std::string& caller, int64_t bytes) {
-  const auto is_full = [&] {
+  const auto room_for = [&] {
     MutexLock lock(mutex_);
-    return RoomFor(caller, bytes) == SessionRoom::kFull;
+    return RoomFor(caller, bytes);
   };
   MutexLock one_at_a_time(evicting_);
-  while (is_full()) {
+  for (SessionRoom room = room_for(); room != SessionRoom::kTaken; room = room_for()) {
+    const std::string* const whose = room == SessionRoom::kShareFull ? &caller : nullptr;
     std::shared_ptr<SessionTable> oldest;
     TimePoint least = TimePoint::max();
     for (const auto& known : tables_) {
       const std::shared_ptr<SessionTable> table = known.lock();
-      const auto used = table == nullptr ? std::nullopt : table->OldestUse();
+      const auto used = table == nullptr ? std::nullopt : table->OldestUse(whose);
       if (!used || *used >= least) continue;
       oldest = table;
       least = *used;
     }
     if (oldest == nullptr) return;
-    oldest->EvictOldest();
+    oldest->EvictOldest(whose);
   }
 }
 

@@ -20,32 +20,40 @@ absl::Status SessionTable::TakeRoom(const std::string& caller, int64_t bytes, Fr
     if (bytes <= limits_.max_bytes - bytes_) room = budget_->Take(caller, bytes);
     if (room == SessionRoom::kTaken) return absl::OkStatus();
     const bool share = room == SessionRoom::kShareFull;
-    const auto oldest = std::find_if(idle_.begin(), idle_.end(),
-                                     [&](const Key& key) { return !share || key.first == caller; });
+    const auto oldest = Oldest(share ? &caller : nullptr);
     if (oldest != idle_.end()) {
       DropIdle(oldest, SessionEnd::kEvicted, freed);
       continue;
     }
     metrics_.Rejected(RejectReason::kSessions);
     return RetryAfter(
-        LimitMet(std::to_string(count_) + " sessions are being computed, with " +
-                     std::to_string(bytes_) + " bytes",
+        LimitMet("all sessions are being computed, of this model " + std::to_string(count_) +
+                     " with " + std::to_string(bytes_) + " bytes",
                  bytes, share ? "max_session_bytes_per_caller" : "max_session_bytes",
                  share ? budget_->MostOfACaller() : std::min(limits_.max_bytes, budget_->most())),
         kRetryDelay);
   }
 }
 
-std::optional<TimePoint> SessionTable::OldestUse() {
-  MutexLock lock(mutex_);
-  if (idle_.empty()) return std::nullopt;
-  return sessions_.at(idle_.front()).used;
+// Returns the idle session that was not used for longest, of the caller or of anybody.
+std::list<SessionTable::Key>::iterator SessionTable::Oldest(const std::string* caller) {
+  return std::find_if(idle_.begin(), idle_.end(), [caller](const Key& key) {
+    return caller == nullptr || key.first == *caller;
+  });
 }
 
-void SessionTable::EvictOldest() {
+std::optional<TimePoint> SessionTable::OldestUse(const std::string* caller) {
+  MutexLock lock(mutex_);
+  const auto oldest = Oldest(caller);
+  if (oldest == idle_.end()) return std::nullopt;
+  return sessions_.at(*oldest).used;
+}
+
+void SessionTable::EvictOldest(const std::string* caller) {
   Freed freed;
   MutexLock lock(mutex_);
-  if (!idle_.empty()) DropIdle(idle_.begin(), SessionEnd::kEvicted, freed);
+  const auto oldest = Oldest(caller);
+  if (oldest != idle_.end()) DropIdle(oldest, SessionEnd::kEvicted, freed);
 }
 
 }  // namespace linserve

@@ -54,7 +54,7 @@ SessionTable::~SessionTable() {
     metrics_.SessionClosed(SessionEnd::kUnloaded);
     budget_->Give(key.first, BytesOf(*session.state));
   }
-  metrics_.SetSessions(0, 0);
+  metrics_.AddSessions(-count_, -bytes_);
 }
 
 absl::Status SessionTable::Enter(const Key& key, Item& item) {
@@ -113,7 +113,7 @@ absl::Status SessionTable::Open(Session& session, const Key& key,
   session.lost = false;
   ++count_;
   bytes_ += bytes;
-  Publish();
+  metrics_.AddSessions(1, bytes);
   return absl::OkStatus();
 }
 
@@ -161,12 +161,13 @@ void SessionTable::Rest(const Key& key, Session& session) {
 
 void SessionTable::Close(const Key& key, std::shared_ptr<SessionState> state, SessionEnd reason,
                          Freed& freed) {
+  const int64_t bytes = BytesOf(*state);
   --count_;
-  bytes_ -= BytesOf(*state);
-  budget_->Give(key.first, BytesOf(*state));
+  bytes_ -= bytes;
+  budget_->Give(key.first, bytes);
   freed.push_back(std::move(state));
   metrics_.SessionClosed(reason);
-  Publish();
+  metrics_.AddSessions(-1, -bytes);
 }
 
 void SessionTable::Drop(const Key& key, Session& session, SessionEnd reason, Freed& freed) {
@@ -206,7 +207,5 @@ void SessionTable::DeviceLost() {
   while (!idle_.empty()) DropIdle(idle_.begin(), SessionEnd::kLost, freed);
   for (auto& [key, session] : sessions_) session.lost = true;
 }
-
-void SessionTable::Publish() { metrics_.SetSessions(count_, bytes_); }
 
 }  // namespace linserve

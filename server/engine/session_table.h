@@ -74,9 +74,9 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   void Expire();
 
   // Says when the session was used that was not used for longest; nullopt: all are being computed.
-  std::optional<TimePoint> OldestUse();
+  std::optional<TimePoint> OldestUse(const std::string* caller);
   // Evicts that session, for one of another model.
-  void EvictOldest();
+  void EvictOldest(const std::string* caller);
 
   // Forgets all sessions, because a device on which states may lie is lost.
   void DeviceLost();
@@ -137,7 +137,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   void DropIdle(std::list<Key>::iterator place, SessionEnd reason, Freed& freed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remember(const Key& key, const Former& former) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::list<Key>::iterator Oldest(const std::string* caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const SessionLimits limits_;
   const std::shared_ptr<SessionBudget> budget_;

@@ -1,8 +1,10 @@
 #include "program/model_tokenizer.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/files/json_file.h"
+#include "telemetry/log.h"
 #include "text/huggingface/json_tokenizer.h"
 #include "text/sentencepiece/piece_tokenizer.h"
 
@@ -36,6 +38,21 @@ Loaded LoadMarked(const std::string& directory, const ServingOptions& serving) {
       " says itself which marks stand around a text; leave add_bos and add_eos out of 'serving'");
 }
 
+// Warns where a tokenizer lies there in a form that is not read, so that texts would be refused
+// without a reason that can be seen.
+void WarnOfUnread(const std::string& directory) {
+  for (const char* name : {"sentencepiece.bpe.model", "spiece.model", "merges.txt", "vocab.json"}) {
+    std::error_code error;
+    if (!std::filesystem::exists(directory + "/" + name, error)) continue;
+    Log(LogLevel::kWarning, "the model takes no texts: its tokenizer is in a form that is not read",
+        {{"file", directory + "/" + name},
+         {"advice",
+          "save a tokenizer.json: AutoTokenizer.from_pretrained(FOLDER)"
+          ".save_pretrained(FOLDER)"}});
+    return;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
@@ -45,8 +62,9 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string
   if (absl::IsNotFound(loaded.status())) {
     loaded = pieces_first ? LoadMarked(directory, serving) : LoadPieces(directory, serving);
   }
-  if (absl::IsNotFound(loaded.status())) return nullptr;
-  return loaded;
+  if (!absl::IsNotFound(loaded.status())) return loaded;
+  WarnOfUnread(directory);
+  return nullptr;
 }
 
 absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& tokenizer,

@@ -28,11 +28,8 @@ constexpr std::array kModelFiles = {"config.json",
                                     "vocab.json",
                                     "vocab.txt",
                                     "modules.json",
-                                    "1_Pooling/config.json",
-                                    "2_Dense/config.json",
-                                    "2_Dense/model.safetensors",
-                                    "sentence_bert_config.json",
-                                    "config_sentence_transformers.json"};
+                                    "config_sentence_transformers.json",
+                                    "adapter_config.json"};
 
 // Returns whether a model is there. The overload does not throw: what cannot be looked at, a link
 // to itself say, is no model.
@@ -70,18 +67,31 @@ absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& path) {
   return found;
 }
 
-// Returns the paths of all that a load may read of a model: the weights may lie in shards, whose
-// names its index gives.
+// Adds what a load may read of a directory besides kModelFiles: shards of weights, whose names an
+// index gives, and what sentence-transformers calls sentence_TYPE_config.json.
+void AddFiles(const fs::path& directory, std::vector<fs::path>& files) {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    const std::string name = path.filename();
+    const bool is_read = path.extension() == ".safetensors" || name == "config.json" ||
+                         name.ends_with("_config.json") || name.ends_with(".index.json");
+    if (is_read) files.push_back(path);
+  }
+}
+
+// Returns the paths of all that a load may read of a model: its own directory's files, and those of
+// the modules of sentence-transformers, each of which has a directory in it.
 std::vector<fs::path> FilesOf(const fs::path& model) {
   std::vector<fs::path> files;
   for (const char* name : kModelFiles) files.push_back(model / name);
-  std::error_code error;
-  for (fs::directory_iterator entry(model, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const fs::path& path = entry->path();
-    if (path.extension() == ".safetensors" && path != files[1]) files.push_back(path);
+  AddFiles(model, files);
+  for (const fs::path& module : Subdirectories(model).value_or(std::vector<fs::path>())) {
+    if (!VersionNumber(module.filename())) AddFiles(module, files);
   }
   std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }
 

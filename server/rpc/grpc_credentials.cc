@@ -10,8 +10,8 @@
 namespace linserve {
 namespace {
 
-// Asks ReloadingTls at each handshake. gRPC's own FileWatcherCertificateProvider hands on a key and a
-// certificate that do not belong together, as they are between the two being replaced, and then
+// Asks ReloadingTls at each handshake. gRPC's own FileWatcherCertificateProvider hands on a key and
+// a certificate that do not belong together, as they are between the two being replaced, and then
 // nobody can connect.
 class ReloadingCredentials final : public grpc::ServerCredentials {
  public:

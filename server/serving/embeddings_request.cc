@@ -131,18 +131,11 @@ absl::Status EmbeddingsRequestState::ReadItems(Tokenization& work) {
 }
 
 absl::Status EmbeddingsRequestState::ReadTexts(const Texts& given, Tokenization& work) {
-  const auto prompt = PromptOf(*work.model, query_->prompt_name);
+  auto prompt = PromptOf(*work.model, query_->prompt_name);
   if (!prompt.ok()) return prompt.status();
-  std::shared_ptr<const Texts> texts(query_, &given);
-  if (!prompt->empty()) {
-    const int64_t bytes = BytesOf(query_->sequences) + std::ssize(given) * std::ssize(*prompt);
-    if (absl::Status place = ReserveBytes(*work.model, bytes); !place.ok()) return place;
-    auto prompted = std::make_shared<Texts>();
-    for (const std::string& text : given) prompted->push_back(*prompt + text);
-    texts = std::move(prompted);
-  }
-  work.owner = texts;
-  for (const std::string& text : *texts) {
+  work.prompt = *std::move(prompt);
+  work.owner = query_;
+  for (const std::string& text : given) {
     work.texts.push_back({work.items.size(), text});
     work.items.emplace_back(Item{{}, options_});
   }

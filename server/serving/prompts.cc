@@ -4,7 +4,8 @@
 
 namespace linserve {
 
-absl::StatusOr<std::string> PromptOf(const ServedModel& model, const std::string& name) {
+absl::StatusOr<std::string> PromptOf(const ServedModel& model, const std::string& asked) {
+  const std::string& name = asked.empty() ? model.default_prompt : asked;
   if (name.empty()) return "";
   const auto found = model.prompts.find(name);
   if (found != model.prompts.end()) return found->second;

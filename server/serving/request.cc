@@ -4,6 +4,7 @@
 
 #include "core/threads/guarded.h"
 #include "serving/admission.h"
+#include "serving/prompts.h"
 #include "telemetry/trace/trace.h"
 
 namespace linserve {
@@ -83,8 +84,11 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
     if (!place.ok()) return place.status();
     place_ = *std::move(place);
   }
+  auto prompt = PromptOf(**model, "");
+  if (!prompt.ok()) return prompt.status();
   Tokenization work{.model = *model,
                     .owner = nullptr,
+                    .prompt = *std::move(prompt),
                     .truncation = (*model)->default_truncation,
                     .most_tokens = (*model)->most_text_tokens,
                     .max_text_bytes = service.limits.max_text_bytes,

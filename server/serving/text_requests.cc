@@ -17,6 +17,11 @@ constexpr int64_t kTokenBytes = 256;
 // A text or a sequence, besides what it holds.
 constexpr int64_t kSequenceBytes = 256;
 
+int64_t WorkOfIds(const std::vector<int64_t>& ids) {
+  constexpr size_t kBytesOfToken = 4;  // of the text that it stands for, more or less
+  return WorkOfText(kBytesOfToken * ids.size());
+}
+
 absl::Status CheckSize(size_t size, const char* what, const RpcLimits& limits) {
   if (std::cmp_less_equal(size, limits.max_text_bytes)) return absl::OkStatus();
   return absl::InvalidArgumentError(std::string(what) + ", at most " +
@@ -36,7 +41,7 @@ absl::Status TextRequestState::ReadOptions(const RpcLimits& /*limits*/, const Se
 absl::Status TextRequestState::Take(ServiceContext& service, const ServedModel& /*model*/,
                                     std::vector<absl::StatusOr<Item>> /*items*/) {
   StepJob job{.caller = context_.caller->name(),
-              .work = kReadPerTurn,
+              .work = std::max<int64_t>(1, left_),
               .deadline = context_.deadline,
               .step = nullptr};
   job.step = [self = shared_from_this(), this]() -> int64_t {
@@ -85,7 +90,10 @@ absl::Status TokenizeRequestState::ReadItems(Tokenization& work) {
   for (const std::string& text : query_.texts) bytes += std::ssize(*prompt) + std::ssize(text);
   if (absl::Status place = ReserveText(bytes); !place.ok()) return place;
   answer_.tokenizer = tokenizer_;
-  for (std::string& text : query_.texts) answer_.texts.push_back({*prompt + std::move(text)});
+  for (std::string& text : query_.texts) {
+    answer_.texts.push_back({*prompt + std::move(text)});
+    left_ += WorkOfText(answer_.texts.back().text.size());
+  }
   return absl::OkStatus();
 }
 
@@ -99,7 +107,10 @@ absl::StatusOr<int64_t> TokenizeRequestState::Turn() {
     if (status.ok() && encoding_->done()) status = End();
     if (!status.ok()) return status;
   }
-  if (next_ < answer_.texts.size()) return kReadPerTurn;
+  if (next_ < answer_.texts.size()) {
+    const size_t read = encoding_ ? answer_.texts[next_].text.size() - encoding_->left() : 0;
+    return std::max<int64_t>(1, left_ - static_cast<int64_t>(read));
+  }
   answer_.sending = UntilSent();
   answered_ = true;
   done_(std::move(answer_));
@@ -118,6 +129,7 @@ absl::Status TokenizeRequestState::End() {
   if (absl::Status status = encoding_->Finish(); !status.ok()) return status;
   answer_.texts[next_].ids = encoding_->ids();
   answer_.texts[next_].places = encoding_->places();
+  left_ -= WorkOfText(answer_.texts[next_].text.size());
   encoding_.reset();
   reserved_ = 0;
   ++next_;
@@ -147,6 +159,7 @@ absl::Status DecodeRequestState::ReadOptions(const RpcLimits& limits, const Serv
 
 absl::Status DecodeRequestState::ReadItems(Tokenization& /*work*/) {
   for (const auto& ids : query_.sequences) {
+    left_ += WorkOfIds(ids);
     const auto unknown = std::find_if(ids.begin(), ids.end(), [&](int64_t id) {
       return id < 0 || id >= tokenizer_->vocabulary();
     });
@@ -174,8 +187,9 @@ absl::StatusOr<int64_t> DecodeRequestState::Turn() {
     if (!text.ok()) return text.status();
     answer_.texts.push_back(*std::move(text));
     done += 1 + ids.size();
+    left_ -= WorkOfIds(ids);
   }
-  if (answer_.texts.size() < query_.sequences.size()) return kReadPerTurn;
+  if (answer_.texts.size() < query_.sequences.size()) return std::max<int64_t>(1, left_);
   answer_.sending = UntilSent();
   answered_ = true;
   done_(std::move(answer_));

@@ -34,6 +34,7 @@ class TextRequestState : public RequestState {
   absl::Status ReserveText(int64_t bytes) { return ReserveBytes(kTextBytes * bytes); }
 
   std::shared_ptr<const Tokenizer> tokenizer_;
+  int64_t left_ = 0;  // work, as WorkOfText() counts it
 
  private:
   // A byte of text becomes up to six in JSON, which may be copied once.

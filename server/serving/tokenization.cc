@@ -15,13 +15,12 @@ namespace {
 
 // Bounds one turn to a few milliseconds. It counts the bytes of the texts and what they become.
 constexpr size_t kWorkPerTurn = 32 << 10;
-// A text is this much work besides its bytes.
-constexpr size_t kWorkPerText = 512;
 
-int64_t WorkOf(const std::vector<TextInput>& texts) {
-  size_t work = 0;
-  for (const TextInput& input : texts) work += kWorkPerText + input.text.size();
-  return static_cast<int64_t>(work);
+int64_t WorkOf(const Tokenization& work) {
+  int64_t all = 0;
+  for (const TextInput& input : work.texts)
+    all += WorkOfText(work.prompt.size() + input.text.size());
+  return all;
 }
 
 // Holds the texts of a request while they are tokenized turn by turn.
@@ -50,9 +49,11 @@ class TextWork {
  private:
   // Returns how much work is left, of which there is some.
   int64_t Left() const {
-    const size_t read = encoding_ ? work_.texts[next_].text.size() - encoding_->left() : size_t{0};
+    const size_t read = encoding_ ? BytesOf(work_.texts[next_]) - encoding_->left() : size_t{0};
     return std::max<int64_t>(1, left_ - static_cast<int64_t>(read));
   }
+
+  size_t BytesOf(const TextInput& input) const { return work_.prompt.size() + input.text.size(); }
 
   // An error refuses the request.
   absl::Status Turn() {
@@ -60,8 +61,10 @@ class TextWork {
     size_t budget = kWorkPerTurn;
     while (next_ < work_.texts.size() && budget > 0) GoOn(budget);
     // The ids of a text that is begun will be copied.
-    const size_t begun =
-        encoding_ ? encoding_->held_bytes() + sizeof(int64_t) * encoding_->ids().size() : 0;
+    const size_t begun = encoding_
+                             ? encoding_->held_bytes() + sizeof(int64_t) * encoding_->ids().size() +
+                                   prompted_.capacity()
+                             : 0;
     const size_t bytes = item_bytes_ + begun;
     if (bytes <= reserved_) return absl::OkStatus();
     absl::Status status = work_.reserve(static_cast<int64_t>(bytes - reserved_));
@@ -95,8 +98,8 @@ class TextWork {
     if (status.ok()) status = End(*item);
     if (!status.ok()) item = status;
     encoding_.reset();
-    left_ -= static_cast<int64_t>(kWorkPerText + input.text.size());
-    budget -= std::min(budget, kWorkPerText);
+    left_ -= WorkOfText(BytesOf(input));
+    budget -= std::min(budget, static_cast<size_t>(WorkOfText(0)));
     ++next_;
   }
 
@@ -107,6 +110,7 @@ class TextWork {
                                         " takes no text, for it has no tokenizer; send "
                                         "token ids");
     }
+    if (!work_.prompt.empty()) text = prompted_ = work_.prompt + std::string(text);
     if (std::cmp_greater(text.size(), work_.max_text_bytes)) {
       return absl::InvalidArgumentError("the text has " + std::to_string(text.size()) +
                                         " bytes, at most " + std::to_string(work_.max_text_bytes) +
@@ -133,6 +137,7 @@ class TextWork {
   int64_t left_;  // of the texts that are not done
   const std::chrono::nanoseconds expected_;
   size_t next_ = 0;
+  std::string prompted_;                  // the text that is begun, if there is a prompt
   std::optional<TextEncoding> encoding_;  // of the next text, once it is begun
   size_t item_bytes_ = 0;                 // of the ids in items
   size_t reserved_ = 0;
@@ -171,7 +176,7 @@ absl::Status Tokenize(StepPool& threads, Tokenization work) {
     return absl::OkStatus();
   }
   work.begin = std::chrono::steady_clock::now();
-  const int64_t left = WorkOf(work.texts);
+  const int64_t left = WorkOf(work);
   if (absl::Status status = CheckDeadline(threads, work, left); !status.ok()) return status;
   StepJob job{.caller = work.caller, .work = left, .deadline = work.deadline, .step = nullptr};
   job.step = [texts = std::make_shared<TextWork>(std::move(work), left, threads.TimeFor(left))] {

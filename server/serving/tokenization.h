@@ -29,6 +29,7 @@ struct Tokenization {
   std::vector<absl::StatusOr<Item>> items{};
   std::vector<TextInput> texts{};
   std::shared_ptr<const void> owner;  // keeps alive what the texts view
+  std::string prompt{};               // stands before each text
   Truncation truncation = Truncation::kNone;
   int64_t most_tokens = 0;  // of a truncated sequence; 0: as many as the model takes
   int64_t max_text_bytes = 0;
@@ -38,9 +39,14 @@ struct Tokenization {
   std::function<absl::Status(int64_t)>
       reserve{};      // takes so many bytes more of what may be in flight
   TimePoint begin{};  // when Tokenize() got it
-  // Called once: with the items, or with why the request is refused.
+  // Called with the items, or with why the request is refused; also with the latter if the former
+  // throws.
   std::function<void(absl::StatusOr<std::vector<absl::StatusOr<Item>>>)> done{};
 };
+
+// Returns how much work it is to tokenize a text of so many bytes, in the unit of all jobs of those
+// threads.
+constexpr int64_t WorkOfText(size_t bytes) { return 512 + static_cast<int64_t>(bytes); }
 
 // Returns how many tokens along the axis an item with these inputs may have; 0: any number.
 int64_t MostTokens(const Tokenization& work, const Item& item, char letter);

@@ -51,6 +51,7 @@ class ModelMetrics {
   void LoadEnded(bool ok);  // once for each attempt
   void SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
                  std::string_view device, int64_t bytes);
+  void AddBytes(std::string_view device, int64_t change);  // to those of all replicas
 
   // Sets the queue as it stands after a change.
   void SetQueue(int64_t requests, int64_t sequences, int64_t tokens, int64_t bytes);
@@ -70,17 +71,17 @@ class ModelMetrics {
   void Delivered(int code);
 
   void CacheLookup(CacheOutcome outcome);  // once a sequence, where there is a cache
-  void SetCacheBytes(int64_t bytes);
+  void AddCacheBytes(int64_t change);
 
-  void SetSessions(int64_t count, int64_t bytes);  // those that are kept
+  void AddSessions(int64_t change, int64_t bytes);  // to those that are kept
   void SessionOpened(bool restored);
   void SessionClosed(SessionEnd reason);
   void Generated();  // once a token
 
   void BatchClosed(const Batch& batch, CloseReason reason);
   void BatchSplit(SplitReason reason);
-  void SetReplicas(int64_t count);
-  void SetReplicasLost(int64_t count);                // replicas whose device is lost
+  void AddReplicas(int64_t change);
+  void AddReplicasLost(int64_t change);               // to those whose device is lost
   void QueueTime(std::chrono::nanoseconds time);      // once a sequence
   void BatchFormTime(std::chrono::nanoseconds time);  // once a batch
   void ComputeTime(ComputePhase phase, std::chrono::nanoseconds time);  // once a batch and phase

@@ -153,10 +153,14 @@ void ModelMetrics::SetLoaded(std::chrono::nanoseconds load, std::chrono::nanosec
                              std::string_view device, int64_t bytes) {
   handles_->load.Set(Seconds(load));
   handles_->warmup.Set(Seconds(warmup));
+  AddBytes(device, bytes);
+}
+
+void ModelMetrics::AddBytes(std::string_view device, int64_t change) {
   handles_->make
-      .Gauge("linserve_model_bytes", "Bytes of the model's parameters and buffers.",
+      .Gauge("linserve_model_bytes", "Bytes of the parameters and buffers of all replicas.",
              {{"device", std::string(device)}})
-      .Set(static_cast<double>(bytes));
+      .Increment(static_cast<double>(change));
 }
 
 void ModelMetrics::SetQueue(int64_t requests, int64_t sequences, int64_t tokens, int64_t bytes) {
@@ -185,12 +189,12 @@ void ModelMetrics::Accepted(int64_t sequence_length) {
 void ModelMetrics::Rejected(RejectReason reason) { At(handles_->rejected, reason).Increment(); }
 void ModelMetrics::BatchSplit(SplitReason reason) { At(handles_->splits, reason).Increment(); }
 
-void ModelMetrics::SetReplicas(int64_t count) {
-  handles_->replicas.Set(static_cast<double>(count));
+void ModelMetrics::AddReplicas(int64_t change) {
+  handles_->replicas.Increment(static_cast<double>(change));
 }
 
-void ModelMetrics::SetReplicasLost(int64_t count) {
-  handles_->replicas_lost.Set(static_cast<double>(count));
+void ModelMetrics::AddReplicasLost(int64_t change) {
+  handles_->replicas_lost.Increment(static_cast<double>(change));
 }
 
 void ModelMetrics::Abandoned(AbandonStage stage) { At(handles_->abandoned, stage).Increment(); }
@@ -203,9 +207,9 @@ void ModelMetrics::Displaced() { handles_->displaced.Increment(); }
 
 void ModelMetrics::Delivered(int code) { OfCode(handles_->results, code).Increment(); }
 
-void ModelMetrics::SetSessions(int64_t count, int64_t bytes) {
-  handles_->sessions.Set(static_cast<double>(count));
-  handles_->session_bytes.Set(static_cast<double>(bytes));
+void ModelMetrics::AddSessions(int64_t change, int64_t bytes) {
+  handles_->sessions.Increment(static_cast<double>(change));
+  handles_->session_bytes.Increment(static_cast<double>(bytes));
 }
 
 void ModelMetrics::SessionOpened(bool restored) {
@@ -222,8 +226,8 @@ void ModelMetrics::CacheLookup(CacheOutcome outcome) {
   At(handles_->cache_lookups, outcome).Increment();
 }
 
-void ModelMetrics::SetCacheBytes(int64_t bytes) {
-  handles_->cache_bytes.Set(static_cast<double>(bytes));
+void ModelMetrics::AddCacheBytes(int64_t change) {
+  handles_->cache_bytes.Increment(static_cast<double>(change));
 }
 
 void ModelMetrics::BatchClosed(const Batch& batch, CloseReason reason) {

@@ -63,12 +63,6 @@ struct Marks {
   bool around_nothing = false;  // also where a text becomes nothing
 };
 
-// Says how a tokenizer's own file wants long texts to be cut.
-struct TextLimit {
-  int64_t longest = 0;  // tokens, the marks among them
-  Truncation truncation = Truncation::kRight;
-};
-
 // Turns texts into token ids and back. Thread-safe.
 class Tokenizer {
  public:
@@ -92,8 +86,8 @@ class Tokenizer {
   std::optional<int64_t> end_mark() const;
   // Returns the types of so many ids of a text with its marks; empty if all are 0.
   virtual std::vector<int64_t> TypeIds(size_t ids) const;
-  // Returns what the file says of long texts; nullopt if it says nothing.
-  virtual std::optional<TextLimit> limit() const { return std::nullopt; }
+  // Returns which tokens of long texts the files say to drop; nullopt if they say nothing.
+  virtual std::optional<Truncation> truncation() const { return std::nullopt; }
 
   // Returns the ids of a whole text: see TextEncoding.
   absl::StatusOr<std::vector<int64_t>> Encode(std::string_view text) const;

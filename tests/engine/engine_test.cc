@@ -378,5 +378,44 @@ TEST_F(EngineTest, StartsABatchAgainThatTheOneBeforeHasLeftNoMemoryFor) {
   EXPECT_EQ(SplitsFor("memory"), 0);
 }
 
+TEST_F(EngineTest, TellsOfItsReplicasAndTheirBytesAsLongAsTheyAreThere) {
+  options_.replicas = 2;
+  Start();
+  const auto other = Engine::Start(options_, FakeModelFactory(control_), model_, SteadyClock());
+  ASSERT_TRUE(other.ok());
+  const auto bytes = [this] {
+    return Scraped(
+        metrics_.Scrape())[R"(linserve_model_bytes{device="cpu",model="m",version="1"})"];
+  };
+  EXPECT_EQ(bytes(), 4 * static_cast<double>(engine_->info().bytes));
+  EXPECT_EQ(Metric("replicas"), 4);
+  engine_.reset();
+  EXPECT_EQ(bytes(), 2 * static_cast<double>(other.value()->info().bytes));
+  EXPECT_EQ(Metric("replicas"), 2);
+}
+
+// Has no memory for what it is told.
+class FailingSink : public RecordingSink {
+ public:
+  void Deliver(size_t /*index*/, Result /*result*/) override {
+    told_ = true;
+    throw std::bad_alloc();
+  }
+  bool told() const { return told_; }
+
+ private:
+  std::atomic<bool> told_ = false;
+};
+
+TEST_F(EngineTest, GoesOnWhereABatchIsLostForWantOfMemory) {
+  Start();
+  const auto failing = std::make_shared<FailingSink>();
+  Request request = Of(failing, {1, 2});
+  EXPECT_TRUE(engine_->Submit(request).ok());
+  EXPECT_TRUE(WaitUntil([&] { return failing->told(); }));
+  EXPECT_TRUE(Submit(sink_, {3}).ok());
+  EXPECT_TRUE(sink_->Await(0).ok());
+}
+
 }  // namespace
 }  // namespace linserve

@@ -54,6 +54,8 @@ TEST_F(ResultCacheTest, ComputesIdenticalSequencesOnce) {
   const ModelFigures figures = model_.statistics().Read();
   EXPECT_EQ(figures.cache_hit.count, 1U);
   EXPECT_EQ(figures.cache_miss.count, 2U);
+  engine_.reset();
+  EXPECT_EQ(Metric("cache_bytes"), 0);
 }
 
 TEST_F(ResultCacheTest, TellsApartWhatIsAskedForInAnotherWay) {
@@ -302,6 +304,16 @@ TEST_F(ResultCacheTest, AnswersEveryCallerOfManyThreads) {
   }
   callers.clear();
   EXPECT_EQ(Lookups("hit") + Lookups("joined") + Lookups("miss"), 1200);
+}
+
+TEST_F(ResultCacheTest, CopiesNothingThatItCannotKeep) {
+  options_.cache_bytes = 10;
+  Start();
+  EXPECT_EQ(Answer(1), FakeResult(3, 1));
+  EXPECT_EQ(Answer(1), FakeResult(3, 1));
+  EXPECT_EQ(computed(), 2);
+  EXPECT_EQ(Lookups("miss"), 2);
+  EXPECT_EQ(Metric("cache_bytes"), 0);
 }
 
 }  // namespace

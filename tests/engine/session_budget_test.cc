@@ -83,11 +83,21 @@ TEST_F(SharedSessionBudget, TakesFromACallerPastItsShareWhatIsItsOwn) {
   EXPECT_FALSE(GoOn(*first_, "16", "greedy").ok());
 }
 
-TEST_F(SharedSessionBudget, RefusesWhatNothingCanMakeRoomFor) {
+TEST_F(SharedSessionBudget, TakesFromACallerPastItsShareWhatItHasInAnotherModel) {
+  EXPECT_TRUE(Begin(*first_, "0", "b").ok());
   for (const char* id : {"1", "2", "3"}) EXPECT_TRUE(Begin(*first_, id, "a").ok());
-  const absl::Status refused = Begin(*second_, "4", "a");
-  EXPECT_THAT(refused, IsStatus(kExhaustedCode, "max_session_bytes_per_caller"));
-  EXPECT_TRUE(GoOn(*first_, "1", "a").ok());
+  EXPECT_TRUE(Begin(*second_, "4", "a").ok());
+  EXPECT_FALSE(GoOn(*first_, "1", "a").ok());
+  EXPECT_TRUE(GoOn(*first_, "2", "a").ok());
+  EXPECT_TRUE(GoOn(*first_, "0", "b").ok());
+  EXPECT_EQ(Sessions("m"), 3);
+}
+
+TEST_F(SharedSessionBudget, RefusesWhatNothingCanMakeRoomFor) {
+  options_.sessions.budget =
+      std::make_shared<SessionBudget>(9 * kFakeSessionBytes, kFakeSessionBytes / 2);
+  const auto small = StartFor("o");
+  EXPECT_THAT(Begin(*small, "1", "a"), IsStatus(kExhaustedCode, "max_session_bytes_per_caller"));
 }
 
 TEST_F(SharedSessionBudget, HasBackWhatAnEngineTookThatHasEnded) {

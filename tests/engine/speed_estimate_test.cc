@@ -34,11 +34,18 @@ TEST(SpeedEstimate, LearnsLittleFromSmallBatches) {
   SpeedEstimate speed;
   speed.Observe(10000, 10ms);
   for (int i = 0; i < 100; ++i) speed.Observe(1, 1ms);
-  EXPECT_LT(speed.TimeFor(10000), 30ms);
+  EXPECT_LT(speed.TimeFor(10000), 35ms);
   // Small batches are all there is to learn from where none is larger.
   SpeedEstimate single;
   for (int i = 0; i < 100; ++i) single.Observe(1, 1ms);
   EXPECT_EQ(single.TimeFor(1), 1ms);
+}
+
+TEST(SpeedEstimate, FollowsAChangeAlsoAfterABatchLikeNoOther) {
+  SpeedEstimate speed;
+  speed.Observe(1'000'000, 1s);
+  for (int i = 0; i < 1100; ++i) speed.Observe(1000, 2ms);
+  EXPECT_NEAR(static_cast<double>(speed.TimeFor(1000).count()), 2e6, 1e4);
 }
 
 TEST(SpeedEstimate, CountsABatchWithoutTokensAsOneToken) {

@@ -85,8 +85,11 @@ TEST_F(ScanTest, FollowsLinksOutOfTheRepositoryOnlyIfItIsAskedTo) {
   fs::create_directory_symlink(dir_.File("repository-of-another"), root() + "/d");
   MakeModel("repository/e");
   fs::create_symlink("../../elsewhere/config.json", root() + "/e/shard-1-of-2.safetensors");
+  MakeModel("repository/f");
+  fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/f/3_Dense");
   EXPECT_THAT(Scan(), ElementsAre("a 1 a"));
-  EXPECT_THAT(Scan(Links::kAnywhere), ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d", "e 1 e"));
+  EXPECT_THAT(Scan(Links::kAnywhere),
+              ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d", "e 1 e", "f 1 f"));
 }
 
 TEST_F(ScanTest, SaysWhatPermitsLinksIfNothingElseIsThere) {
@@ -175,7 +178,17 @@ TEST_F(ScanTest, FingerprintsTellWhetherFilesWereReplaced) {
   EXPECT_NE(with_shard, renamed);
   WriteAll(root() + "/a/new", "A SHARD");
   fs::rename(root() + "/a/new", root() + "/a/model-00001-of-00002.safetensors");
-  EXPECT_NE(StampOf(directory), with_shard);
+  std::string last = StampOf(directory);
+  EXPECT_NE(last, with_shard);
+  for (const char* file :
+       {"3_Dense/config.json", "3_Dense/model.safetensors", "3_Dense/model.safetensors.index.json",
+        "sentence_roberta_config.json"}) {
+    fs::create_directories(root() + "/a/3_Dense");
+    WriteAll(root() + "/a/" + file, "{}");
+    const std::string now = StampOf(directory);
+    EXPECT_NE(now, last) << file;
+    last = now;
+  }
 }
 
 }  // namespace

@@ -362,5 +362,15 @@ TEST(Connection, ACallWithTooMuchMetadataEndsAlone) {
   EXPECT_TRUE(lives("2"));
 }
 
+TEST(Rpcs, HaveTheirSeriesBeforeTheirFirstCall) {
+  const TestServer server;
+  const auto scraped = server.Scrape();
+  for (const char* rpc : {"Embed", "EmbedStream", "Generate", "ModelInfer", "ModelStreamInfer",
+                          "tei.Embed", "tei.EmbedAllStream", "tei.Tokenize", "tei.Decode"}) {
+    const std::string series = std::string(R"(linserve_in_flight_requests{rpc=")") + rpc + "\"}";
+    EXPECT_TRUE(scraped.samples.contains(series)) << rpc;
+  }
+}
+
 }  // namespace
 }  // namespace linserve

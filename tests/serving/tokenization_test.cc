@@ -204,5 +204,20 @@ TEST_F(TokenizationTest, MemoryThatRunsOutRefusesTheRequestAndNoOther) {
   EXPECT_TRUE(texts.answer.get().ok());
 }
 
+TEST_F(TokenizationTest, PutsThePromptBeforeEachText) {
+  const auto ids_of = [&](const std::string& prompt, const std::string& text) {
+    Texts texts({text});
+    Tokenization work = WorkOf(texts);
+    work.prompt = prompt;
+    EXPECT_TRUE(Tokenize(*pool_, std::move(work)).ok());
+    const auto items = texts.answer.get();
+    if (!items.ok()) return std::vector<int64_t>();
+    const Tensor& ids = (*items)[0]->inputs.at(kTextBecomes);
+    return std::vector(ids.data<int64_t>(), ids.data<int64_t>() + ids.elements());
+  };
+  EXPECT_EQ(ids_of("the ", "server answers"), ids_of("", "the server answers"));
+  EXPECT_NE(ids_of("the ", "server answers"), ids_of("", "server answers"));
+}
+
 }  // namespace
 }  // namespace linserve

@@ -58,6 +58,7 @@ std::unique_ptr<ServedModel> TestServer::Load(const std::string& name, int64_t v
   model->default_pooling = options_.default_pooling;
   model->default_truncation = options_.default_truncation;
   model->prompts = options_.prompts;
+  model->default_prompt = options_.default_prompt;
   model->dimensions = options_.dimensions;
   if (options_.text && name == "tokens") {
     model->tokenizer = *LoadSentencePiece(DataFile("text/tokenizer.model"), options_.marks);

@@ -34,6 +34,7 @@ struct TestServerOptions {
   TokenizerOptions marks = {};
   Truncation default_truncation = Truncation::kNone;
   std::map<std::string, std::string> prompts = {};  // of all models
+  std::string default_prompt = {};
 };
 
 // Runs a real server on a free port with real engines over the test models: "tokens" in versions 1

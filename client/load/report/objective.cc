@@ -81,7 +81,10 @@ std::string Objective::Verdict(const LoadReport& report) const {
   } else {
     std::snprintf(value, sizeof(value), "%.2f ms", measured / 1e6);
   }
-  return text + ": " + (Met(report) ? "met, " : "missed, ") + value;
+  const double* const fraction = QuantileOf(measure);
+  const bool told = fraction == nullptr || Tells(report.requests, *fraction);
+  return text + ": " + (Met(report) ? "met, " : "missed, ") + value +
+         (told ? "" : ", of too few requests to tell (" + std::to_string(report.requests) + ")");
 }
 
 }  // namespace linserve

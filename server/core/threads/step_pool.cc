@@ -154,7 +154,7 @@ void Turns::StepDone(Taken taken, Time time, int64_t left) {
   Waiting& waiting = taken.job.mapped();
   Sharer& sharer = *waiting.sharer;
   const int64_t done = waiting.job.work - left;
-  Measure(done, time);
+  if (done > 0) Measure(done, time);  // of a step without progress no speed is known
   work_ -= done;
   sharer.work -= done;
   time_.Pass(time, active_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/files/json_file.h"
+#include "core/status/json_text.h"
 #include "core/status/quote.h"
 #include "models/config/config_error.h"
 #include "models/config/sentence_modules.h"
@@ -56,31 +57,92 @@ json Beside(const std::string& directory, const std::string& name) {
   return *document;
 }
 
-// Returns how many tokens of a text sentence-transformers keeps: what its own file says, or else
-// the tokenizer's. Where there is no limit the latter is 10^30.
-std::optional<int64_t> MostTokensOfTexts(const std::string& directory) {
+// Returns the member of an object; null if it is no object or has none of this name.
+json MemberOf(const json& object, const char* key) {
+  return object.is_object() ? object.value(key, json()) : json();
+}
+
+// Returns the limit that a file tells; nullopt where it tells none, for which some write 10^30.
+std::optional<int64_t> LimitOf(const json& tokens) {
   constexpr double kNone = 1 << 30;
-  for (const auto& [file, key] : {std::pair{"sentence_bert_config.json", "max_seq_length"},
-                                  {"tokenizer_config.json", "model_max_length"}}) {
-    const json document = Beside(directory, file);
-    const json most = document.is_object() ? document.value(key, json()) : json();
-    if (!most.is_number()) continue;
-    const double tokens = most.get<double>();
-    if (tokens >= 1 && tokens < kNone) return static_cast<int64_t>(tokens);
+  if (!tokens.is_number() || tokens.get<double>() < 1 || tokens.get<double>() >= kNone) {
+    return std::nullopt;
+  }
+  return static_cast<int64_t>(tokens.get<double>());
+}
+
+// Reads the settings of sentence-transformers' Transformer; null if there are none.
+json TransformerSettings(const std::string& directory) {
+  for (const char* type :
+       {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
+    const std::string name = std::string("sentence_") + type + "_config.json";
+    const json settings = Beside(directory, name);
+    if (!settings.is_object()) continue;
+    for (const char* key : {"config_args", "config_kwargs"}) {
+      if (MemberOf(settings, key).empty()) continue;
+      throw ConfigError(name + ": " + Quoted(key) +
+                        " changes config.json while it is read, which is not done here; write "
+                        "into config.json what it says");
+    }
+    return settings;
+  }
+  return nullptr;
+}
+
+// Returns how many tokens of a text sentence-transformers keeps: what its own file says, or else
+// the tokenizer's.
+std::optional<int64_t> MostTokensOfTexts(const std::string& directory) {
+  const json settings = TransformerSettings(directory);
+  const json tokenizer = Beside(directory, "tokenizer_config.json");
+  for (const auto& limit :
+       {LimitOf(MemberOf(MemberOf(settings, "processor_kwargs"), "model_max_length")),
+        LimitOf(MemberOf(MemberOf(settings, "tokenizer_args"), "model_max_length")),
+        LimitOf(MemberOf(settings, "max_seq_length")),
+        LimitOf(MemberOf(tokenizer, "model_max_length"))}) {
+    if (limit) return limit;
   }
   return std::nullopt;
 }
 
+// Adds the prompts that requests may name, and the one for those that name none.
+void AddPrompts(const std::string& directory, json& serving) {
+  constexpr const char* kFile = "config_sentence_transformers.json";
+  const json sentences = Beside(directory, kFile);
+  json prompts = MemberOf(sentences, "prompts");
+  if (!prompts.is_object()) prompts = json::object();
+  json texts = json::object();
+  for (const auto& [name, prompt] : prompts.items()) {
+    if (prompt.is_null()) continue;  // no text stands before texts
+    if (!prompt.is_string()) {
+      throw ConfigError(std::string(kFile) + ": the prompt " + Quoted(name) + " is no text");
+    }
+    texts[name] = prompt;
+  }
+  if (!texts.empty()) serving["prompts"] = texts;
+  const json usual = MemberOf(sentences, "default_prompt_name");
+  if (usual.is_null()) return;
+  if (!usual.is_string() || !prompts.contains(usual.get<std::string>())) {
+    throw ConfigError(std::string(kFile) + ": default_prompt_name is " + JsonText(usual) +
+                      ", expected a name in its prompts");
+  }
+  if (texts.contains(usual.get<std::string>())) serving["default_prompt"] = usual;
+}
+
 json ServingOf(const SentenceModules& sentence, const std::string& directory) {
-  // sentence-transformers drops a text's last tokens.
+  // Which tokens are dropped the tokenizer's files may say; the last ones, if they do not.
   json serving = {{"pooling", Name(sentence.pooling)}, {"truncation", "right"}};
   if (sentence.normalize) serving["normalize"] = true;
   if (const auto tokens = MostTokensOfTexts(directory)) serving["max_text_tokens"] = *tokens;
-  const json sentences = Beside(directory, "config_sentence_transformers.json");
-  if (sentences.is_object() && sentences.contains("prompts") && sentences["prompts"].is_object()) {
-    serving["prompts"] = sentences["prompts"];
-  }
+  AddPrompts(directory, serving);
   return serving;
+}
+
+void RefuseAdapter(const std::string& directory) {
+  constexpr const char* kFile = "adapter_config.json";
+  if (Beside(directory, kFile).is_null()) return;
+  throw ConfigError(std::string("the folder is an adapter (") + kFile +
+                    "), which is not added to weights here; save the model with it merged: "
+                    "PeftModel.merge_and_unload() and save_pretrained()");
 }
 
 }  // namespace
@@ -91,6 +153,7 @@ bool IsHuggingFaceConfig(const json& document) {
 }
 
 ModelConfig HuggingFaceConfig(const json& document, const std::string& directory) {
+  RefuseAdapter(directory);
   ModelConfig config;
   config.network.architecture = ArchitectureOf(document["model_type"]);
   config.network.params = document;

@@ -1,5 +1,6 @@
 #include "models/config/sentence_modules.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,20 +25,46 @@ struct PoolingMode {
 };
 
 constexpr std::array kPoolingModes = {
-    PoolingMode{"pooling_mode_cls_token", "cls", Pooling::kCls},
     PoolingMode{"pooling_mode_mean_tokens", "mean", Pooling::kMean},
+    PoolingMode{"pooling_mode_cls_token", "cls", Pooling::kCls},
     PoolingMode{"pooling_mode_max_tokens", "max", Pooling::kMax},
     PoolingMode{"pooling_mode_lasttoken", "lasttoken", Pooling::kLast},
     PoolingMode{"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", std::nullopt},
     PoolingMode{"pooling_mode_weightedmean_tokens", "weightedmean", std::nullopt},
 };
+constexpr const PoolingMode& kMean = kPoolingModes[0];
 
-Pooling PoolingOf(const json& config, const std::string& file) {
+// Returns the ways of pooling that a module's config names; the mean where it names none. Flags
+// count only where there is no list.
+std::vector<const PoolingMode*> ModesOf(const json& config) {
+  json named = config.value("pooling_mode", json());
+  if (named.is_string()) named = json::array({named});
   std::vector<const PoolingMode*> modes;
   for (const PoolingMode& mode : kPoolingModes) {
-    const bool flagged = config.value(mode.flag, json(false)) == true;
-    if (flagged || config.value("pooling_mode", json()) == mode.name) modes.push_back(&mode);
+    const bool is_named = std::find(named.begin(), named.end(), mode.name) != named.end();
+    if (named.is_null() ? config.value(mode.flag, json()) == true : is_named) {
+      modes.push_back(&mode);
+    }
   }
+  if (named.is_null()) {
+    if (modes.empty()) modes.push_back(&kMean);
+  } else if (modes.size() != named.size()) {
+    modes.clear();  // one of the names is not known
+  }
+  return modes;
+}
+
+Pooling PoolingOf(const json& config, const std::string& file) {
+  Params params(config, file);
+  for (const char* key : {"word_embedding_dimension", "embedding_dimension", "pooling_mode"}) {
+    params.Ignore(key);
+  }
+  for (const PoolingMode& mode : kPoolingModes) params.Ignore(mode.flag);
+  if (!params.Flag("include_prompt", true)) {
+    params.Fail("include_prompt", "true: a prompt's tokens are pooled, too");
+  }
+  params.RefuseUnknown();
+  const auto modes = ModesOf(config);
   if (modes.size() == 1 && modes[0]->pooling) return *modes[0]->pooling;
   std::string names;
   for (const PoolingMode* mode : modes)
@@ -46,21 +73,27 @@ Pooling PoolingOf(const json& config, const std::string& file) {
                     ", expected one of cls, mean, max and lasttoken");
 }
 
+// Such a module may also stand before the pooling, for each row.
+void TakesVectors(Params& params) {
+  for (const char* key : {"module_input_name", "module_output_name"}) {
+    params.Choice(key, "sentence_embedding", {"sentence_embedding"});
+  }
+}
+
 DenseModule DenseOf(const json& config, const std::string& path, const std::string& file) {
   Params params(config, file);
   DenseModule dense{.path = path,
                     .inputs = params.Positive("in_features"),
                     .outputs = params.Positive("out_features"),
                     .biased = params.Flag("bias", true)};
-  // Such a module may also stand before the pooling, for each row.
-  for (const char* key : {"module_input_name", "module_output_name"}) {
-    params.Choice(key, "sentence_embedding", {"sentence_embedding"});
-  }
+  TakesVectors(params);
+  if (params.Flag("use_residual", false)) params.Fail("use_residual", "false");
   const std::string activation =
       params.Choice("activation_function", "torch.nn.modules.activation.Tanh",
                     {"torch.nn.modules.activation.Tanh", "torch.nn.modules.activation.ReLU",
                      "torch.nn.modules.activation.GELU", "torch.nn.modules.activation.SiLU",
                      "torch.nn.modules.activation.Sigmoid", "torch.nn.modules.linear.Identity"});
+  params.RefuseUnknown();
   dense.activation = activation.substr(activation.rfind('.') + 1);
   return dense;
 }
@@ -68,30 +101,48 @@ DenseModule DenseOf(const json& config, const std::string& path, const std::stri
 // Is one entry of modules.json.
 struct Entry {
   std::string kind;  // the last word of its type, such as "Pooling"
-  std::string path;
+  std::string path;  // of its folder in that of the model
 };
 
 Entry EntryOf(const json& module) {
-  if (!module.is_object()) return {};
-  const std::string type = module.value("type", std::string());
-  return {type.substr(type.rfind('.') + 1), module.value("path", std::string())};
+  const auto text = [&module](const char* key) {
+    const json value = module.is_object() ? module.value(key, json()) : json();
+    return value.is_string() ? value.get<std::string>() : std::string();
+  };
+  const std::string type = text("type");
+  if (!type.starts_with("sentence_transformers.")) {
+    throw ConfigError("modules.json: a module of type " + Quoted(type) +
+                      " is code of the folder's own, which is not run; expected one of "
+                      "sentence_transformers'");
+  }
+  Entry entry{type.substr(type.rfind('.') + 1), text("path")};
+  if (entry.path.find('/') == std::string::npos && entry.path != "..") return entry;
+  throw ConfigError("modules.json: the path " + Quoted(entry.path) +
+                    " is not that of a folder in the model's");
 }
 
 // Reads the config.json of a module and calls `use` with it and its path.
 template <typename Use>
 void WithConfig(const std::string& directory, const Entry& entry, const Use& use) {
   const std::string file = entry.path + "/config.json";
-  if (entry.path.find("..") != std::string::npos) {
-    throw ConfigError("modules.json: " + Quoted(file) + " is not below the folder");
-  }
   const auto config = ReadJson(directory + "/" + file);
   if (!config.ok() && !absl::IsNotFound(config.status())) {
     throw ConfigError(std::string(config.status().message()));
   }
+  // Folders of modules without settings are empty, and git holds no empty folders.
+  if (!config.ok() && entry.kind == "Normalize") return;
   if (!config.ok() || !config->is_object()) {
     throw ConfigError("modules.json names " + Quoted(file) + ", which is no object of JSON");
   }
   use(*config, file);
+}
+
+void CheckNormalize(const std::string& directory, const Entry& entry) {
+  WithConfig(directory, entry, [](const json& config, const std::string& file) {
+    Params params(config, file);
+    TakesVectors(params);
+    params.RefuseUnknown();
+  });
 }
 
 }  // namespace
@@ -110,7 +161,8 @@ SentenceModules ReadSentenceModules(const std::string& directory) {
   for (const json& module : *modules) {
     const Entry entry = EntryOf(module);
     if (entry.kind == "Transformer") continue;
-    if (entry.kind == "Normalize") {
+    if (entry.kind == "Normalize" && pooled) {
+      if (!entry.path.empty()) CheckNormalize(directory, entry);
       found.normalize = true;
     } else if (entry.kind == "Pooling") {
       WithConfig(directory, entry, [&](const json& config, const std::string& file) {
@@ -124,7 +176,7 @@ SentenceModules ReadSentenceModules(const std::string& directory) {
     } else {
       throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +
                         " is not computed there; those that are: Transformer, Pooling, Dense "
-                        "between Pooling and Normalize, Normalize");
+                        "between Pooling and Normalize, Normalize behind Pooling");
     }
   }
   return found;

@@ -84,10 +84,16 @@ Options DistilBert(Params& params) {
 
 constexpr double kLargestTheta = 1e12;
 
+// Refuses positions that are scaled. `rope` is nullptr where nothing is said of them.
+void RefuseScaling(Params* rope) {
+  if (rope == nullptr) return;
+  for (const char* key : {"rope_type", "type"}) rope->Choice(key, "default", {"default"});
+}
+
 // Reads the base of rotary positions; `rope` is nullptr where nothing is said of them.
 double ThetaOf(Params* rope, double fallback) {
+  RefuseScaling(rope);
   if (rope == nullptr) return fallback;
-  rope->Choice("rope_type", "default", {"default"});
   return rope->Number("rope_theta", fallback, 1, kLargestTheta);
 }
 
@@ -100,6 +106,7 @@ double Theta(Params& params, const char* key, Params* by_type, const char* type,
 
 std::vector<LayerKind> ModernBertLayers(Params& params) {
   const auto depth = static_cast<size_t>(params.Depth("num_hidden_layers", 22));
+  RefuseScaling(params.Object("rope_scaling"));
   Params* by_type = params.Object("rope_parameters");
   const LayerKind global{.theta =
                              Theta(params, "global_rope_theta", by_type, "full_attention", 160000)};
@@ -162,6 +169,7 @@ Options Rotary(const Options& usual, double usual_theta, const RotaryKeys& keys,
   options.vocabulary = params.Positive("vocab_size", usual.vocabulary);
   SetSizes(options, params, keys.dim, keys.heads, keys.inner);
   CheckHalves(options, params, keys.dim);
+  RefuseScaling(params.Object("rope_scaling"));
   const double theta = params.Number(keys.theta, usual_theta, 1, kLargestTheta);
   const LayerKind kind{.theta = ThetaOf(params.Object("rope_parameters"), theta)};
   options.layers.assign(static_cast<size_t>(params.Depth(keys.depth, 12)), kind);
@@ -216,6 +224,7 @@ Options Gte(Params& params) {
   const Options usual{.family = Family::kGte, .vocabulary = 250048, .longest = 8192, .types = 1};
   Options options = Rotary(usual, /*usual_theta=*/160000, {}, params);
   options.activation = ActivationParam(params, "hidden_act");
+  if (params.Flag("logn_attention_scale", false)) params.Fail("logn_attention_scale", "false");
   return options;
 }
 

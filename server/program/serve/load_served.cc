@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/sequence/pooling.h"
+#include "core/status/quote.h"
 #include "core/system/processors.h"
 #include "models/inspect_model.h"
 #include "models/model_loader.h"
@@ -63,6 +64,24 @@ void LogReady(const ModelDirectory& directory, const ServedModel& model, const S
        {"seconds", seconds}});
 }
 
+// Returns which tokens of long texts are dropped. Those of a Hugging Face folder are told by its
+// tokenizer's files, if at all.
+Truncation TruncationFor(const ModelDirectory& directory, const ServingOptions& serving,
+                         const Tokenizer* tokenizer) {
+  if (tokenizer == nullptr || !tokenizer->truncation()) return serving.truncation;
+  const auto config = ReadModelConfig(directory.path);
+  const bool foreign = config.ok() && config->network.foreign;
+  return foreign ? *tokenizer->truncation() : serving.truncation;
+}
+
+absl::Status CheckPrompt(const ServingOptions& serving) {
+  if (serving.default_prompt.empty() || serving.prompts.contains(serving.default_prompt)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("default_prompt: there is no prompt " +
+                                    Quoted(serving.default_prompt) + " in prompts");
+}
+
 absl::Status CheckDimensions(const std::vector<int64_t>& dimensions, const ModelInfo& info) {
   const std::vector<Axis>& axes = info.signature.outputs[0].axes;
   const int64_t width = axes.empty() ? 0 : axes.back().size;
@@ -104,15 +123,17 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
                     context.metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
   absl::Status fit = CheckDimensions(plan->serving.dimensions, (*engine)->info());
+  if (fit.ok()) fit = CheckPrompt(plan->serving);
   if (!fit.ok()) return fit;
   auto model = std::make_unique<ServedModel>();
   model->name = directory.name;
   model->version = directory.version;
   model->default_pooling = plan->serving.pooling;
   model->default_normalize = plan->serving.normalize;
-  model->default_truncation = plan->serving.truncation;
+  model->default_truncation = TruncationFor(directory, plan->serving, tokenizer->get());
   model->most_text_tokens = plan->serving.max_text_tokens;
   model->prompts = plan->serving.prompts;
+  model->default_prompt = plan->serving.default_prompt;
   model->dimensions = plan->serving.dimensions;
   model->threads = plan->load.threads;
   model->processor = context.devices.accelerators() > 0

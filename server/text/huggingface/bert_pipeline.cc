@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/status/json_text.h"
 #include "core/status/quote.h"
 #include "core/status/utf8.h"
 #include "text/huggingface/characters/characters.h"
@@ -33,15 +32,6 @@ absl::Status ReadLines(std::string_view text, TokenVocabulary& vocabulary) {
   return absl::OkStatus();
 }
 
-// Reads a member of tokenizer_config.json that is a bool.
-absl::StatusOr<bool> Flag(const json& config, const std::string& name, bool otherwise) {
-  const json value = config.value(name, json());
-  if (value.is_null()) return otherwise;
-  if (!value.is_boolean())
-    return absl::InvalidArgumentError("tokenizer_config.json: '" + name + "' is no bool");
-  return value.get<bool>();
-}
-
 // Returns the text of a mark that tokenizer_config.json may name, as a text or as an object.
 std::string MarkText(const json& config, const std::string& name, const std::string& otherwise) {
   json value = config.value(name, json());
@@ -49,40 +39,38 @@ std::string MarkText(const json& config, const std::string& name, const std::str
   return value.is_string() ? value.get<std::string>() : otherwise;
 }
 
-absl::StatusOr<BertNormalizer> ReadNormalizer(const json& config) {
-  BertNormalizer bert;
-  const auto lower = Flag(config, "do_lower_case", true);
-  if (!lower.ok()) return lower.status();
-  const auto accents = Flag(config, "strip_accents", *lower);
-  if (!accents.ok()) return accents.status();
-  const auto chinese = Flag(config, "tokenize_chinese_chars", true);
-  if (!chinese.ok()) return chinese.status();
-  bert.lowercase = *lower;
-  bert.strip_accents = *accents;
-  bert.handle_chinese_chars = *chinese;
-  return bert;
+struct BertMark {
+  const char* name;
+  const char* of_bert;
+  const char* of_mpnet;
+};
+constexpr BertMark kPad{"pad_token", "[PAD]", "<pad>"};
+constexpr BertMark kUnknown{"unk_token", "[UNK]", "[UNK]"};
+constexpr BertMark kCls{"cls_token", "[CLS]", "<s>"};
+constexpr BertMark kSep{"sep_token", "[SEP]", "</s>"};
+constexpr BertMark kMask{"mask_token", "[MASK]", "<mask>"};
+
+std::string TextOf(const BertMark& mark, const TokenizerSettings& settings) {
+  const bool mpnet = settings.kind == "MPNetTokenizer";
+  return MarkText(settings.config, mark.name, mpnet ? mark.of_mpnet : mark.of_bert);
 }
 
 // Puts the marks around texts that Bert has, and takes them out of texts.
-absl::Status AddMarks(const json& config, const std::string& unknown, Pipeline& pipeline) {
+absl::Status AddMarks(const TokenizerSettings& settings, Pipeline& pipeline) {
   std::vector<AddedToken> added;
   const auto add = [&](const std::string& text) {
     if (pipeline.vocabulary.Find(text) < 0) return;
     added.push_back({.content = text, .normalized = false, .special = true});
   };
-  const std::string cls = MarkText(config, "cls_token", "[CLS]");
-  const std::string sep = MarkText(config, "sep_token", "[SEP]");
+  const std::string cls = TextOf(kCls, settings);
+  const std::string sep = TextOf(kSep, settings);
   for (const std::string& mark : {cls, sep}) {
     if (pipeline.vocabulary.Find(mark) < 0) {
       return absl::InvalidArgumentError("it has no " + Quoted(mark) +
                                         ", which stands around each text");
     }
   }
-  add(MarkText(config, "pad_token", "[PAD]"));
-  add(unknown);
-  add(cls);
-  add(sep);
-  add(MarkText(config, "mask_token", "[MASK]"));
+  for (const BertMark& mark : {kPad, kUnknown, kCls, kSep, kMask}) add(TextOf(mark, settings));
   pipeline.post.marks = {.before = {pipeline.vocabulary.Find(cls)},
                          .after = {pipeline.vocabulary.Find(sep)},
                          .around_nothing = true};
@@ -93,25 +81,29 @@ absl::Status AddMarks(const json& config, const std::string& unknown, Pipeline& 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Pipeline>> BertPipeline(std::string_view vocabulary,
-                                                             std::string_view config) {
+                                                             const TokenizerSettings& settings) {
+  if (!settings.kind.empty() && !settings.like_bert()) {
+    return absl::InvalidArgumentError(
+        "the tokenizer is a " + settings.kind +
+        ", of which no vocab.txt is read, but of a BertTokenizer and an MPNetTokenizer; save it as "
+        "tokenizer.json: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)");
+  }
   auto pipeline = std::make_unique<Pipeline>();
   if (absl::Status status = ReadLines(vocabulary, pipeline->vocabulary); !status.ok()) {
     return status;
   }
-  auto parsed = config.empty() ? absl::StatusOr<json>(json::object()) : ParseJson(config);
-  if (!parsed.ok()) return parsed.status();
-  if (!parsed->is_object())
-    return absl::InvalidArgumentError("tokenizer_config.json is no JSON object");
-  const auto normalizer = ReadNormalizer(*parsed);
+  auto normalizer = BertNormalizerOf(settings.config);
+  if (normalizer.ok()) normalizer = NormalizerBy(settings, *std::move(normalizer));
   if (!normalizer.ok()) return normalizer.status();
-  const std::string unknown = MarkText(*parsed, "unk_token", "[UNK]");
-  pipeline->normalizer = NormalizerChain({*normalizer});
+  auto chain = NormalizerChain::FromJson(*normalizer);
+  if (!chain.ok()) return chain.status();
+  pipeline->normalizer = *std::move(chain);
   pipeline->splits = SplitChain({BertSplit()});
   pipeline->model.emplace(std::in_place_type<WordPieceModel>, pipeline->vocabulary,
-                          WordPieceOptions{.unk_token = unknown});
+                          WordPieceOptions{.unk_token = TextOf(kUnknown, settings)});
   pipeline->decoder = DecoderChain({WordPieceDecoder{.prefix = "##", .cleanup = true}});
-  absl::Status status = AddMarks(*parsed, unknown, *pipeline);
-  if (!status.ok()) return status;
+  pipeline->truncation = settings.truncation;
+  if (absl::Status status = AddMarks(settings, *pipeline); !status.ok()) return status;
   return pipeline;
 }
 

@@ -13,7 +13,6 @@ namespace linserve {
 namespace {
 
 constexpr size_t kLargestTokenizer = 64 << 20;  // those of 250,000 tokens have some 17 MB
-constexpr size_t kLargestConfig = 1 << 20;
 
 class JsonTokenizer : public Tokenizer {
  public:
@@ -44,7 +43,7 @@ class JsonTokenizer : public Tokenizer {
     return all_0 ? std::vector<int64_t>() : types;
   }
 
-  std::optional<TextLimit> limit() const override { return pipeline_->limit; }
+  std::optional<Truncation> truncation() const override { return pipeline_->truncation; }
 
  private:
   absl::StatusOr<std::string> DecodeIds(const std::vector<int64_t>& ids,
@@ -70,20 +69,6 @@ absl::Status CheckThere(const std::string& path) {
   return absl::NotFoundError("there is no tokenizer at " + path);
 }
 
-// Returns the text of the tokenizer_config.json beside a file; "" if there is none.
-absl::StatusOr<std::string> ConfigBeside(const std::string& path) {
-  const std::string config = std::filesystem::path(path).replace_filename("tokenizer_config.json");
-  return CheckThere(config).ok() ? ReadFile(config, kLargestConfig) : std::string();
-}
-
-// Says whether a tokenizer_config.json is that of a MolformerTokenizer, or of its fast twin.
-bool NamesMolformer(const std::string& config) {
-  const auto parsed = ParseJson(config);
-  if (!parsed.ok() || !parsed->is_object()) return false;
-  const nlohmann::json name = parsed->value("tokenizer_class", nlohmann::json());
-  return name == "MolformerTokenizer" || name == "MolformerTokenizerFast";
-}
-
 absl::StatusOr<std::shared_ptr<const Tokenizer>> Named(
     const std::string& path, const char* kind,
     absl::StatusOr<std::unique_ptr<const Pipeline>> pipeline) {
@@ -95,33 +80,36 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Named(
                                     std::string(pipeline.status().message()));
 }
 
+// Loads a file of a tokenizer: `make` is called with its text and the settings beside it.
+template <typename Make>
+absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(const std::string& path, const char* kind,
+                                                      const Make& make) {
+  if (absl::Status there = CheckThere(path); !there.ok()) return there;
+  const auto settings = ReadTokenizerSettings(path);
+  if (!settings.ok()) return Named(path, kind, settings.status());
+  const auto text = ReadFile(path, kLargestTokenizer);
+  return Named(path, kind, text.ok() ? make(*text, *settings) : text.status());
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(const std::string& path) {
-  if (absl::Status there = CheckThere(path); !there.ok()) return there;
-  const auto json = ReadFile(path, kLargestTokenizer);
-  return Named(path, "tokenizer.json", json.ok() ? ReadPipeline(*json) : json.status());
+  return Load(path, "tokenizer.json", ReadPipeline);
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBertVocabulary(const std::string& path) {
-  if (absl::Status there = CheckThere(path); !there.ok()) return there;
-  const auto vocabulary = ReadFile(path, kLargestTokenizer);
-  if (!vocabulary.ok()) return Named(path, "vocabulary", vocabulary.status());
-  const auto config = ConfigBeside(path);
-  if (!config.ok()) return Named(path, "vocabulary", config.status());
-  return Named(path, "vocabulary", BertPipeline(*vocabulary, *config));
+  return Load(path, "vocabulary", BertPipeline);
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadMolformerVocabulary(const std::string& path) {
   if (absl::Status there = CheckThere(path); !there.ok()) return there;
-  const auto config = ConfigBeside(path);
-  if (!config.ok()) return Named(path, "vocabulary", config.status());
-  if (!NamesMolformer(*config)) {
+  const auto settings = ReadTokenizerSettings(path);
+  if (settings.ok() && settings->kind != "MolformerTokenizer") {
     return absl::NotFoundError(path + " is of another tokenizer than MolformerTokenizer");
   }
-  const auto vocabulary = ReadFile(path, kLargestTokenizer);
-  if (!vocabulary.ok()) return Named(path, "vocabulary", vocabulary.status());
-  return Named(path, "vocabulary", MolformerPipeline(*vocabulary, *config));
+  return Load(path, "vocabulary", [](const std::string& text, const TokenizerSettings& beside) {
+    return MolformerPipeline(text, beside.config);
+  });
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json) {

@@ -67,15 +67,13 @@ json TemplateOf(const json& config) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Pipeline>> MolformerPipeline(std::string_view vocabulary,
-                                                                  std::string_view config) {
+                                                                  const json& config) {
   auto tokens = ParseJson(vocabulary);
   if (!tokens.ok()) return tokens.status();
-  auto parsed = ParseJson(config);
-  if (!parsed.ok()) return parsed.status();
   if (!tokens->is_object()) return absl::InvalidArgumentError("it is no object of tokens");
-  json post = TemplateOf(*parsed);
+  json post = TemplateOf(config);
   for (const Mark& mark : {kMarks[3], kMarks[1]}) {
-    const std::string text = TextOf(*parsed, mark);
+    const std::string text = TextOf(config, mark);
     const json id = tokens->value(text, json());
     if (!id.is_number_integer()) {
       return absl::InvalidArgumentError("it has no " + Quoted(text) +
@@ -86,7 +84,7 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> MolformerPipeline(std::string_vi
   // The package itself makes a tokenizer.json so.
   const json all = {
       {"version", "1.0"},
-      {"added_tokens", AddedTokens(*parsed)},
+      {"added_tokens", AddedTokens(config)},
       {"pre_tokenizer",
        {{"type", "Split"},
         {"pattern", {{"Regex", kSmiles}}},
@@ -95,7 +93,7 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> MolformerPipeline(std::string_vi
       {"post_processor", post},
       {"decoder", {{"type", "Fuse"}}},
       {"model",
-       {{"type", "WordLevel"}, {"vocab", *tokens}, {"unk_token", TextOf(*parsed, kMarks[0])}}}};
+       {{"type", "WordLevel"}, {"vocab", *tokens}, {"unk_token", TextOf(config, kMarks[0])}}}};
   return ReadPipeline(all.dump());
 }
 

@@ -19,6 +19,7 @@
 #include "text/huggingface/normalize/normalizers.h"
 #include "text/huggingface/post_processor.h"
 #include "text/huggingface/split/pre_tokenizers.h"
+#include "text/huggingface/tokenizer_settings.h"
 
 namespace linserve {
 
@@ -47,7 +48,7 @@ struct Pipeline {
   std::optional<TokenNeighbours> neighbours;
   PostProcessing post;
   DecoderChain decoder;
-  std::optional<TextLimit> limit;
+  std::optional<Truncation> truncation;  // what becomes of long texts, if the files say it
 
   std::vector<AddedToken> added;
   AddedTokenFinder before_normalizing{{}, {}};
@@ -58,17 +59,17 @@ struct Pipeline {
 };
 
 // Reads a tokenizer.json. INVALID_ARGUMENT says what is wrong with it, or not known here.
-absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view text);
+absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(
+    std::string_view text, const TokenizerSettings& settings = {});
 
-// Makes the BertTokenizer of a vocab.txt, whose lines are the tokens, and of a
-// tokenizer_config.json
-// ("" if there is none).
+// Makes the BertTokenizer, or the MPNetTokenizer, of a vocab.txt, whose lines are the tokens.
+// INVALID_ARGUMENT says, too, that the settings name another.
 absl::StatusOr<std::unique_ptr<const Pipeline>> BertPipeline(std::string_view vocabulary,
-                                                             std::string_view config);
+                                                             const TokenizerSettings& settings);
 
 // Makes the MolformerTokenizer of a vocab.json, an object of tokens with their ids, and of a
 // tokenizer_config.json.
 absl::StatusOr<std::unique_ptr<const Pipeline>> MolformerPipeline(std::string_view vocabulary,
-                                                                  std::string_view config);
+                                                                  const nlohmann::json& config);
 
 }  // namespace linserve

@@ -86,19 +86,16 @@ absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& list) {
   return tokens;
 }
 
-absl::StatusOr<std::optional<TextLimit>> ReadLimit(const json& truncation) {
-  constexpr int64_t kMost = int64_t{1} << 40;
+absl::StatusOr<std::optional<Truncation>> ReadTruncation(const json& truncation) {
   if (truncation.is_null()) return std::nullopt;
   PartMembers members(truncation, "truncation");
-  TextLimit limit{.longest = members.Integer("max_length", 1, kMost)};
   const std::string direction = members.Text("direction", "Right");
   members.Expect(direction == "Right" || direction == "Left",
                  "has a 'direction' that is neither Left nor Right");
   // The names say which end is cut off in the one, and which tokens are dropped in the other: that
   // is the same.
-  limit.truncation = direction == "Left" ? Truncation::kLeft : Truncation::kRight;
   if (!members.status().ok()) return members.status();
-  return limit;
+  return direction == "Left" ? Truncation::kLeft : Truncation::kRight;
 }
 
 // Sets a part that was read, or returns why there is none.
@@ -117,7 +114,7 @@ absl::Status ReadParts(FileMembers& members, Pipeline& pipeline) {
     status = Take(PostProcessing::FromJson(members.post_processor), pipeline.post);
   }
   if (status.ok()) status = Take(DecoderChain::FromJson(members.decoder), pipeline.decoder);
-  if (status.ok()) status = Take(ReadLimit(members.truncation), pipeline.limit);
+  if (status.ok()) status = Take(ReadTruncation(members.truncation), pipeline.truncation);
   if (!status.ok()) return status;
   auto added = ReadAdded(members.added_tokens);
   return added.ok() ? pipeline.AddTokens(*std::move(added)) : added.status();
@@ -125,7 +122,8 @@ absl::Status ReadParts(FileMembers& members, Pipeline& pipeline) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view text) {
+absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view text,
+                                                             const TokenizerSettings& settings) {
   auto members = ReadMembers(text);
   if (!members.ok()) return members.status();
   if (!members->version.is_null() && members->version != "1.0") {
@@ -133,8 +131,12 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view te
                                       ", expected 1.0");
   }
   if (!members->model) return absl::InvalidArgumentError("it has no 'model'");
+  auto normalizer = NormalizerBy(settings, std::move(members->normalizer));
+  if (!normalizer.ok()) return normalizer.status();
+  members->normalizer = *std::move(normalizer);
   auto pipeline = std::make_unique<Pipeline>();
   if (absl::Status status = ReadParts(*members, *pipeline); !status.ok()) return status;
+  if (settings.truncation) pipeline->truncation = settings.truncation;
   return pipeline;
 }
 

@@ -81,6 +81,19 @@ TEST(EmbedJob, BadLinesKeepTheirPlaceAndLoseNothingElse) {
   EXPECT_TRUE(results[3].status.ok());
 }
 
+TEST(EmbedJob, OfBadLinesAloneSendsNothing) {
+  FakeServer server;
+  EmbeddingClient client(server.client_options());
+  EmbedJobOptions options;
+  options.on_progress = [](const EmbedProgress&) {};
+  std::vector<absl::Status> told;
+  RunEmbedJob(client, options, ParseIdLines("bad\nworse\n", {}),
+              [&](const JobResult& answer) { told.push_back(answer.result.status); });
+  EXPECT_THAT(told, ElementsAre(absl::InvalidArgumentError("line 1: not JSON"),
+                                absl::InvalidArgumentError("line 2: not JSON")));
+  EXPECT_TRUE(server.service().calls().empty());
+}
+
 TEST(EmbedJob, DoesNotAskAnUnavailableServerForEveryGroup) {
   FakeServer server({.refuse_calls = 1000});
   EmbeddingClient client(server.client_options());

@@ -228,6 +228,23 @@ TEST(StepPool, EstimatesByTheStepsUpToNow) {
   held.LetGo();
 }
 
+TEST(StepPool, LearnsNoSpeedFromStepsWithoutProgress) {
+  StepPool pool(1);
+  std::promise<void> done;
+  int steps = 0;
+  pool.Run({.caller = "own", .work = 100, .step = [&] {
+              if (steps++ < 10) {
+                Work(20ms);
+                return int64_t{100};
+              }
+              done.set_value();
+              return int64_t{0};
+            }});
+  done.get_future().wait();
+  while (pool.TimeFor(100) == 0ns) std::this_thread::yield();
+  EXPECT_LT(pool.TimeFor(100), 80ms);
+}
+
 TEST(StepPool, ManyCallersComeAndGo) {
   std::atomic<int> done = 0;
   {

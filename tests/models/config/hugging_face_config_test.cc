@@ -16,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kSizes =
     R"({"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -173,8 +174,14 @@ TEST_F(HuggingFaceTest, IsPooledByTheMeanUnlessItsModulesSayOtherwise) {
     WriteModule("1_Pooling", {{"word_embedding_dimension", 8}, {flag, true}});
     EXPECT_EQ(Serving()["pooling"], pooling);
   }
-  WriteModule("1_Pooling", {{"embedding_dimension", 8}, {"pooling_mode", "cls"}});
-  EXPECT_EQ(Serving()["pooling"], "cls");
+  for (const json& mode : {json("cls"), json::array({"cls"})}) {
+    WriteModule("1_Pooling", {{"pooling_mode", mode}, {"pooling_mode_max_tokens", true}});
+    EXPECT_EQ(Serving()["pooling"], "cls");
+  }
+  for (const json& none : {json{{"embedding_dimension", 8}}, {{"pooling_mode_cls_token", false}}}) {
+    WriteModule("1_Pooling", none);
+    EXPECT_EQ(Serving()["pooling"], "mean");
+  }
   EXPECT_EQ(Serving()["normalize"], true);
 }
 
@@ -184,6 +191,14 @@ TEST_F(HuggingFaceTest, WithAModuleOrAPoolingThatIsNotComputedIsRefusedByName) {
   EXPECT_THAT(Error(), HasSubstr("1_Pooling/config.json pools by cls and max"));
   WriteModule("1_Pooling", {{"pooling_mode_weightedmean_tokens", true}});
   EXPECT_THAT(Error(), HasSubstr("pools by weightedmean, expected one of cls"));
+  WriteModule("1_Pooling", {{"pooling_mode", {"mean", "own"}}});
+  EXPECT_THAT(Error(), HasSubstr("pools by nothing that is known"));
+  WriteModule("1_Pooling", {{"include_prompt", false}});
+  EXPECT_THAT(Error(), HasSubstr("a prompt's tokens are pooled, too"));
+  WriteModule("1_Pooling", {{"by", "mean"}});
+  EXPECT_THAT(Error(), HasSubstr("\"by\""));
+  WriteModules({"Transformer", "Normalize", "Pooling"});
+  EXPECT_THAT(Error(), HasSubstr("Normalize behind Pooling"));
   WriteModules({"Transformer", "CNN"});
   EXPECT_THAT(Error(), HasSubstr("a module of type 'CNN' is not computed"));
 }
@@ -194,7 +209,12 @@ TEST_F(HuggingFaceTest, WithModulesThatCannotBeReadIsRefused) {
   WriteModules(std::vector<std::string>(17, "Normalize"));
   EXPECT_THAT(Error(), HasSubstr("expected a list of at most 16 modules"));
   Write(folder_, "modules.json", R"([{"type": "x.Pooling", "path": "../1_Pooling"}])");
-  EXPECT_THAT(Error(), HasSubstr("is not below the folder"));
+  EXPECT_THAT(Error(), HasSubstr("type 'x.Pooling' is code of the folder's own"));
+  for (const char* path : {"../1_Pooling", "..", "a/b", "/1_Pooling"}) {
+    const json module = {{"type", "sentence_transformers.models.Pooling"}, {"path", path}};
+    Write(folder_, "modules.json", json::array({module}).dump());
+    EXPECT_THAT(Error(), HasSubstr("is not that of a folder in the model's"));
+  }
   for (const char* text : {"7", "[7]", R"([{"type": 7}])", R"([{"type": "Pooling", "path": 7}])"}) {
     Write(folder_, "modules.json", text);
     EXPECT_NE(Error(), "") << text;
@@ -232,6 +252,8 @@ TEST_F(HuggingFaceTest, WithDenseModulesThatDoNotFitIsRefused) {
   EXPECT_THAT(Error(), HasSubstr("in_features is 9, but what comes before it gives 8"));
   WriteModule("2_Dense", {{"in_features", 8}, {"out_features", 6}});
   EXPECT_THAT(Error(), HasSubstr("2_Dense.linear.weight is [5, 8], expected [6, 8]"));
+  WriteModule("2_Dense", {{"in_features", 8}, {"out_features", 5}, {"use_residual", true}});
+  EXPECT_THAT(Error(), HasSubstr("\"use_residual\" is true, expected false"));
   config = {{"in_features", 8}, {"out_features", 5}, {"activation_function", "my.Own"}};
   WriteModule("2_Dense", config);
   EXPECT_THAT(Error(), HasSubstr("\"activation_function\" is \"my.Own\", expected one of"));
@@ -253,6 +275,44 @@ TEST_F(HuggingFaceTest, TakesTheLengthOfTextsAndThePromptsOfSentenceTransformers
   EXPECT_EQ(Serving()["max_text_tokens"], 9);
   EXPECT_EQ(Serving()["truncation"], "right");
   EXPECT_EQ(Serving()["prompts"]["query"], "query: ");
+  EXPECT_FALSE(Serving().contains("default_prompt"));
+  Write(folder_, "config_sentence_transformers.json",
+        R"({"prompts": {"query": "query: ", "passage": null}, "default_prompt_name": "query"})");
+  EXPECT_EQ(Serving()["default_prompt"], "query");
+  EXPECT_EQ(Serving()["prompts"].size(), 1U);
+  Write(folder_, "sentence_bert_config.json",
+        R"({"max_seq_length": 9, "tokenizer_args": {"model_max_length": 7}})");
+  EXPECT_EQ(Serving()["max_text_tokens"], 7);
+  std::filesystem::rename(folder_ + "/sentence_bert_config.json",
+                          folder_ + "/sentence_xlm-roberta_config.json");
+  EXPECT_EQ(Serving()["max_text_tokens"], 7);
+}
+
+TEST_F(HuggingFaceTest, WithSettingsThatCannotBeFollowedIsRefused) {
+  constexpr const char* kPrompts = "config_sentence_transformers.json";
+  Write(folder_, kPrompts, R"({"prompts": {"query": 7}})");
+  EXPECT_THAT(Error(), HasSubstr("config_sentence_transformers.json: the prompt 'query'"));
+  Write(folder_, kPrompts, R"({"prompts": {}, "default_prompt_name": "query"})");
+  EXPECT_THAT(Error(), HasSubstr("default_prompt_name is \"query\", expected a name"));
+  Write(folder_, kPrompts, "{}");
+  Write(folder_, "sentence_bert_config.json", R"({"config_args": {"hidden_act": "relu"}})");
+  EXPECT_THAT(Error(), HasSubstr("sentence_bert_config.json: 'config_args' changes config.json"));
+  Write(folder_, "sentence_bert_config.json", "{}");
+  Write(folder_, "adapter_config.json", "{}");
+  EXPECT_THAT(Error(), HasSubstr("the folder is an adapter"));
+}
+
+TEST_F(HuggingFaceTest, WithScaledPositionsIsRefused) {
+  for (const char* type : {"gte", "modernbert", "nomic_bert"}) {
+    WriteConfig({{"model_type", type}, {"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
+    EXPECT_THAT(Error(), HasSubstr("\"type\" is \"linear\", expected one of default")) << type;
+    WriteConfig({{"model_type", type}, {"rope_scaling", {{"rope_type", "default"}}}});
+    EXPECT_THAT(Error(), Not(HasSubstr("rope"))) << type;
+  }
+  WriteConfig({{"model_type", "gte"}, {"rope_parameters", {{"type", "ntk"}}}});
+  EXPECT_THAT(Error(), HasSubstr("\"type\" is \"ntk\""));
+  WriteConfig({{"model_type", "gte"}, {"logn_attention_scale", true}});
+  EXPECT_THAT(Error(), HasSubstr("logn_attention_scale"));
 }
 
 }  // namespace

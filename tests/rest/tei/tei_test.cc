@@ -123,6 +123,40 @@ TEST_F(TeiTest, PromptsStandBeforeTexts) {
               HasSubstr("a prompt stands before texts"));
 }
 
+class DefaultPrompt : public RestTest {
+ protected:
+  DefaultPrompt()
+      : RestTest({.text = true,
+                  .prompts = {{"query", "the "}, {"passage", "a "}},
+                  .default_prompt = "query"}) {}
+
+  std::string Embed(const json& inputs, const json& more = json::object()) const {
+    json body = {{"inputs", inputs}, {"model", "tokens"}, {"normalize", false}};
+    body.update(more);
+    const Reply reply = Post("/embed", body.dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return reply.body;
+  }
+};
+
+TEST_F(DefaultPrompt, StandsBeforeTheTextsOfWhoNamesNone) {
+  const auto ids = [&](const std::string& text) {
+    const Reply reply = Post("/tokenize", json({{"inputs", text}, {"model", "tokens"}}).dump());
+    std::vector<int64_t> found;
+    for (const json& token : reply.parsed[0]) found.push_back(token["id"]);
+    return found;
+  };
+  const std::vector<int64_t> prompted = ids("server");
+  EXPECT_EQ(Embed("server"), Embed({prompted}));
+  EXPECT_NE(Embed("server", {{"prompt_name", "passage"}}), Embed("server"));
+  EmbedCall call;
+  call.model = "tokens";
+  call.sequences.push_back({.id = "", .inputs = {}, .text = "server"});
+  const auto answers = EmbeddingClient(server_.client_options()).Embed(call);
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  EXPECT_EQ((*answers)[0].outputs.begin()->second.shape()[0], std::ssize(prompted));
+}
+
 TEST_F(TeiTest, TokensAreThoseThatAreComputedAndDecodeToTheirText) {
   const std::string text = "the  server \xC3\xA9\xE4\xBD\xA0 answers";
   const Reply reply = Ask("/tokenize", {{"inputs", {text, "a"}}});

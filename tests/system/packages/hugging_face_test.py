@@ -9,9 +9,10 @@ import numpy as np
 import python_package
 import torch
 from served import Server
-from transformers_folders import FOLDERS, save_folder
+from transformers_folders import CHANGES, FOLDERS, save_folder
 
 linserve = python_package.load("linserve")
+ALL = {name: (name, {}) for name in FOLDERS} | CHANGES
 TEXTS = Path(__file__).parents[2] / "data/sentence_encoder/texts.txt"
 
 
@@ -28,8 +29,8 @@ class HuggingFaceTest(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         repository = Path(folder.name, "models")
         cls.expected = {}
-        for name, make in FOLDERS.items():
-            model = save_folder(repository / name, make, texts)
+        for name, (base, changes) in ALL.items():
+            model = save_folder(repository / name, FOLDERS[base], texts, changes)
             cls.expected[name] = model.encode(cls.texts, batch_size=8)
         cls.server = Server(repository=repository)
         cls.client = linserve.Client(cls.server.grpc)
@@ -47,7 +48,7 @@ class HuggingFaceTest(unittest.TestCase):
         np.testing.assert_allclose(answers, expected, rtol=0, atol=2e-5 * scale, err_msg=f"seed {self.seed}")
 
 
-for each in FOLDERS:
+for each in ALL:
     setattr(HuggingFaceTest, f"test_{each.replace('-', '_')}", lambda self, name=each: self.compare(name))
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Small models of transformers with tokenizers trained here, saved as sentence-transformers does."""
 
+import json
 import tempfile
 
 import tokenizers as tk
@@ -104,8 +105,28 @@ FOLDERS = {
     "nystromformer": (unigram, nystromformer, "mean", True, 100),
 }
 
+# Folders that are those above but for what some of their files say.
+CHANGES = {
+    "bert-prompted": ("bert", {"config_sentence_transformers.json": {"prompts": {"query": "query: ", "passage": ""},
+                                                                     "default_prompt_name": "query"}}),
+    "bert-cut-left": ("bert", {"tokenizer_config.json": {"truncation_side": "left"}}),
+    "bert-short": ("bert", {"sentence_bert_config.json": {"processor_kwargs": {"model_max_length": 20}}}),
+    "bert-lowered": ("bert-cased-cls", {"tokenizer_config.json": {"do_lower_case": True}}),
+    "bert-lowered-first": ("bert-cased-cls", {"sentence_bert_config.json": {"do_lower_case": True}}),
+    "bert-accents": ("bert", {"tokenizer_config.json": {"strip_accents": False}}),
+    "bert-mean-of-none": ("bert-max", {"1_Pooling/config.json": {"pooling_mode": None}}),
+}
 
-def save_folder(folder, make, texts):
+
+def change(folder, files):
+    """Rewrites members of a folder's JSON files; None takes one away."""
+    for name, members in files.items():
+        path = folder / name
+        document = json.loads(path.read_text()) | members
+        path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
+
+
+def save_folder(folder, make, texts, changes):
     """Saves such a model as it would lie on the hub, and returns it as sentence-transformers loads it."""
     tokenizer_of, model_of, pooling, normalize, longest, *widths = make
     tokenizer = tokenizer_of(texts)
@@ -123,4 +144,5 @@ def save_folder(folder, make, texts):
             modules.append(parts.Dense(before, width, activation_function=torch.nn.Tanh()))
         whole = SentenceTransformer(modules=modules + [parts.Normalize()] * normalize, device="cpu")
     whole.save(str(folder))
+    change(folder, changes)
     return SentenceTransformer(str(folder), device="cpu")

@@ -86,7 +86,6 @@ TEST(TokenizerJson, SaysWhatIsWrongWithAPart) {
   EXPECT_THAT(RefusalOf("post_processor", {{"type", "BertProcessing"}, {"sep", {"a", -1}}}),
               HasSubstr("'cls' that is no pair"));
   EXPECT_THAT(RefusalOf("added_tokens", {{{"content", "x"}}}), HasSubstr("no 'single_word'"));
-  EXPECT_THAT(RefusalOf("truncation", {{"max_length", 0}}), HasSubstr("no integer from 1"));
 }
 
 TEST(TokenizerJson, HasTheTextJustOnceInItsTemplate) {
@@ -190,16 +189,50 @@ TEST(TokenizerJson, RefusesATextWithoutATokenForWhatIsUnknown) {
 }
 
 TEST(TokenizerJson, TellsHowLongTextsAreToBeCut) {
-  EXPECT_FALSE((*ParseTokenizerJson(File().dump()))->limit().has_value());
-  const auto limit =
-      (*ParseTokenizerJson(
-           File({{"truncation",
-                  {{"max_length", 128}, {"direction", "Left"}, {"strategy", "LongestFirst"}}}})
-               .dump()))
-          ->limit();
-  ASSERT_TRUE(limit.has_value());
-  EXPECT_EQ(limit->longest, 128);
-  EXPECT_EQ(limit->truncation, Truncation::kLeft);
+  EXPECT_EQ((*ParseTokenizerJson(File().dump()))->truncation(), std::nullopt);
+  const std::string cut_left =
+      File({{"truncation",
+             {{"max_length", 128}, {"direction", "Left"}, {"strategy", "LongestFirst"}}}})
+          .dump();
+  EXPECT_EQ((*ParseTokenizerJson(cut_left))->truncation(), Truncation::kLeft);
+  const TempDir directory;
+  WriteAll(directory.File("tokenizer.json"), cut_left);
+  WriteAll(directory.File("tokenizer_config.json"), R"({"truncation_side": "right"})");
+  EXPECT_EQ((*LoadTokenizerJson(directory.File("tokenizer.json")))->truncation(),
+            Truncation::kRight);
+}
+
+TEST(TokenizerJson, IsNormalisedAsTheFilesBesideItSay) {
+  const TempDir directory;
+  const std::string path = directory.File("tokenizer.json");
+  const json vocab = {{"?", 0}, {"Ab", 1}, {"ab", 2}, {"ä", 3}, {"a", 4}};
+  json file = File({{"model", {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", vocab}}},
+                    {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+                    {"normalizer",
+                     {{"type", "BertNormalizer"},
+                      {"clean_text", true},
+                      {"handle_chinese_chars", true},
+                      {"strip_accents", nullptr},
+                      {"lowercase", false}}}});
+  WriteAll(path, file.dump());
+  const auto ids = [&](const std::string& name, const std::string& beside) {
+    WriteAll(directory.File(name), beside);
+    return *(*LoadTokenizerJson(path))->Encode("Ab ä");
+  };
+  EXPECT_THAT(*(*LoadTokenizerJson(path))->Encode("Ab ä"), ElementsAre(1, 3));
+  EXPECT_THAT(ids("tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})"),
+              ElementsAre(1, 3));
+  EXPECT_THAT(ids("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizerFast"})"),
+              ElementsAre(2, 4));
+  EXPECT_THAT(ids("tokenizer_config.json",
+                  R"({"tokenizer_class": "BertTokenizer", "strip_accents": false})"),
+              ElementsAre(2, 3));
+  EXPECT_THAT(ids("tokenizer_config.json",
+                  R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false})"),
+              ElementsAre(1, 3));
+  EXPECT_THAT(ids("sentence_bert_config.json", R"({"do_lower_case": true})"), ElementsAre(2, 3));
+  std::filesystem::remove(directory.File("tokenizer_config.json"));
+  EXPECT_THAT(ids("config.json", R"({"model_type": "bert"})"), ElementsAre(2, 4));
 }
 
 TEST(TokenizerJson, IsOfABoundedFile) {
@@ -263,6 +296,19 @@ TEST_F(BertVocabulary, FollowsItsConfiguration) {
   EXPECT_THAT(*(*LoadBertVocabulary(path_))->Encode("Hello hello"), ElementsAre(1, 4, 3, 2));
   WriteAll(directory_.File("tokenizer_config.json"), R"({"do_lower_case": 1})");
   EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("'do_lower_case' is no bool"));
+}
+
+TEST_F(BertVocabulary, MakesAnMpnetTokenizerWithMarksOfItsOwn) {
+  WriteAll(path_, "<s>\n</s>\n[UNK]\nhello\n[CLS]\n[SEP]\n");
+  EXPECT_THAT(*(*LoadBertVocabulary(path_))->Encode("hello"), ElementsAre(4, 3, 5));
+  WriteAll(directory_.File("tokenizer_config.json"), R"({"tokenizer_class": "MPNetTokenizer"})");
+  EXPECT_THAT(*(*LoadBertVocabulary(path_))->Encode("hello"), ElementsAre(0, 3, 1));
+}
+
+TEST_F(BertVocabulary, OfAnotherTokenizerIsRefusedByItsName) {
+  WriteAll(path_, "[UNK]\n[CLS]\n[SEP]\nhello\n");
+  WriteAll(directory_.File("config.json"), R"({"tokenizer_class": "BertJapaneseTokenizer"})");
+  EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("is a BertJapaneseTokenizer"));
 }
 
 TEST_F(BertVocabulary, SaysWhatIsWrong) {

@@ -1,6 +1,6 @@
 #include "client/load/report/objective.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
@@ -35,6 +35,8 @@ TEST(Objective, IsAboutTheLatency) {
     EXPECT_FALSE(Objective::Parse(text)->Met(report)) << text;
   }
   EXPECT_EQ(Objective::Parse("mean=17ms")->Verdict(report), "mean=17ms: missed, 17.50 ms");
+  EXPECT_THAT(Objective::Parse("p99=50ms")->Verdict(report),
+              testing::HasSubstr("of too few requests to tell (4)"));
 }
 
 TEST(Objective, IsAboutTheShareOfErrorsToo) {
