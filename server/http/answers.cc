@@ -3,6 +3,9 @@
 #include <array>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
 namespace linserve {
 namespace {
 
@@ -77,9 +80,11 @@ std::string ReplyHead(const HttpReply& reply, bool last, std::chrono::millisecon
   const auto seconds = std::chrono::floor<std::chrono::seconds>(idle).count();
   std::string head =
       "HTTP/1.1 " + std::to_string(reply.status) + " " + ReasonOf(reply.status) + "\r\n";
-  head +=
-      last ? "Connection: close"
-           : "Keep-Alive: timeout=" + std::to_string(seconds) + ", max=" + std::to_string(requests);
+  head += last ? "Connection: close"
+               : "Connection: keep-alive\r\nKeep-Alive: timeout=" + std::to_string(seconds) +
+                     ", max=" + std::to_string(requests);
+  head += "\r\nDate: " +
+          absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::Now(), absl::UTCTimeZone());
   head += "\r\nContent-Type: " + reply.content_type +
           "\r\nContent-Length: " + std::to_string(reply.body.size()) + "\r\n";
   for (const auto& [name, value] : reply.headers) head += name + ": " + value + "\r\n";

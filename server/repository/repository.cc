@@ -69,6 +69,7 @@ void ModelRepository::Withdraw(const std::string& name, int64_t version,
   if (entry == versions->second.end()) return;
   withdrawn.swap(entry->second.model);
   SetState(name, version, entry->second, ModelState::kUnavailable, reason);
+  metrics_.ForModel(name, version).SetState(std::nullopt);
 }
 
 void ModelRepository::Forget(const std::string& name, int64_t version) {

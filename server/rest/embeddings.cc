@@ -37,7 +37,7 @@ absl::Status CheckEncoding(const std::string& encoding) {
 }
 
 // Reads vLLM's truncate_prompt_tokens: a number of tokens, or -1 for as many as the model takes.
-absl::Status ReadMostTokens(JsonReader& reader, EmbeddingsQuery& query) {
+absl::Status ReadMostTokens(JsonReader& reader, std::optional<int64_t>& most_tokens) {
   const auto text = reader.Skip();
   if (!text.ok() || *text == "null") return text.status();
   const auto most = IntegerOf<int64_t>(*text);
@@ -46,8 +46,7 @@ absl::Status ReadMostTokens(JsonReader& reader, EmbeddingsQuery& query) {
         "'truncate_prompt_tokens': expected how many tokens to keep, or -1 for as many as the "
         "model takes");
   }
-  query.truncate = true;
-  query.most_tokens = std::max<int64_t>(*most, 0);
+  most_tokens = std::max<int64_t>(*most, 0);
   return absl::OkStatus();
 }
 
@@ -72,6 +71,7 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   const int64_t most = call.service.limits.max_sequences_per_request;
   EmbeddingsQuery query;
   std::string encoding;
+  std::optional<int64_t> most_tokens;
   JsonReader reader(call.http.body, WantedBy(call));
   absl::Status status = ReadBody(
       reader,
@@ -82,7 +82,7 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
        {"model", [&] { return OfParameter(ReadName(reader, "model", query.model), "model"); }},
        {"truncate", [&] { return OfParameter(ReadTruncate(reader, query), "truncate"); }},
        {"truncate_prompt_tokens",
-        [&] { return OfParameter(ReadMostTokens(reader, query), "truncate_prompt_tokens"); }},
+        [&] { return OfParameter(ReadMostTokens(reader, most_tokens), "truncate_prompt_tokens"); }},
        {"encoding_format",
         [&] {
           return OfParameter(ReadName(reader, "encoding_format", encoding), "encoding_format");
@@ -90,6 +90,13 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
        {"dimensions",
         [&] { return OfParameter(ReadDimensions(reader, query.dimensions), "dimensions"); }}});
   if (status.ok()) status = OfParameter(CheckEncoding(encoding), "encoding_format");
+  if (status.ok() && most_tokens && query.truncate == false) {
+    status = OfParameter(
+        absl::InvalidArgumentError("'truncate' is false, but 'truncate_prompt_tokens' asks for it"),
+        "truncate_prompt_tokens");
+  }
+  if (most_tokens) query.truncate = true;
+  query.most_tokens = most_tokens.value_or(0);
   query.cause_of_foreign_ids =
       "; LangChain's OpenAIEmbeddings sends cl100k's ids unless check_embedding_ctx_length=False";
   query.answer_bytes = encoding == "base64" ? kBase64Bytes : kTextBytes;

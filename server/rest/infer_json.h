@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct JsonInferRequest {
   // is still there.
   int64_t AnswerBytes() const;
 };
+
+// Returns how many bytes of a body are JSON, as a header says it; nullopt if none does, or it is no
+// number. What follows is binary data.
+std::optional<uint64_t> JsonLength(const HttpRequest& request);
 
 // Reads a request without the model's name, which is in the path. INVALID_ARGUMENT says what is
 // wrong and where.

@@ -61,8 +61,8 @@ HttpReply OpenAiError(const absl::Status& status) {
   return ErrorReply(status, ErrorObject(MessageOf(status), words, parameter));
 }
 
-HttpForm OpenAiForm() {
-  return {.prefix = "/v1/",
+HttpForm OpenAiForm(const std::string& prefix) {
+  return {.prefix = prefix,
           .begin = NameRequest,
           .end = [](const HttpRequest& request, HttpReply& reply) {
             NameReply(request, reply);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "http/http_message.h"
 
@@ -10,8 +12,8 @@ namespace linserve {
 // Replies with OpenAI's error object.
 HttpReply OpenAiError(const absl::Status& status);
 
-// Gives every reply under /v1 its request's id, and what is refused there before it comes to a call
-// OpenAI's error object, too.
-HttpForm OpenAiForm();
+// Gives every reply under such a path its request's id, and what is refused there before it comes
+// to a call OpenAI's error object, too.
+HttpForm OpenAiForm(const std::string& prefix);
 
 }  // namespace linserve

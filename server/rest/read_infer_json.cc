@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -29,12 +28,10 @@ absl::Status TooMany(const std::string& what, size_t most) {
 
 // Returns how much of the body is JSON; the rest is binary data.
 absl::StatusOr<size_t> JsonSize(const HttpRequest& request) {
-  size_t size = request.body.size();
   const std::string header = request.Header("inference-header-content-length");
-  if (header.empty()) return size;
-  const char* end = header.data() + header.size();
-  const auto [last, error] = std::from_chars(header.data(), end, size);
-  if (error == std::errc() && last == end && size <= request.body.size()) return size;
+  if (header.empty()) return request.body.size();
+  const auto size = JsonLength(request);
+  if (size && *size <= request.body.size()) return *size;
   return Wrong(std::string(kHeaderLength) + " is " + Quoted(header) +
                ", expected a number of bytes up to the body's " +
                std::to_string(request.body.size()));
@@ -207,6 +204,9 @@ absl::Status InferReader::ReadContents(const Input& input, std::optional<std::st
       "input " + Quoted(input.name()) + " of type " + Quoted(input.datatype());
   absl::Status status = CheckShape(input, most_sequences_, where);
   if (!status.ok()) return status;
+  if (input.parameters().contains("shared_memory_region")) {
+    return absl::UnimplementedError(where + ": shared memory is not supported; send the data");
+  }
   std::string& raw = *request_.message.add_raw_input_contents();
   const auto size = input.parameters().find(kBinarySize);
   if (size == input.parameters().end()) {
@@ -259,6 +259,10 @@ absl::Status InferReader::ReadOutput() {
 }
 
 }  // namespace
+
+std::optional<uint64_t> JsonLength(const HttpRequest& request) {
+  return IntegerOf<uint64_t>(request.Header("inference-header-content-length"));
+}
 
 absl::StatusOr<JsonInferRequest> ReadInferRequest(const RestCall& call) {
   const auto json_size = JsonSize(call.http);

@@ -1,7 +1,6 @@
 #include "rest/rest_routes.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -22,6 +21,7 @@
 #include "rest/openai_form.h"
 #include "rest/request_ids.h"
 #include "rest/rest_call.h"
+#include "rest/tei/tei_error.h"
 #include "rest/waiting_infer.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/oip/inference_checks.h"
@@ -167,11 +167,9 @@ HttpReply Infer(const RestCall& call) {
 
 // Returns how much of a body is JSON; the rest is binary data.
 int64_t JsonBytes(const HttpRequest& request, bool binary) {
-  const std::string header = request.Header("inference-header-content-length");
-  int64_t bytes = 0;
-  const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), bytes);
-  const bool read = binary && !header.empty() && error == std::errc() && bytes >= 0;
-  return read ? bytes : std::numeric_limits<int64_t>::max();
+  constexpr uint64_t kAll = std::numeric_limits<int64_t>::max();
+  const uint64_t bytes = binary ? JsonLength(request).value_or(kAll) : kAll;
+  return static_cast<int64_t>(std::min(bytes, kAll));
 }
 
 // Returns what parsing so many bytes takes, of which `text` are JSON.
@@ -253,7 +251,13 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
 }
 
 std::vector<HttpForm> RestForms() {
-  return {OpenAiForm(), {.prefix = "/", .begin = NameRequest, .end = NameReply}};
+  std::vector<HttpForm> forms = {OpenAiForm("/v1/"), OpenAiForm("/embeddings")};
+  for (const char* path :
+       {"/embed", "/similarity", "/rerank", "/predict", "/tokenize", "/decode"}) {
+    forms.push_back(TeiForm(path));
+  }
+  forms.push_back({.prefix = "/", .begin = NameRequest, .end = NameReply});
+  return forms;
 }
 
 }  // namespace linserve

@@ -26,6 +26,8 @@ bool AsBytes(const JsonInferRequest& asked, const std::string& name, DType dtype
 json ParameterJson(const inference::InferParameter& parameter) {
   if (parameter.has_bool_param()) return parameter.bool_param();
   if (parameter.has_int64_param()) return parameter.int64_param();
+  if (parameter.has_uint64_param()) return parameter.uint64_param();
+  if (parameter.has_double_param()) return parameter.double_param();
   return parameter.string_param();
 }
 
@@ -48,7 +50,9 @@ void AppendOpen(const json& object, std::string& text) {
 }  // namespace
 
 int64_t JsonInferRequest::AnswerBytes() const {
-  if (all_binary && json_outputs.empty()) return 1;
+  const bool one_by_one =
+      std::cmp_equal(binary_outputs.size(), message.outputs_size()) && !binary_outputs.empty();
+  if ((all_binary || one_by_one) && json_outputs.empty()) return 1;
   constexpr int64_t kHalf = 2;
   const bool other_type = message.parameters().contains("dtype");
   return kLongestElement / (other_type ? kHalf : int64_t{sizeof(float)});

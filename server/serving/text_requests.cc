@@ -152,7 +152,10 @@ absl::Status DecodeRequestState::ReadOptions(const RpcLimits& limits, const Serv
   if (status.ok()) status = CheckCount(std::ssize(query_.sequences), limits);
   for (const auto& ids : query_.sequences) {
     if (!status.ok()) return status;
-    status = CheckSize(ids.size(), "the sequence has too many token ids", limits);
+    // Ids are decoded in one go. A token stands for several bytes, as a rule.
+    constexpr size_t kBytesOfId = 16;
+    status = CheckSize(kBytesOfId * ids.size(), "the sequence has too many token ids for a text",
+                       limits);
   }
   return status;
 }

@@ -47,7 +47,8 @@ class ModelMetrics {
   explicit ModelMetrics(std::unique_ptr<Handles> handles);
   ~ModelMetrics();
 
-  void SetState(ModelState state);
+  // Sets the state; nullopt: nobody wants the version any more, so that it is in none.
+  void SetState(std::optional<ModelState> state);
   void LoadEnded(bool ok);  // once for each attempt
   void SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
                  std::string_view device, int64_t bytes);

@@ -140,11 +140,11 @@ struct ModelMetrics::Handles {
 ModelMetrics::ModelMetrics(std::unique_ptr<Handles> handles) : handles_(std::move(handles)) {}
 ModelMetrics::~ModelMetrics() = default;
 
-void ModelMetrics::SetState(ModelState state) {
+void ModelMetrics::SetState(std::optional<ModelState> state) {
   // Two threads that change the state at once must not leave two states at 1.
   const MutexLock lock(handles_->state_mutex);
   for (prometheus::Gauge* gauge : handles_->state) gauge->Set(0);
-  At(handles_->state, state).Set(1);
+  if (state) At(handles_->state, *state).Set(1);
 }
 
 void ModelMetrics::LoadEnded(bool ok) { handles_->loads[ok ? 0 : 1]->Increment(); }

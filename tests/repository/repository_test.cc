@@ -171,6 +171,7 @@ TEST_F(RepositoryTest, ForgetsAVersionThatIsGone) {
   repository_.Withdraw("m", 1, "unloaded");
   EXPECT_THAT(Index(), ElementsAre("a 1 READY ", "m 1 UNAVAILABLE unloaded"));
   EXPECT_EQ(State("READY"), 0);
+  EXPECT_EQ(State("UNAVAILABLE"), 0) << "nobody misses it";
   repository_.Forget("m", 1);
   EXPECT_THAT(Index(), ElementsAre("a 1 READY "));
   EXPECT_THAT(repository_.Find("m", 0), IsStatus(kNotFoundCode, "model 'm' is not found"));

@@ -204,6 +204,11 @@ TEST_F(RestTextTest, OpenAiCutsTextsWhereTheCallerAsksForIt) {
   EXPECT_NE(vector({{"truncate_prompt_tokens", 4}, {"truncate", "left"}}), right);
   EXPECT_EQ(vector({{"truncate_prompt_tokens", 2}, {"truncate", "start"}, {"input", {1, 2, 3}}}),
             vector({{"input", {2, 3}}}));
+  const std::string model = R"({"model":"tokens","input":[1,2,3,4,5],)";
+  for (const char* both : {R"("truncate":false,"truncate_prompt_tokens":4})",
+                           R"("truncate_prompt_tokens":4,"truncate":false})"}) {
+    EXPECT_EQ(Post("/v1/embeddings", model + both).status, 400) << both;
+  }
   for (const json& wrong : {json{{"truncate_prompt_tokens", 0}},
                             {{"truncate_prompt_tokens", -2}},
                             {{"truncate_prompt_tokens", "4"}},

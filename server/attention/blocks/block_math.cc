@@ -122,8 +122,7 @@ void BiasSilu(const RowBlock& rows, int64_t count, int64_t width, const float* b
 void BiasTanh(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
   Vectorized([&]() __attribute__((always_inline)) {
     ForBiased(
-        rows, count, width, bias,
-        [](float x) __attribute__((always_inline)) { return 2 * Sigmoid(2 * x) - 1; });
+        rows, count, width, bias, [](float x) __attribute__((always_inline)) { return Tanh(x); });
   });
 }
 
@@ -131,7 +130,7 @@ void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* b
   Vectorized([&]() __attribute__((always_inline)) {
     ForBiased(
         rows, count, width, bias,
-        [](float x) __attribute__((always_inline)) { return x > 0 ? x : 0.0F; });
+        [](float x) __attribute__((always_inline)) { return x < 0 ? 0.0F : x; });
   });
 }
 
@@ -184,13 +183,13 @@ void ExpOffsets(const RowBlock& rows, int64_t count, int64_t width, const float*
         ForColumns(
             width, [&](int64_t j) __attribute__((always_inline)) {
               const float power = -row[j] - offset;
-              other[j] = Exp(power < kMost ? power : kMost);
+              other[j] = Exp(power > kMost ? kMost : power);
             });
       }
       ForColumns(
           width, [&](int64_t j) __attribute__((always_inline)) {
             const float power = row[j] - offset;
-            row[j] = Exp(power < kMost ? power : kMost);
+            row[j] = Exp(power > kMost ? kMost : power);
           });
     }
   });

@@ -121,6 +121,14 @@ LINSERVE_INLINE float Sigmoid(float x) {
   return (x < 0 ? tail : 1.0F) / (1.0F + tail);
 }
 
+// Returns tanh(x). Near 0 it is the series, for the difference of two numbers near 1 would lose x.
+LINSERVE_INLINE float Tanh(float x) {
+  constexpr float kNear = 0.1F;
+  const float square = x * x;
+  const float series = x * (1.0F - square * (1.0F / 3 - square * (2.0F / 15)));
+  return std::fabs(x) < kNear ? series : 2.0F * Sigmoid(2.0F * x) - 1.0F;
+}
+
 // Returns x · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³))) / 2.
 LINSERVE_INLINE float TanhGelu(float x) {
   constexpr float kTwiceRootOfTwoOverPi = 1.59576912F;

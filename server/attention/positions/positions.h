@@ -18,8 +18,9 @@ namespace linserve {
 // (arXiv:1706.03762), with all sines before all cosines as in the packages.
 at::Tensor Sinusoid(int64_t length, int64_t width, double base,
                     const at::Device& device = at::kCPU);
-// Makes the sinusoid's rows for any positions, I64 [rows] -> F32 [rows, width].
-at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base);
+// Makes the sinusoid's rows for any positions, [rows] -> F32 [rows, width], whose frequencies are
+// divided by `stretch`.
+at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base, double stretch = 1);
 
 // Returns I64 [rows]: the place of each token of ids [rows] among those of its sequence that are
 // not padding, counted from padding + 1 on. The place of padding is `padding`. Source: RoBERTa

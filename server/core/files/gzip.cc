@@ -28,13 +28,17 @@ std::string Gzip(std::string_view text) {
     throw std::bad_alloc();
   }
   const std::unique_ptr<z_stream, int (*)(z_stream*)> ended(&stream, ::deflateEnd);
-  std::string packed(::deflateBound(&stream, text.size()), '\0');
   stream.next_in = Input(text);
   stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  ::deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
+  // Packed piece by piece, since the text takes memory meanwhile, too.
+  std::string packed;
+  std::array<char, 64 << 10> piece{};
+  for (int result = Z_OK; result != Z_STREAM_END;) {
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    result = ::deflate(&stream, Z_FINISH);
+    packed.append(piece.data(), piece.size() - stream.avail_out);
+  }
   return packed;
 }
 

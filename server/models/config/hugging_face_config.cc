@@ -34,6 +34,7 @@ constexpr std::array kModelTypes = {
     ModelType{"nystromformer", "transformers.NystromformerModel"},
     ModelType{"nomic_bert", "transformers.NomicBertModel"},
     ModelType{"gte", "transformers.GteModel"},
+    ModelType{"new", "transformers.GteModel"},
     ModelType{"molformer", "molformer.MolformerModel"},
 };
 

@@ -18,6 +18,9 @@ std::vector<CheckpointNames::Renamed> PublishedNames(const std::string& architec
     return {
         {"encoder.layer.", {"layers."}},
         {"attention.qkv_proj.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
+        {"attention.q_proj.", {"self_attn.q_proj."}},
+        {"attention.k_proj.", {"self_attn.k_proj."}},
+        {"attention.v_proj.", {"self_attn.v_proj."}},
         {"attention.o_proj.", {"self_attn.o_proj."}},
         {"mlp.up_gate_proj.", {"mlp.up_proj.", "mlp.gate_proj."}},
         {"attn_ln.", {"post_attention_layernorm."}},

@@ -160,7 +160,7 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
   for (const LayerKind& kind : options_.layers) {
     if (kind.theta == 0 || context.rotations.contains(kind.theta)) continue;
     context.rotations[kind.theta] =
-        Sinusoid(longest, options_.dim_head(), kind.theta, floats.device());
+        Sinusoid(at::arange(longest, floats), options_.dim_head(), kind.theta, options_.stretch);
   }
   return context;
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/config/activation_param.h"
+#include "models/transformers/rotary_options.h"
 
 namespace linserve::transformers {
 namespace {
@@ -32,16 +33,6 @@ constexpr std::array kOfTraining = {"hidden_dropout_prob",
 
 void RefuseIf(Params& params, const char* key) {
   if (params.Flag(key, false)) params.Fail(key, "false: only encoders are computed");
-}
-
-void SetSizes(Options& options, Params& params, const char* dim, const char* heads,
-              const char* inner, int64_t usual_inner = 3072) {
-  options.dim = params.Positive(dim, 768);
-  options.heads = params.Heads(heads, 12);
-  options.inner = params.Positive(inner, usual_inner);
-  if (options.dim % options.heads != 0) {
-    params.Fail(dim, "a multiple of " + std::string(heads) + " = " + std::to_string(options.heads));
-  }
 }
 
 Options Bert(Family family, Params& params, int64_t usual_vocabulary) {
@@ -79,152 +70,6 @@ Options DistilBert(Params& params) {
   options.layers.resize(static_cast<size_t>(params.Depth("n_layers", 6)));
   options.activation = ActivationParam(params, "activation");
   options.positions = params.Positive("max_position_embeddings", 512);
-  return options;
-}
-
-constexpr double kLargestTheta = 1e12;
-
-// Refuses positions that are scaled. `rope` is nullptr where nothing is said of them.
-void RefuseScaling(Params* rope) {
-  if (rope == nullptr) return;
-  for (const char* key : {"rope_type", "type"}) rope->Choice(key, "default", {"default"});
-}
-
-// Reads the base of rotary positions; `rope` is nullptr where nothing is said of them.
-double ThetaOf(Params* rope, double fallback) {
-  RefuseScaling(rope);
-  if (rope == nullptr) return fallback;
-  return rope->Number("rope_theta", fallback, 1, kLargestTheta);
-}
-
-// Reads that of layers of a type, which older configurations say by `key`. `by_type` is nullptr
-// where nothing is said by type.
-double Theta(Params& params, const char* key, Params* by_type, const char* type, double fallback) {
-  fallback = params.Number(key, fallback, 1, kLargestTheta);
-  return ThetaOf(by_type != nullptr ? by_type->Object(type) : nullptr, fallback);
-}
-
-std::vector<LayerKind> ModernBertLayers(Params& params) {
-  const auto depth = static_cast<size_t>(params.Depth("num_hidden_layers", 22));
-  RefuseScaling(params.Object("rope_scaling"));
-  Params* by_type = params.Object("rope_parameters");
-  const LayerKind global{.theta =
-                             Theta(params, "global_rope_theta", by_type, "full_attention", 160000)};
-  const LayerKind local{
-      .window = params.NotNegative("local_attention", 128) / 2,
-      .theta = Theta(params, "local_rope_theta", by_type, "sliding_attention", 10000)};
-  std::vector<LayerKind> layers;
-  if (params.Has("layer_types")) {
-    for (const std::string& type :
-         params.Choices("layer_types", {"full_attention", "sliding_attention"})) {
-      layers.push_back(type == "full_attention" ? global : local);
-    }
-    if (layers.size() != depth) {
-      params.Fail("layer_types", "as many as num_hidden_layers = " + std::to_string(depth));
-    }
-    return layers;
-  }
-  const auto every = static_cast<size_t>(params.Positive("global_attn_every_n_layers", 3));
-  for (size_t i = 0; i < depth; ++i) layers.push_back(i % every == 0 ? global : local);
-  return layers;
-}
-
-void CheckHalves(const Options& options, Params& params, const char* dim = "hidden_size") {
-  if (options.dim_head() % 2 == 0) return;
-  params.Fail(dim, "heads of an even width, whose halves rotary positions turn");
-}
-
-Options ModernBert(Params& params) {
-  Options options{.family = Family::kModernBert};
-  options.vocabulary = params.Positive("vocab_size", 50368);
-  SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size", 1152);
-  CheckHalves(options, params);
-  options.layers = ModernBertLayers(params);
-  options.activation = ActivationParam(params, "hidden_activation");
-  options.eps = params.Number("norm_eps", 1e-5, 0, 1);
-  options.longest = params.Positive("max_position_embeddings", 8192);
-  options.gated = true;
-  options.pre_norm = true;
-  options.attention_bias = params.Flag("attention_bias", false);
-  options.inner_bias = params.Flag("mlp_bias", false);
-  options.outer_bias = options.inner_bias;
-  options.norm_bias = params.Flag("norm_bias", false);
-  return options;
-}
-
-// Says by which keys a configuration of BERT with rotary positions and a gate says its sizes.
-struct RotaryKeys {
-  const char* dim = "hidden_size";
-  const char* heads = "num_attention_heads";
-  const char* inner = "intermediate_size";
-  const char* depth = "num_hidden_layers";
-  const char* eps = "layer_norm_eps";
-  const char* theta = "rope_theta";
-  const char* longest = "max_position_embeddings";
-};
-
-// Reads what NomicBert and GTE have in common. `usual` holds what is not said otherwise.
-Options Rotary(const Options& usual, double usual_theta, const RotaryKeys& keys, Params& params) {
-  Options options = usual;
-  options.vocabulary = params.Positive("vocab_size", usual.vocabulary);
-  SetSizes(options, params, keys.dim, keys.heads, keys.inner);
-  CheckHalves(options, params, keys.dim);
-  RefuseScaling(params.Object("rope_scaling"));
-  const double theta = params.Number(keys.theta, usual_theta, 1, kLargestTheta);
-  const LayerKind kind{.theta = ThetaOf(params.Object("rope_parameters"), theta)};
-  options.layers.assign(static_cast<size_t>(params.Depth(keys.depth, 12)), kind);
-  options.longest = params.Positive(keys.longest, usual.longest);
-  options.types = params.NotNegative("type_vocab_size", usual.types);
-  options.eps = params.Number(keys.eps, 1e-12, 0, 1);
-  options.gated = true;
-  options.inner_bias = false;
-  return options;
-}
-
-Options NomicBert(Params& params) {
-  const Options usual{.family = Family::kNomicBert,
-                      .vocabulary = 30528,
-                      .longest = 2048,
-                      .types = 2,
-                      .attention_bias = false,
-                      .outer_bias = false};
-  constexpr double kTheta = 1000;
-  if (!params.Has("n_embd")) {
-    Options options = Rotary(usual, kTheta, {}, params);
-    options.activation = ActivationParam(params, "hidden_act", "silu");
-    return options;
-  }
-  // What was published before transformers had the class speaks as GPT-2 does.
-  Options options = Rotary(usual, kTheta,
-                           {.dim = "n_embd",
-                            .heads = "n_head",
-                            .inner = "n_inner",
-                            .depth = "n_layer",
-                            .eps = "layer_norm_epsilon",
-                            .theta = "rotary_emb_base",
-                            .longest = "n_positions"},
-                           params);
-  const auto round_up = [](int64_t& size, int64_t multiple) {
-    size = (size + multiple - 1) / multiple * multiple;
-  };
-  round_up(options.inner, 256);
-  round_up(options.vocabulary, params.Positive("pad_vocab_size_multiple", 1));
-  const std::string gate = params.Choice("activation_function", "swiglu", {"swiglu", "geglu"});
-  options.activation = gate == "swiglu" ? Activation::kSilu : Activation::kGelu;
-  for (const char* key : {"prenorm", "parallel_block", "rotary_emb_interleaved", "use_rms_norm",
-                          "causal", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
-    if (params.Flag(key, false)) params.Fail(key, "false");
-  }
-  if (params.Number("rotary_emb_fraction", 1, 0, 1) != 1) params.Fail("rotary_emb_fraction", "1");
-  params.RequireNone("rotary_scaling_factor", "positions are not scaled");
-  return options;
-}
-
-Options Gte(Params& params) {
-  const Options usual{.family = Family::kGte, .vocabulary = 250048, .longest = 8192, .types = 1};
-  Options options = Rotary(usual, /*usual_theta=*/160000, {}, params);
-  options.activation = ActivationParam(params, "hidden_act");
-  if (params.Flag("logn_attention_scale", false)) params.Fail("logn_attention_scale", "false");
   return options;
 }
 
@@ -293,6 +138,16 @@ Options OfFamily(Family family, Params& params) {
 }
 
 }  // namespace
+
+void SetSizes(Options& options, Params& params, const char* dim, const char* heads,
+              const char* inner, int64_t usual_inner) {
+  options.dim = params.Positive(dim, 768);
+  options.heads = params.Heads(heads, 12);
+  options.inner = params.Positive(inner, usual_inner);
+  if (options.dim % options.heads != 0) {
+    params.Fail(dim, "a multiple of " + std::string(heads) + " = " + std::to_string(options.heads));
+  }
+}
 
 Options Options::From(Family family, Params& params) {
   Options options = OfFamily(family, params);

@@ -61,6 +61,7 @@ struct Options {
   bool norm_bias = true;
   bool distances = false;  // scores depend on them (MPNet)
   bool pooler = false;
+  double stretch = 1;  // rotary positions are taken over this
   Landmarks landmarks{};
   std::vector<LayerKind> layers{};
 

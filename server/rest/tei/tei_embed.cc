@@ -27,6 +27,13 @@ EmbeddingsQuery QueryOf(const RestCall& call) {
 }
 
 // Reads what /embed and /embed_all have in common, and further members.
+// LangChain sends an empty object.
+absl::Status ReadNoParameters(JsonReader& reader) {
+  const auto given = reader.Skip();
+  if (!given.ok() || *given == "null" || *given == "{}") return given.status();
+  return absl::InvalidArgumentError("'parameters': its members belong beside \"inputs\"");
+}
+
 absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& reader,
                                           EmbeddingsQuery& query,
                                           const std::vector<JsonMember>& further) {
@@ -36,7 +43,7 @@ absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& read
   members.push_back(
       {"inputs", [&] { return ReadInputs(reader, "inputs", most, query.sequences); }});
   members.push_back({"model", [&] { return ReadName(reader, "model", query.model); }});
-  members.push_back(NotHere(reader, "parameters", "its members belong beside \"inputs\""));
+  members.push_back({"parameters", [&] { return ReadNoParameters(reader); }});
   members.insert(members.end(), further.begin(), further.end());
   const absl::Status read = ReadBody(reader, members);
   absl::Status whole = CheckThere(read, CountOf(query) > 0, "inputs");

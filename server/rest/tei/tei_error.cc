@@ -4,6 +4,7 @@
 
 #include "core/status/json_text.h"
 #include "rest/http_errors.h"
+#include "rest/request_ids.h"
 #include "rpc/calls/grpc_status.h"
 
 namespace linserve {
@@ -38,7 +39,20 @@ TeiFault FaultOf(const absl::Status& status) {
   }
 }
 
+std::string ErrorBody(const std::string& message, const char* type) {
+  return JsonText(nlohmann::json{{"error", message}, {"error_type", type}});
+}
+
 }  // namespace
+
+HttpForm TeiForm(const std::string& prefix) {
+  return {.prefix = prefix, .begin = NameRequest, .end = [](const auto& request, HttpReply& reply) {
+            NameReply(request, reply);
+            if (reply.error.empty()) return;
+            const char* type = reply.status == 503 ? "Unhealthy" : "Validation";
+            reply.body = ErrorBody(reply.error, reply.status == 429 ? "Overloaded" : type);
+          }};
+}
 
 absl::Status EmptyList(const std::string& message) {
   absl::Status status = absl::InvalidArgumentError(message);
@@ -48,8 +62,7 @@ absl::Status EmptyList(const std::string& message) {
 
 HttpReply TeiError(const absl::Status& status) {
   const TeiFault fault = FaultOf(status);
-  const nlohmann::json body{{"error", MessageOf(status)}, {"error_type", fault.type}};
-  HttpReply reply = ErrorReply(status, JsonText(body));
+  HttpReply reply = ErrorReply(status, ErrorBody(MessageOf(status), fault.type));
   reply.status = fault.code;
   return reply;
 }

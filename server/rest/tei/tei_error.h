@@ -16,4 +16,7 @@ absl::Status EmptyList(const std::string& message);
 // not know, such as a caller without a token, has the code that the other APIs give.
 HttpReply TeiError(const absl::Status& status);
 
+// Gives what is refused under such a path before it comes to a call that form, too.
+HttpForm TeiForm(const std::string& prefix);
+
 }  // namespace linserve

@@ -227,10 +227,10 @@ absl::Status InferRequestState::Join(std::vector<ItemResult>& results) {
 
 absl::Status InferRequestState::CheckSize(int64_t bytes) const {
   if (bytes <= max_bytes_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
+  return NeverFits(absl::ResourceExhaustedError(
       "the answer has " + std::to_string(bytes) + " bytes, at most " + std::to_string(max_bytes_) +
       " fit into a message (max_message_bytes): send fewer sequences, ask for pooling or dtype "
-      "INT8, or stream it in chunks (parameter chunk_rows of ModelStreamInfer)");
+      "INT8, or stream it in chunks (parameter chunk_rows of ModelStreamInfer)"));
 }
 
 }  // namespace linserve

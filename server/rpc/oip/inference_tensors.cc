@@ -62,6 +62,10 @@ struct Source {
                   : "an impossible number for shape " + ToString(shape)) +
         ", got " + std::to_string(got));
   }
+  absl::Status OutOfRange() const {
+    return absl::InvalidArgumentError("an element is out of the range of " + input.datatype() +
+                                      " " + Where());
+  }
   absl::Status TooLarge() const {
     return absl::InvalidArgumentError("a " + input.datatype() + " element does not fit INT64 " +
                                       Where());
@@ -105,7 +109,7 @@ absl::StatusOr<Tensor> FromRaw(const Source& source, const Tensor& raw) {
   return Widened<uint64_t>(source, Unpacked<uint64_t>(raw));
 }
 
-// Copies the elements of a typed field, each cut to T.
+// Copies the elements of a typed field, which may be of a wider type than T.
 template <typename T, typename Elements>
 absl::StatusOr<Tensor> FromTyped(const Source& source, const Elements& elements) {
   const auto expected = CheckedElementCount(source.shape);
@@ -114,11 +118,20 @@ absl::StatusOr<Tensor> FromTyped(const Source& source, const Elements& elements)
     return source.WrongSize(expected, count, "element");
   }
   if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) {
+    if (source.form.raw == DType::kI16 && source.form.widened &&
+        std::any_of(elements.begin(), elements.end(), [](T one) { return one > UINT16_MAX; })) {
+      return source.OutOfRange();
+    }
     if (source.form.widened) return Widened<T>(source, elements);
   }
   auto [tensor, bytes] = Tensor::Allocate(source.form.raw, source.shape);
   auto* values = reinterpret_cast<T*>(bytes);
-  for (const auto element : elements) *values++ = static_cast<T>(element);
+  for (const auto element : elements) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      if (!std::in_range<T>(element)) return source.OutOfRange();
+    }
+    *values++ = static_cast<T>(element);
+  }
   return tensor;
 }
 

@@ -60,9 +60,8 @@ json PartsOf(json normalizer) {
   return json::array({std::move(normalizer)});
 }
 
-bool Lowers(const json& part) {
-  if (!part.is_object()) return false;
-  return TextMember(part, "type") == "Lowercase" || part.value("lowercase", json()) == true;
+bool IsLowercase(const json& part) {
+  return part.is_object() && TextMember(part, "type") == "Lowercase";
 }
 
 }  // namespace
@@ -116,7 +115,7 @@ absl::StatusOr<json> NormalizerBy(const TokenizerSettings& settings, json normal
   }
   if (!settings.lowercase_first) return normalizer;
   json parts = PartsOf(normalizer);
-  if (!parts.is_array() || std::any_of(parts.begin(), parts.end(), Lowers)) return normalizer;
+  if (!parts.is_array() || std::any_of(parts.begin(), parts.end(), IsLowercase)) return normalizer;
   parts.insert(parts.begin(), json{{"type", "Lowercase"}});
   return json{{"type", "Sequence"}, {"normalizers", std::move(parts)}};
 }

@@ -311,6 +311,14 @@ TEST_F(HuggingFaceTest, WithScaledPositionsIsRefused) {
   }
   WriteConfig({{"model_type", "gte"}, {"rope_parameters", {{"type", "ntk"}}}});
   EXPECT_THAT(Error(), HasSubstr("\"type\" is \"ntk\""));
+  WriteConfig({{"model_type", "new"}, {"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
+  EXPECT_THAT(Error(), HasSubstr("\"type\" is \"linear\", expected one of ntk"));
+  WriteConfig({{"model_type", "new"}, {"rope_scaling", {{"type", "ntk"}, {"mixed_b", 0.6}}}});
+  EXPECT_THAT(Error(), HasSubstr("mixed_b"));
+  WriteConfig({{"model_type", "new"}, {"rope_scaling", {{"type", "ntk"}, {"factor", 8.0}}}});
+  EXPECT_THAT(Error(), Not(HasSubstr("rope")));
+  WriteConfig({{"model_type", "new"}, {"layer_norm_type", "rms_norm"}});
+  EXPECT_THAT(Error(), HasSubstr("layer_norm_type"));
   WriteConfig({{"model_type", "gte"}, {"logn_attention_scale", true}});
   EXPECT_THAT(Error(), HasSubstr("logn_attention_scale"));
 }

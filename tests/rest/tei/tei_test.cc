@@ -212,6 +212,8 @@ TEST_F(TeiRoomTest, WhatManyIdsBecomeIsReservedBeforeItIsMade) {
 TEST_F(TeiTest, WhatTheTokenizerCannotTakeIsRefused) {
   EXPECT_THAT(Ask("/decode", {{"ids", {5, 1000000}}}).body, HasSubstr("not in the vocabulary"));
   EXPECT_THAT(Ask("/decode", {{"ids", "text"}}).body, HasSubstr("expected a JSON object"));
+  EXPECT_THAT(Ask("/decode", {{"ids", std::vector<int64_t>(70'000, 5)}}).body,
+              HasSubstr("too many token ids"));
   EXPECT_THAT(Ask("/tokenize", {{"inputs", {5, 6}}}).body, HasSubstr("expected a text"));
   const std::string large(24 << 10, 'a');
   EXPECT_EQ(Ask("/tokenize", {{"inputs", large}}).status, 200);
@@ -256,10 +258,19 @@ TEST_F(TeiTest, TokenIdsAreCutAsTextsAre) {
             Ask("/embed", {{"inputs", {first}}, {"normalize", false}}).body);
 }
 
+TEST_F(TeiTest, WhatIsRefusedBeforeItIsReadHasTheSameForm) {
+  const Reply large = Post("/embed", std::string(2 << 20, ' '));
+  EXPECT_EQ(large.status, 413);
+  EXPECT_EQ(large.parsed["error_type"], "Validation") << large.body;
+  EXPECT_EQ(Get("/tokenize").parsed["error_type"], "Validation");
+}
+
 TEST_F(TeiTest, WhatIsForAnotherPathIsNotDropped) {
   const Reply reply = Ask("/embed", {{"inputs", {7}}, {"parameters", {{"truncate", true}}}});
   EXPECT_EQ(reply.status, 422);
   EXPECT_THAT(reply.body, HasSubstr("belong beside"));
+  // LangChain sends that.
+  EXPECT_EQ(Ask("/embed", {{"inputs", {7}}, {"parameters", json::object()}}).status, 200);
   EXPECT_EQ(Ask("/embed", {{"inputs", {7}}, {"options", {{"wait_for_model", true}}}}).status, 200);
 }
 

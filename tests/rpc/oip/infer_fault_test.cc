@@ -189,6 +189,18 @@ const std::vector<Fault>& Faults() {
        },
        StatusCode::UNIMPLEMENTED,
        {"classification", "'y'"}},
+      {"element out of range",
+       [](auto& r) {
+         auto& input = *r.mutable_inputs(0);
+         input.set_datatype("INT8");
+         input.clear_contents();
+         r.clear_raw_input_contents();
+         int64_t count = 1;
+         for (const int64_t size : input.shape()) count *= size;
+         for (int64_t i = 0; i < count; ++i) input.mutable_contents()->add_int_contents(300);
+       },
+       StatusCode::INVALID_ARGUMENT,
+       {"out of the range of INT8", "'x'"}},
       {"shared input",
        [](auto& r) {
          auto& parameters = *r.mutable_inputs(0)->mutable_parameters();

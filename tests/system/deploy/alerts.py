@@ -3,6 +3,8 @@
 TARGET = 'namespace="linserve", job="linserve", instance="a:1"'
 MODEL = TARGET + ', model="m", version="1"'
 OTHER_UP = 'up{namespace="linserve", job="linserve", instance="b:1"}'
+# An instance under another name.
+OTHER_SERVES = 'linserve_build_info{namespace="other", job="blue", instance="c:1"}'
 HEALTHY = {
     f"up{{{TARGET}}}": "1",
     OTHER_UP: "1",
@@ -47,6 +49,9 @@ CASES = [
     ("LinserveAbsent", {f"linserve_build_info{{{TARGET}}}": None}, 10),
     ("LinserveDown", {f"up{{{TARGET}}}": "0", OTHER_UP: "0"}, 10),
     ("LinserveDown", {f'linserve_model_state{{{MODEL}, state="READY"}}': "0"}, 10),
+    # What has ended has no series but `up`.
+    ("LinserveDown", {f"up{{{TARGET}}}": "1 then 0", OTHER_UP: "1 then 0", f'linserve_model_state{{{MODEL}, state="READY"}}': None,
+                      f"linserve_build_info{{{TARGET}}}": "1 then stale", OTHER_SERVES: "1"}, 30),
     ("LinserveInstanceDown", {f"up{{{TARGET}}}": "0"}, 15),
     ("LinserveRestarts", {f"process_start_time_seconds{{{TARGET}}}": "+60"}, 20),
     ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+10"}, 20),
@@ -93,7 +98,7 @@ def values(text, minutes):
         half = minutes // 2
         if before == "none":
             before = "_"
-        return f"{before}x{half} {after}x{minutes - half}"
+        return f"{before}x{half} " + (after if after == "stale" else f"{after}x{minutes - half}")
     return f"{text}x{minutes}"
 
 

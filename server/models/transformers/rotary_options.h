@@ -1,0 +1,17 @@
+#pragma once
+
+#include "models/transformers/options.h"
+
+namespace linserve::transformers {
+
+// Read the configurations of the families whose queries and keys are turned by their positions.
+// They throw ConfigError.
+Options ModernBert(Params& params);
+Options NomicBert(Params& params);
+Options Gte(Params& params);
+
+// Reads the width, the heads and the feed-forward's width by these keys.
+void SetSizes(Options& options, Params& params, const char* dim, const char* heads,
+              const char* inner, int64_t usual_inner = 3072);
+
+}  // namespace linserve::transformers
