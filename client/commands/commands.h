@@ -50,7 +50,7 @@ int FailWith(const absl::Status& status);
 struct ModelChoice {
   std::string model;
   int64_t version = 0;
-  std::string pooling = "mean";
+  std::string pooling{};  // "": as the model is served, which then is `mean` for one served by rows
   bool normalize = false;
   std::string dtype = "f32";
   uint32_t priority = 2;
@@ -61,7 +61,7 @@ struct ModelChoice {
   // is asked of it.
   void AddModelOptions(CLI::App& app);
   void AddResultOptions(CLI::App& app);
-  OutputOptions ToOutputOptions() const;
+  OutputOptions ToOutputOptions(const ModelDescription& of_model) const;
 };
 
 }  // namespace linserve

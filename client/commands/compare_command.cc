@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<SequenceResult>> ResultsOf(EmbeddingClient& client,
   if (!description.ok()) return description.status();
   EmbedJobOptions job;
   job.model = model;
-  job.options = arguments.choice.ToOutputOptions();
+  job.options = arguments.choice.ToOutputOptions(*description);
   job.one_request = description->signature.request_is_unit;
   std::vector<SequenceResult> results;
   RunEmbedJob(client, job, sequences,
@@ -75,6 +75,7 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
   if (!model.ok()) return FailWith(model.status());
   arguments.input.limits = InputLimits::Of(model->signature);
   arguments.input.signature = model->signature;
+  arguments.input.texts = model->text;
   const auto sequences =
       ReadInputs(arguments.file, InputFormatOfPath(arguments.file), arguments.input);
   if (!sequences.ok()) return FailWith(sequences.status());
@@ -98,9 +99,16 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
                Text("%.3g", comparison->mean), Text("%.6f", comparison->mean_cosine),
                Text("%.6f", comparison->smallest_cosine)});
   }
-  std::printf("%zu sequences, against %s\n%s", sequences->size(), arguments.models[0].c_str(),
-              table.ToText().c_str());
-  return EXIT_SUCCESS;
+  size_t failed = 0;
+  for (const SequenceResult& result : *reference) {
+    if (result.status.ok()) continue;
+    ++failed;
+    std::fprintf(stderr, "linserve-client: sequence %s: %s\n", result.id.c_str(),
+                 result.status.ToString().c_str());
+  }
+  std::printf("%zu sequences, against %s\n%s", sequences->size() - failed,
+              arguments.models[0].c_str(), table.ToText().c_str());
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace

@@ -19,6 +19,10 @@ absl::Status EmbedArguments::Check() const {
   if (neighbours && choice.pooling == "none") {
     return absl::InvalidArgumentError("--neighbours compares vectors: choose a --pooling");
   }
+  if (neighbours && !output.empty()) {
+    return absl::InvalidArgumentError(
+        "--neighbours prints a table to standard output: leave --output out");
+  }
   if (neighbours && choice.outputs.size() > 1) {
     return absl::InvalidArgumentError("--neighbours compares one output: give one --output-name");
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "client/commands/commands.h"
 #include "client/commands/embed_arguments.h"
 #include "client/commands/embed_job.h"
@@ -28,6 +29,10 @@ struct Destination {
 absl::StatusOr<Destination> OpenDestination(const EmbedArguments& arguments) {
   Destination destination;
   const OutputFormat format = arguments.ResultFormat();
+  for (const std::string& path :
+       {format == OutputFormat::kJsonLines ? "" : arguments.output, arguments.save}) {
+    if (absl::Status status = CheckWritable(path); !status.ok()) return status;
+  }
   if (format == OutputFormat::kNpy) {
     destination.writer = MakeNpyWriter(arguments.output);
   } else if (format == OutputFormat::kSafetensors) {
@@ -70,18 +75,32 @@ bool HasRows(const Signature& signature) {
 }
 
 EmbeddedLine ToLine(const InputSequence& input, const JobResult& job) {
-  EmbeddedLine line{input.text, job.result.status, job.result.tokens, job.latency, {}};
+  EmbeddedLine line{input.id, input.text, job.result.status, job.result.tokens, job.latency, {}};
   if (!job.result.status.ok() || job.result.outputs.empty()) return line;
   line.vector = ToFloats(job.result.outputs.begin()->second);
   return line;
 }
 
+// A line without anything on it is no sequence. In an array rows are lines no more behind it.
+void WarnOfBlankLines(const EmbedArguments& arguments, const InputSequences& sequences) {
+  const InputFormat format = arguments.Format();
+  const bool lines = format == InputFormat::kText || format == InputFormat::kIds;
+  if (!lines || arguments.ResultFormat() != OutputFormat::kNpy) return;
+  size_t last = 0;
+  if (!absl::SimpleAtoi(sequences.back().id, &last) || last <= sequences.size()) return;
+  std::fprintf(stderr,
+               "linserve-client: warning: %zu blank lines have no row in %s; JSON lines have each "
+               "line's number\n",
+               last - sequences.size(), arguments.output.c_str());
+}
+
 absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& arguments,
-                             const InputSequences& sequences, ProgressLine& progress,
+                             const ModelDescription& model, const InputSequences& sequences,
+                             ProgressLine& progress,
                              const std::function<void(const JobResult&)>& on_result) {
   SessionJobOptions job{.model = arguments.choice.model,
                         .version = arguments.choice.version,
-                        .options = arguments.choice.ToOutputOptions(),
+                        .options = arguments.choice.ToOutputOptions(model),
                         .priority = PriorityFromLevel(arguments.choice.priority),
                         .chunk_rows = arguments.chunk_rows,
                         .signature = arguments.input.signature,
@@ -115,13 +134,13 @@ absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& argu
 }
 
 int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
-             const InputSequences& sequences) {
+             const ModelDescription& model, const InputSequences& sequences) {
   auto destination = OpenDestination(arguments);
   if (!destination.ok()) return FailWith(destination.status());
   ProgressLine progress;
   EmbedJobOptions job{.model = arguments.choice.model,
                       .version = arguments.choice.version,
-                      .options = arguments.choice.ToOutputOptions(),
+                      .options = arguments.choice.ToOutputOptions(model),
                       .priority = PriorityFromLevel(arguments.choice.priority),
                       .truncation = arguments.input.truncation,
                       .batch = arguments.batch,
@@ -149,7 +168,7 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
   };
   absl::Status sent;
   if (arguments.chunk_rows > 0) {
-    sent = EmbedAsSessions(client, arguments, sequences, progress, take);
+    sent = EmbedAsSessions(client, arguments, model, sequences, progress, take);
   } else {
     RunEmbedJob(client, job, sequences, take);
   }
@@ -181,7 +200,8 @@ int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
   const auto sequences = ReadInputs(arguments.file, arguments.Format(), arguments.input);
   if (!sequences.ok()) return FailWith(sequences.status());
   if (sequences->empty()) return FailWith(absl::InvalidArgumentError("there is nothing to embed"));
-  return EmbedAll(client, arguments, *sequences);
+  WarnOfBlankLines(arguments, *sequences);
+  return EmbedAll(client, arguments, *model, *sequences);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "core/options/command_line.h"
 #include "core/sequence/pooling.h"
 #include "core/system/loopback.h"
+#include "core/system/standard_output.h"
 #include "core/system/version.h"
 #include "core/threads/lock_cycles.h"
 
@@ -93,6 +94,10 @@ ClientOptions GlobalOptions::ToClientOptions() const {
   options.protocol =
       ProtocolFromName(protocol).value_or(Protocol::kLinserve);  // checked when parsed
   options.vocabulary = vocabulary;
+  if (tls_certificate.empty() != tls_key.empty()) {
+    throw std::invalid_argument(
+        "--tls-certificate and --tls-key belong together: give both or neither");
+  }
   options.tls = {
       .enabled = tls || !tls_ca.empty() || !tls_certificate.empty() || !tls_server_name.empty(),
       .authority = TextOf(tls_ca),
@@ -134,9 +139,10 @@ void ModelChoice::AddResultOptions(CLI::App& app) {
          "--output-name", outputs,
          "Output of the model, as `models` lists them (default: the first); may be repeated")
       ->allow_extra_args(false);
-  app.add_option("--pooling", pooling, "How the rows of a sequence become one vector")
-      ->check(CLI::IsMember(std::vector<std::string>(kPoolingNames.begin(), kPoolingNames.end())))
-      ->capture_default_str();
+  app.add_option("--pooling", pooling,
+                 "How the rows of a sequence become one vector (default: as the model is served, "
+                 "or else mean)")
+      ->check(CLI::IsMember(std::vector<std::string>(kPoolingNames.begin(), kPoolingNames.end())));
   app.add_flag("--normalize", normalize, "Divide each resulting vector by its 2-norm");
   app.add_option("--dtype", dtype,
                  "Type of the results on the wire and in files; i8 is on the wire only, with a "
@@ -145,10 +151,12 @@ void ModelChoice::AddResultOptions(CLI::App& app) {
       ->capture_default_str();
 }
 
-OutputOptions ModelChoice::ToOutputOptions() const {
+OutputOptions ModelChoice::ToOutputOptions(const ModelDescription& of_model) const {
   OutputOptions options;
   options.outputs = outputs;
-  options.pooling = PoolingFromName(pooling).value_or(Pooling::kNone);  // checked when parsed
+  const auto served = PoolingFromName(of_model.pooling).value_or(Pooling::kNone);
+  options.pooling = served == Pooling::kNone ? Pooling::kMean : served;
+  if (!pooling.empty()) options.pooling = *PoolingFromName(pooling);  // checked when parsed
   options.normalize = normalize;
   const std::map<std::string, DType> dtypes = {
       {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"i8", DType::kI8}};
@@ -193,7 +201,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   linserve::OverlookLockCycles();
   try {
-    return linserve::Main(argc, argv);
+    return linserve::FinishOutput("linserve-client", linserve::Main(argc, argv));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "linserve-client: %s\n", error.what());
     return EXIT_FAILURE;

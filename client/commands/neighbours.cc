@@ -107,7 +107,7 @@ std::string NeighbourTable(const std::vector<EmbeddedLine>& lines) {
                {"nearest", Align::kLeft}});
   for (size_t i = 0; i < lines.size(); ++i) {
     const EmbeddedLine& line = lines[i];
-    const std::string number = std::to_string(i + 1);
+    const std::string& number = line.id;
     if (!line.status.ok()) {
       table.Add({number, Excerpt(line.text, 32), "", "", "failed", "", ""});
       continue;
@@ -116,8 +116,7 @@ std::string NeighbourTable(const std::vector<EmbeddedLine>& lines) {
     std::string neighbour = "-";
     if (nearest[i]) {
       cosine = Formatted("%.4f", nearest[i]->cosine);
-      neighbour =
-          std::to_string(nearest[i]->index + 1) + ": " + Excerpt(lines[nearest[i]->index].text, 32);
+      neighbour = lines[nearest[i]->index].id + ": " + Excerpt(lines[nearest[i]->index].text, 32);
     }
     table.Add({number, Excerpt(line.text, 32), std::to_string(line.tokens),
                Formatted("%.1f", static_cast<double>(line.latency.count()) / 1e6),

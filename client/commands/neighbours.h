@@ -34,6 +34,7 @@ std::vector<std::optional<Neighbour>> NearestByCosine(
 
 // Holds a line of text and its embedding.
 struct EmbeddedLine {
+  std::string id;  // its number in the file
   std::string text;
   absl::Status status;
   int64_t tokens = 0;

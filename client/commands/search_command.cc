@@ -41,16 +41,18 @@ absl::StatusOr<std::vector<Passage>> ReadPassages(const SearchArguments& argumen
 
 // Embeds the texts, and returns one vector of length one for each.
 absl::StatusOr<Vectors> EmbedTexts(EmbeddingClient& client, const SearchArguments& arguments,
+                                   const ModelDescription& model,
                                    const std::vector<std::string>& texts) {
   InputSequences sequences;
   for (const std::string& text : texts) {
     sequences.push_back({std::to_string(sequences.size()), absl::OkStatus(), {}, text});
   }
-  const EmbedJobOptions job{
-      .model = arguments.choice.model,
-      .version = arguments.choice.version,
-      .options = {.outputs = {}, .pooling = Pooling::kMean, .normalize = true},
-      .truncation = Truncation::kRight};
+  OutputOptions options = arguments.choice.ToOutputOptions(model);
+  options.normalize = true;
+  const EmbedJobOptions job{.model = arguments.choice.model,
+                            .version = arguments.choice.version,
+                            .options = options,
+                            .truncation = Truncation::kRight};
   Vectors vectors(texts.size());
   absl::Status fault;
   ProgressLine progress;
@@ -91,7 +93,7 @@ int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
   }
   std::vector<std::string> texts = arguments.queries;
   for (const Passage& passage : *passages) texts.push_back(passage.text);
-  auto vectors = EmbedTexts(client, arguments, texts);
+  auto vectors = EmbedTexts(client, arguments, *model, texts);
   if (!vectors.ok()) return FailWith(vectors.status());
   const auto first = vectors->begin() + static_cast<std::ptrdiff_t>(arguments.queries.size());
   const Vectors of_queries(vectors->begin(), first);

@@ -1,7 +1,10 @@
 #include "client/files/outputs.h"
 
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -82,6 +85,11 @@ class SafetensorsWriter final : public ResultWriter {
   TensorMap tensors_;
 };
 
+absl::Status CannotWrite(const std::string& path) {
+  return absl::NotFoundError("cannot write to " + path +
+                             (errno == 0 ? "" : ": " + std::generic_category().message(errno)));
+}
+
 }  // namespace
 
 std::optional<OutputFormat> OutputFormatFromName(std::string_view name) {
@@ -91,11 +99,24 @@ std::optional<OutputFormat> OutputFormatFromName(std::string_view name) {
   return std::nullopt;
 }
 
+absl::Status CheckWritable(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  const bool existed = exists(status);
+  if (existed && !is_regular_file(status) && !is_directory(status)) return absl::OkStatus();
+  errno = 0;
+  if (!std::ofstream(path, std::ios::app)) return CannotWrite(path);
+  if (!existed) std::filesystem::remove(path, error);
+  return absl::OkStatus();
+}
+
 absl::Status WriteWhole(const std::string& path, std::string_view bytes) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << bytes;
   file.close();
-  return file ? absl::OkStatus() : absl::NotFoundError("cannot write to " + path);
+  return file ? absl::OkStatus() : CannotWrite(path);
 }
 
 std::unique_ptr<ResultWriter> MakeNpyWriter(std::string path) {

@@ -43,6 +43,10 @@ std::unique_ptr<ResultWriter> MakeNpyWriter(std::string path);
 // that are not OK are left out. An id that is taken already gets the sequence's place: "ID#7".
 std::unique_ptr<ResultWriter> MakeSafetensorsWriter(std::string path);
 
+// Returns OK if a file can be made there, or written to, so that long work does not end in vain; ""
+// is no file. NOT_FOUND says why not.
+absl::Status CheckWritable(const std::string& path);
+
 // Makes a file of the bytes. Returns NOT_FOUND if it cannot be written.
 absl::Status WriteWhole(const std::string& path, std::string_view bytes);
 

@@ -115,6 +115,7 @@ struct ModelDescription {
   int64_t parameters = 0;
   std::string dtype;
   std::string padding;
+  std::string pooling{};      // as it is served, "none" for rows; "": the server does not tell
   bool text = false;          // it has a tokenizer
   int64_t session_bytes = 0;  // bytes of a session's state; 0: it has no sessions
   std::string no_sessions{};  // why it has no sessions

@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <atomic>
 #include <optional>
 #include <random>
 #include <thread>
@@ -15,6 +17,7 @@
 #include "client/library/infer_wire.h"
 #include "client/library/result_assembler.h"
 #include "client/library/wire.h"
+#include "core/status/retry_delay.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "linserve/v1/embedding.grpc.pb.h"
 
@@ -36,18 +39,23 @@ struct EmbeddingClient::Impl {
         stub(v1::EmbeddingService::NewStub(channel)),
         infer_stub(inference::GRPCInferenceService::NewStub(channel)) {}
 
-  // Runs `attempt` until it is no longer UNAVAILABLE, the attempts are used up or the next pause
-  // would reach past the deadline.
+  // Runs `attempt` until it ends otherwise than to be tried again, or the next pause would reach
+  // past the deadline. A server that has never answered is tried a few times only.
   absl::Status WithRetries(const std::function<absl::Status(Deadline)>& attempt) {
     const Deadline deadline = std::chrono::system_clock::now() + options.timeout;
     Backoff backoff(options.backoff, std::random_device{}());
     absl::Status status = attempt(deadline);
-    for (int tries = 1; absl::IsUnavailable(status) && tries < options.max_attempts; ++tries) {
-      const auto pause = backoff.Next();
-      if (std::chrono::system_clock::now() + pause >= deadline) break;
+    for (int tries = 1; options.max_attempts > 1; ++tries) {
+      const auto told = RetryDelayOf(status);  // by a server that has no room now
+      const bool again =
+          absl::IsUnavailable(status) ? tries < options.max_attempts || answered : told.has_value();
+      const auto pause = std::max<std::chrono::nanoseconds>(
+          backoff.Next(), told.value_or(std::chrono::milliseconds(0)));
+      if (!again || std::chrono::system_clock::now() + pause >= deadline) break;
       std::this_thread::sleep_for(pause);
       status = attempt(deadline);
     }
+    if (status.ok()) answered = true;
     return Explain(std::move(status));
   }
 
@@ -65,7 +73,8 @@ struct EmbeddingClient::Impl {
         "cannot reach a server at " + options.target + " (" + std::string(status.message()) +
         "); start one with `linserve serve --model-repository DIR`, choose another with "
         "`--target HOST:PORT`" +
-        (!options.tls.enabled ? ", or add `--tls-ca FILE` if it speaks TLS" : ""));
+        (options.tls.enabled ? ", or see whether `--tls-ca` has the authority of its certificate"
+                             : ", or add `--tls-ca FILE` if it speaks TLS"));
   }
 
   absl::Status InferOnce(const EmbedCall& call, Deadline deadline,
@@ -103,6 +112,7 @@ struct EmbeddingClient::Impl {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::EmbeddingService::Stub> stub;
   std::unique_ptr<inference::GRPCInferenceService::Stub> infer_stub;
+  std::atomic<bool> answered = false;  // a call was, so that a server that is gone will come back
   Activity activity;
   AsyncCalls async_calls;  // destroyed first
 };

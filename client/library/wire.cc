@@ -1,5 +1,7 @@
 #include "client/library/wire.h"
 
+#include <google/protobuf/any.pb.h>
+
 #include <charconv>
 #include <limits>
 #include <memory>
@@ -7,6 +9,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "core/status/retry_delay.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 
 namespace linserve {
 namespace {
@@ -240,6 +246,7 @@ ModelDescription DecodeModel(const v1::Model& model) {
   description.parameters = model.parameters();
   description.dtype = model.dtype();
   description.padding = model.padding();
+  description.pooling = model.pooling();
   description.text = model.text();
   description.session_bytes = model.session_bytes();
   description.no_sessions = model.no_sessions();
@@ -252,7 +259,19 @@ ModelDescription DecodeModel(const v1::Model& model) {
 }
 
 absl::Status ToAbsl(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  absl::Status read(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  google::rpc::Status details;
+  if (status.error_details().empty() || !details.ParseFromString(status.error_details())) {
+    return read;
+  }
+  for (const google::protobuf::Any& detail : details.details()) {
+    google::rpc::RetryInfo info;
+    if (!detail.UnpackTo(&info)) continue;
+    return RetryAfter(std::move(read),
+                      std::chrono::seconds(info.retry_delay().seconds()) +
+                          std::chrono::milliseconds(info.retry_delay().nanos() / 1000000));
+  }
+  return read;
 }
 
 grpc::Status ToGrpc(const absl::Status& status) {

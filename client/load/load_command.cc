@@ -196,7 +196,7 @@ int RunLoad(const GlobalOptions& globals, LoadArguments arguments) {
   }
   auto subjects = Connect(globals, arguments);
   if (!subjects.ok()) return FailWith(subjects.status());
-  arguments.input.options = arguments.choice.ToOutputOptions();
+  arguments.input.options = arguments.choice.ToOutputOptions(subjects->front().model());
   arguments.input.priority = PriorityFromLevel(arguments.choice.priority);
   arguments.input.version = arguments.choice.version;
   absl::Status status = Prepare(arguments, trace, *subjects);

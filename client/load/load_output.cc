@@ -182,11 +182,7 @@ std::string ToHtml(const std::vector<LoadSubject>& subjects,
 absl::Status CheckOutputs(const LoadOutputs& outputs) {
   for (const std::string& path :
        {outputs.json == "-" ? "" : outputs.json, outputs.html, outputs.percentiles}) {
-    if (path.empty()) continue;
-    std::error_code error;
-    const bool existed = exists(std::filesystem::symlink_status(path, error));
-    if (!std::ofstream(path, std::ios::app)) return absl::NotFoundError("cannot write to " + path);
-    if (!existed) std::filesystem::remove(path, error);
+    if (absl::Status status = CheckWritable(path); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

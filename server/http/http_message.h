@@ -48,7 +48,7 @@ using HttpHandler = std::function<HttpReply(const HttpRequest&)>;
 
 // Gives all requests and replies of an API what they have in common, those without a route, too.
 struct HttpForm {
-  std::string prefix;  // of the API's paths
+  std::string prefix;  // of the API's paths; the longest one counts
   std::function<void(HttpRequest& without_body)> begin;
   std::function<void(const HttpRequest&, HttpReply&)> end;
 };

@@ -160,9 +160,12 @@ HttpReply Router::AnswerPath(const std::string& path, const HttpHead& head, Requ
 }
 
 const HttpForm* Router::FormOf(const std::string& path) const {
-  const auto of_path = [&](const HttpForm& form) { return path.starts_with(form.prefix); };
-  const auto found = std::find_if(handlers_.forms.begin(), handlers_.forms.end(), of_path);
-  return found == handlers_.forms.end() ? nullptr : &*found;
+  const HttpForm* found = nullptr;
+  for (const HttpForm& form : handlers_.forms) {
+    const bool longer = found == nullptr || form.prefix.size() > found->prefix.size();
+    if (longer && path.starts_with(form.prefix)) found = &form;
+  }
+  return found;
 }
 
 HttpReply Router::AnswerPage(const Page& page, const HttpHead& head, RequestStream& stream,

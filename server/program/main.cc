@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 
+#include "core/system/standard_output.h"
 #include "core/threads/lock_cycles.h"
 #include "program/commands.h"
 
@@ -65,7 +66,7 @@ void KeepFreedPages() {
 
 int Run(int argc, char** argv) {
   try {
-    return RunProgram(argc, argv);
+    return FinishOutput("linserve", RunProgram(argc, argv));
   } catch (const std::exception& error) {
     return Fail(error.what());
   }

@@ -21,7 +21,6 @@
 #include "rest/openai_form.h"
 #include "rest/request_ids.h"
 #include "rest/rest_call.h"
-#include "rest/tei/tei_error.h"
 #include "rest/waiting_infer.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/oip/inference_checks.h"
@@ -251,13 +250,9 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
 }
 
 std::vector<HttpForm> RestForms() {
-  std::vector<HttpForm> forms = {OpenAiForm("/v1/"), OpenAiForm("/embeddings")};
-  for (const char* path :
-       {"/embed", "/similarity", "/rerank", "/predict", "/tokenize", "/decode"}) {
-    forms.push_back(TeiForm(path));
-  }
-  forms.push_back({.prefix = "/", .begin = NameRequest, .end = NameReply});
-  return forms;
+  return {OpenAiForm("/v1/"),
+          OpenAiForm("/embeddings"),
+          {.prefix = "/", .begin = NameRequest, .end = NameReply}};
 }
 
 }  // namespace linserve

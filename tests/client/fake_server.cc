@@ -5,7 +5,22 @@
 #include <thread>
 #include <utility>
 
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
 namespace linserve {
+namespace {
+
+// Says that there will be room in a millisecond.
+grpc::Status PutOff() {
+  google::rpc::RetryInfo info;
+  info.mutable_retry_delay()->set_nanos(1'000'000);
+  google::rpc::Status details;
+  details.add_details()->PackFrom(info);
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full", details.SerializeAsString()};
+}
+
+}  // namespace
 namespace {
 
 constexpr uint32_t kRefused = 1013;
@@ -97,6 +112,11 @@ std::vector<v1::EmbedResponse> FakeService::Sent(const v1::EmbedRequest& request
   return messages;
 }
 
+void FakeService::Refuse(int calls) {
+  const std::lock_guard lock(mutex_);
+  faults_.refuse_calls = calls;
+}
+
 grpc::Status FakeService::Embed(grpc::ServerContext* context, const v1::EmbedRequest* request,
                                 grpc::ServerWriter<v1::EmbedResponse>* writer) {
   {
@@ -104,6 +124,7 @@ grpc::Status FakeService::Embed(grpc::ServerContext* context, const v1::EmbedReq
     calls_.push_back(request->sequences_size());
   }
   if (Take(&FakeFaults::refuse_calls)) return {grpc::StatusCode::UNAVAILABLE, "loading"};
+  if (Take(&FakeFaults::put_off_calls)) return PutOff();
   while (IsStuck(*request) && !context->IsCancelled()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

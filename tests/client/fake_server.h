@@ -17,6 +17,7 @@ namespace linserve {
 struct FakeFaults {
   int refuse_calls = 0;         // so many calls end as UNAVAILABLE at once
   int break_calls = 0;          // so many calls end as UNAVAILABLE after their first result
+  int put_off_calls = 0;        // so many calls are RESOURCE_EXHAUSTED, with a time to come back
   int unavailable_results = 0;  // so many sequences end as UNAVAILABLE
   bool drop_last_result = false;
   bool break_streams = false;  // streams break after their first answer
@@ -37,6 +38,9 @@ class FakeService final : public v1::EmbeddingService::Service {
                           v1::ListModelsResponse* response) override;
   grpc::Status GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request,
                         v1::Model* response) override;
+
+  // Lets so many further calls end as UNAVAILABLE at once.
+  void Refuse(int calls);
 
   // Returns the number of sequences of every Embed call so far.
   std::vector<int> calls() const;

@@ -40,7 +40,8 @@ struct LinearCase {
   bool masked = false;
   double scale = 1;  // of queries and keys
   int64_t multiprocessors = 1;
-  double most = 0;  // of the distance; 0: as usual
+  double most = 0;   // of the distance; 0: as usual
+  bool nan = false;  // in the last key
 };
 
 // LibTorch's operators in F64, of one sequence: [heads, rows, dim_head].
@@ -72,6 +73,7 @@ class LinearAttentionKernel : public testing::Test {
     const at::Tensor queries = random(layout.rows, sizes.scale);
     const at::Tensor keys = random(key_layout.rows, sizes.scale);
     const at::Tensor values = random(key_layout.rows, 1);
+    if (sizes.nan) keys[-1].fill_(NAN);
     const at::Tensor mask = sizes.masked ? at::rand({key_layout.rows}).gt(0.3) : at::Tensor();
     std::optional<double> floor;
     if (sizes.elu && sizes.divided) floor = std::numeric_limits<float>::min();
@@ -103,6 +105,10 @@ class LinearAttentionKernel : public testing::Test {
       const at::Tensor expected = Reference(sizes, heads(queries, layout), heads(keys, key_layout),
                                             heads(values, key_layout), of_keys);
       const at::Tensor result = heads(out, layout);
+      if (sizes.nan) {
+        EXPECT_TRUE(result.isnan().all().template item<bool>());
+        continue;
+      }
       ASSERT_TRUE(result.isfinite().all().template item<bool>()) << "sequence " << i;
       if (expected.abs().max().template item<double>() == 0) {
         EXPECT_EQ(result.abs().max().template item<double>(), 0);
@@ -175,6 +181,11 @@ TYPED_TEST(LinearAttentionKernel, CutsLongSequencesIntoParts) {
       this->ExpectLikeTheReference(sizes, LayoutOf({2100, 1, 700}));
     }
   }
+}
+
+TYPED_TEST(LinearAttentionKernel, ForgetsNoNaNInAnyPart) {
+  this->ExpectLikeTheReference({.causal = false, .multiprocessors = 4, .nan = true},
+                               LayoutOf({2100}));
 }
 
 TYPED_TEST(LinearAttentionKernel, AttendsToAContextOfAnotherLength) {

@@ -38,6 +38,7 @@ class RestTest : public ::testing::Test {
                           .status_json = [] { return std::string(); },
                           .routes = AllRoutes(server_.grpc().context()),
                           .forms = RestForms()};
+    AddTeiForms(handlers.forms);
     http_ = *HttpServer::Start({.port = 0, .max_body_bytes = 1 << 20}, std::move(handlers));
   }
 

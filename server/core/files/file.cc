@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 
 #include "core/status/quote.h"
@@ -36,6 +37,16 @@ absl::Status WriteNewFile(const std::string& path, const std::vector<std::string
   // Without fsync() a crash of the machine may leave the new name with none of the new bytes.
   if (::fsync(file.get()) != 0 || !file.Close()) return SystemError("write", path);
   return absl::OkStatus();
+}
+
+// Writes into a pipe or a device, of which no other may take the place.
+absl::Status WriteInPlace(const std::string& path, const std::vector<std::string_view>& parts) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0) return SystemError("write", path);
+  for (std::string_view part : parts) {
+    if (!WriteBytes(file.get(), part)) return SystemError("write", path);
+  }
+  return file.Close() ? absl::OkStatus() : SystemError("write", path);
 }
 
 // Opens a file, and says in `about` what it is.
@@ -131,9 +142,16 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t most_bytes,
 }
 
 absl::Status ReplaceFile(const std::string& path, const std::vector<std::string_view>& parts) {
-  const std::string beside = NameBeside(path);
+  std::error_code error;
+  const std::filesystem::path led_to = std::filesystem::canonical(path, error);
+  const std::string target = error ? path : led_to.string();
+  struct stat about {};
+  if (::stat(target.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) {
+    return WriteInPlace(target, parts);
+  }
+  const std::string beside = NameBeside(target);
   absl::Status status = WriteNewFile(beside, parts);
-  if (status.ok() && ::rename(beside.c_str(), path.c_str()) != 0) {
+  if (status.ok() && ::rename(beside.c_str(), target.c_str()) != 0) {
     status = SystemError("replace", path);
   }
   if (!status.ok()) ::unlink(beside.c_str());

@@ -101,7 +101,9 @@ class KeySums {
     ForRows(warp, [&](int tile, int half, int lane, int feature) {
       const float total = Total(warp, tile, half, lane);
       float log = kLogOfNothing;
-      if (total > 0) log = kMap == FeatureMap::kElu ? Log2(total) : Scale(warp, tile, half, lane);
+      // What is not a number goes on to the rows.
+      if (!(total <= 0))
+        log = kMap == FeatureMap::kElu ? Log2(total) : Scale(warp, tile, half, lane);
       if (lane % 4 == 0) logs[feature] = log;
       const float share = Share(warp, tile, half, lane);
       ForPairs(warp, tile, half, lane, [&](int column, const float* pair) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,10 +44,12 @@ class TorchModel : public Model {
     if (placement_.on_host()) return {};
     return [this](DType dtype, const Shape& shape) {
       try {
+        const Placement::Entered entered(placement_);
         // Numbers are gathered in the type that is computed in: fewer bytes to copy.
         if (dtype == DType::kI64) dtype = DType::kI32;
         return placement_.Allocate(dtype == DType::kF32 ? info_.dtype : dtype, shape);
-      } catch (const c10::AcceleratorError&) {
+      } catch (const c10::AcceleratorError& error) {
+        if (error.get_error_code() == kOutOfMemory) throw std::bad_alloc();
         placement_.CheckDevice();
         throw;
       }

@@ -16,7 +16,6 @@ std::string FirstLine(const c10::Error& error) {
 }
 
 absl::Status FailureOf(const Placement& placement, const c10::AcceleratorError& error) {
-  constexpr int32_t kOutOfMemory = 2;  // cudaErrorMemoryAllocation: not from the pool
   const std::string what = placement.device().str() + " failed: " + FirstLine(error);
   if (error.get_error_code() == kOutOfMemory) return absl::ResourceExhaustedError(what);
   placement.CheckDevice();

@@ -12,6 +12,9 @@
 
 namespace linserve {
 
+// Is the code of an AcceleratorError that says that there is no memory: cudaErrorMemoryAllocation.
+inline constexpr int32_t kOutOfMemory = 2;
+
 // Returns what the exception that is being handled says. UNAVAILABLE: the device is lost.
 absl::Status StatusOfException(const Placement& placement);
 

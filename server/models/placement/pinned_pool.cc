@@ -64,11 +64,17 @@ PinnedPool::Block* PinnedPool::TakeFree(size_t size) {
     being_copied_.push_back(block);
     given_back_ = block->next;
   }
-  std::erase_if(being_copied_, [this](Block* block) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (!block->read.query() || !block->written.query()) return false;
+  // One by one, since a query may throw: then each block is still in one place.
+  for (size_t i = 0; i < being_copied_.size();) {
+    Block* const block = being_copied_[i];
+    if (!block->read.query() || !block->written.query()) {
+      ++i;
+      continue;
+    }
     free_[block->size].push_back(block);
-    return true;
-  });
+    being_copied_[i] = being_copied_.back();
+    being_copied_.pop_back();
+  }
   std::vector<Block*>& free = free_[size];
   if (free.empty()) return nullptr;
   Block* block = free.back();

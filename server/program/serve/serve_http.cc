@@ -131,6 +131,7 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   handlers.routes = RestRoutes(context);
   AddTeiRoutes(context, handlers.routes);
   handlers.forms = RestForms();
+  AddTeiForms(handlers.forms);
   HttpServers servers;
   servers.recent = std::make_unique<RecentMetrics>();
   servers.sampling = std::make_unique<Periodic>([&metrics, &recent = *servers.recent] {

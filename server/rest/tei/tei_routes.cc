@@ -22,6 +22,13 @@ RestAnswer NoSuchModel(const std::string& path, const std::string& kind) {
 
 }  // namespace
 
+void AddTeiForms(std::vector<HttpForm>& forms) {
+  for (const char* path :
+       {"/embed", "/similarity", "/rerank", "/predict", "/tokenize", "/decode"}) {
+    forms.push_back(TeiForm(path));
+  }
+}
+
 void AddTeiRoutes(ServiceContext& context, std::vector<HttpRoute>& routes) {
   for (const char* rpc : {"/embed", "/embed_all", "/similarity", "/tokenize", "/decode"}) {
     context.metrics.ForRpc(rpc);  // so that its series are there before its first call

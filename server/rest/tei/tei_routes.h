@@ -11,4 +11,7 @@ namespace linserve {
 // /v1/embeddings, which is OpenAI's. `context` must outlive them.
 void AddTeiRoutes(ServiceContext& context, std::vector<HttpRoute>& routes);
 
+// Gives what is refused under their paths before it comes to a call TEI's form of an error, too.
+void AddTeiForms(std::vector<HttpForm>& forms);
+
 }  // namespace linserve

@@ -50,9 +50,9 @@ TEST(NearestByCosine, LeavesOutWhatHasNoDirection) {
 
 TEST(NeighbourTable, HasOneRowALine) {
   std::vector<EmbeddedLine> lines(3);
-  lines[0] = {"red", {}, 3, std::chrono::microseconds(1500), {1, 0, 0, 0, 0}};
-  lines[1] = {"crimson", {}, 7, std::chrono::milliseconds(2), {1, 0.1F, 0, 0, 0}};
-  lines[2] = {"broken", absl::InternalError("no"), 0, {}, {}};
+  lines[0] = {"1", "red", {}, 3, std::chrono::microseconds(1500), {1, 0, 0, 0, 0}};
+  lines[1] = {"2", "crimson", {}, 7, std::chrono::milliseconds(2), {1, 0.1F, 0, 0, 0}};
+  lines[2] = {"3", "broken", absl::InternalError("no"), 0, {}, {}};
   const std::string table = NeighbourTable(lines);
   EXPECT_THAT(table, HasSubstr("line  text     tokens   ms"));
   EXPECT_THAT(table, HasSubstr("   1  red           3  1.5    1.0000   0.0000   0.0000   0.0000"

@@ -85,6 +85,22 @@ TEST(EmbeddingClient, GivesUpAfterItsAttempts) {
   EXPECT_EQ(server.service().calls().size(), 4U);
 }
 
+TEST(EmbeddingClient, ComesBackWhenAServerWithoutRoomSaysSo) {
+  FakeServer server({.put_off_calls = 6});
+  EmbeddingClient client(server.client_options());
+  EXPECT_TRUE(client.Embed(CallOf({Tokens("a", {1})})).ok());
+  EXPECT_EQ(server.service().calls().size(), 7U);
+}
+
+TEST(EmbeddingClient, WaitsForAServerThatHasAnsweredBefore) {
+  FakeServer server;
+  EmbeddingClient client(server.client_options());
+  EXPECT_TRUE(client.Embed(CallOf({Tokens("a", {1})})).ok());
+  server.service().Refuse(6);
+  EXPECT_TRUE(client.Embed(CallOf({Tokens("a", {1})})).ok());
+  EXPECT_EQ(server.service().calls().size(), 8U);
+}
+
 TEST(EmbeddingClient, SendsAgainOnlyWhatHasNoResult) {
   FakeServer server({.break_calls = 1});
   EmbeddingClient client(server.client_options());

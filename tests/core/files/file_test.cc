@@ -96,6 +96,29 @@ TEST(ReplaceFile, LeavesNothingButTheNewFile) {
   EXPECT_EQ(dir.FileCount(), 1u);
 }
 
+TEST(ReplaceFile, ReplacesWhatALinkLeadsTo) {
+  const TempDir dir;
+  WriteAll(dir.File("a"), "old");
+  std::filesystem::create_symlink("a", dir.File("link"));
+  ASSERT_TRUE(ReplaceFile(dir.File("link"), {"new"}).ok());
+  EXPECT_EQ(ReadAll(dir.File("a")), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(dir.File("link")));
+}
+
+TEST(ReplaceFile, WritesIntoWhatIsNoFile) {
+  const TempDir dir;
+  const std::string pipe = dir.File("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = *ReadFile(pipe, 100, FileKind::kAny); });
+  EXPECT_TRUE(ReplaceFile(pipe, {"new", " bytes"}).ok());
+  reader.join();
+  EXPECT_EQ(read, "new bytes");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  std::filesystem::create_symlink("/dev/full", dir.File("full"));
+  EXPECT_THAT(ReplaceFile(dir.File("full"), {"x"}).message(), testing::HasSubstr("No space left"));
+}
+
 TEST(ReplaceFile, ThatFailsLeavesNothingBehind) {
   const TempDir dir;
   EXPECT_THAT(ReplaceFile(dir.File("no/such"), {"x"}),

@@ -148,6 +148,8 @@ class ComposeTest(unittest.TestCase):
         """Files of the repository by their places in the container."""
         found = {}
         for volume in self.services[service]["volumes"]:
+            if isinstance(volume, dict):
+                volume = f"{volume['source']}:{volume['target']}"
             source, place, *_ = re.sub(r"\$\{\w+:-(.*?)\}", r"\1", volume).split(":")
             if source.startswith("."):
                 found[place] = DEPLOY / source
