@@ -80,7 +80,9 @@ json TransformerSettings(const std::string& directory) {
     const json settings = Beside(directory, name);
     if (!settings.is_object()) continue;
     for (const char* key : {"config_args", "config_kwargs"}) {
-      if (MemberOf(settings, key).empty()) continue;
+      json changes = MemberOf(settings, key);
+      if (changes.is_object()) changes.erase("trust_remote_code");
+      if (changes.empty()) continue;
       throw ConfigError(name + ": " + Quoted(key) +
                         " changes config.json while it is read, which is not done here; write "
                         "into config.json what it says");

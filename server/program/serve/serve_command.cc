@@ -1,3 +1,5 @@
+#include <stdio_ext.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +32,14 @@ int Serve(Arguments& arguments) {
     std::printf("%s", ToFile(arguments.settings.table, arguments.comments).c_str());
     return 0;
   }
-  status = arguments.check ? CheckConfig(arguments.settings) : RunServer(arguments.settings);
+  if (arguments.check) {
+    status = CheckConfig(arguments.settings);
+  } else {
+    status = RunServer(arguments.settings);
+    // Where its log could not be written, the server has served all the same.
+    __fpurge(stdout);
+    std::clearerr(stdout);
+  }
   return status.ok() ? 0 : Fail(std::string(status.message()));
 }
 

@@ -297,7 +297,8 @@ TEST_F(HuggingFaceTest, WithSettingsThatCannotBeFollowedIsRefused) {
   Write(folder_, kPrompts, "{}");
   Write(folder_, "sentence_bert_config.json", R"({"config_args": {"hidden_act": "relu"}})");
   EXPECT_THAT(Error(), HasSubstr("sentence_bert_config.json: 'config_args' changes config.json"));
-  Write(folder_, "sentence_bert_config.json", "{}");
+  Write(folder_, "sentence_bert_config.json", R"({"config_args": {"trust_remote_code": true}})");
+  EXPECT_EQ(Error(), "");
   Write(folder_, "adapter_config.json", "{}");
   EXPECT_THAT(Error(), HasSubstr("the folder is an adapter"));
 }
