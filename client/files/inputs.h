@@ -55,8 +55,9 @@ using InputSequences = std::vector<InputSequence>;
 // its bytes as token ids. The sequence's id is the line's number in the file, from 1.
 InputSequences ParseTextLines(std::string_view content, const InputOptions& options);
 
-// Makes a sequence of each line that is not empty: [id, ...] or {"id": ..., "x": [id, ...]}.
-// Without "id", the sequence's id is the line's number in the file.
+// Makes a sequence of each line that is not empty: [id, ...] or {"id": ..., "x": [id, ...]}, or
+// where the model has a tokenizer "text" or {"id": ..., "text": "..."}. Without "id", the
+// sequence's id is the line's number in the file.
 InputSequences ParseIdLines(std::string_view content, const InputOptions& options);
 
 // Makes sequences of one array: it holds one, or many with a leading batch axis. Their ids are

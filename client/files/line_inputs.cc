@@ -78,12 +78,13 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const json& array, size_t line) {
   return ids;
 }
 
-// Takes the id out of an object and returns what holds the tokens.
+// Takes the id out of an object and returns what holds the tokens, or the text.
 absl::StatusOr<json> TokensOf(json value, size_t line, InputSequence& sequence) {
   if (!value.is_object()) return value;
   for (const auto& [key, field] : value.items()) {
-    if (key != "id" && key != "x") {
-      return LineError(line, "unknown key " + Quoted(key) + ", expected \"id\" and \"x\"");
+    if (key != "id" && key != "x" && key != "text") {
+      return LineError(line,
+                       "unknown key " + Quoted(key) + ", expected \"id\" and \"x\" or \"text\"");
     }
   }
   if (value.contains("id")) {
@@ -93,8 +94,10 @@ absl::StatusOr<json> TokensOf(json value, size_t line, InputSequence& sequence) 
     }
     sequence.id = id.is_string() ? id.get<std::string>() : id.dump();
   }
-  if (!value.contains("x")) return LineError(line, "the key \"x\" is missing");
-  return std::move(value["x"]);
+  if (value.contains("x") == value.contains("text")) {
+    return LineError(line, "expected one of the keys \"x\", token ids, and \"text\"");
+  }
+  return std::move(value[value.contains("x") ? "x" : "text"]);
 }
 
 void ParseIdLine(std::string_view line, size_t number, const InputOptions& options,
@@ -105,6 +108,13 @@ void ParseIdLine(std::string_view line, size_t number, const InputOptions& optio
     return;
   }
   auto tokens = TokensOf(std::move(value), number, sequence);
+  if (tokens.ok() && tokens->is_string()) {
+    sequence.text = tokens->get<std::string>();
+    if (!options.texts) {
+      sequence.status = LineError(number, "a text, but the model takes token ids: give \"x\"");
+    }
+    return;
+  }
   auto ids = tokens.ok() ? IdsOf(*tokens, number) : tokens.status();
   if (ids.ok()) {
     SetTokens(*std::move(ids), number, options, sequence);

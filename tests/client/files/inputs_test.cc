@@ -113,16 +113,30 @@ TEST_P(BadIdLines, SayWhatIsWrongAndLeaveTheRestAlone) {
 INSTANTIATE_TEST_SUITE_P(
     , BadIdLines,
     ::testing::Values(
-        BadLine{"[1, 2", "not JSON"}, BadLine{"\"text\"", "expected an array of token ids"},
+        BadLine{"[1, 2", "not JSON"}, BadLine{"\"text\"", "the model takes token ids"},
         BadLine{"[]", "at least one token"}, BadLine{"[1, 2.5]", "token 1 is '2.5', expected an"},
         BadLine{"[1, \"a\"]", "token 1 is '\"a\"', expected an integer"},
         BadLine{"[18446744073709551615]", "expected an integer"},
         BadLine{"[-1]", "token 0 is -1, but the model's vocabulary is [0, 100)"},
         BadLine{"[5, 100]", "token 1 is 100, but the model's vocabulary is [0, 100)"},
         BadLine{"[1, 2, 3, 4, 5]", "5 tokens, but the model takes at most 4"},
-        BadLine{"{\"id\": \"a\"}", "the key \"x\" is missing"},
+        BadLine{"{\"id\": \"a\"}", "expected one of the keys"},
         BadLine{"{\"x\": [1], \"y\": 2}", "unknown key 'y'"},
         BadLine{"{\"x\": [1], \"id\": null}", "\"id\" must be a string or an integer"}));
+
+TEST(IdLines, MayBeTextsForAModelWithATokenizer) {
+  InputOptions options;
+  const std::string lines = "{\"id\": \"b\", \"text\": \"two\\nlines\"}\n\"one\"\n{\"id\": 1}";
+  EXPECT_THAT(std::string(ParseIdLines(lines, options)[0].status.message()),
+              HasSubstr("the model takes token ids"));
+  options.texts = true;
+  const auto sequences = ParseIdLines(lines, options);
+  EXPECT_EQ(sequences[0].id, "b");
+  EXPECT_EQ(sequences[0].text, "two\nlines");
+  EXPECT_TRUE(sequences[0].status.ok()) << sequences[0].status;
+  EXPECT_EQ(sequences[1].text, "one");
+  EXPECT_THAT(std::string(sequences[2].status.message()), HasSubstr("expected one of the keys"));
+}
 
 TEST(Arrays, OfTheModelsRankAreOneSequence) {
   InputLimits limits;
