@@ -9,6 +9,7 @@
 #include "core/sequence/pooling.h"
 #include "core/status/quote.h"
 #include "core/system/processors.h"
+#include "models/config/model_config.h"
 #include "models/inspect_model.h"
 #include "models/model_loader.h"
 #include "program/model_tokenizer.h"

@@ -7,6 +7,7 @@
 #include "core/sequence/package_layout.h"
 #include "core/sequence/package_results.h"
 #include "core/status/quote.h"
+#include "core/status/retry_delay.h"
 #include "core/tensor/row_scale.h"
 #include "core/tensor/stacking.h"
 #include "rpc/oip/inference_checks.h"

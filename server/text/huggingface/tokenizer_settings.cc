@@ -88,7 +88,7 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& path)
 
 absl::StatusOr<json> BertNormalizerOf(const json& config) {
   const auto flag = [&config](const char* name, json otherwise) -> absl::StatusOr<json> {
-    const json value = config.value(name, json());
+    json value = config.value(name, json());
     if (value.is_null()) return otherwise;
     if (value.is_boolean()) return value;
     return absl::InvalidArgumentError("tokenizer_config.json: " + Quoted(name) + " is no bool");
