@@ -5,6 +5,7 @@
 
 #include "client/commands/commands.h"
 #include "client/commands/embed_job.h"
+#include "client/commands/failure_log.h"
 #include "client/files/inputs.h"
 #include "client/terminal/table.h"
 #include "core/tensor/comparison.h"
@@ -99,16 +100,13 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
                Text("%.3g", comparison->mean), Text("%.6f", comparison->mean_cosine),
                Text("%.6f", comparison->smallest_cosine)});
   }
-  size_t failed = 0;
+  FailureLog failures;
   for (const SequenceResult& result : *reference) {
-    if (result.status.ok()) continue;
-    ++failed;
-    std::fprintf(stderr, "linserve-client: sequence %s: %s\n", result.id.c_str(),
-                 result.status.ToString().c_str());
+    if (!result.status.ok()) failures.Add(result);
   }
-  std::printf("%zu sequences, against %s\n%s", sequences->size() - failed,
+  std::printf("%zu sequences, against %s\n%s", sequences->size() - failures.count(),
               arguments.models[0].c_str(), table.ToText().c_str());
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return failures.Finish();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "client/commands/commands.h"
 #include "client/commands/embed_arguments.h"
 #include "client/commands/embed_job.h"
+#include "client/commands/failure_log.h"
 #include "client/commands/neighbours.h"
 #include "client/commands/session_job.h"
 #include "client/files/inputs.h"
@@ -16,9 +17,6 @@
 
 namespace linserve {
 namespace {
-
-// So many failures are told one by one.
-constexpr size_t kToldFailures = 20;
 
 // Holds the writer and, for JSON lines into a file, the file.
 struct Destination {
@@ -46,27 +44,6 @@ absl::StatusOr<Destination> OpenDestination(const EmbedArguments& arguments) {
   }
   return destination;
 }
-
-// Counts failures and tells the first of them.
-class FailureLog {
- public:
-  void Add(const SequenceResult& result, ProgressLine& progress) {
-    if (++count_ > kToldFailures) return;
-    progress.Erase();
-    std::fprintf(stderr, "linserve-client: sequence %s: %s\n", result.id.c_str(),
-                 result.status.ToString().c_str());
-  }
-
-  int Finish() const {
-    if (count_ > kToldFailures) {
-      std::fprintf(stderr, "linserve-client: and %zu more failed\n", count_ - kToldFailures);
-    }
-    return count_ == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-  }
-
- private:
-  size_t count_ = 0;
-};
 
 // Returns whether a sequence's `x` can be cut into rows.
 bool HasRows(const Signature& signature) {
@@ -156,7 +133,10 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
   size_t done = 0;
   const auto take = [&](const JobResult& answer) {
     ++done;
-    if (!answer.result.status.ok()) failures.Add(answer.result, progress);
+    if (!answer.result.status.ok()) {
+      if (failures.tells()) progress.Erase();
+      failures.Add(answer.result);
+    }
     if (arguments.neighbours) {
       lines.push_back(ToLine(sequences[answer.result.index], answer));
     } else if (written.ok()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/tensor/tensor_bytes.h"
 #include "engine/batch_delivery.h"
 
 namespace linserve {
@@ -33,12 +34,6 @@ std::string IdentityOf(const Item& item) {
     tensor.CopyTo(reinterpret_cast<std::byte*>(key.data() + size));
   }
   return key;
-}
-
-int64_t BytesOf(const TensorMap& tensors) {
-  int64_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.byte_size());
-  return bytes;
 }
 
 // Copies a result into memory of its own: a result may be a view of a whole batch's, which it would

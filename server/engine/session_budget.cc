@@ -1,5 +1,6 @@
 #include "engine/session_budget.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/session_table.h"
@@ -43,6 +44,7 @@ void SessionBudget::MakeRoom(const std::string& caller, int64_t bytes) {
     MutexLock lock(mutex_);
     return RoomFor(caller, bytes);
   };
+  if (bytes > std::min(per_caller_, most_)) return;  // nothing makes room for that
   MutexLock one_at_a_time(evicting_);
   for (SessionRoom room = room_for(); room != SessionRoom::kTaken; room = room_for()) {
     const std::string* const whose = room == SessionRoom::kShareFull ? &caller : nullptr;

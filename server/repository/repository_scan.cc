@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <tuple>
 
 #include "core/status/utf8.h"
@@ -19,17 +20,10 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostVersions = 4096;  // each has threads and metrics of its own
 constexpr size_t kLongestName = 128;    // as every protocol has it
-constexpr std::array kModelFiles = {"config.json",
-                                    "model.safetensors",
-                                    "model.safetensors.index.json",
-                                    "tokenizer.model",
-                                    "tokenizer.json",
-                                    "tokenizer_config.json",
-                                    "vocab.json",
-                                    "vocab.txt",
-                                    "modules.json",
-                                    "config_sentence_transformers.json",
-                                    "adapter_config.json"};
+// Names what a load may read besides what IsRead() knows by the ends of names.
+constexpr std::array<std::string_view, 6> kModelFiles = {
+    "tokenizer.model", "tokenizer.json", "vocab.json",
+    "vocab.txt",       "modules.json",   "config_sentence_transformers.json"};
 
 // Returns whether a model is there. The overload does not throw: what cannot be looked at, a link
 // to itself say, is no model.
@@ -67,17 +61,19 @@ absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& path) {
   return found;
 }
 
-// Adds what a load may read of a directory besides kModelFiles: shards of weights, whose names an
-// index gives, and what sentence-transformers calls sentence_TYPE_config.json.
+// Returns whether a load may read a file of this name: weights may lie in shards, whose names an
+// index gives, and sentence-transformers has settings in sentence_TYPE_config.json.
+bool IsRead(const std::string& name) {
+  return name == "config.json" || name.ends_with("_config.json") ||
+         name.ends_with(".safetensors") || name.ends_with(".index.json") ||
+         std::find(kModelFiles.begin(), kModelFiles.end(), name) != kModelFiles.end();
+}
+
 void AddFiles(const fs::path& directory, std::vector<fs::path>& files) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
-    const fs::path& path = entry->path();
-    const std::string name = path.filename();
-    const bool is_read = path.extension() == ".safetensors" || name == "config.json" ||
-                         name.ends_with("_config.json") || name.ends_with(".index.json");
-    if (is_read) files.push_back(path);
+    if (IsRead(entry->path().filename())) files.push_back(entry->path());
   }
 }
 
@@ -85,13 +81,11 @@ void AddFiles(const fs::path& directory, std::vector<fs::path>& files) {
 // the modules of sentence-transformers, each of which has a directory in it.
 std::vector<fs::path> FilesOf(const fs::path& model) {
   std::vector<fs::path> files;
-  for (const char* name : kModelFiles) files.push_back(model / name);
   AddFiles(model, files);
   for (const fs::path& module : Subdirectories(model).value_or(std::vector<fs::path>())) {
     if (!VersionNumber(module.filename())) AddFiles(module, files);
   }
   std::sort(files.begin(), files.end());
-  files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }
 

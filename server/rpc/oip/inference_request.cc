@@ -10,6 +10,7 @@
 #include "core/status/retry_delay.h"
 #include "core/tensor/row_scale.h"
 #include "core/tensor/stacking.h"
+#include "core/tensor/tensor_bytes.h"
 #include "rpc/oip/inference_checks.h"
 #include "rpc/oip/inference_parameters.h"
 #include "rpc/oip/inference_tensors.h"
@@ -39,12 +40,6 @@ TensorMap Stacked(const std::vector<TensorMap>& results) {
     stacked[name] = Stack(parts, 0);
   }
   return stacked;
-}
-
-int64_t BytesOf(const TensorMap& tensors) {
-  size_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) bytes += tensor.byte_size();
-  return static_cast<int64_t>(bytes);
 }
 
 }  // namespace
