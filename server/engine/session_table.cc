@@ -100,7 +100,7 @@ absl::Status SessionTable::Open(Session& session, const Key& key,
   if (session.state != nullptr) {
     const bool both =
         BytesOf(*session.state) + bytes <= std::min(limits_.max_bytes, budget_->MostOfACaller());
-    if (session.lost) {
+    if (session.state->lost()) {
       Drop(key, session, SessionEnd::kLost, freed);
     } else if (!both) {
       Drop(key, session, SessionEnd::kRestarted, freed);
@@ -110,7 +110,6 @@ absl::Status SessionTable::Open(Session& session, const Key& key,
   session.before = std::move(session.state);
   session.state = std::move(state);
   session.fresh = true;
-  session.lost = false;
   ++count_;
   bytes_ += bytes;
   metrics_.AddSessions(1, bytes);
@@ -141,10 +140,10 @@ void SessionTable::Settle(const Key& key, Session& session, const Ending& ending
     Close(key, std::move(session.before), SessionEnd::kRestarted, freed);
   }
   session.fresh = false;
-  if (session.state != nullptr && (ending.over || session.lost)) {
-    Drop(key, session, session.lost ? SessionEnd::kLost : SessionEnd::kEnded, freed);
+  if (session.state == nullptr) return;
+  if (const bool lost = session.state->lost(); lost || ending.over) {
+    Drop(key, session, lost ? SessionEnd::kLost : SessionEnd::kEnded, freed);
   }
-  session.lost = false;
 }
 
 // Marks a session as resting: nothing of it is being computed any more.
@@ -204,8 +203,10 @@ void SessionTable::Expire() {
 void SessionTable::DeviceLost() {
   Freed freed;
   MutexLock lock(mutex_);
-  while (!idle_.empty()) DropIdle(idle_.begin(), SessionEnd::kLost, freed);
-  for (auto& [key, session] : sessions_) session.lost = true;
+  for (auto next = idle_.begin(); next != idle_.end();) {
+    const auto place = next++;
+    if (sessions_.at(*place).state->lost()) DropIdle(place, SessionEnd::kLost, freed);
+  }
 }
 
 }  // namespace linserve

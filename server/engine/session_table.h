@@ -78,7 +78,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   // Evicts that session, for one of another model.
   void EvictOldest(const std::string* caller);
 
-  // Forgets all sessions, because a device on which states may lie is lost.
+  // Forgets the sessions that were on a device that is lost. Those that are being computed are
+  // looked at when their chunk ends.
   void DeviceLost();
 
  private:
@@ -90,7 +91,6 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     std::shared_ptr<SessionState> before{};  // what it was until the chunk that starts it again
     bool fresh = false;                      // the chunk that is computed has begun the state
     bool computing = false;
-    bool lost = false;
     TimePoint used{};
     std::list<Key>::iterator place{};  // its place in idle_, if it is not computing
     std::deque<Pending> waiting{};

@@ -23,6 +23,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from serve import Server
+
 sys.path.pop(0)  # the triton.py beside this is not PyTorch's
 import torch  # noqa: E402
 import torch.nn.functional as functional  # noqa: E402
@@ -38,7 +40,7 @@ def arguments():
     parser.add_argument("--dtype", default="bf16", choices=("f32", "bf16"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="small sizes, two rounds")
-    parser.add_argument("--only", choices=("kernels", "table3", "package", "million", "served"))
+    parser.add_argument("--only", choices=[part.__name__ for part in PARTS])
     parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
     parser.add_argument("--package", help="folder with the Python packages")
     options = parser.parse_args()
@@ -254,6 +256,106 @@ def package(options, directory):
         f"{ours / eager:.1f}x, compiled {ours / fast:.1f}x")
 
 
+ENCODERS = {
+    "all-MiniLM-L6-v2": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12,
+                         "intermediate_size": 1536},
+    "bge-base-en-v1.5": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+                         "intermediate_size": 3072}}
+
+
+def encoders(options, directory):
+    """Encoders of the sizes of known ones, from token ids to means, beside transformers on batches of like lengths."""
+    try:
+        import transformers  # noqa: E402
+    except ImportError:
+        return row("encoders", "left out: this Python has no transformers")
+    count, batches = (64, (16, 32)) if options.quick else (8192, (64, 256, 1024))
+    lengths = torch.tensor(ragged(count)).sort().values
+    tokens = int(lengths.sum())
+    row("encoders of transformers, log-normal lengths", "linserve tokens/s; over transformers (SDPA), batches of")
+    for name, sizes in ENCODERS.items():
+        sizes = {"vocab_size": 30522, "max_position_embeddings": 512} | sizes
+        model = Linserve(options, directory, "transformers.BertModel", sizes | {"add_pooling_layer": False})
+        bert = transformers.BertModel(transformers.BertConfig(**sizes), add_pooling_layer=False)
+        bert.eval().to(options.device, torch_type(options))
+
+        def rate(batch):
+            def whole():
+                means = []
+                for some in lengths.split(batch):
+                    x = torch.randint(30522, (some.numel(), int(some[-1])))
+                    mask = torch.arange(x.size(1))[None] < some[:, None]
+                    if options.device == "cuda":
+                        x, mask = (part.pin_memory().to("cuda", non_blocking=True) for part in (x, mask))
+                    rows = bert(input_ids=x, attention_mask=mask.long()).last_hidden_state
+                    means.append((rows * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True))
+                return torch.cat(means).float().cpu()
+            return tokens / seconds_of(whole, options.device)
+
+        ours, *others = median_of_rounds(options, lambda: model.tokens_per_second(LENGTHS, count, 65536),
+                                         *(lambda batch=batch: rate(batch) for batch in batches))
+        row(f"  {name}", f"{ours:12,.0f} " + " ".join(
+            f"{batch}: {ours / other:.2f}x" for batch, other in zip(batches, others)))
+
+
+def sentence_model(folder):
+    """Writes a model of sentence-transformers with random weights, of the sizes of all-MiniLM-L6-v2 and a Dense
+    module behind; returns the words that it knows."""
+    import transformers  # noqa: E402
+    from sentence_transformers import SentenceTransformer, models  # noqa: E402
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = [a + b + c + d for a in letters for b in letters[:9] for c in letters[:9] for d in letters[:9]]
+    bert = Path(folder) / "bert"
+    bert.mkdir(parents=True)
+    (bert / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
+    transformers.BertTokenizerFast(vocab_file=str(bert / "vocab.txt")).save_pretrained(bert)
+    sizes = ENCODERS["all-MiniLM-L6-v2"]
+    transformers.BertModel(transformers.BertConfig(vocab_size=len(words) + 5, **sizes)).save_pretrained(bert)
+    modules = [models.Transformer(str(bert), max_seq_length=512), models.Pooling(sizes["hidden_size"]),
+               models.Dense(sizes["hidden_size"], 256)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(Path(folder) / "repository" / "sentences"))
+    return words
+
+
+def texts(options, directory):
+    """From texts to vectors: a server and its client, beside sentence-transformers in process."""
+    try:
+        from sentence_transformers import SentenceTransformer  # noqa: E402
+    except ImportError:
+        return row("texts", "left out: this Python has no sentence-transformers")
+    folder = Path(directory) / "texts"
+    words = sentence_model(folder)
+    count = 200 if options.quick else 20000
+    drawn = torch.randint(len(words), (sum(ragged(count)),)).tolist()
+    sentences = [" ".join(words[drawn.pop()] for _ in range(length // 3)) for length in ragged(count)]
+    (folder / "texts.txt").write_text("\n".join(sentences) + "\n")
+    package = SentenceTransformer(str(folder / "repository/sentences"), device=options.device,
+                                  model_kwargs={"torch_dtype": torch_type(options)})
+    server = Server(options, folder / "repository", options.dtype)
+
+    def served():
+        run(f"{options.bin}/linserve-client", "--target", server.grpc, "embed", folder / "texts.txt", "--format",
+            "text", "--batch", 256, "--in-flight", 32, "--output", folder / "vectors.npy")
+
+    def rate(function):
+        start = time.perf_counter()
+        function()
+        return count / (time.perf_counter() - start)
+
+    ours, *others = median_of_rounds(options, lambda: rate(served), *(
+        lambda batch=batch: rate(lambda: package.encode(sentences, batch_size=batch)) for batch in (64, 256, 1024)))
+    served()
+    import numpy  # noqa: E402
+    expected = SentenceTransformer(str(folder / "repository/sentences"), device=options.device).encode(sentences[:500])
+    cosines = functional.cosine_similarity(torch.from_numpy(numpy.load(folder / "vectors.npy")[:500]).float(),
+                                           torch.from_numpy(expected).float())
+    server.stop()
+    row("texts of a file to vectors, all-MiniLM-L6-v2's sizes and a Dense", f"{ours:,.0f} texts/s; over "
+        "sentence-transformers, batches of 64, 256 and 1,024: "
+        + ", ".join(f"{ours / other:.1f}x" for other in others) + f"; least cosine to its f32 {cosines.min():.5f}")
+
+
 def million(options, directory):
     """One forward of 1,230,000 rows of 64."""
     n = 10000 if options.quick else 1230000
@@ -274,6 +376,9 @@ def served(options, _):
         row("served", line)
 
 
+PARTS = (kernels, table3, package, encoders, texts, million, served)
+
+
 def main():
     options = arguments()
     os.environ.setdefault("LINSERVE_LOG_LEVEL", "warning")
@@ -283,7 +388,7 @@ def main():
         row("GPU", torch.cuda.get_device_name())
     row("LibTorch, type", f"{torch.__version__}, {options.dtype}")
     with tempfile.TemporaryDirectory() as directory:
-        for part in (kernels, table3, package, million, served):
+        for part in PARTS:
             if options.only in (None, part.__name__):
                 part(options, directory)
 

@@ -185,8 +185,17 @@ void CheckFilling(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> argu
   if (filled.scalar_type() == at::kHalf && value.isScalar()) value.toScalar().to<at::Half>();
 }
 
+// What the host learns of the device it waits for.
+void CheckWaits() {
+  TORCH_CHECK(recording == nullptr,
+              "simulated device: a number is read back while a graph is captured");
+  TORCH_CHECK(!IsStalled(), "simulated device: who reads a number back waits for all before it");
+}
+
 void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   ++launches;
+  // How many places are not zero decides the shape of the result.
+  if (op.schema().name() == "aten::nonzero") CheckWaits();
   Arguments arguments(op);
   const size_t count = op.schema().arguments().size();
   CheckFilling(op, torch::jit::last(*stack, count));
@@ -209,6 +218,7 @@ void Compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       }
       stack->push_back(list);
     } else {
+      CheckWaits();
       stack->push_back(value);
     }
   }
@@ -237,8 +247,7 @@ at::Tensor CopyFrom(const at::Tensor& self, const at::Tensor& target, bool non_b
 }
 
 at::Scalar ReadScalar(const at::Tensor& self) {
-  TORCH_CHECK(recording == nullptr,
-              "simulated device: a number is read back while a graph is captured");
+  CheckWaits();
   Arena::Opened opened;
   return at::_local_scalar_dense(HostView(self, opened));
 }

@@ -244,6 +244,28 @@ TEST_F(EngineSession, IsLostWithItsDevice) {
   EXPECT_THAT(Refused({.id = "b"}, 1), ResumesAt(0, "was lost with the device"));
 }
 
+TEST_F(EngineSession, OutlivesTheLossOfAnotherDevice) {
+  std::atomic<bool> lose = false;
+  control_->fault = [&](const Batch&) { return lose ? Fault::kDeviceLost : Fault::kNone; };
+  options_.replicas = 2;
+  Start();
+  control_->Hold();
+  const Sink a = Send({.id = "a", .start = true}, 2);
+  control_->AwaitHeld(1);
+  const Sink b = Send({.id = "b", .start = true}, 2);
+  control_->AwaitHeld(2);  // by both replicas
+  control_->LetGo();
+  EXPECT_TRUE(a->Await(0).ok() && b->Await(0).ok());
+  lose = true;
+  EXPECT_TRUE(absl::IsUnavailable(Refused({.id = "a"}, 1)));
+  EXPECT_TRUE(WaitUntil([&] { return Closed("lost") == 1; }));
+  lose = false;
+  EXPECT_EQ(Metric("sessions"), 1);
+  // Either replica may have taken the chunk.
+  const bool a_is_left = Send({.id = "a"}, 1)->Await(0).ok();
+  EXPECT_EQ(Send({.id = "b"}, 1)->Await(0).ok(), !a_is_left);
+}
+
 TEST_F(EngineSession, ChunksOfManyThreadsAreEachReadOnceAndInOrder) {
   constexpr int kThreads = 6;
   constexpr int kChunks = 60;

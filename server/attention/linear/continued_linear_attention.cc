@@ -66,10 +66,11 @@ void Add(const at::Tensor& weights, const at::Tensor& values, const at::Tensor& 
   total.add_(Turned(weights.sum(-2, /*keepdim=*/true)));
 }
 
-// Makes the sums relative to `shift` instead of `old`, which then is the same.
+// Makes the sums relative to `shift` instead of `old`, which then is the same. A device would have
+// to be waited for to know that there is nothing to do.
 void Rescale(const at::Tensor& context, const at::Tensor& total, const at::Tensor& old,
              const at::Tensor& shift) {
-  if (at::equal(shift, old)) return;
+  if (shift.is_cpu() && at::equal(shift, old)) return;
   const at::Tensor factor = (old - shift).exp_();
   context.mul_(factor);
   total.mul_(factor);

@@ -24,6 +24,8 @@ struct LayoutTable {
   bool padded = false;  // there are rows that belong to no sequence
   // The host's lengths are bounds: a pass is being recorded, and only these tensors tell the truth.
   bool recording = false;
+  // Spans() throws OneByOne: somebody asks whether all sequences are computed together.
+  bool together = false;
 };
 
 // Is a layout on the host, and as the device reads it.

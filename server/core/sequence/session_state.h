@@ -21,6 +21,8 @@ class SessionState {
 
   virtual int64_t position() const = 0;  // rows read so far
   virtual int64_t bytes() const = 0;     // bytes of memory, the same at any position
+  // Says whether it was on a device that is lost: then it is, too.
+  virtual bool lost() const { return false; }
 };
 
 // Begins the ids of sessions that the server makes for itself.

@@ -70,10 +70,6 @@ class EncoderNetwork : public Network {
     return IsKernel(*options_.method);
   }
 
-  Padding DevicePadding(DType dtype) const override {
-    return Recordable() && dtype != DType::kF32 ? Padding::kPacked : Padding::kBucket;
-  }
-
   NetworkNotes Notes() const override {
     const bool quadratic = options_.method == AttentionMethod::kSoftmax;
     NetworkNotes notes;

@@ -78,11 +78,6 @@ class TransformerNetwork : public Network {
 
   int64_t Layers() const override { return options_.layers; }
 
-  Padding DevicePadding(DType /*dtype*/) const override {
-    const bool windows = options_.layer.self.before >= 0;  // sequences are computed one by one then
-    return windows ? Padding::kPacked : Padding::kBucket;
-  }
-
   double Flops(int64_t length) const override {
     return static_cast<double>(options_.layers) * layers_.front().Flops(length, length);
   }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attention/rows/aten.h"
-#include "models/placement/tensor_bridge.h"
+#include "models/forward/ragged_input.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -16,14 +16,6 @@ constexpr char kLetter = 'n';
 constexpr int64_t kMostRecordedRows = 4096;
 constexpr int64_t kShortest = 32;
 constexpr int64_t kMostSequences = 64;
-
-at::Tensor StaticInput(const InputSpec& spec, int64_t rows, at::ScalarType type,
-                       const at::Device& device) {
-  std::vector<int64_t> shape = {rows};
-  for (size_t axis = 1; axis < spec.axes.size(); ++axis) shape.push_back(spec.axes[axis].size);
-  const auto dtype = spec.kind == InputKind::kToken ? at::kInt : type;
-  return at::zeros(shape, at::device(device).dtype(dtype));
-}
 
 // Returns the layout of `sequences` of `length` rows each, as far as the host knows.
 PlacedLayout PaddedLayout(int64_t sequences, int64_t length) {
@@ -43,15 +35,14 @@ bool NeedsOneRaggedInput(const Signature& signature) {
   if (!std::all_of(inputs.begin() + 1, inputs.end(), [](const auto& i) { return i.optional; })) {
     return false;
   }
-  const std::vector<Axis>& axes = inputs[0].axes;
-  return axes[0].letter == kLetter &&
-         std::all_of(axes.begin() + 1, axes.end(), [](const Axis& a) { return a.letter == '\0'; });
+  return inputs[0].axes[0].letter == kLetter && IsRagged(inputs[0]);
 }
 
 }  // namespace
 
 void RecordedPasses::Record() {
   if (placement_.on_host() || !network_.Recordable()) return;
+  if (info_.padding != Padding::kPacked) return;  // only such batches are replayed
   if (!NeedsOneRaggedInput(info_.signature)) return;
   const DevicePlugin* plugin = FindDevicePlugin(placement_.device().type());
   if (plugin == nullptr || plugin->capture == nullptr) return;
@@ -87,7 +78,7 @@ RecordedPasses::Recorded RecordedPasses::RecordOne(const DevicePlugin& plugin,
   table->recording = true;
   layout.table = table;
   recorded.lengths = table->lengths;
-  recorded.input = StaticInput(spec, layout.rows, ToScalarType(info_.dtype), placement_.device());
+  recorded.input = ZeroInput(spec, layout.rows, info_.dtype, placement_.device());
 
   TensorBatch batch;
   batch.padding = Padding::kBucket;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attention/rows/aten.h"
+#include "models/forward/fastest_padding.h"
 #include "models/forward/recorded_passes.h"
 #include "models/forward/torch_forward.h"
 #include "models/forward/torch_sessions.h"
@@ -26,7 +27,7 @@ class TorchModel : public Model {
         sessions_(std::make_shared<TorchSessions>(network_->Sessions(), info_)),
         recorded_(*network_, info_, placement_) {
     if (info_.no_sessions.empty()) info_.sessions = sessions_;
-    if (!placement_.on_host()) info_.padding = network_->DevicePadding(info_.dtype);
+    info_.padding = FastestPadding(*network_, info_, placement_);
   }
 
   ~TorchModel() override {

@@ -83,6 +83,11 @@ void Attention::Declare(const Scope& scope) {
     scope.Declare("bias_v", bias_v_, {1, 1, width}, Init::kNormal);
   }
   out_proj_.Declare(scope / "out_proj");
+  scope.AfterLoading([this](DType) {
+    for (at::Tensor* projection : {&e_proj_weight_, &f_proj_weight_}) {
+      if (projection->defined()) *projection = WithAlignedRows(projection->t().contiguous());
+    }
+  });
 }
 
 at::Tensor Attention::InProjection(const at::Tensor& rows, int64_t third) const {
@@ -100,9 +105,8 @@ at::Tensor Attention::ToSlots(at::Tensor& rows, const Inputs& inputs, const at::
   if (inputs.key_padding_mask.defined() && !options_.package_layout) {
     rows.masked_fill_(inputs.key_padding_mask.unsqueeze(-1), 0);
   }
-  const at::Tensor by_row = projection.t();  // [seq_len, proj_k]
-  at::Tensor slots = ProjectLength(rows, by_row, inputs.key_layout);
-  if (options_.add_bias_kv) AddLastRow(slots, last_row.view({-1}), by_row, inputs.key_layout);
+  at::Tensor slots = ProjectLength(rows, projection, inputs.key_layout);
+  if (options_.add_bias_kv) AddLastRow(slots, last_row.view({-1}), projection, inputs.key_layout);
   slots.add_(bias.view({1, -1, 1}));
   if (options_.package_layout) slots = RereadSlots(slots);
   return options_.add_zero_attn ? AppendZeroSlot(slots) : slots;

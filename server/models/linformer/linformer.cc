@@ -127,9 +127,6 @@ class StackNetwork : public Network {
   // A recorded pass is right for other lengths, too: rows of a sequence meet in ProjectLength()
   // alone.
   bool Recordable() const override { return true; }
-  Padding DevicePadding(DType dtype) const override {
-    return dtype == DType::kF32 ? Padding::kBucket : Padding::kPacked;
-  }
 
   SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
 
@@ -182,9 +179,6 @@ class LanguageModelNetwork : public Network {
   }
 
   bool Recordable() const override { return true; }
-  Padding DevicePadding(DType dtype) const override {
-    return dtype == DType::kF32 ? Padding::kBucket : Padding::kPacked;
-  }
 
   SessionPlan Sessions() const override { return SessionPlan::RefusedByProjections(); }
 

@@ -13,6 +13,7 @@
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
 #include "models/network/layer_pass.h"
+#include "models/network/pooled_sequences.h"
 
 namespace linserve::molformer {
 namespace {
@@ -121,8 +122,6 @@ class ModelNetwork : public Network {
 
   int64_t Layers() const override { return options_.layers; }
 
-  Padding DevicePadding(DType /*dtype*/) const override { return Padding::kBucket; }
-
   double Flops(int64_t length) const override {
     return static_cast<double>(options_.layers) * layers_.front().Flops(length, 0);
   }
@@ -160,19 +159,11 @@ class ModelNetwork::ModelPass : public LayerPass<Layer, Context> {
  private:
   // Returns the means of the sequences' visible rows.
   at::Tensor Pooled(int64_t begin, int64_t end) const {
-    std::vector<at::Tensor> means;
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      const int64_t start = context().layout.starts[i];
-      const int64_t length = context().layout.lengths[i];
-      const at::Tensor sequence = network_.norm_(Rows(start, start + length)).to(at::kFloat);
-      if (!context().mask.defined()) {
-        means.push_back(sequence.mean(0));
-        continue;
-      }
-      const at::Tensor visible = context().mask.narrow(0, start, length).to(at::kFloat);
-      means.push_back((sequence * visible.unsqueeze(1)).sum(0) / visible.sum().clamp_min(1));
-    }
-    return at::stack(means).to(rows().scalar_type());
+    const auto normed = [this](int64_t first, int64_t last) {
+      return network_.norm_(Rows(first, last));
+    };
+    return PoolSequences(normed, context().layout, context().mask, begin, end, Pooling::kMean)
+        .to(rows().scalar_type());
   }
 
   const ModelNetwork& network_;

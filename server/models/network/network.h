@@ -93,10 +93,6 @@ class Network {
   // Says whether a mask that hides no row of a batch changes nothing, so that it is left out.
   virtual bool LeavesOutFullMasks() const { return false; }
 
-  // Returns the padding that a device is fastest with, where it computes in this type: without
-  // kernels for packed rows, sequences of unequal lengths are computed one by one.
-  virtual Padding DevicePadding(DType /*dtype*/) const { return Padding::kPacked; }
-
   virtual std::unique_ptr<Pass> Begin(TensorBatch batch) const = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include "attention/rows/aten.h"
 #include "models/config/config_error.h"
+#include "models/network/pooled_sequences.h"
 
 namespace linserve {
 namespace {
@@ -18,14 +19,6 @@ Activation DenseActivation(const std::string& name) {
   if (name == "SiLU") return Activation::kSilu;
   if (name == "Sigmoid") return Activation::kSigmoid;
   return Activation::kIdentity;
-}
-
-// Makes one vector of the rows [rows, width] that are there, in F32.
-at::Tensor Pooled(const at::Tensor& rows, Pooling pooling) {
-  if (pooling == Pooling::kCls) return rows.select(0, 0).to(at::kFloat);
-  if (pooling == Pooling::kLast) return rows.select(0, -1).to(at::kFloat);
-  if (pooling == Pooling::kMax) return rows.amax(0).to(at::kFloat);
-  return rows.mean(0, /*keepdim=*/false, at::kFloat);
 }
 
 }  // namespace
@@ -44,23 +37,13 @@ class SentenceNetwork::SentencePass : public Pass {
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
     if (name != kOutput) return encoder_->Output(name, begin, end);
-    std::vector<at::Tensor> vectors;
-    for (int64_t i = begin; i < end; ++i) {
-      vectors.push_back(Pooled(RowsOf(static_cast<size_t>(i)), network_.pooling_));
-    }
-    return network_.Apply(at::stack(vectors));
+    const auto rows = [this](int64_t first, int64_t last) {
+      return encoder_->Output(output_, first, last);
+    };
+    return network_.Apply(PoolSequences(rows, layout_, mask_, begin, end, network_.pooling_));
   }
 
  private:
-  // Returns those rows of a sequence that are there.
-  at::Tensor RowsOf(size_t sequence) const {
-    const int64_t start = layout_.starts[sequence];
-    const int64_t length = layout_.lengths[sequence];
-    at::Tensor rows = encoder_->Output(output_, start, start + length);
-    if (!mask_.defined()) return rows;
-    return rows.index({mask_.narrow(0, start, length)});
-  }
-
   const SentenceNetwork& network_;
   std::string output_;
   PlacedLayout layout_;
@@ -85,7 +68,15 @@ SentenceNetwork::SentenceNetwork(std::unique_ptr<Network> encoder, const Sentenc
 
 void SentenceNetwork::Declare(const Scope& scope) {
   encoder_->Declare(scope);
-  for (Dense& dense : dense_) dense.linear.Declare(scope / dense.path / "linear");
+  for (Dense& dense : dense_) {
+    dense.linear.Declare(scope / dense.path / "linear");
+    // Vectors are pooled in F32, and so few that a device, too, multiplies them in it.
+    scope.AfterLoading([&linear = dense.linear](DType) {
+      for (at::Tensor* tensor : {&linear.weight, &linear.bias}) {
+        if (tensor->defined()) *tensor = tensor->to(at::kFloat);
+      }
+    });
+  }
 }
 
 Signature SentenceNetwork::signature() const {

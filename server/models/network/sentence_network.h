@@ -24,8 +24,8 @@ class SentenceNetwork : public Network {
   double Flops(int64_t length) const override;
   int64_t Layers() const override { return encoder_->Layers(); }
   NetworkNotes Notes() const override { return encoder_->Notes(); }
+  bool Recordable() const override { return encoder_->Recordable(); }
   bool LeavesOutFullMasks() const override { return encoder_->LeavesOutFullMasks(); }
-  Padding DevicePadding(DType dtype) const override { return encoder_->DevicePadding(dtype); }
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
  private:

@@ -19,7 +19,7 @@ TorchSession::TorchSession(const SessionPlan& plan, std::string fingerprint)
 }
 
 TorchSession::~TorchSession() {
-  if (home_ && home_->lost()) Leak(std::move(slots_));
+  if (TorchSession::lost()) Leak(std::move(slots_));
 }
 
 int64_t TorchSession::bytes() const {

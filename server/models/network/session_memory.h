@@ -26,6 +26,7 @@ class TorchSession : public SessionState {
 
   int64_t position() const override { return position_; }
   int64_t bytes() const override;
+  bool lost() const override { return home_ && home_->lost(); }
 
   const std::string& fingerprint() const { return fingerprint_; }
 

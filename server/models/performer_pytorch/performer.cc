@@ -42,11 +42,6 @@ class StackPass : public Pass {
   at::Tensor rows_;
 };
 
-// Local heads are computed one sequence after the other.
-Padding PaddingOf(const Options& options) {
-  return options.has_local_heads() ? Padding::kPacked : Padding::kBucket;
-}
-
 // Is the architecture performer_pytorch.Performer.
 class StackNetwork : public Network {
  public:
@@ -64,7 +59,6 @@ class StackNetwork : public Network {
   }
 
   int64_t Layers() const override { return stack_.Layers(); }
-  Padding DevicePadding(DType /*dtype*/) const override { return PaddingOf(options_); }
   double Flops(int64_t length) const override { return stack_.Flops(length, length); }
   NetworkNotes Notes() const override { return options_.Notes(); }
   SessionPlan Sessions() const override { return PlanOf(options_, stack_); }
@@ -128,7 +122,6 @@ class LanguageModelNetwork : public Network {
   }
 
   int64_t Layers() const override { return model_.stack().Layers(); }
-  Padding DevicePadding(DType /*dtype*/) const override { return PaddingOf(options_.stack); }
   double Flops(int64_t length) const override { return model_.Flops(length, length); }
   NetworkNotes Notes() const override { return options_.stack.Notes(); }
   SessionPlan Sessions() const override { return PlanOf(options_.stack, model_.stack()); }

@@ -77,11 +77,6 @@ class EncoderNetwork : public Network {
 
   bool LeavesOutFullMasks() const override { return true; }
 
-  Padding DevicePadding(DType dtype) const override {
-    const bool together = dtype != DType::kF32 && !options_.distances;
-    return together ? Padding::kPacked : Padding::kBucket;
-  }
-
   double Flops(int64_t length) const override {
     double flops = 0;
     for (const Layer& layer : layers_) {
@@ -130,13 +125,11 @@ class EncoderNetwork::EncoderPass : public LayerPass<Layer, Context> {
  private:
   // Returns what the pooler makes of each sequence's first row.
   at::Tensor Pooled(int64_t begin, int64_t end) const {
-    const std::vector<int64_t>& starts = context().layout.starts;
-    const at::Tensor first =
-        at::tensor(at::IntArrayRef(starts).slice(static_cast<size_t>(begin),
-                                                 static_cast<size_t>(end - begin)),
-                   at::kLong)
-            .to(rows().device());
-    return network_.pooler_(rows().index_select(0, first)).tanh_();
+    const at::Tensor starts = context().layout.table
+                                  ? context().layout.table->starts
+                                  : at::tensor(context().layout.starts, at::kLong);
+    const at::Tensor first = rows().index_select(0, starts.narrow(0, begin, end - begin));
+    return network_.pooler_(first).tanh_();
   }
 
   const EncoderNetwork& network_;

@@ -10,6 +10,7 @@
 #include "models/model_directory.h"
 #include "models/model_fixture.h"
 #include "models/placement/tensor_bridge.h"
+#include "models/simulated.h"
 
 namespace linserve {
 namespace {
@@ -52,10 +53,10 @@ class HuggingFaceTest : public ModelFixture {
     Write(folder_, "modules.json", modules.dump());
   }
 
-  // Lets the rows' mean go through a Dense module, too.
-  void WriteDenseModule() {
+  // Lets the pooled rows go through a Dense module, too.
+  void WriteDenseModule(const std::string& pooling = "mean_tokens") {
     WriteModules({"Transformer", "Pooling", "Dense", "Normalize"});
-    WriteModule("1_Pooling", {{"pooling_mode_mean_tokens", true}});
+    WriteModule("1_Pooling", {{"pooling_mode_" + pooling, true}});
     WriteModule("2_Dense", {{"in_features", 8},
                             {"out_features", 5},
                             {"bias", true},
@@ -231,6 +232,37 @@ TEST_F(HuggingFaceTest, WithDenseModulesGivesTheVectorThatTheyMakeOfThePooledRow
   const at::Tensor mean = ToAten(results.at("last_hidden_state")).mean(0);
   const at::Tensor expected = at::tanh(at::linear(mean, ToAten(weight_), ToAten(bias_)));
   EXPECT_LT((ToAten(results.at("sentence_embedding")) - expected).abs().max().item<float>(), 1e-6);
+}
+
+TEST_F(HuggingFaceTest, WithADenseModuleAsksADeviceOnceForAllSequences) {
+  Simulated();
+  for (const char* pooling : {"mean_tokens", "cls_token", "lasttoken", "max_tokens"}) {
+    SCOPED_TRACE(pooling);
+    WriteDenseModule(pooling);
+    std::vector<Item> items;
+    for (const int64_t length : {5, 1, 9, 9}) items.push_back(Tokens(length, 20));
+    const std::vector<TensorMap> expected = Compute(*Load(folder_), items);
+    for (const char* dtype : {"f32", "bf16"}) {
+      ModelLoadOptions options;
+      options.device = "simulated:0";
+      options.dtype = dtype;
+      const auto model = Load(folder_, options);
+      ASSERT_TRUE(model->Prepare().ok());
+      const auto launches = [&](const std::vector<Item>& some) {
+        const int64_t before = Simulated().launches();
+        Compute(*model, some, model->info().padding);
+        return Simulated().launches() - before;
+      };
+      EXPECT_EQ(launches({items[0], items[1]}), launches(items)) << dtype;
+      const std::vector<TensorMap> computed = Compute(*model, items, model->info().padding);
+      for (size_t i = 0; i < items.size(); ++i) {
+        EXPECT_GE(SmallestCosine(computed[i].at("sentence_embedding"),
+                                 expected[i].at("sentence_embedding")),
+                  0.999)
+            << dtype << ", sequence " << i;
+      }
+    }
+  }
 }
 
 TEST_F(HuggingFaceTest, WithADenseModuleCountsNoRowThatItsMaskHides) {

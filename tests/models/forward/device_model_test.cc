@@ -157,6 +157,67 @@ TEST_F(DeviceModelTest, ComputesPaddedSequencesTogetherWhereItHasNoKernelForPack
   }
 }
 
+TEST_F(DeviceModelTest, WantsPaddingWhereItsKernelsDoNotTakeTheWidthOfAHead) {
+  const auto padding = [&](const std::string& architecture, const std::string& params) {
+    return LoadOn("simulated:0", Init(architecture, params), "bf16")->info().padding;
+  };
+  const auto bert = [&](int heads) {
+    return padding("transformers.BertModel",
+                   R"({"vocab_size": 30, "hidden_size": 48, "num_hidden_layers": 1,
+                       "intermediate_size": 48, "num_attention_heads": )" +
+                       std::to_string(heads) + "}");
+  };
+  EXPECT_EQ(bert(3), Padding::kPacked);
+  EXPECT_EQ(bert(4), Padding::kBucket);
+  const auto linformer = [&](int heads) {
+    return padding("linformer.Linformer",
+                   R"({"dim": 144, "seq_len": 40, "depth": 1, "k": 16, "heads": )" +
+                       std::to_string(heads) + "}");
+  };
+  EXPECT_EQ(linformer(2), Padding::kPacked);
+  EXPECT_EQ(linformer(1), Padding::kBucket);
+}
+
+TEST_F(DeviceModelTest, TakesSequencesOfLinearMultiheadAttentionTogether) {
+  const auto model = LoadOn("simulated:0",
+                            Init("linear_multihead_attention.LinearMultiheadAttention",
+                                 R"({"embed_dim": 64, "num_heads": 2, "seq_len": 40, "proj_k": 16,
+                                     "projection_layout": "corrected"})"),
+                            "bf16");
+  ASSERT_EQ(model->info().padding, Padding::kPacked);
+  const auto launches = [&](int64_t sequences) {
+    std::vector<Item> items;
+    for (int64_t i = 0; i < sequences; ++i) {
+      Item& item = items.emplace_back();
+      for (const char* name : {"query", "key", "value"}) {
+        item.inputs[name] = RandomFloats({9 + i % 5, 64});
+      }
+    }
+    return LaunchesOf(*model, items);
+  };
+  EXPECT_EQ(launches(50), launches(5));
+}
+
+TEST_F(DeviceModelTest, PoolsItsFirstRowsWithoutWaitingForTheDevice) {
+  const auto model = LoadOn("simulated:0", Init("transformers.BertModel",
+                                                R"({"vocab_size": 30, "hidden_size": 32,
+                                  "num_hidden_layers": 1, "num_attention_heads": 2,
+                                  "intermediate_size": 48})"));
+  const Padder padder(model->info().signature, Padding::kPacked);
+  Item item = Tokens(5, 30);
+  item.options.outputs = {"pooler_output"};
+  simulated_.stall(true);
+  const auto forward = model->Start(padder.Pad({&item, &item}, model->allocator()));
+  ASSERT_TRUE(forward.ok()) << forward.status();
+  for (bool done = false; !done;) {
+    const auto advanced = (*forward)->Advance();
+    ASSERT_TRUE(advanced.ok()) << advanced.status();
+    done = *advanced;
+  }
+  simulated_.stall(false);
+  EXPECT_TRUE((*forward)->TakeResults().ok());
+}
+
 TEST_F(DeviceModelTest, OfALinformerWithoutKernelsWantsPadding) {
   const std::string directory = Init("linformer.Linformer", R"({"dim": 64, "seq_len": 40,
                                                                 "depth": 1, "heads": 2, "k": 16})");
@@ -215,6 +276,36 @@ TEST_F(DeviceModelTest, TakesUpAndSavesSessionsWhileTheDeviceComputes) {
     const Item chunk = chunk_of(next);
     const auto begun = model->Start(padder.Pad({&chunk}, model->allocator()));
     EXPECT_TRUE(begun.ok()) << begun.status();
+  }
+}
+
+// A text is generated token by token.
+TEST_F(DeviceModelTest, ComputesASessionsNextTokenWithoutWaitingForTheDevice) {
+  for (const auto& [architecture, params] : std::vector<std::pair<std::string, std::string>>{
+           {"linserve.Encoder", R"({"num_tokens": 30, "dim": 64, "depth": 1, "heads": 2,
+                                    "attention": "elu", "causal": true})"},
+           {"linear_attention_transformer.LinearAttentionTransformerLM",
+            R"({"num_tokens": 30, "dim": 64, "depth": 1, "heads": 2, "dim_head": 32,
+                "max_seq_len": 64, "causal": true, "blindspot_size": 1})"}}) {
+    SCOPED_TRACE(architecture);
+    const auto model = LoadOn("simulated:0", Init(architecture, params), "bf16");
+    const Padder padder(model->info().signature, Padding::kPacked);
+    const auto session = *model->info().sessions->New();
+    Item chunk = Tokens(5, 30);
+    chunk.session = session;
+    Compute(*model, {chunk});
+    Item next = Tokens(1, 30);
+    next.session = session;
+    simulated_.stall(true);
+    const auto forward = model->Start(padder.Pad({&next}, model->allocator()));
+    ASSERT_TRUE(forward.ok()) << forward.status();
+    for (bool done = false; !done;) {
+      const auto advanced = (*forward)->Advance();
+      ASSERT_TRUE(advanced.ok()) << advanced.status();
+      done = *advanced;
+    }
+    simulated_.stall(false);
+    EXPECT_TRUE((*forward)->TakeResults().ok());
   }
 }
 

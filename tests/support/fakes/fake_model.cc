@@ -115,10 +115,16 @@ class FakeSession : public SessionState {
 
   int64_t position() const override { return position_; }
   int64_t bytes() const override { return kFakeSessionBytes; }
-  void Read(int64_t rows) { position_ += rows; }
+  bool lost() const override { return home_ != nullptr && *home_; }
+  // `home` becomes true where the model that has read them is lost.
+  void Read(int64_t rows, std::shared_ptr<const std::atomic<bool>> home) {
+    position_ += rows;
+    home_ = std::move(home);
+  }
 
  private:
   int64_t position_;
+  std::shared_ptr<const std::atomic<bool>> home_;
 };
 
 class FakeSessions : public SessionSource {
@@ -169,8 +175,12 @@ absl::StatusOr<Tensor> Finish(FakeRows rows, const OutputOptions& options) {
 class FakeForward : public Forward {
  public:
   FakeForward(std::shared_ptr<FakeModelControl> control, const FakeCompute& compute, Batch batch,
-              Fault fault)
-      : control_(std::move(control)), compute_(compute), batch_(std::move(batch)), fault_(fault) {
+              Fault fault, std::shared_ptr<const std::atomic<bool>> lost)
+      : control_(std::move(control)),
+        compute_(compute),
+        batch_(std::move(batch)),
+        fault_(fault),
+        lost_(std::move(lost)) {
     ++control_->forwards_;
   }
   ~FakeForward() override {
@@ -221,7 +231,7 @@ class FakeForward : public Forward {
     if (fault_ == Fault::kTooFewResults) results.pop_back();
     for (size_t i = 0; results.size() == batch_.size() && i < batch_.sessions.size(); ++i) {
       if (forgotten_.contains(i)) continue;
-      static_cast<FakeSession&>(*batch_.sessions[i]).Read(batch_.axes.at('n').lengths[i]);
+      static_cast<FakeSession&>(*batch_.sessions[i]).Read(batch_.axes.at('n').lengths[i], lost_);
     }
     return results;
   }
@@ -231,6 +241,7 @@ class FakeForward : public Forward {
   const FakeCompute compute_;
   Batch batch_;
   Fault fault_;
+  std::shared_ptr<const std::atomic<bool>> lost_;  // the model is
   int steps_ = 0;
   bool taken_ = false;  // its results were asked for
   std::set<size_t> forgotten_;
@@ -263,7 +274,7 @@ class FakeModel : public Model {
 
   const ModelInfo& info() const override { return info_; }
   bool asynchronous() const override { return control_->asynchronous; }
-  bool lost() const override { return lost_; }
+  bool lost() const override { return *lost_; }
 
   absl::StatusOr<std::string> Save(const SessionState& session) override {
     control_->OnThisThread();
@@ -275,18 +286,18 @@ class FakeModel : public Model {
     control_->Started(batch);
     const Fault fault = control_->fault(batch);
     if (fault == Fault::kDeviceLost) {
-      lost_ = true;
+      *lost_ = true;
       return absl::UnavailableError("the device failed");
     }
     if (fault == Fault::kStartFails) return absl::InternalError("the start failed");
-    return std::make_unique<FakeForward>(control_, compute_, std::move(batch), fault);
+    return std::make_unique<FakeForward>(control_, compute_, std::move(batch), fault, lost_);
   }
 
  private:
   std::shared_ptr<FakeModelControl> control_;
   const FakeCompute compute_;
   ModelInfo info_;
-  bool lost_ = false;
+  std::shared_ptr<std::atomic<bool>> lost_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 FakeRows RowsOf(const Batch& batch, const std::string& input, char letter, size_t index) {

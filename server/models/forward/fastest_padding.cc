@@ -1,0 +1,89 @@
+#include "models/forward/fastest_padding.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "attention/rows/aten.h"
+#include "attention/rows/spans.h"
+#include "models/forward/ragged_input.h"
+
+namespace linserve {
+namespace {
+
+// Returns two lengths that the letter may have, of which the first is less if there are several.
+std::vector<int64_t> TwoLengths(const Signature& signature, char letter) {
+  constexpr int64_t kShort = 3;
+  constexpr int64_t kLong = 5;
+  std::vector<int64_t> lengths = {kShort, kLong};
+  for (const LengthLimit& limit : signature.limits) {
+    if (limit.letter != letter) continue;
+    for (int64_t& length : lengths) {
+      length = std::max(std::min(length, limit.longest), limit.shortest);
+    }
+    lengths[1] = std::max(lengths[1], std::min(limit.longest, lengths[0] + 1));
+  }
+  return lengths;
+}
+
+PlacedLayout LayoutOf(const std::vector<int64_t>& lengths, Padding padding) {
+  PlacedLayout layout;
+  layout.lengths = lengths;
+  if (padding == Padding::kBucket) layout.padded_length = lengths.back();
+  for (const int64_t length : lengths) {
+    layout.starts.push_back(layout.rows);
+    layout.rows += std::max(length, layout.padded_length);
+  }
+  return layout;
+}
+
+TensorBatch TwoSequences(const ModelInfo& info, Padding padding, const Placement& placement) {
+  TensorBatch batch;
+  batch.padding = padding;
+  batch.size = 2;
+  for (const InputSpec& input : info.signature.inputs) {
+    if (input.optional) continue;
+    const char letter = input.axes[0].letter;
+    const auto [layout, added] =
+        batch.axes.emplace(letter, LayoutOf(TwoLengths(info.signature, letter), padding));
+    if (added) {
+      placement.AddTable(layout->second);
+      auto table = std::make_shared<LayoutTable>(*layout->second.table);
+      table->together = true;
+      layout->second.table = std::move(table);
+    }
+    batch.inputs[input.name] =
+        ZeroInput(input, layout->second.rows, info.dtype, placement.device());
+  }
+  return batch;
+}
+
+bool ComputesTogether(const Network& network, TensorBatch batch) {
+  try {
+    const std::unique_ptr<Pass> pass = network.Begin(std::move(batch));
+    while (pass->Step()) {
+    }
+    return true;
+  } catch (const OneByOne&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Padding FastestPadding(const Network& network, const ModelInfo& info, const Placement& placement) {
+  const std::vector<InputSpec>& inputs = info.signature.inputs;
+  const bool ragged = std::all_of(inputs.begin(), inputs.end(), [](const InputSpec& input) {
+    return input.optional || IsRagged(input);
+  });
+  if (placement.on_host() || !ragged) return Padding::kPacked;
+  for (const Padding padding : {Padding::kPacked, Padding::kBucket}) {
+    if (ComputesTogether(network, TwoSequences(info, padding, placement))) return padding;
+  }
+  return Padding::kPacked;
+}
+
+}  // namespace linserve
