@@ -171,7 +171,7 @@ at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor
                  .window = kind_.window});
 }
 
-at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context) const {
+at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) const {
   const at::Tensor qkv = qkv_(rows);
   at::Tensor turned = qkv.narrow(1, 0, 2 * options_.dim);
   if (kind_.theta > 0) {
@@ -182,7 +182,7 @@ at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context)
   at::Tensor keys = turned.narrow(1, options_.dim, options_.dim);
   at::Tensor values = qkv.narrow(1, 2 * options_.dim, options_.dim);
   const at::Tensor together = AttendOnDevice(queries, keys, values, context);
-  if (together.defined()) return out_(together);
+  if (together.defined()) return together;
   CheckNotRecording(context.layout);
   for (at::Tensor* part : {&queries, &keys, &values}) *part = part->contiguous();
   const at::Tensor attended = NewRows(context.layout, rows.size(0), options_.dim, rows.options());
@@ -210,7 +210,7 @@ at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context)
     }
     View(attended, span).copy_(JoinHeads(result));
   }
-  return out_(attended);
+  return attended;
 }
 
 }  // namespace linserve::transformers

@@ -23,8 +23,9 @@ class Attention {
   bool packed() const { return qkv_.packed && out_.packed; }
   double Flops(int64_t length) const;
 
-  // Computes rows [rows, dim] as tensors, on any device.
-  at::Tensor operator()(const at::Tensor& rows, const Context& context) const;
+  // Computes as tensors, on any device, what out() then multiplies: [rows, dim].
+  at::Tensor Attended(const at::Tensor& rows, const Context& context) const;
+  const Linear& out() const { return out_; }
 
   // The others need packed() weights, and work on blocks of rows.
   const BlockAttention& blocks() const { return blocks_; }

@@ -74,12 +74,20 @@ void Layer::Apply(at::Tensor& rows, const Context& context) const {
 }
 
 void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
-  const LayerNorm* before = NormBefore();
-  rows.add_(attention_(before != nullptr ? (*before)(rows) : rows, context));
-  if (options_.pre_norm) return feed_forward_.AddTo(rows, rows, &inner_norm_);
-  rows = attention_norm_(rows);
-  feed_forward_.AddTo(rows, rows, nullptr);
-  rows = inner_norm_(rows);
+  const Linear& out = attention_.out();
+  const Linear& outer = feed_forward_.w2;
+  // A product adds itself to the rows, and its bias is left to the norm that follows, where there
+  // is one: neither takes a launch of its own.
+  out.AddProduct(rows, attention_.Attended(NormedRows{rows, NormBefore()}.Normed(), context));
+  if (options_.pre_norm) {
+    if (out.with_bias) rows.add_(out.bias);
+    feed_forward_.AddWithoutBias(rows, {rows, &inner_norm_});
+    if (outer.with_bias) rows.add_(outer.bias);
+    return;
+  }
+  rows = attention_norm_(rows, out.bias);
+  feed_forward_.AddWithoutBias(rows, {rows});
+  rows = inner_norm_(rows, outer.bias);
 }
 
 void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {

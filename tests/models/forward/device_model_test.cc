@@ -115,6 +115,33 @@ TEST_F(DeviceModelTest, ComputesALinformersLayerByAtMostNineLaunches) {
   EXPECT_LE(launches(3) - launches(2), 9);
 }
 
+TEST_F(DeviceModelTest, ComputesABertsLayerByAtMostSevenLaunches) {
+  const auto launches = [&](int layers) {
+    const auto model =
+        LoadOn("simulated:0",
+               Init("transformers.BertModel",
+                    R"({"vocab_size": 30, "hidden_size": 32, "num_attention_heads": 2,
+                                       "intermediate_size": 48, "num_hidden_layers": )" +
+                        std::to_string(layers) + "}"),
+               "bf16");
+    return LaunchesOf(*model, 40, Pooling::kMean);
+  };
+  EXPECT_LE(launches(3) - launches(2), 7);
+}
+
+TEST_F(DeviceModelTest, GivesTheRowsOfTheCpuWhereverAnEncoderHasItsNorms) {
+  const std::string sizes = R"({"vocab_size": 30, "hidden_size": 32, "num_hidden_layers": 2,
+                                "num_attention_heads": 2, "intermediate_size": 48)";
+  for (const char* more : {"}", R"(, "hidden_act": "relu"})"}) {
+    ExpectTheRowsOfTheCpu("transformers.BertModel", sizes + more,
+                          [&](int64_t length) { return Tokens(length, 30); });
+  }
+  for (const char* more : {"}", R"(, "attention_bias": true, "mlp_bias": true})"}) {
+    ExpectTheRowsOfTheCpu("transformers.ModernBertModel", sizes + more,
+                          [&](int64_t length) { return Tokens(length, 30); });
+  }
+}
+
 TEST_F(DeviceModelTest, ComputesABertsSequencesTogether) {
   for (const char* architecture :
        {"transformers.BertModel", "transformers.RobertaModel", "transformers.ModernBertModel"}) {
