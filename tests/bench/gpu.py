@@ -40,7 +40,9 @@ def arguments():
     parser.add_argument("--dtype", default="bf16", choices=("f32", "bf16"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="small sizes, two rounds")
-    parser.add_argument("--only", choices=[part.__name__ for part in PARTS])
+    parser.add_argument("--only", nargs="+", choices=[part.__name__ for part in PARTS + OTHERS],
+                        default=[part.__name__ for part in PARTS],
+                        help="parts; by default those of linserve itself, which together take less than eight minutes")
     parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
     parser.add_argument("--package", help="folder with the Python packages")
     options = parser.parse_args()
@@ -376,7 +378,8 @@ def served(options, _):
         row("served", line)
 
 
-PARTS = (kernels, table3, package, encoders, texts, million, served)
+PARTS = (kernels, package, million, served)
+OTHERS = (table3, encoders, texts)
 
 
 def main():
@@ -388,8 +391,8 @@ def main():
         row("GPU", torch.cuda.get_device_name())
     row("LibTorch, type", f"{torch.__version__}, {options.dtype}")
     with tempfile.TemporaryDirectory() as directory:
-        for part in PARTS:
-            if options.only in (None, part.__name__):
+        for part in PARTS + OTHERS:
+            if part.__name__ in options.only:
                 part(options, directory)
 
 
