@@ -73,6 +73,9 @@ void EmbedArguments::AddInputOptions(CLI::App& embed) {
                 "model's option truncation says what becomes of texts")
       ->check(CLI::IsMember(
           std::vector<std::string>(kTruncationNames.begin(), kTruncationNames.end())));
+  embed.add_option("--prompt-name", prompt_name,
+                   "The model's prompt to put before each text, by its name (default: its default "
+                   "one, if it has one)");
   embed.add_flag("--batched", input.batched,
                  "Read a safetensors file of a whole batch as the Python package has it: its "
                  "tensors are named input.<argument>, with input.lengths if they are padded");

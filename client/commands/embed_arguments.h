@@ -19,6 +19,7 @@ struct EmbedArguments {
   std::string format = "auto";
   InputOptions input;
   std::string truncate;
+  std::string prompt_name;
   ModelChoice choice;
   std::string output;
   std::string output_format = "auto";

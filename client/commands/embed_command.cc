@@ -120,6 +120,7 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
                       .options = arguments.choice.ToOutputOptions(model),
                       .priority = PriorityFromLevel(arguments.choice.priority),
                       .truncation = arguments.input.truncation,
+                      .prompt_name = arguments.prompt_name,
                       .batch = arguments.batch,
                       .in_flight = arguments.in_flight,
                       .one_request = arguments.input.signature.request_is_unit};

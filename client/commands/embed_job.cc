@@ -77,6 +77,7 @@ class Job {
                    .options = options_.options,
                    .priority = options_.priority,
                    .truncation = options_.truncation,
+                   .prompt_name = options_.prompt_name,
                    .chunk_bytes = options_.one_request ? 0 : options_.chunk_bytes};
     std::vector<size_t> indices;
     for (size_t i = group.first; i < group.second; ++i) {

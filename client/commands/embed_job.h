@@ -20,6 +20,7 @@ struct EmbedJobOptions {
   OutputOptions options;
   Priority priority = Priority::kNormal;
   std::optional<Truncation> truncation{};  // for texts; nullopt: as the model's option says
+  std::string prompt_name{};               // of the model's, before each text; "": its default one
   size_t batch = 64;                       // sequences of one request at most
   size_t batch_bytes = 3 * 1024 * 1024;    // of one request, unless one sequence is larger
   size_t in_flight = 4;                    // requests at a time

@@ -19,6 +19,8 @@ namespace {
 struct SearchArguments {
   std::string index;
   std::vector<std::string> queries;
+  std::string query_prompt;  // names of the model's prompts; "": its default one
+  std::string passage_prompt;
   ModelChoice choice;
   size_t top = 5;
   size_t longest = 600;
@@ -41,7 +43,7 @@ absl::StatusOr<std::vector<Passage>> ReadPassages(const SearchArguments& argumen
 
 // Embeds the texts, and returns one vector of length one for each.
 absl::StatusOr<Vectors> EmbedTexts(EmbeddingClient& client, const SearchArguments& arguments,
-                                   const ModelDescription& model,
+                                   const ModelDescription& model, const std::string& prompt_name,
                                    const std::vector<std::string>& texts) {
   InputSequences sequences;
   for (const std::string& text : texts) {
@@ -52,7 +54,8 @@ absl::StatusOr<Vectors> EmbedTexts(EmbeddingClient& client, const SearchArgument
   const EmbedJobOptions job{.model = arguments.choice.model,
                             .version = arguments.choice.version,
                             .options = options,
-                            .truncation = Truncation::kRight};
+                            .truncation = Truncation::kRight,
+                            .prompt_name = prompt_name};
   Vectors vectors(texts.size());
   absl::Status fault;
   ProgressLine progress;
@@ -91,16 +94,16 @@ int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
         "model " + model->name +
         " takes no text, for it has no tokenizer; search needs one that does"));
   }
-  std::vector<std::string> texts = arguments.queries;
+  const auto of_queries =
+      EmbedTexts(client, arguments, *model, arguments.query_prompt, arguments.queries);
+  if (!of_queries.ok()) return FailWith(of_queries.status());
+  std::vector<std::string> texts;
   for (const Passage& passage : *passages) texts.push_back(passage.text);
-  auto vectors = EmbedTexts(client, arguments, *model, texts);
-  if (!vectors.ok()) return FailWith(vectors.status());
-  const auto first = vectors->begin() + static_cast<std::ptrdiff_t>(arguments.queries.size());
-  const Vectors of_queries(vectors->begin(), first);
-  const Vectors of_passages(first, vectors->end());
-  for (size_t i = 0; i < of_queries.size(); ++i) {
+  const auto of_passages = EmbedTexts(client, arguments, *model, arguments.passage_prompt, texts);
+  if (!of_passages.ok()) return FailWith(of_passages.status());
+  for (size_t i = 0; i < of_queries->size(); ++i) {
     std::printf("%s%s\n%s", i > 0 ? "\n" : "", arguments.queries[i].c_str(),
-                NearestTable(of_queries[i], *passages, of_passages, arguments.top).c_str());
+                NearestTable((*of_queries)[i], *passages, *of_passages, arguments.top).c_str());
   }
   return EXIT_SUCCESS;
 }
@@ -123,6 +126,10 @@ void AddSearchCommand(CLI::App& app, const GlobalOptions& globals, ChosenCommand
                    "What to look for; each query is answered by itself")
       ->required();
   arguments->choice.AddModelOptions(*search);
+  search->add_option("--query-prompt", arguments->query_prompt,
+                     "The model's prompt to put before each query, by its name (default: its "
+                     "default one, if it has one)");
+  search->add_option("--passage-prompt", arguments->passage_prompt, "The same for the passages");
   search->add_option("--top", arguments->top, "How many passages to print")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

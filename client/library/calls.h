@@ -52,6 +52,7 @@ struct EmbedCall {
   std::vector<NamedSequence> sequences{};
   std::string request_id{};                // for EmbedStream: empty lets the stream choose one
   std::optional<Truncation> truncation{};  // for texts; nullopt: as the model's option says
+  std::string prompt_name{};               // of the model's, before each text; "": its default one
   // Embed() sends the one sequence of a call in chunks of about so many bytes if its `x`, whose
   // rows lie along its first axis, is larger: so that no message is larger. 0: it is sent as a
   // whole.

@@ -99,6 +99,7 @@ void AddOptions(const EmbedCall& call, inference::ModelInferRequest& message) {
   if (call.priority != Priority::kNormal) {
     parameters["priority"].set_uint64_param(static_cast<uint64_t>(call.priority));
   }
+  if (!call.prompt_name.empty()) parameters["prompt_name"].set_string_param(call.prompt_name);
   for (const std::string& name : options.outputs) message.add_outputs()->set_name(name);
   if (call.sequences.size() == 1 && call.sequences[0].session) {
     AddSession(*call.sequences[0].session, parameters);

@@ -80,6 +80,7 @@ void EncodeOptions(const EmbedCall& call, v1::EmbedOptions* wire) {
   wire->set_dtype(EncodeDType(call.options.dtype));
   wire->set_rows_per_chunk(call.rows_per_chunk);
   if (call.truncation) wire->set_truncation(EncodeTruncation(*call.truncation));
+  wire->set_prompt_name(call.prompt_name);
   wire->set_progress(call.on_progress != nullptr);
   wire->set_together(true);
 }

@@ -113,6 +113,7 @@ void EmbeddingsRequestState::Submit(ServiceContext& service, EmbeddingsQuery que
 absl::Status EmbeddingsRequestState::ReadOptions(const RpcLimits& limits,
                                                  const ServedModel& model) {
   embeddings_.model = model.name;
+  prompt_name_ = query_->prompt_name;
   options_.pooling = query_->all_rows ? Pooling::kNone : PoolingOf(model);
   options_.normalize = query_->normalize;
   dimensions_ = query_->dimensions;
@@ -131,9 +132,6 @@ absl::Status EmbeddingsRequestState::ReadItems(Tokenization& work) {
 }
 
 absl::Status EmbeddingsRequestState::ReadTexts(const Texts& given, Tokenization& work) {
-  auto prompt = PromptOf(*work.model, query_->prompt_name);
-  if (!prompt.ok()) return prompt.status();
-  work.prompt = *std::move(prompt);
   work.owner = query_;
   for (const std::string& text : given) {
     work.texts.push_back({work.items.size(), text});
@@ -144,9 +142,6 @@ absl::Status EmbeddingsRequestState::ReadTexts(const Texts& given, Tokenization&
 
 absl::Status EmbeddingsRequestState::ReadIds(const IdSequences& sequences,
                                              Tokenization& work) const {
-  if (!query_->prompt_name.empty()) {
-    return absl::InvalidArgumentError("'prompt_name': a prompt stands before texts, not token ids");
-  }
   const auto input = TokenInput(*work.model);
   if (!input.ok()) return input.status();
   absl::Status known = CheckIds(*work.model, **input, *query_);

@@ -84,11 +84,11 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
     if (!place.ok()) return place.status();
     place_ = *std::move(place);
   }
-  auto prompt = PromptOf(**model, "");
-  if (!prompt.ok()) return prompt.status();
+  auto prompt = PromptOf(**model, prompt_name_);
+  if (status.ok()) status = prompt.status();
   Tokenization work{.model = *model,
                     .owner = nullptr,
-                    .prompt = *std::move(prompt),
+                    .prompt = std::move(prompt).value_or(""),
                     .truncation = (*model)->default_truncation,
                     .most_tokens = (*model)->most_text_tokens,
                     .max_text_bytes = service.limits.max_text_bytes,
@@ -96,6 +96,10 @@ absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& mode
                     .deadline = context_.deadline,
                     .abandoned = [self = shared_from_this()] { return self->Abandoned(); }};
   if (status.ok()) status = ReadItems(work);
+  if (status.ok() && !prompt_name_.empty() && work.texts.empty() && !work.items.empty()) {
+    status =
+        absl::InvalidArgumentError("'prompt_name': a prompt stands before texts, not token ids");
+  }
   sequences_ = work.items.size();
   if (!status.ok()) {
     if (!absl::IsResourceExhausted(status)) model_metrics_->Rejected(RejectReason::kInvalid);

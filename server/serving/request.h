@@ -123,6 +123,9 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   // Set once the request is answered as a whole: what its caller does from then on changes nothing.
   bool answered_ = false;
   Priority priority_ = Priority::kNormal;  // what the request asks for
+  // Names the model's prompt that stands before each text; "": its default one. ReadOptions() sets
+  // it.
+  std::string prompt_name_;
 
  private:
   void Conclude();

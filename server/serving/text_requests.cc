@@ -74,6 +74,7 @@ void TokenizeRequestState::Submit(ServiceContext& service, TokenizeQuery query,
 }
 
 absl::Status TokenizeRequestState::ReadOptions(const RpcLimits& limits, const ServedModel& model) {
+  prompt_name_ = query_.prompt_name;
   absl::Status status = TextRequestState::ReadOptions(limits, model);
   if (status.ok()) status = CheckCount(std::ssize(query_.texts), limits);
   for (const std::string& text : query_.texts) {
@@ -84,14 +85,12 @@ absl::Status TokenizeRequestState::ReadOptions(const RpcLimits& limits, const Se
 }
 
 absl::Status TokenizeRequestState::ReadItems(Tokenization& work) {
-  const auto prompt = PromptOf(*work.model, query_.prompt_name);
-  if (!prompt.ok()) return prompt.status();
   int64_t bytes = 0;
-  for (const std::string& text : query_.texts) bytes += std::ssize(*prompt) + std::ssize(text);
+  for (const std::string& text : query_.texts) bytes += std::ssize(work.prompt) + std::ssize(text);
   if (absl::Status place = ReserveText(bytes); !place.ok()) return place;
   answer_.tokenizer = tokenizer_;
   for (std::string& text : query_.texts) {
-    answer_.texts.push_back({*prompt + std::move(text)});
+    answer_.texts.push_back({work.prompt + std::move(text)});
     left_ += WorkOfText(answer_.texts.back().text.size());
   }
   return absl::OkStatus();

@@ -347,7 +347,6 @@ def texts(options, directory):
 
     ours, *others = median_of_rounds(options, lambda: rate(served), *(
         lambda batch=batch: rate(lambda: package.encode(sentences, batch_size=batch)) for batch in (64, 256, 1024)))
-    served()
     import numpy  # noqa: E402
     expected = SentenceTransformer(str(folder / "repository/sentences"), device=options.device).encode(sentences[:500])
     cosines = functional.cosine_similarity(torch.from_numpy(numpy.load(folder / "vectors.npy")[:500]).float(),

@@ -86,7 +86,7 @@ class Client:
         return list(self.stub.ListModels(pb.ListModelsRequest(), **self.arguments).models)
 
     def embed(self, inputs, *, model=None, version=0, output=None, pooling=None, normalize=None, truncation=None,
-              priority=0):
+              prompt_name="", priority=0):
         """Embeds sequences: one array [sequences, width], or where rows are not pooled a list of arrays [rows, width].
 
         inputs      a list of sequences, each a text, token ids, an array of floats [rows, width], or a dict of the
@@ -96,11 +96,13 @@ class Client:
         normalize   whether vectors get the length one; by default as the model is served
         truncation  "left" or "right": what is cut off texts that are too long; "none": they are refused; without it
                     the model's option decides
+        prompt_name of the model's prompt that stands before each text; by default its default one, if it has one
         """
         if isinstance(inputs, (str, bytes, dict)):
             raise TypeError(f"inputs is a {type(inputs).__name__}, expected a list of sequences")
         options = pb.EmbedOptions(outputs=[output] if output else [], pooling=_choice("POOLING_", pb.Pooling, pooling),
-                                  normalize=normalize, truncation=_choice("TRUNCATION_", pb.Truncation, truncation))
+                                  normalize=normalize, truncation=_choice("TRUNCATION_", pb.Truncation, truncation),
+                                  prompt_name=prompt_name)
         results, faults = [], {}
         for request in _requests([_sequence(one) for one in inputs]):
             request.MergeFrom(pb.EmbedRequest(model=model or self._model, version=version, options=options,

@@ -21,7 +21,8 @@ class SessionState {
 
   virtual int64_t position() const = 0;  // rows read so far
   virtual int64_t bytes() const = 0;     // bytes of memory, the same at any position
-  // Says whether it was on a device that is lost: then it is, too.
+  // Says whether it was on a device that is lost: then it is, too. Not to be asked while a chunk of
+  // it is computed.
   virtual bool lost() const { return false; }
 };
 

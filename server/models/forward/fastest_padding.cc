@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <numeric>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
 #include "models/forward/ragged_input.h"
+#include "telemetry/log.h"
 
 namespace linserve {
 namespace {
 
-// Returns two lengths that the letter may have, of which the first is less if there are several.
+// Returns two lengths that the letter may have, of which the first is less if the limits leave
+// several.
 std::vector<int64_t> TwoLengths(const Signature& signature, char letter) {
   constexpr int64_t kShort = 3;
   constexpr int64_t kLong = 5;
@@ -62,6 +64,7 @@ TensorBatch TwoSequences(const ModelInfo& info, Padding padding, const Placement
 }
 
 bool ComputesTogether(const Network& network, TensorBatch batch) {
+  const c10::InferenceMode no_autograd;
   try {
     const std::unique_ptr<Pass> pass = network.Begin(std::move(batch));
     while (pass->Step()) {
@@ -79,9 +82,16 @@ Padding FastestPadding(const Network& network, const ModelInfo& info, const Plac
   const bool ragged = std::all_of(inputs.begin(), inputs.end(), [](const InputSpec& input) {
     return input.optional || IsRagged(input);
   });
-  if (placement.on_host() || !ragged) return Padding::kPacked;
-  for (const Padding padding : {Padding::kPacked, Padding::kBucket}) {
-    if (ComputesTogether(network, TwoSequences(info, padding, placement))) return padding;
+  if (placement.on_host() || !ragged || info.signature.request_is_unit) return Padding::kPacked;
+  try {
+    for (const Padding padding : {Padding::kPacked, Padding::kBucket}) {
+      if (ComputesTogether(network, TwoSequences(info, padding, placement))) return padding;
+    }
+  } catch (const c10::Error& error) {
+    // What makes this fail is told again by whatever is computed next.
+    const std::string what = error.what_without_backtrace();
+    Log(LogLevel::kWarning, "the fastest padding was not found",
+        {{"because", what.substr(0, what.find('\n'))}});
   }
   return Padding::kPacked;
 }

@@ -77,8 +77,8 @@ class Attention {
 
  private:
   at::Tensor InProjection(const at::Tensor& rows, int64_t third) const;
-  // Makes slots [batch, slots, embed_dim] of keys or values by [seq_len, proj_k]. Overwrites
-  // `rows`.
+  // Makes slots [batch, slots, embed_dim] of keys or values by a projection [seq_len,
+  // proj_k]. Overwrites `rows`.
   at::Tensor ToSlots(at::Tensor& rows, const Inputs& inputs, const at::Tensor& projection,
                      const at::Tensor& bias, const at::Tensor& last_row) const;
 

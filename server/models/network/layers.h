@@ -113,7 +113,8 @@ struct FeedForward {
   // Adds the result for norm(x), or for x without a norm, to the target. They may be the same
   // tensor.
   void AddTo(const at::Tensor& target, const at::Tensor& x, const LayerNorm* norm) const;
-  // Does what AddTo() does for such rows, but for the bias of w2. REQUIRES: not packed().
+  // Adds the result for rows through their norm to the target, but for the bias of w2. REQUIRES:
+  // not packed().
   void AddWithoutBias(const at::Tensor& target, const NormedRows& x) const;
   int64_t Flops() const { return w1.Flops() + w2.Flops(); }
 

@@ -46,9 +46,17 @@ at::Tensor PoolSequences(const RowsOfBatch& rows, const PlacedLayout& layout,
   std::vector<at::Tensor> vectors;
   for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
     const int64_t start = layout.starts[i];
-    at::Tensor own = rows(start, start + layout.lengths[i]);
-    if (mask.defined()) own = own.index({mask.narrow(0, start, layout.lengths[i])});
-    vectors.push_back(Pooled(own, pooling));
+    const at::Tensor own = rows(start, start + layout.lengths[i]);
+    const at::Tensor there =
+        mask.defined() ? mask.narrow(0, start, layout.lengths[i]) : at::Tensor();
+    if (there.defined() && pooling == Pooling::kMean) {
+      // A device would have to be waited for to know how many rows there are.
+      const at::Tensor sum = own.masked_fill(there.logical_not().unsqueeze(1), 0)
+                                 .sum(0, /*keepdim=*/false, at::kFloat);
+      vectors.push_back(sum / there.sum().clamp_min(1));
+    } else {
+      vectors.push_back(Pooled(there.defined() ? own.index({there}) : own, pooling));
+    }
   }
   return at::stack(vectors);
 }

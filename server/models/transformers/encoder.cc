@@ -125,9 +125,11 @@ class EncoderNetwork::EncoderPass : public LayerPass<Layer, Context> {
  private:
   // Returns what the pooler makes of each sequence's first row.
   at::Tensor Pooled(int64_t begin, int64_t end) const {
-    const at::Tensor starts = context().layout.table
-                                  ? context().layout.table->starts
-                                  : at::tensor(context().layout.starts, at::kLong);
+    // Where padding takes part the layout has no table, on a device either.
+    const PlacedLayout& layout = context().layout;
+    const at::Tensor starts = layout.table
+                                  ? layout.table->starts
+                                  : at::tensor(layout.starts, at::kLong).to(rows().device());
     const at::Tensor first = rows().index_select(0, starts.narrow(0, begin, end - begin));
     return network_.pooler_(first).tanh_();
   }

@@ -76,8 +76,8 @@ void Layer::Apply(at::Tensor& rows, const Context& context) const {
 void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
   const Linear& out = attention_.out();
   const Linear& outer = feed_forward_.w2;
-  // A product adds itself to the rows, and its bias is left to the norm that follows, where there
-  // is one: neither takes a launch of its own.
+  // Products add themselves to the rows. With norms behind the sums a bias is left to the norm, and
+  // takes no launch of its own; with norms before them the rows themselves need it.
   out.AddProduct(rows, attention_.Attended(NormedRows{rows, NormBefore()}.Normed(), context));
   if (options_.pre_norm) {
     if (out.with_bias) rows.add_(out.bias);

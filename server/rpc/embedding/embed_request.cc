@@ -43,6 +43,7 @@ absl::Status EmbedRequestState::ReadOptions(const RpcLimits& limits, const Serve
   const auto truncation = ToTruncation(message_->options().truncation());
   if (!truncation.ok()) return truncation.status();
   truncation_ = *truncation;
+  prompt_name_ = message_->options().prompt_name();
   chunks_.rows_per_chunk = message_->options().rows_per_chunk();
   chunks_.together = message_->options().together();
   chunks_.chunk_bytes = limits.chunk_bytes;

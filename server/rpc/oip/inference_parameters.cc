@@ -98,6 +98,16 @@ absl::Status ReadTruncation(const Parameters& parameters, InferOptions& options)
   return absl::OkStatus();
 }
 
+absl::Status ReadPromptName(const Parameters& parameters, InferOptions& options) {
+  const InferParameter* parameter = Find(parameters, "prompt_name");
+  if (parameter == nullptr) return absl::OkStatus();
+  if (!parameter->has_string_param()) {
+    return WrongParameter("prompt_name", "the name of one of the model's prompts");
+  }
+  options.prompt_name = parameter->string_param();
+  return absl::OkStatus();
+}
+
 // Returns the correlation id. An id of 0, or an empty one, means that there is no sequence.
 absl::StatusOr<std::string> SequenceId(const Parameters& parameters) {
   const InferParameter* id = Find(parameters, "sequence_id");
@@ -161,7 +171,8 @@ absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest
         ReadFlag(parameters, "normalize", options.output.normalize),
         ReadDType(parameters, options.output), ReadTimeout(parameters, options),
         ReadPriority(parameters, options), ReadChunkRows(parameters, options),
-        ReadTruncation(parameters, options), ReadOutputs(message, options.output)}) {
+        ReadTruncation(parameters, options), ReadPromptName(parameters, options),
+        ReadOutputs(message, options.output)}) {
     if (!status.ok()) return status;
   }
   if (!parameters.contains("normalize")) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "core/sequence/item.h"
@@ -23,12 +24,14 @@ struct InferOptions {
   Priority priority = Priority::kNormal;
   int64_t chunk_rows = 0;                       // rows of an answer; 0: all of them in one
   std::optional<Truncation> truncation;         // nullopt: the model's default
+  std::string prompt_name{};                    // "": the model's default one
   std::shared_ptr<const SessionChunk> chunk{};  // its place in a session; null: none
 };
 
 // Reads the parameters pooling ("none", "mean", "cls", "last", "max"), normalize (bool), dtype
 // ("FP32", "FP16", "BF16", "INT8"), priority (see PriorityFromLevel), timeout (microseconds),
-// chunk_rows (1 or more), truncation of texts ("none", "left", "right") and, for a session,
+// chunk_rows (1 or more), truncation of texts ("none", "left", "right") and prompt_name, which
+// stands before them, and, for a session,
 // sequence_id (a number that is not 0, or a text), sequence_start, sequence_end (bool) and
 // sequence_position (rows before this chunk). Other parameters are the caller's own and mean
 // nothing here. `fallback` is the model's pooling, and `normalized` says whether it normalizes what

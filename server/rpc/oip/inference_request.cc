@@ -70,6 +70,7 @@ absl::Status InferRequestState::ReadOptions(const RpcLimits& limits, const Serve
   if (!options.ok()) return options.status();
   options_ = *options;
   priority_ = options_.priority;
+  prompt_name_ = options_.prompt_name;
   std::vector<std::string>& outputs = options_.output.outputs;
   const bool tokens = std::erase(outputs, kTokensOutput) > 0;  // this output is of our own making
   if (tokens && outputs.empty()) outputs.push_back(signature_->outputs[0].name);

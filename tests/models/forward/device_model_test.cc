@@ -243,6 +243,7 @@ TEST_F(DeviceModelTest, PoolsItsFirstRowsWithoutWaitingForTheDevice) {
   }
   simulated_.stall(false);
   EXPECT_TRUE((*forward)->TakeResults().ok());
+  EXPECT_THAT(Compute(*model, {item, item}, Padding::kZeros), testing::SizeIs(2));
 }
 
 TEST_F(DeviceModelTest, OfALinformerWithoutKernelsWantsPadding) {

@@ -17,7 +17,7 @@ pb = python_package.load("linserve.v1.embedding_pb2")
 class PythonClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(text=True, causal=True)
+        cls.server = Server(text=True, causal=True, serving={"prompts": {"query": "the "}})
         cls.client = linserve.Client(cls.server.grpc, model="m")
 
     @classmethod
@@ -41,6 +41,12 @@ class PythonClientTest(unittest.TestCase):
         for sequences in (np.array([[1, 2, 3]]), [np.array([1, 2, 3], np.int32)], [{"x": [1, 2, 3]}], [(1, 2, 3)]):
             np.testing.assert_array_equal(self.client.embed(sequences, pooling="cls"), wanted)
         self.assertEqual(self.client.embed([]), [])
+
+    def test_prompts_by_name(self):
+        np.testing.assert_array_equal(self.client.embed(["server answers"], prompt_name="query"),
+                                      self.client.embed(["the server answers"]))
+        with self.assertRaisesRegex(grpc.RpcError, "has no prompt 'passage'; expected one of 'query'"):
+            self.client.embed(["a"], prompt_name="passage")
 
     def test_outputs_by_name(self):
         logits = self.client.embed([[1, 2, 3]], output="y", pooling="none")
