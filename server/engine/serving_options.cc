@@ -109,9 +109,10 @@ void ServingOptions::Bind(OptionTable& table) {
              "Begin the tokens of each text with the tokenizer's mark of a beginning, as models "
              "expect that were trained so");
   table.Flag("add_eos", add_eos, "End the tokens of each text with the tokenizer's mark of an end");
-  table.Texts("prompts", prompts,
-              "Texts by name; the one that a request of text-embeddings-inference names as "
-              "prompt_name is put before each of its texts");
+  table.Texts(
+      "prompts", prompts,
+      "Texts by name; the one that a request names as prompt_name is put before each of its "
+      "texts");
   table.Text("default_prompt", default_prompt,
              "The name of the prompt that stands before the texts of requests that name none; "
              "none: nothing does");

@@ -24,8 +24,8 @@ struct LayoutTable {
   bool padded = false;  // there are rows that belong to no sequence
   // The host's lengths are bounds: a pass is being recorded, and only these tensors tell the truth.
   bool recording = false;
-  // Spans() throws OneByOne: somebody asks whether all sequences are computed together.
-  bool together = false;
+  // Counts how often Spans() gave sequences that are computed one after another, for whoever asks.
+  int64_t* apart = nullptr;
 };
 
 // Is a layout on the host, and as the device reads it.

@@ -58,7 +58,7 @@ SpanPairs Spans(const PlacedLayout& first, const PlacedLayout& second) {
     pairs.first.push_back(a);
     pairs.second.push_back(b);
   }
-  if (first.table && first.table->together && pairs.first.size() > 1) throw OneByOne();
+  if (first.table && first.table->apart != nullptr && pairs.first.size() > 1) ++*first.table->apart;
   return pairs;
 }
 

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <exception>
 #include <vector>
 
 #include "attention/rows/placed_layout.h"
@@ -27,12 +26,6 @@ struct Span {
 
 // Returns the layout of so many rows that are one sequence.
 PlacedLayout OneSequence(int64_t rows);
-
-// Is thrown where a layout's table asks for sequences that are computed together, and they are not.
-class OneByOne : public std::exception {
- public:
-  const char* what() const noexcept override { return "sequences are computed one by one"; }
-};
 
 // Returns all sequences of the layout, in order. Whatever the padding mode is, attention that is
 // computed span by span sees true rows only, and so is exact.

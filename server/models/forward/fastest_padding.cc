@@ -42,7 +42,8 @@ PlacedLayout LayoutOf(const std::vector<int64_t>& lengths, Padding padding) {
   return layout;
 }
 
-TensorBatch TwoSequences(const ModelInfo& info, Padding padding, const Placement& placement) {
+TensorBatch TwoSequences(const ModelInfo& info, Padding padding, const Placement& placement,
+                         int64_t& apart) {
   TensorBatch batch;
   batch.padding = padding;
   batch.size = 2;
@@ -54,7 +55,7 @@ TensorBatch TwoSequences(const ModelInfo& info, Padding padding, const Placement
     if (added) {
       placement.AddTable(layout->second);
       auto table = std::make_shared<LayoutTable>(*layout->second.table);
-      table->together = true;
+      table->apart = &apart;
       layout->second.table = std::move(table);
     }
     batch.inputs[input.name] =
@@ -63,16 +64,15 @@ TensorBatch TwoSequences(const ModelInfo& info, Padding padding, const Placement
   return batch;
 }
 
-bool ComputesTogether(const Network& network, TensorBatch batch) {
+// Computes the two, and returns how often they were computed one after the other.
+int64_t TimesApart(const Network& network, const ModelInfo& info, Padding padding,
+                   const Placement& placement) {
   const c10::InferenceMode no_autograd;
-  try {
-    const std::unique_ptr<Pass> pass = network.Begin(std::move(batch));
-    while (pass->Step()) {
-    }
-    return true;
-  } catch (const OneByOne&) {
-    return false;
+  int64_t apart = 0;
+  const std::unique_ptr<Pass> pass = network.Begin(TwoSequences(info, padding, placement, apart));
+  while (pass->Step()) {
   }
+  return apart;
 }
 
 }  // namespace
@@ -84,9 +84,9 @@ Padding FastestPadding(const Network& network, const ModelInfo& info, const Plac
   });
   if (placement.on_host() || !ragged || info.signature.request_is_unit) return Padding::kPacked;
   try {
-    for (const Padding padding : {Padding::kPacked, Padding::kBucket}) {
-      if (ComputesTogether(network, TwoSequences(info, padding, placement))) return padding;
-    }
+    const int64_t packed = TimesApart(network, info, Padding::kPacked, placement);
+    if (packed == 0) return Padding::kPacked;
+    if (packed > TimesApart(network, info, Padding::kBucket, placement)) return Padding::kBucket;
   } catch (const c10::Error& error) {
     // What makes this fail is told again by whatever is computed next.
     const std::string what = error.what_without_backtrace();

@@ -7,9 +7,9 @@
 
 namespace linserve {
 
-// Returns the padding that a device is fastest with: packed where it has kernels for sequences of
-// unequal lengths, bucket where its operators take them together once they are padded. It tries
-// that with two short sequences. On the CPU, which needs no such kernels, it is packed.
+// Returns the padding that a device is fastest with: bucket where its operators take sequences of
+// unequal lengths together once they are padded, and it has no kernels for packed ones. It tries
+// both with two short sequences. On the CPU, which needs no such kernels, it is packed.
 Padding FastestPadding(const Network& network, const ModelInfo& info, const Placement& placement);
 
 }  // namespace linserve

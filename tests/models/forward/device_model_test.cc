@@ -205,6 +205,17 @@ TEST_F(DeviceModelTest, WantsPaddingWhereItsKernelsDoNotTakeTheWidthOfAHead) {
   EXPECT_EQ(linformer(1), Padding::kBucket);
 }
 
+TEST_F(DeviceModelTest, WantsPaddingWhereOnlyAPartGainsByIt) {
+  for (const auto& [architecture, params] : std::vector<std::pair<std::string, std::string>>{
+           {"performer_pytorch.PerformerLM", R"({"num_tokens": 30, "max_seq_len": 64, "dim": 32,
+                "depth": 1, "heads": 2, "shift_tokens": true})"},
+           {"linserve.Encoder", R"({"num_tokens": 30, "dim": 64, "depth": 1, "heads": 2, "k": 16,
+                "seq_len": 40, "attention": "linformer", "causal": true})"}}) {
+    const auto model = LoadOn("simulated:0", Init(architecture, params), "f32");
+    EXPECT_EQ(model->info().padding, Padding::kBucket) << architecture;
+  }
+}
+
 TEST_F(DeviceModelTest, TakesSequencesOfLinearMultiheadAttentionTogether) {
   const auto model = LoadOn("simulated:0",
                             Init("linear_multihead_attention.LinearMultiheadAttention",
