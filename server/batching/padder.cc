@@ -63,18 +63,13 @@ int64_t Padder::PaddedLength(const Item& item, char letter) const {
 
 AxisLayout Padder::Layout(char letter, const std::vector<const Item*>& items) const {
   const bool packed = PaddingOf(*items[0]) == Padding::kPacked;
-  AxisLayout layout;
-  for (const Item* item : items) layout.lengths.push_back(LengthOf(signature_, *item, letter));
-  if (!packed) {
-    for (const Item* item : items) {
-      layout.padded_length = std::max(layout.padded_length, PaddedLength(*item, letter));
-    }
+  std::vector<int64_t> lengths;
+  int64_t padded_length = 0;
+  for (const Item* item : items) {
+    lengths.push_back(LengthOf(signature_, *item, letter));
+    if (!packed) padded_length = std::max(padded_length, PaddedLength(*item, letter));
   }
-  for (int64_t length : layout.lengths) {
-    layout.starts.push_back(layout.rows);
-    layout.rows += packed ? length : layout.padded_length;
-  }
-  return layout;
+  return LayOut(std::move(lengths), padded_length);
 }
 
 Batch Padder::Pad(const std::vector<const Item*>& items, const TensorAllocator& allocate) const {

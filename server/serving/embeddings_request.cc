@@ -8,7 +8,6 @@
 #include "core/status/parameter.h"
 #include "core/status/quote.h"
 #include "serving/admission.h"
-#include "serving/prompts.h"
 
 namespace linserve {
 namespace {

@@ -5,7 +5,6 @@
 #include "core/status/quote.h"
 #include "core/threads/guarded.h"
 #include "serving/admission.h"
-#include "serving/prompts.h"
 
 namespace linserve {
 namespace {

@@ -14,14 +14,7 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Lays out sequences one after another, each with `padded_length` rows; 0: packed, with its own
 // rows only.
 inline PlacedLayout LayoutOf(const std::vector<int64_t>& lengths, int64_t padded_length = 0) {
-  PlacedLayout layout;
-  layout.lengths = lengths;
-  layout.padded_length = padded_length;
-  for (const int64_t length : lengths) {
-    layout.starts.push_back(layout.rows);
-    layout.rows += padded_length > 0 ? padded_length : length;
-  }
-  return layout;
+  return {LayOut(lengths, padded_length)};
 }
 
 inline PlacedLayout Packed(const std::vector<int64_t>& lengths) { return LayoutOf(lengths); }

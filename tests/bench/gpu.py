@@ -334,7 +334,6 @@ def texts(options, directory):
     (folder / "texts.txt").write_text("\n".join(sentences) + "\n")
     package = SentenceTransformer(str(folder / "repository/sentences"), device=options.device,
                                   model_kwargs={"torch_dtype": torch_type(options)})
-    server = Server(options, folder / "repository", options.dtype)
 
     def served():
         run(f"{options.bin}/linserve-client", "--target", server.grpc, "embed", folder / "texts.txt", "--format",
@@ -345,13 +344,16 @@ def texts(options, directory):
         function()
         return count / (time.perf_counter() - start)
 
-    ours, *others = median_of_rounds(options, lambda: rate(served), *(
-        lambda batch=batch: rate(lambda: package.encode(sentences, batch_size=batch)) for batch in (64, 256, 1024)))
+    server = Server(options, folder / "repository", options.dtype)
+    try:
+        ours, *others = median_of_rounds(options, lambda: rate(served), *(
+            lambda batch=batch: rate(lambda: package.encode(sentences, batch_size=batch)) for batch in (64, 256, 1024)))
+    finally:
+        server.stop()
     import numpy  # noqa: E402
     expected = SentenceTransformer(str(folder / "repository/sentences"), device=options.device).encode(sentences[:500])
     cosines = functional.cosine_similarity(torch.from_numpy(numpy.load(folder / "vectors.npy")[:500]).float(),
                                            torch.from_numpy(expected).float())
-    server.stop()
     row("texts of a file to vectors, all-MiniLM-L6-v2's sizes and a Dense", f"{ours:,.0f} texts/s; over "
         "sentence-transformers, batches of 64, 256 and 1,024: "
         + ", ".join(f"{ours / other:.1f}x" for other in others) + f"; least cosine to its f32 {cosines.min():.5f}")

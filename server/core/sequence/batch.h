@@ -46,6 +46,10 @@ struct AxisLayout {
   int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
 };
 
+// Lays out sequences of these lengths one after another, each with `padded_length` rows; 0: packed,
+// with its own rows only.
+AxisLayout LayOut(std::vector<int64_t> lengths, int64_t padded_length = 0);
+
 // Holds sequences that are computed together. An input whose first axis is lettered is [rows, ...],
 // laid out by that letter; any other is [batch, ...]. Inputs are F32 (floats, and attention masks,
 // which are added to the scores), I64 (tokens) or BOOL (masks).

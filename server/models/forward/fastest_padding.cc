@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
 #include "models/forward/ragged_input.h"
+#include "models/placement/guarded.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -31,17 +31,6 @@ std::vector<int64_t> TwoLengths(const Signature& signature, char letter) {
   return lengths;
 }
 
-PlacedLayout LayoutOf(const std::vector<int64_t>& lengths, Padding padding) {
-  PlacedLayout layout;
-  layout.lengths = lengths;
-  if (padding == Padding::kBucket) layout.padded_length = lengths.back();
-  for (const int64_t length : lengths) {
-    layout.starts.push_back(layout.rows);
-    layout.rows += std::max(length, layout.padded_length);
-  }
-  return layout;
-}
-
 TensorBatch TwoSequences(const ModelInfo& info, Padding padding, const Placement& placement,
                          int64_t& apart) {
   TensorBatch batch;
@@ -50,8 +39,10 @@ TensorBatch TwoSequences(const ModelInfo& info, Padding padding, const Placement
   for (const InputSpec& input : info.signature.inputs) {
     if (input.optional) continue;
     const char letter = input.axes[0].letter;
+    const std::vector<int64_t> lengths = TwoLengths(info.signature, letter);
+    const int64_t padded_length = padding == Padding::kPacked ? 0 : lengths.back();
     const auto [layout, added] =
-        batch.axes.emplace(letter, LayoutOf(TwoLengths(info.signature, letter), padding));
+        batch.axes.emplace(letter, PlacedLayout{LayOut(lengths, padded_length)});
     if (added) {
       placement.AddTable(layout->second);
       auto table = std::make_shared<LayoutTable>(*layout->second.table);
@@ -89,9 +80,7 @@ Padding FastestPadding(const Network& network, const ModelInfo& info, const Plac
     if (packed > TimesApart(network, info, Padding::kBucket, placement)) return Padding::kBucket;
   } catch (const c10::Error& error) {
     // What makes this fail is told again by whatever is computed next.
-    const std::string what = error.what_without_backtrace();
-    Log(LogLevel::kWarning, "the fastest padding was not found",
-        {{"because", what.substr(0, what.find('\n'))}});
+    Log(LogLevel::kWarning, "the fastest padding was not found", {{"because", FirstLine(error)}});
   }
   return Padding::kPacked;
 }

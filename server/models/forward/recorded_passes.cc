@@ -6,6 +6,7 @@
 
 #include "attention/rows/aten.h"
 #include "models/forward/ragged_input.h"
+#include "models/placement/guarded.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -16,16 +17,6 @@ constexpr char kLetter = 'n';
 constexpr int64_t kMostRecordedRows = 4096;
 constexpr int64_t kShortest = 32;
 constexpr int64_t kMostSequences = 64;
-
-// Returns the layout of `sequences` of `length` rows each, as far as the host knows.
-PlacedLayout PaddedLayout(int64_t sequences, int64_t length) {
-  PlacedLayout layout;
-  for (int64_t i = 0; i < sequences; ++i) layout.starts.push_back(i * length);
-  layout.lengths.assign(static_cast<size_t>(sequences), length);
-  layout.rows = sequences * length;
-  layout.padded_length = length;
-  return layout;
-}
 
 // Says whether there is one ragged input that must be given, and no other, so that a batch is its
 // rows and their lengths.
@@ -61,9 +52,7 @@ void RecordedPasses::Record() {
     }
   } catch (const c10::Error& error) {
     recorded_.clear();
-    const std::string what = error.what_without_backtrace();
-    Log(LogLevel::kWarning, "no passes are recorded",
-        {{"because", what.substr(0, what.find('\n'))}});
+    Log(LogLevel::kWarning, "no passes are recorded", {{"because", FirstLine(error)}});
   }
 }
 
@@ -72,7 +61,8 @@ RecordedPasses::Recorded RecordedPasses::RecordOne(const DevicePlugin& plugin,
   const auto [length, sequences] = size;
   const InputSpec& spec = info_.signature.inputs[0];
   Recorded recorded;
-  PlacedLayout layout = PaddedLayout(sequences, length);
+  // As far as the host knows, all sequences are as long as may be.
+  PlacedLayout layout{LayOut(std::vector<int64_t>(static_cast<size_t>(sequences), length), length)};
   placement_.AddTable(layout);
   auto table = std::make_shared<LayoutTable>(*layout.table);
   table->recording = true;
@@ -120,8 +110,7 @@ std::optional<RecordedPasses::Replayed> RecordedPasses::Replay(const TensorBatch
   // One copy brings to the device where each packed row goes, and then the lengths.
   const at::Tensor host = placement_.HostTensor({packed.rows + sequences}, at::kLong);
   auto* numbers = host.mutable_data_ptr<int64_t>();
-  PlacedLayout padded = PaddedLayout(packed.sequences(), length);
-  padded.lengths = packed.lengths;
+  PlacedLayout padded{LayOut(packed.lengths, length)};
   for (size_t i = 0; i < packed.lengths.size(); ++i) {
     for (int64_t row = 0; row < packed.lengths[i]; ++row) *numbers++ = padded.starts[i] + row;
   }

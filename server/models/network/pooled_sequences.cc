@@ -38,8 +38,9 @@ at::Tensor PoolOnDevice(const at::Tensor& rows, const LayoutTable& table, int64_
 at::Tensor PoolSequences(const RowsOfBatch& rows, const PlacedLayout& layout,
                          const at::Tensor& mask, int64_t begin, int64_t end, Pooling pooling) {
   if (layout.table && !mask.defined()) {
-    at::Tensor pooled =
-        PoolOnDevice(rows(0, layout.rows), *layout.table, begin, end - begin, pooling);
+    const int64_t last =
+        end < layout.sequences() ? layout.starts[static_cast<size_t>(end)] : layout.rows;
+    at::Tensor pooled = PoolOnDevice(rows(0, last), *layout.table, begin, end - begin, pooling);
     if (pooled.defined()) return pooled;
   }
   CheckNotRecording(layout);

@@ -9,12 +9,6 @@
 namespace linserve {
 namespace {
 
-// What LibTorch says after it is advice on its environment variables.
-std::string FirstLine(const c10::Error& error) {
-  const std::string what = error.what_without_backtrace();
-  return what.substr(0, what.find('\n'));
-}
-
 absl::Status FailureOf(const Placement& placement, const c10::AcceleratorError& error) {
   const std::string what = placement.device().str() + " failed: " + FirstLine(error);
   if (error.get_error_code() == kOutOfMemory) return absl::ResourceExhaustedError(what);
@@ -23,6 +17,11 @@ absl::Status FailureOf(const Placement& placement, const c10::AcceleratorError& 
 }
 
 }  // namespace
+
+std::string FirstLine(const c10::Error& error) {
+  const std::string what = error.what_without_backtrace();
+  return what.substr(0, what.find('\n'));
+}
 
 absl::Status StatusOfException(const Placement& placement) {
   try {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
 #include <deque>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,6 +16,9 @@ namespace linserve {
 
 // Is the code of an AcceleratorError that says that there is no memory: cudaErrorMemoryAllocation.
 inline constexpr int32_t kOutOfMemory = 2;
+
+// Returns what LibTorch says of an error, without its advice on environment variables.
+std::string FirstLine(const c10::Error& error);
 
 // Returns what the exception that is being handled says. UNAVAILABLE: the device is lost.
 absl::Status StatusOfException(const Placement& placement);

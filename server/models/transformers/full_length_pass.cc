@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
@@ -11,14 +12,6 @@ namespace {
 
 // So many rows are computed at once, but one sequence at least.
 constexpr int64_t kRowsAtOnce = 4096;
-
-PlacedLayout Equal(int64_t sequences, int64_t rows) {
-  PlacedLayout layout;
-  for (int64_t i = 0; i < sequences; ++i) layout.starts.push_back(i * rows);
-  layout.lengths.assign(static_cast<size_t>(sequences), rows);
-  layout.rows = sequences * rows;
-  return layout;
-}
 
 }  // namespace
 
@@ -35,7 +28,7 @@ void FullLengthPass::Begin() {
   count_ = std::min(std::max<int64_t>(1, kRowsAtOnce / length_.rows), layout_.sequences() - first_);
   TensorBatch full;
   full.size = count_;
-  full.axes['n'] = Equal(count_, length_.rows);
+  full.axes['n'] = {LayOut(std::vector<int64_t>(static_cast<size_t>(count_), length_.rows))};
   full.inputs["x"] = Padded(batch_["x"], length_.token);
   if (batch_.Has("token_type_ids")) {
     full.inputs["token_type_ids"] = Padded(batch_["token_type_ids"], 0);

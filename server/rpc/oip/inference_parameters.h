@@ -30,9 +30,8 @@ struct InferOptions {
 
 // Reads the parameters pooling ("none", "mean", "cls", "last", "max"), normalize (bool), dtype
 // ("FP32", "FP16", "BF16", "INT8"), priority (see PriorityFromLevel), timeout (microseconds),
-// chunk_rows (1 or more), truncation of texts ("none", "left", "right") and prompt_name, which
-// stands before them, and, for a session,
-// sequence_id (a number that is not 0, or a text), sequence_start, sequence_end (bool) and
+// chunk_rows (1 or more), of texts truncation ("none", "left", "right") and prompt_name, and, for a
+// session, sequence_id (a number that is not 0, or a text), sequence_start, sequence_end (bool) and
 // sequence_position (rows before this chunk). Other parameters are the caller's own and mean
 // nothing here. `fallback` is the model's pooling, and `normalized` says whether it normalizes what
 // is pooled where nothing is said. Returns INVALID_ARGUMENT, or UNIMPLEMENTED for what Triton has

@@ -53,12 +53,7 @@ class RecordedPassesTest : public testing::Test {
 
   // Makes a packed batch of random rows, or tokens, of these lengths.
   TensorBatch BatchOf(const std::vector<int64_t>& lengths) {
-    PlacedLayout layout;
-    for (const int64_t length : lengths) {
-      layout.starts.push_back(layout.rows);
-      layout.lengths.push_back(length);
-      layout.rows += length;
-    }
+    PlacedLayout layout{LayOut(lengths)};
     const bool tokens = info_.signature.inputs[0].kind == InputKind::kToken;
     const at::Tensor rows = tokens ? at::randint(0, 50, {layout.rows}, at::kLong)
                                    : at::randn({layout.rows, 64}).to(type_);

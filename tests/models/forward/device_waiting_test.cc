@@ -1,0 +1,88 @@
+#include <thread>
+
+#include "models/forward/device_fixture.h"
+
+namespace linserve {
+namespace {
+
+TEST_F(DeviceModelTest, PoolsItsFirstRowsWithoutWaitingForTheDevice) {
+  const auto model = LoadOn("simulated:0", Init("transformers.BertModel",
+                                                R"({"vocab_size": 30, "hidden_size": 32,
+                                  "num_hidden_layers": 1, "num_attention_heads": 2,
+                                  "intermediate_size": 48})"));
+  Item item = Tokens(5, 30);
+  item.options.outputs = {"pooler_output"};
+  ExpectNoWaiting(*model, {&item, &item});
+  EXPECT_THAT(Compute(*model, {item, item}, Padding::kZeros), testing::SizeIs(2));
+}
+
+TEST_F(DeviceModelTest, TakesUpAndSavesSessionsWhileTheDeviceComputes) {
+  const auto model = LoadOn("simulated:0", Init("linserve.Encoder", R"({"num_tokens": 30, "dim": 64,
+      "depth": 1, "heads": 2, "attention": "elu", "causal": true})"));
+  const Padder padder(model->info().signature, Padding::kPacked);
+  const auto chunk_of = [&](const std::shared_ptr<SessionState>& state) {
+    Item chunk = Tokens(5, 30);
+    chunk.session = state;
+    return chunk;
+  };
+  const auto session = *model->info().sessions->New();
+  Compute(*model, {chunk_of(session)});
+  simulated_.stall(true);
+  EXPECT_TRUE(model->Save(*session).ok());
+  for (const auto& next : {session, *model->info().sessions->New()}) {
+    const Item chunk = chunk_of(next);
+    const auto begun = model->Start(padder.Pad({&chunk}, model->allocator()));
+    EXPECT_TRUE(begun.ok()) << begun.status();
+  }
+}
+
+// A text is generated token by token.
+TEST_F(DeviceModelTest, ComputesASessionsNextTokenWithoutWaitingForTheDevice) {
+  for (const auto& [architecture, params] : std::vector<std::pair<std::string, std::string>>{
+           {"linserve.Encoder", R"({"num_tokens": 30, "dim": 64, "depth": 1, "heads": 2,
+                                    "attention": "elu", "causal": true})"},
+           {"linear_attention_transformer.LinearAttentionTransformerLM",
+            R"({"num_tokens": 30, "dim": 64, "depth": 1, "heads": 2, "dim_head": 32,
+                "max_seq_len": 64, "causal": true, "blindspot_size": 1})"}}) {
+    SCOPED_TRACE(architecture);
+    const auto model = LoadOn("simulated:0", Init(architecture, params), "bf16");
+    const auto session = *model->info().sessions->New();
+    Item chunk = Tokens(5, 30);
+    chunk.session = session;
+    Compute(*model, {chunk});
+    Item next = Tokens(1, 30);
+    next.session = session;
+    ExpectNoWaiting(*model, {&next});
+  }
+}
+
+// A GPU's fault is found by whoever asks it next. Whatever is freed then, on any thread, must not
+// ask it again: LibTorch ends the process where that fails.
+TEST_F(DeviceModelTest, LeavesTheProcessAloneThatHasLostIt) {
+  auto model = LoadOn("simulated:1", Init("linformer.LinformerLM",
+                                          R"({"num_tokens": 30, "dim": 16, "seq_len": 32,
+                                              "depth": 2, "k": 8, "heads": 4})"));
+  const Padder padder(model->info().signature, Padding::kPacked);
+  const Item item = Tokens(5, 30);
+  const auto start = [&] { return model->Start(padder.Pad({&item}, model->allocator())); };
+  std::vector<TensorMap> results = Compute(*model, {item, item});
+  auto complete = start();
+  ASSERT_TRUE(complete.ok());
+  while (!*(*complete)->Advance()) {
+  }
+  auto begun = start();
+  ASSERT_TRUE(begun.ok());
+  simulated_.lose(1, true);
+  EXPECT_EQ((*begun)->Advance().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ((*complete)->TakeResults().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(model->Start(padder.Pad({&item})).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(model->lost());
+  // A caller reads slowly.
+  std::thread([&] { results.clear(); }).join();
+  begun->reset();
+  complete->reset();
+  model.reset();
+}
+
+}  // namespace
+}  // namespace linserve
