@@ -181,7 +181,7 @@ at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) c
   at::Tensor queries = turned.narrow(1, 0, options_.dim);
   at::Tensor keys = turned.narrow(1, options_.dim, options_.dim);
   at::Tensor values = qkv.narrow(1, 2 * options_.dim, options_.dim);
-  const at::Tensor together = AttendOnDevice(queries, keys, values, context);
+  at::Tensor together = AttendOnDevice(queries, keys, values, context);
   if (together.defined()) return together;
   CheckNotRecording(context.layout);
   for (at::Tensor* part : {&queries, &keys, &values}) *part = part->contiguous();
