@@ -112,27 +112,34 @@ void SessionTable::Take(std::vector<ArrivedChunk> chunks) {
 absl::Status SessionTable::GetInLine(const Key& key, Pending& chunk, bool& begins) {
   {
     MutexLock lock(mutex_);
-    if (!flushed_.ok()) return flushed_;
-    begins = Claim(sessions_[key]);
-    if (begins) return absl::OkStatus();
+    absl::Status status = MayFollow(key, *chunk.item.chunk, begins);
+    if (begins || !status.ok()) return status;
   }
   // This is done without the lock, since whoever gives way to the chunk may be one of a session,
-  // too.
+  // too. Whom the queue refuses, and counts so, is not let in, even if its session rests by now.
   absl::Status status = hold_(chunk);
-  MutexLock lock(mutex_);
-  Session& session = sessions_[key];
-  begins = Claim(session);
-  if (begins) return absl::OkStatus();
-  if (!flushed_.ok()) return flushed_;
-  if (chunk.item.chunk->start) session.tail = absl::OkStatus();
-  if (!session.tail.ok()) return session.tail;
   if (!status.ok()) return status;
+  MutexLock lock(mutex_);
+  status = MayFollow(key, *chunk.item.chunk, begins);
+  if (begins || !status.ok()) return status;
+  Session& session = sessions_.at(key);
   if (session.waiting.size() >= kMostWaitingChunks) {
     metrics_.Rejected(RejectReason::kQueue);
     return LineIsFull();
   }
   session.waiting.push_back(std::move(chunk));
   return absl::OkStatus();
+}
+
+// Says whether a chunk may come behind those that its session has. `begins` is set if there are
+// none, and the session is then marked as computing.
+absl::Status SessionTable::MayFollow(const Key& key, const SessionChunk& chunk, bool& begins) {
+  if (!flushed_.ok()) return flushed_;
+  Session& session = sessions_[key];
+  begins = Claim(session);
+  if (begins) return absl::OkStatus();
+  if (chunk.start) session.tail = absl::OkStatus();
+  return session.tail;
 }
 
 // Marks a session as computing; returns false if it is.

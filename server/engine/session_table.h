@@ -115,6 +115,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   using Freed = std::vector<std::shared_ptr<SessionState>>;
 
   absl::Status GetInLine(const Key& key, Pending& chunk, bool& begins);
+  absl::Status MayFollow(const Key& key, const SessionChunk& chunk, bool& begins)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Claim(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refused(const Key& key, const absl::Status& fault);
   void Begin(const Key& key, Pending chunk, bool next);

@@ -1,4 +1,5 @@
 #include "engine/session_fixture.h"
+#include "engine/session_table.h"
 
 namespace linserve {
 namespace {
@@ -92,6 +93,35 @@ TEST_F(SessionLine, TakesNothingBehindAChunkThatWasRefusedUntilItIsDone) {
   control_->LetGo();
   EXPECT_EQ(waiting->Await(1)->position, 3);
   EXPECT_EQ(Read({.id = "a", .position = 3}, 1), 4);
+}
+
+// The queue refuses the chunk while the session ends the one before it.
+TEST_F(SessionLine, LetsNobodyInWhomTheQueueHasRefusedAndCountedSo) {
+  Start();
+  std::vector<Pending> computing;
+  const auto table = std::make_shared<SessionTable>(
+      SessionLimits(), engine_->info().sessions, engine_->info().signature,
+      [&](Pending chunk, bool /*next*/) { computing.push_back(std::move(chunk)); },
+      [&](Pending& /*chunk*/) {
+        computing[0].delivery.Complete(absl::AbortedError("the pass failed"));
+        return absl::ResourceExhaustedError("the queue is full");
+      },
+      clock_, model_);
+  const auto take = [&](const SessionChunk& chunk, size_t index) {
+    Pending pending{.item = FakeItem(1),
+                    .origin = std::make_shared<RequestOrigin>(),
+                    .delivery = Delivery(sink_, index)};
+    pending.item.chunk = std::make_shared<const SessionChunk>(chunk);
+    std::vector<ArrivedChunk> chunks;
+    chunks.push_back({std::move(pending), absl::OkStatus()});
+    table->Take(std::move(chunks));
+  };
+  take({.id = "a", .start = true}, 0);
+  ASSERT_EQ(computing.size(), 1);
+  take({.id = "a"}, 1);
+  EXPECT_TRUE(absl::IsAborted(sink_->Await(0).status()));
+  EXPECT_THAT(sink_->Await(1), IsStatus(absl::StatusCode::kResourceExhausted, "queue is full"));
+  EXPECT_EQ(computing.size(), 1);
 }
 
 TEST_F(SessionLine, FailsBehindAFaultyChunkWhetherTheSessionRestsOrNot) {

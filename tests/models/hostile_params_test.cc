@@ -26,7 +26,7 @@ using Place = json::json_pointer;
 constexpr size_t kLongestMessage = 4 << 10;
 // Resident, beyond what there was before. AddressSanitizer keeps half of it, which was freed.
 constexpr int64_t kMostKilobytes = 512 << 10;
-constexpr double kMostSeconds = 20;            // with sanitizers, which make a second of it
+constexpr double kMostSeconds = 20;  // with sanitizers, which make a second of it
 
 int64_t PeakKilobytes() {
   rusage usage{};

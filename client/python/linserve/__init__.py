@@ -8,6 +8,8 @@ What this does not have is in linserve.v1, the protocol's own stubs: client.stub
 
 import json
 import os
+import random
+import time
 import uuid
 from importlib import resources
 from pathlib import Path
@@ -48,7 +50,7 @@ class Client:
     certificate  PEM file of the certificate to show, and `key` that of its private key
     server_name  the name that the server's certificate is for, if it is not the target's
     balance      spread calls over all addresses of the target that say they serve
-    timeout      seconds for a request, its retries included
+    timeout      seconds for a request, which is sent again for as long when the server is full or gone; None: any time
     """
 
     def __init__(self, target=None, *, model="", token=None, tls=False, ca=None, certificate=None, key=None,
@@ -107,7 +109,7 @@ class Client:
         for request in _requests([_sequence(one) for one in inputs]):
             request.MergeFrom(pb.EmbedRequest(model=model or self._model, version=version, options=options,
                                               priority=priority))
-            answers = _gathered(self.stub.Embed(request, **self.arguments), len(request.sequences))
+            answers = _gathered(self._answers(request), len(request.sequences))
             faults.update((len(results) + index, answer) for index, answer in enumerate(answers)
                           if isinstance(answer, str))
             results += [None if isinstance(answer, str) else answer for answer in answers]
@@ -117,16 +119,33 @@ class Client:
 
     def session(self, *, model=None, version=0, output=None):
         """Begins a sequence of a causal model, which is read chunk by chunk."""
-        return Session(self, pb.EmbedRequest(
+        return Session(self._answers, pb.EmbedRequest(
             model=model or self._model, version=version,
             options=pb.EmbedOptions(outputs=[output] if output else [], pooling=pb.POOLING_NONE)))
+
+    def _answers(self, request):
+        """All that the server sends for a request. Where it refuses one and says when to come back, this does."""
+        timeout = self.arguments["timeout"]
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if end is None else end - time.monotonic()
+            try:
+                return list(self.stub.Embed(request, **{**self.arguments, "timeout": left}))
+            except grpc.RpcError as error:
+                pause = dict(error.trailing_metadata() or ()).get("grpc-retry-pushback-ms")
+                if pause is None:
+                    raise
+                pause = int(pause) / 1000 * random.uniform(1, 1.5)  # those refused together do not return together
+                if end is not None and time.monotonic() + pause >= end:
+                    raise
+            time.sleep(pause)
 
 
 class Session:
     """A sequence in chunks. The rows of each are those of the whole, however it is cut."""
 
-    def __init__(self, client, request):
-        self._client, self._request, self._id = client, request, uuid.uuid4().hex
+    def __init__(self, answers, request):
+        self._answers, self._request, self._id = answers, request, uuid.uuid4().hex
         self.position = 0  # how many rows were read
 
     def read(self, chunk, *, last=False):
@@ -135,7 +154,7 @@ class Session:
         request.MergeFrom(self._request)
         request.sequences[0].session.MergeFrom(pb.SessionChunk(
             id=self._id, start=self.position == 0, end=last, position=self.position))
-        responses = list(self._client.stub.Embed(request, **self._client.arguments))
+        responses = self._answers(request)
         rows = _gathered(responses, 1)[0]
         if isinstance(rows, str):
             raise SequenceFaults({0: rows}, [None])

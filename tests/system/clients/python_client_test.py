@@ -160,6 +160,23 @@ class LetInTest(unittest.TestCase):
                     client.embed([[1, 2]])
                 self.assertEqual(caught.exception.code(), code)
 
+    def test_who_is_refused_comes_back_when_the_server_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tokens = Path(folder, "tokens.json")
+            tokens.write_text('{"tokens": [{"name": "me", "token": "a token of this test", "requests_per_second": 0.5}]}',
+                              encoding="utf-8")
+            server = Server("--tokens-file", tokens)
+            self.addCleanup(server.close)
+            with linserve.Client(server.grpc, token="a token of this test") as client:
+                request = pb.EmbedRequest(sequences=[pb.Sequence(token_ids=[1])])
+                with self.assertRaisesRegex(grpc.RpcError, "RESOURCE_EXHAUSTED"):
+                    for _ in range(100):
+                        list(client.stub.Embed(request, **client.arguments))
+                self.assertEqual(client.embed([[1, 2]], pooling="mean").shape, (1, DIM))
+                client.arguments["timeout"] = 0.2  # which ends before the server has room again
+                with self.assertRaisesRegex(grpc.RpcError, "RESOURCE_EXHAUSTED"):
+                    client.embed([[1, 2]])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
