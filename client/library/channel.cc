@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/library/service_config.h"
+#include "core/system/loopback.h"
 
 namespace linserve {
 namespace {
@@ -59,6 +60,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
   arguments.SetMaxSendMessageSize(options.max_message_bytes);
   // Each client has a connection of its own: without this setting, equal channels would share one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // gRPC would ask the proxy that http_proxy names even for this machine.
+  if (IsLoopbackTarget(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // The channel must try to connect as often as the calls are tried again. (The like-named MIN is
   // the time that an attempt to connect may take.)
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,

@@ -62,6 +62,8 @@ class Client:
             config = {"methodConfig": config["methodConfig"]}
         options = [("grpc.service_config", json.dumps(config)), ("grpc.max_receive_message_length", -1),
                    ("grpc.max_send_message_length", -1), ("grpc.per_rpc_retry_buffer_size", 64 << 20)]
+        if target.startswith(("127.", "localhost:", "[::1]:")):
+            options.append(("grpc.enable_http_proxy", 0))  # gRPC would ask http_proxy's even for this machine
         if server_name:
             options.append(("grpc.ssl_target_name_override", server_name))
         if tls or ca or certificate or server_name:
@@ -73,6 +75,7 @@ class Client:
         # gRPC's own credentials of calls are for TLS only; on one machine there may be none.
         metadata = [("authorization", f"Bearer {token.strip()}")] if token else []
         self.arguments = {"timeout": timeout, "metadata": metadata}
+        self._answered = False  # whether the server was ever there
 
     def __enter__(self):
         return self
@@ -124,15 +127,20 @@ class Client:
             options=pb.EmbedOptions(outputs=[output] if output else [], pooling=pb.POOLING_NONE)))
 
     def _answers(self, request):
-        """All that the server sends for a request. Where it refuses one and says when to come back, this does."""
+        """All that the server sends for a request. Where it says when to come back, or was there and is gone, this
+        tries again."""
         timeout = self.arguments["timeout"]
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if end is None else end - time.monotonic()
             try:
-                return list(self.stub.Embed(request, **{**self.arguments, "timeout": left}))
+                responses = list(self.stub.Embed(request, **{**self.arguments, "timeout": left}))
+                self._answered = True
+                return responses
             except grpc.RpcError as error:
                 pause = dict(error.trailing_metadata() or ()).get("grpc-retry-pushback-ms")
+                if pause is None and self._answered and error.code() == grpc.StatusCode.UNAVAILABLE:
+                    pause = 500
                 if pause is None:
                     raise
                 pause = int(pause) / 1000 * random.uniform(1, 1.5)  # those refused together do not return together

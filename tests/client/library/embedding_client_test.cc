@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <string>
 #include <thread>
@@ -42,6 +43,15 @@ class Waiter {
  private:
   std::promise<Ended> promise_;
 };
+
+TEST(EmbeddingClient, AsksNoProxyForThisMachine) {
+  ::setenv("http_proxy", "http://127.0.0.1:1", /*replace=*/1);
+  FakeServer server;
+  EmbeddingClient client(server.client_options());
+  const auto results = client.Embed(CallOf({Tokens("a", {5})}));
+  ::unsetenv("http_proxy");
+  EXPECT_TRUE(results.ok()) << results.status();
+}
 
 TEST(EmbeddingClient, PutsChunksTogetherAndResultsInOrder) {
   FakeServer server;

@@ -1,9 +1,12 @@
 """The Python client of client/python, as its users call it."""
 
+import os
 import subprocess
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import grpc
 import numpy as np
@@ -159,6 +162,17 @@ class LetInTest(unittest.TestCase):
                 with linserve.Client(server.grpc, **options) as client, self.assertRaises(grpc.RpcError) as caught:
                     client.embed([[1, 2]])
                 self.assertEqual(caught.exception.code(), code)
+
+    def test_a_server_that_restarts_and_no_proxy_for_this_machine(self):
+        first = Server()
+        with mock.patch.dict(os.environ, {"http_proxy": "http://127.0.0.1:1"}), linserve.Client(first.grpc) as client:
+            wanted = client.embed([[1, 2]], pooling="mean")
+            first.close()
+            with ThreadPoolExecutor(1) as pool:
+                call = pool.submit(client.embed, [[1, 2]], pooling="mean")
+                second = Server(grpc_port=first.grpc.split(":")[1])
+                self.addCleanup(second.close)
+                self.assertEqual(call.result().shape, wanted.shape)
 
     def test_who_is_refused_comes_back_when_the_server_says(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -35,7 +35,8 @@ class Server:
     `causal`: with the model "causal", too. `serving`: the options of "m". `repository`: with the models that are
     there, and no other. `within`: the command that runs it."""
 
-    def __init__(self, *options, http_port=0, text=False, causal=False, serving=None, repository=None, within=()):
+    def __init__(self, *options, grpc_port=0, http_port=0, text=False, causal=False, serving=None, repository=None,
+                 within=()):
         self.directory = tempfile.TemporaryDirectory()
         self.repository = Path(repository or self.directory.name)
         if not repository:
@@ -48,8 +49,8 @@ class Server:
         if causal:
             init_causal_model(self.repository / "causal")
         self.process = subprocess.Popen(
-            [*within, BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address", "127.0.0.1:0",
-             "--http-address", f"127.0.0.1:{http_port}", *options], stdout=subprocess.PIPE,
+            [*within, BIN / "linserve", "serve", "--model-repository", self.repository, "--grpc-address",
+             f"127.0.0.1:{grpc_port}", "--http-address", f"127.0.0.1:{http_port}", *options], stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True)
         self.log = []
         ports = None
