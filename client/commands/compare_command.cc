@@ -43,10 +43,11 @@ absl::StatusOr<std::vector<SequenceResult>> ResultsOf(EmbeddingClient& client,
   return results;
 }
 
-// Compares all sequences that both models embedded. Returns the first fault that is not one of a
-// single sequence.
+// Compares all sequences that both models embedded, and counts them. Returns the first fault that
+// is not one of a single sequence.
 absl::StatusOr<Comparison> CompareResults(const std::vector<SequenceResult>& first,
-                                          const std::vector<SequenceResult>& second) {
+                                          const std::vector<SequenceResult>& second,
+                                          size_t& compared) {
   Comparison sum;
   absl::Status fault = absl::NotFoundError("no sequence was embedded by both models");
   const auto of_sequence = [&](size_t i, const absl::Status& status) {
@@ -62,6 +63,7 @@ absl::StatusOr<Comparison> CompareResults(const std::vector<SequenceResult>& fir
         Compare(first[i].outputs.begin()->second, second[i].outputs.begin()->second);
     if (!comparison.ok()) return of_sequence(i, comparison.status());
     sum.Add(*comparison);
+    ++compared;
   }
   if (sum.elements == 0) return fault;
   return sum;
@@ -82,7 +84,17 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
   if (!sequences.ok()) return FailWith(sequences.status());
   const auto reference = ResultsOf(client, arguments, arguments.models[0], *sequences);
   if (!reference.ok()) return FailWith(reference.status());
+  FailureLog failures;
+  const auto note_failures = [&failures](const std::string& name,
+                                         const std::vector<SequenceResult>& results) {
+    for (SequenceResult result : results) {
+      result.id += ", by " + name;
+      if (!result.status.ok()) failures.Add(result);
+    }
+  };
+  note_failures(arguments.models[0], *reference);
   Table table({{"model"},
+               {"sequences", Align::kRight},
                {"largest difference", Align::kRight},
                {"mean", Align::kRight},
                {"mean cosine", Align::kRight},
@@ -90,22 +102,20 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
   for (size_t i = 1; i < arguments.models.size(); ++i) {
     const auto results = ResultsOf(client, arguments, arguments.models[i], *sequences);
     if (!results.ok()) return FailWith(results.status());
-    const auto comparison = CompareResults(*reference, *results);
+    note_failures(arguments.models[i], *results);
+    size_t compared = 0;
+    const auto comparison = CompareResults(*reference, *results, compared);
     if (!comparison.ok()) {
       return FailWith({comparison.status().code(), arguments.models[i] + " against " +
                                                        arguments.models[0] + ": " +
                                                        std::string(comparison.status().message())});
     }
-    table.Add({arguments.models[i], Text("%.3g", comparison->largest),
+    table.Add({arguments.models[i], std::to_string(compared), Text("%.3g", comparison->largest),
                Text("%.3g", comparison->mean), Text("%.6f", comparison->mean_cosine),
                Text("%.6f", comparison->smallest_cosine)});
   }
-  FailureLog failures;
-  for (const SequenceResult& result : *reference) {
-    if (!result.status.ok()) failures.Add(result);
-  }
-  std::printf("%zu sequences, against %s\n%s", sequences->size() - failures.count(),
-              arguments.models[0].c_str(), table.ToText().c_str());
+  std::printf("%zu sequences, against %s\n%s", sequences->size(), arguments.models[0].c_str(),
+              table.ToText().c_str());
   return failures.Finish();
 }
 

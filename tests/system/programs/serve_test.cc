@@ -85,6 +85,21 @@ TEST_F(ServeTest, ModelsAreComparedOnTheSameInput) {
   EXPECT_THAT(other.err, HasSubstr("shapes differ"));
 }
 
+TEST_F(ServeTest, AComparisonTellsWhatOneOfTheModelsRefused) {
+  const Outcome made = RunLinserve(
+      {"init", "--architecture", "linformer.LinformerLM", "--output",
+       directory_.File("models/narrow"), "--params",
+       R"({"num_tokens": 16, "dim": 16, "seq_len": 64, "depth": 1, "k": 8, "heads": 2})"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  RunningServer server(repository());
+  const std::string ids = directory_.File("in.jsonl");
+  WriteAll(ids, "[200]\n[1, 2, 3]\n");
+  const Outcome outcome = RunClient({"compare", ids, "--target", server.target(), "--models",
+                                     "bytes,narrow", "--output-name", "embedding"});
+  EXPECT_EQ(outcome.code, 1) << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr(", by narrow: INVALID_ARGUMENT"));
+}
+
 TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
   RunningServer server(repository(), {"--log-level", "debug"});
   const Outcome outcome = RunClient({"embed", "--target", server.target(), "--token-offset", "0"},
