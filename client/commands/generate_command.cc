@@ -1,4 +1,6 @@
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,8 +19,10 @@ struct GenerateArguments {
 };
 
 // Parses the prompt as ids, where the model has no tokenizer: [1, 2, 3].
-absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& prompt) {
-  const InputSequences lines = ParseIdLines(prompt, {});
+absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& prompt, const Signature& signature) {
+  InputOptions options;
+  options.limits.vocabulary = InputLimits::Of(signature).vocabulary;
+  const InputSequences lines = ParseIdLines(prompt, options);
   if (lines.size() != 1) {
     return absl::InvalidArgumentError("the prompt has " + std::to_string(lines.size()) +
                                       " lines, expected one of token ids: '[1, 2, 3]'");
@@ -60,7 +64,7 @@ int RunGenerate(const GlobalOptions& globals, GenerateArguments arguments) {
   if (model->text) {
     call.text = arguments.prompt;
   } else {
-    auto ids = IdsOf(arguments.prompt);
+    auto ids = IdsOf(arguments.prompt, model->signature);
     if (!ids.ok()) return FailWith(ids.status());
     call.token_ids = *std::move(ids);
   }
@@ -124,6 +128,7 @@ void AddGenerateCommand(CLI::App& app, const GlobalOptions& globals, ChosenComma
   generate->add_option("--seed", call.seed, "Equal seeds give equal tokens")->capture_default_str();
   generate
       ->add_option("--stop", call.stop_tokens, "A token id that ends the answer; may be repeated")
+      ->check(CLI::Range(int64_t{0}, int64_t{std::numeric_limits<uint32_t>::max()}))
       ->allow_extra_args(false);
   generate->add_flag("--json", arguments->json, "Print one JSON object at the end");
   generate->callback([&globals, &chosen, arguments] {

@@ -137,6 +137,13 @@ TEST_F(GenerateTest, TheClientPrintsTheTokens) {
       RunClient({"generate", "--target", shared().target(), "once", "--model", "local"});
   EXPECT_EQ(words.code, 1);
   EXPECT_THAT(words.err, HasSubstr("token ids"));
+  // In 32 bits these would be 1.
+  const std::string large = "4294967297";
+  const Outcome prompt =
+      RunClient({"generate", "--target", shared().target(), "[" + large + "]", "--model", "local"});
+  EXPECT_EQ(prompt.code, 1);
+  EXPECT_THAT(prompt.err, HasSubstr(large));
+  EXPECT_EQ(RunClient({"generate", "[1]", "--stop", large}).code, 2);
 }
 
 TEST(GenerateForNobody, Stops) {
