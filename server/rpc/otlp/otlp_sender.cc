@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/status/utf8.h"
+#include "core/system/loopback.h"
 #include "core/threads/mutex.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 #include "rpc/otlp/otlp_spans.h"
@@ -19,13 +20,21 @@ namespace {
 using otlp::ExportTraceServiceResponse;
 using otlp::TraceService;
 
+grpc::ChannelArguments ArgumentsFor(const std::string& target) {
+  grpc::ChannelArguments arguments;
+  // gRPC would ask the proxy that http_proxy names even for a collector on this machine.
+  if (IsLoopbackTarget(target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return arguments;
+}
+
 class OtlpSender : public SpanSender {
  public:
   OtlpSender(const CollectorAddress& address, Resource resource)
       : resource_(std::move(resource)),
-        stub_(TraceService::NewStub(grpc::CreateChannel(
+        stub_(TraceService::NewStub(grpc::CreateCustomChannel(
             address.target,
-            address.tls ? grpc::SslCredentials({}) : grpc::InsecureChannelCredentials()))) {}
+            address.tls ? grpc::SslCredentials({}) : grpc::InsecureChannelCredentials(),
+            ArgumentsFor(address.target)))) {}
 
   absl::Status Send(const std::vector<EndedSpan>& spans, TraceTime deadline) override {
     grpc::ClientContext context;

@@ -147,6 +147,11 @@ class OtlpTest(unittest.TestCase):
         self.assertEqual(attributes["rpc.grpc.status_code"], grpc.StatusCode.INVALID_ARGUMENT.value[0])
         self.assertEqual(request.status.code, trace_pb2.Status.STATUS_CODE_UNSET, "the fault is the caller's")
 
+    def test_no_proxy_is_asked_for_a_collector_on_this_machine(self):
+        self.start(variables={"http_proxy": "http://127.0.0.1:1"})
+        self.embed()
+        self.collector.find("/embed", trace_id=TRACE)
+
     def test_the_caller_decides_and_else_the_ratio(self):
         self.start("--trace-sample-ratio", "0")
         self.embed(flags="00")
