@@ -43,12 +43,16 @@ absl::StatusOr<std::vector<SequenceResult>> ResultsOf(EmbeddingClient& client,
   return results;
 }
 
-// Compares all sequences that both models embedded, and counts them. Returns the first fault that
-// is not one of a single sequence.
-absl::StatusOr<Comparison> CompareResults(const std::vector<SequenceResult>& first,
-                                          const std::vector<SequenceResult>& second,
-                                          size_t& compared) {
-  Comparison sum;
+// Says how far two models are apart on the sequences that both embedded.
+struct Difference {
+  Comparison rows;
+  size_t sequences = 0;
+};
+
+// Returns the first fault that is not one of a single sequence.
+absl::StatusOr<Difference> CompareResults(const std::vector<SequenceResult>& first,
+                                          const std::vector<SequenceResult>& second) {
+  Difference sum;
   absl::Status fault = absl::NotFoundError("no sequence was embedded by both models");
   const auto of_sequence = [&](size_t i, const absl::Status& status) {
     return absl::Status(status.code(),
@@ -62,10 +66,10 @@ absl::StatusOr<Comparison> CompareResults(const std::vector<SequenceResult>& fir
     const auto comparison =
         Compare(first[i].outputs.begin()->second, second[i].outputs.begin()->second);
     if (!comparison.ok()) return of_sequence(i, comparison.status());
-    sum.Add(*comparison);
-    ++compared;
+    sum.rows.Add(*comparison);
+    ++sum.sequences;
   }
-  if (sum.elements == 0) return fault;
+  if (sum.rows.elements == 0) return fault;
   return sum;
 }
 
@@ -87,9 +91,8 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
   FailureLog failures;
   const auto note_failures = [&failures](const std::string& name,
                                          const std::vector<SequenceResult>& results) {
-    for (SequenceResult result : results) {
-      result.id += ", by " + name;
-      if (!result.status.ok()) failures.Add(result);
+    for (const SequenceResult& result : results) {
+      if (!result.status.ok()) failures.Add(result.id + ", by " + name, result.status);
     }
   };
   note_failures(arguments.models[0], *reference);
@@ -103,16 +106,16 @@ int RunCompare(const GlobalOptions& globals, CompareArguments arguments) {
     const auto results = ResultsOf(client, arguments, arguments.models[i], *sequences);
     if (!results.ok()) return FailWith(results.status());
     note_failures(arguments.models[i], *results);
-    size_t compared = 0;
-    const auto comparison = CompareResults(*reference, *results, compared);
-    if (!comparison.ok()) {
-      return FailWith({comparison.status().code(), arguments.models[i] + " against " +
+    const auto difference = CompareResults(*reference, *results);
+    if (!difference.ok()) {
+      return FailWith({difference.status().code(), arguments.models[i] + " against " +
                                                        arguments.models[0] + ": " +
-                                                       std::string(comparison.status().message())});
+                                                       std::string(difference.status().message())});
     }
-    table.Add({arguments.models[i], std::to_string(compared), Text("%.3g", comparison->largest),
-               Text("%.3g", comparison->mean), Text("%.6f", comparison->mean_cosine),
-               Text("%.6f", comparison->smallest_cosine)});
+    const Comparison& rows = difference->rows;
+    table.Add({arguments.models[i], std::to_string(difference->sequences),
+               Text("%.3g", rows.largest), Text("%.3g", rows.mean), Text("%.6f", rows.mean_cosine),
+               Text("%.6f", rows.smallest_cosine)});
   }
   std::printf("%zu sequences, against %s\n%s", sequences->size(), arguments.models[0].c_str(),
               table.ToText().c_str());

@@ -136,7 +136,7 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
     ++done;
     if (!answer.result.status.ok()) {
       if (failures.tells()) progress.Erase();
-      failures.Add(answer.result);
+      failures.Add(answer.result.id, answer.result.status);
     }
     if (arguments.neighbours) {
       lines.push_back(ToLine(sequences[answer.result.index], answer));

@@ -15,10 +15,10 @@ class FailureLog {
   bool tells() const { return count_ < kTold; }
   size_t count() const { return count_; }
 
-  void Add(const SequenceResult& result) {
+  void Add(const std::string& sequence, const absl::Status& fault) {
     if (tells()) {
-      std::fprintf(stderr, "linserve-client: sequence %s: %s\n", result.id.c_str(),
-                   result.status.ToString().c_str());
+      std::fprintf(stderr, "linserve-client: sequence %s: %s\n", sequence.c_str(),
+                   fault.ToString().c_str());
     }
     ++count_;
   }

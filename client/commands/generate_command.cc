@@ -19,10 +19,8 @@ struct GenerateArguments {
 };
 
 // Parses the prompt as ids, where the model has no tokenizer: [1, 2, 3].
-absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& prompt, const Signature& signature) {
-  InputOptions options;
-  options.limits.vocabulary = InputLimits::Of(signature).vocabulary;
-  const InputSequences lines = ParseIdLines(prompt, options);
+absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& prompt) {
+  const InputSequences lines = ParseIdLines(prompt, {});
   if (lines.size() != 1) {
     return absl::InvalidArgumentError("the prompt has " + std::to_string(lines.size()) +
                                       " lines, expected one of token ids: '[1, 2, 3]'");
@@ -64,7 +62,7 @@ int RunGenerate(const GlobalOptions& globals, GenerateArguments arguments) {
   if (model->text) {
     call.text = arguments.prompt;
   } else {
-    auto ids = IdsOf(arguments.prompt, model->signature);
+    auto ids = IdsOf(arguments.prompt);
     if (!ids.ok()) return FailWith(ids.status());
     call.token_ids = *std::move(ids);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <optional>
 #include <random>
 #include <thread>
@@ -25,6 +26,16 @@ namespace linserve {
 namespace {
 
 using Deadline = std::chrono::system_clock::time_point;
+
+// The protocol carries token ids in 32 bits.
+absl::Status CheckWireIds(const std::vector<int64_t>& ids) {
+  for (const int64_t id : ids) {
+    if (id >= 0 && id <= std::numeric_limits<uint32_t>::max()) continue;
+    return absl::InvalidArgumentError("there is no token " + std::to_string(id) +
+                                      ", expected ids from 0 to 4294967295");
+  }
+  return absl::OkStatus();
+}
 
 class EndedCall : public PendingCall {
   void Cancel() override {}
@@ -180,6 +191,9 @@ std::unique_ptr<EmbedStream> EmbeddingClient::OpenStream() { return OpenGrpcStre
 
 absl::StatusOr<GenerationEnd> EmbeddingClient::Generate(
     const GenerateCall& call, const std::function<void(GeneratedTokens)>& on_tokens) {
+  for (const auto* ids : {&call.token_ids, &call.stop_tokens}) {
+    if (absl::Status status = CheckWireIds(*ids); !status.ok()) return status;
+  }
   const v1::GenerateRequest request = EncodeGenerateRequest(call);
   GenerationEnd end;
   bool begun = false;

@@ -9,6 +9,7 @@ What this does not have is in linserve.v1, the protocol's own stubs: client.stub
 import json
 import os
 import random
+import re
 import time
 import uuid
 from importlib import resources
@@ -50,7 +51,7 @@ class Client:
     certificate  PEM file of the certificate to show, and `key` that of its private key
     server_name  the name that the server's certificate is for, if it is not the target's
     balance      spread calls over all addresses of the target that say they serve
-    timeout      seconds for a request, which is sent again for as long when the server is full or gone; None: any time
+    timeout      seconds for a request, which is sent again where the server is full or restarts; None: no end
     """
 
     def __init__(self, target=None, *, model="", token=None, tls=False, ca=None, certificate=None, key=None,
@@ -62,7 +63,7 @@ class Client:
             config = {"methodConfig": config["methodConfig"]}
         options = [("grpc.service_config", json.dumps(config)), ("grpc.max_receive_message_length", -1),
                    ("grpc.max_send_message_length", -1), ("grpc.per_rpc_retry_buffer_size", 64 << 20)]
-        if target.startswith(("127.", "localhost:", "[::1]:")):
+        if re.match(r"((dns|ipv4|ipv6):/*)?(127\.|localhost\b|\[::1\])", target):
             options.append(("grpc.enable_http_proxy", 0))  # gRPC would ask http_proxy's even for this machine
         if server_name:
             options.append(("grpc.ssl_target_name_override", server_name))
@@ -138,9 +139,8 @@ class Client:
                 self._answered = True
                 return responses
             except grpc.RpcError as error:
-                pause = dict(error.trailing_metadata() or ()).get("grpc-retry-pushback-ms")
-                if pause is None and self._answered and error.code() == grpc.StatusCode.UNAVAILABLE:
-                    pause = 500
+                gone = self._answered and error.code() == grpc.StatusCode.UNAVAILABLE
+                pause = dict(error.trailing_metadata() or ()).get("grpc-retry-pushback-ms", 500 if gone else None)
                 if pause is None:
                     raise
                 pause = int(pause) / 1000 * random.uniform(1, 1.5)  # those refused together do not return together
