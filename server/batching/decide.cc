@@ -21,15 +21,14 @@ Gathered Gather(const BatchPolicy& policy, const std::vector<Waiting>& view) {
       if (gathered.bound == Bound::kNothing) gathered.bound = Bound::kOtherKey;
       continue;
     }
-    const bool fits = gathered.take.empty() || view[i].unit ||
-                      (!view[i].alone && rows + view[i].rows <= policy.max_tokens);
+    const bool fits =
+        gathered.take.empty() || (!view[i].alone && rows + view[i].rows <= policy.max_tokens);
     if (!fits) {
       gathered.bound = Bound::kBudget;
       continue;
     }
     gathered.take.push_back(i);
     rows += view[i].rows;
-    if (view[i].unit) continue;
     if (view[i].alone || rows >= policy.max_tokens ||
         static_cast<int64_t>(gathered.take.size()) >= policy.max_sequences) {
       gathered.bound = Bound::kBudget;
@@ -46,8 +45,6 @@ Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, Tim
   Decision decision;
   if (view.empty()) return decision;
   auto [take, bound] = Gather(policy, view);
-  // A unit waits for no company, because none can join it.
-  if (view[0].unit) bound = Bound::kBudget;
   // The sequence that waits longest ends the wait of all, even if it is not its turn: the turn
   // comes sooner.
   TimePoint oldest = view[0].enqueued;

@@ -31,8 +31,7 @@ struct Waiting {
   std::string_view key;  // only sequences of equal keys may share a batch
   int64_t rows = 0;      // rows that it adds to the batch
   TimePoint enqueued;
-  bool unit = false;   // all sequences of its key are taken together, whatever the budget
-  bool alone = false;  // shares a batch with no other, so that those can go first
+  bool alone = false;  // shares a batch with no other
 };
 
 // Says which sequences make a batch (indices into the view, ascending, the first sequence always

@@ -1,6 +1,7 @@
 #include "batching/request_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -52,11 +53,24 @@ absl::Status RequestQueue::Hold(Pending& pending) {
 
 void RequestQueue::GiveBack(const Totals& held) {
   MutexLock lock(mutex_);
-  totals_.requests -= held.requests;
-  totals_.sequences -= held.sequences;
-  totals_.tokens -= held.tokens;
-  totals_.bytes -= held.bytes;
+  totals_ -= held;
   PublishTotals();
+}
+
+RequestQueue::Totals& RequestQueue::Totals::operator+=(const Totals& added) {
+  requests += added.requests;
+  sequences += added.sequences;
+  tokens += added.tokens;
+  bytes += added.bytes;
+  return *this;
+}
+
+RequestQueue::Totals& RequestQueue::Totals::operator-=(const Totals& left) {
+  requests -= left.requests;
+  sequences -= left.sequences;
+  tokens -= left.tokens;
+  bytes -= left.bytes;
+  return *this;
 }
 
 absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
@@ -65,18 +79,16 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
   Admission admission;
   {
     MutexLock lock(mutex_);
+    LetDepartedGo(TotalsOf(request), departed);
     SetTurns(request);
     const Totals added = TotalsOf(request);
-    admission = MakeRoom(request, added, departed, displaced);
+    admission = MakeRoom(request, added, displaced);
     // What is held counts once it is queued, and what comes to a server that drains is for others.
     if (!absl::IsUnavailable(admission.status) && !(held && admission.status.ok())) {
       metrics_.Arrived(added.tokens);
     }
     if (admission.status.ok() && held) {
-      totals_.requests += added.requests;
-      totals_.sequences += added.sequences;
-      totals_.tokens += added.tokens;
-      totals_.bytes += added.bytes;
+      totals_ += added;
     } else if (admission.status.ok()) {
       Enqueue(request);
     }
@@ -155,14 +167,13 @@ std::optional<ClosedBatch> RequestQueue::PopAtOnce(int64_t most_rows) {
   return batch;
 }
 
-// Decides among the sequences that have at most so many rows together. Units are left out, unless
-// the bound is kAnyRows.
+// Decides among the sequences that have at most so many rows together.
 Decision RequestQueue::DecideAmong(int64_t most_rows) const {
   if (most_rows == kAnyRows) return Decide(policy_, View(), clock_.Now(), closed_);
   std::vector<Waiting> view;
   std::vector<size_t> places;  // their places in the queue
   for (size_t i = 0; const Waiting& waiting : View()) {
-    if (waiting.rows <= most_rows && !waiting.unit) {
+    if (waiting.rows <= most_rows) {
       view.push_back(waiting);
       places.push_back(i);
     }
@@ -222,14 +233,16 @@ std::vector<Waiting> RequestQueue::View() const {
   view.reserve(std::min(queue_.size(), kLookAhead));
   for (const auto& [due, pending] : queue_) {
     if (view.size() == kLookAhead) break;
-    view.push_back({pending.key, pending.cost, pending.enqueued, pending.unit, IsLong(pending)});
+    int64_t rows = pending.cost;
+    for (const Pending& other : pending.rest) rows += other.cost;
+    view.push_back({pending.key, rows, pending.enqueued, pending.unit || IsLong(pending)});
   }
   return view;
 }
 
 // Returns whether the sequence by itself is worth all of a worker's threads, and makes a long pass.
 bool RequestQueue::IsLong(const Pending& pending) const {
-  return !pending.unit && pending.cost > policy_.long_rows && workers_.time_for &&
+  return pending.cost > policy_.long_rows && workers_.time_for &&
          workers_.time_for(pending.tokens) > kLongPass;
 }
 
@@ -240,7 +253,10 @@ ClosedBatch RequestQueue::Take(const Decision& decision) {
   for (size_t index : decision.take) {
     std::advance(entry, index - at);
     const auto next = std::next(entry);
-    batch.sequences.push_back(Unlink(entry));
+    Pending taken = Unlink(entry);
+    std::vector<Pending> rest = std::exchange(taken.rest, {});
+    batch.sequences.push_back(std::move(taken));
+    std::move(rest.begin(), rest.end(), std::back_inserter(batch.sequences));
     entry = next;
     at = index + 1;
   }

@@ -50,22 +50,23 @@ struct RequestOrigin {
 // Holds one sequence that waits to be computed.
 struct Pending {
   Item item;
-  std::string key;     // Padder::Key
+  std::string key{};   // Padder::Key
   int64_t cost = 0;    // Padder::Cost
   int64_t tokens = 0;  // PackedRows
   int64_t bytes = 0;   // bytes of its inputs
-  bool unit = false;   // computed with all others of its key, and with nothing else
+  bool unit = false;   // computed with `rest`, and with nothing else
   Priority priority = Priority::kNormal;
-  TimePoint enqueued;
+  TimePoint enqueued{};
   TimePoint deadline = TimePoint::max();
-  std::shared_ptr<const RequestOrigin> origin;
+  std::shared_ptr<const RequestOrigin> origin{};
   Delivery delivery;
-  std::shared_ptr<int64_t> siblings;  // the queue's own: how many of the request still wait
-  TimePoint turn{};                   // the queue's own: see FairTurns
+  std::shared_ptr<int64_t> siblings{};  // the queue's own: how many of the request still wait
+  TimePoint turn{};                     // the queue's own: see FairTurns
   // Says what the result depends on: sequences of equal identity are computed as one. Null: it
   // shares with none.
   std::shared_ptr<const std::string> identity{};
   std::vector<Pending> sharers{};  // the queue's own: later ones of its identity
+  std::vector<Pending> rest{};     // the others of its unit, as long as it waits; has no identity
   std::shared_ptr<void> room{};    // the queue's own: see Hold()
 };
 
@@ -88,7 +89,8 @@ struct ClosedBatch {
 // room is needed, and is never part of a batch.
 //
 // Sequences of equal identity share one entry, which counts once. It is due when the first of those
-// is who still wait, and each of them is dropped by itself.
+// is who still wait, and each of them is dropped by itself. A unit is one entry, too: it waits, is
+// dropped and is taken as a whole.
 class RequestQueue {
  public:
   // `clock` and `metrics` must outlive the queue.
@@ -155,6 +157,9 @@ class RequestQueue {
     int64_t sequences = 0;
     int64_t tokens = 0;
     int64_t bytes = 0;
+
+    Totals& operator+=(const Totals& added);
+    Totals& operator-=(const Totals& left);
   };
 
   struct Admission {
@@ -163,15 +168,17 @@ class RequestQueue {
   };
 
   absl::Status TakeIn(std::vector<Pending>& request, bool held);
+  static Totals SizeOf(const Pending& pending);
   Totals TotalsOf(const std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(const Totals& held);
   Admission Admit(const Totals& added) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Fits(const Totals& added, const Totals& waiting) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LetDepartedGo(const Totals& added, std::vector<Pending>& departed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Admission MakeRoom(const std::vector<Pending>& request, const Totals& added,
-                     std::vector<Pending>& departed, std::vector<Pending>& displaced)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Displace(TimePoint due, const Totals& added, std::vector<Pending>& displaced)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                     std::vector<Pending>& displaced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Displace(const std::vector<Pending>& request, const Totals& added,
+                std::vector<Pending>& displaced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetTurns(std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(std::vector<Pending>& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Joins(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

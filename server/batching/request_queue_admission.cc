@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include "batching/batch_trace.h"
@@ -26,15 +28,23 @@ std::string Milliseconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
+// Returns what an entry counts, without the request that it is of.
+RequestQueue::Totals RequestQueue::SizeOf(const Pending& pending) {
+  Totals size{0, 1 + std::ssize(pending.rest), pending.tokens, pending.bytes};
+  for (const Pending& other : pending.rest) {
+    size.tokens += other.tokens;
+    size.bytes += other.bytes;
+  }
+  return size;
+}
+
 // Returns what the request would add to what waits.
 RequestQueue::Totals RequestQueue::TotalsOf(const std::vector<Pending>& request) const {
   Totals totals;
   if (!request.empty()) totals.requests = 1;
   for (const Pending& pending : request) {
     if (Joins(pending)) continue;
-    totals.sequences += 1;
-    totals.tokens += pending.tokens;
-    totals.bytes += pending.bytes;
+    totals += SizeOf(pending);
   }
   return totals;
 }
@@ -67,17 +77,18 @@ RequestQueue::Admission RequestQueue::Admit(const Totals& added) const {
   return {absl::OkStatus(), {}};
 }
 
+// Drops those whose callers have left, if there is no room for what comes. A queue that is full of
+// sequences whose callers still wait is not searched for every one that it refuses.
+void RequestQueue::LetDepartedGo(const Totals& added, std::vector<Pending>& departed) {
+  if (closed_ || Fits(added, totals_) || clock_.Now() < next_search_) return;
+  RemoveDeparted(queue_.size(), departed);
+  next_search_ = clock_.Now() + kBetweenSearches;
+}
+
 RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& request,
-                                               const Totals& added, std::vector<Pending>& departed,
+                                               const Totals& added,
                                                std::vector<Pending>& displaced) {
   Admission admission = Admit(added);
-  if (absl::IsResourceExhausted(admission.status) && clock_.Now() >= next_search_) {
-    RemoveDeparted(queue_.size(), departed);
-    admission = Admit(added);
-    // A queue that is full of sequences whose callers still wait is not searched for every one that
-    // it refuses.
-    next_search_ = clock_.Now() + kBetweenSearches;
-  }
   if (request.empty() || absl::IsUnavailable(admission.status)) return admission;
   const Pending& last = request.back();
   const auto slack = last.deadline - clock_.Now();
@@ -90,15 +101,21 @@ RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& reque
                 "; try again later, or another server"),
             RejectReason::kDeadline};
   }
-  if (!admission.status.ok() && Displace(DueTime(last), added, displaced)) {
+  if (!admission.status.ok() && Displace(request, added, displaced)) {
     return {absl::OkStatus(), {}};
   }
   return admission;
 }
 
 // Displaces sequences that are due last, to make room for what is due before them: all that is
-// needed, or none.
-bool RequestQueue::Displace(TimePoint due, const Totals& added, std::vector<Pending>& displaced) {
+// needed, or none. Those which the request shares stay, as it would have to bring its own.
+bool RequestQueue::Displace(const std::vector<Pending>& request, const Totals& added,
+                            std::vector<Pending>& displaced) {
+  const TimePoint due = DueTime(request.back());
+  std::unordered_set<const Pending*> shared;
+  for (const Pending& pending : request) {
+    if (Joins(pending)) shared.insert(&shared_.find(*pending.identity)->second->second);
+  }
   std::vector<Queue::iterator> victims;
   Totals left = totals_;
   auto entry = queue_.end();
@@ -106,11 +123,8 @@ bool RequestQueue::Displace(TimePoint due, const Totals& added, std::vector<Pend
     if (entry == queue_.begin()) return false;
     --entry;
     if (entry->first <= due) return false;
-    const Pending& pending = entry->second;
-    if (pending.unit) continue;  // its request would be torn apart
-    left.sequences -= 1;
-    left.tokens -= pending.tokens;
-    left.bytes -= pending.bytes;
+    if (shared.contains(&entry->second)) continue;
+    left -= SizeOf(entry->second);
     victims.push_back(entry);
   }
   for (const Queue::iterator victim : victims) {
@@ -127,7 +141,7 @@ void RequestQueue::SetTurns(std::vector<Pending>& request) const {
   for (Pending& pending : request) {
     pending.enqueued = now;
     pending.turn = turn;
-    if (!Joins(pending)) turn += TimeFor(pending.tokens);
+    if (!Joins(pending)) turn += TimeFor(SizeOf(pending).tokens);
   }
 }
 
@@ -148,7 +162,7 @@ std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const 
   int64_t tokens = 0;
   for (const auto& [others, other] : queue_) {
     if (others > due || TimeFor(tokens) > slack) break;
-    tokens += other.tokens;
+    tokens += SizeOf(other).tokens;
   }
   return TimeFor(tokens);
 }
@@ -161,8 +175,9 @@ std::chrono::nanoseconds RequestQueue::BatchTime(const Pending& pending) const {
                                                         std::max<int64_t>(totals_.sequences, 1));
   // Half of the batches take longer than the estimate; few take a quarter longer. Where other
   // sequences wait to have the worker instead, this one has it only if there is time enough.
-  if (totals_.tokens > full) return workers_.time_for(std::max(full, pending.tokens)) * 5 / 4;
-  return workers_.time_for(std::max(totals_.tokens, pending.tokens));
+  const int64_t own = SizeOf(pending).tokens;
+  if (totals_.tokens > full) return workers_.time_for(std::max(full, own)) * 5 / 4;
+  return workers_.time_for(std::max(totals_.tokens, own));
 }
 
 bool RequestQueue::IsHopeless(const Pending& pending) const {

@@ -10,7 +10,7 @@ void RequestQueue::Enqueue(std::vector<Pending>& request) {
   if (request.empty()) return;
   totals_.requests += 1;
   const Pending& last = request.back();
-  const auto own = Joins(last) ? std::chrono::nanoseconds(0) : TimeFor(last.tokens);
+  const auto own = Joins(last) ? std::chrono::nanoseconds(0) : TimeFor(SizeOf(last).tokens);
   turns_.Reserve(last.origin->caller, last.turn + own, clock_.Now());
   const auto siblings = std::make_shared<int64_t>(std::ssize(request));
   for (Pending& pending : request) {
@@ -34,9 +34,7 @@ bool RequestQueue::Joins(const Pending& pending) const {
 }
 
 void RequestQueue::Insert(Pending pending) {
-  totals_.sequences += 1;
-  totals_.tokens += pending.tokens;
-  totals_.bytes += pending.bytes;
+  totals_ += SizeOf(pending);
   const TimePoint due = DueTime(pending);
   const auto entry = queue_.emplace_hint(queue_.end(), due, std::move(pending));
   if (const auto& identity = entry->second.identity) shared_[*identity] = entry;
@@ -77,7 +75,9 @@ void RequestQueue::DropHopeless(Queue::iterator entry, std::vector<Pending>& dep
   }
   const bool leads = !IsHopeless(entry->second);
   if (!leads && staying.empty()) {
-    metrics_.Abandoned(AbandonStage::kQueue);
+    for (int64_t i = 0; i <= std::ssize(entry->second.rest); ++i) {
+      metrics_.Abandoned(AbandonStage::kQueue);
+    }
     entry->second.sharers.clear();
     return GiveUp(entry, departed);
   }
@@ -105,9 +105,7 @@ Pending RequestQueue::Unlink(Queue::iterator entry) {
   Pending lead = std::move(entry->second);
   if (lead.identity != nullptr) shared_.erase(*lead.identity);
   queue_.erase(entry);
-  totals_.sequences -= 1;
-  totals_.tokens -= lead.tokens;
-  totals_.bytes -= lead.bytes;
+  totals_ -= SizeOf(lead);
   Leave(lead);
   for (Pending& sharer : lead.sharers) Leave(sharer);
   return lead;
@@ -115,14 +113,16 @@ Pending RequestQueue::Unlink(Queue::iterator entry) {
 
 // Takes out an entry that is not to be computed.
 void RequestQueue::GiveUp(Queue::iterator entry, std::vector<Pending>& target) {
-  turns_.GiveBack(entry->second.origin->caller, TimeFor(entry->second.tokens));
+  turns_.GiveBack(entry->second.origin->caller, TimeFor(SizeOf(entry->second).tokens));
   Scatter(Unlink(entry), target);
 }
 
-// Adds all who share an entry, each by itself.
+// Adds all of an entry, each by itself: those who share it, and those of one unit.
 void RequestQueue::Scatter(Pending lead, std::vector<Pending>& target) {
   std::vector<Pending> sharers = std::exchange(lead.sharers, {});
+  std::vector<Pending> rest = std::exchange(lead.rest, {});
   target.push_back(std::move(lead));
+  std::move(rest.begin(), rest.end(), std::back_inserter(target));
   std::move(sharers.begin(), sharers.end(), std::back_inserter(target));
 }
 

@@ -1,3 +1,4 @@
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -29,17 +30,22 @@ absl::Status CheckUnit(size_t all, const std::vector<Pending>& accepted) {
   return absl::OkStatus();
 }
 
+// Makes one entry of the queue of all sequences of a request. REQUIRES: there are some.
+std::vector<Pending> Unite(std::vector<Pending> members) {
+  std::vector<Pending> unit;
+  unit.push_back(std::move(members[0]));
+  unit[0].rest.assign(std::make_move_iterator(members.begin() + 1),
+                      std::make_move_iterator(members.end()));
+  return unit;
+}
+
 // Makes what stands for a chunk that is not computed in the line of its session.
 Pending FaultyChunk(const Request& request, const Item& item, size_t index,
                     const std::shared_ptr<const RequestOrigin>& origin) {
   Item chunk;
   chunk.chunk = item.chunk;
-  return Pending{.item = std::move(chunk),
-                 .key = {},
-                 .enqueued = {},
-                 .origin = origin,
-                 .delivery = Delivery(request.sink, index),
-                 .siblings = nullptr};
+  return Pending{
+      .item = std::move(chunk), .origin = origin, .delivery = Delivery(request.sink, index)};
 }
 
 }  // namespace
@@ -48,21 +54,14 @@ Pending Engine::Prepare(const Request& request, const Item& item, size_t index,
                         const std::shared_ptr<const RequestOrigin>& origin,
                         const std::shared_ptr<ResultSink>& sink) const {
   Pending pending{.item = item,
-                  .key = {},
                   .bytes = 0,
                   .unit = info_.signature.request_is_unit,
                   .priority = request.priority,
-                  .enqueued = {},
                   .deadline = request.deadline,
                   .origin = origin,
-                  .delivery = Delivery(sink, index),
-                  .siblings = nullptr};
+                  .delivery = Delivery(sink, index)};
   LayOut(pending);
-  if (pending.unit) {
-    // No other request has this origin object, so that none shares the key.
-    const auto own = reinterpret_cast<uintptr_t>(origin.get());
-    pending.key = BatchKey(info_.signature, item) + "#" + std::to_string(own);
-  }
+  if (pending.unit) pending.key = BatchKey(info_.signature, item);
   for (const auto& [name, tensor] : item.inputs) {
     pending.bytes += static_cast<int64_t>(tensor.byte_size());
   }
@@ -97,7 +96,10 @@ struct Engine::Intake {
 
   // Gives back the duty to answer, as the request is refused.
   void Release() {
-    for (Pending& pending : whole) pending.delivery.Release();
+    for (Pending& pending : whole) {
+      pending.delivery.Release();
+      for (Pending& other : pending.rest) other.delivery.Release();
+    }
     for (ArrivedChunk& chunk : chunks) chunk.pending.delivery.Release();
   }
 };
@@ -144,6 +146,7 @@ absl::Status Engine::Submit(Request& request) {
   absl::Status unit;
   if (info_.signature.request_is_unit && !intake.whole.empty()) {
     unit = CheckUnit(request.items.size(), intake.whole);
+    if (unit.ok()) intake.whole = Unite(std::move(intake.whole));
   }
   if (!unit.ok()) {
     intake.Release();

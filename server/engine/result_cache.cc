@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/tensor/tensor_bytes.h"
+#include "core/threads/guarded.h"
 #include "engine/batch_delivery.h"
 
 namespace linserve {
@@ -68,7 +70,8 @@ class ResultCache::Flight : public ResultSink {
   }
 
   void Deliver(size_t /*index*/, absl::StatusOr<ItemResult> result) override {
-    cache_->Landed(*this, result);
+    // Whoever waits gets the result even where memory ran out for keeping it.
+    RunGuarded("keeping a result", [&] { cache_->Landed(*this, result); });
     std::vector<Caller> callers;
     {
       MutexLock lock(mutex_);
@@ -79,7 +82,7 @@ class ResultCache::Flight : public ResultSink {
     for (const Caller& caller : callers) {
       // The computation was given up since nobody waited any more, each for a reason of their own.
       const bool late = absl::IsCancelled(result.status()) && caller.deadline <= now;
-      caller.delivery->Complete(late ? DeadlinePassed() : result);
+      RunGuarded("an answer", [&] { caller.delivery->Complete(late ? DeadlinePassed() : result); });
     }
   }
 
@@ -196,16 +199,21 @@ void ResultCache::Begin(Pending& pending) {
   pending.item.report_progress = true;  // for callers who ask for it, now or later
 }
 
+// Notes that a computation has ended, once its result is kept: between the two nobody may come who
+// finds neither.
 void ResultCache::Landed(const Flight& flight, const absl::StatusOr<ItemResult>& result) {
   const std::string& key = *flight.identity();
-  std::optional<ItemResult> copy;
-  if (result.ok() && BytesToKeep(key, *result) <= max_bytes_) copy = CopyOf(*result);
+  const absl::Cleanup forget = [&] {
+    MutexLock lock(mutex_);
+    const auto slot = flights_.find(key);
+    // One that was given up may have been followed by another.
+    if (slot != flights_.end() && slot->second.lock().get() == &flight) flights_.erase(slot);
+  };
+  if (!result.ok() || BytesToKeep(key, *result) > max_bytes_) return;
+  const ItemResult copy = CopyOf(*result);
   MutexLock lock(mutex_);
-  const auto slot = flights_.find(key);
-  // One that was given up may have been followed by another.
-  if (slot != flights_.end() && slot->second.lock().get() == &flight) flights_.erase(slot);
   const int64_t before = bytes_;
-  if (copy) Insert(key, *copy);
+  Insert(key, copy);
   metrics_.AddCacheBytes(bytes_ - before);
 }
 
@@ -215,16 +223,16 @@ int64_t ResultCache::BytesToKeep(const std::string& key, const ItemResult& resul
 }
 
 void ResultCache::Insert(const std::string& key, const ItemResult& result) {
-  Entry entry{key, result, BytesToKeep(key, result)};
-  if (found_.contains(key)) return;
-  while (bytes_ + entry.bytes > max_bytes_) {
+  // Where memory runs out in these two lines, nothing has changed.
+  Entries added(1, Entry{key, result, BytesToKeep(key, result)});
+  if (!found_.try_emplace(key, added.begin()).second) return;
+  bytes_ += added.front().bytes;
+  while (bytes_ > max_bytes_) {
     bytes_ -= entries_.back().bytes;
     found_.erase(entries_.back().key);
     entries_.pop_back();
   }
-  bytes_ += entry.bytes;
-  entries_.push_front(std::move(entry));
-  found_[key] = entries_.begin();
+  entries_.splice(entries_.begin(), added);
 }
 
 }  // namespace linserve

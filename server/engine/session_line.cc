@@ -16,14 +16,21 @@ Pending WithoutDelivery(const Pending& chunk) {
             .chunk = chunk.item.chunk,
             .then = chunk.item.then};
   return Pending{.item = std::move(item),
-                 .key = {},
                  .tokens = 1,
                  .priority = chunk.priority,
-                 .enqueued = {},
                  .deadline = chunk.deadline,
                  .origin = chunk.origin,
-                 .delivery = Delivery(nullptr, 0),
-                 .siblings = nullptr};
+                 .delivery = Delivery(nullptr, 0)};
+}
+
+// Returns the answer to a chunk that its session has read, but whose result was lost.
+absl::Status ReadWithoutResult(const absl::Status& fault, int64_t position) {
+  return ResumeFrom(
+      absl::Status(fault.code(), std::string(fault.message()) +
+                                     ": the session has read the chunk all the same; "
+                                     "send what comes from row " +
+                                     std::to_string(position) + " on, or start it again"),
+      position);
 }
 
 absl::Status LineIsFull() {
@@ -40,28 +47,43 @@ absl::Status LineIsFull() {
 // Answers the caller of a chunk, and lets the session's next one follow.
 class SessionTable::ChunkSink : public ResultSink {
  public:
-  // `again` is the chunk, without delivery.
-  ChunkSink(std::shared_ptr<SessionTable> table, Key key, Pending again, Delivery delivery)
+  // `state` is where the chunk's session stands before it, and `again` is the chunk, without
+  // delivery.
+  ChunkSink(std::shared_ptr<SessionTable> table, Key key, std::shared_ptr<const SessionState> state,
+            Pending again, Delivery delivery)
       : table_(std::move(table)),
         key_(std::move(key)),
+        state_(std::move(state)),
+        position_(state_->position()),
         again_(std::move(again)),
         delivery_(std::move(delivery)) {}
+
+  // Where memory ran out before the session could go on, those behind the chunk must not wait for
+  // ever.
+  ~ChunkSink() override {
+    if (ended_) return;
+    RunGuarded("a session", [this] {
+      if (auto next = End(/*computed=*/false)) table_->Begin(key_, *std::move(next), false);
+    });
+  }
 
   void Deliver(size_t /*index*/, absl::StatusOr<ItemResult> result) override {
     const std::shared_ptr<Continuation> then = again_.item.then;
     if (result.ok() && then != nullptr) {
       if (delivery_.Abandoned()) {
         result = absl::CancelledError("the caller left before the last token");
-      } else if (auto inputs = then->Next(*result)) {
-        return GoOn(*std::move(inputs));
+      } else {
+        std::optional<TensorMap> inputs;
+        const absl::Status status = Guarded("the session", [&] { inputs = then->Next(*result); });
+        if (inputs) return GoOn(*std::move(inputs));
+        if (!status.ok()) result = status;
       }
     }
-    const SessionChunk& chunk = *again_.item.chunk;
-    const bool computed = result.ok();
-    std::optional<Pending> next =
-        table_->Ended(key_, {.computed = computed,
-                             .start = chunk.start,
-                             .over = then != nullptr || (computed && chunk.end)});
+    // A chunk whose rows were read counts as computed, even if its result could not be had.
+    const int64_t position = state_->position();
+    const bool computed = result.ok() || position != position_;
+    if (computed && !result.ok()) result = ReadWithoutResult(result.status(), position);
+    std::optional<Pending> next = End(computed);
     delivery_.Complete(std::move(result));
     // Only a worker delivers what was computed, and then goes on to take more.
     if (next) table_->Begin(key_, *std::move(next), /*next=*/computed);
@@ -78,13 +100,25 @@ class SessionTable::ChunkSink : public ResultSink {
     again_.item.inputs = std::move(inputs);
     again_.item.chunk = std::move(chunk);
     again_.delivery = std::move(delivery_);
+    ended_ = true;
     table_->Begin(key_, std::move(again_), /*next=*/true);
+  }
+
+  std::optional<Pending> End(bool computed) {
+    const SessionChunk& chunk = *again_.item.chunk;
+    const bool over = again_.item.then != nullptr || (computed && chunk.end);
+    auto next = table_->Ended(key_, {.computed = computed, .start = chunk.start, .over = over});
+    ended_ = true;
+    return next;
   }
 
   const std::shared_ptr<SessionTable> table_;
   const Key key_;
+  const std::shared_ptr<const SessionState> state_;
+  const int64_t position_;
   Pending again_;
   Delivery delivery_;
+  bool ended_ = false;
 };
 
 void SessionTable::Take(std::vector<ArrivedChunk> chunks) {
@@ -176,15 +210,17 @@ void SessionTable::Begin(const Key& key, Pending chunk, bool next) {
       status = absl::CancelledError("the caller left while the chunk waited");
     } else {
       // Whatever is thrown for one chunk, those behind it must not wait for ever.
-      status = Guarded("the session", [&] { return Enter(key, one->item); });
+      status = Guarded("the session", [&] {
+        absl::Status entered = Enter(key, one->item);
+        if (!entered.ok()) return entered;
+        one->delivery =
+            Delivery(std::make_shared<ChunkSink>(shared_from_this(), key, one->item.session,
+                                                 WithoutDelivery(*one), std::move(delivery)),
+                     0);
+        return absl::OkStatus();
+      });
     }
-    if (status.ok()) {
-      Pending again = WithoutDelivery(*one);
-      one->delivery = Delivery(std::make_shared<ChunkSink>(shared_from_this(), key,
-                                                           std::move(again), std::move(delivery)),
-                               0);
-      return compute_(*std::move(one), next);
-    }
+    if (status.ok()) return compute_(*std::move(one), next);
     one = Ended(
         key,
         {.computed = false, .start = one->item.chunk->start, .over = one->item.then != nullptr});

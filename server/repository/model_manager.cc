@@ -78,6 +78,9 @@ absl::Status ModelManager::FollowAll() {
 
 // Returns what was found, without the models that were unloaded and have not changed since.
 std::vector<ModelDirectory> ModelManager::Wanted(const std::vector<ModelDirectory>& found) {
+  for (auto& [model, stamps] : unloaded_) {
+    if (!stamps) stamps = StampsOf(found, model);
+  }
   std::erase_if(unloaded_,
                 [&](const auto& entry) { return StampsOf(found, entry.first) != entry.second; });
   std::vector<ModelDirectory> wanted;
@@ -116,7 +119,8 @@ absl::Status ModelManager::UnloadAll(const std::string& model) {
   if (!any) return absl::NotFoundError("failed to unload " + Quoted(model) + ": no such model");
   std::erase_if(known_, [&](const auto& entry) { return entry.first.first == model; });
   const auto found = ScanRepository(options_.root, options_.links());
-  unloaded_[model] = found.ok() ? StampsOf(*found, model) : "";
+  unloaded_[model] = std::nullopt;
+  if (found.ok()) unloaded_[model] = StampsOf(*found, model);
   observer_(model, false);
   return absl::OkStatus();
 }
@@ -141,7 +145,7 @@ absl::Status ModelManager::Follow(const std::vector<ModelDirectory>& found) {
   }
   for (const ModelDirectory& directory : found) {
     if (chosen.contains({directory.name, directory.version})) continue;
-    if (!repository_.Find(directory.name, directory.version).ok()) continue;
+    if (!repository_.Served(directory.name, directory.version)) continue;
     Withdraw(directory.name, directory.version);
   }
   status.Update(CheckChoice(found));
@@ -196,7 +200,7 @@ std::vector<ModelDirectory> ModelManager::Choose(const std::vector<ModelDirector
     const auto known = known_.find({directory.name, directory.version});
     const bool broken = known != known_.end() && known->second.broken &&
                         known->second.stamp == StampOf(directory) &&
-                        !repository_.Find(directory.name, directory.version).ok();
+                        !repository_.Served(directory.name, directory.version);
     if (!broken) sound.push_back(directory);
   }
   return options_.versions.Choose(sound);

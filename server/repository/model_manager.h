@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -106,7 +107,8 @@ class ModelManager {
 
   // Only the queue's thread touches these.
   std::map<Key, Known> known_;
-  std::map<std::string, std::string> unloaded_;  // models that were, with their files' stamps
+  // Models that were, with the stamps that their files had; nullopt: those could not be read then.
+  std::map<std::string, std::optional<std::string>> unloaded_;
   std::set<std::string> unchosen_;  // models that were reported as having no chosen version
 
   LoadQueue queue_;  // ends first

@@ -93,15 +93,21 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const s
     versions = models_.begin();
   }
   if (versions == models_.end()) return Unserved(name, version);
-  if (version != 0) {
-    const auto entry = versions->second.find(version);
-    if (entry != versions->second.end() && entry->second.model) return Ready(entry->second.model);
-  } else {
-    for (auto entry = versions->second.rbegin(); entry != versions->second.rend(); ++entry) {
-      if (entry->second.model) return Ready(entry->second.model);
-    }
+  std::shared_ptr<const ServedModel> latest;  // that is served, its device lost or not
+  for (const auto& [number, entry] : versions->second) {
+    if (!entry.model || (version != 0 && version != number)) continue;
+    if (!latest || entry.model->engine->ready() || !latest->engine->ready()) latest = entry.model;
   }
-  return Unserved(versions->first, version);
+  return latest ? Ready(latest) : Unserved(versions->first, version);
+}
+
+std::shared_ptr<const ServedModel> ModelRepository::Served(const std::string& name,
+                                                           int64_t version) const {
+  MutexLock lock(mutex_);
+  const auto versions = models_.find(name);
+  if (versions == models_.end()) return nullptr;
+  const auto entry = versions->second.find(version);
+  return entry == versions->second.end() ? nullptr : entry->second.model;
 }
 
 std::vector<std::shared_ptr<const ServedModel>> ModelRepository::List() const {

@@ -77,6 +77,9 @@ class ModelRepository {
   absl::StatusOr<std::shared_ptr<const ServedModel>> Find(const std::string& name,
                                                           int64_t version) const;
 
+  // Returns what is served as this version, even while its device is lost; null if nothing is.
+  std::shared_ptr<const ServedModel> Served(const std::string& name, int64_t version) const;
+
   // Lists all versions that are served, by name and version.
   std::vector<std::shared_ptr<const ServedModel>> List() const;
 

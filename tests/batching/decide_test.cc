@@ -225,13 +225,5 @@ TEST_P(DecideProperty, EmptiesTheQueueInFiniteTime) {
 
 INSTANTIATE_TEST_SUITE_P(Queues, DecideProperty, testing::Range(0, 60));
 
-TEST(Decide, TakesAUnitWholeWhateverTheBudgetAndWaitsForNoCompany) {
-  const BatchPolicy policy{.max_tokens = 10, .max_sequences = 2, .max_delay = 1h};
-  std::vector<Waiting> view = {Of(8, "unit"), Of(8, "unit"), Of(1, "other"), Of(8, "unit")};
-  for (Waiting& waiting : view) waiting.unit = waiting.key == "unit";
-  const Decision decision = Decide(policy, view, kStart, /*draining=*/false);
-  EXPECT_THAT(decision.take, testing::ElementsAre(0, 1, 3));
-}
-
 }  // namespace
 }  // namespace linserve

@@ -14,6 +14,10 @@
 
 namespace linserve {
 
+// The worker takes a millisecond a token, and so ten a sequence.
+inline const Workers kMillisecondAToken{
+    1, [](int64_t tokens) { return tokens * std::chrono::milliseconds(1); }};
+
 // Makes a queue's surroundings. Its sequences are of 10 tokens, 10 rows and 100 bytes, all of one
 // key.
 class RequestQueueTest : public testing::Test {
@@ -32,12 +36,10 @@ class RequestQueueTest : public testing::Test {
             .cost = 10,
             .tokens = 10,
             .bytes = 100,
-            .enqueued = {},
             .deadline = deadline,
             .origin = std::make_shared<const RequestOrigin>(RequestOrigin{
                 std::to_string(index), TraceContext{.trace_id = "t", .span = 1}, caller}),
-            .delivery = Delivery(std::move(sink), index),
-            .siblings = nullptr};
+            .delivery = Delivery(std::move(sink), index)};
   }
 
   // Pushes a request, which must be admitted.

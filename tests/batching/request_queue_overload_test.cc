@@ -9,9 +9,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// The worker takes a millisecond a token, and so ten a sequence.
-const Workers kWorker{1, [](int64_t tokens) { return tokens * 1ms; }};
-
 class RequestQueueOverload : public RequestQueueTest {
  protected:
   // Pushes one more sequence of this caller, named by its number, and returns what the queue says
@@ -27,12 +24,13 @@ class RequestQueueOverload : public RequestQueueTest {
 };
 
 TEST_F(RequestQueueOverload, ALongSequenceIsInABatchOfItsOwn) {
-  RequestQueue queue({}, {.long_rows = 9}, clock_, model_, kWorker);  // 10 rows take 10 ms
+  RequestQueue queue({}, {.long_rows = 9}, clock_, model_,
+                     kMillisecondAToken);  // 10 rows take 10 ms
   Push(queue, Request(2));
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("1"));
   const Workers fast{1, [](int64_t) { return kLongPass; }};
-  for (const auto& [long_rows, worker] : {std::pair(10, kWorker), std::pair(9, fast)}) {
+  for (const auto& [long_rows, worker] : {std::pair(10, kMillisecondAToken), std::pair(9, fast)}) {
     RequestQueue together({}, {.long_rows = long_rows}, clock_, model_, worker);
     Push(together, Request(2));
     EXPECT_THAT(Names(together.Pop()), ElementsAre("0", "1"));
@@ -40,7 +38,7 @@ TEST_F(RequestQueueOverload, ALongSequenceIsInABatchOfItsOwn) {
 }
 
 TEST_F(RequestQueueOverload, TheTurnsDoNotGoOnWithThoseWhoOvertake) {
-  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kWorker);
+  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kMillisecondAToken);
   std::vector<Pending> request;
   for (size_t i = 0; i < 1000; ++i) request.push_back(One(sink_, i, TimePoint::max(), "busy"));
   for (size_t i = 0; i < 999; ++i) request[i].cost = 100;
@@ -53,7 +51,7 @@ TEST_F(RequestQueueOverload, TheTurnsDoNotGoOnWithThoseWhoOvertake) {
 }
 
 TEST_F(RequestQueueOverload, CallersHaveTheirTurnsWhateverTheOthersHaveWaiting) {
-  RequestQueue queue({}, {.max_sequences = 3}, clock_, model_, kWorker);
+  RequestQueue queue({}, {.max_sequences = 3}, clock_, model_, kMillisecondAToken);
   for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(PushOf(queue, "much", i).ok());
   EXPECT_TRUE(PushOf(queue, "little", 10).ok());
   EXPECT_TRUE(PushOf(queue, "little", 11).ok());
@@ -63,7 +61,7 @@ TEST_F(RequestQueueOverload, CallersHaveTheirTurnsWhateverTheOthersHaveWaiting) 
 }
 
 TEST_F(RequestQueueOverload, TurnsAreByWorkNotByNumber) {
-  RequestQueue queue({}, {.max_sequences = 4}, clock_, model_, kWorker);
+  RequestQueue queue({}, {.max_sequences = 4}, clock_, model_, kMillisecondAToken);
   for (size_t i = 0; i < 2; ++i) {
     std::vector<Pending> request;
     request.push_back(One(sink_, i, TimePoint::max(), "long"));
@@ -76,7 +74,7 @@ TEST_F(RequestQueueOverload, TurnsAreByWorkNotByNumber) {
 }
 
 TEST_F(RequestQueueOverload, AFullQueueMakesRoomForHigherPriorities) {
-  RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kWorker);
+  RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kMillisecondAToken);
   EXPECT_TRUE(PushOf(queue, "a", 0).ok());
   EXPECT_TRUE(PushOf(queue, "a", 1, Priority::kLow).ok());
   EXPECT_TRUE(PushOf(queue, "a", 2, Priority::kLow).ok());
@@ -89,7 +87,7 @@ TEST_F(RequestQueueOverload, AFullQueueMakesRoomForHigherPriorities) {
 }
 
 TEST_F(RequestQueueOverload, AFullQueueMakesRoomForCallersWithLessInIt) {
-  RequestQueue queue({.max_tokens = 40}, {}, clock_, model_, kWorker);
+  RequestQueue queue({.max_tokens = 40}, {}, clock_, model_, kMillisecondAToken);
   for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(PushOf(queue, "much", i).ok());
   EXPECT_THAT(PushOf(queue, "much", 4), IsStatus(kExhaustedCode, "max_queue_tokens = 40"));
   EXPECT_TRUE(PushOf(queue, "little", 10).ok());
@@ -103,7 +101,7 @@ TEST_F(RequestQueueOverload, AFullQueueMakesRoomForCallersWithLessInIt) {
 }
 
 TEST_F(RequestQueueOverload, NobodyIsDisplacedForARequestThatStillDoesNotFit) {
-  RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kWorker);
+  RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kMillisecondAToken);
   EXPECT_TRUE(PushOf(queue, "a", 0, Priority::kHigh).ok());
   EXPECT_TRUE(PushOf(queue, "a", 1, Priority::kLow).ok());
   std::vector<Pending> request = Request(3);
@@ -113,26 +111,8 @@ TEST_F(RequestQueueOverload, NobodyIsDisplacedForARequestThatStillDoesNotFit) {
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "1"));
 }
 
-TEST_F(RequestQueueOverload, UnitsAreNotTornApart) {
-  RequestQueue queue({.max_sequences = 3}, {}, clock_, model_, kWorker);
-  std::vector<Pending> unit = Request(2);
-  for (Pending& pending : unit) {
-    pending.unit = true;
-    pending.key = "unit";
-    pending.priority = Priority::kLow;
-  }
-  EXPECT_TRUE(PushOf(queue, "a", 5, Priority::kLow).ok());
-  Push(queue, std::move(unit));
-  EXPECT_TRUE(PushOf(queue, "b", 6, Priority::kHigh).ok());
-  EXPECT_THAT(PushOf(queue, "b", 7, Priority::kHigh),
-              IsStatus(kExhaustedCode, "max_queue_sequences"));
-  EXPECT_THAT(sink_->Of(5), SizeIs(1));
-  EXPECT_THAT(Names(queue.PopDue()), ElementsAre("6"));
-  EXPECT_THAT(Names(queue.PopDue()), ElementsAre("0", "1"));
-}
-
 TEST_F(RequestQueueOverload, ADeadlineTooNearForWhatWaitsIsRefusedAtOnce) {
-  RequestQueue queue({}, {}, clock_, model_, kWorker);
+  RequestQueue queue({}, {}, clock_, model_, kMillisecondAToken);
   Push(queue, Request(10));
   EXPECT_THAT(PushOf(queue, "", 20, Priority::kNormal, clock_.Now() + 90ms),
               IsStatus(kExhaustedCode, "the deadline is in 90.0 ms, but 100.0 ms or more of work"));
@@ -144,7 +124,7 @@ TEST_F(RequestQueueOverload, ADeadlineTooNearForWhatWaitsIsRefusedAtOnce) {
 }
 
 TEST_F(RequestQueueOverload, WhatCannotBeComputedInTimeIsNotBegun) {
-  RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kWorker);
+  RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kMillisecondAToken);
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_TRUE(PushOf(queue, "", i, Priority::kNormal, clock_.Now() + 200ms).ok());
   }
@@ -160,7 +140,7 @@ TEST_F(RequestQueueOverload, WhatCannotBeComputedInTimeIsNotBegun) {
 }
 
 TEST_F(RequestQueueOverload, WhereNoBatchWasBegunForAWhileEvenTheHopelessIsComputed) {
-  RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kWorker);
+  RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kMillisecondAToken);
   clock_.Advance(2s);
   EXPECT_TRUE(PushOf(queue, "", 0, Priority::kNormal, clock_.Now() + 1ms).ok());
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
@@ -175,7 +155,7 @@ TEST_F(RequestQueueOverload, WhereNoBatchWasBegunForAWhileEvenTheHopelessIsCompu
 }
 
 TEST_F(RequestQueueOverload, WorkThatIsDroppedTakesNoTurn) {
-  RequestQueue queue({}, {.max_tokens = 20}, clock_, model_, kWorker);
+  RequestQueue queue({}, {.max_tokens = 20}, clock_, model_, kMillisecondAToken);
   const auto left = std::make_shared<RecordingSink>();
   for (size_t i = 0; i < 9; ++i) {
     std::vector<Pending> request;

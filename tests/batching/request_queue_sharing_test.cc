@@ -13,9 +13,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// The worker takes a millisecond a token, and so ten a sequence.
-const Workers kOneWorker{1, [](int64_t tokens) { return tokens * 1ms; }};
-
 // Pushes sequences of equal identity.
 class RequestQueueSharing : public RequestQueueTest {
  protected:
@@ -71,8 +68,30 @@ TEST_F(RequestQueueSharing, FindRoomInAFullQueue) {
   EXPECT_THAT(sink_->Of(1), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "over")));
 }
 
+TEST_F(RequestQueueSharing, AreNotDisplacedByOneThatIsToShareThem) {
+  RequestQueue queue({.max_sequences = 2}, {}, clock_, model_, kMillisecondAToken);
+  PushAll(queue, Of(Priority::kLow, Alike("b", sink_, 0)));
+  PushAll(queue, Of(Priority::kLow, Alike("a", sink_, 1)));
+  PushAll(queue, Of(Priority::kHigh, Alike("a", sink_, 2)), Of(Priority::kHigh, One(sink_, 3)));
+  EXPECT_THAT(sink_->Of(0), ElementsAre(IsStatus(kExhaustedCode, "higher priority")));
+  EXPECT_THAT(sink_->Of(1), IsEmpty());
+  EXPECT_THAT(Gauges(), ElementsAre(2, 2, 20, 200));
+}
+
+TEST_F(RequestQueueSharing, CountOnceTheyAreGoneForOneThatWasToShareThem) {
+  RequestQueue queue({.max_sequences = 2}, {}, clock_, model_, kMillisecondAToken);
+  const auto gone = std::make_shared<RecordingSink>();
+  PushAll(queue, Alike("a", gone, 0), One(sink_, 1));
+  gone->Abandon();
+  std::vector<Pending> request;
+  for (size_t i = 2; i < 4; ++i) request.push_back(One(sink_, i));
+  request.push_back(Alike("a", sink_, 4));
+  EXPECT_THAT(queue.Push(request), IsStatus(kExhaustedCode, "max_queue_sequences"));
+  EXPECT_THAT(Gauges(), ElementsAre(1, 1, 10, 100));
+}
+
 TEST_F(RequestQueueSharing, AreDueWithTheFirstOfThem) {
-  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kOneWorker);
+  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kMillisecondAToken);
   PushAll(queue, Of(Priority::kLow, Alike("a", sink_, 0)));
   PushAll(queue, One(sink_, 1));
   PushAll(queue, Of(Priority::kHigh, Alike("a", sink_, 2)));
@@ -82,7 +101,7 @@ TEST_F(RequestQueueSharing, AreDueWithTheFirstOfThem) {
 }
 
 TEST_F(RequestQueueSharing, AreDueWithTheFirstOfThoseWhoStillWait) {
-  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kOneWorker);
+  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kMillisecondAToken);
   const auto left = std::make_shared<RecordingSink>();
   PushAll(queue, Of(Priority::kHigh, Alike("a", left, 0)));
   PushAll(queue, One(sink_, 1));
@@ -95,7 +114,7 @@ TEST_F(RequestQueueSharing, AreDueWithTheFirstOfThoseWhoStillWait) {
 }
 
 TEST_F(RequestQueueSharing, TakeTheTurnOfTheCallerWhoIsDueFirst) {
-  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kOneWorker);
+  RequestQueue queue({}, {.max_sequences = 1}, clock_, model_, kMillisecondAToken);
   for (size_t i = 0; i < 3; ++i) {
     PushAll(queue, One(sink_, i, TimePoint::max(), "much"));
   }
@@ -128,7 +147,7 @@ TEST_F(RequestQueueSharing, AreDroppedOneByOneAtTheirDeadlines) {
 }
 
 TEST_F(RequestQueueSharing, AreDisplacedTogether) {
-  RequestQueue queue({.max_sequences = 1}, {}, clock_, model_, kOneWorker);
+  RequestQueue queue({.max_sequences = 1}, {}, clock_, model_, kMillisecondAToken);
   PushAll(queue, Of(Priority::kLow, Alike("a", sink_, 0)));
   PushAll(queue, Of(Priority::kLow, Alike("a", sink_, 1)));
   PushAll(queue, Of(Priority::kHigh, One(sink_, 2)));
@@ -171,7 +190,7 @@ TEST_F(RequestQueueSharing, OfManyThreadsAreEachAnsweredOnce) {
   constexpr unsigned kProducers = 4;
   constexpr size_t kRequests = 400;
   RequestQueue queue({.max_sequences = 30}, {.max_sequences = 5}, SteadyClock(), model_,
-                     kOneWorker);
+                     kMillisecondAToken);
   std::vector<std::jthread> consumers;
   for (int i = 0; i < 2; ++i) {
     consumers.emplace_back([&] {

@@ -106,8 +106,7 @@ TEST_F(RequestQueueTest, GivesShortSequencesOutWhoeverWaitsBeforeThem) {
   RequestQueue queue({}, {.max_tokens = 20, .max_delay = 1h}, clock_, model_);
   EXPECT_EQ(queue.PopShort(10), std::nullopt);
   std::vector<Pending> request = Request(6);
-  for (const size_t i : {0, 2}) request[i].cost = 100;
-  request[3].unit = true;
+  for (const size_t i : {0, 2, 3}) request[i].cost = 100;
   Push(queue, std::move(request));
   EXPECT_EQ(queue.PopShort(9), std::nullopt);
   EXPECT_THAT(Names(queue.PopShort(10)), ElementsAre("1"));

@@ -47,6 +47,24 @@ TEST_F(EngineContinuation, EndsWithTheResultOfItsLastChunk) {
   EXPECT_EQ(control_->batch_sizes().size(), 5u);
 }
 
+// Has no memory to go on.
+class Starved : public Continuation {
+ public:
+  std::optional<TensorMap> Next(const ItemResult& /*result*/) override { throw std::bad_alloc(); }
+};
+
+TEST_F(EngineContinuation, EndsWhereMemoryRunsOutAndItsNameIsFreeAgain) {
+  Start();
+  Request request = Of(sink_, {3});
+  request.items[0]->chunk =
+      std::make_shared<const SessionChunk>(SessionChunk{.id = "a", .start = true, .end = true});
+  request.items[0]->then = std::make_shared<Starved>();
+  EXPECT_TRUE(engine_->Submit(request).ok());
+  EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kResourceExhausted, "memory"));
+  EXPECT_TRUE(WaitUntil([&] { return Metric("sessions") == 0; }));
+  EXPECT_EQ(Begin("a", 2)->Await(0)->position, 5);
+}
+
 TEST_F(EngineContinuation, ThoseThatRunAtOnceShareEachStep) {
   Start();
   Occupy();

@@ -95,6 +95,21 @@ TEST_F(SessionLine, TakesNothingBehindAChunkThatWasRefusedUntilItIsDone) {
   EXPECT_EQ(Read({.id = "a", .position = 3}, 1), 4);
 }
 
+TEST_F(SessionLine, GoesOnBehindAChunkThatWasReadButCouldNotBeSaved) {
+  Start();
+  EXPECT_EQ(Read({.id = "a", .start = true}, 2), 2);
+  control_->saves = false;
+  const Sink together = SendTogether({{.id = "a", .save = true}, {.id = "a"}}, 3);
+  const absl::Status unsaved = together->Await(0).status();
+  EXPECT_THAT(unsaved, IsStatus(absl::StatusCode::kResourceExhausted,
+                                "no memory to save it: the session has read the chunk"));
+  EXPECT_EQ(ResumePosition(unsaved), 5);
+  EXPECT_EQ(together->Await(1)->position, 8);
+  control_->saves = true;
+  const Sink saved = Send({.id = "a", .save = true, .position = 8}, 1);
+  EXPECT_EQ(saved->Await(0)->session, "fake 9");
+}
+
 // The queue refuses the chunk while the session ends the one before it.
 TEST_F(SessionLine, LetsNobodyInWhomTheQueueHasRefusedAndCountedSo) {
   Start();

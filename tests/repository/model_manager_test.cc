@@ -110,6 +110,32 @@ TEST_F(ModelManagerTest, UnloadsUntilTheModelIsLoadedAgain) {
   EXPECT_TRUE(ready_["a"]);
 }
 
+TEST_F(ModelManagerTest, WhatWasUnloadedWhileTheRepositoryWasAwayStaysSoUntilItsFilesChange) {
+  Write("a", "x");
+  Manage();
+  EXPECT_TRUE(Refresh().ok());
+  std::filesystem::rename(root(), root() + ".away");
+  EXPECT_TRUE(Unload("a").ok());
+  EXPECT_FALSE(Refresh().ok());
+  std::filesystem::rename(root() + ".away", root());
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(repository_.Find("a", 0), IsStatus(kUnavailableCode, "unloaded"));
+  Write("a", "yy");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_TRUE(repository_.Find("a", 0).ok());
+}
+
+TEST_F(ModelManagerTest, WithdrawsAVersionThatTheLatestReplacesEvenIfItsDeviceIsLost) {
+  Write("a/1", "x");
+  Manage("latest");
+  EXPECT_TRUE(Refresh().ok());
+  LoseDevices(*(*repository_.Find("a", 1))->engine);
+  Write("a/2", "x");
+  EXPECT_TRUE(Refresh().ok());
+  EXPECT_THAT(Index(), ElementsAre("a 1 UNAVAILABLE", "a 2 READY"));
+  EXPECT_EQ(repository_.Served("a", 1), nullptr);
+}
+
 TEST_F(ModelManagerTest, WhatWasUnloadedComesBackOnceItsFilesChange) {
   Write("a/1", "x");
   Write("a/2", "x");

@@ -49,6 +49,17 @@ class RepositoryTest : public EngineTest {
   ModelRepository repository_{metrics_};
 };
 
+TEST_F(RepositoryTest, FindsAnOlderVersionWhileTheLatestHasLostItsDevice) {
+  Publish("a", 2);
+  EXPECT_EQ(Found("a", 0), "a 2");
+  LoseDevices(*(*repository_.Find("a", 2))->engine);
+  EXPECT_THAT(Found("a", 0), testing::HasSubstr("version 2: its device was lost"));
+  EXPECT_EQ(repository_.Served("a", 2)->version, 2);
+  Publish("a", 1);
+  EXPECT_EQ(Found("a", 0), "a 1");
+  EXPECT_THAT(Found("a", 2), testing::HasSubstr("version 2: its device was lost"));
+}
+
 TEST_F(RepositoryTest, FindsTheLatestVersionUnlessOneIsNamed) {
   for (const int64_t version : {10, 2}) Publish("a", version);
   Publish("b", 30);

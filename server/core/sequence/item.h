@@ -114,8 +114,11 @@ class Delivery {
                [this] { Complete(absl::InternalError("the sequence was dropped by the server")); });
   }
 
-  void Complete(absl::StatusOr<ItemResult> result) {
-    if (auto sink = std::exchange(sink_, nullptr)) sink->Deliver(index_, std::move(result));
+  // What the sink throws is reported, and lost: whoever answers one sequence has others to answer.
+  void Complete(absl::StatusOr<ItemResult> result) noexcept {
+    const auto sink = std::exchange(sink_, nullptr);
+    if (sink == nullptr) return;
+    RunGuarded("an answer", [&] { sink->Deliver(index_, std::move(result)); });
   }
 
   // Gives the duty back where the caller answers by other means, as when admission refused the

@@ -173,9 +173,9 @@ void SetQueueLimits(const ModelRepository& repository, const Config& config) {
   const auto found = ScanRepository(config.repository.root, config.repository.links());
   if (!found.ok()) return;  // as the reload of the models says
   for (const ModelDirectory& directory : *found) {
-    const auto served = repository.Find(directory.name, directory.version);
+    const auto served = repository.Served(directory.name, directory.version);
     const auto serving = ServingOptionsFor(directory.path, config.serving);
-    if (served.ok() && serving.ok()) (*served)->engine->SetQueueLimits(serving->Limits());
+    if (served && serving.ok()) served->engine->SetQueueLimits(serving->Limits());
   }
 }
 

@@ -53,9 +53,9 @@ std::string StatusJson(const ModelRepository& repository, Phase phase) {
     nlohmann::json& model = models.emplace_back(nlohmann::json{
         {"name", version.name}, {"version", version.version}, {"state", Name(version.state)}});
     if (!version.reason.empty()) model["reason"] = version.reason;
-    const auto served = repository.Find(version.name, version.version);
-    if (!served.ok()) continue;
-    model.update(Served(**served));
+    if (const auto served = repository.Served(version.name, version.version)) {
+      model.update(Served(*served));
+    }
   }
   const absl::Status ready = Readiness(phase);
   return nlohmann::json{{"version", kVersion},

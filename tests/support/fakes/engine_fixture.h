@@ -48,6 +48,16 @@ class EngineTest : public testing::Test {
     control_->AwaitHeld(1);
   }
 
+  // Loses the devices of an engine for good. Models that are loaded later are of another control.
+  void LoseDevices(Engine& engine) {
+    control_->fault = [](const Batch&) { return Fault::kDeviceLost; };
+    control_->load = [] { return absl::UnavailableError("no such device"); };
+    Request request = Of(sink_, {1});
+    EXPECT_TRUE(engine.Submit(request).ok());
+    EXPECT_TRUE(WaitUntil([&] { return !engine.ready(); }));
+    control_ = std::make_shared<FakeModelControl>();
+  }
+
   static std::vector<float> Rows(const RecordingSink::Result& result) {
     if (!result.ok()) return {};
     const Tensor& y = result->outputs.at("y");

@@ -278,6 +278,7 @@ class FakeModel : public Model {
 
   absl::StatusOr<std::string> Save(const SessionState& session) override {
     control_->OnThisThread();
+    if (!control_->saves) return absl::ResourceExhaustedError("no memory to save it");
     return "fake " + std::to_string(session.position());
   }
 

@@ -37,8 +37,9 @@ class FakeModelControl {
   int64_t longest = kFakeLongest;
   bool request_is_unit = false;
   bool asynchronous = false;
-  bool forgets = true;    // it drops sequences that it is told to forget
-  bool sessions = false;  // it has sessions
+  bool forgets = true;             // it drops sequences that it is told to forget
+  bool sessions = false;           // it has sessions
+  std::atomic<bool> saves = true;  // and saves them
   // Says why a replica cannot be made; OK while it can.
   std::function<absl::Status()> load = [] { return absl::OkStatus(); };
   std::function<Fault(const Batch& batch)> fault = [](const Batch&) { return Fault::kNone; };
