@@ -172,8 +172,7 @@ bool HttpServer::Impl::ServeRequest(Caller& caller) {
   HttpReply reply = head ? ReplyTo(*head, caller) : RefusalReply(*stream.fault());
   const bool whole = head && !reply.last && stream.SkipBody();
   const bool last = --caller.requests_left == 0 || ending || !whole || head->last;
-  // A request whose body is malformed is none, whatever was found before that was read.
-  if (stream.fault() && stream.fault()->status == 400) reply = RefusalReply(*stream.fault());
+  router.Replied(reply);
   std::string text = ReplyHead(reply, last, options.limits.idle, caller.requests_left);
   if (head && head->method == "HEAD") reply.body.clear();
   constexpr size_t kCopied = 4 << 10;  // for less than a packet more
@@ -193,15 +192,18 @@ HttpReply HttpServer::Impl::ReplyTo(HttpHead& head, Caller& caller) {
   constexpr std::string_view kWork = "the HTTP handler";
   auto reply = Guarded(kWork, [&]() -> absl::StatusOr<HttpReply> {
     HttpReply answer = router.Answer(head, caller.stream, certified, request);
+    if (!answer.last) caller.stream.SkipBody();
+    // A request whose body is malformed is none, whatever was found before that was read.
+    const std::optional<HttpFault>& fault = caller.stream.fault();
+    if (fault && fault->status == 400) answer = RefusalReply(*fault);
     router.Finish(head, request, answer);
     return answer;
   });
   if (reply.ok()) return *std::move(reply);
-  if (absl::IsResourceExhausted(reply.status())) {
-    return BusyReply("the server is out of memory; try again");
-  }
-  ReportFailure(kWork, reply.status());
-  HttpReply failure = RefusalReply(500, "internal error: see the server's log");
+  const bool memory = absl::IsResourceExhausted(reply.status());
+  if (!memory) ReportFailure(kWork, reply.status());
+  HttpReply failure = memory ? BusyReply("the server is out of memory; try again")
+                             : RefusalReply(500, "internal error: see the server's log");
   RunGuarded(kWork, [&] { router.Finish(head, request, failure); });
   return failure;
 }

@@ -36,7 +36,8 @@ struct HttpHandlers {
   std::function<std::string()> samples_hour{};
   // Says whether a caller may see metrics and status; empty: everybody may.
   std::function<absl::Status(const HttpRequest&)> authorize{};
-  std::vector<HttpRoute> routes{};  // further ones
+  std::function<void(int status)> replied{};  // called with the status of each reply; may be empty
+  std::vector<HttpRoute> routes{};            // further ones
   std::vector<HttpForm> forms{};
 };
 

@@ -32,6 +32,11 @@ class Router {
   // Gives a reply what every reply to such a request has. Thread-safe.
   void Finish(const HttpHead& head, const HttpRequest& request, HttpReply& reply) const;
 
+  // Counts a reply, just before it is sent.
+  void Replied(const HttpReply& reply) const {
+    if (handlers_.replied) handlers_.replied(reply.status);
+  }
+
  private:
   struct Page {
     HttpRoute route;

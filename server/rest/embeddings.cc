@@ -11,12 +11,13 @@
 #include "core/status/json_text.h"
 #include "core/status/parameter.h"
 #include "core/tensor/tensor.h"
+#include "rest/answering.h"
 #include "rest/http_errors.h"
 #include "rest/json/json_members.h"
 #include "rest/openai_form.h"
 #include "rest/sequence_input.h"
 #include "rest/tensor_json.h"
-#include "rest/waiting_embed.h"
+#include "rest/vectors_json.h"
 #include "rpc/calls/grpc_status.h"
 #include "serving/admission.h"
 
@@ -106,36 +107,40 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   return OfParameter(absl::InvalidArgumentError("expected a JSON object with 'input'"), "input");
 }
 
+absl::StatusOr<HttpReply> WriteOpenAi(const RestCall& call, const Embeddings& embeddings,
+                                      int64_t answer_bytes) {
+  std::string text = R"({"object":"list","data":[)";
+  const auto append = [&](size_t index, const Tensor& vector) {
+    text += R"({"object":"embedding","index":)" + std::to_string(index) + R"(,"embedding":)";
+    absl::Status status;
+    if (answer_bytes == kBase64Bytes) {
+      text +=
+          '"' +
+          absl::Base64Escape({reinterpret_cast<const char*>(vector.bytes()), vector.byte_size()}) +
+          '"';
+    } else {
+      status = AppendElements(vector, text);
+    }
+    text += '}';
+    return status;
+  };
+  absl::Status written = AppendVectors(call, embeddings, answer_bytes, append, text);
+  if (!written.ok()) return written;
+  const json usage = {{"prompt_tokens", embeddings.tokens}, {"total_tokens", embeddings.tokens}};
+  text +=
+      R"(],"model":)" + JsonText(json(embeddings.model)) + R"(,"usage":)" + JsonText(usage) + '}';
+  return HttpReply{.body = std::move(text), .packable = true};
+}
+
 }  // namespace
 
 HttpReply OpenAiEmbeddings(const RestCall& call) {
   auto query = ReadOpenAi(call);
-  const bool base64 = query.ok() && query->answer_bytes == kBase64Bytes;
-  const auto embeddings = Embed(call, "/v1/embeddings", std::move(query));
-  if (!embeddings.ok()) return OpenAiError(embeddings.status());
-  std::string text = R"({"object":"list","data":[)";
-  const absl::Status written = AppendVectors(
-      call, *embeddings,
-      [&](size_t index, const Tensor& vector) {
-        text += R"({"object":"embedding","index":)" + std::to_string(index) + R"(,"embedding":)";
-        absl::Status status;
-        if (base64) {
-          text += '"' +
-                  absl::Base64Escape(
-                      {reinterpret_cast<const char*>(vector.bytes()), vector.byte_size()}) +
-                  '"';
-        } else {
-          status = AppendElements(vector, text);
-        }
-        text += '}';
-        return status;
-      },
-      text);
-  if (!written.ok()) return OpenAiError(written);
-  const json usage = {{"prompt_tokens", embeddings->tokens}, {"total_tokens", embeddings->tokens}};
-  text +=
-      R"(],"model":)" + JsonText(json(embeddings->model)) + R"(,"usage":)" + JsonText(usage) + '}';
-  return {.body = std::move(text), .packable = true, .sending = embeddings->sending};
+  const int64_t answer_bytes = query.ok() ? query->answer_bytes : 0;
+  const auto embeddings = Ask<EmbeddingsRequestState>(call, "/v1/embeddings", std::move(query));
+  return ReplyWith<Embeddings>(embeddings, OpenAiError, [&](const Embeddings& answer) {
+    return WriteOpenAi(call, answer, answer_bytes);
+  });
 }
 
 HttpReply OpenAiModels(const RestCall& call) {

@@ -46,6 +46,8 @@ std::optional<uint64_t> JsonLength(const HttpRequest& request);
 // wrong and where.
 absl::StatusOr<JsonInferRequest> ReadInferRequest(const RestCall& call);
 
-HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& asked);
+// Fails where a result has no form in JSON.
+absl::StatusOr<HttpReply> WriteInferResponse(const InferAnswer& answer,
+                                             const JsonInferRequest& asked);
 
 }  // namespace linserve

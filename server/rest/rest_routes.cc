@@ -13,6 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "core/status/json_text.h"
 #include "core/threads/guarded.h"
+#include "rest/answering.h"
 #include "rest/embeddings.h"
 #include "rest/http_errors.h"
 #include "rest/infer_json.h"
@@ -21,10 +22,10 @@
 #include "rest/openai_form.h"
 #include "rest/request_ids.h"
 #include "rest/rest_call.h"
-#include "rest/waiting_infer.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/oip/inference_checks.h"
 #include "rpc/oip/inference_queries.h"
+#include "rpc/oip/inference_request.h"
 #include "serving/admission.h"
 
 namespace linserve {
@@ -146,21 +147,31 @@ absl::StatusOr<JsonInferRequest> ReadInfer(const RestCall& call) {
   return asked;
 }
 
+// Has what was asked computed, and waits for that. The message is no more there afterwards.
+absl::StatusOr<InferAnswer> AskInfer(const RestCall& call, const std::string& id,
+                                     absl::StatusOr<JsonInferRequest>& asked) {
+  const auto answered = std::make_shared<std::promise<absl::StatusOr<InferAnswer>>>();
+  const auto state = std::make_shared<InferRequestState>(
+      SideOf(call, "/v2/models/infer"), ContextOf(call, id), /*chunks=*/false,
+      [answered](absl::StatusOr<InferAnswer> answer) { answered->set_value(std::move(answer)); });
+  if (asked.ok()) {
+    state->AnswerTakes(asked->AnswerBytes());
+    const auto size = static_cast<int64_t>(asked->message.ByteSizeLong());
+    state->Submit(call.service, {.message = std::move(asked->message), .bytes = size});
+  } else {
+    state->Refuse(asked.status());
+  }
+  return answered->get_future().get();
+}
+
 HttpReply Infer(const RestCall& call) {
-  using InferMessage = absl::StatusOr<inference::ModelInferRequest>;
   auto asked = ReadInfer(call);
   const std::string id = asked.ok() ? asked->message.id() : "";
-  const int64_t answer_bytes = asked.ok() ? asked->AnswerBytes() : 0;
-  const auto answer = InferAndWait(
-      call, "/v2/models/infer",
-      asked.ok() ? InferMessage(std::move(asked->message)) : InferMessage(asked.status()),
-      answer_bytes);
-  HttpReply reply = answer.ok() ? WriteInferResponse(*answer, *asked)
-                                : ErrorReply(WithRequestId(answer.status(), id));
+  const auto answer = AskInfer(call, id, asked);
+  HttpReply reply = ReplyWith<InferAnswer>(
+      answer, [&](const absl::Status& status) { return ErrorReply(WithRequestId(status, id)); },
+      [&](const InferAnswer& whole) { return WriteInferResponse(whole, *asked); });
   reply.headers.emplace_back(kRequestId, RequestIdOf(call, id));
-  if (!answer.ok()) return reply;
-  reply.packable = reply.content_type == "application/json";
-  reply.sending = answer->sending;
   return reply;
 }
 

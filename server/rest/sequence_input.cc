@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "core/json/json_number.h"
 #include "core/status/quote.h"
+#include "core/status/retry_delay.h"
 #include "rest/json/json_members.h"
 
 namespace linserve {
@@ -13,10 +14,10 @@ namespace {
 using Kind = JsonReader::Kind;
 
 absl::Status TooMany(int64_t most) {
-  return absl::InvalidArgumentError(
+  return NeverFits(absl::InvalidArgumentError(
       "the request holds more than " + std::to_string(most) +
       " sequences, which are taken at once (max_sequences_per_request); send them in several "
-      "requests");
+      "requests"));
 }
 
 absl::Status ReadIds(JsonReader& reader, std::vector<int64_t>& ids) {

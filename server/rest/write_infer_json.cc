@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/status/json_text.h"
-#include "rest/http_errors.h"
 #include "rest/infer_json.h"
 #include "rest/tensor_json.h"
 #include "rpc/oip/inference_tensors.h"
@@ -58,7 +57,8 @@ int64_t JsonInferRequest::AnswerBytes() const {
   return kLongestElement / (other_type ? kHalf : int64_t{sizeof(float)});
 }
 
-HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& asked) {
+absl::StatusOr<HttpReply> WriteInferResponse(const InferAnswer& answer,
+                                             const JsonInferRequest& asked) {
   HttpReply reply;
   std::string& text = reply.body;
   AppendOpen(HeadOf(answer), text);
@@ -79,10 +79,11 @@ HttpReply WriteInferResponse(const InferAnswer& answer, const JsonInferRequest& 
     AppendOpen(output, text);
     text += R"(,"data":)";
     absl::Status written = AppendElements(tensor, text);
-    if (!written.ok()) return ErrorReply(written);
+    if (!written.ok()) return written;
     text += '}';
   }
   text += "]}";
+  reply.packable = binary.empty();
   if (binary.empty()) return reply;
   reply.content_type = "application/octet-stream";
   reply.headers.emplace_back(kHeaderLength, std::to_string(text.size()));

@@ -37,10 +37,10 @@ struct EmbeddingsQuery {
 
 struct Embeddings {
   std::string model;
-  int64_t tokens = 0;             // tokens of all sequences
-  std::vector<Tensor> vectors;    // one for each sequence, F32 [width], or with all rows [n, width]
-  Timing timing;                  // that of the sequence that was computed last
-  std::shared_ptr<void> sending;  // held until the vectors are sent
+  int64_t tokens = 0;           // tokens of all sequences
+  std::vector<Tensor> vectors;  // one for each sequence, F32 [width], or with all rows [n, width]
+  Timing timing;                // that of the sequence that was computed last
+  std::shared_ptr<Sending> sending;  // held until the vectors are sent
 };
 
 // Returns how a sequence becomes one vector: as the model is served, by the mean if it is not
@@ -51,6 +51,8 @@ Pooling PoolingOf(const ServedModel& model);
 // until that is sent.
 class EmbeddingsRequestState : public WholeRequestState {
  public:
+  using Query = EmbeddingsQuery;
+  using Answered = Embeddings;
   // Called exactly once, on any thread. Must not throw.
   using Done = std::function<void(absl::StatusOr<Embeddings>)>;
 

@@ -9,6 +9,11 @@
 
 namespace linserve {
 
+Sending::Sending(std::shared_ptr<RequestState> request)
+    : request_(std::move(request)), traced_(TraceSending(request_->context_)) {}
+
+void Sending::Failed(const absl::Status& status) { request_->status_ = status; }
+
 RequestState::RequestState(CallSide call, RequestContext context)
     : context_(std::move(context)), call_(std::move(call)) {
   BeginTrace(context_.trace);
@@ -52,7 +57,7 @@ void RequestState::Refuse(const absl::Status& status) {
   begun_ = true;
   Guard([&] {
     status_ = status;
-    if (model_metrics_ != nullptr) Failed();
+    if (model_metrics_ != nullptr && computes_) Failed();
     AnswerRefusal(status);
     return absl::OkStatus();
   });
@@ -131,10 +136,6 @@ absl::Status RequestState::Take(ServiceContext& /*service*/, const ServedModel& 
   request.sink = shared_from_this();
   request.items = std::move(items);
   return model.engine->Submit(request);
-}
-
-std::shared_ptr<void> RequestState::UntilSent() {
-  return {nullptr, [self = shared_from_this(), sending = TraceSending(context_)](void*) {}};
 }
 
 void RequestState::Succeeded(const Timing& timing, size_t computed) {

@@ -36,6 +36,22 @@ struct CallSide {
   std::function<void(const absl::Status&)> broken{};
 };
 
+class RequestState;
+
+// Holds a request whose answer is made, until that is sent: so long the request lives, and its
+// place is taken; and the trace shows how long that took.
+class Sending {
+ public:
+  explicit Sending(std::shared_ptr<RequestState> request);
+
+  // Says that the answer could not be written, with which the request ended.
+  void Failed(const absl::Status& status);
+
+ private:
+  const std::shared_ptr<RequestState> request_;
+  const std::shared_ptr<void> traced_;
+};
+
 // Represents one request from its arrival to the end of its last answer, whatever the protocol, and
 // takes its results. It lives for as long as the engine or an unwritten answer needs it. When it
 // ends the request has ended: then it is counted, logged and traced.
@@ -112,9 +128,8 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   // Returns the time since the request's arrival.
   std::chrono::nanoseconds Age() const { return std::chrono::steady_clock::now() - context_.begin; }
 
-  // Returns what an answer holds until it is sent. So long the request lives, and its place is
-  // taken; and the trace shows how long that took.
-  std::shared_ptr<void> UntilSent();
+  // Returns what an answer holds until it is sent.
+  std::shared_ptr<Sending> UntilSent() { return std::make_shared<Sending>(shared_from_this()); }
 
   RpcMetrics& metrics() const { return call_.metrics; }
   ModelMetrics& model_metrics() const { return *model_metrics_; }  // REQUIRES: the model was found
@@ -122,12 +137,15 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   RequestContext context_;
   // Set once the request is answered as a whole: what its caller does from then on changes nothing.
   bool answered_ = false;
+  bool computes_ = true;                   // or the tokenizer answers it, which is no inference
   Priority priority_ = Priority::kNormal;  // what the request asks for
   // Names the model's prompt that stands before each text; "": its default one. ReadOptions() sets
   // it.
   std::string prompt_name_;
 
  private:
+  friend class Sending;
+
   void Conclude();
   absl::Status Begin(ServiceContext& service, const FoundModel& model, int64_t bytes);
 

@@ -21,7 +21,10 @@ namespace linserve {
 // where texts become token ids.
 class TextRequestState : public RequestState {
  public:
-  using RequestState::RequestState;
+  TextRequestState(CallSide call, RequestContext context)
+      : RequestState(std::move(call), std::move(context)) {
+    computes_ = false;
+  }
 
  protected:
   // Answers that the model takes no text. Else the tokenizer is there from now on.
@@ -65,12 +68,14 @@ struct Tokenized {
 
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<Text> texts;
-  std::shared_ptr<void> sending;  // held until the answer is sent
+  std::shared_ptr<Sending> sending;  // held until the answer is sent
 };
 
 // Answers which tokens texts become.
 class TokenizeRequestState : public TextRequestState {
  public:
+  using Query = TokenizeQuery;
+  using Answered = Tokenized;
   using Done = std::function<void(absl::StatusOr<Tokenized>)>;
 
   TokenizeRequestState(CallSide call, RequestContext context, Done done)
@@ -104,12 +109,14 @@ struct DecodeQuery {
 
 struct Decoded {
   Texts texts;
-  std::shared_ptr<void> sending;  // held until the answer is sent
+  std::shared_ptr<Sending> sending;  // held until the answer is sent
 };
 
 // Answers which texts token ids stand for.
 class DecodeRequestState : public TextRequestState {
  public:
+  using Query = DecodeQuery;
+  using Answered = Decoded;
   using Done = std::function<void(absl::StatusOr<Decoded>)>;
 
   DecodeRequestState(CallSide call, RequestContext context, Done done)

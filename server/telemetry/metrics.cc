@@ -73,6 +73,12 @@ struct Metrics::Impl {
              .Counter("linserve_caller_tokens_total",
                       "Tokens that were computed for the caller, by the name of its token."));
   }};
+  ByLabel<prometheus::Counter*> http_replies{[this](const std::string& status) {
+    return std::make_unique<prometheus::Counter*>(
+        &Instruments(registry, {{"status", status}})
+             .Counter("linserve_http_replies_total",
+                      "Replies over HTTP, those included that no call has seen, by their status."));
+  }};
   std::atomic<int64_t> certificate_expiry = 0;  // in seconds since the Unix epoch; 0: there is none
   Mutex mutex;
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> models
@@ -112,6 +118,10 @@ void Metrics::Refused(Refusal reason) { At(impl_->refused, reason).Increment(); 
 
 void Metrics::Computed(const std::string& caller, int64_t tokens) {
   impl_->computed.Of(caller)->Increment(static_cast<double>(tokens));
+}
+
+void Metrics::HttpReplied(int status) {
+  impl_->http_replies.Of(std::to_string(status))->Increment();
 }
 
 void Metrics::ReloadFailed(Reload what) { At(impl_->failed_reloads, what).Increment(); }

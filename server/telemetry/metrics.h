@@ -151,6 +151,7 @@ class Metrics {
   // Counts tokens that were computed for a caller with a token of this name.
   void Computed(const std::string& caller, int64_t tokens);
 
+  void HttpReplied(int status);
   void Refused(Refusal reason);
   void ReloadFailed(Reload what);  // once each time
   void SetCertificateExpiry(std::chrono::system_clock::time_point expiry);

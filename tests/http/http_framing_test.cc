@@ -1,3 +1,4 @@
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,26 @@ TEST_F(HttpFramingTest, NothingIsReadAfterABodyThatIsMalformed) {
       EXPECT_EQ(answer.rfind("HTTP/1.1 "), 0U) << answer;
     }
   }
+}
+
+TEST_F(HttpFramingTest, WhateverIsRefusedHasTheFormOfItsApiAndIsCounted) {
+  std::atomic<int> counted = 0;
+  handlers_.replied = [&](int status) { counted = status; };
+  handlers_.forms = {
+      {.prefix = "/echo",
+       .begin = [](HttpRequest&) {},
+       .end = [](const HttpRequest&,
+                 HttpReply& reply) { reply.headers.emplace_back("X-Form", "echo"); }}};
+  server_ = Start();
+  for (const char* chunks : {"x\r\n", "5\r\nhelloX\r\n0\r\n\r\n"}) {
+    EXPECT_THAT(AnswerToChunks("/echo", chunks),
+                AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("X-Form: echo")));
+    EXPECT_EQ(counted, 400);
+  }
+  EXPECT_THAT(AnswerTo("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(counted, 200);
+  EXPECT_THAT(AnswerTo("PRI * HTTP/2.0\r\n\r\n"), StartsWith("HTTP/1.1 505"));
+  EXPECT_EQ(counted, 505);
 }
 
 TEST_F(HttpFramingTest, TheLastBodyOfAConnectionIsReadToItsEndToo) {

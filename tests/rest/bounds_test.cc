@@ -44,8 +44,10 @@ class RestBounds : public RestTest {
   }
 };
 
-// Returns the status of a reply to what a caller did wrong: text-embeddings-inference has its own.
+// Return the status of a reply to a body that is no request, and to one of too many sequences:
+// text-embeddings-inference has its own.
 int CodeOfFaults(const std::string& path) { return path.starts_with("/v") ? 400 : 422; }
+int CodeOfTooMany(const std::string& path) { return path.starts_with("/v") ? 400 : 413; }
 
 std::string Repeated(size_t count, const std::string& text) {
   std::string all;
@@ -214,7 +216,7 @@ TEST_F(RestBounds, Sequences) {
     EXPECT_EQ(Post(list.path, body(list.most)).status, 200) << list.path << " " << list.one;
     for (const size_t count : {list.most + 1, 1000 * list.most}) {
       ExpectRefused(list.path, body(count), "more than " + std::to_string(list.most),
-                    CodeOfFaults(list.path));
+                    CodeOfTooMany(list.path));
     }
   }
 }

@@ -244,7 +244,7 @@ TEST_F(DefaultTruncation, IsTheModelsUnlessTheRequestSaysOtherwise) {
   ASSERT_EQ(left.status, 200) << left.body;
   EXPECT_EQ(embed({{"truncate", true}}).body, left.body);
   EXPECT_EQ(embed({{"truncation_direction", "left"}}).body, left.body);
-  EXPECT_EQ(embed({{"truncate", false}}).status, 422);
+  EXPECT_EQ(embed({{"truncate", false}}).status, 413);
   const Reply right = embed({{"truncation_direction", "right"}});
   EXPECT_EQ(right.status, 200);
   EXPECT_NE(right.body, left.body);

@@ -81,6 +81,7 @@ TEST(Readme, ListsTheMetricsThatAreExportedWithTheirTypesAndLabels) {
   metrics.ForRpc("Embed");
   metrics.ForModel("m", 1).SetLoaded({}, {}, "cpu", 1);
   metrics.Computed("me", 1);
+  metrics.HttpReplied(200);
   metrics.SetCertificateExpiry(std::chrono::system_clock::now());
   metrics.SetDeviceFallback("");
   metrics.AddDevice("cuda:0", [] { return DeviceUse(); });

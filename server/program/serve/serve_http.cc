@@ -127,6 +127,7 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   HttpHandlers health;
   health.live = [&] { return !repository.stuck() && grpc.Accepts(); };
   health.ready = [&] { return Readiness(phase); };
+  health.replied = [&context](int status) { context.metrics.HttpReplied(status); };
   HttpHandlers handlers = health;
   handlers.routes = RestRoutes(context);
   AddTeiRoutes(context, handlers.routes);

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "core/status/quote.h"
+#include "rest/answering.h"
 #include "rest/json/json_members.h"
 #include "rest/sequence_input.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
 #include "rest/tensor_json.h"
-#include "rest/waiting_embed.h"
+#include "rest/vectors_json.h"
 
 namespace linserve {
 namespace {
@@ -101,16 +102,36 @@ absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
   return query;
 }
 
-// Answers with each of the vectors as `append` writes it.
-HttpReply Written(
-    const RestCall& call, const absl::StatusOr<Embeddings>& embeddings,
+// Answers a query with each of the vectors as `append` writes it.
+HttpReply AskForVectors(
+    const RestCall& call, const std::string& rpc, absl::StatusOr<EmbeddingsQuery> query,
     const std::function<absl::Status(const Tensor& vector, std::string& text)>& append) {
-  if (!embeddings.ok()) return TeiError(embeddings.status());
-  std::string text = "[";
-  const absl::Status written = AppendVectors(
-      call, *embeddings, [&](size_t, const Tensor& vector) { return append(vector, text); }, text);
-  if (!written.ok()) return TeiError(written);
-  return {.body = std::move(text += ']'), .packable = true, .sending = embeddings->sending};
+  const auto write = [&](const Embeddings& embeddings) -> absl::StatusOr<HttpReply> {
+    std::string text = "[";
+    const absl::Status written = AppendVectors(
+        call, embeddings, kTextBytes,
+        [&](size_t, const Tensor& vector) { return append(vector, text); }, text);
+    if (!written.ok()) return written;
+    return HttpReply{.body = std::move(text += ']'), .packable = true};
+  };
+  return ReplyWith<Embeddings>(Ask<EmbeddingsRequestState>(call, rpc, std::move(query)), TeiError,
+                               write);
+}
+
+// Returns the cosines between the first vector, which all have length one, and the others.
+absl::StatusOr<HttpReply> WriteSimilarity(const Embeddings& embeddings) {
+  const Tensor& source = embeddings.vectors[0];
+  const auto count = std::ssize(embeddings.vectors) - 1;
+  auto [cosines, bytes] = Tensor::Allocate(DType::kF32, {count});
+  auto* cosine = reinterpret_cast<float*>(bytes);
+  for (size_t i = 1; i < embeddings.vectors.size(); ++i) {
+    const auto* other = embeddings.vectors[i].data<float>();
+    *cosine++ = static_cast<float>(std::inner_product(
+        source.data<float>(), source.data<float>() + source.elements(), other, 0.0));
+  }
+  HttpReply reply;
+  if (absl::Status status = AppendElements(cosines, reply.body); !status.ok()) return status;
+  return reply;
 }
 
 }  // namespace
@@ -122,7 +143,7 @@ HttpReply TeiEmbed(const RestCall& call) {
       ReadEmbed(call, reader, query,
                 {{"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
                  {"dimensions", [&] { return ReadDimensions(reader, query.dimensions); }}});
-  return Written(call, Embed(call, "/embed", std::move(read)), AppendElements);
+  return AskForVectors(call, "/embed", std::move(read), AppendElements);
 }
 
 HttpReply TeiEmbedAll(const RestCall& call) {
@@ -133,35 +154,22 @@ HttpReply TeiEmbedAll(const RestCall& call) {
   auto read = ReadEmbed(call, reader, query,
                         {NotHere(reader, "normalize", "/embed_all gives rows as they are"),
                          NotHere(reader, "dimensions", "/embed_all gives whole rows")});
-  return Written(call, Embed(call, "/embed_all", std::move(read)),
-                 [](const Tensor& rows, std::string& text) {
-                   absl::Status status;
-                   text += '[';
-                   for (int64_t row = 0; row < rows.shape()[0] && status.ok(); ++row) {
-                     if (row > 0) text += ',';
-                     status = AppendElements(rows.Rows(row, row + 1), text);
-                   }
-                   text += ']';
-                   return status;
-                 });
+  return AskForVectors(call, "/embed_all", std::move(read),
+                       [](const Tensor& rows, std::string& text) {
+                         absl::Status status;
+                         text += '[';
+                         for (int64_t row = 0; row < rows.shape()[0] && status.ok(); ++row) {
+                           if (row > 0) text += ',';
+                           status = AppendElements(rows.Rows(row, row + 1), text);
+                         }
+                         text += ']';
+                         return status;
+                       });
 }
 
 HttpReply TeiSimilarity(const RestCall& call) {
-  const auto embeddings = Embed(call, "/similarity", ReadSimilarity(call));
-  if (!embeddings.ok()) return TeiError(embeddings.status());
-  // The vectors have length one, so that their products are the cosines between them.
-  const Tensor& source = embeddings->vectors[0];
-  const auto count = std::ssize(embeddings->vectors) - 1;
-  auto [cosines, bytes] = Tensor::Allocate(DType::kF32, {count});
-  auto* cosine = reinterpret_cast<float*>(bytes);
-  for (size_t i = 1; i < embeddings->vectors.size(); ++i) {
-    const auto* other = embeddings->vectors[i].data<float>();
-    *cosine++ = static_cast<float>(std::inner_product(
-        source.data<float>(), source.data<float>() + source.elements(), other, 0.0));
-  }
-  std::string text;
-  if (absl::Status status = AppendElements(cosines, text); !status.ok()) return TeiError(status);
-  return {.body = std::move(text), .sending = embeddings->sending};
+  const auto embeddings = Ask<EmbeddingsRequestState>(call, "/similarity", ReadSimilarity(call));
+  return ReplyWith<Embeddings>(embeddings, TeiError, WriteSimilarity);
 }
 
 }  // namespace linserve

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/status/json_text.h"
+#include "core/status/retry_delay.h"
 #include "rest/http_errors.h"
 #include "rest/request_ids.h"
 #include "rpc/calls/grpc_status.h"
@@ -11,6 +12,7 @@ namespace linserve {
 namespace {
 
 constexpr const char* kEmpty = "linserve/empty";
+constexpr const char* kUnread = "linserve/unread";
 
 struct TeiFault {
   const char* type;
@@ -22,7 +24,7 @@ TeiFault FaultOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
       if (status.GetPayload(kEmpty).has_value()) return {"Empty", 400};
-      return {"Validation", 422};
+      return {"Validation", status.GetPayload(kUnread).has_value() ? 422 : 413};
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kNotFound:
@@ -57,6 +59,11 @@ HttpForm TeiForm(const std::string& prefix) {
 absl::Status EmptyList(const std::string& message) {
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kEmpty, absl::Cord());
+  return status;
+}
+
+absl::Status Unread(absl::Status status) {
+  if (!status.ok() && !IsNeverFits(status)) status.SetPayload(kUnread, absl::Cord());
   return status;
 }
 

@@ -71,8 +71,10 @@ JsonMember NotHere(JsonReader& reader, const char* name, const std::string& advi
 }
 
 absl::Status CheckThere(absl::Status status, bool there, const std::string& name) {
-  if (!status.ok() || there) return status;
-  return absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
+  if (status.ok() && !there) {
+    status = absl::InvalidArgumentError("expected a JSON object with " + Quoted(name));
+  }
+  return Unread(std::move(status));
 }
 
 }  // namespace linserve

@@ -31,7 +31,8 @@ std::vector<JsonMember> TextMembers(JsonReader& reader, EmbeddingsQuery& query);
 // word.
 JsonMember NotHere(JsonReader& reader, const char* name, const std::string& advice);
 
-// Returns OK once a body was read with this status if the member that it must have was there.
+// Returns how the reading of a body ended that must have such a member: else, and where the status
+// says so, it is Unread().
 absl::Status CheckThere(absl::Status status, bool there, const std::string& name);
 
 }  // namespace linserve

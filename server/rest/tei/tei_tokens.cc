@@ -1,12 +1,11 @@
 #include "rest/tei/tei_tokens.h"
 
-#include <future>
-#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "core/status/json_text.h"
+#include "rest/answering.h"
 #include "rest/json/json_members.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
@@ -16,22 +15,6 @@ namespace linserve {
 namespace {
 
 using nlohmann::json;
-
-// Waits for the answer of a request that the tokenizer answers, or refuses what could not be read.
-template <typename State, typename Answer, typename Query>
-absl::StatusOr<Answer> Wait(const RestCall& call, const std::string& rpc,
-                            absl::StatusOr<Query> query) {
-  const auto answered = std::make_shared<std::promise<absl::StatusOr<Answer>>>();
-  const auto state = std::make_shared<State>(
-      SideOf(call, rpc), ContextOf(call, ""),
-      [answered](absl::StatusOr<Answer> answer) { answered->set_value(std::move(answer)); });
-  if (query.ok()) {
-    state->Submit(call.service, *std::move(query));
-  } else {
-    state->Refuse(query.status());
-  }
-  return answered->get_future().get();
-}
 
 absl::StatusOr<TokenizeQuery> ReadTokenize(const RestCall& call) {
   if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
@@ -79,28 +62,31 @@ void AppendToken(const Tokenized::Text& text, size_t index, const Tokenizer& tok
             (mark ? "null" : std::to_string(place.end)) + '}';
 }
 
-}  // namespace
-
-HttpReply TeiTokenize(const RestCall& call) {
-  const auto tokenized =
-      Wait<TokenizeRequestState, Tokenized>(call, "/tokenize", ReadTokenize(call));
-  if (!tokenized.ok()) return TeiError(tokenized.status());
+absl::StatusOr<HttpReply> WriteTokens(const RestCall& call, const Tokenized& tokenized) {
   std::string answer = "[";
-  for (const Tokenized::Text& text : tokenized->texts) {
-    if (call.http.abandoned()) return TeiError(absl::CancelledError("the caller left"));
+  for (const Tokenized::Text& text : tokenized.texts) {
+    if (call.http.abandoned()) return absl::CancelledError("the caller left");
     answer += answer == "[" ? "[" : ",[";
     for (size_t i = 0; i < text.ids.size(); ++i) {
-      AppendToken(text, i, *tokenized->tokenizer, answer);
+      AppendToken(text, i, *tokenized.tokenizer, answer);
     }
     answer += ']';
   }
-  return {.body = std::move(answer += ']'), .sending = tokenized->sending};
+  return HttpReply{.body = std::move(answer += ']')};
+}
+
+}  // namespace
+
+HttpReply TeiTokenize(const RestCall& call) {
+  return ReplyWith<Tokenized>(
+      Ask<TokenizeRequestState>(call, "/tokenize", ReadTokenize(call)), TeiError,
+      [&](const Tokenized& tokenized) { return WriteTokens(call, tokenized); });
 }
 
 HttpReply TeiDecode(const RestCall& call) {
-  const auto decoded = Wait<DecodeRequestState, Decoded>(call, "/decode", ReadDecode(call));
-  if (!decoded.ok()) return TeiError(decoded.status());
-  return {.body = JsonText(json(decoded->texts)), .sending = decoded->sending};
+  return ReplyWith<Decoded>(
+      Ask<DecodeRequestState>(call, "/decode", ReadDecode(call)), TeiError,
+      [](const Decoded& decoded) { return HttpReply{.body = JsonText(json(decoded.texts))}; });
 }
 
 }  // namespace linserve

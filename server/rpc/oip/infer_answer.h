@@ -11,6 +11,7 @@
 #include "core/tensor/tensor.h"
 #include "inference/grpc_service.pb.h"
 #include "rpc/calls/wire.h"
+#include "serving/request.h"
 
 namespace linserve {
 
@@ -28,7 +29,7 @@ struct InferAnswer {
   std::set<std::string> batch_second;
   // Holds the parameters of a session: the request's, and where the session stands now.
   google::protobuf::Map<std::string, inference::InferParameter> parameters;
-  std::shared_ptr<void> sending;  // held until the answer is sent
+  std::shared_ptr<Sending> sending;  // held until the answer is sent
 
   // Returns the number of messages. Outputs with fewer rows than others end earlier, and are empty
   // after that.

@@ -26,7 +26,9 @@ void InferCall::Handle(grpc::ByteBuffer& bytes) {
           Respond(answer->Chunk(0).Take(), answer->sending);
           return absl::OkStatus();
         });
-        if (!fault.ok()) End(fault);
+        if (fault.ok()) return;
+        if (answer.ok()) answer->sending->Failed(fault);
+        End(fault);
       });
   if (!status.ok()) return state->Refuse(status);
   state->Submit(service_, std::move(request));

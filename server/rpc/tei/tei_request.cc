@@ -35,7 +35,10 @@ void Respond(const ServiceContext& service, const absl::StatusOr<Answer>& answer
         "the answer has " + std::to_string(message.size()) + " bytes, at most " +
         std::to_string(most) + " fit into a message (max_message_bytes)"));
   });
-  if (!made.ok()) return done(made.status());
+  if (!made.ok()) {
+    answer->sending->Failed(made.status());
+    return done(made.status());
+  }
   done(TeiResponse{*std::move(made), answer->sending});
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "core/tensor/tensor.h"
 #include "rest/rest_call.h"
 #include "rest/tensor_json.h"
@@ -16,16 +15,12 @@ namespace linserve {
 // A byte of a vector becomes up to so many of JSON.
 inline constexpr int64_t kTextBytes = kLongestElement / int64_t{sizeof(float)};
 
-// Waits for what an embedding API asks for. A query that could not be read is refused, which counts
-// as a request, too. `rpc` names the request in the metrics.
-absl::StatusOr<Embeddings> Embed(const RestCall& call, const std::string& rpc,
-                                 absl::StatusOr<EmbeddingsQuery> query);
-
 // Appends one vector, by its index.
 using AppendVector = std::function<absl::Status(size_t index, const Tensor& vector)>;
 
-// Appends the vectors with commas between them. CANCELLED if the caller leaves meanwhile.
-absl::Status AppendVectors(const RestCall& call, const Embeddings& embeddings,
+// Appends the vectors with commas between them, in each of which a byte becomes up to
+// `answer_bytes`. CANCELLED if the caller leaves meanwhile.
+absl::Status AppendVectors(const RestCall& call, const Embeddings& embeddings, int64_t answer_bytes,
                            const AppendVector& append, std::string& text);
 
 }  // namespace linserve

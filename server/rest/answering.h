@@ -1,0 +1,51 @@
+#pragma once
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/threads/guarded.h"
+#include "http/http_message.h"
+#include "rest/rest_call.h"
+
+namespace linserve {
+
+// Has a request of this kind answered, and waits for that. A query that could not be read is
+// refused, which counts as a request, too. `rpc` names the request in the metrics.
+template <typename State>
+absl::StatusOr<typename State::Answered> Ask(const RestCall& call, const std::string& rpc,
+                                           absl::StatusOr<typename State::Query> query) {
+  const auto answered = std::make_shared<std::promise<absl::StatusOr<typename State::Answered>>>();
+  const auto state =
+      std::make_shared<State>(SideOf(call, rpc), ContextOf(call, ""), [answered](auto answer) {
+        answered->set_value(std::move(answer));
+      });
+  if (query.ok()) {
+    state->Submit(call.service, *std::move(query));
+  } else {
+    state->Refuse(query.status());
+  }
+  return answered->get_future().get();
+}
+
+// Writes the reply of an answer. What goes wrong there is how the request ended, for its caller and
+// for those who count.
+template <typename Answer>
+HttpReply ReplyWith(const absl::StatusOr<Answer>& answer,
+                    absl::FunctionRef<HttpReply(const absl::Status&)> error,
+                    absl::FunctionRef<absl::StatusOr<HttpReply>(const Answer&)> write) {
+  if (!answer.ok()) return error(answer.status());
+  auto reply = Guarded("the answer", [&] { return write(*answer); });
+  if (!reply.ok()) {
+    answer->sending->Failed(reply.status());
+    return error(reply.status());
+  }
+  reply->sending = answer->sending;
+  return *std::move(reply);
+}
+
+}  // namespace linserve
