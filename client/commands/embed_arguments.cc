@@ -35,8 +35,9 @@ absl::Status EmbedArguments::Check() const {
         "--chunk-rows gives the rows of each chunk: choose --pooling "
         "none, or last for the last row alone");
   }
-  if (ResultFormat() != OutputFormat::kJsonLines && output.empty()) {
-    return absl::InvalidArgumentError("--output-format " + output_format + " needs --output FILE");
+  if (ResultFormat() != OutputFormat::kJsonLines && (output.empty() || output == "-")) {
+    return absl::InvalidArgumentError("--output-format " + output_format +
+                                      " needs --output FILE, which standard output is not");
   }
   return absl::OkStatus();
 }

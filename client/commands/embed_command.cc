@@ -14,6 +14,7 @@
 #include "client/files/inputs.h"
 #include "client/files/outputs.h"
 #include "client/terminal/progress.h"
+#include "core/files/file.h"
 
 namespace linserve {
 namespace {
@@ -71,10 +72,10 @@ void WarnOfBlankLines(const EmbedArguments& arguments, const InputSequences& seq
                last - sequences.size(), arguments.output.c_str());
 }
 
-absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& arguments,
-                             const ModelDescription& model, const InputSequences& sequences,
-                             ProgressLine& progress,
-                             const std::function<void(const JobResult&)>& on_result) {
+// Returns how the sequences are sent chunk by chunk.
+absl::StatusOr<SessionJobOptions> SessionsOf(const EmbedArguments& arguments,
+                                             const ModelDescription& model,
+                                             const InputSequences& sequences) {
   SessionJobOptions job{.model = arguments.choice.model,
                         .version = arguments.choice.version,
                         .options = arguments.choice.ToOutputOptions(model),
@@ -87,34 +88,15 @@ absl::Status EmbedAsSessions(EmbeddingClient& client, const EmbedArguments& argu
     return absl::InvalidArgumentError("--restore and --save are of one sequence; there are " +
                                       std::to_string(sequences.size()));
   }
-  if (!arguments.restore.empty()) {
-    auto state = ReadWhole(arguments.restore);
-    if (!state.ok()) return state.status();
-    job.state = *std::move(state);
-  }
-  const int64_t rows = TotalRows(job.signature, sequences);
-  absl::Status saved;
-  RunSessionJob(
-      client, job, sequences,
-      [&](int64_t done) {
-        if (!progress.Due()) return;
-        progress.Draw(
-            ProgressText(static_cast<size_t>(done), static_cast<size_t>(rows), progress.seconds()));
-      },
-      [&](const JobResult& answer) {
-        if (job.save && answer.result.status.ok()) {
-          saved = WriteWhole(arguments.save, answer.result.session);
-        }
-        on_result(answer);
-      });
-  return saved;
+  if (arguments.restore.empty()) return job;
+  auto state = ReadWhole(arguments.restore);
+  if (!state.ok()) return state.status();
+  job.state = *std::move(state);
+  return job;
 }
 
-int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
-             const ModelDescription& model, const InputSequences& sequences) {
-  auto destination = OpenDestination(arguments);
-  if (!destination.ok()) return FailWith(destination.status());
-  ProgressLine progress;
+EmbedJobOptions JobOf(const EmbedArguments& arguments, const ModelDescription& model,
+                      ProgressLine& progress) {
   EmbedJobOptions job{.model = arguments.choice.model,
                       .version = arguments.choice.version,
                       .options = arguments.choice.ToOutputOptions(model),
@@ -124,19 +106,32 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
                       .batch = arguments.batch,
                       .in_flight = arguments.in_flight,
                       .one_request = arguments.input.signature.request_is_unit};
-  job.on_progress = [&](const EmbedProgress& far) {
+  job.on_progress = [&progress](const EmbedProgress& far) {
     if (progress.Due()) progress.Draw(ProgressText(far, progress.seconds()));
   };
   if (!HasRows(arguments.input.signature)) job.chunk_bytes = 0;
+  return job;
+}
+
+int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
+             const ModelDescription& model, const InputSequences& sequences) {
+  const auto sessions = SessionsOf(arguments, model, sequences);
+  if (!sessions.ok()) return FailWith(sessions.status());
+  auto destination = OpenDestination(arguments);
+  if (!destination.ok()) return FailWith(destination.status());
+  ProgressLine progress;
   std::vector<EmbeddedLine> lines;
   FailureLog failures;
   absl::Status written;
+  absl::Status saved;
   size_t done = 0;
   const auto take = [&](const JobResult& answer) {
     ++done;
     if (!answer.result.status.ok()) {
       if (failures.tells()) progress.Erase();
       failures.Add(answer.result.id, answer.result.status);
+    } else if (!arguments.save.empty()) {
+      saved = ReplaceFile(arguments.save, {answer.result.session});
     }
     if (arguments.neighbours) {
       lines.push_back(ToLine(sequences[answer.result.index], answer));
@@ -147,20 +142,24 @@ int EmbedAll(EmbeddingClient& client, const EmbedArguments& arguments,
       progress.Draw(ProgressText(done, sequences.size(), progress.seconds()));
     }
   };
-  absl::Status sent;
   if (arguments.chunk_rows > 0) {
-    sent = EmbedAsSessions(client, arguments, model, sequences, progress, take);
+    const auto all = static_cast<size_t>(TotalRows(sessions->signature, sequences));
+    const auto on_rows = [&](int64_t rows) {
+      if (!progress.Due()) return;
+      progress.Draw(ProgressText(static_cast<size_t>(rows), all, progress.seconds()));
+    };
+    RunSessionJob(client, *sessions, sequences, on_rows, take);
   } else {
-    RunEmbedJob(client, job, sequences, take);
+    RunEmbedJob(client, JobOf(arguments, model, progress), sequences, take);
   }
   progress.Erase();
-  if (!sent.ok()) return FailWith(sent);
   if (arguments.neighbours) {
     std::fputs(NeighbourTable(lines).c_str(), stdout);
   } else if (written.ok()) {
     written = destination->writer->Finish();
   }
   const int code = failures.Finish();
+  written.Update(saved);
   return written.ok() ? code : FailWith(written);
 }
 

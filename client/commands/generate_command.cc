@@ -52,6 +52,9 @@ int RunGenerate(const GlobalOptions& globals, GenerateArguments arguments) {
     auto prompt = ReadWhole("-");
     if (!prompt.ok()) return FailWith(prompt.status());
     arguments.prompt = *std::move(prompt);
+    // The end of its last line is of the file, as shells see it, and not of the prompt.
+    if (arguments.prompt.ends_with('\n')) arguments.prompt.pop_back();
+    if (arguments.prompt.ends_with('\r')) arguments.prompt.pop_back();
   }
   EmbeddingClient client(globals.ToClientOptions());
   const auto model = client.GetModel(arguments.choice.model, arguments.choice.version);

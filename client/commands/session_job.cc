@@ -13,7 +13,7 @@
 namespace linserve {
 namespace {
 
-// A session that the server has forgotten is begun again so often.
+// A session that is not where it was left is begun again so often.
 constexpr int kMostRestarts = 3;
 
 std::string RandomId() {
@@ -54,9 +54,8 @@ class SessionJob {
       SequenceResult answer = Send(count);
       if (answer.status.ok()) {
         Take(std::move(answer), count);
-      } else if (ResumePosition(answer.status) == 0 && row_ > 0 && restarts++ < kMostRestarts) {
-        row_ = 0;
-        parts_.clear();
+      } else if (Differs(answer.status) && restarts++ < kMostRestarts) {
+        Restart();
       } else {
         result_.status = std::move(answer.status);
       }
@@ -93,6 +92,20 @@ class SessionJob {
     SequenceResult failed;
     failed.status = results.status();
     return failed;
+  }
+
+  // Returns whether the session is not where it was left, so that rows would be missing: the server
+  // has forgotten it, or has read a chunk whose answer was lost.
+  bool Differs(const absl::Status& status) const {
+    const auto position = ResumePosition(status);
+    return position && (row_ > 0 || *position > 0);
+  }
+
+  void Restart() {
+    row_ = 0;
+    parts_.clear();
+    result_.tokens = 0;
+    result_.timing = {};
   }
 
   void Take(SequenceResult answer, int64_t count) {

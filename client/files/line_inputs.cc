@@ -38,9 +38,9 @@ void SetTokens(std::vector<int64_t> ids, size_t line, const InputOptions& option
   if (limits.longest > 0 && length > limits.longest) {
     const Truncation truncation = options.truncation.value_or(Truncation::kNone);
     if (truncation == Truncation::kNone) {
-      sequence.status =
-          LineError(line, std::to_string(length) + " tokens, but the model takes " + "at most " +
-                              std::to_string(limits.longest) + "; shorten it or use --truncate");
+      sequence.status = LineError(line, std::to_string(length) + " tokens, but the model takes " +
+                                            "at most " + std::to_string(limits.longest) +
+                                            "; shorten it, or have it cut (embed --truncate)");
       return;
     }
     if (truncation == Truncation::kLeft) ids.erase(ids.begin(), ids.end() - limits.longest);

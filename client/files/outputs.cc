@@ -111,14 +111,6 @@ absl::Status CheckWritable(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status WriteWhole(const std::string& path, std::string_view bytes) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  file.close();
-  return file ? absl::OkStatus() : CannotWrite(path);
-}
-
 std::unique_ptr<ResultWriter> MakeNpyWriter(std::string path) {
   return std::make_unique<NpyWriter>(std::move(path));
 }

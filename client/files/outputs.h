@@ -47,9 +47,6 @@ std::unique_ptr<ResultWriter> MakeSafetensorsWriter(std::string path);
 // is no file. NOT_FOUND says why not.
 absl::Status CheckWritable(const std::string& path);
 
-// Makes a file of the bytes. Returns NOT_FOUND if it cannot be written.
-absl::Status WriteWhole(const std::string& path, std::string_view bytes);
-
 // Writes {"code": "INVALID_ARGUMENT", "message": "..."}.
 std::string ErrorJson(const absl::Status& status);
 

@@ -14,6 +14,7 @@
 #include "client/load/load_page.h"
 #include "client/load/report/percentiles.h"
 #include "client/terminal/table.h"
+#include "core/files/file.h"
 #include "core/status/json_text.h"
 
 namespace linserve {
@@ -112,7 +113,7 @@ absl::Status WritePercentiles(const std::vector<LoadSubject>& subjects,
       if (subjects.size() > 1) name += '-' + std::to_string(i + 1);
       if (outputs.sweep) name += absl::StrCat("-", step.load);
       name += path.extension().string();
-      status.Update(WriteWhole(path.parent_path() / name, PercentileTable(step.report.latency)));
+      status.Update(ReplaceFile(path.parent_path() / name, {PercentileTable(step.report.latency)}));
     }
   }
   return status;
@@ -195,9 +196,9 @@ absl::Status WriteLoad(const std::vector<LoadSubject>& subjects,
   const bool json_only = outputs.json == "-";
   std::fputs(json_only ? as_json.c_str() : ToText(subjects, objectives).c_str(), stdout);
   absl::Status status;
-  if (!as_json.empty() && !json_only) status.Update(WriteWhole(outputs.json, as_json));
+  if (!as_json.empty() && !json_only) status.Update(ReplaceFile(outputs.json, {as_json}));
   if (!outputs.html.empty())
-    status.Update(WriteWhole(outputs.html, ToHtml(subjects, objectives, what)));
+    status.Update(ReplaceFile(outputs.html, {ToHtml(subjects, objectives, what)}));
   if (!outputs.percentiles.empty()) status.Update(WritePercentiles(subjects, outputs));
   return status;
 }

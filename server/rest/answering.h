@@ -18,12 +18,11 @@ namespace linserve {
 // refused, which counts as a request, too. `rpc` names the request in the metrics.
 template <typename State>
 absl::StatusOr<typename State::Answered> Ask(const RestCall& call, const std::string& rpc,
-                                           absl::StatusOr<typename State::Query> query) {
+                                             absl::StatusOr<typename State::Query> query) {
   const auto answered = std::make_shared<std::promise<absl::StatusOr<typename State::Answered>>>();
   const auto state =
-      std::make_shared<State>(SideOf(call, rpc), ContextOf(call, ""), [answered](auto answer) {
-        answered->set_value(std::move(answer));
-      });
+      std::make_shared<State>(SideOf(call, rpc), ContextOf(call, ""),
+                              [answered](auto answer) { answered->set_value(std::move(answer)); });
   if (query.ok()) {
     state->Submit(call.service, *std::move(query));
   } else {

@@ -11,6 +11,10 @@
 namespace linserve {
 namespace {
 
+constexpr uint32_t kRefused = 1013;
+constexpr uint32_t kStuck = 1099;
+constexpr size_t kColumns = 3;
+
 // Says that there will be room in a millisecond.
 grpc::Status PutOff() {
   google::rpc::RetryInfo info;
@@ -19,13 +23,6 @@ grpc::Status PutOff() {
   details.add_details()->PackFrom(info);
   return {grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full", details.SerializeAsString()};
 }
-
-}  // namespace
-namespace {
-
-constexpr uint32_t kRefused = 1013;
-constexpr uint32_t kStuck = 1099;
-constexpr size_t kColumns = 3;
 
 bool Has(const v1::Sequence& sequence, uint32_t token) {
   const auto& ids = sequence.token_ids();
@@ -75,6 +72,14 @@ std::vector<v1::EmbedResponse> FakeService::Answer(const v1::EmbedRequest& reque
     const bool refused = Has(sequence, kRefused);
     response.set_code(refused ? grpc::INVALID_ARGUMENT : grpc::UNAVAILABLE);
     response.set_message(refused ? "token 1013 brings bad luck" : "draining");
+    response.set_last(true);
+    return {response};
+  }
+  const bool later = sequence.has_session() && !sequence.session().start();
+  if (later && Take(&FakeFaults::misplaced_chunks)) {
+    response.set_code(grpc::FAILED_PRECONDITION);
+    response.set_message("the session has read the chunk all the same");
+    response.mutable_session()->set_position(sequence.session().position() + 1);
     response.set_last(true);
     return {response};
   }

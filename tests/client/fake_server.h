@@ -19,6 +19,7 @@ struct FakeFaults {
   int break_calls = 0;          // so many calls end as UNAVAILABLE after their first result
   int put_off_calls = 0;        // so many calls are RESOURCE_EXHAUSTED, with a time to come back
   int unavailable_results = 0;  // so many sequences end as UNAVAILABLE
+  int misplaced_chunks = 0;     // so many later chunks of sessions do not go on where those stand
   bool drop_last_result = false;
   bool break_streams = false;  // streams break after their first answer
 };

@@ -7,8 +7,6 @@
 
 #include "absl/strings/escaping.h"
 #include "rest/rest_fixture.h"
-#include "rest/tensor_json.h"
-#include "support/fakes/failing_allocations.h"
 #include "xds/data/orca/v3/orca_load_report.pb.h"
 
 namespace linserve {
@@ -320,29 +318,6 @@ TEST_F(RestTest, EchoesTheIdOfABodyThatCanStandInAHeader) {
   EXPECT_EQ(id_of("in the body"), "in the body");
   EXPECT_EQ(id_of("in the body", {{"x-request-id", "in the header"}}), "in the header");
   EXPECT_THAT(id_of("7\r\nSet-Cookie: a=b"), testing::MatchesRegex("[0-9a-f]+-[0-9]+"));
-}
-
-TEST_F(RestTest, CountsARequestAsFailedWhoseAnswerCannotBeWritten) {
-  json request = ThreeTokens();
-  request["id"] = "7";
-  json& input = request["inputs"][0];
-  input["shape"] = {1, kTestLongest};
-  input["data"] = std::vector<int64_t>(kTestLongest, 5);
-  const std::string body = request.dump();
-  Reply reply;
-  {
-    const FailingAllocations failing(kTestLongest * 4 * kLongestElement);
-    reply = Post(kInfer, body);
-    EXPECT_GT(failing.failed(), 0U);
-  }
-  EXPECT_EQ(reply.status, 429) << reply.body.substr(0, 200);
-  EXPECT_THAT(reply.body, testing::HasSubstr("[request id: 7]"));
-  const auto requests = [](const char* code) {
-    return "linserve_requests_total{code=\"" + std::string(code) +
-           R"(",model="tokens",rpc="/v2/models/infer"})";
-  };
-  EXPECT_TRUE(server_.WaitFor(requests("RESOURCE_EXHAUSTED"), 1));
-  EXPECT_FALSE(server_.Scrape()[requests("OK")] > 0);
 }
 
 TEST_F(RestTest, CountsTheRequestsThatItRefuses) {

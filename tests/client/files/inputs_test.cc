@@ -63,7 +63,7 @@ TEST(TextLines, ThatAreTooLongNameTheLineAndLeaveTheRestAlone) {
   EXPECT_TRUE(sequences[0].status.ok());
   EXPECT_EQ(sequences[1].status,
             absl::InvalidArgumentError("line 2: 8 tokens, but the model takes at most 4; shorten "
-                                       "it or use --truncate"));
+                                       "it, or have it cut (embed --truncate)"));
   EXPECT_TRUE(sequences[2].status.ok());
 }
 
