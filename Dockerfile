@@ -43,7 +43,7 @@ EXPOSE 8500 8080
 # No name: an image has no users beyond Debian's. Nothing is written, so the root may be read-only.
 USER 65532:65532
 HEALTHCHECK --interval=5s --timeout=3s --start-period=10m --retries=3 \
-  CMD ["linserve-client", "health", "--target", "127.0.0.1:8500"]
+  CMD ["linserve-client", "health"]
 ENTRYPOINT ["tini", "--", "linserve"]
 CMD ["serve"]
 ARG VERSION=0.1.0

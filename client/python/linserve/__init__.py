@@ -63,7 +63,7 @@ class Client:
             config = {"methodConfig": config["methodConfig"]}
         options = [("grpc.service_config", json.dumps(config)), ("grpc.max_receive_message_length", -1),
                    ("grpc.max_send_message_length", -1), ("grpc.per_rpc_retry_buffer_size", 64 << 20)]
-        if re.match(r"((dns|ipv4|ipv6):/*)?(127\.|localhost\b|\[::1\])", target):
+        if re.match(r"((dns|ipv4|ipv6):/*)?(127\.|localhost\b|\[::1?\]|0\.0\.0\.0)", target):
             options.append(("grpc.enable_http_proxy", 0))  # gRPC would ask http_proxy's even for this machine
         if server_name:
             options.append(("grpc.ssl_target_name_override", server_name))

@@ -24,7 +24,8 @@ bool IsLoopbackTarget(const std::string& target) {
   const size_t colon = rest.rfind(':');
   const bool has_port =
       colon != std::string_view::npos && rest.find(']', colon) == std::string_view::npos;
-  return IsLoopback(std::string(has_port ? rest.substr(0, colon) : rest));
+  const std::string host(has_port ? rest.substr(0, colon) : rest);
+  return IsLoopback(host) || host == "0.0.0.0" || host == "[::]";
 }
 
 }  // namespace linserve

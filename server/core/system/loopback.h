@@ -9,7 +9,8 @@ namespace linserve {
 bool IsLoopback(const std::string& host);
 
 // Returns whether what is sent to this gRPC target stays on the machine. A target is HOST:PORT,
-// dns:///HOST:PORT, ipv4:..., ipv6:... or unix:PATH.
+// dns:///HOST:PORT, ipv4:..., ipv6:... or unix:PATH. Who calls 0.0.0.0 or [::], on which a server
+// listens, gets this machine.
 bool IsLoopbackTarget(const std::string& target);
 
 }  // namespace linserve

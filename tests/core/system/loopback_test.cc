@@ -16,13 +16,14 @@ TEST(Loopback, IsThisMachineAlone) {
 }
 
 TEST(LoopbackTarget, IsReadInEachOfItsForms) {
-  for (const char* target : {"localhost:8500", "127.0.0.1:8500", "[::1]:8500", "[::1]", "localhost",
-                             "dns:///localhost:8500", "dns:localhost:8500", "ipv4:127.0.0.1:8500",
-                             "ipv6:[::1]:8500", "unix:/tmp/socket", "unix-abstract:name"}) {
+  for (const char* target :
+       {"localhost:8500", "127.0.0.1:8500", "[::1]:8500", "[::1]", "localhost",
+        "dns:///localhost:8500", "dns:localhost:8500", "ipv4:127.0.0.1:8500", "ipv6:[::1]:8500",
+        "unix:/tmp/socket", "unix-abstract:name", "0.0.0.0:8500", "[::]:8500"}) {
     EXPECT_TRUE(IsLoopbackTarget(target)) << target;
   }
-  for (const char* target : {"", "host:8500", "dns:///host:8500", "[::]:8500", "10.0.0.1",
-                             "ipv4:10.0.0.1:8500", "dns://127.0.0.1/host:8500"}) {
+  for (const char* target : {"", "host:8500", "dns:///host:8500", "10.0.0.1", "ipv4:10.0.0.1:8500",
+                             "dns://127.0.0.1/host:8500"}) {
     EXPECT_FALSE(IsLoopbackTarget(target)) << target;
   }
 }
