@@ -13,6 +13,7 @@ that stand in CALLERS.
 
 import functools
 import os
+import os
 import re
 import sys
 from collections import deque
@@ -43,16 +44,17 @@ ALLOWED["tests"] = set(ALLOWED) | {"tests"}
 # The folders of a layer: each may include those before it, and "" is the layer's own.
 FOLDERS = {
     "telemetry": ["", "trace"],
-    "engine": ["", "generation"],
+    "engine": ["sessions", "", "generation"],
     "core": ["status", "json", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
     "text": ["", "sentencepiece", "huggingface/characters", "huggingface/members", "huggingface/patterns",
              "huggingface/normalize", "huggingface/split", "huggingface/models", "huggingface"],
     "cuda": ["kernels", ""],
-    "attention": ["rows", "device", "positions", "linear", "linformer", "local", "landmarks", "blocks", "favor"],
-    "models": ["config", "placement", "network", "linformer", "linformer_pytorch", "linear_attention_transformer",
-               "performer_pytorch", "linear_multihead_attention", "transformers", "fairseq", "fast_transformers",
+    "attention": ["rows", "device", "positions", "products", "linear", "linformer", "local", "landmarks", "blocks",
+                  "favor"],
+    "models": ["config", "placement", "sessions", "network", "sentences", "checkpoint", "linformer", "linformer_pytorch",
+               "linear_attention_transformer", "performer_pytorch", "linear_multihead_attention", "transformers", "fairseq", "fast_transformers",
                "molformer", "encoder", "math", "forward", ""],
-    "rpc": ["calls", "guards", "embedding", "oip", "tei", "otlp", ""],
+    "rpc": ["messages", "calls", "guards", "embedding", "oip", "tei", "otlp", ""],
     "http": ["framing", ""],
     "rest": ["json", "", "tei"],
     "program": ["", "serve", "offline"],
@@ -71,8 +73,12 @@ FREE_OF_LIBRARIES = {"program"}
 # The products of matrices, which are slow for some sizes, are asked for where that is known.
 CALLERS = {
     r"at::(?:matmul|mm|bmm|mv|dot|addmm|baddbmm|einsum|tensordot|inner)(?:_out)?\(": {
-        "server/attention/rows/product.cc", "server/attention/blocks/block_product.cc"},
+        "server/attention/rows/product.cc", "server/attention/products/block_product.cc"},
 }
+
+# A folder has at most so many files: one with more is of several subjects. Corpora are data, which nobody reads.
+MOST_FILES = 25
+DATA = {"corpus", "__pycache__"}
 
 SOURCES = {".cc", ".cu"}
 HEADERS = {".h", ".cuh", ".inc"}
@@ -261,6 +267,15 @@ def check_reach(tree, path):
         yield f"{path}: reaches both LibTorch and protobuf: {chains}"
 
 
+def check_folders(root):
+    """Yields folders with too many files."""
+    for top in ("client", "deploy", "proto", "server", "tests"):
+        for folder, folders, names in os.walk(Path(root, top)):
+            folders[:] = [name for name in folders if name not in DATA and not name.startswith(".")]
+            if len(names) > MOST_FILES:
+                yield f"{Path(folder).relative_to(root)}: {len(names)} files, expected at most {MOST_FILES}"
+
+
 def check(root):
     """All violations under a root, and the number of files read."""
     tree = Tree(root)
@@ -278,6 +293,7 @@ def check(root):
         violations += check_reach(tree, path)
     violations += check_names(tree)
     violations += check_overloads(tree)
+    violations += check_folders(root)
     return violations, len(tree.files)
 
 

@@ -36,15 +36,20 @@ class CheckLayersTest(unittest.TestCase):
             "server/attention/linear/math.cc": ["ATen/ATen.h", "core/tensor/tensor.h", "attention/rows/rows.h"],
             "server/models/linformer/linformer.cc": ["torch/nn.h", "engine/engine.h", "attention/rows/rows.h"],
             "server/attention/rows/rows.h": ["c10/core/Scalar.h"],
-            "server/rpc/service.cc": ["grpcpp/grpcpp.h", "rpc/calls/wire.h", "engine/engine.h"],
-            "server/rpc/calls/wire.h": ["linserve/v1/embedding.pb.h"],
+            "server/rpc/service.cc": ["grpcpp/grpcpp.h", "rpc/messages/wire.h", "engine/engine.h"],
+            "server/rpc/messages/wire.h": ["linserve/v1/embedding.pb.h"],
             "server/rpc/server.h": ["memory"],
             "server/program/main.cc": ["rpc/server.h", "engine/engine.h", "config.h"],
             "server/program/serve/config.h": ["engine/engine.h"],
             "client/library/client.cc": ["client.h", "core/tensor/tensor.h"],
             "client/library/client.h": ["grpcpp/channel.h"],
-            "tests/rpc/service_test.cc": ["client/library/client.h", "rpc/calls/wire.h", "gtest/gtest.h"],
+            "tests/rpc/service_test.cc": ["client/library/client.h", "rpc/messages/wire.h", "gtest/gtest.h"],
         }), [])
+
+    def test_a_folder_of_too_many_files_is_found(self):
+        files = {f"tests/core/{i}_test.cc": [] for i in range(check_layers.MOST_FILES)}
+        self.assertEqual(violations(files), [])
+        self.assert_one(files | {"tests/core/README.md": []}, "tests/core: 26 files, expected at most 25")
 
     def test_an_upward_include_is_found(self):
         self.assert_one({"server/core/tensor/tensor.h": ["engine/engine.h"], "server/engine/engine.h": []},

@@ -134,6 +134,8 @@ PreparedCall::PreparedCall(const EmbedCall& call, Protocol protocol)
               ? Request{{}, EncodeInferRequest(call), call}
               : Request{EncodeRequest(call), inference::ModelInferRequest(), {}})) {}
 
+absl::Status PreparedCall::fault() const { return request_->infer.status(); }
+
 EmbeddingClient::EmbeddingClient(ClientOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
 
@@ -172,11 +174,11 @@ std::shared_ptr<PendingCall> EmbeddingClient::EmbedAsync(const PreparedCall& cal
   const ClientOptions& options = impl_->options;
   const Deadline deadline =
       std::chrono::system_clock::now() + options.async_timeout.value_or(options.timeout);
+  if (absl::Status fault = call.fault(); !fault.ok()) {
+    done(std::move(fault), {});
+    return std::make_shared<EndedCall>();
+  }
   if (options.protocol == Protocol::kOip) {
-    if (const absl::Status& status = call.request().infer.status(); !status.ok()) {
-      done(status, {});
-      return std::make_shared<EndedCall>();
-    }
     return impl_->async_calls.Start(*impl_->infer_stub, call, deadline, std::move(done));
   }
   return impl_->async_calls.Start(*impl_->stub, call, deadline, std::move(done));

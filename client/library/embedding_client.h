@@ -66,6 +66,9 @@ class PreparedCall {
   struct Request;
   explicit PreparedCall(const EmbedCall& call, Protocol protocol = Protocol::kLinserve);
 
+  // Returns why it cannot be sent: its protocol has no form for such a call.
+  absl::Status fault() const;
+
   const Request& request() const { return *request_; }
 
  private:

@@ -53,9 +53,7 @@ absl::Status LoadSubject::Prepare(const LengthDistribution& lengths,
   if (!calls.ok()) return calls.status();
   for (const EmbedCall& call : *calls) {
     calls_.emplace_back(call, options_.protocol);
-    if (options_.protocol != Protocol::kOip) continue;
-    const absl::Status& status = calls_.back().request().infer.status();
-    if (!status.ok()) return status;
+    if (absl::Status status = calls_.back().fault(); !status.ok()) return status;
   }
   if (!first_) first_ = calls->front();
   return absl::OkStatus();

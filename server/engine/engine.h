@@ -20,7 +20,7 @@
 #include "engine/busy_time.h"
 #include "engine/model.h"
 #include "engine/result_cache.h"
-#include "engine/session_table.h"
+#include "engine/sessions/session_table.h"
 #include "engine/speed_estimate.h"
 #include "telemetry/metrics.h"
 #include "telemetry/trace/trace_context.h"

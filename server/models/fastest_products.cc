@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/blocks/block_product.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "core/system/seconds.h"
 #include "core/threads/mutex.h"

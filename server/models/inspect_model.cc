@@ -6,7 +6,7 @@
 #include "core/sequence/signature.h"
 #include "models/built_network.h"
 #include "models/caught.h"
-#include "models/checkpoint.h"
+#include "models/checkpoint/checkpoint.h"
 #include "models/model_directory.h"
 
 namespace linserve {

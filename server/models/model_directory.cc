@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "models/checkpoint_files.h"
+#include "models/checkpoint/checkpoint_files.h"
 
 namespace linserve {
 

@@ -17,8 +17,8 @@
 #include "models/linformer_pytorch/linformer_pytorch.h"
 #include "models/math/math_models.h"
 #include "models/molformer/molformer.h"
-#include "models/network/sentence_network.h"
 #include "models/performer_pytorch/performer.h"
+#include "models/sentences/sentence_network.h"
 #include "models/transformers/encoder.h"
 
 namespace linserve {

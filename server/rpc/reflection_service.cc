@@ -13,7 +13,7 @@
 #include "rpc/calls/grpc_status.h"
 #include "rpc/calls/received.h"
 #include "rpc/calls/started.h"
-#include "rpc/calls/wire.h"
+#include "rpc/messages/wire.h"
 
 namespace linserve {
 namespace {

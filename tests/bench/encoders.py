@@ -97,7 +97,7 @@ class Runtime:
     """A process of encoder_runtime.py, with its best batch."""
 
     def __init__(self, options, runtime, file, sequences):
-        self.process = subprocess.Popen([options.runtimes_python, str(ROOT / "tests/bench/encoder_runtime.py"), runtime,
+        self.process = subprocess.Popen([options.runtimes_python, str(ROOT / "tests/bench/peers/encoder_runtime.py"), runtime,
                                          file, str(options.threads), sequences.path], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.how = self.process.stdout.readline().strip()

@@ -23,7 +23,7 @@ class Runtime:
     def __init__(self, options, runtime, model, port):
         self.grpc = f"127.0.0.1:{port}"
         self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([sys.executable, str(ROOT / "tests/bench/runtime_model.py"), runtime, model,
+        self.process = subprocess.Popen([sys.executable, str(ROOT / "tests/bench/peers/runtime_model.py"), runtime, model,
                                          str(port)], stdout=self.log, stderr=subprocess.STDOUT)
         while not answers(options, self.grpc):
             if self.process.poll() is not None:
@@ -42,7 +42,7 @@ def main():
         model = f"{repository}/w1"
         init_model(options, model)
         file = f"{tempfile.mkdtemp()}/w1.onnx"
-        subprocess.run([ROOT / ".venv-packages/bin/python", ROOT / "tests/bench/export_onnx.py", model, file,
+        subprocess.run([ROOT / ".venv-packages/bin/python", ROOT / "tests/bench/peers/export_onnx.py", model, file,
                         site.getsitepackages()[0]], check=True)
         servers = {}
         try:

@@ -35,7 +35,7 @@ class Triton:
                        "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"}
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("triton_model.py")), model,
+            [sys.executable, str(Path(__file__).parent / "peers/triton_model.py"), model,
              str(TRITON_PORT)],
             env=environment, stdout=self.log, stderr=subprocess.STDOUT)
 

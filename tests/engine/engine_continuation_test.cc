@@ -1,6 +1,6 @@
 #include <thread>
 
-#include "engine/session_fixture.h"
+#include "engine/sessions/session_fixture.h"
 
 namespace linserve {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "rpc/calls/received.h"
-#include "rpc/calls/unpacked.h"
+#include "rpc/messages/unpacked.h"
 #include "serving/rpc_limits.h"
 
 namespace linserve {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/blocks/bf16_product.h"
-#include "attention/blocks/block_product.h"
-#include "attention/blocks/kernel_rows.h"
+#include "attention/products/bf16_product.h"
+#include "attention/products/block_product.h"
+#include "attention/products/kernel_rows.h"
 
 namespace linserve {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "attention/blocks/block_math.h"
+#include "attention/products/block_math.h"
 #include "core/tensor/dtype.h"
 
 namespace linserve {

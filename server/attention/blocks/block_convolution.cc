@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "attention/blocks/vectorized.h"
+#include "attention/products/vectorized.h"
 
 namespace linserve {
 namespace {

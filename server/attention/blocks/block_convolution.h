@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "attention/blocks/block_math.h"
+#include "attention/products/block_math.h"
 
 namespace linserve {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "attention/blocks/block_product.h"
-#include "attention/blocks/kernel_rows.h"
+#include "attention/products/block_product.h"
+#include "attention/products/kernel_rows.h"
 
 namespace linserve {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "attention/blocks/block_math.h"
+#include "attention/products/block_math.h"
 
 namespace linserve {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "attention/blocks/block_product.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

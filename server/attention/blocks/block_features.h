@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "attention/blocks/block_math.h"
 #include "attention/linear/random_features.h"
+#include "attention/products/block_math.h"
 
 namespace linserve {
 

@@ -1,8 +1,8 @@
 #include "attention/blocks/block_landmarks.h"
 
-#include "attention/blocks/block_product.h"
-#include "attention/blocks/kernel_rows.h"
 #include "attention/landmarks/landmark_attention.h"
+#include "attention/products/block_product.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
 

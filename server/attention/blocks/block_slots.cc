@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "attention/blocks/block_product.h"
-#include "attention/blocks/kernel_rows.h"
+#include "attention/products/block_product.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

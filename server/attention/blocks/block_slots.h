@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "attention/blocks/bf16_product.h"
-#include "attention/blocks/block_product.h"
+#include "attention/products/bf16_product.h"
+#include "attention/products/block_product.h"
 #include "core/tensor/dtype.h"
 
 namespace linserve {

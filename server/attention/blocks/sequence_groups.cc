@@ -4,7 +4,7 @@
 #include <iterator>
 #include <vector>
 
-#include "attention/blocks/block_product.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/slices.h"
 
 namespace linserve {

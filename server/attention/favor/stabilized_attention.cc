@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/blocks/kernel_rows.h"
 #include "attention/linear/causal_linear_attention.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

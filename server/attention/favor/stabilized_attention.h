@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/blocks/block_product.h"
 #include "attention/favor/stabilized_features.h"
+#include "attention/products/block_product.h"
 
 namespace linserve {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "attention/blocks/kernel_rows.h"
-#include "attention/blocks/vectorized.h"
+#include "attention/products/kernel_rows.h"
+#include "attention/products/vectorized.h"
 
 namespace linserve {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "attention/blocks/block_product.h"
 #include "attention/linear/random_features.h"
+#include "attention/products/block_product.h"
 
 namespace linserve {
 

@@ -11,8 +11,8 @@
 #include "models/encoder/options.h"
 #include "models/network/joined_linear.h"
 #include "models/network/layers.h"
-#include "models/network/session_memory.h"
-#include "models/network/session_plan.h"
+#include "models/sessions/session_memory.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve::encoder {
 

@@ -8,13 +8,13 @@
 
 #include "attention/blocks/block_attention.h"
 #include "attention/blocks/block_feature_attention.h"
-#include "attention/blocks/block_product.h"
 #include "attention/blocks/sequence_groups.h"
+#include "attention/products/block_product.h"
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/options.h"
 #include "models/network/layers.h"
-#include "models/network/session_memory.h"
-#include "models/network/session_plan.h"
+#include "models/sessions/session_memory.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve::fast_transformers {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "attention/blocks/kernel_rows.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 #include "models/fast_transformers/attention.h"

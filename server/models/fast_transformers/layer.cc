@@ -1,6 +1,6 @@
 #include "models/fast_transformers/layer.h"
 
-#include "attention/blocks/block_product.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve::fast_transformers {

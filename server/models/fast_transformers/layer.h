@@ -11,8 +11,8 @@
 #include "models/fast_transformers/attention.h"
 #include "models/fast_transformers/options.h"
 #include "models/network/layers.h"
-#include "models/network/session_memory.h"
-#include "models/network/session_plan.h"
+#include "models/sessions/session_memory.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve::fast_transformers {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "attention/blocks/block_product.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 #include "core/sequence/content.h"

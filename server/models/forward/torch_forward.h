@@ -13,8 +13,8 @@
 #include "models/forward/pass_results.h"
 #include "models/forward/recorded_passes.h"
 #include "models/network/network.h"
-#include "models/network/session_memory.h"
 #include "models/placement/placement.h"
+#include "models/sessions/session_memory.h"
 
 namespace linserve {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "attention/rows/aten.h"
-#include "models/network/session_blob.h"
 #include "models/placement/guarded.h"
 #include "models/placement/placement.h"
+#include "models/sessions/session_blob.h"
 
 namespace linserve {
 

@@ -9,8 +9,8 @@
 #include "attention/rows/placed_layout.h"
 #include "core/sequence/batch.h"
 #include "engine/model.h"
-#include "models/network/session_memory.h"
-#include "models/network/session_plan.h"
+#include "models/sessions/session_memory.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve {
 

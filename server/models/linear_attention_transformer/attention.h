@@ -10,8 +10,8 @@
 #include "models/network/joined_linear.h"
 #include "models/network/layers.h"
 #include "models/network/sequences.h"
-#include "models/network/session_memory.h"
-#include "models/network/session_plan.h"
+#include "models/sessions/session_memory.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve::linear_attention_transformer {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "attention/blocks/block_product.h"
 #include "attention/blocks/block_slots.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "models/linformer_pytorch/attention.h"
 

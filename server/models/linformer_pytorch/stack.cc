@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attention/blocks/block_product.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 

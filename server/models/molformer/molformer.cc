@@ -13,7 +13,7 @@
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
 #include "models/network/layer_pass.h"
-#include "models/network/pooled_sequences.h"
+#include "models/sentences/pooled_sequences.h"
 
 namespace linserve::molformer {
 namespace {

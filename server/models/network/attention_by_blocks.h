@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "attention/blocks/block_product.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/placed_layout.h"
 #include "attention/rows/slices.h"
 #include "models/network/layers.h"

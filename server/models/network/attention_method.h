@@ -9,7 +9,7 @@
 #include "attention/linear/efficient_attention.h"
 #include "attention/linear/feature_attention.h"
 #include "attention/rows/visible.h"
-#include "models/network/session_plan.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve {
 

@@ -12,7 +12,7 @@
 #include "models/network/parameters.h"
 #include "models/network/residual_streams.h"
 #include "models/network/sequences.h"
-#include "models/network/session_plan.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve {
 

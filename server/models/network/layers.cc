@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "attention/blocks/block_math.h"
-#include "attention/blocks/block_product.h"
 #include "attention/device/device_plugin.h"
+#include "attention/products/block_math.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 

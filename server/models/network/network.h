@@ -12,8 +12,8 @@
 #include "core/sequence/batch.h"
 #include "core/sequence/signature.h"
 #include "models/network/parameters.h"
-#include "models/network/session_memory.h"
-#include "models/network/session_plan.h"
+#include "models/sessions/session_memory.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve {
 

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <vector>
 
-#include "attention/blocks/bf16_product.h"
-#include "attention/blocks/block_product.h"
-#include "attention/blocks/int8_product.h"
-#include "attention/blocks/kernel_rows.h"
-#include "attention/blocks/vectorized.h"
+#include "attention/products/bf16_product.h"
+#include "attention/products/block_product.h"
+#include "attention/products/int8_product.h"
+#include "attention/products/kernel_rows.h"
+#include "attention/products/vectorized.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/blocks/block_math.h"
+#include "attention/products/block_math.h"
 #include "core/tensor/dtype.h"
 
 namespace linserve {

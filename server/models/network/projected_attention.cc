@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "attention/blocks/block_product.h"
 #include "attention/linformer/linformer_attention.h"
 #include "attention/linformer/projection_order.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

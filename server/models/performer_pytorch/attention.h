@@ -12,9 +12,9 @@
 #include "attention/rows/spans.h"
 #include "models/network/layers.h"
 #include "models/network/sequences.h"
-#include "models/network/session_memory.h"
-#include "models/network/session_plan.h"
 #include "models/performer_pytorch/options.h"
+#include "models/sessions/session_memory.h"
+#include "models/sessions/session_plan.h"
 
 namespace linserve::performer_pytorch {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "attention/blocks/block_product.h"
 #include "attention/device/device_plugin.h"
 #include "attention/landmarks/landmark_attention.h"
 #include "attention/positions/positions.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/attention_rows.h"
 #include "attention/rows/spans.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "attention/blocks/block_product.h"
 #include "attention/positions/positions.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "models/transformers/declare_norm.h"
 #include "models/transformers/names.h"

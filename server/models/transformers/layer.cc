@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "attention/blocks/block_product.h"
-#include "attention/blocks/kernel_rows.h"
 #include "attention/blocks/sequence_groups.h"
+#include "attention/products/block_product.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 #include "models/transformers/declare_norm.h"

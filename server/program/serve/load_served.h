@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "engine/session_budget.h"
+#include "engine/sessions/session_budget.h"
 #include "models/devices.h"
 #include "program/serve/config.h"
 #include "program/serve/live_config.h"

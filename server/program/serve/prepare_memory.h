@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/session_budget.h"
+#include "engine/sessions/session_budget.h"
 #include "models/devices.h"
 #include "program/serve/config.h"
 #include "repository/repository_scan.h"

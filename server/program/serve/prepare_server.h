@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/session_budget.h"
+#include "engine/sessions/session_budget.h"
 #include "models/devices.h"
 #include "program/serve/config.h"
 #include "repository/repository.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rpc/calls/wire.h"
+#include "rpc/messages/wire.h"
 
 namespace linserve {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rpc/calls/answer.h"
-#include "rpc/calls/wire.h"
+#include "rpc/messages/wire.h"
 
 namespace linserve {
 

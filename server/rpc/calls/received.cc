@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/threads/guarded.h"
-#include "rpc/calls/peek.h"
-#include "rpc/calls/unpacked.h"
+#include "rpc/messages/peek.h"
+#include "rpc/messages/unpacked.h"
 
 namespace linserve {
 

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "rpc/calls/call_context.h"
-#include "rpc/calls/message_plan.h"
-#include "rpc/calls/unpack.h"
+#include "rpc/messages/message_plan.h"
+#include "rpc/messages/unpack.h"
 #include "serving/admission.h"
 #include "serving/inflight.h"
 #include "serving/service_context.h"

@@ -5,7 +5,7 @@
 #include "core/threads/guarded.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/calls/grpc_status.h"
-#include "rpc/calls/unpack.h"
+#include "rpc/messages/unpack.h"
 
 namespace linserve {
 

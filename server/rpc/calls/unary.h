@@ -12,7 +12,7 @@
 #include "rpc/calls/call_context.h"
 #include "rpc/calls/grpc_status.h"
 #include "rpc/calls/received.h"
-#include "rpc/calls/wire.h"
+#include "rpc/messages/wire.h"
 #include "telemetry/metrics.h"
 
 namespace linserve {

@@ -7,7 +7,7 @@
 #include "core/sequence/item.h"
 #include "linserve/v1/embedding.pb.h"
 #include "repository/repository.h"
-#include "rpc/calls/wire.h"
+#include "rpc/messages/wire.h"
 #include "text/tokenizer.h"
 
 namespace linserve {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "rpc/calls/grpc_status.h"
-#include "rpc/calls/wire.h"
 #include "rpc/embedding/convert.h"
+#include "rpc/messages/wire.h"
 
 namespace linserve {
 

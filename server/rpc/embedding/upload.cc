@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "core/status/retry_delay.h"
-#include "rpc/calls/peek.h"
 #include "rpc/embedding/convert.h"
+#include "rpc/messages/peek.h"
 
 namespace linserve {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/tensor/tensor.h"
 #include "inference/grpc_service.pb.h"
-#include "rpc/calls/wire.h"
+#include "rpc/messages/wire.h"
 #include "serving/request.h"
 
 namespace linserve {

@@ -4,8 +4,8 @@
 
 #include "rpc/calls/call_context.h"
 #include "rpc/calls/grpc_status.h"
-#include "rpc/calls/peek.h"
 #include "rpc/calls/received.h"
+#include "rpc/messages/peek.h"
 #include "rpc/oip/inference_checks.h"
 #include "rpc/oip/inference_request.h"
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rpc/calls/received.h"
-#include "rpc/calls/wire.h"
+#include "rpc/messages/wire.h"
 #include "serving/request.h"
 #include "tei/v1/tei.pb.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "attention/blocks/block_product.h"
-#include "attention/blocks/kernel_rows.h"
 #include "attention/layouts.h"
+#include "attention/products/block_product.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

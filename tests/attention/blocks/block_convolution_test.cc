@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "attention/blocks/block_product.h"
 #include "attention/landmarks/landmark_attention.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "attention/blocks/block_features.h"
-#include "attention/blocks/block_product.h"
 #include "attention/layouts.h"
 #include "attention/linear/kernel_attention.h"
+#include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "attention/blocks/block_landmarks.h"
-#include "attention/blocks/kernel_rows.h"
 #include "attention/layouts.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
 

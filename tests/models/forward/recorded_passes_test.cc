@@ -7,7 +7,7 @@
 
 #include "attention/rows/aten.h"
 #include "core/tensor/comparison.h"
-#include "models/checkpoint.h"
+#include "models/checkpoint/checkpoint.h"
 #include "models/config/model_config.h"
 #include "models/devices.h"
 #include "models/forward/pass_results.h"

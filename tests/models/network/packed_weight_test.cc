@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "attention/blocks/bf16_product.h"
-#include "attention/blocks/block_product.h"
-#include "attention/blocks/int8_product.h"
+#include "attention/products/bf16_product.h"
+#include "attention/products/block_product.h"
+#include "attention/products/int8_product.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

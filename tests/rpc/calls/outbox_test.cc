@@ -4,8 +4,8 @@
 #include <new>
 #include <thread>
 
-#include "rpc/calls/wire.h"
 #include "rpc/embedding/result_chunker.h"
+#include "rpc/messages/wire.h"
 #include "rpc/parsed.h"
 #include "support/test_files.h"
 

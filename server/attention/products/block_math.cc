@@ -1,0 +1,371 @@
+#include "attention/products/block_math.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "attention/products/vectorized.h"
+
+namespace linserve {
+namespace {
+
+constexpr int64_t kSquare = 4;
+using Vector4 [[gnu::vector_size(kSquare * sizeof(float))]] = float;
+
+LINSERVE_INLINE Vector4 Load(const float* from) {
+  Vector4 vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+
+LINSERVE_INLINE void TransposeSquare(const RowBlock& in, const RowBlock& out) {
+  const Vector4 a = Load(in.data);
+  const Vector4 b = Load(in.Rows(1).data);
+  const Vector4 c = Load(in.Rows(2).data);
+  const Vector4 d = Load(in.Rows(3).data);
+  const Vector4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Vector4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Vector4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Vector4 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const std::array<Vector4, kSquare> columns = {
+      __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5),
+      __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  for (int64_t j = 0; j < kSquare; ++j) {
+    std::memcpy(out.Rows(j).data, &columns[static_cast<size_t>(j)], sizeof(Vector4));
+  }
+}
+
+// Calls `function` for the elements of each row, biased or not.
+template <typename Function>
+LINSERVE_INLINE void ForBiased(const RowBlock& rows, int64_t count, int64_t width,
+                               const float* bias, const Function& function) {
+  for (int64_t i = 0; i < count; ++i) {
+    float* row = rows.Rows(i).data;
+    if (bias != nullptr) {
+      ForColumns(
+          width, [&](int64_t j)
+                     __attribute__((always_inline)) { row[j] = function(row[j] + bias[j]); });
+    } else {
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) { row[j] = function(row[j]); });
+    }
+  }
+}
+
+LINSERVE_INLINE void NormalizeRow(const float* row, int64_t width, const float* weight,
+                                  const float* bias, float eps, float* out) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < width; ++j) sum += row[j];
+  const float mean = sum / static_cast<float>(width);
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (int64_t j = 0; j < width; ++j) squares += (row[j] - mean) * (row[j] - mean);
+  const float scale = 1.0F / std::sqrt(squares / static_cast<float>(width) + eps);
+  if (bias == nullptr) {
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) out[j] = (row[j] - mean) * scale * weight[j];
+    return;
+  }
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) out[j] = (row[j] - mean) * scale * weight[j] + bias[j];
+}
+
+// Makes weights of the row and returns their sum.
+LINSERVE_INLINE float WeighRow(float* row, int64_t width, float scale, float largest) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < width; ++j) {
+    const float weight = Exp((row[j] - largest) * scale);
+    row[j] = weight;
+    sum += weight;
+  }
+  return sum;
+}
+
+}  // namespace
+
+void AddBias(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias, [](float x) __attribute__((always_inline)) { return x; });
+  });
+}
+
+void BiasGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias, [](float x) __attribute__((always_inline)) { return Gelu(x); });
+  });
+}
+
+void BiasTanhGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias,
+        [](float x) __attribute__((always_inline)) { return TanhGelu(x); });
+  });
+}
+
+void BiasSilu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias,
+        [](float x) __attribute__((always_inline)) { return x * Sigmoid(x); });
+  });
+}
+
+void BiasTanh(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias, [](float x) __attribute__((always_inline)) { return Tanh(x); });
+  });
+}
+
+void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias,
+        [](float x) __attribute__((always_inline)) { return x < 0 ? 0.0F : x; });
+  });
+}
+
+void BiasActivate(Activation activation, const RowBlock& rows, int64_t count, int64_t width,
+                  const float* bias) {
+  switch (activation) {
+    case Activation::kGelu:
+      return BiasGelu(rows, count, width, bias);
+    case Activation::kTanhGelu:
+      return BiasTanhGelu(rows, count, width, bias);
+    case Activation::kRelu:
+      return BiasRelu(rows, count, width, bias);
+    case Activation::kSilu:
+      return BiasSilu(rows, count, width, bias);
+    case Activation::kTanh:
+      return BiasTanh(rows, count, width, bias);
+    case Activation::kIdentity:
+      return AddBias(rows, count, width, bias);
+    default:
+      break;
+  }
+  if (bias != nullptr) AddBias(rows, count, width, bias);
+  at::Tensor x = at::from_blob(rows.data, {count, width}, {rows.stride, 1});
+  Activate(activation, x);
+}
+
+void EluPlusOne(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+      float* result = out.Rows(i).data;
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) {
+            const float below = row[j] < 0 ? row[j] : 0.0F;
+            result[j] = Exp(below) + (row[j] - below);
+          });
+    }
+  });
+}
+
+void ExpOffsets(const RowBlock& rows, int64_t count, int64_t width, const float* offsets,
+                float* mirrored) {
+  constexpr float kMost = 87.0F;  // e^88 is more than F32 holds
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+      float* other = mirrored == nullptr ? nullptr : mirrored + i * rows.stride;
+      const float offset = offsets[i];
+      if (other != nullptr) {
+        ForColumns(
+            width, [&](int64_t j) __attribute__((always_inline)) {
+              const float power = -row[j] - offset;
+              other[j] = Exp(power > kMost ? kMost : power);
+            });
+      }
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) {
+            const float power = row[j] - offset;
+            row[j] = Exp(power > kMost ? kMost : power);
+          });
+    }
+  });
+}
+
+void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  if (bias != nullptr) AddBias(rows.Columns(width), count, width, bias + width);
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) row[j] *= row[width + j];
+    }
+  });
+}
+
+void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const float* weight,
+                   const float* bias, float eps, const RowBlock& out) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      NormalizeRow(rows.Rows(i).data, width, weight, bias, eps, out.Rows(i).data);
+    }
+  });
+}
+
+void SetLengths(const RowBlock& rows, int64_t count, int64_t width, float length, float eps,
+                const RowBlock& out) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+      float squares = 0;
+#pragma omp simd reduction(+ : squares)
+      for (int64_t j = 0; j < width; ++j) squares += row[j] * row[j];
+      const float factor = length / std::max(std::sqrt(squares), eps);
+      float* own = out.Rows(i).data;
+      ForColumns(
+          width, [&](int64_t j) __attribute__((always_inline)) { own[j] = row[j] * factor; });
+    }
+  });
+}
+
+void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale,
+                    float* shares) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+      shares[i] = 1.0F / WeighRow(row, width, scale, Largest(row, width));
+    }
+  });
+}
+
+void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
+                float* factors, float* totals) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+      const float largest = std::max(most[i], Largest(row, width));
+      factors[i] = Exp((most[i] - largest) * scale);
+      totals[i] = totals[i] * factors[i] + WeighRow(row, width, scale, largest);
+      most[i] = largest;
+    }
+  });
+}
+
+void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+      const float factor = factors[i];
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) row[j] *= factor;
+    }
+  });
+}
+
+void ExpRows(const RowBlock& rows, int64_t count, int64_t width) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, nullptr, [](float x) __attribute__((always_inline)) { return Exp(x); });
+  });
+}
+
+void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out) {
+  const int64_t whole_rows = count / kSquare * kSquare;
+  const int64_t whole_columns = width / kSquare * kSquare;
+  for (int64_t i = 0; i < whole_rows; i += kSquare) {
+    for (int64_t j = 0; j < whole_columns; j += kSquare) {
+      TransposeSquare(rows.Rows(i).Columns(j), out.Rows(j).Columns(i));
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = i < whole_rows ? whole_columns : 0; j < width; ++j) {
+      out.Rows(j).data[i] = rows.Rows(i).data[j];
+    }
+  }
+}
+
+void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* most, float* factors,
+                   float* sums) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t j = 0; j < width; ++j) factors[j] = most[j];
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) most[j] = row[j] > most[j] ? row[j] : most[j];
+    }
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) {
+      factors[j] = Exp(factors[j] - most[j]);
+      sums[j] *= factors[j];
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = rows.Rows(i).data;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) {
+        row[j] = Exp(row[j] - most[j]);
+        sums[j] += row[j];
+      }
+    }
+  });
+}
+
+void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
+                const RowBlock& table) {
+  const int64_t pairs = dim_head / 2;
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* sine = table.Rows(i).data;
+      const float* cosine = sine + pairs;
+      for (int64_t head = 0; head < heads; ++head) {
+        float* features = rows.Rows(i).data + head * dim_head;
+#pragma omp simd
+        for (int64_t j = 0; j < pairs; ++j) {
+          const float first = features[2 * j];
+          const float second = features[2 * j + 1];
+          features[2 * j] = first * cosine[j] - second * sine[j];
+          features[2 * j + 1] = second * cosine[j] + first * sine[j];
+        }
+      }
+    }
+  });
+}
+
+void LowerTriangle(const RowBlock& scores, int64_t count, float* sums) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = scores.Rows(i).data;
+      std::fill(row + i + 1, row + count, 0.0F);
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < count; ++j) sum += row[j];
+      sums[i] = sum;
+    }
+  });
+}
+
+void AddDots(const RowBlock& rows, int64_t count, int64_t width, const float* vector, float* sums) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < width; ++j) sum += row[j] * vector[j];
+      sums[i] += sum;
+    }
+  });
+}
+
+void AddRowSums(const RowBlock& rows, int64_t count, int64_t width, float* sums) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) sums[j] += row[j];
+    }
+  });
+}
+
+}  // namespace linserve
