@@ -93,14 +93,12 @@ class JsonLinesWriter final : public ResultWriter {
     } else {
       line += ",\"error\":" + ErrorJson(result.status);
     }
-    stream_ << line << "}\n";
+    line += "}\n";
+    stream_ << line << std::flush;  // so that whoever interrupts the program is left whole lines
     return Check();
   }
 
-  absl::Status Finish() override {
-    stream_.flush();
-    return Check();
-  }
+  absl::Status Finish() override { return Check(); }
 
  private:
   absl::Status Check() {

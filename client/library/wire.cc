@@ -275,8 +275,4 @@ absl::Status ToAbsl(const grpc::Status& status) {
   return read;
 }
 
-grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
-
 }  // namespace linserve

@@ -42,6 +42,5 @@ ModelDescription DecodeModel(const v1::Model& model);
 
 // Converts a status, whose codes are the same; details are dropped.
 absl::Status ToAbsl(const grpc::Status& status);
-grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace linserve

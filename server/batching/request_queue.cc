@@ -204,7 +204,7 @@ size_t RequestQueue::Flush(const absl::Status& status) {
   std::vector<Pending> flushed;
   {
     MutexLock lock(mutex_);
-    while (!queue_.empty()) Scatter(Unlink(queue_.begin()), flushed);
+    while (!queue_.empty()) Scatter(queue_.begin(), flushed);
     PublishTotals();
   }
   changed_.NotifyAll();
@@ -248,6 +248,10 @@ bool RequestQueue::IsLong(const Pending& pending) const {
 
 ClosedBatch RequestQueue::Take(const Decision& decision) {
   ClosedBatch batch;
+  // No memory may be missing once one is taken out: it would be answered under the lock. Who has
+  // others that wait with it is taken alone.
+  const auto first = std::next(queue_.begin(), static_cast<int64_t>(decision.take.front()));
+  batch.sequences.reserve(decision.take.size() + first->second.rest.size());
   auto entry = queue_.begin();
   size_t at = 0;
   for (size_t index : decision.take) {

@@ -182,7 +182,7 @@ class RequestQueue {
   void SetTurns(std::vector<Pending>& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(std::vector<Pending>& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Joins(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Insert(Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Insert(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Join(Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Pending Lead(Queue::iterator entry, Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropHopeless(Queue::iterator entry, std::vector<Pending>& departed)
@@ -203,7 +203,8 @@ class RequestQueue {
   std::optional<ClosedBatch> PopAtOnce(int64_t most_rows);
   ClosedBatch Take(const Decision& decision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Pending Unlink(Queue::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void Scatter(Pending lead, std::vector<Pending>& target);
+  void Scatter(Queue::iterator entry, std::vector<Pending>& target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveUp(Queue::iterator entry, std::vector<Pending>& target)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PublishTotals() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

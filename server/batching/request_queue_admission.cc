@@ -4,16 +4,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "batching/batch_trace.h"
-#include "batching/limit_met.h"
 #include "batching/request_queue.h"
-#include "core/status/retry_delay.h"
+#include "core/status/limit_met.h"
 
 namespace linserve {
 namespace {
-
-constexpr std::chrono::milliseconds kBetweenSearches(100);
-constexpr std::chrono::seconds kEstimateHolds(1);
 
 absl::Status Full(const char* limit, int64_t value, int64_t waiting, int64_t added) {
   return LimitMet("the queue is full: " + std::to_string(waiting) + " waiting", added, limit,
@@ -77,14 +72,6 @@ RequestQueue::Admission RequestQueue::Admit(const Totals& added) const {
   return {absl::OkStatus(), {}};
 }
 
-// Drops those whose callers have left, if there is no room for what comes. A queue that is full of
-// sequences whose callers still wait is not searched for every one that it refuses.
-void RequestQueue::LetDepartedGo(const Totals& added, std::vector<Pending>& departed) {
-  if (closed_ || Fits(added, totals_) || clock_.Now() < next_search_) return;
-  RemoveDeparted(queue_.size(), departed);
-  next_search_ = clock_.Now() + kBetweenSearches;
-}
-
 RequestQueue::Admission RequestQueue::MakeRoom(const std::vector<Pending>& request,
                                                const Totals& added,
                                                std::vector<Pending>& displaced) {
@@ -141,6 +128,10 @@ void RequestQueue::SetTurns(std::vector<Pending>& request) const {
   for (Pending& pending : request) {
     pending.enqueued = now;
     pending.turn = turn;
+    for (Pending& other : pending.rest) {
+      other.enqueued = now;
+      other.turn = turn;
+    }
     if (!Joins(pending)) turn += TimeFor(SizeOf(pending).tokens);
   }
 }
@@ -165,75 +156,6 @@ std::chrono::nanoseconds RequestQueue::WaitBefore(const Pending& pending) const 
     tokens += SizeOf(other).tokens;
   }
   return TimeFor(tokens);
-}
-
-// Estimates the time of the batch that the sequence will be in. It is zero where no batch was begun
-// for a while: then even a hopeless sequence is computed, which mends the estimate.
-std::chrono::nanoseconds RequestQueue::BatchTime(const Pending& pending) const {
-  if (!workers_.time_for || clock_.Now() - last_batch_ > kEstimateHolds) return {};
-  const int64_t full = std::min(policy_.max_tokens, policy_.max_sequences * totals_.tokens /
-                                                        std::max<int64_t>(totals_.sequences, 1));
-  // Half of the batches take longer than the estimate; few take a quarter longer. Where other
-  // sequences wait to have the worker instead, this one has it only if there is time enough.
-  const int64_t own = SizeOf(pending).tokens;
-  if (totals_.tokens > full) return workers_.time_for(std::max(full, own)) * 5 / 4;
-  return workers_.time_for(std::max(totals_.tokens, own));
-}
-
-bool RequestQueue::IsHopeless(const Pending& pending) const {
-  if (pending.delivery.Abandoned()) return true;
-  if (pending.deadline == TimePoint::max()) return false;
-  return pending.deadline <= clock_.Now() + BatchTime(pending);
-}
-
-void RequestQueue::RemoveDeparted(size_t most, std::vector<Pending>& departed) {
-  auto entry = queue_.begin();
-  for (size_t i = 0; i < most && entry != queue_.end(); ++i) {
-    const auto next = std::next(entry);
-    DropHopeless(entry, departed);
-    entry = next;
-  }
-}
-
-void RequestQueue::DropDeparted() {
-  std::vector<Pending> departed;
-  {
-    MutexLock lock(mutex_);
-    if (clock_.Now() < next_search_) return;
-    next_search_ = clock_.Now() + kBetweenSearches;
-    RemoveDeparted(queue_.size(), departed);
-    PublishTotals();
-  }
-  AnswerDeparted(departed);
-}
-
-void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
-  for (Pending& pending : departed) {
-    const TimePoint now = clock_.Now();
-    absl::Status status = absl::CancelledError("the caller left while the sequence was queued");
-    if (pending.deadline <= now) {
-      status = absl::DeadlineExceededError("the deadline passed while the sequence was queued");
-    } else if (!pending.delivery.Abandoned()) {
-      status =
-          RetryAfter(absl::ResourceExhaustedError("the deadline would pass before the sequence, "
-                                                  "which was queued, could be computed"),
-                     RetryDelay());
-    }
-    TraceQueued(pending, now, status);
-    pending.delivery.Complete(status);
-  }
-}
-
-void RequestQueue::AnswerDisplaced(std::vector<Pending>& displaced) {
-  for (Pending& pending : displaced) {
-    metrics_.Displaced();
-    const absl::Status status = RetryAfter(
-        absl::ResourceExhaustedError("the queue is full, and those of higher priority, or of "
-                                     "callers with less in it, go first; try again later"),
-        RetryDelay());
-    TraceQueued(pending, clock_.Now(), status);
-    pending.delivery.Complete(status);
-  }
 }
 
 }  // namespace linserve

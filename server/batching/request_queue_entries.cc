@@ -5,6 +5,16 @@
 #include "batching/request_queue.h"
 
 namespace linserve {
+namespace {
+
+// Makes room for so many more. No memory may be missing once one is taken out of the queue: it
+// would be answered under the lock.
+void Reserve(size_t more, std::vector<Pending>& target) {
+  if (target.capacity() - target.size() >= more) return;
+  target.reserve(std::max(2 * target.capacity(), target.size() + more));
+}
+
+}  // namespace
 
 void RequestQueue::Enqueue(std::vector<Pending>& request) {
   if (request.empty()) return;
@@ -22,7 +32,7 @@ void RequestQueue::Enqueue(std::vector<Pending>& request) {
     if (joins) {
       Join(std::move(pending));
     } else {
-      Insert(std::move(pending));
+      Insert(pending);
     }
   }
   request.clear();
@@ -33,10 +43,13 @@ bool RequestQueue::Joins(const Pending& pending) const {
   return pending.identity != nullptr && shared_.contains(*pending.identity);
 }
 
-void RequestQueue::Insert(Pending pending) {
-  totals_ += SizeOf(pending);
+// Where memory runs out, the sequence is left to the caller: it is not to be answered under the
+// lock.
+void RequestQueue::Insert(Pending& pending) {
+  const Totals size = SizeOf(pending);
   const TimePoint due = DueTime(pending);
   const auto entry = queue_.emplace_hint(queue_.end(), due, std::move(pending));
+  totals_ += size;
   if (const auto& identity = entry->second.identity) shared_[*identity] = entry;
 }
 
@@ -68,6 +81,8 @@ Pending RequestQueue::Lead(Queue::iterator entry, Pending pending) {
 // Takes out of an entry those who need not be computed any more, and the entry if nobody is left.
 void RequestQueue::DropHopeless(Queue::iterator entry, std::vector<Pending>& departed) {
   std::vector<Pending> staying;
+  staying.reserve(entry->second.sharers.size());
+  Reserve(1 + entry->second.sharers.size(), departed);
   for (Pending& sharer : entry->second.sharers) {
     const bool hopeless = IsHopeless(sharer);
     if (hopeless) Leave(sharer);
@@ -114,11 +129,14 @@ Pending RequestQueue::Unlink(Queue::iterator entry) {
 // Takes out an entry that is not to be computed.
 void RequestQueue::GiveUp(Queue::iterator entry, std::vector<Pending>& target) {
   turns_.GiveBack(entry->second.origin->caller, TimeFor(SizeOf(entry->second).tokens));
-  Scatter(Unlink(entry), target);
+  Scatter(entry, target);
 }
 
-// Adds all of an entry, each by itself: those who share it, and those of one unit.
-void RequestQueue::Scatter(Pending lead, std::vector<Pending>& target) {
+// Takes out an entry, and adds all of it, each by itself: those who share it, and those of one
+// unit.
+void RequestQueue::Scatter(Queue::iterator entry, std::vector<Pending>& target) {
+  Reserve(1 + entry->second.rest.size() + entry->second.sharers.size(), target);
+  Pending lead = Unlink(entry);
   std::vector<Pending> sharers = std::exchange(lead.sharers, {});
   std::vector<Pending> rest = std::exchange(lead.rest, {});
   target.push_back(std::move(lead));

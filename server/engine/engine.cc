@@ -210,7 +210,7 @@ void Engine::Serve(Model& model) {
 // Lets the sequences of a batch answer for all who share them. Returns false if none is left to be
 // computed, since all have been meanwhile, or are.
 bool Engine::Launch(ClosedBatch& batch) {
-  if (cache_ != nullptr) cache_->Launch(batch.sequences);
+  if (cache_ != nullptr) cache_->BeginComputing(batch.sequences);
   return !batch.sequences.empty();
 }
 

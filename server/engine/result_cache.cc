@@ -149,7 +149,7 @@ std::optional<ItemResult> ResultCache::Admit(std::optional<Pending>& pending) {
   return result;
 }
 
-void ResultCache::Launch(std::vector<Pending>& sequences) {
+void ResultCache::BeginComputing(std::vector<Pending>& sequences) {
   std::vector<Pending> flying;
   for (Pending& pending : sequences) {
     if (pending.identity == nullptr) {

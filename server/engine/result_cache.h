@@ -37,7 +37,7 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
   // Called with sequences that are about to be computed. Takes out those that have been computed
   // since they were admitted, or are being computed. Each that is left then answers for all who
   // share it and all who will join them, and is abandoned when all of those are.
-  void Launch(std::vector<Pending>& sequences);
+  void BeginComputing(std::vector<Pending>& sequences);
 
  private:
   class Flight;

@@ -76,12 +76,12 @@ void ServingOptions::Bind(OptionTable& table) {
                     ", on a GPU " + std::to_string(kMostSequencesPerBatch));
   table.Duration("max_batch_delay_ms", max_batch_delay, 0, 60000,
                  "How long a sequence waits for company while a worker is free; 0: never");
-  table.Integer("max_queue_sequences", max_queue_sequences, 1, kMany,
+  table.Integer("max_queue_sequences", queue.max_sequences, 1, kMany,
                 "How many sequences may wait; more are refused with RESOURCE_EXHAUSTED");
   table.Live();
-  table.Integer("max_queue_tokens", max_queue_tokens, 1, kMany, "How many tokens may wait");
+  table.Integer("max_queue_tokens", queue.max_tokens, 1, kMany, "How many tokens may wait");
   table.Live();
-  table.Bytes("max_queue_bytes", max_queue_bytes, 1, kMany, "How many bytes of input may wait");
+  table.Bytes("max_queue_bytes", queue.max_bytes, 1, kMany, "How many bytes of input may wait");
   table.Live();
   table.Integer("replicas", replicas, 0, 256,
                 "Copies of the model, weights and all, each computing one batch at a time; 0: one "
@@ -154,12 +154,6 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const 
   return plan;
 }
 
-QueueLimits ServingOptions::Limits() const {
-  return {.max_sequences = max_queue_sequences,
-          .max_tokens = max_queue_tokens,
-          .max_bytes = max_queue_bytes};
-}
-
 EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   EngineOptions options;
   const auto* const name = std::find(kPaddingNames.begin(), kPaddingNames.end(), padding);
@@ -169,7 +163,7 @@ EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   options.policy.max_sequences = plan.batch_sequences;
   options.policy.max_delay = max_batch_delay;
   options.policy.long_rows = plan.long_rows;
-  options.limits = Limits();
+  options.limits = queue;
   if (max_session_bytes > 0) options.sessions.max_bytes = max_session_bytes;
   options.sessions.max_idle = session_idle;
   options.replicas = plan.replicas;

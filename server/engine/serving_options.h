@@ -53,17 +53,15 @@ struct ServingOptions {
   int64_t max_text_tokens = 0;  // 0: as many as the model takes
   std::vector<int64_t> dimensions;
   int64_t max_batch_tokens = 0;     // 0: as many as the device is fast with
-  int64_t max_batch_sequences = 0;  // likewise
+  int64_t max_batch_sequences = 0;  // 0: as many as the device is fast with
   std::chrono::nanoseconds max_batch_delay{0};
-  int64_t max_queue_sequences = 16384;
-  int64_t max_queue_tokens = 4 << 20;
-  int64_t max_queue_bytes = int64_t{1} << 30;
+  QueueLimits queue{};
   int64_t replicas = 0;
   int64_t threads = 0;
-  int64_t cache_bytes = 0;
+  int64_t cache_bytes = EngineOptions().cache_bytes;
   int64_t max_session_bytes = 0;  // of the model's sessions; 0: as many as there is room for
-  std::chrono::nanoseconds session_idle = std::chrono::minutes(10);
-  bool warmup = true;
+  std::chrono::nanoseconds session_idle = SessionLimits().max_idle;
+  bool warmup = EngineOptions().warmup;
   bool allow_nonfinite = false;
   bool add_bos = false;
   bool add_eos = false;
@@ -72,7 +70,6 @@ struct ServingOptions {
 
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;
-  QueueLimits Limits() const;
 
   // Fills in what is not configured: a replica on each of `devices`, or if that is 0, replicas by
   // the number of processors. Without `processors` they are those that this process may use.

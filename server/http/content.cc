@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "core/files/gzip.h"
+#include "core/threads/guarded.h"
 #include "http/answers.h"
 #include "http/framing/grammar.h"
 
@@ -77,8 +79,12 @@ void PackContent(const HttpRequest& request, HttpReply& reply) {
   }
   reply.headers.emplace_back("Vary", "Accept-Encoding");
   if (!WantsGzip(request.Header("accept-encoding"))) return;
+  // Where there is no memory for that, the reply goes as it is.
+  auto packed =
+      Guarded("packing", [&]() -> absl::StatusOr<std::string> { return Gzip(reply.body); });
+  if (!packed.ok()) return;
   reply.headers.emplace_back("Content-Encoding", "gzip");
-  reply.body = Gzip(reply.body);
+  reply.body = *std::move(packed);
 }
 
 }  // namespace linserve

@@ -30,7 +30,7 @@ constexpr int kMostRequestsPerConnection = 10000;
 // A body cut into chunks of a byte takes six times its size on the way.
 constexpr size_t kMostPacking = 8;
 
-using Places = std::counting_semaphore<>;
+using Slots = std::counting_semaphore<>;
 
 TimePoint In(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
 
@@ -45,14 +45,14 @@ absl::Status CannotListen(const HttpOptions& options, const absl::Status& reason
 
 struct HttpServer::Impl {
   // Holds a connection that was taken, for as long as it is open.
-  struct Caller {
-    Caller(Impl& server, std::shared_ptr<Places> of_server, Descriptor descriptor)
-        : place(std::move(of_server)),
+  struct Client {
+    Client(Impl& server, std::shared_ptr<Slots> of_server, Descriptor descriptor)
+        : slot(std::move(of_server)),
           connection(std::move(descriptor)),
           stream(connection, server.options.limits, kMostPacking * server.options.max_body_bytes),
           entry(server.connections, connection.descriptor()) {}
 
-    const std::shared_ptr<Places> place;  // is given back at the end
+    const std::shared_ptr<Slots> slot;  // is given back at the end
     Connection connection;
     RequestStream stream;
     OpenConnections::Entry entry;
@@ -67,14 +67,14 @@ struct HttpServer::Impl {
   // Takes connections until the listener is closed.
   void Accept();
   // Waits until another connection may be taken; false if none may any more.
-  bool TakePlace();
-  // Has the caller served on a thread once there is something to do.
-  void Await(const std::shared_ptr<Caller>& caller);
+  bool TakeSlot();
+  // Has the client served on a thread once there is something to do.
+  void Await(const std::shared_ptr<Client>& client);
   // Answers the requests that have come; `in_time` unless what was waited for has not come.
-  void Serve(const std::shared_ptr<Caller>& caller, bool in_time);
+  void Serve(const std::shared_ptr<Client>& client, bool in_time);
   // Answers the next request; true if another may follow.
-  bool ServeRequest(Caller& caller);
-  HttpReply ReplyTo(HttpHead& head, Caller& caller);
+  bool ServeRequest(Client& client);
+  HttpReply ReplyTo(HttpHead& head, Client& client);
 
   const HttpOptions options;
   Router router;
@@ -82,7 +82,7 @@ struct HttpServer::Impl {
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_context{nullptr, SSL_CTX_free};
   std::unique_ptr<Listener> listener;
   std::atomic<bool> ending = false;
-  Places places{options.limits.connections};
+  Slots slots{options.limits.connections};
   OpenConnections connections;
   ElasticThreads threads{static_cast<size_t>(options.limits.threads)};
   std::thread accepting;
@@ -109,17 +109,17 @@ absl::Status HttpServer::Impl::OpenTls() {
   return absl::OkStatus();
 }
 
-bool HttpServer::Impl::TakePlace() {
+bool HttpServer::Impl::TakeSlot() {
   constexpr std::chrono::milliseconds kPause(100);
   // Who was just answered is idle in a moment, and goes before one whose head is slow to come.
   constexpr std::chrono::milliseconds kMoment(20);
   while (!ending) {
-    if (places.try_acquire()) return true;
+    if (slots.try_acquire()) return true;
     if (!connections.EndLongestWait(/*idle=*/true)) {
-      if (places.try_acquire_for(kMoment)) return true;
+      if (slots.try_acquire_for(kMoment)) return true;
       if (!connections.EndLongestWait(/*idle=*/true)) connections.EndLongestWait(/*idle=*/false);
     }
-    if (places.try_acquire_for(kPause)) return true;
+    if (slots.try_acquire_for(kPause)) return true;
   }
   return false;
 }
@@ -128,73 +128,73 @@ void HttpServer::Impl::Accept() {
   while (true) {
     Descriptor accepted(listener->Accept());
     // Only for a caller who is there another one's wait is ended.
-    if (accepted.get() < 0 || !TakePlace()) return;
+    if (accepted.get() < 0 || !TakeSlot()) return;
     RunGuarded("the taking of an HTTP connection", [&] {
       // It is given back whatever fails.
-      const std::shared_ptr<Places> place(&places, [](Places* of) { of->release(); });
-      const auto caller = std::make_shared<Caller>(*this, place, std::move(accepted));
-      if (!tls || caller->connection.Secure(*tls_context)) Await(caller);
+      const std::shared_ptr<Slots> slot(&slots, [](Slots* of) { of->release(); });
+      const auto client = std::make_shared<Client>(*this, slot, std::move(accepted));
+      if (!tls || client->connection.Secure(*tls_context)) Await(client);
     });
   }
 }
 
-void HttpServer::Impl::Await(const std::shared_ptr<Caller>& caller) {
-  const RequestStream& stream = caller->stream;
-  caller->entry.Begin({.events = stream.wanted(),
+void HttpServer::Impl::Await(const std::shared_ptr<Client>& client) {
+  const RequestStream& stream = client->stream;
+  client->entry.Begin({.events = stream.wanted(),
                        .deadline = stream.deadline(),
                        .idle = stream.idle(),
-                       .wake = [this, caller](bool in_time) {
-                         threads.Run([this, caller, in_time] { Serve(caller, in_time); });
+                       .wake = [this, client](bool in_time) {
+                         threads.Run([this, client, in_time] { Serve(client, in_time); });
                        }});
 }
 
-void HttpServer::Impl::Serve(const std::shared_ptr<Caller>& caller, bool in_time) {
+void HttpServer::Impl::Serve(const std::shared_ptr<Client>& client, bool in_time) {
   using Next = RequestStream::Next;
-  RequestStream& stream = caller->stream;
+  RequestStream& stream = client->stream;
   Next next = in_time ? stream.Await() : stream.GiveUp();
   while (next == Next::kHead) {
-    if (!ServeRequest(*caller)) return caller->connection.End(In(options.limits.linger));
+    if (!ServeRequest(*client)) return client->connection.End(In(options.limits.linger));
     next = stream.Await();
     // Who has come again is likely to do so once more, and soon: the thread need not change.
     constexpr std::chrono::milliseconds kSoon(5);
-    const bool again = caller->requests_left < kMostRequestsPerConnection - 1;
-    if (next == Next::kMore && again && caller->connection.Ready(stream.wanted(), In(kSoon))) {
+    const bool again = client->requests_left < kMostRequestsPerConnection - 1;
+    if (next == Next::kMore && again && client->connection.Ready(stream.wanted(), In(kSoon))) {
       next = stream.Await();
     }
   }
-  if (next == Next::kMore && !ending) return Await(caller);
-  caller->connection.End(In(std::chrono::milliseconds(0)));
+  if (next == Next::kMore && !ending) return Await(client);
+  client->connection.End(In(std::chrono::milliseconds(0)));
 }
 
-bool HttpServer::Impl::ServeRequest(Caller& caller) {
-  RequestStream& stream = caller.stream;
+bool HttpServer::Impl::ServeRequest(Client& client) {
+  RequestStream& stream = client.stream;
   std::optional<HttpHead> head = stream.TakeHead();
-  HttpReply reply = head ? ReplyTo(*head, caller) : RefusalReply(*stream.fault());
+  HttpReply reply = head ? ReplyTo(*head, client) : RefusalReply(*stream.fault());
   const bool whole = head && !reply.last && stream.SkipBody();
-  const bool last = --caller.requests_left == 0 || ending || !whole || head->last;
+  const bool last = --client.requests_left == 0 || ending || !whole || head->last;
   router.Replied(reply);
-  std::string text = ReplyHead(reply, last, options.limits.idle, caller.requests_left);
+  std::string text = ReplyHead(reply, last, options.limits.idle, client.requests_left);
   if (head && head->method == "HEAD") reply.body.clear();
   constexpr size_t kCopied = 4 << 10;  // for less than a packet more
   if (reply.body.size() <= kCopied) text += std::exchange(reply.body, {});
   return stream.Write(text) && stream.Write(reply.body) && !last;
 }
 
-HttpReply HttpServer::Impl::ReplyTo(HttpHead& head, Caller& caller) {
-  const Connection& connection = caller.connection;
+HttpReply HttpServer::Impl::ReplyTo(HttpHead& head, Client& client) {
+  const Connection& connection = client.connection;
   const auto peer = PeerOf(connection.descriptor());
   HttpRequest request{.captures = {},
                       .headers = std::move(head.headers),
                       .body = {},
                       .peer = peer ? peer->Machine() : "",
-                      .abandoned = [left = caller.entry.left()] { return left->load(); }};
+                      .abandoned = [left = client.entry.left()] { return left->load(); }};
   const bool certified = connection.tls() != nullptr && HasCertificate(*connection.tls());
   constexpr std::string_view kWork = "the HTTP handler";
   auto reply = Guarded(kWork, [&]() -> absl::StatusOr<HttpReply> {
-    HttpReply answer = router.Answer(head, caller.stream, certified, request);
-    if (!answer.last) caller.stream.SkipBody();
+    HttpReply answer = router.Answer(head, client.stream, certified, request);
+    if (!answer.last) client.stream.SkipBody();
     // A request whose body is malformed is none, whatever was found before that was read.
-    const std::optional<HttpFault>& fault = caller.stream.fault();
+    const std::optional<HttpFault>& fault = client.stream.fault();
     if (fault && fault->status == 400) answer = RefusalReply(*fault);
     router.Finish(head, request, answer);
     return answer;

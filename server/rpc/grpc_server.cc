@@ -78,6 +78,16 @@ std::vector<std::string> ServiceNames() {
   return names;
 }
 
+// Makes the library log as this program does.
+void SetUpGrpc() {
+  // gRPC is never shut down as a library: its thread that waits for a stalled reader's connection
+  // to be writable, for ten seconds, does not hear that the connection is gone.
+  [[maybe_unused]] static const bool initialized = (grpc_init(), true);
+  gpr_set_log_function(LogFromGrpc);
+  google::protobuf::SetLogHandler(LogFromProtobuf);
+  grpc::EnableDefaultHealthCheckService(true);
+}
+
 }  // namespace
 
 struct GrpcServer::Impl {
@@ -93,6 +103,11 @@ struct GrpcServer::Impl {
         embedding(context),
         inference(context),
         tei(context) {}
+
+  // Listens on the addresses, and serves from then on. UNAVAILABLE if one cannot be had.
+  absl::Status Listen(const GrpcOptions& options);
+  // Begins to look after connections and streams.
+  void Guard(const GrpcOptions& options, Metrics& metrics);
 
   // Sets the health of a service. Watchers hear of it only if it is news.
   void Tell(const std::string& service, bool serving) ABSL_EXCLUSIVE_LOCKS_REQUIRED(health_mutex) {
@@ -128,15 +143,60 @@ GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 GrpcServer::~GrpcServer() { Shutdown(std::chrono::system_clock::now()); }
 
+absl::Status GrpcServer::Impl::Listen(const GrpcOptions& options) {
+  const std::string address = options.address.ToString();
+  grpc::ServerBuilder builder;
+  options.Configure(builder);
+  quota.Resize(static_cast<size_t>(options.inflight.Resolved().max_bytes));
+  builder.SetResourceQuota(quota);
+  builder.AddListeningPort(address, credentials, &port);
+  int unix_port = 1;
+  unix_socket = options.unix_socket.path;
+  if (!unix_socket.empty()) {
+    if (absl::Status free = options.unix_socket.CheckFree(); !free.ok()) return free;
+    builder.AddListeningPort("unix:" + unix_socket, grpc::InsecureServerCredentials(), &unix_port);
+  }
+  builder.RegisterService(&embedding);
+  builder.RegisterService(&inference);
+  for (grpc::Service* service : tei.All()) builder.RegisterService(service);
+  builder.RegisterService(&reflection);
+  builder.RegisterService(&reflection_alpha);
+  builder.RegisterCallbackGenericService(&unknown);
+  {
+    const ModeOfNewFiles mode(options.unix_socket.mode);
+    server = builder.BuildAndStart();
+  }
+  // gRPC gives up at the first address that it cannot listen on, and says nothing of the next.
+  if (port == 0) {
+    return absl::UnavailableError("cannot listen on " + address +
+                                  " for gRPC: another program has it, or the host is not this "
+                                  "machine's; choose another with --grpc-address HOST:PORT");
+  }
+  if (server == nullptr || unix_port == 0) {
+    return absl::UnavailableError("cannot listen on the Unix socket " + unix_socket +
+                                  ": its directory must exist and be writable, and the path be "
+                                  "shorter than 108 bytes; choose another with --grpc-unix-socket");
+  }
+  return absl::OkStatus();
+}
+
+void GrpcServer::Impl::Guard(const GrpcOptions& options, Metrics& metrics) {
+  tick = std::make_unique<IdleTick>(*server);
+  look_up = std::make_unique<Periodic>([this] {
+    context.streams.LookUpAll();
+    return std::chrono::seconds(1);
+  });
+  listener = std::make_unique<ListenerCheck>(options.address.host, port);
+  const int64_t all = MemoryBytes();
+  calls = std::make_unique<CallGuard>(options.max_streams_per_connection, all, port, unix_socket,
+                                      metrics);
+  memory = std::make_unique<MemoryGuard>(all, port, unix_socket, metrics);
+}
+
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions& options,
                                                               ModelRepository& repository,
                                                               Metrics& metrics) {
-  // gRPC is never shut down as a library: its thread that waits for a stalled reader's connection
-  // to be writable, for ten seconds, does not hear that the connection is gone.
-  [[maybe_unused]] static const bool initialized = (grpc_init(), true);
-  gpr_set_log_function(LogFromGrpc);
-  google::protobuf::SetLogHandler(LogFromProtobuf);
-  grpc::EnableDefaultHealthCheckService(true);
+  SetUpGrpc();
   auto credentials = CredentialsOf(options.access.tls);
   if (!credentials.ok()) return credentials.status();
   auto access = Access::Open(options.access.tokens_file, metrics);
@@ -149,52 +209,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   }
   auto impl = std::make_unique<Impl>(repository, metrics, options, *std::move(access));
   impl->credentials = *std::move(credentials);
-  const std::string address = options.address.ToString();
-  grpc::ServerBuilder builder;
-  options.Configure(builder);
-  impl->quota.Resize(static_cast<size_t>(options.inflight.Resolved().max_bytes));
-  builder.SetResourceQuota(impl->quota);
-  builder.AddListeningPort(address, impl->credentials, &impl->port);
-  int unix_port = 1;
-  impl->unix_socket = options.unix_socket.path;
-  if (!options.unix_socket.path.empty()) {
-    if (absl::Status free = options.unix_socket.CheckFree(); !free.ok()) return free;
-    builder.AddListeningPort("unix:" + options.unix_socket.path, grpc::InsecureServerCredentials(),
-                             &unix_port);
-  }
-  builder.RegisterService(&impl->embedding);
-  builder.RegisterService(&impl->inference);
-  for (grpc::Service* service : impl->tei.All()) builder.RegisterService(service);
-  builder.RegisterService(&impl->reflection);
-  builder.RegisterService(&impl->reflection_alpha);
-  builder.RegisterCallbackGenericService(&impl->unknown);
-  {
-    const ModeOfNewFiles mode(options.unix_socket.mode);
-    impl->server = builder.BuildAndStart();
-  }
-  // gRPC gives up at the first address that it cannot listen on, and says nothing of the next.
-  const bool unix_failed = impl->port != 0 && (impl->server == nullptr || unix_port == 0);
-  if (impl->port == 0) {
-    return absl::UnavailableError("cannot listen on " + address +
-                                  " for gRPC: another program has it, or the host is not this "
-                                  "machine's; choose another with --grpc-address HOST:PORT");
-  }
-  if (unix_failed) {
-    return absl::UnavailableError("cannot listen on the Unix socket " + options.unix_socket.path +
-                                  ": its directory must exist and be writable, and the path be "
-                                  "shorter than 108 bytes; choose another with --grpc-unix-socket");
-  }
-  impl->tick = std::make_unique<IdleTick>(*impl->server);
-  impl->look_up = std::make_unique<Periodic>([&streams = impl->context.streams] {
-    streams.LookUpAll();
-    return std::chrono::seconds(1);
-  });
-  impl->listener = std::make_unique<ListenerCheck>(options.address.host, impl->port);
-  const int64_t memory = MemoryBytes();
-  impl->calls = std::make_unique<CallGuard>(options.max_streams_per_connection, memory, impl->port,
-                                            options.unix_socket.path, metrics);
-  impl->memory =
-      std::make_unique<MemoryGuard>(memory, impl->port, options.unix_socket.path, metrics);
+  if (absl::Status listens = impl->Listen(options); !listens.ok()) return listens;
+  impl->Guard(options, metrics);
   std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(impl)));
   server->SetServing(false);
   server->SetLive(true);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "batching/limit_met.h"
+#include "core/status/limit_met.h"
 #include "core/system/memory.h"
 
 namespace linserve {

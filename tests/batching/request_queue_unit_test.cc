@@ -33,7 +33,9 @@ TEST_F(RequestQueueUnit, IsTakenWholeAndAloneWhateverTheBudget) {
   EXPECT_TRUE(PushUnit(queue, 0, 3).ok());
   EXPECT_TRUE(PushUnit(queue, 3, 1).ok());
   EXPECT_THAT(Gauges(), ElementsAre(2, 4, 40, 400));
-  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0", "1", "2"));
+  const auto batch = queue.Pop();
+  EXPECT_THAT(Names(batch), ElementsAre("0", "1", "2"));
+  for (const Pending& pending : batch->sequences) EXPECT_EQ(pending.enqueued, clock_.Now());
   EXPECT_THAT(Gauges(), ElementsAre(1, 1, 10, 100));
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("3"));
 }

@@ -16,7 +16,7 @@ TEST_F(EngineMemory, ThatIsMissingToKeepAResultIsNotMissedByItsCaller) {
     if (cache->Admit(pending)) return true;
     std::vector<Pending> sequences;
     sequences.push_back(*std::move(pending));
-    cache->Launch(sequences);
+    cache->BeginComputing(sequences);
     const FailingAllocations failing(least_to_fail);
     sequences.at(0).delivery.Complete(result);
     return false;

@@ -3,16 +3,16 @@
 #include <optional>
 
 #include "rpc/calls/received.h"
-#include "rpc/messages/unpacked.h"
+#include "rpc/messages/decoded_size.h"
 #include "serving/rpc_limits.h"
 
 namespace linserve {
 
-// Returns what UnpackedBytes() counts for a message of up to the usual number of sequences.
+// Returns what DecodedBytes() counts for a message of up to the usual number of sequences.
 template <typename Message>
 absl::StatusOr<int64_t> CountedBytes(const grpc::ByteBuffer& bytes) {
-  return UnpackedBytes(bytes, MessagePlan::Of<Message>(),
-                       {.sequences = RpcLimits{}.max_sequences_per_request});
+  return DecodedBytes(bytes, MessagePlan::Of<Message>(),
+                      {.sequences = RpcLimits{}.max_sequences_per_request});
 }
 
 // Returns the bytes that protobuf has allocated once the message is decoded; nullopt if the bytes

@@ -17,7 +17,7 @@ void AddAt(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& pl
 }
 
 // Turns rows [..., rows, width] by the angles of their places, [rows, width of a head].
-void Turn(const at::Tensor& rows, int64_t heads, const at::Tensor& angles) {
+void RotateRows(const at::Tensor& rows, int64_t heads, const at::Tensor& angles) {
   const int64_t pairs = angles.size(1) / 2;
   const at::Tensor features = rows.unflatten(-1, {heads, pairs, 2});
   const at::Tensor of_heads = angles.to(at::kFloat).unsqueeze(1);
@@ -95,14 +95,14 @@ void Rotate(at::Tensor& rows, const PlacedLayout& layout, int64_t heads, const a
     const at::Tensor& places = layout.table->positions;
     const auto kernel = KernelsFor(rows).rotate;
     if (kernel != nullptr && kernel(rows, heads, table, places)) return;
-    return Turn(rows, heads, table.index_select(0, places));
+    return RotateRows(rows, heads, table.index_select(0, places));
   }
   for (const Span& span : Spans(layout)) {
     const at::Tensor sequences = View(rows, span);
     const int64_t most = CountAtOnce(span.count * rows.size(1), rows.is_cpu());
     for (int64_t row = 0; row < span.length; row += most) {
       const int64_t count = std::min(most, span.length - row);
-      Turn(sequences.narrow(1, row, count), heads, table.narrow(0, row, count));
+      RotateRows(sequences.narrow(1, row, count), heads, table.narrow(0, row, count));
     }
   }
 }

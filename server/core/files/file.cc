@@ -39,9 +39,9 @@ absl::Status WriteNewFile(const std::string& path, const std::vector<std::string
   return absl::OkStatus();
 }
 
-// Writes into a pipe or a device, of which no other may take the place.
+// Writes into a file of which no other may take the place, such as a pipe.
 absl::Status WriteInPlace(const std::string& path, const std::vector<std::string_view>& parts) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (file.get() < 0) return SystemError("write", path);
   for (std::string_view part : parts) {
     if (!WriteBytes(file.get(), part)) return SystemError("write", path);
@@ -150,12 +150,18 @@ absl::Status ReplaceFile(const std::string& path, const std::vector<std::string_
     return WriteInPlace(target, parts);
   }
   const std::string beside = NameBeside(target);
+  errno = 0;
   absl::Status status = WriteNewFile(beside, parts);
   if (status.ok() && ::rename(beside.c_str(), target.c_str()) != 0) {
     status = SystemError("replace", path);
   }
-  if (!status.ok()) ::unlink(beside.c_str());
-  return status;
+  if (status.ok()) return status;
+  const int why = errno;
+  ::unlink(beside.c_str());
+  // The folder may take no new file, or none of so long a name, or the file be a mount of its own.
+  const bool kept =
+      why == EACCES || why == EPERM || why == EROFS || why == EBUSY || why == ENAMETOOLONG;
+  return kept && ::access(target.c_str(), W_OK) == 0 ? WriteInPlace(target, parts) : status;
 }
 
 }  // namespace linserve

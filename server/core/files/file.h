@@ -60,7 +60,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t most_bytes,
 bool WriteBytes(int descriptor, std::string_view bytes);
 
 // Writes `parts` one after another into a new file beside `path`, then renames it over `path`: a
-// reader never sees half of it. On failure `path` is as it was.
+// reader never sees half of it, and on failure `path` is as it was. Where no file can take the
+// place of `path`, it is written to.
 absl::Status ReplaceFile(const std::string& path, const std::vector<std::string_view>& parts);
 
 }  // namespace linserve

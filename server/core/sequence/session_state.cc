@@ -30,6 +30,14 @@ absl::Status ResumeFrom(absl::Status status, int64_t position) {
   return status;
 }
 
+absl::Status ReadWithoutResult(const absl::Status& fault, int64_t position) {
+  absl::Status status(fault.code(), std::string(fault.message()) +
+                                        ": the session has read the chunk all the same; send what "
+                                        "comes from row " +
+                                        std::to_string(position) + " on, or start it again");
+  return ResumeFrom(std::move(status), position);
+}
+
 std::optional<int64_t> ResumePosition(const absl::Status& status) {
   const auto payload = status.GetPayload(kPositionPayload);
   int64_t position = 0;

@@ -50,6 +50,9 @@ struct SessionChunk {
 // caller should send.
 absl::Status ResumeFrom(absl::Status status, int64_t position);
 
+// Returns the answer to a chunk whose result was lost, although its session has read it.
+absl::Status ReadWithoutResult(const absl::Status& fault, int64_t position);
+
 // Returns the row that ResumeFrom() gave the status, if it gave any.
 std::optional<int64_t> ResumePosition(const absl::Status& status);
 

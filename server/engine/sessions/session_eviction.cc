@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "batching/limit_met.h"
+#include "core/status/limit_met.h"
 #include "core/status/retry_delay.h"
 #include "engine/sessions/session_table.h"
 

@@ -23,16 +23,6 @@ Pending WithoutDelivery(const Pending& chunk) {
                  .delivery = Delivery(nullptr, 0)};
 }
 
-// Returns the answer to a chunk that its session has read, but whose result was lost.
-absl::Status ReadWithoutResult(const absl::Status& fault, int64_t position) {
-  return ResumeFrom(
-      absl::Status(fault.code(), std::string(fault.message()) +
-                                     ": the session has read the chunk all the same; "
-                                     "send what comes from row " +
-                                     std::to_string(position) + " on, or start it again"),
-      position);
-}
-
 absl::Status LineIsFull() {
   constexpr std::chrono::milliseconds kComeBack(100);
   return RetryAfter(absl::ResourceExhaustedError(
@@ -81,8 +71,10 @@ class SessionTable::ChunkSink : public ResultSink {
     }
     // A chunk whose rows were read counts as computed, even if its result could not be had.
     const int64_t position = state_->position();
-    const bool computed = result.ok() || position != position_;
-    if (computed && !result.ok()) result = ReadWithoutResult(result.status(), position);
+    const bool computed = result.ok() || (position != position_ && !state_->lost());
+    if (computed && !result.ok() && !Over(computed)) {
+      result = ReadWithoutResult(result.status(), position);
+    }
     std::optional<Pending> next = End(computed);
     delivery_.Complete(std::move(result));
     // Only a worker delivers what was computed, and then goes on to take more.
@@ -104,10 +96,14 @@ class SessionTable::ChunkSink : public ResultSink {
     table_->Begin(key_, std::move(again_), /*next=*/true);
   }
 
+  // Returns whether the session ends with the chunk.
+  bool Over(bool computed) const {
+    return again_.item.then != nullptr || (computed && again_.item.chunk->end);
+  }
+
   std::optional<Pending> End(bool computed) {
-    const SessionChunk& chunk = *again_.item.chunk;
-    const bool over = again_.item.then != nullptr || (computed && chunk.end);
-    auto next = table_->Ended(key_, {.computed = computed, .start = chunk.start, .over = over});
+    auto next = table_->Ended(
+        key_, {.computed = computed, .start = again_.item.chunk->start, .over = Over(computed)});
     ended_ = true;
     return next;
   }

@@ -16,7 +16,7 @@ namespace linserve {
 struct OfflineModel {
   std::string directory;
   ServingOptions serving;
-  std::string device = "auto";  // as PlanDevices() takes it
+  std::string device = DeviceOptions().device;  // as PlanDevices() takes it
 };
 
 // Starts an engine for one model that refuses nothing for want of room: all that it will be given

@@ -59,8 +59,10 @@ void HttpConfig::Bind(OptionTable& table) {
       "and /readyz once more; empty: on http_address");
   table.Duration("http_keep_alive_seconds", keep_alive, 1, 86400,
                  "How long a connection over HTTP stays open between requests, as callers are "
-                 "told. An idle one takes no thread. With 8192 of them, or a quarter of the "
-                 "descriptors, the one idle for longest makes room for another");
+                 "told. An idle one takes no thread. With " +
+                     std::to_string(HttpLimits().connections) +
+                     " of them, or a quarter of the descriptors, the one idle for longest makes "
+                     "room for another");
   table.Parsed(
       "http_cors_origins",
       [this](const std::string& text) -> absl::Status {

@@ -10,6 +10,7 @@
 #include "core/options/listen_address.h"
 #include "core/options/options.h"
 #include "engine/serving_options.h"
+#include "http/http_server.h"
 #include "repository/model_manager.h"
 #include "rpc/grpc_options.h"
 #include "telemetry/log.h"
@@ -19,9 +20,9 @@ namespace linserve {
 
 // Says where and how HTTP is served.
 struct HttpConfig {
-  ListenAddress all = {"127.0.0.1", 8080};
+  ListenAddress all = {HttpOptions().host, HttpOptions().port};
   std::optional<ListenAddress> pages{};  // of /metrics and the status page; none: as `all`
-  std::chrono::nanoseconds keep_alive = std::chrono::seconds(75);
+  std::chrono::nanoseconds keep_alive = HttpLimits().idle;
   std::vector<std::string> cors_origins{};
 
   void Bind(OptionTable& table);

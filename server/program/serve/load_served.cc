@@ -175,7 +175,7 @@ void SetQueueLimits(const ModelRepository& repository, const Config& config) {
   for (const ModelDirectory& directory : *found) {
     const auto served = repository.Served(directory.name, directory.version);
     const auto serving = ServingOptionsFor(directory.path, config.serving);
-    if (served && serving.ok()) served->engine->SetQueueLimits(serving->Limits());
+    if (served && serving.ok()) served->engine->SetQueueLimits(serving->queue);
   }
 }
 

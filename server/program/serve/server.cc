@@ -175,6 +175,36 @@ void StartSpans(const TraceOptions& options, Metrics& metrics) {
             metrics);
 }
 
+// Loads models for the manager. Where one has lost its devices, or has them again, `grpc` is told.
+ModelManager::Loader LoaderOf(const LoadContext& loading, const ModelRepository& repository,
+                              const std::weak_ptr<GrpcServer>& grpc) {
+  const auto telling = std::make_shared<Mutex>();
+  return [&, grpc, telling](const ModelDirectory& directory, const ModelManager::Room& room) {
+    const auto tell = [&repository, telling, grpc, name = directory.name] {
+      const MutexLock one_after_the_other(*telling);
+      if (const auto alive = grpc.lock()) {
+        alive->SetModelServing(name, repository.Find(name, 0).ok());
+      }
+    };
+    return LoadServed(directory, loading, room, tell);
+  };
+}
+
+// Ends serving, as a signal has asked for. Returns false if something goes on all the same.
+bool EndServing(const Config& config, std::atomic<Phase>& phase, ModelRepository& repository,
+                ModelManager& manager, GrpcServer& grpc, int signal) {
+  phase = Phase::kDraining;
+  grpc.SetServing(false);
+  if (config.drain_delay.count() > 0) {
+    Log(LogLevel::kInfo, "not ready, and serving on",
+        {{"seconds", Seconds(config.drain_delay).count()}});
+    std::this_thread::sleep_for(config.drain_delay);
+  }
+  const bool ended = Drain(config, repository, manager, grpc, signal);
+  CloseTrace(std::chrono::steady_clock::now() + kLastSpans);
+  return ended;
+}
+
 }  // namespace
 
 absl::Status RunServer(Settings& settings) {
@@ -189,24 +219,13 @@ absl::Status RunServer(Settings& settings) {
   if (!prepared.ok()) return prepared.status();
   LiveConfig live(settings, config);
   const LoadContext loading{live, prepared->devices, metrics, prepared->sessions};
-  Mutex telling;
   ModelRepository repository(metrics);
   std::atomic<Phase> phase = Phase::kLoading;
   signals.Watch();
   auto grpc = StartGrpc(config, repository, metrics);
   if (!grpc.ok()) return grpc.status();
   ModelManager manager(
-      config.repository, repository, metrics,
-      [&](const ModelDirectory& directory, const ModelManager::Room& room) {
-        const auto tell = [&repository, &telling, server = std::weak_ptr(*grpc),
-                           name = directory.name] {
-          const MutexLock one_after_the_other(telling);
-          if (const auto alive = server.lock()) {
-            alive->SetModelServing(name, repository.Find(name, 0).ok());
-          }
-        };
-        return LoadServed(directory, loading, room, tell);
-      },
+      config.repository, repository, metrics, LoaderOf(loading, repository, *grpc),
       [&](const std::string& model, bool ready) { (*grpc)->SetModelServing(model, ready); });
   auto http = StartHttp(config, metrics, repository, **grpc, phase);
   if (!http.ok()) return http.status();
@@ -228,16 +247,7 @@ absl::Status RunServer(Settings& settings) {
   LogReady(**grpc, *http, repository, Seconds(std::chrono::steady_clock::now() - start));
 
   const int signal = signals.WaitForEnd();
-  config = live.Get();
-  phase = Phase::kDraining;
-  (*grpc)->SetServing(false);
-  if (config.drain_delay.count() > 0) {
-    Log(LogLevel::kInfo, "not ready, and serving on",
-        {{"seconds", Seconds(config.drain_delay).count()}});
-    std::this_thread::sleep_for(config.drain_delay);
-  }
-  const bool ended = Drain(config, repository, manager, **grpc, signal);
-  CloseTrace(std::chrono::steady_clock::now() + kLastSpans);
+  const bool ended = EndServing(live.Get(), phase, repository, manager, **grpc, signal);
   if (!ended) {
     // A load that goes on is not waited for, and nothing that it uses may go before it does.
     *http = {};

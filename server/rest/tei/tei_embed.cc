@@ -27,7 +27,6 @@ EmbeddingsQuery QueryOf(const RestCall& call) {
   return query;
 }
 
-// Reads what /embed and /embed_all have in common, and further members.
 // LangChain sends an empty object.
 absl::Status ReadNoParameters(JsonReader& reader) {
   const auto given = reader.Skip();
@@ -35,10 +34,10 @@ absl::Status ReadNoParameters(JsonReader& reader) {
   return absl::InvalidArgumentError("'parameters': its members belong beside \"inputs\"");
 }
 
+// Reads what /embed and /embed_all have in common, and further members.
 absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& reader,
                                           EmbeddingsQuery& query,
                                           const std::vector<JsonMember>& further) {
-  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   const int64_t most = call.service.limits.max_sequences_per_request;
   std::vector<JsonMember> members = TextMembers(reader, query);
   members.push_back(
@@ -80,7 +79,6 @@ absl::Status ReadCompared(JsonReader& reader, int64_t most, Texts& texts) {
 }
 
 absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
-  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   EmbeddingsQuery query = QueryOf(call);
   query.answer_bytes = 0;  // a vector becomes one number
   Texts texts;
@@ -104,7 +102,8 @@ absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
 
 // Answers a query with each of the vectors as `append` writes it.
 HttpReply AskForVectors(
-    const RestCall& call, const std::string& rpc, absl::StatusOr<EmbeddingsQuery> query,
+    const RestCall& call, const std::string& rpc,
+    absl::FunctionRef<absl::StatusOr<EmbeddingsQuery>()> read,
     const std::function<absl::Status(const Tensor& vector, std::string& text)>& append) {
   const auto write = [&](const Embeddings& embeddings) -> absl::StatusOr<HttpReply> {
     std::string text = "[";
@@ -114,8 +113,7 @@ HttpReply AskForVectors(
     if (!written.ok()) return written;
     return HttpReply{.body = std::move(text += ']'), .packable = true};
   };
-  return ReplyWith<Embeddings>(Ask<EmbeddingsRequestState>(call, rpc, std::move(query)), TeiError,
-                               write);
+  return ReplyWith<Embeddings>(Ask<EmbeddingsRequestState>(call, rpc, read), TeiError, write);
 }
 
 // Returns the cosines between the first vector, which all have length one, and the others.
@@ -139,11 +137,12 @@ absl::StatusOr<HttpReply> WriteSimilarity(const Embeddings& embeddings) {
 HttpReply TeiEmbed(const RestCall& call) {
   EmbeddingsQuery query = QueryOf(call);
   JsonReader reader(call.http.body, WantedBy(call));
-  auto read =
-      ReadEmbed(call, reader, query,
-                {{"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
-                 {"dimensions", [&] { return ReadDimensions(reader, query.dimensions); }}});
-  return AskForVectors(call, "/embed", std::move(read), AppendElements);
+  const auto read = [&] {
+    return ReadEmbed(call, reader, query,
+                     {{"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
+                      {"dimensions", [&] { return ReadDimensions(reader, query.dimensions); }}});
+  };
+  return AskForVectors(call, "/embed", read, AppendElements);
 }
 
 HttpReply TeiEmbedAll(const RestCall& call) {
@@ -151,24 +150,26 @@ HttpReply TeiEmbedAll(const RestCall& call) {
   query.all_rows = true;
   query.normalize = false;
   JsonReader reader(call.http.body, WantedBy(call));
-  auto read = ReadEmbed(call, reader, query,
-                        {NotHere(reader, "normalize", "/embed_all gives rows as they are"),
-                         NotHere(reader, "dimensions", "/embed_all gives whole rows")});
-  return AskForVectors(call, "/embed_all", std::move(read),
-                       [](const Tensor& rows, std::string& text) {
-                         absl::Status status;
-                         text += '[';
-                         for (int64_t row = 0; row < rows.shape()[0] && status.ok(); ++row) {
-                           if (row > 0) text += ',';
-                           status = AppendElements(rows.Rows(row, row + 1), text);
-                         }
-                         text += ']';
-                         return status;
-                       });
+  const auto read = [&] {
+    return ReadEmbed(call, reader, query,
+                     {NotHere(reader, "normalize", "/embed_all gives rows as they are"),
+                      NotHere(reader, "dimensions", "/embed_all gives whole rows")});
+  };
+  return AskForVectors(call, "/embed_all", read, [](const Tensor& rows, std::string& text) {
+    absl::Status status;
+    text += '[';
+    for (int64_t row = 0; row < rows.shape()[0] && status.ok(); ++row) {
+      if (row > 0) text += ',';
+      status = AppendElements(rows.Rows(row, row + 1), text);
+    }
+    text += ']';
+    return status;
+  });
 }
 
 HttpReply TeiSimilarity(const RestCall& call) {
-  const auto embeddings = Ask<EmbeddingsRequestState>(call, "/similarity", ReadSimilarity(call));
+  const auto embeddings =
+      Ask<EmbeddingsRequestState>(call, "/similarity", [&] { return ReadSimilarity(call); });
   return ReplyWith<Embeddings>(embeddings, TeiError, WriteSimilarity);
 }
 

@@ -17,7 +17,6 @@ namespace {
 using nlohmann::json;
 
 absl::StatusOr<TokenizeQuery> ReadTokenize(const RestCall& call) {
-  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   const int64_t most = call.service.limits.max_sequences_per_request;
   TokenizeQuery query{.model = TeiModelOf(call), .texts = {}};
   JsonReader reader(call.http.body, WantedBy(call));
@@ -33,7 +32,6 @@ absl::StatusOr<TokenizeQuery> ReadTokenize(const RestCall& call) {
 }
 
 absl::StatusOr<DecodeQuery> ReadDecode(const RestCall& call) {
-  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   const int64_t most = call.service.limits.max_sequences_per_request;
   DecodeQuery query{.model = TeiModelOf(call), .sequences = {}};
   SequenceInput read;
@@ -79,13 +77,13 @@ absl::StatusOr<HttpReply> WriteTokens(const RestCall& call, const Tokenized& tok
 
 HttpReply TeiTokenize(const RestCall& call) {
   return ReplyWith<Tokenized>(
-      Ask<TokenizeRequestState>(call, "/tokenize", ReadTokenize(call)), TeiError,
+      Ask<TokenizeRequestState>(call, "/tokenize", [&] { return ReadTokenize(call); }), TeiError,
       [&](const Tokenized& tokenized) { return WriteTokens(call, tokenized); });
 }
 
 HttpReply TeiDecode(const RestCall& call) {
   return ReplyWith<Decoded>(
-      Ask<DecodeRequestState>(call, "/decode", ReadDecode(call)), TeiError,
+      Ask<DecodeRequestState>(call, "/decode", [&] { return ReadDecode(call); }), TeiError,
       [](const Decoded& decoded) { return HttpReply{.body = JsonText(json(decoded.texts))}; });
 }
 

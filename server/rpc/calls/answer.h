@@ -1,5 +1,6 @@
 #pragma once
 
+#include "absl/status/status.h"
 #include "rpc/messages/wire.h"
 
 namespace linserve {
@@ -13,6 +14,9 @@ class Answer {
   // Adds the next message's fields to an empty one, and returns true if it is the last one.
   // REQUIRES: the last one was not made yet.
   virtual bool Next(WireMessage& message) = 0;
+
+  // Called if a message could not be made, with which the call ends.
+  virtual void Failed(const absl::Status& /*fault*/) {}
 
   // Returns the field in which its messages take those of answers with the same number; 0: none.
   virtual int field_of_others() const { return 0; }

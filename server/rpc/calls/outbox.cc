@@ -145,6 +145,7 @@ bool Outbox::MakeNext() {
     message_ = std::move(message).Take();
   });
   if (made.ok()) return true;
+  if (current_) current_->Failed(made);
   Stop(ToGrpcStatus(made), /*was_writing=*/true);
   return false;
 }

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/threads/guarded.h"
+#include "rpc/messages/decoded_size.h"
 #include "rpc/messages/peek.h"
-#include "rpc/messages/unpacked.h"
 
 namespace linserve {
 
@@ -29,18 +29,18 @@ absl::Status ParseQuestion(grpc::ByteBuffer& bytes, google::protobuf::Message& q
                                         " bytes, expected at most " + std::to_string(kMostBytes) +
                                         " for " + question.GetTypeName());
   } else if (status.ok()) {
-    status = UnpackedBytes(bytes, MessagePlan::Of(*question.GetDescriptor()), {}).status();
+    status = DecodedBytes(bytes, MessagePlan::Of(*question.GetDescriptor()), {}).status();
   }
   if (status.ok()) return Parse(bytes, question);
   bytes.Clear();
   return status;
 }
 
-absl::StatusOr<int64_t> UnpackedBytes(const ServiceContext& service, const grpc::ByteBuffer& bytes,
-                                      const MessagePlan& plan) {
-  return UnpackedBytes(bytes, plan,
-                       {.sequences = service.limits.max_sequences_per_request,
-                        .bytes = service.inflight->most_bytes()});
+absl::StatusOr<int64_t> DecodedBytes(const ServiceContext& service, const grpc::ByteBuffer& bytes,
+                                     const MessagePlan& plan) {
+  return DecodedBytes(bytes, plan,
+                      {.sequences = service.limits.max_sequences_per_request,
+                       .bytes = service.inflight->most_bytes()});
 }
 
 void KeepIdOnly(grpc::ByteBuffer& bytes, int id_field, google::protobuf::Message& message) {

@@ -39,18 +39,18 @@ struct Received {
 
 // Returns the bytes that a request takes once it is decoded. INVALID_ARGUMENT if it holds too much
 // of something, whatever its model.
-absl::StatusOr<int64_t> UnpackedBytes(const ServiceContext& service, const grpc::ByteBuffer& bytes,
-                                      const MessagePlan& plan);
+absl::StatusOr<int64_t> DecodedBytes(const ServiceContext& service, const grpc::ByteBuffer& bytes,
+                                     const MessagePlan& plan);
 
 // Reserves a place for a request that is not decoded yet.
 template <typename Message>
 absl::Status Reserve(const ServiceContext& service, const Caller& caller,
                      const grpc::ByteBuffer& bytes, Received<Message>& request) {
-  const auto unpacked = UnpackedBytes(service, bytes, MessagePlan::Of<Message>());
-  if (!unpacked.ok()) return unpacked.status();
-  auto place = Reserve(service, caller, *unpacked);
+  const auto decoded = DecodedBytes(service, bytes, MessagePlan::Of<Message>());
+  if (!decoded.ok()) return decoded.status();
+  auto place = Reserve(service, caller, *decoded);
   if (!place.ok()) return place.status();
-  request.bytes = *unpacked;
+  request.bytes = *decoded;
   request.place = *std::move(place);
   return absl::OkStatus();
 }

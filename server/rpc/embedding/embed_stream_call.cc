@@ -52,12 +52,12 @@ absl::Status EmbedStreamCall::Handle(grpc::ByteBuffer& bytes) {
 
 // Reserves what a chunk of an upload takes while it is read.
 absl::Status EmbedStreamCall::ReserveChunk(const std::string& id, const grpc::ByteBuffer& bytes) {
-  const auto unpacked = UnpackedBytes(service_, bytes, MessagePlan::Of<v1::EmbedRequest>());
-  if (!unpacked.ok()) return unpacked.status();
+  const auto decoded = DecodedBytes(service_, bytes, MessagePlan::Of<v1::EmbedRequest>());
+  if (!decoded.ok()) return decoded.status();
   MutexLock lock(uploads_mutex_);
   const auto place = uploads_.find(id);
   const bool awaited = place != uploads_.end() && place->second.upload != nullptr;
-  return awaited ? place->second.upload->ReserveChunk(*unpacked) : absl::OkStatus();
+  return awaited ? place->second.upload->ReserveChunk(*decoded) : absl::OkStatus();
 }
 
 // Refuses a message of which no more than its head was read. The rest of a sequence that was

@@ -43,6 +43,10 @@ class StreamedAnswer : public Answer {
     return last;
   }
 
+  void Failed(const absl::Status& fault) override {
+    if (answer_.ok()) answer_->sending->Failed(fault);
+  }
+
  private:
   absl::StatusOr<InferAnswer> answer_;
   const std::string id_;

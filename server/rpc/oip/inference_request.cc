@@ -182,7 +182,11 @@ absl::Status InferRequestState::Answer(std::vector<ItemResult> results, const Ti
   }
   std::vector<int64_t> tokens;
   for (const ItemResult& result : results) tokens.push_back(result.tokens);
-  if (absl::Status status = Join(results); !status.ok()) return status;
+  const int64_t position = results[0].position;
+  if (absl::Status status = Join(results); !status.ok()) {
+    const bool goes_on = options_.chunk != nullptr && !options_.chunk->end;
+    return goes_on ? ReadWithoutResult(status, position) : status;
+  }
   if (std::find(answer_.outputs.begin(), answer_.outputs.end(), kTokensOutput) !=
       answer_.outputs.end()) {
     answer_.whole[kTokensOutput] = Tensor::FromInts({std::ssize(tokens)}, tokens);

@@ -51,6 +51,8 @@ class TeiAnswer : public Answer {
     return true;
   }
 
+  void Failed(const absl::Status& fault) override { response_.sending->Failed(fault); }
+
  private:
   TeiResponse response_;
   const std::shared_ptr<void> in_flight_;

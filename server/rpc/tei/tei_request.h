@@ -25,7 +25,7 @@ struct TeiArrival {
 
 struct TeiResponse {
   WireMessage message;
-  std::shared_ptr<void> sending;  // held until it is sent
+  std::shared_ptr<Sending> sending;  // held until it is sent
 };
 // Called exactly once, on any thread. Must not throw.
 using TeiDone = std::function<void(absl::StatusOr<TeiResponse>)>;

@@ -119,6 +119,14 @@ TEST(ReplaceFile, WritesIntoWhatIsNoFile) {
   EXPECT_THAT(ReplaceFile(dir.File("full"), {"x"}).message(), testing::HasSubstr("No space left"));
 }
 
+TEST(ReplaceFile, WritesIntoAFileWhosePlaceNoOtherCanTake) {
+  const TempDir dir;
+  const std::string path = dir.File(std::string(255, 'a'));  // beside which no name is longer
+  WriteAll(path, "something old");
+  ASSERT_TRUE(ReplaceFile(path, {"new"}).ok());
+  EXPECT_EQ(ReadAll(path), "new");
+}
+
 TEST(ReplaceFile, ThatFailsLeavesNothingBehind) {
   const TempDir dir;
   EXPECT_THAT(ReplaceFile(dir.File("no/such"), {"x"}),

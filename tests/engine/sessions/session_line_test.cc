@@ -110,6 +110,15 @@ TEST_F(SessionLine, GoesOnBehindAChunkThatWasReadButCouldNotBeSaved) {
   EXPECT_EQ(saved->Await(0)->session, "fake 9");
 }
 
+TEST_F(SessionLine, SaysNothingOfGoingOnWhereAnUnsavedChunkWasTheLast) {
+  Start();
+  EXPECT_EQ(Read({.id = "a", .start = true}, 2), 2);
+  control_->saves = false;
+  const absl::Status unsaved = Refused({.id = "a", .end = true, .save = true}, 3);
+  EXPECT_EQ(unsaved, absl::ResourceExhaustedError("no memory to save it"));
+  EXPECT_THAT(Refused({.id = "a"}, 1), ResumesAt(0, "has ended, after 5 rows"));
+}
+
 // The queue refuses the chunk while the session ends the one before it.
 TEST_F(SessionLine, LetsNobodyInWhomTheQueueHasRefusedAndCountedSo) {
   Start();

@@ -115,7 +115,7 @@ TEST_F(SettingsTest, TakeWhatMayChangeWhenTheyAreReadAgain) {
   EXPECT_THAT(*changes, Contains(testing::AllOf(Field(&Change::name, "threads"),
                                                 Field(&Change::taken, false))));
   EXPECT_EQ(settings_.config.log.level, LogLevel::kDebug);
-  EXPECT_EQ(settings_.config.serving.max_queue_tokens, 7);
+  EXPECT_EQ(settings_.config.serving.queue.max_tokens, 7);
   EXPECT_EQ(settings_.config.serving.threads, 2);
 }
 
@@ -149,7 +149,7 @@ TEST_F(SettingsTest, ThatRunKeepWhatWasPlannedUntilAnOptionSaysOtherwise) {
   LiveConfig live(settings_, planned);
   Write(R"({"max_queue_tokens": 7})");
   ASSERT_TRUE(live.Reload().ok());
-  EXPECT_EQ(live.Get().serving.max_queue_tokens, 7);
+  EXPECT_EQ(live.Get().serving.queue.max_tokens, 7);
   EXPECT_EQ(live.Get().grpc.inflight.max_bytes, 1000);
   Write(R"({"max_queue_tokens": 7, "max_inflight_bytes": "2KiB"})");
   EXPECT_THAT(*live.Reload(), SizeIs(1));

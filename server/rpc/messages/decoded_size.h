@@ -9,7 +9,7 @@
 
 namespace linserve {
 
-struct UnpackedBounds {
+struct DecodedBounds {
   int64_t sequences = FieldPlan::kAny;  // how many a request may hold
   int64_t bytes = FieldPlan::kAny;      // past so many, nothing more is counted
 };
@@ -18,7 +18,7 @@ struct UnpackedBounds {
 // fewer, and found without decoding it, in time that grows with its size alone. INVALID_ARGUMENT
 // names what it holds too much of. Bytes that are no message are counted as far as they go: whoever
 // decodes them comes no further.
-absl::StatusOr<int64_t> UnpackedBytes(const grpc::ByteBuffer& bytes, const MessagePlan& plan,
-                                      const UnpackedBounds& bounds);
+absl::StatusOr<int64_t> DecodedBytes(const grpc::ByteBuffer& bytes, const MessagePlan& plan,
+                                     const DecodedBounds& bounds);
 
 }  // namespace linserve

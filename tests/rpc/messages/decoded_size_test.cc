@@ -1,4 +1,4 @@
-#include "rpc/messages/unpacked.h"
+#include "rpc/messages/decoded_size.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -33,7 +33,7 @@ grpc::ByteBuffer BytesOf(const std::string& wire) {
 
 template <typename Type>
 absl::StatusOr<int64_t> Counted(const std::string& wire) {
-  return UnpackedBytes(BytesOf(wire), MessagePlan::Of<Type>(), {.sequences = kSequences});
+  return DecodedBytes(BytesOf(wire), MessagePlan::Of<Type>(), {.sequences = kSequences});
 }
 
 // Fills a message at random, within its bounds.
@@ -229,7 +229,7 @@ int64_t MostOf(const std::string& list) {
 }
 
 absl::Status StatusOf(const Descriptor& request, const std::string& wire) {
-  return UnpackedBytes(BytesOf(wire), MessagePlan::Of(request), {.sequences = kSequences}).status();
+  return DecodedBytes(BytesOf(wire), MessagePlan::Of(request), {.sequences = kSequences}).status();
 }
 
 TEST(Bounds, HoldForEveryListOfEveryRequest) {
@@ -302,7 +302,7 @@ TEST(Bounds, EndTheCountOfWhatIsTooMuchAnyway) {
                                  v1::Sequence::descriptor()->FindFieldByName("token_ids")},
                                 "", 100000);
   const auto counted =
-      UnpackedBytes(BytesOf(wire), MessagePlan::Of<v1::EmbedRequest>(), {.bytes = 10000});
+      DecodedBytes(BytesOf(wire), MessagePlan::Of<v1::EmbedRequest>(), {.bytes = 10000});
   EXPECT_GT(*counted, 10000);
   EXPECT_LT(*counted, 20000);
 }

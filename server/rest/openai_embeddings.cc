@@ -1,4 +1,4 @@
-#include "rest/embeddings.h"
+#include "rest/openai_embeddings.h"
 
 #include <algorithm>
 #include <string>
@@ -68,7 +68,6 @@ absl::Status ReadTruncate(JsonReader& reader, EmbeddingsQuery& query) {
 }
 
 absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
-  if (absl::Status admitted = Admit(call); !admitted.ok()) return admitted;
   const int64_t most = call.service.limits.max_sequences_per_request;
   EmbeddingsQuery query;
   std::string encoding;
@@ -135,9 +134,12 @@ absl::StatusOr<HttpReply> WriteOpenAi(const RestCall& call, const Embeddings& em
 }  // namespace
 
 HttpReply OpenAiEmbeddings(const RestCall& call) {
-  auto query = ReadOpenAi(call);
-  const int64_t answer_bytes = query.ok() ? query->answer_bytes : 0;
-  const auto embeddings = Ask<EmbeddingsRequestState>(call, "/v1/embeddings", std::move(query));
+  int64_t answer_bytes = 0;
+  const auto embeddings = Ask<EmbeddingsRequestState>(call, "/v1/embeddings", [&] {
+    auto query = ReadOpenAi(call);
+    if (query.ok()) answer_bytes = query->answer_bytes;
+    return query;
+  });
   return ReplyWith<Embeddings>(embeddings, OpenAiError, [&](const Embeddings& answer) {
     return WriteOpenAi(call, answer, answer_bytes);
   });

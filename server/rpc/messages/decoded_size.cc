@@ -1,4 +1,4 @@
-#include "rpc/messages/unpacked.h"
+#include "rpc/messages/decoded_size.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
@@ -22,7 +22,7 @@ constexpr int64_t kUnknownField = 128;  // one that is kept though nobody knows 
 // past the bounds, or where the bytes are no message.
 class Walk {
  public:
-  Walk(CodedInputStream& input, const UnpackedBounds& bounds, int64_t bytes)
+  Walk(CodedInputStream& input, const DecodedBounds& bounds, int64_t bytes)
       : input_(input), bounds_(bounds), bytes_(bytes) {}
 
   bool Message(const MessagePlan& plan);
@@ -44,7 +44,7 @@ class Walk {
   }
 
   CodedInputStream& input_;
-  const UnpackedBounds& bounds_;
+  const DecodedBounds& bounds_;
   int64_t bytes_;
   absl::Status fault_;
 };
@@ -164,8 +164,8 @@ bool Walk::Count(const FieldPlan& field, int64_t more, int64_t& count) {
 
 }  // namespace
 
-absl::StatusOr<int64_t> UnpackedBytes(const grpc::ByteBuffer& bytes, const MessagePlan& plan,
-                                      const UnpackedBounds& bounds) {
+absl::StatusOr<int64_t> DecodedBytes(const grpc::ByteBuffer& bytes, const MessagePlan& plan,
+                                     const DecodedBounds& bounds) {
   grpc::ByteBuffer shared = bytes;  // a reader takes no const buffer
   grpc::ProtoBufferReader reader(&shared);
   if (!reader.status().ok()) return plan.bytes();
