@@ -8,11 +8,10 @@ declared without its header counts as an include of it. What a layer may include
 LIBRARIES, in which order its folders build on each other in FOLDERS; a new one starts with a line there.
 No two headers may define classes of one name in one namespace, and no two sources of a layer functions of
 their own that take the same count of numbers. Some functions of LibTorch may be called in the files alone
-that stand in CALLERS.
+that stand in CALLERS. No folder may have more files than MOST_FILES, and no comment begin as HALF_SENTENCE.
 """
 
 import functools
-import os
 import os
 import re
 import sys
@@ -56,7 +55,7 @@ FOLDERS = {
                "molformer", "encoder", "math", "forward", ""],
     "rpc": ["messages", "calls", "guards", "embedding", "oip", "tei", "otlp", ""],
     "http": ["framing", ""],
-    "rest": ["json", "", "tei"],
+    "rest": ["json", "calls", "oip", "openai", "", "tei"],
     "program": ["", "serve", "offline"],
     "client": ["library", "terminal", "files", "commands", "load/null_server", "load/report", "load"],
 }
@@ -79,6 +78,9 @@ CALLERS = {
 # A folder has at most so many files: one with more is of several subjects. Corpora are data, which nobody reads.
 MOST_FILES = 25
 DATA = {"corpus", "__pycache__"}
+
+COMMENT = re.compile(r"\s*(?://|#)")
+HALF_SENTENCE = re.compile(r"\s*(?://|#) (?:Of|And|Likewise|The same)\b")
 
 SOURCES = {".cc", ".cu"}
 HEADERS = {".h", ".cuh", ".inc"}
@@ -276,6 +278,19 @@ def check_folders(root):
                 yield f"{Path(folder).relative_to(root)}: {len(names)} files, expected at most {MOST_FILES}"
 
 
+def check_comments(root):
+    """Yields comments that begin as no sentence does that can be understood alone."""
+    for top in ("client", "server", "tests"):
+        for path in sorted(Path(root, top).rglob("*")):
+            if path.suffix not in SOURCES | HEADERS | {".py"} or DATA & set(path.parts):
+                continue
+            before = ""
+            for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+                if HALF_SENTENCE.match(line) and not COMMENT.match(before):
+                    yield f"{path.relative_to(root)}:{number}: the comment is to be understood alone: {line.strip()}"
+                before = line
+
+
 def check(root):
     """All violations under a root, and the number of files read."""
     tree = Tree(root)
@@ -294,6 +309,7 @@ def check(root):
     violations += check_names(tree)
     violations += check_overloads(tree)
     violations += check_folders(root)
+    violations += check_comments(root)
     return violations, len(tree.files)
 
 

@@ -46,6 +46,11 @@ class CheckLayersTest(unittest.TestCase):
             "tests/rpc/service_test.cc": ["client/library/client.h", "rpc/messages/wire.h", "gtest/gtest.h"],
         }), [])
 
+    def test_a_comment_that_leans_on_the_line_above_is_found(self):
+        for comment in ("// Of these;", "// Likewise;", "// The same again;"):
+            self.assert_one({"server/core/files/a.h": ["int a;", comment]}, "server/core/files/a.h:2")
+        self.assertEqual(violations({"server/core/files/a.h": ["// It ends;", "// Of these;"]}), [])
+
     def test_a_folder_of_too_many_files_is_found(self):
         files = {f"tests/core/{i}_test.cc": [] for i in range(check_layers.MOST_FILES)}
         self.assertEqual(violations(files), [])

@@ -220,7 +220,7 @@ class RequestQueue {
   CondVar changed_;
   QueueLimits limits_ ABSL_GUARDED_BY(mutex_);
   Queue queue_ ABSL_GUARDED_BY(mutex_);
-  // The entries that can be shared, by identity.
+  // Finds the entries that can be shared, by identity.
   std::unordered_map<std::string_view, Queue::iterator> shared_ ABSL_GUARDED_BY(mutex_);
   Totals totals_ ABSL_GUARDED_BY(mutex_);
   std::chrono::nanoseconds expected_ ABSL_GUARDED_BY(mutex_){0};  // see Expect()

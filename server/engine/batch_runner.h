@@ -92,7 +92,7 @@ class BatchRunner {
   BatchDelivery delivery_;
   std::optional<Running> in_flight_;
   TimePoint completed_{};  // when the batch before was completed
-  // Of an asynchronous model: delivers while another batch is started.
+  // Delivers while another batch is started, where the model is asynchronous.
   std::optional<SideThread> deliveries_;
 };
 

@@ -17,7 +17,7 @@ HttpReply TextReply(int status, const std::string& text);
 HttpReply RefusalReply(int status, const std::string& text);
 HttpReply RefusalReply(const HttpFault& fault);
 
-// Of a path that takes the methods.
+// Refuses a method that the path does not take, of which `allowed` lists those that it does.
 HttpReply RefuseMethod(const std::string& allowed);
 
 // Says how the server is: as text, or in the form of the Open Inference Protocol, whose word for it

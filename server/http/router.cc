@@ -136,7 +136,7 @@ HttpReply Router::AnswerPath(const std::string& path, const HttpHead& head, Requ
                              bool certified, HttpRequest& request) {
   const std::string method = head.method == "HEAD" ? "GET" : head.method;
   const Page* of_path = nullptr;
-  std::string allowed;  // there
+  std::string allowed;  // methods of the path
   for (const Page& page : pages_) {
     std::optional<std::vector<std::string>> captures = Match(path, *page.pattern);
     if (!captures) continue;

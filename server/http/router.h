@@ -20,7 +20,7 @@ namespace linserve {
 // Says what is answered on which path.
 class Router {
  public:
-  // Of the threads one in eight is left to probes and scrapes. Under mutual TLS all but health is
+  // One in eight of the threads is left to probes and scrapes. Under mutual TLS all but health is
   // for callers with a certificate.
   Router(HttpHandlers handlers, const HttpOptions& options);
 

@@ -172,7 +172,7 @@ absl::Status ModelRepository::Unserved(const std::string& name, int64_t version)
   const Entry* latest = nullptr;
   if (const auto versions = models_.find(name); versions != models_.end()) {
     for (const auto& [number, entry] : versions->second) {
-      // Of several versions, one that is loading is preferred, because it will soon answer.
+      // A version that is loading is preferred to others, because it will soon answer.
       const bool asked = version == 0 || version == number;
       if (asked && (latest == nullptr || latest->state != ModelState::kLoading)) latest = &entry;
     }

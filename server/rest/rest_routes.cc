@@ -10,13 +10,14 @@
 
 #include "absl/strings/escaping.h"
 #include "core/threads/guarded.h"
-#include "rest/http_errors.h"
-#include "rest/infer_json.h"
-#include "rest/open_inference.h"
-#include "rest/openai_embeddings.h"
-#include "rest/openai_form.h"
-#include "rest/request_ids.h"
-#include "rest/rest_call.h"
+#include "rest/calls/http_errors.h"
+#include "rest/calls/request_ids.h"
+#include "rest/calls/rest_call.h"
+#include "rest/oip/infer_json.h"
+#include "rest/oip/open_inference.h"
+#include "rest/openai/openai_embeddings.h"
+#include "rest/openai/openai_form.h"
+#include "rpc/calls/call_context.h"
 #include "serving/admission.h"
 
 namespace linserve {

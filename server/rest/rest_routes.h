@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "http/http_message.h"
-#include "rest/rest_call.h"
+#include "rest/calls/rest_call.h"
 #include "serving/service_context.h"
 
 namespace linserve {

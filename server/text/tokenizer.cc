@@ -32,8 +32,8 @@ absl::Status Tokenizer::Truncate(Truncation truncation, int64_t longest,
   }
   const auto& [before, after, around_nothing] = marks_;
   const size_t all_marks = before.size() + after.size();
-  // Of what stands between the marks, what is at the side that is not cut stays. Ids that were
-  // dropped while the text was read are missing at the other side.
+  // What stands between the marks is cut at one side. Ids that were dropped while the text was read
+  // are missing there.
   const size_t kept = most > all_marks ? most - all_marks : 0;
   const auto begin = truncation == Truncation::kRight
                          ? ids.begin() + static_cast<std::ptrdiff_t>(before.size())

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN = {"sh", "python"}
 SHOWN = {"text", "json", "yaml", "proto"}
 FENCE = re.compile(r"^\s*```(.*)$")
-# Of a page, in lines.
+# A page may have so many lines.
 LIMITS = {"README.md": 150}
 LIMIT = 350
 

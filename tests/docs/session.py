@@ -67,7 +67,7 @@ def make_clone(folder):
     clone = Path(folder, "linserve")
     (clone / "build/release").mkdir(parents=True)
     (clone / "build/release/bin").symlink_to(BIN)
-    # Only what is of the repository: nothing that a block writes lands in the checkout.
+    # The clone has the repository's files alone, so that nothing that a block writes lands in the checkout.
     for name in {".git", *(path.split("/")[0] for path in files_of_repository())}:
         if (ROOT / name).exists():
             (clone / name).symlink_to(ROOT / name)

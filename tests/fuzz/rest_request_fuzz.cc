@@ -2,8 +2,8 @@
 #include <string>
 
 #include "fuzz/fuzz_infer.h"
-#include "rest/infer_json.h"
-#include "rest/openai_embeddings.h"
+#include "rest/oip/infer_json.h"
+#include "rest/openai/openai_embeddings.h"
 #include "rest/tei/tei_embed.h"
 #include "rest/tei/tei_tokens.h"
 

@@ -40,7 +40,7 @@ double ThreadSeconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Of each architecture the golden cases that have most arguments: with a wrapper and without,
+// Returns each architecture's golden cases that have most arguments: with a wrapper and without,
 // causal and not.
 std::map<std::string, fs::path> Cases() {
   std::map<std::string, fs::path> cases;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rest/infer_json.h"
+#include "rest/oip/infer_json.h"
 #include "rest/rest_fixture.h"
 
 namespace linserve {
@@ -55,7 +55,7 @@ std::string Repeated(size_t count, const std::string& text) {
   return all;
 }
 
-// Names that differ.
+// Makes so many names that differ.
 std::string Named(size_t count, const std::string& before, const std::string& after) {
   std::string all;
   for (size_t i = 0; i < count; ++i) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "rest/json/tensor_json.h"
 #include "rest/rest_fixture.h"
-#include "rest/tensor_json.h"
 #include "support/fakes/failing_allocations.h"
 
 namespace linserve {

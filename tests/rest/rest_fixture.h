@@ -11,7 +11,7 @@
 
 #include "http/http_server.h"
 #include "http/raw_connection.h"
-#include "rest/rest_call.h"
+#include "rest/calls/rest_call.h"
 #include "rest/rest_routes.h"
 #include "rest/tei/tei_routes.h"
 #include "support/http_client.h"

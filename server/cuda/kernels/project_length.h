@@ -218,7 +218,7 @@ class ProjectLength {
                             sizes.width - column, [](int, int, float sum) { return sum; });
   }
 
-  // Writes them of a part's share.
+  // Writes the sums of a part's share.
   LINSERVE_KERNEL void StoreShare(const PerLane<Sums>* tiles, int slot, int column) const {
     const ProjectLengthSizes& sizes = arguments_.sizes;
     const int64_t share = static_cast<int64_t>(sequence_) * sizes.parts + part_;

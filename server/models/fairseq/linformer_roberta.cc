@@ -109,7 +109,7 @@ class RobertaNetwork : public Network {
     } else {
       head_.Declare(encoder / "lm_head", embeddings_.words());
     }
-    // Versions of the checkpoint's form.
+    // These are versions of the checkpoint's form.
     for (const Scope& scope : {encoder, sentences, sentences / "layers" / "*"}) {
       scope.LeavesOut("version");
     }

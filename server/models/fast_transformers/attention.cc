@@ -156,7 +156,7 @@ at::Tensor Attention::AttendLinearly(const at::Tensor& queries, at::Tensor keys,
 at::Tensor Attention::AttendBySoftmax(const at::Tensor& queries, const at::Tensor& keys,
                                       const at::Tensor& values, const at::Tensor& mask) const {
   const bool all_visible = options_.before < 0 && !options_.causal && !mask.defined();
-  // Of unequal widths LibTorch makes all scores at once.
+  // LibTorch makes all scores at once where the widths are unequal.
   if (all_visible && options_.width == options_.value_width) {
     return Scored(queries, keys, values, {});
   }

@@ -14,7 +14,7 @@ namespace linserve {
 struct Verification {
   std::string dtype;  // as the option names it
   Comparison rows;
-  // Of so many sequences, whose vectors are the means of their rows, another one is nearest.
+  // Counts the sequences to which another one is nearest now, by the means of their rows.
   int64_t changed_neighbours = 0;
   int64_t sequences = 0;
 };

@@ -42,7 +42,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// Of the time to end behind the drain's own, spans that are still to be sent may take so long.
+// Spans that are still to be sent may take so long of the time to end behind the drain's own.
 constexpr std::chrono::seconds kLastSpans(2);
 
 // Returns how long the process may take to end: a little more than the drain's own time.

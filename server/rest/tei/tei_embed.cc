@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "core/status/quote.h"
-#include "rest/answering.h"
+#include "rest/calls/answering.h"
+#include "rest/calls/vectors_json.h"
 #include "rest/json/json_members.h"
-#include "rest/sequence_input.h"
+#include "rest/json/sequence_input.h"
+#include "rest/json/tensor_json.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
-#include "rest/tensor_json.h"
-#include "rest/vectors_json.h"
 
 namespace linserve {
 namespace {
@@ -107,7 +107,7 @@ HttpReply AskForVectors(
     const std::function<absl::Status(const Tensor& vector, std::string& text)>& append) {
   const auto write = [&](const Embeddings& embeddings) -> absl::StatusOr<HttpReply> {
     std::string text = "[";
-    const absl::Status written = AppendVectors(
+    absl::Status written = AppendVectors(
         call, embeddings, kTextBytes,
         [&](size_t, const Tensor& vector) { return append(vector, text); }, text);
     if (!written.ok()) return written;

@@ -4,8 +4,8 @@
 
 #include "core/status/json_text.h"
 #include "core/status/retry_delay.h"
-#include "rest/http_errors.h"
-#include "rest/request_ids.h"
+#include "rest/calls/http_errors.h"
+#include "rest/calls/request_ids.h"
 #include "rpc/calls/grpc_status.h"
 
 namespace linserve {

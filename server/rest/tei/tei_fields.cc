@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "core/status/quote.h"
-#include "rest/sequence_input.h"
+#include "rest/json/sequence_input.h"
 #include "rest/tei/tei_error.h"
 
 namespace linserve {

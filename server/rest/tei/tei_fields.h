@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "rest/calls/rest_call.h"
 #include "rest/json/json_members.h"
-#include "rest/rest_call.h"
 #include "serving/embeddings_request.h"
 
 namespace linserve {

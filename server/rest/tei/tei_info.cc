@@ -5,7 +5,7 @@
 
 #include "core/sequence/pooling.h"
 #include "core/status/json_text.h"
-#include "rest/message_json.h"
+#include "rest/oip/message_json.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
 #include "rpc/tei/tei_info.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "http/http_message.h"
-#include "rest/rest_call.h"
+#include "rest/calls/rest_call.h"
 
 namespace linserve {
 

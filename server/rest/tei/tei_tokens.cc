@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "core/status/json_text.h"
-#include "rest/answering.h"
+#include "rest/calls/answering.h"
 #include "rest/json/json_members.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"

@@ -101,7 +101,7 @@ class TeiRerankService : public TeiRerankBase {
                                                           grpc::ByteBuffer* response) override;
 };
 
-// Holds all of them.
+// Holds all of TEI's services.
 struct TeiServices {
   explicit TeiServices(ServiceContext& context)
       : info(context), embed(context), tokenize(context) {}

@@ -199,7 +199,7 @@ absl::Status PipelineReader::Encode(const Ready& ready, TextTokens& tokens) {
   waiting_.EraseFront(end);
   look_at_ = kFewAtOnce;
   goes_on_ = ready.goes_on;
-  // Of a word that is cut, the model has said by now that it is too long.
+  // A word that is cut was found too long by the model.
   in_long_word_ = ready.within_word && TakesWords(*pipeline_.model);
   begins_text_ = false;
   return absl::OkStatus();

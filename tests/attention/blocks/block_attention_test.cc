@@ -39,7 +39,7 @@ at::Tensor HeadsOf(const at::Tensor& rows) {
       .transpose(0, 1);
 }
 
-// The formula in F64.
+// Computes the formula in F64.
 at::Tensor NaiveAttention(const AttendedRows& sequence, int64_t window) {
   const int64_t n = sequence.length;
   at::Tensor scores =

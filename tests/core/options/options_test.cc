@@ -159,7 +159,7 @@ TEST_F(OptionsTest, SayWhereTheirValuesStandAndWhatTheseOverride) {
   EXPECT_EQ(described("cache_bytes").overridden, "5");
   EXPECT_EQ(described("cache_bytes").current, "4096");
   EXPECT_EQ(described("cache_bytes").size, "4.0 KiB");
-  // The same value again overrides nothing.
+  // A value that was there before overrides nothing.
   ASSERT_TRUE(table_.Set("warmup", false, "file").ok());
   ASSERT_TRUE(table_.Set("warmup", false, "flag").ok());
   EXPECT_EQ(described("warmup").origin, "flag");

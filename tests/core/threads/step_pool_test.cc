@@ -220,7 +220,7 @@ TEST(StepPool, EstimatesByTheStepsUpToNow) {
     job.work = 10'000;
     pool.Run(std::move(job));
   }
-  // Of the long jobs no more is counted than the caller's own work.
+  // No more of the long jobs is counted than the caller's own work.
   EXPECT_EQ(pool.TimeUntilDone("own", 100, 1h), 0ns);
   EXPECT_GE(pool.TimeUntilDone("own", 100, 1ms), pool.TimeFor(600));
   EXPECT_LE(pool.TimeUntilDone("own", 100, 1ms), pool.TimeFor(610));

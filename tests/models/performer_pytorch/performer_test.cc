@@ -118,7 +118,8 @@ TEST_F(PerformerTest, ComputesInOtherTypesCloseToFloat32) {
 TEST_F(PerformerTest, CountsParametersAndOperations) {
   const ModelReport report = *InspectModel(Directory(
       kPerformer, R"({"dim": 8, "depth": 1, "heads": 2, "dim_head": 4, "nb_features": 6})"));
-  // q, k, v and out with biases; the feed-forward; two norms. The projection is a buffer.
+  // These are q, k, v and out with biases, the feed-forward and two norms. The projection is a
+  // buffer.
   EXPECT_EQ(report.info.parameters, 4 * 72 + (8 * 32 + 32) + (32 * 8 + 8) + 2 * 16);
   // Four products of width 8; in 2 heads for queries and for keys 6 features of 4 numbers, which
   // meet 4 values and a sum; the feed-forward.

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "rest/calls/vectors_json.h"
 #include "rest/rest_fixture.h"
-#include "rest/vectors_json.h"
 
 namespace linserve {
 namespace {

@@ -77,7 +77,7 @@ LAXER = {
     ("llhttp", "Invalid HTTP version"): "a higher minor version is read as 1.1 (RFC 9110 2.5)",
 }
 
-# Of these, what is no fault by the grammar.
+# These are chosen refusals of what is no fault by the grammar.
 CHOSEN = {"expected no Expect but 100-continue"}
 
 def by_server(inputs):

@@ -18,7 +18,7 @@ from served import Server
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
-# As Prometheus asks.
+# Prometheus asks so.
 ACCEPT = ("application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,"
           "text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
 
@@ -36,7 +36,7 @@ class OpenMetricsTest(unittest.TestCase):
             try:
                 urllib.request.urlopen(request).close()
             except urllib.error.HTTPError as error:
-                assert error.code in (422, 404), error.code  # which of the two models?
+                assert error.code in (413, 404), error.code  # which of the two models?
         while cls.requests() < 2:  # they are counted after they are answered
             time.sleep(0.01)
 

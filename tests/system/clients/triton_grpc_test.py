@@ -102,7 +102,7 @@ class TritonGrpcTest(unittest.TestCase):
         self.assertEqual(ids, {str(i) for i in range(50)})
         self.assertEqual(len(faults), 1)
         self.assertIn("[request id: faulty]", faults[0])
-        # A long answer in parts.
+        # A long answer comes in parts.
         client.async_stream_infer("m", [tokens([[1] * 10])], parameters={"chunk_rows": 4})
         parts = [answers.get(timeout=60)[0] for _ in range(3)]
         self.assertEqual([part.as_numpy("embeddings").shape[1] for part in parts], [4, 4, 2])

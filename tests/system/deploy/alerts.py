@@ -67,7 +67,7 @@ CASES = [
     ("LinserveModelNotReady", {f'linserve_model_state{{{MODEL}, state="LOADING"}}': "1"}, 20),
     ("LinserveModelNotReady", {f'linserve_model_state{{{MODEL}, state="UNAVAILABLE"}}': "1"}, 20),
     ("LinserveOverload", {f'linserve_refused_total{{{TARGET}, reason="inflight"}}': "+40"}, 20),
-    # Of a version that was never seen before.
+    # The version was never seen before.
     ("LinserveModelLoadFailed", {f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "none then 1"}, 20),
     ("LinserveModelLoadFailed", {f'linserve_model_loads_total{{{MODEL}, result="failed"}}': "0 then 1"}, 20),
     ("LinserveReloadFailed", {f'linserve_reload_failures_total{{{TARGET}, what="tokens"}}': "0 then 1"}, 20),

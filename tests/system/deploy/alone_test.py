@@ -65,7 +65,7 @@ class AloneTest(unittest.TestCase):
                 self.ends_all(lambda process, signal_=signal_: os.kill(process, signal_))
 
     def test_ctrl_c_ends_all_that_it_runs(self):
-        # As a terminal does, to all of its foreground.
+        # A terminal sends it to all of its foreground.
         self.ends_all(lambda process: os.killpg(process, signal.SIGINT))
 
     def test_what_it_runs_has_its_input_and_its_exit_code(self):

@@ -10,7 +10,7 @@ from pathlib import Path
 from manifests import DEPLOY
 from served import BIN, Server
 
-# Of the range that OpenShift gives a namespace: the user, and the group of its volumes.
+# OpenShift gives a namespace a range, of which this is the user, and the group of its volumes.
 USER = 1000680000
 # In mounts of its own, all of which it may only read.
 READ_ONLY = r"""

@@ -148,7 +148,7 @@ class TryTest(unittest.TestCase):
 class ModelsFromImageTest(unittest.TestCase):
     def test_models_come_from_an_image_and_the_end_keeps_to_the_grace_period(self):
         with tempfile.TemporaryDirectory() as folder:
-            # As deploy/kubernetes/README.md says to make it.
+            # deploy/kubernetes/README.md says to make it so.
             subprocess.run(["cp", "-r", str(SAMPLE), f"{folder}/mine"], check=True)
             podman("build", "-q", "-t", "localhost/linserve-models:test", "-f", "-", folder,
                    input=f"FROM {BASE}\nCOPY mine /models/mine\n")

@@ -13,7 +13,7 @@ import yaml
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-# Of requirements.txt: Debian's knows no components.
+# requirements.txt brings it, since Debian's knows no components.
 KUBECTL = Path(sys.prefix) / "bin" / "kubectl"
 SCALERS = ("HorizontalPodAutoscaler", "ScaledObject", "HTTPScaledObject")
 

@@ -11,7 +11,7 @@ import random
 TICK_S = 0.5
 SYNC_S = 15  # kube-controller-manager looks so often
 TOLERANCE = 0.1  # and changes nothing for less
-# As deploy/monitoring/README.md measures calls: 24 a second keep a pod busy, and log-normal lengths vary by as much
+# deploy/monitoring/README.md measured this: 24 calls a second keep a pod busy, and log-normal lengths vary by as much
 # as their mean.
 CALL_S, VARIATION = 1 / 24, 1.0
 LATE_S = 1
@@ -104,7 +104,7 @@ class Autoscaler:
     """Metrics are pairs of a function of the pods and the time, which gives the values of pods that have one, and the
     target. `behavior` is a manifest's."""
 
-    # Of Kubernetes, where a manifest says nothing.
+    # Kubernetes has these where a manifest says nothing.
     UP = {"stabilizationWindowSeconds": 0, "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15},
                                                         {"type": "Pods", "value": 4, "periodSeconds": 15}]}
     DOWN = {"stabilizationWindowSeconds": 300, "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}
@@ -156,7 +156,7 @@ def simulate(load, seconds, startup, scaler, scrape_interval, seed):
         now = tick * TICK_S
         ready = [pod for pod in pods if pod.ready_at <= now]
         share = load(max(0, now)) / len(ready) * TICK_S
-        # Of the variance of a random number of calls; never negative, so that however many share it, it is the load.
+        # It varies as a random number of calls does, and is never negative: however many share it, the sum is the load.
         arrived = [draw.gammavariate(share / scale, scale) for _ in ready]
         waited = sum(pod.take(work) for pod, work in zip(ready, arrived))
         for pod in pods:

@@ -88,7 +88,7 @@ def gte(vocabulary):
     return tf.GteForMaskedLM(tf.GteConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
 
-# Of each folder: the tokenizer, the model, how it pools, whether it normalizes, how many tokens a text may have, and the
+# Each folder has: the tokenizer, the model, how it pools, whether it normalizes, how many tokens a text may have, and the
 # widths of Dense modules.
 FOLDERS = {
     "bert": (wordpiece, bert, "mean", True, 64),

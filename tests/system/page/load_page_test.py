@@ -76,7 +76,7 @@ class LoadPageTest(unittest.TestCase):
         self.assertRegex(self.texts(page, "#servers p")[0],
                          r": linserve \S+, linformer.LinformerLM, in f32, replicas: \d+, threads of each: \d+, on \S+")
         self.assert_charts_are_drawn(page)
-        # Of both protocols, but that one tells of no batches.
+        # There are lines of both protocols, but one of them tells of no batches.
         lines = page.evaluate("""Array.from(document.querySelectorAll('.charts svg:has(polyline)'), (chart) =>
             chart.querySelectorAll('polyline').length)""")
         self.assertEqual(lines, [4, 1, 4, 4, 2, 4])

@@ -36,7 +36,7 @@ backend servers
 """
 
 SERVICE_CONFIG = json.loads((Path(__file__).parents[3] / "deploy/service_config.json").read_text(encoding="utf-8"))
-# Of it the retries alone: behind a proxy, a watch of health would be of the one server that it happens to reach.
+# Only the retries are taken: behind a proxy, a watch of health would watch the one server that it happens to reach.
 RETRIES = {"methodConfig": SERVICE_CONFIG["methodConfig"]}
 
 
@@ -86,7 +86,7 @@ class Callers:
 
     def __init__(self, target, count, config=None, tokens=3):
         options = [("grpc.service_config", json.dumps(config or RETRIES)), ("grpc.use_local_subchannel_pool", 1),
-                   # As linserve-client: else gRPC waits a second before it tries a server again that was gone.
+                   # gRPC would wait a second before it tries a server again that was gone; linserve-client does not.
                    ("grpc.initial_reconnect_backoff_ms", 100)]
         self.done, self.failures, self.stopping = 0, [], False
         self.lock = threading.Lock()

@@ -22,7 +22,7 @@ def replacement():
         codes.append(servers[which].stop())
         servers[which] = Server(grpc_port=ports[which][0], http_port=ports[which][1], options=options)
         wait_for(lambda: proxy.servers_up() == 2, "the proxy to see it")
-    # And the proxy itself, by kill -9: then a call may be lost, but nothing is stuck.
+    # Last, the proxy itself is killed (kill -9): a call may be lost then, but nothing is stuck.
     callers.stop()
     figures = [Figure(f"{rounds} replacements of one of two servers behind HAProxy, gRPC's own retries",
                       f"{callers.done} calls, {len(callers.failures)} failed {callers.failures[:1]}, exit codes {set(codes)}",

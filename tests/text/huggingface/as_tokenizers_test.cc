@@ -75,7 +75,7 @@ TEST_P(AsTokenizers, TokensOneByOneGiveTheTextOfAll) {
     TextStream stream(tokenizer_);
     std::string text;
     for (const int64_t id : ids) text += stream.Add(id);
-    // Of longer ones it forgets the beginning, which some decoders treat as no other place.
+    // It forgets the beginning of longer ones, which some decoders treat as no other place.
     if (ids.size() >= 30) continue;
     EXPECT_EQ(text + stream.Rest(), *tokenizer_->Decode(ids));
   }

@@ -13,7 +13,7 @@ enum class Border : uint8_t {
   kForbidden,  // what is on one side changes what the part makes of the other
 };
 
-// Says it of a part of a pre-tokenizer, which is to split a text with these two characters.
+// Says whether this part of a pre-tokenizer splits a text between these two characters.
 Border BorderOf(const SplitPart& part, char32_t previous, char32_t next);
 
 }  // namespace linserve

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "core/tensor/tensor.h"
-#include "rest/rest_call.h"
-#include "rest/tensor_json.h"
+#include "rest/calls/rest_call.h"
+#include "rest/json/tensor_json.h"
 #include "serving/embeddings_request.h"
 
 namespace linserve {

@@ -1,4 +1,4 @@
-#include "rest/rest_call.h"
+#include "rest/calls/rest_call.h"
 
 #include <cstdint>
 

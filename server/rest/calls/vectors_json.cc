@@ -1,4 +1,4 @@
-#include "rest/vectors_json.h"
+#include "rest/calls/vectors_json.h"
 
 namespace linserve {
 

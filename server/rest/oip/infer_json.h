@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "http/http_message.h"
 #include "inference/grpc_service.pb.h"
-#include "rest/rest_call.h"
+#include "rest/calls/rest_call.h"
 #include "rpc/oip/infer_answer.h"
 
 namespace linserve {

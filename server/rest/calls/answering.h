@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/threads/guarded.h"
 #include "http/http_message.h"
-#include "rest/rest_call.h"
+#include "rest/calls/rest_call.h"
 
 namespace linserve {
 

@@ -1,4 +1,4 @@
-#include "rest/open_inference.h"
+#include "rest/oip/open_inference.h"
 
 #include <cstdint>
 #include <future>
@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "core/status/json_text.h"
-#include "rest/answering.h"
-#include "rest/http_errors.h"
-#include "rest/infer_json.h"
+#include "rest/calls/answering.h"
+#include "rest/calls/http_errors.h"
 #include "rest/json/json_members.h"
-#include "rest/message_json.h"
+#include "rest/oip/infer_json.h"
+#include "rest/oip/message_json.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/oip/inference_checks.h"
 #include "rpc/oip/inference_queries.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/status/json_text.h"
-#include "rest/infer_json.h"
-#include "rest/tensor_json.h"
+#include "rest/json/tensor_json.h"
+#include "rest/oip/infer_json.h"
 #include "rpc/oip/inference_tensors.h"
 
 namespace linserve {

@@ -1,4 +1,4 @@
-#include "rest/message_json.h"
+#include "rest/oip/message_json.h"
 
 #include <nlohmann/json.hpp>
 #include <string>

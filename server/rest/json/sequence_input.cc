@@ -1,4 +1,4 @@
-#include "rest/sequence_input.h"
+#include "rest/json/sequence_input.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "rest/tensor_json.h"
+#include "rest/json/tensor_json.h"
 
 #include <gmock/gmock.h>
 

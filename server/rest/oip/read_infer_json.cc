@@ -8,9 +8,9 @@
 #include "core/json/json_number.h"
 #include "core/status/quote.h"
 #include "core/tensor/tensor.h"
-#include "rest/infer_json.h"
 #include "rest/json/json_members.h"
-#include "rest/tensor_json.h"
+#include "rest/json/tensor_json.h"
+#include "rest/oip/infer_json.h"
 
 namespace linserve {
 namespace {

@@ -1,9 +1,9 @@
-#include "rest/request_ids.h"
+#include "rest/calls/request_ids.h"
 
 #include <algorithm>
 #include <string>
 
-#include "rest/rest_call.h"
+#include "rest/calls/rest_call.h"
 #include "serving/request_context.h"
 
 namespace linserve {

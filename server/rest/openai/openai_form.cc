@@ -1,4 +1,4 @@
-#include "rest/openai_form.h"
+#include "rest/openai/openai_form.h"
 
 #include <array>
 #include <nlohmann/json.hpp>
@@ -6,8 +6,8 @@
 
 #include "core/status/json_text.h"
 #include "core/status/parameter.h"
-#include "rest/http_errors.h"
-#include "rest/request_ids.h"
+#include "rest/calls/http_errors.h"
+#include "rest/calls/request_ids.h"
 #include "rpc/calls/grpc_status.h"
 
 namespace linserve {

@@ -1,4 +1,4 @@
-#include "rest/http_errors.h"
+#include "rest/calls/http_errors.h"
 
 #include <chrono>
 #include <string>

@@ -1,4 +1,4 @@
-#include "rest/openai_embeddings.h"
+#include "rest/openai/openai_embeddings.h"
 
 #include <algorithm>
 #include <string>
@@ -11,13 +11,13 @@
 #include "core/status/json_text.h"
 #include "core/status/parameter.h"
 #include "core/tensor/tensor.h"
-#include "rest/answering.h"
-#include "rest/http_errors.h"
+#include "rest/calls/answering.h"
+#include "rest/calls/http_errors.h"
+#include "rest/calls/vectors_json.h"
 #include "rest/json/json_members.h"
-#include "rest/openai_form.h"
-#include "rest/sequence_input.h"
-#include "rest/tensor_json.h"
-#include "rest/vectors_json.h"
+#include "rest/json/sequence_input.h"
+#include "rest/json/tensor_json.h"
+#include "rest/openai/openai_form.h"
 #include "rpc/calls/grpc_status.h"
 #include "serving/admission.h"
 
