@@ -5,14 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "models/config/model_config.h"
+#include "models/config/wrappers.h"
 #include "repository/repository_scan.h"
 #include "telemetry/log.h"
 
 namespace linserve {
 namespace {
-
-// Python computes short sequences with zeros behind them where this is around the model.
-constexpr const char* kZerosPadder = "linformer_pytorch.Padder";
 
 std::string FlagName(std::string option) {
   for (char& c : option) {
@@ -95,10 +93,9 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
   }
   if (!status.ok()) return status;
   const nlohmann::json& wrapper = config->network.wrapper;
-  if (serving.padding == "auto" && wrapper.is_object() &&
-      wrapper.value("type", nlohmann::json()) == kZerosPadder) {
-    serving.padding = Name(Padding::kZeros);
-    serving.padding_because = std::string("the model's wrapper is ") + kZerosPadder;
+  if (const auto padding = PaddingOfWrapper(wrapper); padding && serving.padding == "auto") {
+    serving.padding = Name(*padding);
+    serving.padding_because = "the model's wrapper is " + wrapper["type"].get<std::string>();
   }
   return serving;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention/rows/aten.h"
+#include "models/config/wrappers.h"
 
 namespace linserve::linear_attention_transformer {
 namespace {
@@ -29,7 +30,7 @@ at::Tensor Moved(const at::Tensor& rows, const PlacedLayout& from, const PlacedL
 
 Autopadder Autopadder::From(Params& params, const Options& options, int64_t longest) {
   Autopadder autopadder;
-  Params* wrapper = params.Wrapper("linear_attention_transformer.Autopadder");
+  Params* wrapper = params.Wrapper(kAutopadder);
   if (wrapper == nullptr) return autopadder;
   autopadder.left = wrapper->Flag("pad_left", false);
   autopadder.longest = longest;

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "attention/rows/aten.h"
+#include "models/config/wrappers.h"
 #include "models/linformer_pytorch/inputs.h"
 #include "models/linformer_pytorch/language_model.h"
 #include "models/linformer_pytorch/stack.h"
 
 namespace linserve::linformer_pytorch {
 namespace {
-
-constexpr char kPadder[] = "linformer_pytorch.Padder";
 
 NetworkNotes NotesOf(const PostNormStack& stack, const ConditionInputs& inputs) {
   NetworkNotes notes{{{"projections", std::to_string(stack.Matrices()) + " distinct matrices"}},
@@ -216,14 +215,14 @@ std::unique_ptr<Network> MakeAttention(Params& params) {
 
 std::unique_ptr<Network> MakeStack(Params& params) {
   IgnoreVisualizer(params);
-  const bool padder = params.Wrapper(kPadder) != nullptr;
+  const bool padder = params.Wrapper(kLinformerPytorchPadder) != nullptr;
   return std::make_unique<StackNetwork>(StackOptions::From(params, StackOptions::Owner::kLinformer),
                                         padder);
 }
 
 std::unique_ptr<Network> MakeLanguageModel(Params& params) {
   IgnoreVisualizer(params);
-  const bool padder = params.Wrapper(kPadder) != nullptr;
+  const bool padder = params.Wrapper(kLinformerPytorchPadder) != nullptr;
   return std::make_unique<LanguageModelNetwork>(
       LanguageModelOptions::From(params, StackOptions::Owner::kLanguageModel), padder);
 }

@@ -4,11 +4,11 @@
 
 namespace linserve {
 
-void AnswerOrder::Send(int64_t place, Outcome outcome) {
+void AnswerOrder::Send(int64_t number, Outcome outcome) {
   if (!ordered_) return Push(std::move(outcome));
   {
     MutexLock lock(mutex_);
-    waiting_[place] = std::move(outcome);
+    waiting_[number] = std::move(outcome);
     // A push may run gRPC's callbacks, which send again.
     if (std::exchange(sending_, true)) return;
   }

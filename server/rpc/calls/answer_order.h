@@ -25,9 +25,9 @@ class AnswerOrder {
   // `outbox` must outlive it.
   AnswerOrder(Outbox& outbox, bool ordered) : outbox_(outbox), ordered_(ordered) {}
 
-  // Takes the outcome of the request at this place, from 0 on. After the end of the stream nothing
+  // Takes the outcome of the request of this number, from 0 on. After the end of the stream nothing
   // is sent.
-  void Send(int64_t place, Outcome outcome);
+  void Send(int64_t number, Outcome outcome);
 
   bool ended() const { return ended_; }
 

@@ -55,9 +55,9 @@ absl::Status EmbedStreamCall::ReserveChunk(const std::string& id, const grpc::By
   const auto decoded = DecodedBytes(service_, bytes, MessagePlan::Of<v1::EmbedRequest>());
   if (!decoded.ok()) return decoded.status();
   MutexLock lock(uploads_mutex_);
-  const auto place = uploads_.find(id);
-  const bool awaited = place != uploads_.end() && place->second.upload != nullptr;
-  return awaited ? place->second.upload->ReserveChunk(*decoded) : absl::OkStatus();
+  const auto found = uploads_.find(id);
+  const bool awaited = found != uploads_.end() && found->second.upload != nullptr;
+  return awaited ? found->second.upload->ReserveChunk(*decoded) : absl::OkStatus();
 }
 
 // Refuses a message of which no more than its head was read. The rest of a sequence that was

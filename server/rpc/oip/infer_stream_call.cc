@@ -75,7 +75,7 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   const auto self = shared_from_this();
   const std::string id = request.message.id();
   context.id = RequestIdOr(id);
-  const int64_t place = requests_++;
+  const int64_t number = requests_++;
   // Every answer keeps this alive, and the request itself does until it has one.
   const std::shared_ptr<void> in_flight(nullptr, [this, self](void*) { RequestFinished(); });
   const auto state = std::make_shared<InferRequestState>(
@@ -85,8 +85,8 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
                .abandoned = [this] { return order_.ended() || outbox_.cancelled(); },
                .broken = [this](const absl::Status& fault) { Abort(fault); }},
       std::move(context), /*chunks=*/true,
-      [this, id, place, in_flight](absl::StatusOr<InferAnswer> result) {
-        Guard([&] { Answer(place, id, std::move(result), in_flight); });
+      [this, id, number, in_flight](absl::StatusOr<InferAnswer> result) {
+        Guard([&] { Answer(number, id, std::move(result), in_flight); });
       });
   if (admitted.ok()) {
     state->Submit(service_, std::move(request));
@@ -96,14 +96,14 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   return absl::OkStatus();
 }
 
-void InferStreamCall::Answer(int64_t place, const std::string& id,
+void InferStreamCall::Answer(int64_t number, const std::string& id,
                              absl::StatusOr<InferAnswer> result,
                              const std::shared_ptr<void>& in_flight) {
   if (!result.ok()) result = WithRequestId(result.status(), id);
   if (!result.ok() && ends_with_error_) {
-    return order_.Send(place, {nullptr, ToGrpcStatus(result.status())});
+    return order_.Send(number, {nullptr, ToGrpcStatus(result.status())});
   }
-  order_.Send(place, {std::make_unique<StreamedAnswer>(std::move(result), id, in_flight), {}});
+  order_.Send(number, {std::make_unique<StreamedAnswer>(std::move(result), id, in_flight), {}});
 }
 
 }  // namespace linserve

@@ -24,7 +24,7 @@ class InferStreamCall : public StreamCall {
 
  private:
   absl::Status Handle(grpc::ByteBuffer& bytes) override;
-  void Answer(int64_t place, const std::string& id, absl::StatusOr<InferAnswer> result,
+  void Answer(int64_t number, const std::string& id, absl::StatusOr<InferAnswer> result,
               const std::shared_ptr<void>& in_flight);
 
   const bool ends_with_error_;

@@ -73,7 +73,7 @@ class TeiStreamCall : public StreamCall {
     auto [context, status] = Receive(service_, *context_, bytes, kNoId, request);
     if (context.caller == nullptr) return status;
     context.id = RequestIdOr("");
-    const int64_t place = requests_++;
+    const int64_t number = requests_++;
     // Every answer keeps this alive, and the request itself does until it has one.
     const std::shared_ptr<void> in_flight(
         nullptr, [this, self = shared_from_this()](void*) { RequestFinished(); });
@@ -81,13 +81,14 @@ class TeiStreamCall : public StreamCall {
                   .metrics = metrics_,
                   .abandoned = [this] { return order_.ended() || outbox_.cancelled(); },
                   .broken = [this](const absl::Status& fault) { Abort(fault); }};
-    BeginTei(service_, {std::move(side), std::move(context), TeiModelOf(*context_), status},
-             std::move(request), [this, place, in_flight](absl::StatusOr<TeiResponse> made) {
-               Guard([&] {
-                 if (!made.ok()) return order_.Send(place, {nullptr, ToGrpcStatus(made.status())});
-                 order_.Send(place, {std::make_unique<TeiAnswer>(*std::move(made), in_flight), {}});
-               });
-             });
+    BeginTei(
+        service_, {std::move(side), std::move(context), TeiModelOf(*context_), status},
+        std::move(request), [this, number, in_flight](absl::StatusOr<TeiResponse> made) {
+          Guard([&] {
+            if (!made.ok()) return order_.Send(number, {nullptr, ToGrpcStatus(made.status())});
+            order_.Send(number, {std::make_unique<TeiAnswer>(*std::move(made), in_flight), {}});
+          });
+        });
     return absl::OkStatus();
   }
 
