@@ -44,7 +44,7 @@ ALLOWED["tests"] = set(ALLOWED) | {"tests"}
 FOLDERS = {
     "telemetry": ["", "trace"],
     "engine": ["sessions", "", "generation"],
-    "core": ["status", "json", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
+    "core": ["strings", "status", "json", "system", "threads", "options", "tensor", "files", "sequence", "workload"],
     "text": ["", "sentencepiece", "huggingface/characters", "huggingface/members", "huggingface/patterns",
              "huggingface/normalize", "huggingface/split", "huggingface/models", "huggingface"],
     "cuda": ["kernels", ""],

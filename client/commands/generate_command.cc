@@ -6,7 +6,7 @@
 
 #include "client/commands/commands.h"
 #include "client/files/inputs.h"
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 
 namespace linserve {
 namespace {

@@ -11,7 +11,7 @@
 #include "client/files/passages.h"
 #include "client/terminal/progress.h"
 #include "client/terminal/table.h"
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

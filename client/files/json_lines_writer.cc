@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/files/outputs.h"
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 
 namespace linserve {
 namespace {

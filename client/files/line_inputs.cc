@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "client/files/inputs.h"
-#include "core/status/json_text.h"
-#include "core/status/quote.h"
-#include "core/status/utf8.h"
+#include "core/json/json_text.h"
+#include "core/strings/quote.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

@@ -15,7 +15,7 @@
 #include "client/load/report/percentiles.h"
 #include "client/terminal/table.h"
 #include "core/files/file.h"
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 
 namespace linserve {
 namespace {

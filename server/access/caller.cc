@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "core/status/quote.h"
 #include "core/status/retry_delay.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/status/json_text.h"
-#include "core/status/quote.h"
+#include "core/json/json_text.h"
+#include "core/strings/quote.h"
 #include "core/system/sha256.h"
 
 namespace linserve {

@@ -178,7 +178,7 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
   for (Pending& one : accepted) {
     std::optional<Pending> pending = std::move(one);
     const TimePoint start = clock_.Now();
-    auto hit = cache_->Admit(pending);
+    auto hit = cache_->LookUp(pending);
     metrics_.statistics().LookedUp(hit.has_value(), clock_.Now() - start);
     if (hit) {
       hits.emplace_back(std::move(pending->delivery), *std::move(hit));

@@ -131,7 +131,7 @@ class ResultCache::Flight : public ResultSink {
 
 ResultCache::~ResultCache() { metrics_.AddCacheBytes(-bytes_); }
 
-std::optional<ItemResult> ResultCache::Admit(std::optional<Pending>& pending) {
+std::optional<ItemResult> ResultCache::LookUp(std::optional<Pending>& pending) {
   // What could not be kept has no identity, which would be a copy of it.
   if (2 * BytesOf(pending->item.inputs) > max_bytes_) {
     metrics_.CacheLookup(CacheOutcome::kMiss);

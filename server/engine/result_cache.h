@@ -32,7 +32,7 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
   // Returns the result on a hit. If an equal sequence is being computed, this one is taken over, to
   // be answered with it, and `pending` is empty. Otherwise it has its identity, and is to be
   // queued.
-  std::optional<ItemResult> Admit(std::optional<Pending>& pending);
+  std::optional<ItemResult> LookUp(std::optional<Pending>& pending);
 
   // Called with sequences that are about to be computed. Takes out those that have been computed
   // since they were admitted, or are being computed. Each that is left then answers for all who

@@ -21,12 +21,12 @@ constexpr const char* kPagePolicy =
     "frame-ancestors 'none'";
 
 // Counts one of the requests of which so many may be under way at once.
-class Admission {
+class Underway {
  public:
-  Admission(std::atomic<int>& count, int most) : count_(count), ok_(++count <= most) {}
-  Admission(const Admission&) = delete;
-  Admission& operator=(const Admission&) = delete;
-  ~Admission() { --count_; }
+  Underway(std::atomic<int>& count, int most) : count_(count), ok_(++count <= most) {}
+  Underway(const Underway&) = delete;
+  Underway& operator=(const Underway&) = delete;
+  ~Underway() { --count_; }
   bool ok() const { return ok_; }
 
  private:
@@ -152,8 +152,8 @@ HttpReply Router::AnswerPath(const std::string& path, const HttpHead& head, Requ
   if (method == "OPTIONS") return {.body = "", .headers = {{"Allow", allowed}}};
   if (of_path->route.method != method) return RefuseMethod(allowed);
   if (!of_path->bounded) return AnswerPage(*of_path, head, stream, request);
-  const Admission admission(bounded_, most_bounded_);
-  if (!admission.ok()) {
+  const Underway request_underway(bounded_, most_bounded_);
+  if (!request_underway.ok()) {
     return BusyReply("too many requests at once over HTTP; try again, or use gRPC");
   }
   return AnswerPage(*of_path, head, stream, request);

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_split.h"
 #include "attention/device/device_plugin.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/system/own_libraries.h"
 
 namespace linserve {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/system/memory.h"
 #include "core/threads/guarded.h"
 #include "telemetry/log.h"

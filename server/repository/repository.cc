@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

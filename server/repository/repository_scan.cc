@@ -10,7 +10,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "telemetry/log.h"
 
 namespace linserve {

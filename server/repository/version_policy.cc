@@ -3,7 +3,7 @@
 #include <charconv>
 #include <optional>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

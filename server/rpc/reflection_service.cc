@@ -7,7 +7,7 @@
 #include <set>
 
 #include "absl/status/status.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/threads/guarded.h"
 #include "grpc/health/v1/health.pb.h"
 #include "rpc/calls/grpc_status.h"

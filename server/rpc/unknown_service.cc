@@ -1,7 +1,7 @@
 #include "rpc/unknown_service.h"
 
 #include "absl/status/status.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "rpc/calls/started.h"
 
 namespace linserve {

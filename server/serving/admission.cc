@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "core/sequence/result_bytes.h"
-#include "core/status/quote.h"
 #include "core/status/retry_delay.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/status/parameter.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "serving/admission.h"
 
 namespace linserve {

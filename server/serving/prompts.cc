@@ -1,6 +1,6 @@
 #include "serving/prompts.h"
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <random>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "core/system/seconds.h"
 #include "telemetry/log.h"
 #include "telemetry/trace/trace.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/threads/guarded.h"
 #include "serving/admission.h"
 
@@ -46,7 +46,7 @@ absl::Status TextRequestState::Take(ServiceContext& service, const ServedModel& 
   job.step = [self = shared_from_this(), this]() -> int64_t {
     const auto left = Guarded("the texts", [this]() -> absl::StatusOr<int64_t> {
       if (Abandoned()) return absl::CancelledError("the caller left");
-      if (std::chrono::steady_clock::now() < context_.deadline) return Turn();
+      if (std::chrono::steady_clock::now() < context_.deadline) return Advance();
       return absl::DeadlineExceededError("the deadline passed while the texts were read");
     });
     if (left.ok()) return *left;
@@ -95,7 +95,7 @@ absl::Status TokenizeRequestState::ReadItems(Tokenization& work) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> TokenizeRequestState::Turn() {
+absl::StatusOr<int64_t> TokenizeRequestState::Advance() {
   size_t budget = kReadPerTurn;
   while (next_ < answer_.texts.size() && budget > 0) {
     Tokenized::Text& text = answer_.texts[next_];
@@ -180,7 +180,7 @@ absl::Status DecodeRequestState::ReserveTextOf(const std::vector<int64_t>& ids) 
   return pieces.ok() ? ReserveText(bytes) : pieces;
 }
 
-absl::StatusOr<int64_t> DecodeRequestState::Turn() {
+absl::StatusOr<int64_t> DecodeRequestState::Advance() {
   for (size_t done = 0; done < kReadPerTurn && answer_.texts.size() < query_.sequences.size();) {
     const auto& ids = query_.sequences[answer_.texts.size()];
     if (absl::Status place = ReserveTextOf(ids); !place.ok()) return place;

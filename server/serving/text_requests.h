@@ -31,7 +31,7 @@ class TextRequestState : public RequestState {
   absl::Status ReadOptions(const RpcLimits& limits, const ServedModel& model) override;
   // Does a part of the work, of a few milliseconds, and returns how much is left; 0: all is
   // answered. An error refuses the request.
-  virtual absl::StatusOr<int64_t> Turn() = 0;
+  virtual absl::StatusOr<int64_t> Advance() = 0;
 
   // Takes room for what an answer takes that has so many bytes more.
   absl::Status ReserveText(int64_t bytes) { return ReserveBytes(kTextBytes * bytes); }
@@ -88,7 +88,7 @@ class TokenizeRequestState : public TextRequestState {
  private:
   absl::Status ReadOptions(const RpcLimits& limits, const ServedModel& model) override;
   absl::Status ReadItems(Tokenization& work) override;
-  absl::StatusOr<int64_t> Turn() override;
+  absl::StatusOr<int64_t> Advance() override;
   absl::Status ReserveTokens(size_t tokens);
   absl::Status End();
   void AnswerRefusal(const absl::Status& status) override { done_(status); }
@@ -129,7 +129,7 @@ class DecodeRequestState : public TextRequestState {
  private:
   absl::Status ReadOptions(const RpcLimits& limits, const ServedModel& model) override;
   absl::Status ReadItems(Tokenization& work) override;
-  absl::StatusOr<int64_t> Turn() override;
+  absl::StatusOr<int64_t> Advance() override;
   absl::Status ReserveTextOf(const std::vector<int64_t>& ids);
   void AnswerRefusal(const absl::Status& status) override { done_(status); }
 

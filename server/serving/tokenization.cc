@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/status/quote.h"
 #include "core/status/retry_delay.h"
+#include "core/strings/quote.h"
 #include "core/threads/guarded.h"
 #include "text/text_encoding.h"
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 
 namespace linserve {
 namespace {

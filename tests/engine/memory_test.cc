@@ -13,7 +13,7 @@ TEST_F(EngineMemory, ThatIsMissingToKeepAResultIsNotMissedByItsCaller) {
   result.outputs["y"] = Tensor::Allocate(DType::kF32, {1 << 18}).first;
   const auto ask = [&](const std::shared_ptr<RecordingSink>& sink, size_t least_to_fail) {
     std::optional<Pending> pending = Pending{.item = FakeItem(1), .delivery = Delivery(sink, 0)};
-    if (cache->Admit(pending)) return true;
+    if (cache->LookUp(pending)) return true;
     std::vector<Pending> sequences;
     sequences.push_back(*std::move(pending));
     cache->BeginComputing(sequences);

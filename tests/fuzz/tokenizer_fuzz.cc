@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "support/paths.h"
 #include "text/sentencepiece/piece_tokenizer.h"
 #include "text/tokenizer.h"

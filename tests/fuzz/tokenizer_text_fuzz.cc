@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "text/huggingface/tokenizers.h"
 #include "text/text_encoding.h"
 

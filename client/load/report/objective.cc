@@ -7,7 +7,7 @@
 #include <limits>
 #include <map>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

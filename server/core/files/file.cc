@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/system/memory.h"
 
 namespace linserve {

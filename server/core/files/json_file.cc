@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 
 namespace linserve {
 

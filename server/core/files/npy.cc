@@ -7,7 +7,7 @@
 
 #include "core/files/file.h"
 #include "core/files/npy_header.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

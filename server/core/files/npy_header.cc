@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

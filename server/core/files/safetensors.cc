@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/files/file.h"
 #include "core/files/safetensors_header.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "core/files/file.h"
 #include "core/files/safetensors.h"
-#include "core/status/quote.h"
-#include "core/status/utf8.h"
+#include "core/strings/quote.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/status/nearest.h"
+#include "core/strings/nearest.h"
 
 namespace linserve {
 namespace {

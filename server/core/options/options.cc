@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/json/json_text.h"
 #include "core/options/units.h"
-#include "core/status/json_text.h"
-#include "core/status/nearest.h"
+#include "core/strings/nearest.h"
 #include "core/system/memory.h"
 
 namespace linserve {

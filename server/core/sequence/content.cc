@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/tensor/stacking.h"
 
 namespace linserve {

@@ -6,7 +6,7 @@
 #include "core/sequence/content.h"
 #include "core/sequence/row_mask.h"
 #include "core/sequence/signature.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/status/quote.h"
 #include "core/status/retry_delay.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

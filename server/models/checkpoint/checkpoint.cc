@@ -9,7 +9,7 @@
 
 #include "attention/rows/aten.h"
 #include "core/sequence/content.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/system/memory.h"
 #include "models/checkpoint/checkpoint_names.h"
 #include "models/config/config_error.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/files/file.h"
-#include "core/status/json_text.h"
-#include "core/status/quote.h"
+#include "core/json/json_text.h"
+#include "core/strings/quote.h"
 #include "core/system/memory.h"
 
 namespace linserve {

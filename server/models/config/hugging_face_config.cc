@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/files/json_file.h"
-#include "core/status/json_text.h"
-#include "core/status/quote.h"
+#include "core/json/json_text.h"
+#include "core/strings/quote.h"
 #include "models/config/config_error.h"
 #include "models/config/sentence_modules.h"
 

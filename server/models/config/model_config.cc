@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "core/files/json_file.h"
-#include "core/status/json_text.h"
-#include "core/status/quote.h"
+#include "core/json/json_text.h"
+#include "core/strings/quote.h"
 #include "models/config/config_error.h"
 #include "models/config/hugging_face_config.h"
 #include "models/config/published_names.h"

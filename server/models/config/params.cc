@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "models/config/config_error.h"
 
 namespace linserve {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/files/json_file.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "models/config/config_error.h"
 #include "models/config/params.h"
 

@@ -14,8 +14,8 @@ inline constexpr char kAutopadder[] = "linear_attention_transformer.Autopadder";
 
 // Returns the padding that gives the numbers of the wrapper's package; nullopt: any does.
 inline std::optional<Padding> PaddingOfWrapper(const nlohmann::json& wrapper) {
-  const bool zeros = wrapper.is_object() && wrapper.value("type", nlohmann::json()) ==
-                                                kLinformerPytorchPadder;
+  const bool zeros =
+      wrapper.is_object() && wrapper.value("type", nlohmann::json()) == kLinformerPytorchPadder;
   return zeros ? std::optional(Padding::kZeros) : std::nullopt;
 }
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/sequence/pooling.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/system/processors.h"
 #include "models/config/model_config.h"
 #include "models/inspect_model.h"

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/files/json_file.h"
-#include "core/status/nearest.h"
+#include "core/strings/nearest.h"
 
 namespace linserve {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 #include "core/status/retry_delay.h"
 #include "rpc/calls/grpc_status.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "serving/request_context.h"
 
 namespace linserve {

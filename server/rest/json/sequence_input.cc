@@ -4,8 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/json/json_number.h"
-#include "core/status/quote.h"
 #include "core/status/retry_delay.h"
+#include "core/strings/quote.h"
 #include "rest/json/json_members.h"
 
 namespace linserve {

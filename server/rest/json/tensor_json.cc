@@ -10,7 +10,7 @@
 
 #include "core/json/json_number.h"
 #include "core/sequence/content.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/tensor/text_bytes.h"
 
 namespace linserve {

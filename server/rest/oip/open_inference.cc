@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 #include "rest/calls/answering.h"
 #include "rest/calls/http_errors.h"
 #include "rest/json/json_members.h"

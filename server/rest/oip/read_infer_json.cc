@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/json/json_number.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/tensor/tensor.h"
 #include "rest/json/json_members.h"
 #include "rest/json/tensor_json.h"

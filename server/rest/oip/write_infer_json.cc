@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 #include "rest/json/tensor_json.h"
 #include "rest/oip/infer_json.h"
 #include "rpc/oip/inference_tensors.h"

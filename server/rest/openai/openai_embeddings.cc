@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "core/json/json_number.h"
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 #include "core/status/parameter.h"
 #include "core/tensor/tensor.h"
 #include "rest/calls/answering.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 #include "core/status/parameter.h"
 #include "rest/calls/http_errors.h"
 #include "rest/calls/request_ids.h"

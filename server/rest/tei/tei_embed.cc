@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "rest/calls/answering.h"
 #include "rest/calls/vectors_json.h"
 #include "rest/json/json_members.h"

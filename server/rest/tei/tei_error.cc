@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 #include "core/status/retry_delay.h"
 #include "rest/calls/http_errors.h"
 #include "rest/calls/request_ids.h"

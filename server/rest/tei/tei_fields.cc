@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "absl/strings/ascii.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "rest/json/sequence_input.h"
 #include "rest/tei/tei_error.h"
 

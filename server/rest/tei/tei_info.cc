@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json/json_text.h"
 #include "core/sequence/pooling.h"
-#include "core/status/json_text.h"
 #include "rest/oip/message_json.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 #include "rest/calls/answering.h"
 #include "rest/json/json_members.h"
 #include "rest/tei/tei_error.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/status/retry_delay.h"
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "core/threads/guarded.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"

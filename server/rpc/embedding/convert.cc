@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/sequence/pooling.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/tensor/row_scale.h"
 #include "core/tensor/tensor.h"
 #include "engine/generation/generation.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/calls/received.h"
 #include "serving/admission.h"

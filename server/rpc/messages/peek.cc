@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "serving/request_context.h"
 
 namespace linserve {

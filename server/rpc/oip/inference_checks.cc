@@ -5,8 +5,8 @@
 
 #include "core/sequence/content.h"
 #include "core/sequence/package_layout.h"
-#include "core/status/quote.h"
 #include "core/status/retry_delay.h"
+#include "core/strings/quote.h"
 #include "rpc/oip/inference_tensors.h"
 #include "rpc/oip/inference_texts.h"
 #include "serving/admission.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/sequence/pooling.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/tensor/row_scale.h"
 #include "rpc/oip/inference_tensors.h"
 

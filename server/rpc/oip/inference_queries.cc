@@ -1,6 +1,6 @@
 #include "rpc/oip/inference_queries.h"
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "rpc/oip/inference_checks.h"
 #include "rpc/oip/inference_metadata.h"
 #include "rpc/oip/inference_statistics.h"

@@ -6,8 +6,8 @@
 
 #include "core/sequence/package_layout.h"
 #include "core/sequence/package_results.h"
-#include "core/status/quote.h"
 #include "core/status/retry_delay.h"
+#include "core/strings/quote.h"
 #include "core/tensor/row_scale.h"
 #include "core/tensor/stacking.h"
 #include "core/tensor/tensor_bytes.h"

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "core/tensor/tensor.h"
 #include "core/tensor/text_bytes.h"
 

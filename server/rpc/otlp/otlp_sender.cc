@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "core/system/loopback.h"
 #include "core/threads/mutex.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"

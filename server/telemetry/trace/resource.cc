@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "telemetry/log.h"
 #include "telemetry/trace/trace_context.h"
 

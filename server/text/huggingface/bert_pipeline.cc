@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/status/quote.h"
-#include "core/status/utf8.h"
+#include "core/strings/quote.h"
+#include "core/strings/utf8.h"
 #include "text/huggingface/characters/characters.h"
 #include "text/huggingface/pipeline.h"
 

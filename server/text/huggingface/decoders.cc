@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "text/huggingface/characters/byte_characters.h"
 #include "text/huggingface/characters/characters.h"
 #include "text/huggingface/members/part_members.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/files/file.h"
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 #include "text/huggingface/pipeline.h"
 #include "text/huggingface/pipeline_reader.h"
 

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/status/json_text.h"
-#include "core/status/quote.h"
+#include "core/json/json_text.h"
+#include "core/strings/quote.h"
 #include "text/huggingface/pipeline.h"
 
 namespace linserve {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

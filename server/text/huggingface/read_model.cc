@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/json/json_number.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "core/json/json_reader.h"
-#include "core/status/json_text.h"
-#include "core/status/quote.h"
+#include "core/json/json_text.h"
+#include "core/strings/quote.h"
 #include "text/huggingface/members/part_members.h"
 #include "text/huggingface/pipeline.h"
 #include "text/huggingface/read_model.h"

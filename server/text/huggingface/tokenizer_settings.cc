@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/files/json_file.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

@@ -3,7 +3,7 @@
 #include <queue>
 #include <utility>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "text/sentencepiece/choose_pieces.h"
 
 namespace linserve {

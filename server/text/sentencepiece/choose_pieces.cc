@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

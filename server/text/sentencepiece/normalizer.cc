@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 #include "text/sentencepiece/vocabulary.h"
 
 namespace linserve {

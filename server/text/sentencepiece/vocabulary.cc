@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/status/retry_delay.h"
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "text/huggingface/characters/characters.h"
 
 namespace linserve {

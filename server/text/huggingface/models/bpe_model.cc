@@ -5,7 +5,7 @@
 #include <optional>
 #include <queue>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "text/huggingface/characters/byte_characters.h"
 #include "text/huggingface/characters/characters.h"
 #include "text/huggingface/models/byte_tokens.h"

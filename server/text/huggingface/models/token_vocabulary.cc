@@ -1,6 +1,6 @@
 #include "text/huggingface/models/token_vocabulary.h"
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 

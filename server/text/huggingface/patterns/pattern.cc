@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "text/huggingface/characters/characters.h"
 #include "text/huggingface/patterns/regex_syntax.h"
 

@@ -1,7 +1,7 @@
 #include "text/huggingface/patterns/regex_syntax.h"
 
 #include "absl/status/status.h"
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 #include "text/huggingface/characters/characters.h"
 
 namespace linserve {

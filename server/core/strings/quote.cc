@@ -1,6 +1,6 @@
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/status/utf8.h"
+#include "core/strings/utf8.h"
 
 #include <array>
 #include <cstdint>

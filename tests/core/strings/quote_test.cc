@@ -1,4 +1,4 @@
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 #include <gtest/gtest.h>
 

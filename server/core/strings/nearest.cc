@@ -1,4 +1,4 @@
-#include "core/status/nearest.h"
+#include "core/strings/nearest.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/status/quote.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {

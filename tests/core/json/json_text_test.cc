@@ -1,4 +1,4 @@
-#include "core/status/json_text.h"
+#include "core/json/json_text.h"
 
 #include <nlohmann/json.hpp>
 
