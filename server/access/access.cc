@@ -63,11 +63,15 @@ void Access::ReloadIfChanged() {
   auto tokens = ReadTokens(path_, tokens_.get());
   if (!tokens.ok()) {
     // The tokens that were good stay in force: a slip of the editor must not lock everybody out.
+    watch_.Retry();
+    if (tokens.status() == fault_) return;
+    fault_ = tokens.status();
     metrics_.ReloadFailed(Reload::kTokens);
     Log(LogLevel::kError, "the tokens of before go on",
-        {{"because", std::string(tokens.status().message())}});
+        {{"because", std::string(fault_.message())}});
     return;
   }
+  fault_ = absl::OkStatus();
   tokens_ = std::make_shared<const TokenTable>(*std::move(tokens));
   Log(LogLevel::kInfo, "tokens read", {{"file", path_}, {"tokens", int64_t(tokens_->size())}});
 }

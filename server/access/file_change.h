@@ -30,6 +30,10 @@ class FileWatch {
   // Returns true once for each change.
   bool Changed();
 
+  // Says that the files could not be read: they count as changed again at the next look, as what
+  // keeps them from being read may change where they do not.
+  void Retry() { seen_.clear(); }
+
  private:
   std::vector<FileState> States() const;
 

@@ -159,9 +159,13 @@ std::shared_ptr<const TlsContents> ReloadingTls::Current() {
     if (loaded.ok()) {
       contents_ = *std::move(loaded);
     } else {
-      Log(LogLevel::kError, "the certificate of before goes on",
-          {{"because", std::string(loaded.status().message())}});
+      watch_.Retry();
+      if (loaded.status() != fault_) {
+        Log(LogLevel::kError, "the certificate of before goes on",
+            {{"because", std::string(loaded.status().message())}});
+      }
     }
+    fault_ = loaded.status();
   }
   return contents_;
 }

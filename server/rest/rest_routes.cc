@@ -46,7 +46,9 @@ int64_t RoomFor(int64_t text, int64_t bytes) {
 HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
                 const RestRefusal& refuse, bool binary) {
   const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
-  if (!caller.ok()) return [refusal = refuse(caller.status())](size_t) { return refusal; };
+  absl::Status may = caller.status();
+  if (may.ok() && !(*caller)->May(Right::kControl).ok()) may = (*caller)->May(Right::kInfer);
+  if (!may.ok()) return [refusal = refuse(may)](size_t) { return refusal; };
   const auto held =
       std::make_shared<Inflight::Reservation>(context.inflight->ReserveBytes((*caller)->name()));
   return [held, refuse,

@@ -8,18 +8,6 @@
 #include "core/system/memory.h"
 
 namespace linserve {
-namespace {
-
-// Says which limit was reached. `held` are the bytes or requests that the asking request holds
-// already.
-absl::Status Reached(const char* limit, int64_t value, int64_t in_flight, int64_t held,
-                     int64_t asked) {
-  const int64_t most = std::numeric_limits<int64_t>::max();
-  return LimitMet(std::to_string(in_flight) + " in flight",
-                  asked > most - held ? most : held + asked, limit, value);
-}
-
-}  // namespace
 
 Inflight::Reservation::Reservation(std::shared_ptr<Inflight> owner, std::string caller,
                                    int64_t requests, int64_t bytes, int64_t besides)
@@ -96,10 +84,7 @@ absl::StatusOr<Inflight::Reservation> Inflight::Reserve(const std::string& calle
   const Use of_caller = found == callers_.end() ? Use{} : found->second;
   absl::Status status = CheckRequests(of_caller);
   if (status.ok()) status = CheckBytes(of_caller, besides, bytes);
-  if (!status.ok()) {
-    metrics_.Refused(Refusal::kInflight);
-    return status;
-  }
+  if (!status.ok()) return status;
   ++requests_ever_;
   return Take(caller, 1, bytes, besides);
 }
@@ -111,13 +96,14 @@ Inflight::Reservation Inflight::ReserveBytes(const std::string& caller) {
 
 Inflight::Reservation Inflight::Take(const std::string& caller, int64_t requests, int64_t bytes,
                                      int64_t besides) {
+  std::string name = caller;  // where memory is missing for this, nothing was counted yet
   for (Use* use : {&total_, &callers_[caller]}) {
     use->reservations += 1;
     use->requests += requests;
     use->bytes += bytes;
   }
   Publish();
-  return Reservation(shared_from_this(), caller, requests, bytes, besides);
+  return Reservation(shared_from_this(), std::move(name), requests, bytes, besides);
 }
 
 int64_t Inflight::most_requests() const {
@@ -143,23 +129,34 @@ int64_t Inflight::requests_ever() const {
 absl::Status Inflight::Grow(const std::string& caller, int64_t held, int64_t bytes) {
   MutexLock lock(mutex_);
   Use& of_caller = callers_[caller];
-  if (absl::Status status = CheckBytes(of_caller, held, bytes); !status.ok()) {
-    metrics_.Refused(Refusal::kInflight);
-    return status;
-  }
+  if (absl::Status status = CheckBytes(of_caller, held, bytes); !status.ok()) return status;
   total_.bytes += bytes;
   of_caller.bytes += bytes;
   Publish();
   return absl::OkStatus();
 }
 
+// Refuses a request for the limit that was reached. More servers help where this one is full, and
+// neither a caller that has its share nor a request that is too large: those count apart.
+absl::Status Inflight::Refuse(Refusal reason, const Limit& limit, int64_t asked) const {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  absl::Status status =
+      LimitMet(std::to_string(limit.in_flight - limit.held) + " in flight",
+               asked > most - limit.held ? most : limit.held + asked, limit.name, limit.value);
+  metrics_.Refused(IsNeverFits(status) ? Refusal::kCallerInflight : reason);
+  return status;
+}
+
 absl::Status Inflight::CheckRequests(const Use& of_caller) const {
   if (total_.requests >= limits_.max_requests) {
-    return Reached("max_concurrent_requests", limits_.max_requests, total_.requests, 0, 1);
+    return Refuse(Refusal::kInflight,
+                  {"max_concurrent_requests", limits_.max_requests, total_.requests}, 1);
   }
   if (of_caller.requests >= limits_.max_requests_per_caller) {
-    return Reached("max_concurrent_requests_per_caller", limits_.max_requests_per_caller,
-                   of_caller.requests, 0, 1);
+    return Refuse(
+        Refusal::kCallerInflight,
+        {"max_concurrent_requests_per_caller", limits_.max_requests_per_caller, of_caller.requests},
+        1);
   }
   return absl::OkStatus();
 }
@@ -167,11 +164,14 @@ absl::Status Inflight::CheckRequests(const Use& of_caller) const {
 absl::Status Inflight::CheckBytes(const Use& of_caller, int64_t held, int64_t bytes) const {
   // The limits are not compared with a sum, which could overflow.
   if (bytes > limits_.max_bytes - total_.bytes) {
-    return Reached("max_inflight_bytes", limits_.max_bytes, total_.bytes - held, held, bytes);
+    return Refuse(Refusal::kInflight, {"max_inflight_bytes", limits_.max_bytes, total_.bytes, held},
+                  bytes);
   }
   if (bytes > limits_.max_bytes_per_caller - of_caller.bytes) {
-    return Reached("max_inflight_bytes_per_caller", limits_.max_bytes_per_caller,
-                   of_caller.bytes - held, held, bytes);
+    return Refuse(
+        Refusal::kCallerInflight,
+        {"max_inflight_bytes_per_caller", limits_.max_bytes_per_caller, of_caller.bytes, held},
+        bytes);
   }
   return absl::OkStatus();
 }

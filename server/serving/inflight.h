@@ -81,11 +81,20 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
     int64_t bytes = 0;
   };
 
+  // Says how far a limit is used. `held` of `in_flight` are the asking request's own.
+  struct Limit {
+    const char* name;
+    int64_t value;
+    int64_t in_flight;
+    int64_t held = 0;
+  };
+
   Reservation Take(const std::string& caller, int64_t requests, int64_t bytes, int64_t besides)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(const std::string& caller, int64_t requests, int64_t bytes);
   // Adds bytes to a reservation of a request that holds `held` already.
   absl::Status Grow(const std::string& caller, int64_t held, int64_t bytes);
+  absl::Status Refuse(Refusal reason, const Limit& limit, int64_t asked) const;
   absl::Status CheckRequests(const Use& of_caller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Checks the limits. `held` are those of the bytes in use that belong to the asking request.
   absl::Status CheckBytes(const Use& of_caller, int64_t held, int64_t bytes) const

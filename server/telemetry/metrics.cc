@@ -16,15 +16,15 @@ namespace linserve {
 namespace {
 
 // Names the values of Refusal in their order.
-constexpr std::array<std::string_view, 4> kRefusals = {"unauthenticated", "forbidden", "rate",
-                                                       "inflight"};
+constexpr std::array<std::string_view, 5> kRefusals = {"unauthenticated", "forbidden", "rate",
+                                                       "inflight", "caller_inflight"};
 
 // Names the values of MemoryPart in their order.
 constexpr std::array<std::string_view, 6> kMemoryParts = {"program",  "weights", "inflight",
                                                           "sessions", "cache",   "scratch"};
 
 // Name the values of Reload and SpanEnd in their order.
-constexpr std::array<std::string_view, 3> kReloads = {"certificate", "tokens", "models"};
+constexpr std::array<std::string_view, 4> kReloads = {"certificate", "tokens", "models", "config"};
 constexpr std::array<std::string_view, 3> kSpanEnds = {"sent", "dropped", "failed"};
 
 }  // namespace

@@ -22,12 +22,12 @@ enum class CacheOutcome : uint8_t { kHit, kJoined, kMiss };
 enum class SessionEnd : uint8_t { kEnded, kRestarted, kEvicted, kExpired, kLost, kUnloaded };
 enum class SplitReason : uint8_t { kMemory, kFault };
 // Says why a request was refused before any model saw it.
-enum class Refusal : uint8_t { kUnauthenticated, kForbidden, kRate, kInflight };
+enum class Refusal : uint8_t { kUnauthenticated, kForbidden, kRate, kInflight, kCallerInflight };
 // Says what memory is planned for.
 enum class MemoryPart : uint8_t { kProgram, kWeights, kInflight, kSessions, kCache, kScratch };
 enum class Direction : uint8_t { kReceived, kSent };
 // Says what of the configuration could not be read again, so that what was read before goes on.
-enum class Reload : uint8_t { kCertificate, kTokens, kModels };
+enum class Reload : uint8_t { kCertificate, kTokens, kModels, kConfig };
 // Says what became of a span that was to be sent: the collector has it, there was no room for it,
 // or the collector did not take it.
 enum class SpanEnd : uint8_t { kSent, kDropped, kFailed };

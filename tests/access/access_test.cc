@@ -87,6 +87,30 @@ TEST_F(AccessTest, KeepsTheTokensWhileTheFileIsBroken) {
   EXPECT_TRUE(Known(**access, kSecond));
 }
 
+TEST_F(AccessTest, TellsOnceWhyTheFileCannotBeRead) {
+  auto access = Access::Open(path_, metrics_, clock_);
+  ASSERT_TRUE(access.ok());
+  Write("{");
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(1s);
+    EXPECT_TRUE(Known(**access, kFirst));
+  }
+  EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_reload_failures_total{what="tokens"})"], 1);
+}
+
+TEST_F(AccessTest, WhatCouldNotBeReadIsReadAgainEvenIfItIsTheSame) {
+  FileWatch watch({path_}, clock_);
+  Write("{");
+  clock_.Advance(1s);
+  EXPECT_TRUE(watch.Changed());
+  watch.Retry();
+  EXPECT_FALSE(watch.Changed());
+  clock_.Advance(1s);
+  EXPECT_TRUE(watch.Changed());
+  clock_.Advance(1s);
+  EXPECT_FALSE(watch.Changed());
+}
+
 TEST_F(AccessTest, ANewFileIsNoNewBudget) {
   const std::string rate = R"(, "requests_per_second": 1)";
   Write(OneToken("first", "the first of tokens", rate));

@@ -64,6 +64,55 @@ TEST_F(RpcAccess, TokensThatAreComputedAreCountedByTheNameOfTheCallersToken) {
   EXPECT_TRUE(server().WaitFor(R"(linserve_caller_tokens_total{caller="one"})", 4));
 }
 
+TEST_F(RpcAccess, NothingIsUnpackedForACallerWhoMayNotInfer) {
+  const std::string packed = "\x1f\x8b\x08 and nothing that gzip would make";
+  for (const std::string method :
+       {"/linserve.v1.EmbeddingService/Embed", "/inference.GRPCInferenceService/ModelInfer"}) {
+    EXPECT_EQ(RawCall(server(), method, packed, kAll).Finish().error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(RawCall(server(), method, packed, kWatch).Finish().error_code(),
+              grpc::StatusCode::PERMISSION_DENIED);
+  }
+}
+
+TEST_F(RpcAccess, ABudgetPaysForEachChunkOfASequence) {
+  const std::string token = "the token of few bytes";
+  WriteAll(file_,
+           R"({"tokens": [{"name": "few", "bytes_per_second": 1000, "token": ")" + token + "\"}]}");
+  ClientOptions options = server().client_options();
+  options.token = token;
+  options.timeout = std::chrono::milliseconds(500);  // it would come again, when the server says
+  const auto stub = v1::EmbeddingService::NewStub(
+      grpc::CreateChannel(options.target, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer " + token);
+  const auto stream = stub->EmbedStream(&context);
+  for (uint64_t row = 0; row < 3; ++row) {
+    v1::EmbedRequest chunk;
+    chunk.set_model("tokens");
+    chunk.set_request_id("7");
+    v1::Sequence& sequence = *chunk.add_sequences();
+    sequence.set_first_row(row);
+    sequence.set_total_rows(3);
+    sequence.add_token_ids(5);
+    if (row > 0)
+      chunk.GetReflection()->MutableUnknownFields(&chunk)->AddLengthDelimited(
+          1000, std::string(100'000, 'x'));
+    ASSERT_TRUE(stream->Write(chunk));
+  }
+  v1::EmbedResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.code(), 0) << response.message();
+  stream->WritesDone();
+  while (stream->Read(&response)) {
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EmbeddingClient client(options);
+  EmbedCall call = call_;
+  EXPECT_THAT(client.Embed(call).status(),
+              IsStatus(StatusCode::kResourceExhausted, "bytes_per_second"));
+}
+
 TEST_F(RpcAccess, EveryRpcButHealthAndReflectionNeedsAToken) {
   const std::string oip = "/inference.GRPCInferenceService/";
   const std::string own = "/linserve.v1.EmbeddingService/";

@@ -35,7 +35,8 @@ TEST_F(InflightTest, NamesTheLimitThatARequestMeets) {
     EXPECT_EQ(Scraped(metrics_.Scrape())["linserve_max_inflight_bytes"],
               static_cast<double>(limits.Resolved().max_bytes));
   }
-  EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_refused_total{reason="inflight"})"], 5);
+  EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_refused_total{reason="inflight"})"], 2);
+  EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_refused_total{reason="caller_inflight"})"], 3);
 }
 
 TEST_F(InflightTest, HasTheLimitsThatWereSetLast) {

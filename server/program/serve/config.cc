@@ -3,6 +3,8 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+
 namespace linserve {
 namespace {
 
@@ -26,9 +28,11 @@ absl::StatusOr<std::vector<std::string>> ParseOrigins(const std::string& text) {
   std::vector<std::string> origins;
   std::istringstream parts(text);
   for (std::string origin; std::getline(parts, origin, ',');) {
+    absl::StripAsciiWhitespace(&origin);
     const size_t host = origin.find("://");
     const bool is_one = host != std::string::npos && host + 3 < origin.size() &&
-                        origin.find_first_of("/ ", host + 3) == std::string::npos;
+                        origin.find('/', host + 3) == std::string::npos &&
+                        origin.find(' ') == std::string::npos;
     if (!is_one && text != "*") {
       return absl::InvalidArgumentError(
           "expected origins such as https://app.example:3000 with "

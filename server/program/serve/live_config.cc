@@ -25,7 +25,11 @@ absl::StatusOr<std::vector<OptionTable::Change>> LiveConfig::Reload() {
   if (!changes.ok()) return changes.status();
   OptionTable table;
   config_.Bind(table);
-  for (const OptionTable::Change& change : *changes) {
+  for (OptionTable::Change& change : *changes) {
+    // What the memory plan leaves is planned at the start.
+    if (change.name == "max_inflight_bytes" && settings_.config.grpc.inflight.max_bytes == 0) {
+      change.taken = false;
+    }
     if (!change.taken) continue;
     absl::Status status = table.Set(change.name, nlohmann::json::parse(change.after), "SIGHUP");
     if (!status.ok()) return status;

@@ -134,6 +134,7 @@ void ReloadConfig(LiveConfig& live, GrpcServer& grpc, const ModelRepository& rep
   const LogLevel level = live.Get().log.level;
   const auto changes = live.Reload();
   if (!changes.ok()) {
+    grpc.context().metrics.ReloadFailed(Reload::kConfig);
     Log(LogLevel::kWarning, "the configuration stays as it was",
         {{"because", std::string(changes.status().message())}});
     return;
@@ -144,6 +145,8 @@ void ReloadConfig(LiveConfig& live, GrpcServer& grpc, const ModelRepository& rep
   LogOverridden(live.Describe(), live.file());
   SetLogLevel(config.log.level);
   grpc.SetInflightLimits(config.grpc.inflight);
+  grpc.context().metrics.SetMemoryPlan(MemoryPart::kInflight,
+                                       config.grpc.inflight.Resolved().max_bytes);
   SetQueueLimits(repository, config);
   signals.AllowToEnd(TimeToEnd(config));
 }

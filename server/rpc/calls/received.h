@@ -67,10 +67,13 @@ Arrival Arrive(const ServiceContext& service, const grpc::ServerContextBase& con
                grpc::ByteBuffer& bytes, Received<Message>& request) {
   Arrival arrival = Identify(service, context);
   absl::Status& status = arrival.admitted;
+  const auto packed = static_cast<int64_t>(bytes.Length());
   Inflight::Reservation unpacked;
-  if (status.ok()) status = UnpackRequest(service, *arrival.context.caller, bytes, unpacked);
+  // Nothing is unpacked for a caller who is not let in, and its budget pays for what was.
+  if (status.ok()) status = AdmitCaller(service, *arrival.context.caller, packed);
   if (status.ok()) {
-    status = AdmitCaller(service, *arrival.context.caller, static_cast<int64_t>(bytes.Length()));
+    status = UnpackRequest(service, *arrival.context.caller, bytes, unpacked);
+    arrival.context.caller->Owe(static_cast<int64_t>(bytes.Length()) - packed);
   }
   if (status.ok()) status = Reserve(service, *arrival.context.caller, bytes, request);
   return arrival;

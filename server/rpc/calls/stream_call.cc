@@ -97,7 +97,11 @@ void StreamCall::Take() {
   RequestStarted();
   metrics_.Message(Direction::kReceived, incoming_.Length());
   Inflight::Reservation unpacked;
-  absl::Status fault = UnpackRequest(service_, *caller_, incoming_, unpacked);
+  absl::Status fault;
+  // Nothing is unpacked for a caller who may not infer, and is refused below.
+  if (caller_->May(Right::kInfer).ok()) {
+    fault = UnpackRequest(service_, *caller_, incoming_, unpacked);
+  }
   if (fault.ok()) fault = Handle(incoming_);
   if (!fault.ok()) {
     metrics_.Started();

@@ -56,8 +56,15 @@ absl::Status EmbedStreamCall::ReserveChunk(const std::string& id, const grpc::By
   if (!decoded.ok()) return decoded.status();
   MutexLock lock(uploads_mutex_);
   const auto found = uploads_.find(id);
-  const bool awaited = found != uploads_.end() && found->second.upload != nullptr;
-  return awaited ? found->second.upload->ReserveChunk(*decoded) : absl::OkStatus();
+  if (found == uploads_.end() || found->second.upload == nullptr) return absl::OkStatus();
+  Uploading& uploading = found->second;
+  // The first chunk has paid for others of its kind. These may be larger, or more.
+  uploading.came += static_cast<int64_t>(bytes.Length());
+  if (const int64_t more = uploading.came - uploading.paid; more > 0) {
+    uploading.context.caller->Owe(more);
+    uploading.paid = uploading.came;
+  }
+  return uploading.upload->ReserveChunk(*decoded);
 }
 
 // Refuses a message of which no more than its head was read. The rest of a sequence that was
@@ -180,7 +187,9 @@ void EmbedStreamCall::BeginUpload(const RequestContext& context,
   rest.clear_x();
   Uploading uploading{context, std::move(received.message), nullptr,
                       std::chrono::steady_clock::now()};
-  const int64_t owed = WholeSize(first, size) - size;
+  uploading.paid = WholeSize(first, size);
+  uploading.came = size;
+  const int64_t owed = uploading.paid - size;
   absl::Status status = OpenUpload(uploading, *std::move(received.place), received.bytes);
   if (!status.ok()) {
     if (!IsLast(chunk)) DropRest(context.id);

@@ -33,6 +33,8 @@ class EmbedStreamCall : public StreamCall {
     v1::EmbedRequest request;        // without the rows that come in chunks
     std::unique_ptr<Upload> upload;  // null: refused, and what still comes of it is dropped
     TimePoint last_chunk{};
+    int64_t paid = 0;  // bytes of chunks that the caller's budget has paid for
+    int64_t came = 0;  // bytes of chunks
   };
   using Uploads = std::map<std::string, Uploading>;
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {
@@ -18,7 +19,12 @@ using ValueMessage = opentelemetry::proto::common::v1::AnyValue;
 
 constexpr std::string_view kCodeKey = "code";
 
-void SetValue(ValueMessage& message, const std::string& value) { message.set_string_value(value); }
+// A collector refuses all spans of a message with a text that is not UTF-8, as a caller's id may
+// be.
+void SetValue(ValueMessage& message, std::string value) {
+  while (!IsUtf8(value)) value[Utf8Prefix(value)] = '?';
+  message.set_string_value(std::move(value));
+}
 void SetValue(ValueMessage& message, int64_t value) { message.set_int_value(value); }
 void SetValue(ValueMessage& message, double value) { message.set_double_value(value); }
 void SetValue(ValueMessage& message, bool value) { message.set_bool_value(value); }

@@ -155,6 +155,25 @@ TEST_F(SettingsTest, ThatRunKeepWhatWasPlannedUntilAnOptionSaysOtherwise) {
   EXPECT_THAT(*live.Reload(), SizeIs(1));
   EXPECT_EQ(live.Get().grpc.inflight.max_bytes, 2048);
   EXPECT_THAT(*live.Reload(), IsEmpty());
+  // How much the memory plan leaves is known at the start only.
+  Write(R"({"max_queue_tokens": 7})");
+  using Change = OptionTable::Change;
+  EXPECT_THAT(*live.Reload(),
+              testing::ElementsAre(testing::AllOf(Field(&Change::name, "max_inflight_bytes"),
+                                                  Field(&Change::taken, false))));
+  EXPECT_EQ(live.Get().grpc.inflight.max_bytes, 2048);
+}
+
+TEST_F(SettingsTest, TakeOriginsWithSpacesBetweenThem) {
+  Write(R"({"http_cors_origins": "https://a.example, https://b.example:3000"})");
+  ASSERT_TRUE(settings_.Read().ok());
+  EXPECT_THAT(settings_.config.http.cors_origins,
+              testing::ElementsAre("https://a.example", "https://b.example:3000"));
+  for (const char* wrong :
+       {"a.example", "https://a.example https://b.example", "https://a/b", "*,*"}) {
+    Write(nlohmann::json{{"http_cors_origins", wrong}}.dump());
+    EXPECT_FALSE(settings_.ReadAgain().ok()) << wrong;
+  }
 }
 
 }  // namespace

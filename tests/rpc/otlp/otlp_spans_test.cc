@@ -50,6 +50,15 @@ TEST(OtlpSpans, HaveTheirIdsAsBytes) {
   EXPECT_EQ(span.kind(), MessageOfSpan::SPAN_KIND_SERVER);
 }
 
+TEST(OtlpSpans, HaveTextsThatProtobufTakesWhateverCallersCallTheirRequests) {
+  EndedSpan span = RequestSpan("Embed", "OK");
+  span.fields.emplace_back("request_id", std::string("\xff"
+                                                     "a\xe2\x82"));
+  MessageOfSpan read;
+  ASSERT_TRUE(read.ParseFromString(Converted(span).SerializeAsString()));
+  EXPECT_THAT(AttributesOf(read), testing::Contains(Pair(testing::_, "?a??")));
+}
+
 TEST(OtlpSpans, OfPartsAreInternalAndOfTheirsTheParentIsHere) {
   const MessageOfSpan span = Converted({.name = "queue", .id = 2, .parent = 1});
   EXPECT_EQ(span.kind(), MessageOfSpan::SPAN_KIND_INTERNAL);

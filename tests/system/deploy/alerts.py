@@ -3,8 +3,8 @@
 TARGET = 'namespace="linserve", job="linserve", instance="a:1"'
 MODEL = TARGET + ', model="m", version="1"'
 OTHER_UP = 'up{namespace="linserve", job="linserve", instance="b:1"}'
-# An instance under another name.
-OTHER_SERVES = 'linserve_build_info{namespace="other", job="blue", instance="c:1"}'
+# An instance under another name serves.
+OTHER_SERVES = {f'{name}{{namespace="other", job="blue", instance="c:1"}}': "1" for name in ("up", "linserve_build_info")}
 HEALTHY = {
     f"up{{{TARGET}}}": "1",
     OTHER_UP: "1",
@@ -51,7 +51,10 @@ CASES = [
     ("LinserveDown", {f'linserve_model_state{{{MODEL}, state="READY"}}': "0"}, 10),
     # What has ended has no series but `up`.
     ("LinserveDown", {f"up{{{TARGET}}}": "1 then 0", OTHER_UP: "1 then 0", f'linserve_model_state{{{MODEL}, state="READY"}}': None,
-                      f"linserve_build_info{{{TARGET}}}": "1 then stale", OTHER_SERVES: "1"}, 30),
+                      f"linserve_build_info{{{TARGET}}}": "1 then stale", **OTHER_SERVES}, 30),
+    # No pod is left of it, while others serve under another name.
+    ("LinserveDown", {f"up{{{TARGET}}}": "1 then stale", OTHER_UP: "1 then stale",
+                      f"linserve_build_info{{{TARGET}}}": "1 then stale", **OTHER_SERVES}, 30),
     ("LinserveInstanceDown", {f"up{{{TARGET}}}": "0"}, 15),
     ("LinserveRestarts", {f"process_start_time_seconds{{{TARGET}}}": "+60"}, 20),
     ("LinserveErrors", {f'linserve_requests_total{{{TARGET}, rpc="Embed", code="INTERNAL"}}': "+10"}, 20),
