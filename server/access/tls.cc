@@ -156,9 +156,7 @@ std::shared_ptr<const TlsContents> ReloadingTls::Current() {
   MutexLock lock(mutex_);
   if (watch_.Changed()) {
     auto loaded = Load(files_);
-    if (loaded.ok()) {
-      contents_ = *std::move(loaded);
-    } else {
+    if (!loaded.ok()) {
       watch_.Retry();
       if (loaded.status() != fault_) {
         Log(LogLevel::kError, "the certificate of before goes on",
@@ -166,6 +164,7 @@ std::shared_ptr<const TlsContents> ReloadingTls::Current() {
       }
     }
     fault_ = loaded.status();
+    if (loaded.ok()) contents_ = *std::move(loaded);
   }
   return contents_;
 }
