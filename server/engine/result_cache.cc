@@ -72,17 +72,17 @@ class ResultCache::Flight : public ResultSink {
   void Deliver(size_t /*index*/, absl::StatusOr<ItemResult> result) override {
     // Whoever waits gets the result even where memory ran out for keeping it.
     RunGuarded("keeping a result", [&] { cache_->Landed(*this, result); });
-    std::vector<Caller> callers;
+    std::vector<Waiter> waiters;
     {
       MutexLock lock(mutex_);
       over_ = true;
-      callers.swap(callers_);
+      waiters.swap(waiters_);
     }
     const TimePoint now = cache_->clock_.Now();
-    for (const Caller& caller : callers) {
+    for (const Waiter& waiter : waiters) {
       // The computation was given up since nobody waited any more, each for a reason of their own.
-      const bool late = absl::IsCancelled(result.status()) && caller.deadline <= now;
-      RunGuarded("an answer", [&] { caller.delivery->Complete(late ? DeadlinePassed() : result); });
+      const bool late = absl::IsCancelled(result.status()) && waiter.deadline <= now;
+      RunGuarded("an answer", [&] { waiter.delivery->Complete(late ? DeadlinePassed() : result); });
     }
   }
 
@@ -90,8 +90,8 @@ class ResultCache::Flight : public ResultSink {
     std::vector<std::shared_ptr<Delivery>> asking;  // told without the lock: they may call back
     {
       MutexLock lock(mutex_);
-      for (const Caller& caller : callers_) {
-        if (caller.wants_progress) asking.push_back(caller.delivery);
+      for (const Waiter& waiter : waiters_) {
+        if (waiter.wants_progress) asking.push_back(waiter.delivery);
       }
     }
     for (const auto& delivery : asking) delivery->Report(progress);
@@ -102,8 +102,8 @@ class ResultCache::Flight : public ResultSink {
   bool Abandoned() const override {
     const TimePoint now = cache_->clock_.Now();
     MutexLock lock(mutex_);
-    over_ = over_ || std::all_of(callers_.begin(), callers_.end(), [&](const Caller& caller) {
-              return caller.deadline <= now || caller.delivery->Abandoned();
+    over_ = over_ || std::all_of(waiters_.begin(), waiters_.end(), [&](const Waiter& waiter) {
+              return waiter.deadline <= now || waiter.delivery->Abandoned();
             });
     return over_;
   }
@@ -111,21 +111,21 @@ class ResultCache::Flight : public ResultSink {
   const std::shared_ptr<const std::string>& identity() const { return identity_; }
 
  private:
-  struct Caller {
+  struct Waiter {
     std::shared_ptr<Delivery> delivery;
     TimePoint deadline;
     bool wants_progress;
   };
 
   void Add(Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    callers_.push_back({std::make_shared<Delivery>(std::move(pending.delivery)), pending.deadline,
+    waiters_.push_back({std::make_shared<Delivery>(std::move(pending.delivery)), pending.deadline,
                         pending.item.report_progress});
   }
 
   const std::shared_ptr<ResultCache> cache_;
   const std::shared_ptr<const std::string> identity_;
   mutable Mutex mutex_;
-  std::vector<Caller> callers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   mutable bool over_ ABSL_GUARDED_BY(mutex_) = false;  // it has ended, or was given up
 };
 
