@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/files/json_file.h"
+#include "core/files/sentence_files.h"
 #include "core/json/json_text.h"
 #include "core/strings/quote.h"
 #include "models/config/config_error.h"
@@ -72,21 +73,31 @@ std::optional<int64_t> LimitOf(const json& tokens) {
   return static_cast<int64_t>(tokens.get<double>());
 }
 
+// Refuses members that change what another file says, while that is read. The limit of a text is
+// read from where it stands.
+void RefuseChanges(const json& settings, const std::string& name,
+                   const std::vector<const char*>& members, const char* file) {
+  for (const char* key : members) {
+    json changes = MemberOf(settings, key);
+    if (changes.is_object()) {
+      changes.erase("trust_remote_code");
+      changes.erase("model_max_length");
+    }
+    if (changes.empty()) continue;
+    throw ConfigError(name + ": " + Quoted(key) + " changes " + file +
+                      " while it is read, which is not done here; write into " + file +
+                      " what it says");
+  }
+}
+
 // Reads the settings of sentence-transformers' Transformer; null if there are none.
 json TransformerSettings(const std::string& directory) {
-  for (const char* type :
-       {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
-    const std::string name = std::string("sentence_") + type + "_config.json";
+  for (const std::string name : kTransformerSettings) {
     const json settings = Beside(directory, name);
-    if (!settings.is_object()) continue;
-    for (const char* key : {"config_args", "config_kwargs"}) {
-      json changes = MemberOf(settings, key);
-      if (changes.is_object()) changes.erase("trust_remote_code");
-      if (changes.empty()) continue;
-      throw ConfigError(name + ": " + Quoted(key) +
-                        " changes config.json while it is read, which is not done here; write "
-                        "into config.json what it says");
-    }
+    if (!settings.is_object() || settings.empty()) continue;
+    RefuseChanges(settings, name, {"config_args", "config_kwargs"}, "config.json");
+    RefuseChanges(settings, name, {"tokenizer_args", "processor_kwargs", "processing_kwargs"},
+                  "tokenizer_config.json");
     return settings;
   }
   return nullptr;
@@ -101,7 +112,8 @@ std::optional<int64_t> MostTokensOfTexts(const std::string& directory) {
        {LimitOf(MemberOf(MemberOf(settings, "processor_kwargs"), "model_max_length")),
         LimitOf(MemberOf(MemberOf(settings, "tokenizer_args"), "model_max_length")),
         LimitOf(MemberOf(settings, "max_seq_length")),
-        LimitOf(MemberOf(tokenizer, "model_max_length"))}) {
+        LimitOf(MemberOf(tokenizer, "model_max_length")),
+        LimitOf(MemberOf(tokenizer, "max_len"))}) {
     if (limit) return limit;
   }
   return std::nullopt;
@@ -111,6 +123,11 @@ std::optional<int64_t> MostTokensOfTexts(const std::string& directory) {
 void AddPrompts(const std::string& directory, json& serving) {
   constexpr const char* kFile = "config_sentence_transformers.json";
   const json sentences = Beside(directory, kFile);
+  if (const json cut = MemberOf(sentences, "truncate_dim"); !cut.is_null()) {
+    throw ConfigError(std::string(kFile) + ": truncate_dim " + JsonText(cut) +
+                      " cuts every vector, which is not done here; remove it, and have requests "
+                      "ask for `dimensions`, which the option \"dimensions\" allows");
+  }
   json prompts = MemberOf(sentences, "prompts");
   if (!prompts.is_object()) prompts = json::object();
   json texts = json::object();

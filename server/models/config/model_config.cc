@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 #include "core/files/json_file.h"
@@ -117,6 +118,12 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
   const std::string path = directory + "/config.json";
   const auto document = ReadJson(path);
   if (absl::IsNotFound(document.status())) {
+    if (std::filesystem::exists(directory + "/0_Transformer/config.json")) {
+      return absl::NotFoundError("the model's files are in " + directory +
+                                 "/0_Transformer, as they were with old versions of "
+                                 "sentence-transformers: move them beside modules.json, and make "
+                                 "the path of its first module \"\"");
+    }
     return absl::NotFoundError("no model at " + directory +
                                ", for there is no config.json: a model directory holds it and "
                                "model.safetensors; `linserve init --help` tells how to make one");

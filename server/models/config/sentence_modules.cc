@@ -160,7 +160,11 @@ SentenceModules ReadSentenceModules(const std::string& directory) {
   bool pooled = false;
   for (const json& module : *modules) {
     const Entry entry = EntryOf(module);
-    if (entry.kind == "Transformer") continue;
+    if (entry.kind == "Transformer" && entry.path.empty()) continue;
+    if (entry.kind == "Transformer") {
+      throw ConfigError("modules.json: the Transformer's files are in " + Quoted(entry.path) +
+                        "; move them beside modules.json, and make the module's path \"\"");
+    }
     if (entry.kind == "Normalize" && pooled) {
       if (!entry.path.empty()) CheckNormalize(directory, entry);
       found.normalize = true;

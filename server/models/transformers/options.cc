@@ -45,6 +45,7 @@ Options Bert(Family family, Params& params, int64_t usual_vocabulary) {
   options.positions = params.Positive("max_position_embeddings", 512);
   params.Choice("position_embedding_type", "absolute", {"absolute"});
   RefuseIf(params, "is_decoder");
+  RefuseIf(params, "is_causal");
   RefuseIf(params, "add_cross_attention");
   options.types = family == Family::kMpnet ? 0 : params.Positive("type_vocab_size", 2);
   if (family == Family::kRoberta) options.padding = params.NotNegative("pad_token_id", 1);

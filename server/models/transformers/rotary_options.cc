@@ -63,6 +63,11 @@ void CheckHalves(const Options& options, Params& params, const char* dim = "hidd
 }  // namespace
 
 Options ModernBert(Params& params) {
+  if (params.Flag("is_causal", false))
+    params.Fail("is_causal", "false: only encoders are computed");
+  if (params.Has("sliding_window")) {
+    params.Fail("sliding_window", "none: its double goes into local_attention");
+  }
   Options options{.family = Family::kModernBert};
   options.vocabulary = params.Positive("vocab_size", 50368);
   SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size", 1152);

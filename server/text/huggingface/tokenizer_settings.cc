@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/files/json_file.h"
+#include "core/files/sentence_files.h"
 #include "core/strings/quote.h"
 
 namespace linserve {
@@ -75,14 +76,18 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& path)
   if (!config.ok()) return config.status();
   const auto model = ReadBeside(path, "config.json");
   if (!model.ok()) return model.status();
-  const auto sentence = ReadBeside(path, "sentence_bert_config.json");
-  if (!sentence.ok()) return sentence.status();
+  json sentence = json::object();
+  for (const char* name : kTransformerSettings) {
+    auto settings = ReadBeside(path, name);
+    if (!settings.ok()) return settings.status();
+    if (sentence.empty()) sentence = *std::move(settings);
+  }
   TokenizerSettings settings{.config = *std::move(config), .kind = "", .truncation = std::nullopt};
   settings.kind = KindOf(settings.config, *model);
   const std::string side = TextMember(settings.config, "truncation_side");
   // It names the end that is cut off, and thereby the tokens that are dropped.
   if (!side.empty()) settings.truncation = TruncationFromName(side);
-  settings.lowercase_first = sentence->value("do_lower_case", json()) == true;
+  settings.lowercase_first = sentence.value("do_lower_case", json()) == true;
   return settings;
 }
 

@@ -109,8 +109,14 @@ TEST_F(HuggingFaceTest, WithAValueThatIsNotComputedIsRefusedByName) {
   EXPECT_THAT(Error(), HasSubstr("parameter \"hidden_act\" is \"mish\", expected one of gelu"));
   WriteConfig({{"position_embedding_type", "relative_key"}});
   EXPECT_THAT(Error(), HasSubstr("expected one of absolute"));
-  WriteConfig({{"is_decoder", true}});
+  for (const char* flag : {"is_decoder", "is_causal"}) {
+    WriteConfig({{flag, true}});
+    EXPECT_THAT(Error(), HasSubstr("only encoders are computed")) << flag;
+  }
+  WriteConfig({{"model_type", "modernbert"}, {"is_causal", true}});
   EXPECT_THAT(Error(), HasSubstr("only encoders are computed"));
+  WriteConfig({{"model_type", "modernbert"}, {"sliding_window", 32}});
+  EXPECT_THAT(Error(), HasSubstr("local_attention"));
 }
 
 TEST_F(HuggingFaceTest, OfAnotherTaskIsServedWithoutItsHead) {
@@ -202,6 +208,12 @@ TEST_F(HuggingFaceTest, WithAModuleOrAPoolingThatIsNotComputedIsRefusedByName) {
   EXPECT_THAT(Error(), HasSubstr("Normalize behind Pooling"));
   WriteModules({"Transformer", "CNN"});
   EXPECT_THAT(Error(), HasSubstr("a module of type 'CNN' is not computed"));
+  Write(folder_, "modules.json",
+        R"([{"type": "sentence_transformers.models.Transformer", "path": "0_Transformer"}])");
+  EXPECT_THAT(Error(), HasSubstr("the Transformer's files are in '0_Transformer'; move them"));
+  std::filesystem::create_directories(folder_ + "/0_Transformer");
+  std::filesystem::rename(folder_ + "/config.json", folder_ + "/0_Transformer/config.json");
+  EXPECT_THAT(Error(), HasSubstr("/0_Transformer, as they were with old versions"));
 }
 
 TEST_F(HuggingFaceTest, WithModulesThatCannotBeReadIsRefused) {
@@ -302,6 +314,8 @@ TEST_F(HuggingFaceTest, TakesTheLengthOfTextsAndThePromptsOfSentenceTransformers
   EXPECT_FALSE(Serving().contains("max_text_tokens"));
   Write(folder_, "tokenizer_config.json", R"({"model_max_length": 11})");
   EXPECT_EQ(Serving()["max_text_tokens"], 11);
+  Write(folder_, "tokenizer_config.json", R"({"max_len": 10})");
+  EXPECT_EQ(Serving()["max_text_tokens"], 10);
   Write(folder_, "sentence_bert_config.json", R"({"max_seq_length": 9, "do_lower_case": false})");
   Write(folder_, "config_sentence_transformers.json", R"({"prompts": {"query": "query: "}})");
   EXPECT_EQ(Serving()["max_text_tokens"], 9);
@@ -317,6 +331,7 @@ TEST_F(HuggingFaceTest, TakesTheLengthOfTextsAndThePromptsOfSentenceTransformers
   EXPECT_EQ(Serving()["max_text_tokens"], 7);
   std::filesystem::rename(folder_ + "/sentence_bert_config.json",
                           folder_ + "/sentence_xlm-roberta_config.json");
+  Write(folder_, "sentence_bert_config.json", "{}");
   EXPECT_EQ(Serving()["max_text_tokens"], 7);
 }
 
@@ -326,7 +341,12 @@ TEST_F(HuggingFaceTest, WithSettingsThatCannotBeFollowedIsRefused) {
   EXPECT_THAT(Error(), HasSubstr("config_sentence_transformers.json: the prompt 'query'"));
   Write(folder_, kPrompts, R"({"prompts": {}, "default_prompt_name": "query"})");
   EXPECT_THAT(Error(), HasSubstr("default_prompt_name is \"query\", expected a name"));
-  Write(folder_, kPrompts, "{}");
+  Write(folder_, kPrompts, R"({"truncate_dim": 4})");
+  EXPECT_THAT(Error(), HasSubstr("truncate_dim 4 cuts every vector"));
+  Write(folder_, kPrompts, R"({"truncate_dim": null})");
+  Write(folder_, "sentence_bert_config.json",
+        R"({"processor_kwargs": {"truncation_side": "left"}})");
+  EXPECT_THAT(Error(), HasSubstr("'processor_kwargs' changes tokenizer_config.json"));
   Write(folder_, "sentence_bert_config.json", R"({"config_args": {"hidden_act": "relu"}})");
   EXPECT_THAT(Error(), HasSubstr("sentence_bert_config.json: 'config_args' changes config.json"));
   Write(folder_, "sentence_bert_config.json", R"({"config_args": {"trust_remote_code": true}})");

@@ -230,7 +230,9 @@ TEST(TokenizerJson, IsNormalisedAsTheFilesBesideItSay) {
   EXPECT_THAT(ids("tokenizer_config.json",
                   R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false})"),
               ElementsAre(1, 3));
-  EXPECT_THAT(ids("sentence_bert_config.json", R"({"do_lower_case": true})"), ElementsAre(2, 3));
+  EXPECT_THAT(ids("sentence_roberta_config.json", R"({"do_lower_case": true})"), ElementsAre(2, 3));
+  EXPECT_THAT(ids("sentence_bert_config.json", R"({"do_lower_case": false})"), ElementsAre(1, 3));
+  EXPECT_THAT(ids("sentence_bert_config.json", "{}"), ElementsAre(2, 3));
   std::filesystem::remove(directory.File("tokenizer_config.json"));
   EXPECT_THAT(ids("config.json", R"({"model_type": "bert"})"), ElementsAre(2, 4));
 }
