@@ -71,10 +71,8 @@ Arrival Arrive(const ServiceContext& service, const grpc::ServerContextBase& con
   Inflight::Reservation unpacked;
   // Nothing is unpacked for a caller who is not let in, and its budget pays for what was.
   if (status.ok()) status = AdmitCaller(service, *arrival.context.caller, packed);
-  if (status.ok()) {
-    status = UnpackRequest(service, *arrival.context.caller, bytes, unpacked);
-    arrival.context.caller->Owe(static_cast<int64_t>(bytes.Length()) - packed);
-  }
+  if (status.ok()) status = UnpackRequest(service, *arrival.context.caller, bytes, unpacked);
+  if (status.ok()) arrival.context.caller->Owe(static_cast<int64_t>(bytes.Length()) - packed);
   if (status.ok()) status = Reserve(service, *arrival.context.caller, bytes, request);
   return arrival;
 }
