@@ -61,17 +61,13 @@ absl::StatusOr<std::unique_ptr<Access>> Access::Open(const std::string& path, Me
 void Access::ReloadIfChanged() {
   if (!watch_.Changed()) return;
   auto tokens = ReadTokens(path_, tokens_.get());
-  if (!tokens.ok()) {
-    // The tokens that were good stay in force: a slip of the editor must not lock everybody out.
-    watch_.Retry();
-    if (tokens.status() == fault_) return;
-    fault_ = tokens.status();
+  if (watch_.IsNews(tokens.status())) {
     metrics_.ReloadFailed(Reload::kTokens);
     Log(LogLevel::kError, "the tokens of before go on",
-        {{"because", std::string(fault_.message())}});
-    return;
+        {{"because", std::string(tokens.status().message())}});
   }
-  fault_ = absl::OkStatus();
+  // The tokens that were good stay in force: a slip of the editor must not lock everybody out.
+  if (!tokens.ok()) return;
   tokens_ = std::make_shared<const TokenTable>(*std::move(tokens));
   Log(LogLevel::kInfo, "tokens read", {{"file", path_}, {"tokens", int64_t(tokens_->size())}});
 }

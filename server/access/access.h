@@ -48,7 +48,6 @@ class Access {
 
   Mutex mutex_;
   FileWatch watch_ ABSL_GUARDED_BY(mutex_);
-  absl::Status fault_ ABSL_GUARDED_BY(mutex_);  // of the last reading, which is told once
   std::shared_ptr<const TokenTable> tokens_ ABSL_GUARDED_BY(mutex_);
 };
 

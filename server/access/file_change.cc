@@ -34,6 +34,11 @@ bool FileWatch::Changed() {
   return true;
 }
 
+bool FileWatch::IsNews(const absl::Status& read) {
+  if (!read.ok()) seen_.clear();
+  return std::exchange(read_, read) != read && !read.ok();
+}
+
 std::vector<FileState> FileWatch::States() const {
   std::vector<FileState> states;
   for (const std::string& path : paths_) states.push_back(StateOf(path));

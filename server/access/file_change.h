@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "core/threads/clock.h"
 
 namespace linserve {
@@ -30,9 +31,10 @@ class FileWatch {
   // Returns true once for each change.
   bool Changed();
 
-  // Says that the files could not be read: they count as changed again at the next look, as what
-  // keeps them from being read may change where they do not.
-  void Retry() { seen_.clear(); }
+  // Takes how the files could be read. If they could not, they count as changed again at the next
+  // look, as what keeps them from being read may change where they do not. Returns true for a fault
+  // that is not that of the reading before.
+  bool IsNews(const absl::Status& read);
 
  private:
   std::vector<FileState> States() const;
@@ -41,6 +43,7 @@ class FileWatch {
   Clock* clock_;
   TimePoint next_look_;
   std::vector<FileState> seen_;
+  absl::Status read_;
 };
 
 }  // namespace linserve

@@ -156,14 +156,10 @@ std::shared_ptr<const TlsContents> ReloadingTls::Current() {
   MutexLock lock(mutex_);
   if (watch_.Changed()) {
     auto loaded = Load(files_);
-    if (!loaded.ok()) {
-      watch_.Retry();
-      if (loaded.status() != fault_) {
-        Log(LogLevel::kError, "the certificate of before goes on",
-            {{"because", std::string(loaded.status().message())}});
-      }
+    if (watch_.IsNews(loaded.status())) {
+      Log(LogLevel::kError, "the certificate of before goes on",
+          {{"because", std::string(loaded.status().message())}});
     }
-    fault_ = loaded.status();
     if (loaded.ok()) contents_ = *std::move(loaded);
   }
   return contents_;

@@ -65,7 +65,6 @@ class ReloadingTls {
   const TlsFiles files_;
   Mutex mutex_;
   FileWatch watch_ ABSL_GUARDED_BY(mutex_);
-  absl::Status fault_ ABSL_GUARDED_BY(mutex_);  // of the last reading, which is told once
   Contents contents_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -79,9 +79,10 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
   Admission admission;
   {
     MutexLock lock(mutex_);
-    LetDepartedGo(TotalsOf(request), departed);
+    Totals added = TotalsOf(request);
+    // Those whom the request was to join may be among the departed.
+    if (LetDepartedGo(added, departed)) added = TotalsOf(request);
     SetTurns(request);
-    const Totals added = TotalsOf(request);
     admission = MakeRoom(request, added, displaced);
     // What is held counts once it is queued, and what comes to a server that drains is for others.
     if (!absl::IsUnavailable(admission.status) && !(held && admission.status.ok())) {

@@ -173,7 +173,7 @@ class RequestQueue {
   void GiveBack(const Totals& held);
   Admission Admit(const Totals& added) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Fits(const Totals& added, const Totals& waiting) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LetDepartedGo(const Totals& added, std::vector<Pending>& departed)
+  bool LetDepartedGo(const Totals& added, std::vector<Pending>& departed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Admission MakeRoom(const std::vector<Pending>& request, const Totals& added,
                      std::vector<Pending>& displaced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -36,11 +36,13 @@ bool RequestQueue::IsHopeless(const Pending& pending) const {
 }
 
 // Drops those whose callers have left, if there is no room for what comes. A queue that is full of
-// sequences whose callers still wait is not searched for every one that it refuses.
-void RequestQueue::LetDepartedGo(const Totals& added, std::vector<Pending>& departed) {
-  if (closed_ || Fits(added, totals_) || clock_.Now() < next_search_) return;
+// sequences whose callers still wait is not searched for every one that it refuses. Returns whether
+// it was searched.
+bool RequestQueue::LetDepartedGo(const Totals& added, std::vector<Pending>& departed) {
+  if (closed_ || Fits(added, totals_) || clock_.Now() < next_search_) return false;
   RemoveDeparted(queue_.size(), departed);
   next_search_ = clock_.Now() + kBetweenSearches;
+  return true;
 }
 
 void RequestQueue::RemoveDeparted(size_t most, std::vector<Pending>& departed) {

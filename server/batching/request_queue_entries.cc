@@ -80,6 +80,8 @@ Pending RequestQueue::Lead(Queue::iterator entry, Pending pending) {
 
 // Takes out of an entry those who need not be computed any more, and the entry if nobody is left.
 void RequestQueue::DropHopeless(Queue::iterator entry, std::vector<Pending>& departed) {
+  const bool leads = !IsHopeless(entry->second);
+  if (leads && entry->second.sharers.empty()) return;
   std::vector<Pending> staying;
   staying.reserve(entry->second.sharers.size());
   Reserve(1 + entry->second.sharers.size(), departed);
@@ -88,7 +90,6 @@ void RequestQueue::DropHopeless(Queue::iterator entry, std::vector<Pending>& dep
     if (hopeless) Leave(sharer);
     (hopeless ? departed : staying).push_back(std::move(sharer));
   }
-  const bool leads = !IsHopeless(entry->second);
   if (!leads && staying.empty()) {
     for (int64_t i = 0; i <= std::ssize(entry->second.rest); ++i) {
       metrics_.Abandoned(AbandonStage::kQueue);

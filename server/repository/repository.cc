@@ -93,12 +93,12 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const s
     versions = models_.begin();
   }
   if (versions == models_.end()) return Unserved(name, version);
-  std::shared_ptr<const ServedModel> latest;  // that is served, its device lost or not
+  const Entry* latest = nullptr;  // that is served, its device lost or not
   for (const auto& [number, entry] : versions->second) {
     if (!entry.model || (version != 0 && version != number)) continue;
-    if (!latest || entry.model->engine->ready() || !latest->engine->ready()) latest = entry.model;
+    if (!latest || entry.model->engine->ready() || !latest->model->engine->ready()) latest = &entry;
   }
-  return latest ? Ready(latest) : Unserved(versions->first, version);
+  return latest ? Ready(latest->model) : Unserved(versions->first, version);
 }
 
 std::shared_ptr<const ServedModel> ModelRepository::Served(const std::string& name,

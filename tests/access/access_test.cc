@@ -103,7 +103,7 @@ TEST_F(AccessTest, WhatCouldNotBeReadIsReadAgainEvenIfItIsTheSame) {
   Write("{");
   clock_.Advance(1s);
   EXPECT_TRUE(watch.Changed());
-  watch.Retry();
+  EXPECT_TRUE(watch.IsNews(absl::NotFoundError("")));
   EXPECT_FALSE(watch.Changed());
   clock_.Advance(1s);
   EXPECT_TRUE(watch.Changed());

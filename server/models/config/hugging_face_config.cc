@@ -73,15 +73,15 @@ std::optional<int64_t> LimitOf(const json& tokens) {
   return static_cast<int64_t>(tokens.get<double>());
 }
 
-// Refuses members that change what another file says, while that is read. The limit of a text is
-// read from where it stands.
+// Refuses members that change what another file says, while that is read, but for `followed`.
 void RefuseChanges(const json& settings, const std::string& name,
-                   const std::vector<const char*>& members, const char* file) {
+                   const std::vector<const char*>& members, const char* file,
+                   const char* followed = "") {
   for (const char* key : members) {
     json changes = MemberOf(settings, key);
     if (changes.is_object()) {
       changes.erase("trust_remote_code");
-      changes.erase("model_max_length");
+      changes.erase(followed);
     }
     if (changes.empty()) continue;
     throw ConfigError(name + ": " + Quoted(key) + " changes " + file +
@@ -97,7 +97,7 @@ json TransformerSettings(const std::string& directory) {
     if (!settings.is_object() || settings.empty()) continue;
     RefuseChanges(settings, name, {"config_args", "config_kwargs"}, "config.json");
     RefuseChanges(settings, name, {"tokenizer_args", "processor_kwargs", "processing_kwargs"},
-                  "tokenizer_config.json");
+                  "tokenizer_config.json", "model_max_length");
     return settings;
   }
   return nullptr;

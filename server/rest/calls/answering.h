@@ -14,6 +14,14 @@
 
 namespace linserve {
 
+// Begins what calls back with its result, on any thread, and waits for that.
+template <typename Result, typename Begin>
+Result Await(const Begin& begin) {
+  const auto ended = std::make_shared<std::promise<Result>>();
+  begin([ended](Result result) { ended->set_value(std::move(result)); });
+  return ended->get_future().get();
+}
+
 // Reads a query, if its caller may ask now.
 template <typename Query>
 absl::StatusOr<Query> ReadAdmitted(const RestCall& call,
@@ -29,16 +37,14 @@ absl::StatusOr<typename State::Answered> Ask(
     const RestCall& call, const std::string& rpc,
     absl::FunctionRef<absl::StatusOr<typename State::Query>()> read) {
   auto query = ReadAdmitted<typename State::Query>(call, read);
-  const auto answered = std::make_shared<std::promise<absl::StatusOr<typename State::Answered>>>();
-  const auto state =
-      std::make_shared<State>(SideOf(call, rpc), ContextOf(call, ""),
-                              [answered](auto answer) { answered->set_value(std::move(answer)); });
-  if (query.ok()) {
-    state->Submit(call.service, *std::move(query));
-  } else {
-    state->Refuse(query.status());
-  }
-  return answered->get_future().get();
+  return Await<absl::StatusOr<typename State::Answered>>([&](const auto& done) {
+    const auto state = std::make_shared<State>(SideOf(call, rpc), ContextOf(call, ""), done);
+    if (query.ok()) {
+      state->Submit(call.service, *std::move(query));
+    } else {
+      state->Refuse(query.status());
+    }
+  });
 }
 
 // Writes the reply of an answer. What goes wrong there is how the request ended, for its caller and

@@ -1,7 +1,6 @@
 #include "rest/oip/open_inference.h"
 
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -64,10 +63,8 @@ HttpReply Command(const RestCall& call) {
   Request request;
   request.set_model_name(call.http.captures.at(0));
   if (absl::Status read = ReadCommand(call, request); !read.ok()) return ErrorReply(read);
-  const auto ended = std::make_shared<std::promise<absl::Status>>();
-  Begin(call.service, *call.caller, request,
-        [ended](const absl::Status& status) { ended->set_value(status); });
-  const absl::Status status = ended->get_future().get();
+  const auto status = Await<absl::Status>(
+      [&](const auto& done) { Begin(call.service, *call.caller, request, done); });
   return status.ok() ? HttpReply{} : ErrorReply(status);
 }
 
@@ -82,18 +79,17 @@ absl::StatusOr<JsonInferRequest> ReadInfer(const RestCall& call) {
 // Has what was asked computed, and waits for that. The message is no more there afterwards.
 absl::StatusOr<InferAnswer> AskInfer(const RestCall& call, const std::string& id,
                                      absl::StatusOr<JsonInferRequest>& asked) {
-  const auto answered = std::make_shared<std::promise<absl::StatusOr<InferAnswer>>>();
-  const auto state = std::make_shared<InferRequestState>(
-      SideOf(call, "/v2/models/infer"), ContextOf(call, id), /*chunks=*/false,
-      [answered](absl::StatusOr<InferAnswer> answer) { answered->set_value(std::move(answer)); });
-  if (asked.ok()) {
-    state->AnswerTakes(asked->AnswerBytes());
-    const auto size = static_cast<int64_t>(asked->message.ByteSizeLong());
-    state->Submit(call.service, {.message = std::move(asked->message), .bytes = size});
-  } else {
-    state->Refuse(asked.status());
-  }
-  return answered->get_future().get();
+  return Await<absl::StatusOr<InferAnswer>>([&](const auto& done) {
+    const auto state = std::make_shared<InferRequestState>(
+        SideOf(call, "/v2/models/infer"), ContextOf(call, id), /*chunks=*/false, done);
+    if (asked.ok()) {
+      state->AnswerTakes(asked->AnswerBytes());
+      const auto size = static_cast<int64_t>(asked->message.ByteSizeLong());
+      state->Submit(call.service, {.message = std::move(asked->message), .bytes = size});
+    } else {
+      state->Refuse(asked.status());
+    }
+  });
 }
 
 }  // namespace
