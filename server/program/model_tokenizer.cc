@@ -2,8 +2,11 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "core/files/json_file.h"
+#include "core/strings/quote.h"
 #include "telemetry/log.h"
 #include "text/huggingface/json_tokenizer.h"
 #include "text/sentencepiece/piece_tokenizer.h"
@@ -28,9 +31,9 @@ Loaded LoadPieces(const std::string& directory, const ServingOptions& serving) {
 // Loads a tokenizer whose files say themselves which marks stand around a text.
 Loaded LoadMarked(const std::string& directory, const ServingOptions& serving) {
   Loaded loaded = LoadTokenizerJson(directory + "/tokenizer.json");
-  if (absl::IsNotFound(loaded.status())) loaded = LoadBertVocabulary(directory + "/vocab.txt");
+  if (absl::IsNotFound(loaded.status())) loaded = LoadVocabularyLines(directory + "/vocab.txt");
   if (absl::IsNotFound(loaded.status())) {
-    loaded = LoadMolformerVocabulary(directory + "/vocab.json");
+    loaded = LoadVocabularyObject(directory + "/vocab.json");
   }
   if (!loaded.ok() || (!serving.add_bos && !serving.add_eos)) return loaded;
   return absl::InvalidArgumentError(
@@ -75,9 +78,24 @@ absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& token
     return absl::InvalidArgumentError(path + ": the model's input 'x' takes no token ids");
   }
   if (tokenizer.vocabulary() <= input->vocabulary) return absl::OkStatus();
-  return absl::InvalidArgumentError(path + " has " + std::to_string(tokenizer.vocabulary()) +
-                                    " pieces, but the model's vocabulary is " +
-                                    std::to_string(input->vocabulary));
+  std::string around;
+  for (const std::vector<int64_t>* marks : {&tokenizer.marks().before, &tokenizer.marks().after}) {
+    for (const int64_t id : *marks) {
+      if (id >= input->vocabulary) around = tokenizer.PieceOf(id);
+    }
+  }
+  // Folders from elsewhere may have tokens that the model was never given; few texts have any.
+  if (around.empty() && !IsOwnConfig(directory)) {
+    Log(LogLevel::kWarning, "texts are refused that have tokens which the model lacks",
+        {{"file", path},
+         {"tokens", std::to_string(tokenizer.vocabulary())},
+         {"of_the_model", std::to_string(input->vocabulary)}});
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      path + " has " + std::to_string(tokenizer.vocabulary()) + " pieces" +
+      (around.empty() ? "" : ", with " + Quoted(around) + ", which stands around each text") +
+      ", but the model's vocabulary is " + std::to_string(input->vocabulary));
 }
 
 }  // namespace linserve

@@ -10,8 +10,6 @@ std::optional<int64_t> Tokenizer::end_mark() const {
   return marks_.after.empty() ? std::nullopt : std::optional<int64_t>(marks_.after.back());
 }
 
-std::vector<int64_t> Tokenizer::TypeIds(size_t /*ids*/) const { return {}; }
-
 absl::StatusOr<std::vector<int64_t>> Tokenizer::Encode(std::string_view text) const {
   TextEncoding encoding(*this, text, Truncation::kNone, 0);
   size_t budget = std::numeric_limits<size_t>::max();

@@ -84,8 +84,6 @@ class Tokenizer {
   const Marks& marks() const { return marks_; }
   // Returns the mark that ends the ids of each text, if one does.
   std::optional<int64_t> end_mark() const;
-  // Returns the types of so many ids of a text with its marks; empty if all are 0.
-  virtual std::vector<int64_t> TypeIds(size_t ids) const;
   // Returns which tokens of long texts the files say to drop; nullopt if they say nothing.
   virtual std::optional<Truncation> truncation() const { return std::nullopt; }
 

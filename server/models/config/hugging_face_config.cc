@@ -103,20 +103,24 @@ json TransformerSettings(const std::string& directory) {
   return nullptr;
 }
 
-// Returns how many tokens of a text sentence-transformers keeps: what its own file says, or else
-// the tokenizer's.
+// Returns how many tokens of a text sentence-transformers keeps by its own file; nullopt if that
+// says nothing.
 std::optional<int64_t> MostTokensOfTexts(const std::string& directory) {
   const json settings = TransformerSettings(directory);
-  const json tokenizer = Beside(directory, "tokenizer_config.json");
   for (const auto& limit :
        {LimitOf(MemberOf(MemberOf(settings, "processor_kwargs"), "model_max_length")),
         LimitOf(MemberOf(MemberOf(settings, "tokenizer_args"), "model_max_length")),
-        LimitOf(MemberOf(settings, "max_seq_length")),
-        LimitOf(MemberOf(tokenizer, "model_max_length")),
-        LimitOf(MemberOf(tokenizer, "max_len"))}) {
+        LimitOf(MemberOf(settings, kTextsUpTo))}) {
     if (limit) return limit;
   }
   return std::nullopt;
+}
+
+// Returns how many tokens of a text its tokenizer keeps where nothing else is said.
+std::optional<int64_t> MostTokensOfTokenizer(const std::string& directory) {
+  const json tokenizer = Beside(directory, "tokenizer_config.json");
+  const auto limit = LimitOf(MemberOf(tokenizer, "model_max_length"));
+  return limit ? limit : LimitOf(MemberOf(tokenizer, "max_len"));
 }
 
 // Adds the prompts that requests may name, and the one for those that name none.
@@ -148,11 +152,13 @@ void AddPrompts(const std::string& directory, json& serving) {
   if (texts.contains(usual.get<std::string>())) serving["default_prompt"] = usual;
 }
 
-json ServingOf(const SentenceModules& sentence, const std::string& directory) {
+json ServingOf(const SentenceModules& sentence, std::optional<int64_t> most_tokens,
+               const std::string& directory) {
   // Which tokens are dropped the tokenizer's files may say; the last ones, if they do not.
   json serving = {{"pooling", Name(sentence.pooling)}, {"truncation", "right"}};
   if (sentence.normalize) serving["normalize"] = true;
-  if (const auto tokens = MostTokensOfTexts(directory)) serving["max_text_tokens"] = *tokens;
+  if (!most_tokens) most_tokens = MostTokensOfTokenizer(directory);
+  if (most_tokens) serving["max_text_tokens"] = *most_tokens;
   AddPrompts(directory, serving);
   return serving;
 }
@@ -183,7 +189,10 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   for (const DenseModule& dense : config.network.sentence.dense) {
     config.names.apart.push_back(dense.path + ".");
   }
-  config.serving = ServingOf(config.network.sentence, directory);
+  const auto most_tokens = MostTokensOfTexts(directory);
+  config.network.params.erase(kTextsUpTo);
+  if (most_tokens) config.network.params[kTextsUpTo] = *most_tokens;
+  config.serving = ServingOf(config.network.sentence, most_tokens, directory);
   return config;
 }
 

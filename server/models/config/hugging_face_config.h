@@ -7,6 +7,10 @@
 
 namespace linserve {
 
+// Names the member of the network's params that says how many tokens of a text
+// sentence-transformers keeps, if its own file does: it is called so there.
+inline constexpr const char* kTextsUpTo = "max_seq_length";
+
 // Says whether a config.json is that of a Hugging Face folder: it has a model_type, and no
 // architecture of ours.
 bool IsHuggingFaceConfig(const nlohmann::json& document);

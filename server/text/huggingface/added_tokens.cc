@@ -47,7 +47,7 @@ std::optional<AddedTokenFinder::Match> AddedTokenFinder::Next(
     }
     const auto index = static_cast<size_t>(trie_.Find(text.substr(at, bytes)));
     const AddedToken& token = tokens_[index];
-    if (token.single_word && !IsSingleWord(text, at, at + bytes, before)) {
+    if (token.stays_text || (token.single_word && !IsSingleWord(text, at, at + bytes, before))) {
       at += bytes;
       continue;
     }

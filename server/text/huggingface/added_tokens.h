@@ -14,7 +14,7 @@
 namespace linserve {
 
 // Holds a token that stands beside those of the model, and is taken out of a text before it is
-// split. The members are those of the file.
+// split. The members are those of the file, but for the last one.
 struct AddedToken {
   std::string content;
   int64_t id = 0;
@@ -23,6 +23,7 @@ struct AddedToken {
   bool rstrip = false;
   bool normalized = true;
   bool special = false;
+  bool stays_text = false;  // it is passed over in texts, which the model splits like others
 };
 
 // Finds added tokens in texts: of those that begin somewhere the longest, and after it the next.

@@ -30,19 +30,6 @@ class JsonTokenizer : public Tokenizer {
     return std::make_unique<PipelineReader>(*pipeline_, text, places);
   }
 
-  std::vector<int64_t> TypeIds(size_t ids) const override {
-    const PostProcessing& post = pipeline_->post;
-    std::vector<int64_t> types = post.before_types;
-    const size_t marks = post.before_types.size() + post.after_types.size();
-    types.resize(std::max(types.size(), ids - std::min(ids, post.after_types.size())),
-                 post.text_type);
-    types.insert(types.end(), post.after_types.begin(), post.after_types.end());
-    // Where not even the marks have room, the last ones stay.
-    if (ids < marks) types.erase(types.begin(), types.end() - static_cast<std::ptrdiff_t>(ids));
-    const bool all_0 = std::count(types.begin(), types.end(), 0) == std::ssize(types);
-    return all_0 ? std::vector<int64_t>() : types;
-  }
-
   std::optional<Truncation> truncation() const override { return pipeline_->truncation; }
 
  private:
@@ -63,15 +50,11 @@ class JsonTokenizer : public Tokenizer {
   const std::unique_ptr<const Pipeline> pipeline_;
 };
 
-absl::Status CheckThere(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_regular_file(path, error)) return absl::OkStatus();
-  return absl::NotFoundError("there is no tokenizer at " + path);
-}
+using Loaded = absl::StatusOr<std::shared_ptr<const Tokenizer>>;
+using MadePipeline = absl::StatusOr<std::unique_ptr<const Pipeline>>;
 
-absl::StatusOr<std::shared_ptr<const Tokenizer>> Named(
-    const std::string& path, const char* kind,
-    absl::StatusOr<std::unique_ptr<const Pipeline>> pipeline) {
+Loaded Named(const std::string& path, const char* kind, MadePipeline pipeline) {
+  if (absl::IsNotFound(pipeline.status())) return pipeline.status();
   if (pipeline.ok()) {
     return std::make_shared<JsonTokenizer>(std::filesystem::path(path).filename(),
                                            *std::move(pipeline));
@@ -80,39 +63,69 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Named(
                                     std::string(pipeline.status().message()));
 }
 
-// Loads a file of a tokenizer: `make` is called with its text and the settings beside it.
+// Loads a file of a tokenizer: `make` is called with its path, its text, and the settings beside
+// it.
 template <typename Make>
-absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(const std::string& path, const char* kind,
-                                                      const Make& make) {
-  if (absl::Status there = CheckThere(path); !there.ok()) return there;
-  const auto settings = ReadTokenizerSettings(path);
+Loaded Load(const std::string& path, const char* kind, const Make& make) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    return absl::NotFoundError("there is no tokenizer at " + path);
+  }
+  auto settings = ReadTokenizerSettings(path);
   if (!settings.ok()) return Named(path, kind, settings.status());
   const auto text = ReadFile(path, kLargestTokenizer);
-  return Named(path, kind, text.ok() ? make(*text, *settings) : text.status());
+  return Named(path, kind, text.ok() ? make(path, *text, *std::move(settings)) : text.status());
+}
+
+MadePipeline OfLines(const std::string& /*path*/, const std::string& text,
+                     TokenizerSettings settings) {
+  if (settings.class_name.empty()) settings.kind = TokenizerClass::kBert;
+  if (settings.kind != TokenizerClass::kBert && settings.kind != TokenizerClass::kMpnet) {
+    return absl::InvalidArgumentError(
+        "the tokenizer is a " + settings.class_name +
+        ", of which no vocab.txt is read, but of a BertTokenizer and an MPNetTokenizer; save it as "
+        "tokenizer.json: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)");
+  }
+  ModelMembers vocabulary;
+  absl::Status status = ReadVocabularyLines(text, vocabulary);
+  if (!status.ok()) return status;
+  return PipelineOf(std::move(vocabulary), settings);
+}
+
+MadePipeline OfObject(const std::string& path, const std::string& text,
+                      TokenizerSettings settings) {
+  if (settings.class_name == "MolformerTokenizer") settings.kind = TokenizerClass::kMolformer;
+  const bool roberta = settings.kind == TokenizerClass::kRoberta;
+  if (!roberta && settings.kind != TokenizerClass::kMolformer) {
+    return absl::NotFoundError(path +
+                               " is of another tokenizer than RobertaTokenizer and "
+                               "MolformerTokenizer");
+  }
+  ModelMembers vocabulary;
+  absl::Status status = ReadVocabularyObject(text, vocabulary);
+  if (status.ok() && roberta) {
+    const std::string beside = std::filesystem::path(path).replace_filename("merges.txt");
+    const auto merges = ReadFile(beside, kLargestTokenizer);
+    status = merges.ok() ? ReadMergeLines(*merges, vocabulary) : merges.status();
+  }
+  if (!status.ok()) return status;
+  return PipelineOf(std::move(vocabulary), settings);
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(const std::string& path) {
-  return Load(path, "tokenizer.json", ReadPipeline);
+Loaded LoadTokenizerJson(const std::string& path) {
+  return Load(path, "tokenizer.json",
+              [](const std::string&, const std::string& text, const TokenizerSettings& settings) {
+                return ReadPipeline(text, settings);
+              });
 }
 
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBertVocabulary(const std::string& path) {
-  return Load(path, "vocabulary", BertPipeline);
-}
+Loaded LoadVocabularyLines(const std::string& path) { return Load(path, "vocabulary", OfLines); }
 
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadMolformerVocabulary(const std::string& path) {
-  if (absl::Status there = CheckThere(path); !there.ok()) return there;
-  const auto settings = ReadTokenizerSettings(path);
-  if (settings.ok() && settings->kind != "MolformerTokenizer") {
-    return absl::NotFoundError(path + " is of another tokenizer than MolformerTokenizer");
-  }
-  return Load(path, "vocabulary", [](const std::string& text, const TokenizerSettings& beside) {
-    return MolformerPipeline(text, beside.config);
-  });
-}
+Loaded LoadVocabularyObject(const std::string& path) { return Load(path, "vocabulary", OfObject); }
 
-absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json) {
+Loaded ParseTokenizerJson(std::string_view json) {
   return Named("tokenizer.json", "tokenizer.json", ReadPipeline(json));
 }
 

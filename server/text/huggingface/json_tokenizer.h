@@ -9,9 +9,10 @@
 namespace linserve {
 
 // Loads a tokenizer.json, the format of the package `tokenizers`
-// (https://github.com/huggingface/tokenizers), or of a vocab.txt and the tokenizer_config.json
-// beside it, if there is one, the BertTokenizer that it makes; or of a vocab.json and a
-// tokenizer_config.json whose tokenizer_class it is, the MolformerTokenizer.
+// (https://github.com/huggingface/tokenizers), or what older folders have in its place: a vocab.txt
+// of a BertTokenizer or an MPNetTokenizer, or a vocab.json of a MolformerTokenizer or, with the
+// merges.txt beside it, of a RobertaTokenizer. Settings beside it count as in transformers 5, which
+// makes the tokenizers of some classes anew of their tokens: see TokenizerClass.
 //
 // The ids are those of its encode(), and a text of nothing has its marks. A text is held in parts:
 // blocks of some KiB that are normalised, and then what is cut where the parts of the tokenizer
@@ -23,8 +24,8 @@ namespace linserve {
 // Returns NOT_FOUND if there is no such file, INVALID_ARGUMENT if it is no such tokenizer, or one
 // with a part that is not known.
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizerJson(const std::string& path);
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadBertVocabulary(const std::string& path);
-absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadMolformerVocabulary(const std::string& path);
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadVocabularyLines(const std::string& path);
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadVocabularyObject(const std::string& path);
 
 // Reads the text of a tokenizer.json. INVALID_ARGUMENT is as above.
 absl::StatusOr<std::shared_ptr<const Tokenizer>> ParseTokenizerJson(std::string_view json);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/strings/quote.h"
 
 namespace linserve {
@@ -23,23 +24,19 @@ absl::Status Pipeline::AddTokens(std::vector<AddedToken> tokens) {
   // A model of scores counts a token that stands twice as two.
   const bool scored = model && std::holds_alternative<UnigramModel>(*model);
   int64_t next_id = scored ? vocabulary.size() : static_cast<int64_t>(vocabulary.texts());
+  absl::flat_hash_map<std::string, size_t> places;  // in `added`
   for (AddedToken& token : tokens) {
     if (token.content.empty()) continue;
-    const auto same = std::find_if(added.begin(), added.end(), [&](const AddedToken& one) {
-      return one.content == token.content;
-    });
+    const auto [place, is_new] = places.try_emplace(token.content, added.size());
     const int32_t known = vocabulary.Find(token.content);
-    token.id = same != added.end() ? same->id : known >= 0 ? known : next_id++;
+    token.id = !is_new ? added[place->second].id : known >= 0 ? known : next_id++;
     if (token.id >= kMostIds) {
       return absl::InvalidArgumentError("its added token " + Quoted(token.content) +
                                         " would have the id " + std::to_string(token.id) +
                                         ", expected less than " + std::to_string(kMostIds));
     }
-    if (same != added.end()) {
-      *same = std::move(token);
-    } else {
-      added.push_back(std::move(token));
-    }
+    if (is_new) added.emplace_back();
+    added[place->second] = std::move(token);
   }
   ids = vocabulary.size();
   std::vector<AddedTokenFinder::Entry> plain;
@@ -62,6 +59,13 @@ absl::Status Pipeline::AddTokens(std::vector<AddedToken> tokens) {
   before_normalizing = AddedTokenFinder(added, std::move(plain));
   after_normalizing = AddedTokenFinder(added, std::move(normalized));
   return absl::OkStatus();
+}
+
+int64_t Pipeline::IdOf(std::string_view text) const {
+  for (const AddedToken& token : added) {
+    if (token.content == text) return token.id;
+  }
+  return vocabulary.Find(text);
 }
 
 const std::string& Pipeline::DecodedText(int64_t id) const {

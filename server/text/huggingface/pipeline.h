@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "text/huggingface/added_tokens.h"
 #include "text/huggingface/decoders.h"
+#include "text/huggingface/file/model_members.h"
 #include "text/huggingface/models/bpe_model.h"
 #include "text/huggingface/models/token_neighbours.h"
 #include "text/huggingface/models/token_vocabulary.h"
@@ -18,8 +19,8 @@
 #include "text/huggingface/models/word_models.h"
 #include "text/huggingface/normalize/normalizers.h"
 #include "text/huggingface/post_processor.h"
+#include "text/huggingface/settings/tokenizer_settings.h"
 #include "text/huggingface/split/pre_tokenizers.h"
-#include "text/huggingface/tokenizer_settings.h"
 
 namespace linserve {
 
@@ -35,6 +36,9 @@ struct Pipeline {
   // Gives the added tokens their ids, as the package does: those that their texts have already, or
   // the next ones. Then finds them in texts. REQUIRES: the other parts are there.
   absl::Status AddTokens(std::vector<AddedToken> tokens);
+
+  // Returns the id of an added token, or of one of the model; -1 if there is no such token.
+  int64_t IdOf(std::string_view text) const;
 
   // Returns what an id stands for when it is decoded, an added token's text or a model's; "" if it
   // is none's.
@@ -62,14 +66,8 @@ struct Pipeline {
 absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(
     std::string_view text, const TokenizerSettings& settings = {});
 
-// Makes the BertTokenizer, or the MPNetTokenizer, of a vocab.txt, whose lines are the tokens.
-// INVALID_ARGUMENT says, too, that the settings name another.
-absl::StatusOr<std::unique_ptr<const Pipeline>> BertPipeline(std::string_view vocabulary,
-                                                             const TokenizerSettings& settings);
-
-// Makes the MolformerTokenizer of a vocab.json, an object of tokens with their ids, and of a
-// tokenizer_config.json.
-absl::StatusOr<std::unique_ptr<const Pipeline>> MolformerPipeline(std::string_view vocabulary,
-                                                                  const nlohmann::json& config);
+// Makes the tokenizer of a class, which the settings name, of its vocabulary alone.
+absl::StatusOr<std::unique_ptr<const Pipeline>> PipelineOf(ModelMembers vocabulary,
+                                                           const TokenizerSettings& settings);
 
 }  // namespace linserve

@@ -36,7 +36,6 @@ PostProcessing ReadBert(PartMembers& members) {
   PostProcessing made;
   made.marks.before = {ReadPair(members, "cls")};
   made.marks.after = {ReadPair(members, "sep")};
-  made.before_types = made.after_types = {0};
   return made;
 }
 
@@ -73,18 +72,18 @@ class Template {
     }
   }
 
-  int64_t TypeOf(const json& piece) {
+  void ReadType(const json& piece) {
     const auto type = IdOf(piece.value("type_id", json()));
     members_.Expect(type && *type < kMostTypes,
                     "has a template with a 'type_id' that is no integer from 0 to " +
                         std::to_string(kMostTypes - 1));
-    return type.value_or(0);
+    if (type.value_or(0) != 0) made_.has_types = true;
   }
 
   void ReadText(const json& piece) {
     members_.Expect(piece.value("id", json()) == "A", "has a 'single' template of another text");
     ++texts_;
-    made_.text_type = TypeOf(piece);
+    ReadType(piece);
   }
 
   void ReadMark(const json& piece) {
@@ -97,12 +96,11 @@ class Template {
         found != tokens.end() && found->is_object() ? found->value("ids", json()) : json();
     members_.Expect(ids.is_array() && ids.size() <= kMostMarks,
                     "has a template with a token whose 'ids' are not among its 'special_tokens'");
-    const int64_t type = TypeOf(piece);
+    ReadType(piece);
     for (const json& one : ids.is_array() ? ids : json::array()) {
       const auto id = IdOf(one);
       members_.Expect(id.has_value(), "has 'special_tokens' with an id that is none");
       (texts_ == 0 ? made_.marks.before : made_.marks.after).push_back(id.value_or(0));
-      (texts_ == 0 ? made_.before_types : made_.after_types).push_back(type);
     }
   }
 
@@ -126,7 +124,7 @@ absl::StatusOr<PostProcessing> ReadSequence(PartMembers& members) {
       made.trims_places = true;
       made.has_prefix = one->has_prefix;
     }
-    const bool plain = one->marks.before.empty() && one->marks.after.empty() && one->text_type == 0;
+    const bool plain = one->marks.before.empty() && one->marks.after.empty() && !one->has_types;
     if (plain) continue;
     members.Expect(++marked == 1, "has two parts that put marks around a text, expected one");
     one->trims_places = made.trims_places;

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "text/tokenizer.h"
@@ -16,10 +14,7 @@ struct PostProcessing {
   static absl::StatusOr<PostProcessing> FromJson(const nlohmann::json& part);
 
   Marks marks;
-  // Holds the types of the marks and of what stands between them.
-  std::vector<int64_t> before_types;
-  std::vector<int64_t> after_types;
-  int64_t text_type = 0;
+  bool has_types = false;  // some token has a type other than 0
   // Says whether the places of tokens leave out the spaces in them. One that was put before the
   // text is none.
   bool trims_places = false;

@@ -1,77 +1,36 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
-#include "core/json/json_reader.h"
-#include "core/json/json_text.h"
-#include "core/strings/quote.h"
+#include "text/huggingface/file/file_members.h"
+#include "text/huggingface/make_model.h"
 #include "text/huggingface/members/part_members.h"
 #include "text/huggingface/pipeline.h"
-#include "text/huggingface/read_model.h"
+#include "text/huggingface/settings/class_parts.h"
+#include "text/huggingface/settings/named_tokens.h"
 
 namespace linserve {
 namespace {
 
 using nlohmann::json;
 
-constexpr size_t kLongestPart = 8 << 20;  // bytes; a charsmap has some 300 KB
 constexpr size_t kMostAdded = 65'536;
 
-// Holds the members of the file: the model, and the text of the others.
-struct FileMembers {
-  std::optional<ModelMembers> model;
-  json version;
-  json truncation;
-  json added_tokens = json::array();
-  json normalizer;
-  json pre_tokenizer;
-  json post_processor;
-  json decoder;
-};
-
-// Returns where a member of this name belongs; null if it is not needed.
-json* PlaceOf(const std::string& name, FileMembers& members) {
-  if (name == "version") return &members.version;
-  if (name == "truncation") return &members.truncation;
-  if (name == "added_tokens") return &members.added_tokens;
-  if (name == "normalizer") return &members.normalizer;
-  if (name == "pre_tokenizer") return &members.pre_tokenizer;
-  if (name == "post_processor") return &members.post_processor;
-  return name == "decoder" ? &members.decoder : nullptr;
-}
-
-absl::StatusOr<FileMembers> ReadMembers(std::string_view text) {
-  FileMembers members;
-  JsonReader reader(
-      text, [] { return absl::OkStatus(); }, "it");
-  absl::Status status = reader.Expect(JsonReader::Kind::kObject, "it is no JSON object");
-  if (!status.ok()) return status;
-  status = reader.Object([&](const std::string& name) -> absl::Status {
-    if (name == "model") return ReadModelMembers(reader, members.model.emplace());
-    const auto value = reader.Skip();
-    json* const place = PlaceOf(name, members);
-    if (!value.ok() || place == nullptr) return value.status();
-    if (value->size() > kLongestPart) {
-      return absl::InvalidArgumentError("its " + name + " has " + std::to_string(value->size()) +
-                                        " bytes, expected at most " + std::to_string(kLongestPart));
-    }
-    auto parsed = ParseJson(*value);
-    if (!parsed.ok()) return parsed.status();
-    *place = *std::move(parsed);
-    return absl::OkStatus();
-  });
-  if (status.ok()) status = reader.End();
-  if (!status.ok()) return status;
-  return members;
-}
-
-absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& list) {
-  if (!list.is_array() || list.size() > kMostAdded) {
+absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& of_file,
+                                                  const TokenizerSettings& settings) {
+  const auto all = of_file.is_array() && of_file.size() <= kMostAdded
+                       ? AllAddedTokens(settings, of_file)
+                       : absl::StatusOr<json>(json());
+  if (!all.ok()) return all.status();
+  if (!all->is_array() || all->size() > kMostAdded) {
     return absl::InvalidArgumentError("its added_tokens are no array of at most " +
                                       std::to_string(kMostAdded));
   }
+  const auto splits_special = settings.Flag("split_special_tokens", false);
+  if (!splits_special.ok()) return splits_special.status();
   std::vector<AddedToken> tokens;
-  for (const json& one : list) {
+  for (const json& one : *all) {
     PartMembers members(one, "added token");
     tokens.push_back({.content = members.Text("content"),
                       .single_word = members.Bool("single_word"),
@@ -79,6 +38,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& list) {
                       .rstrip = members.Bool("rstrip"),
                       .normalized = members.Bool("normalized"),
                       .special = members.Bool("special")});
+    tokens.back().stays_text = *splits_special && tokens.back().special;
     members.Expect(tokens.back().content.size() <= kLongestToken,
                    "has more than " + std::to_string(kLongestToken) + " bytes");
     if (!members.status().ok()) return members.status();
@@ -106,38 +66,65 @@ absl::Status Take(absl::StatusOr<Part> read, Part& into) {
   return absl::OkStatus();
 }
 
-absl::Status ReadParts(FileMembers& members, Pipeline& pipeline) {
-  absl::Status status = Take(NormalizerChain::FromJson(members.normalizer), pipeline.normalizer);
-  if (status.ok()) status = Take(SplitChain::FromJson(members.pre_tokenizer), pipeline.splits);
-  if (status.ok()) status = MakeModel(*std::move(members.model), pipeline);
-  if (status.ok()) {
-    status = Take(PostProcessing::FromJson(members.post_processor), pipeline.post);
+// Returns the marks that are named, which are tokens of the pipeline by now.
+PostProcessing PostOf(const NamedMarks& marks, const Pipeline& pipeline) {
+  PostProcessing post;
+  post.marks = {.before = {pipeline.IdOf(marks.before)},
+                .after = {pipeline.IdOf(marks.after)},
+                .around_nothing = true};
+  post.trims_places = marks.trims_places;
+  post.has_prefix = marks.has_prefix;
+  return post;
+}
+
+// Refuses a tokenizer that would give the model types of tokens which are not all 0.
+absl::Status CheckTypes(const TokenizerSettings& settings, const PostProcessing& post) {
+  const json inputs = settings.config.value("model_input_names", json());
+  const bool takes_types = inputs.is_array() && std::find(inputs.begin(), inputs.end(),
+                                                          "token_type_ids") != inputs.end();
+  if (!takes_types || !post.has_types) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "its post_processor gives tokens a 'type_id' other than 0, and tokenizer_config.json has "
+      "'token_type_ids' among its model_input_names; texts are served with the type 0 alone");
+}
+
+absl::StatusOr<std::unique_ptr<const Pipeline>> MakePipeline(FileMembers members,
+                                                             const TokenizerSettings& settings) {
+  auto pipeline = std::make_unique<Pipeline>();
+  absl::Status status = FollowSettings(settings, members);
+  if (status.ok())
+    status = Take(NormalizerChain::FromJson(members.normalizer), pipeline->normalizer);
+  if (status.ok()) status = Take(SplitChain::FromJson(members.pre_tokenizer), pipeline->splits);
+  if (status.ok()) status = MakeModel(*std::move(members.model), *pipeline);
+  if (status.ok()) status = Take(DecoderChain::FromJson(members.decoder), pipeline->decoder);
+  if (status.ok()) status = Take(ReadTruncation(members.truncation), pipeline->truncation);
+  std::vector<AddedToken> added;
+  if (status.ok()) status = Take(ReadAdded(members.added_tokens, settings), added);
+  if (status.ok()) status = pipeline->AddTokens(std::move(added));
+  if (status.ok() && !members.marks) {
+    status = Take(PostProcessing::FromJson(members.post_processor), pipeline->post);
+    if (status.ok()) status = CheckTypes(settings, pipeline->post);
   }
-  if (status.ok()) status = Take(DecoderChain::FromJson(members.decoder), pipeline.decoder);
-  if (status.ok()) status = Take(ReadTruncation(members.truncation), pipeline.truncation);
   if (!status.ok()) return status;
-  auto added = ReadAdded(members.added_tokens);
-  return added.ok() ? pipeline.AddTokens(*std::move(added)) : added.status();
+  if (members.marks) pipeline->post = PostOf(*members.marks, *pipeline);
+  if (settings.truncation) pipeline->truncation = settings.truncation;
+  return pipeline;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Pipeline>> ReadPipeline(std::string_view text,
                                                              const TokenizerSettings& settings) {
-  auto members = ReadMembers(text);
+  auto members = ReadFileMembers(text);
   if (!members.ok()) return members.status();
-  if (!members->version.is_null() && members->version != "1.0") {
-    return absl::InvalidArgumentError("its version is " + Quoted(JsonText(members->version)) +
-                                      ", expected 1.0");
-  }
-  if (!members->model) return absl::InvalidArgumentError("it has no 'model'");
-  auto normalizer = NormalizerBy(settings, std::move(members->normalizer));
-  if (!normalizer.ok()) return normalizer.status();
-  members->normalizer = *std::move(normalizer);
-  auto pipeline = std::make_unique<Pipeline>();
-  if (absl::Status status = ReadParts(*members, *pipeline); !status.ok()) return status;
-  if (settings.truncation) pipeline->truncation = settings.truncation;
-  return pipeline;
+  return MakePipeline(*std::move(members), settings);
+}
+
+absl::StatusOr<std::unique_ptr<const Pipeline>> PipelineOf(ModelMembers vocabulary,
+                                                           const TokenizerSettings& settings) {
+  FileMembers members;
+  members.model = std::move(vocabulary);
+  return MakePipeline(std::move(members), settings);
 }
 
 }  // namespace linserve

@@ -7,6 +7,7 @@
 
 #include "attention/rows/aten.h"
 #include "core/files/safetensors.h"
+#include "models/inspect_model.h"
 #include "models/model_directory.h"
 #include "models/model_fixture.h"
 #include "models/placement/tensor_bridge.h"
@@ -333,6 +334,18 @@ TEST_F(HuggingFaceTest, TakesTheLengthOfTextsAndThePromptsOfSentenceTransformers
                           folder_ + "/sentence_xlm-roberta_config.json");
   Write(folder_, "sentence_bert_config.json", "{}");
   EXPECT_EQ(Serving()["max_text_tokens"], 7);
+}
+
+TEST_F(HuggingFaceTest, WithRotaryPositionsTakesTextsAsLongAsItsSentenceFileSays) {
+  const auto longest = [this](const char* type) {
+    WriteConfig({{"model_type", type}});
+    return InspectModel(folder_, /*look_at_weights=*/false)->info.signature.limits[0].longest;
+  };
+  for (const char* type : {"modernbert", "nomic_bert", "gte"}) EXPECT_EQ(longest(type), 12) << type;
+  Write(folder_, "sentence_bert_config.json", R"({"max_seq_length": 30})");
+  for (const char* type : {"modernbert", "nomic_bert", "gte"}) EXPECT_EQ(longest(type), 30) << type;
+  EXPECT_EQ(longest("bert"), 12);
+  EXPECT_EQ(Serving()["max_text_tokens"], 30);
 }
 
 TEST_F(HuggingFaceTest, WithSettingsThatCannotBeFollowedIsRefused) {

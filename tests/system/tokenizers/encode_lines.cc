@@ -3,9 +3,10 @@
 //
 //   encode_lines TOKENIZER [--places | --decode | --time SECONDS] <LINES
 //
-// TOKENIZER is a tokenizer.json, a vocab.txt or a tokenizer.model. Each line of LINES is a text as
-// JSON has it, in quotes. For each one it prints the ids with spaces between, or "! " and why there
-// are none; with --places each id is followed by :BEGIN:END, or by nothing if it is a mark. With
+// TOKENIZER is a tokenizer.json, a vocab.txt, a vocab.json or a tokenizer.model. Each line of LINES
+// is a text as JSON has it, in quotes. For each one it prints the ids with spaces between, or "! "
+// and why there are none; with --places each id is followed by :BEGIN:END, or by nothing if it is a
+// mark. With
 // --decode a line is a JSON array of ids, and what it prints is a JSON text. With --time nothing is
 // printed but the bytes and the ids of one go, and the seconds that the quickest of all goes took
 // that fit into SECONDS.
@@ -29,8 +30,9 @@ namespace {
 using nlohmann::json;
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(const std::string& path) {
+  if (path.ends_with("vocab.json")) return LoadVocabularyObject(path);
   if (path.ends_with(".json")) return LoadTokenizerJson(path);
-  if (path.ends_with(".txt")) return LoadBertVocabulary(path);
+  if (path.ends_with(".txt")) return LoadVocabularyLines(path);
   return LoadSentencePiece(path);
 }
 

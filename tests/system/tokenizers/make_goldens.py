@@ -46,7 +46,6 @@ def main():
         goldens["tokenizers"][name] = {
             "ids": [encoding.ids for encoding in encodings],
             "long": digest(tokenizer.encode(LONG).ids),
-            "types": encodings[3].type_ids,
             "decoded": tokenizer.decode_batch([encoding.ids or [0] for encoding in encodings]),
             "with_marks": tokenizer.decode(encodings[9].ids, skip_special_tokens=False)}
     (PLACE / "goldens.json").write_text(json.dumps(goldens, separators=(",", ":")) + "\n")

@@ -35,12 +35,6 @@ TEST_P(AsTokenizers, IdsHaveTheTextsOfThePackage) {
   EXPECT_EQ(*tokenizer_->Decode(golden_["ids"][9].get<Ids>(), true), with_marks);
 }
 
-TEST_P(AsTokenizers, TypesAreThoseOfThePackage) {
-  auto types = golden_["types"].get<Ids>();
-  if (std::count(types.begin(), types.end(), 0) == std::ssize(types)) types.clear();
-  EXPECT_EQ(tokenizer_->TypeIds(golden_["ids"][3].size()), types);
-}
-
 // Returns the ids of a text that is read in short turns, and where they stand.
 TextTokens ReadInTurns(const Tokenizer& tokenizer, const std::string& text) {
   TextEncoding encoding(tokenizer, text, /*marks=*/true);

@@ -202,41 +202,6 @@ TEST(TokenizerJson, TellsHowLongTextsAreToBeCut) {
             Truncation::kRight);
 }
 
-TEST(TokenizerJson, IsNormalisedAsTheFilesBesideItSay) {
-  const TempDir directory;
-  const std::string path = directory.File("tokenizer.json");
-  const json vocab = {{"?", 0}, {"Ab", 1}, {"ab", 2}, {"ä", 3}, {"a", 4}};
-  json file = File({{"model", {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", vocab}}},
-                    {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-                    {"normalizer",
-                     {{"type", "BertNormalizer"},
-                      {"clean_text", true},
-                      {"handle_chinese_chars", true},
-                      {"strip_accents", nullptr},
-                      {"lowercase", false}}}});
-  WriteAll(path, file.dump());
-  const auto ids = [&](const std::string& name, const std::string& beside) {
-    WriteAll(directory.File(name), beside);
-    return *(*LoadTokenizerJson(path))->Encode("Ab ä");
-  };
-  EXPECT_THAT(*(*LoadTokenizerJson(path))->Encode("Ab ä"), ElementsAre(1, 3));
-  EXPECT_THAT(ids("tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})"),
-              ElementsAre(1, 3));
-  EXPECT_THAT(ids("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizerFast"})"),
-              ElementsAre(2, 4));
-  EXPECT_THAT(ids("tokenizer_config.json",
-                  R"({"tokenizer_class": "BertTokenizer", "strip_accents": false})"),
-              ElementsAre(2, 3));
-  EXPECT_THAT(ids("tokenizer_config.json",
-                  R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false})"),
-              ElementsAre(1, 3));
-  EXPECT_THAT(ids("sentence_roberta_config.json", R"({"do_lower_case": true})"), ElementsAre(2, 3));
-  EXPECT_THAT(ids("sentence_bert_config.json", R"({"do_lower_case": false})"), ElementsAre(1, 3));
-  EXPECT_THAT(ids("sentence_bert_config.json", "{}"), ElementsAre(2, 3));
-  std::filesystem::remove(directory.File("tokenizer_config.json"));
-  EXPECT_THAT(ids("config.json", R"({"model_type": "bert"})"), ElementsAre(2, 4));
-}
-
 TEST(TokenizerJson, IsOfABoundedFile) {
   const TempDir directory;
   const std::string path = directory.File("tokenizer.json");
@@ -271,95 +236,6 @@ TEST(TokenizerJson, SurvivesFilesThatWereChanged) {
     if (ids.ok()) (void)(*tokenizer)->Decode(*ids);
   }
   EXPECT_GT(loaded, 0);
-}
-
-class BertVocabulary : public ::testing::Test {
- protected:
-  const TempDir directory_;
-  const std::string path_ = directory_.File("vocab.txt");
-};
-
-TEST_F(BertVocabulary, MakesABertTokenizer) {
-  WriteAll(path_, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\n##s\n!\ncafe\n");
-  const auto tokenizer = LoadBertVocabulary(path_);
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  EXPECT_EQ((*tokenizer)->file(), "vocab.txt");
-  EXPECT_EQ((*tokenizer)->vocabulary(), 10);
-  const std::vector<int64_t> ids = *(*tokenizer)->Encode("Hello, worlds! Caf\xC3\xA9 [MASK]");
-  EXPECT_THAT(ids, ElementsAre(2, 5, 1, 6, 7, 8, 9, 4, 3));
-  EXPECT_EQ(*(*tokenizer)->Decode(ids), "hello worlds! cafe");
-  EXPECT_THAT(*(*tokenizer)->Encode(""), ElementsAre(2, 3));
-}
-
-TEST_F(BertVocabulary, FollowsItsConfiguration) {
-  WriteAll(path_, "[UNK]\n<s>\n</s>\nhello\nHello\n");
-  WriteAll(directory_.File("tokenizer_config.json"),
-           R"({"do_lower_case": false, "cls_token": "<s>", "sep_token": {"content": "</s>"}})");
-  EXPECT_THAT(*(*LoadBertVocabulary(path_))->Encode("Hello hello"), ElementsAre(1, 4, 3, 2));
-  WriteAll(directory_.File("tokenizer_config.json"), R"({"do_lower_case": 1})");
-  EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("'do_lower_case' is no bool"));
-}
-
-TEST_F(BertVocabulary, MakesAnMpnetTokenizerWithMarksOfItsOwn) {
-  WriteAll(path_, "<s>\n</s>\n[UNK]\nhello\n[CLS]\n[SEP]\n");
-  EXPECT_THAT(*(*LoadBertVocabulary(path_))->Encode("hello"), ElementsAre(4, 3, 5));
-  WriteAll(directory_.File("tokenizer_config.json"), R"({"tokenizer_class": "MPNetTokenizer"})");
-  EXPECT_THAT(*(*LoadBertVocabulary(path_))->Encode("hello"), ElementsAre(0, 3, 1));
-}
-
-TEST_F(BertVocabulary, OfAnotherTokenizerIsRefusedByItsName) {
-  WriteAll(path_, "[UNK]\n[CLS]\n[SEP]\nhello\n");
-  WriteAll(directory_.File("config.json"), R"({"tokenizer_class": "BertJapaneseTokenizer"})");
-  EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("is a BertJapaneseTokenizer"));
-}
-
-TEST_F(BertVocabulary, SaysWhatIsWrong) {
-  EXPECT_TRUE(absl::IsNotFound(LoadBertVocabulary(path_).status()));
-  WriteAll(path_, "hello\n");
-  EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("no '[CLS]'"));
-  WriteAll(path_, "[CLS]\n[SEP]\n\xFF\n");
-  EXPECT_THAT(LoadBertVocabulary(path_).status(), IsInvalid("not UTF-8"));
-}
-
-// tests/data/molformer/make_tokenizer.py has made what the package gives.
-TEST(MolformerVocabulary, GivesTheIdsOfThePackage) {
-  const std::string folder = DataFile("molformer/tokenizer");
-  const auto encoded = nlohmann::json::parse(ReadAll(folder + "/encoded.json"));
-  const auto slow = LoadMolformerVocabulary(folder + "/vocab.json");
-  const auto fast = LoadTokenizerJson(folder + "/tokenizer.json");
-  ASSERT_TRUE(slow.ok()) << slow.status();
-  ASSERT_TRUE(fast.ok()) << fast.status();
-  EXPECT_EQ((*slow)->vocabulary(), (*fast)->vocabulary());
-  for (size_t i = 0; i < encoded["texts"].size(); ++i) {
-    const std::string text = encoded["texts"][i];
-    SCOPED_TRACE(testing::PrintToString(text));
-    EXPECT_EQ(*(*slow)->Encode(text), encoded["slow"][i].get<std::vector<int64_t>>());
-    EXPECT_EQ(*(*fast)->Encode(text), encoded["fast"][i].get<std::vector<int64_t>>());
-    EXPECT_EQ(*(*slow)->Decode(*(*slow)->Encode(text)), encoded["decoded"][i].get<std::string>());
-  }
-}
-
-TEST(MolformerVocabulary, IsThereOnlyWhereTheConfigurationNamesItsTokenizer) {
-  const TempDir directory;
-  const std::string path = directory.File("vocab.json");
-  const auto configure = [&](const std::string& config) {
-    WriteAll(directory.File("tokenizer_config.json"), config);
-    return LoadMolformerVocabulary(path);
-  };
-  EXPECT_TRUE(absl::IsNotFound(LoadMolformerVocabulary(path).status()));
-  WriteAll(path, R"({"C": 0, "<s>": 1, "</s>": 2, "?": 3})");
-  EXPECT_TRUE(absl::IsNotFound(LoadMolformerVocabulary(path).status()));
-  EXPECT_TRUE(absl::IsNotFound(configure(R"({"tokenizer_class": "RobertaTokenizer"})").status()));
-  EXPECT_THAT(configure(R"({"tokenizer_class": "MolformerTokenizer"})").status(),
-              IsInvalid("no '<bos>'"));
-  const auto tokenizer =
-      configure(R"({"tokenizer_class": "MolformerTokenizerFast", "cls_token": "<s>",
-                    "sep_token": {"content": "</s>"}, "unk_token": "?"})");
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  EXPECT_THAT(*(*tokenizer)->Encode("CN C"), ElementsAre(1, 0, 3, 0, 2));
-  WriteAll(path, "[]");
-  EXPECT_THAT(configure(R"({"tokenizer_class": "MolformerTokenizer"})").status(),
-              IsInvalid("no object of tokens"));
 }
 
 }  // namespace

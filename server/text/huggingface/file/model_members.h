@@ -1,13 +1,13 @@
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "core/json/json_reader.h"
-#include "text/huggingface/pipeline.h"
 
 namespace linserve {
 
@@ -33,8 +33,14 @@ struct ModelMembers {
 // Reads the next value. INVALID_ARGUMENT says what is wrong with it.
 absl::Status ReadModelMembers(JsonReader& reader, ModelMembers& members);
 
-// Makes the model, and the vocabulary that it points to. REQUIRES: the pipeline has its normalizer
-// and its pre-tokenizer. INVALID_ARGUMENT says what is wrong, or not known.
-absl::Status MakeModel(ModelMembers members, Pipeline& pipeline);
+// Returns the type of a model, which older files do not name.
+std::string ModelTypeOf(const ModelMembers& members);
+
+// These read the files that older tokenizers consist of: a vocab.txt, whose lines are the tokens; a
+// vocab.json, an object of tokens with their ids; and a merges.txt, with a merge in each line.
+// INVALID_ARGUMENT says what is wrong with one.
+absl::Status ReadVocabularyLines(std::string_view text, ModelMembers& members);
+absl::Status ReadVocabularyObject(std::string_view text, ModelMembers& members);
+absl::Status ReadMergeLines(std::string_view text, ModelMembers& members);
 
 }  // namespace linserve

@@ -1,11 +1,13 @@
-#include "text/huggingface/read_model.h"
+#include "text/huggingface/file/model_members.h"
 
-#include <functional>
-#include <map>
+#include <algorithm>
 #include <string_view>
 
 #include "core/json/json_number.h"
 #include "core/strings/quote.h"
+#include "core/strings/utf8.h"
+#include "text/huggingface/characters/characters.h"
+#include "text/huggingface/models/token_vocabulary.h"
 
 namespace linserve {
 namespace {
@@ -16,6 +18,39 @@ constexpr size_t kMostMerges = size_t{1} << 21;
 
 absl::Status Fault(const std::string& what) {
   return absl::InvalidArgumentError("its model " + what);
+}
+
+// Splits the last merge, which is "left right" so far; a comment at the front of a file is none.
+absl::Status SplitLastMerge(ModelMembers& members) {
+  auto& [left, right] = members.merges.back();
+  const size_t space = left.find(' ');
+  if (left.starts_with("#version")) {
+    members.merges.pop_back();
+    return absl::OkStatus();
+  }
+  if (space == std::string::npos || left.find(' ', space + 1) != std::string::npos) {
+    return Fault("has the merge " + Quoted(left) + ", expected two tokens and a space between");
+  }
+  right = left.substr(space + 1);
+  left.resize(space);
+  return absl::OkStatus();
+}
+
+std::string_view WithoutSpaceAtEnd(std::string_view line) {
+  while (!line.empty()) {
+    const Character last = CharacterBefore(line, line.size());
+    if (!IsWhite(last.code)) break;
+    line.remove_suffix(last.bytes);
+  }
+  return line;
+}
+
+// Returns the first line of a text, and takes it away.
+std::string_view TakeLine(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
 }
 
 // Reads the members one by one.
@@ -156,92 +191,13 @@ class Reading {
       if (!status.ok()) return status;
       return parts == 2 ? status : Fault("has a merge of less than two");
     }
-    if (absl::Status status = Text(left); !status.ok()) return status;
-    const size_t space = left.find(' ');
-    if (left.starts_with("#version")) {
-      members_.merges.pop_back();
-      return absl::OkStatus();
-    }
-    if (space == std::string::npos || left.find(' ', space + 1) != std::string::npos) {
-      return Fault("has the merge " + Quoted(left) + ", expected two tokens and a space between");
-    }
-    right = left.substr(space + 1);
-    left.resize(space);
-    return absl::OkStatus();
+    absl::Status status = Text(left);
+    return status.ok() ? SplitLastMerge(members_) : status;
   }
 
   JsonReader& reader_;
   ModelMembers& members_;
 };
-
-absl::Status MakeWordPiece(const ModelMembers& members, Pipeline& pipeline) {
-  constexpr int64_t kMostCharacters = 10'000;
-  if (!members.has_unk_token || !members.has_prefix) {
-    return Fault("has no 'unk_token' or no 'continuing_subword_prefix'");
-  }
-  if (members.max_input_chars_per_word < 1 || members.max_input_chars_per_word > kMostCharacters) {
-    return Fault("has no 'max_input_chars_per_word' from 1 to " + std::to_string(kMostCharacters));
-  }
-  pipeline.model.emplace(std::in_place_type<WordPieceModel>, pipeline.vocabulary,
-                         WordPieceOptions{members.unk_token, members.continuing_subword_prefix,
-                                          members.max_input_chars_per_word});
-  return absl::OkStatus();
-}
-
-absl::Status MakeWordLevel(const ModelMembers& members, Pipeline& pipeline) {
-  if (!members.has_unk_token) return Fault("has no 'unk_token'");
-  pipeline.model.emplace(std::in_place_type<WordLevelModel>, pipeline.vocabulary,
-                         members.unk_token);
-  return absl::OkStatus();
-}
-
-absl::Status MakeUnigram(ModelMembers& members, Pipeline& pipeline) {
-  if (members.scores.size() != members.tokens.size()) {
-    return Fault("has no 'vocab' of tokens with scores");
-  }
-  if (members.unk_id < -1 || members.unk_id >= std::ssize(members.scores)) {
-    return Fault("has an 'unk_id' that is none of its " + std::to_string(members.scores.size()) +
-                 " tokens'");
-  }
-  pipeline.model.emplace(std::in_place_type<UnigramModel>, pipeline.vocabulary,
-                         std::move(members.scores), static_cast<int32_t>(members.unk_id),
-                         members.byte_fallback);
-  return absl::OkStatus();
-}
-
-absl::Status MakeBpe(ModelMembers& members, Pipeline& pipeline) {
-  if (members.dropout != 0) return Fault("has a 'dropout', with which no two texts are alike");
-  std::vector<BpeModel::Merge> merges;
-  merges.reserve(members.merges.size());
-  for (const auto& [left, right] : members.merges) {
-    const int32_t left_id = pipeline.vocabulary.Find(left);
-    const int32_t right_id = pipeline.vocabulary.Find(right);
-    if (left_id < 0 || right_id < 0) {
-      return Fault("has a merge of " + Quoted(left_id < 0 ? left : right) + ", which is no token");
-    }
-    merges.emplace_back(left_id, right_id);
-  }
-  BpeOptions options{.unk_token = std::move(members.unk_token),
-                     .continuing_subword_prefix = std::move(members.continuing_subword_prefix),
-                     .end_of_word_suffix = std::move(members.end_of_word_suffix),
-                     .fuse_unk = members.fuse_unk,
-                     .byte_fallback = members.byte_fallback,
-                     .ignore_merges = members.ignore_merges};
-  const bool takes_bytes = pipeline.splits.ends_in_bytes() && BpeModel::MayTakeBytes(options);
-  if (takes_bytes) pipeline.splits.KeepBytes();
-  auto model = BpeModel::Make(pipeline.vocabulary, merges, std::move(options), takes_bytes);
-  if (!model.ok()) return Fault("is none: " + std::string(model.status().message()));
-  pipeline.model.emplace(*std::move(model));
-  return absl::OkStatus();
-}
-
-// Returns the type of a model, which older files do not name.
-std::string TypeOf(const ModelMembers& members) {
-  if (!members.type.empty()) return members.type;
-  if (!members.merges.empty()) return "BPE";
-  if (!members.scores.empty()) return "Unigram";
-  return members.has_prefix ? "WordPiece" : "WordLevel";
-}
 
 }  // namespace
 
@@ -252,26 +208,42 @@ absl::Status ReadModelMembers(JsonReader& reader, ModelMembers& members) {
   return reader.Object([&](const std::string& name) { return reading.Member(name); });
 }
 
-absl::Status MakeModel(ModelMembers members, Pipeline& pipeline) {
-  for (auto& [text, id] : members.tokens) {
-    if (absl::Status status = pipeline.vocabulary.Add(std::move(text), id); !status.ok()) {
-      return status;
+absl::Status ReadVocabularyLines(std::string_view text, ModelMembers& members) {
+  if (!IsUtf8(text)) return absl::InvalidArgumentError("it is not UTF-8");
+  members.type = "WordPiece";
+  while (!text.empty()) {
+    const auto id = static_cast<int64_t>(members.tokens.size());
+    members.tokens.emplace_back(WithoutSpaceAtEnd(TakeLine(text)), id);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadVocabularyObject(std::string_view text, ModelMembers& members) {
+  JsonReader reader(
+      text, [] { return absl::OkStatus(); }, "it");
+  absl::Status status = reader.Expect(Kind::kObject, "it is no object of tokens with their ids");
+  if (status.ok()) status = Reading(reader, members).Member("vocab");
+  return status.ok() ? reader.End() : status;
+}
+
+absl::Status ReadMergeLines(std::string_view text, ModelMembers& members) {
+  if (!IsUtf8(text)) return absl::InvalidArgumentError("its merges.txt is not UTF-8");
+  members.type = "BPE";
+  while (!text.empty()) {
+    if (members.merges.size() >= kMostMerges) {
+      return Fault("has more than " + std::to_string(kMostMerges) + " merges");
     }
+    members.merges.emplace_back(TakeLine(text), "");
+    if (absl::Status status = SplitLastMerge(members); !status.ok()) return status;
   }
-  pipeline.vocabulary.Index();
-  const std::string type = TypeOf(members);
-  if (type == "WordPiece") return MakeWordPiece(members, pipeline);
-  if (type == "WordLevel") return MakeWordLevel(members, pipeline);
-  if (type != "BPE" && type != "Unigram") {
-    return Fault(Quoted(type) +
-                 " is not known here, expected one of WordPiece, WordLevel, BPE and "
-                 "Unigram");
-  }
-  absl::Status status = type == "BPE" ? MakeBpe(members, pipeline) : MakeUnigram(members, pipeline);
-  if (status.ok() && pipeline.splits.leaves_to_model()) {
-    pipeline.neighbours.emplace(pipeline.vocabulary);
-  }
-  return status;
+  return absl::OkStatus();
+}
+
+std::string ModelTypeOf(const ModelMembers& members) {
+  if (!members.type.empty()) return members.type;
+  if (!members.merges.empty()) return "BPE";
+  if (!members.scores.empty()) return "Unigram";
+  return members.has_prefix ? "WordPiece" : "WordLevel";
 }
 
 }  // namespace linserve

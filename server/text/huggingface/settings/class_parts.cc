@@ -1,0 +1,181 @@
+#include "text/huggingface/settings/class_parts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+namespace linserve {
+namespace {
+
+using nlohmann::json;
+
+// Finds the atoms, bonds, rings and branches of a molecule as SMILES; what lies between is dropped.
+constexpr const char* kSmiles =
+    R"((\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>|\*|\$|\%[0-9]{2}|[0-9]))";
+
+// Returns the parts of a normalizer that is a sequence, or it alone.
+json PartsOf(json normalizer) {
+  if (normalizer.is_null()) return json::array();
+  if (normalizer.is_object() && normalizer.value("type", json()) == "Sequence" &&
+      normalizer.contains("normalizers")) {
+    return normalizer["normalizers"];
+  }
+  return json::array({std::move(normalizer)});
+}
+
+bool IsPart(const json& part, const char* type) {
+  return part.is_object() && part.value("type", json()) == type;
+}
+
+absl::Status ExpectModel(const char* type, const TokenizerSettings& settings,
+                         const FileMembers& members) {
+  const std::string found = ModelTypeOf(*members.model);
+  if (found == type) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "its model is a " + found + ", but the folder's files make it a " + settings.class_name +
+      ", whose model is a " + type +
+      "; if the file is right as it is, let tokenizer_config.json say "
+      "\"tokenizer_class\": \"PreTrainedTokenizerFast\"");
+}
+
+// Sets the marks by the names that they have in tokenizer_config.json.
+absl::Status PutAround(const char* before, const char* after, const TokenizerSettings& settings,
+                       FileMembers& members) {
+  for (const char* name : {before, after}) {
+    if (!settings.MarkText(name).empty()) continue;
+    return absl::InvalidArgumentError("tokenizer_config.json names no " + std::string(name) +
+                                      ", which stands around each text");
+  }
+  members.marks = {.before = settings.MarkText(before), .after = settings.MarkText(after)};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<json> BertNormalizerBy(const TokenizerSettings& settings) {
+  const auto lowercase = settings.Flag("do_lower_case", true);
+  const auto accents = settings.Flag("strip_accents", true);
+  const auto chinese = settings.Flag("tokenize_chinese_chars", true);
+  for (const auto* read : {&lowercase, &accents, &chinese}) {
+    if (!read->ok()) return read->status();
+  }
+  return json{{"type", "BertNormalizer"},
+              {"clean_text", true},
+              {"handle_chinese_chars", *chinese},
+              {"strip_accents", settings.config.value("strip_accents", json())},
+              {"lowercase", *lowercase}};
+}
+
+absl::Status BuildBert(const TokenizerSettings& settings, FileMembers& members) {
+  absl::Status status = ExpectModel("WordPiece", settings, members);
+  if (status.ok()) status = PutAround("cls_token", "sep_token", settings, members);
+  if (!status.ok()) return status;
+  auto normalizer = BertNormalizerBy(settings);
+  if (!normalizer.ok()) return normalizer.status();
+  members.normalizer = *std::move(normalizer);
+  members.pre_tokenizer = {{"type", "BertPreTokenizer"}};
+  members.decoder = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
+  members.model->has_unk_token = true;
+  members.model->unk_token = settings.MarkText("unk_token");
+  members.model->has_prefix = true;
+  members.model->continuing_subword_prefix = "##";
+  members.model->max_input_chars_per_word = 100;
+  members.marks->trims_places = settings.kind == TokenizerClass::kMpnet;
+  return absl::OkStatus();
+}
+
+absl::Status BuildRoberta(const TokenizerSettings& settings, FileMembers& members) {
+  absl::Status status = ExpectModel("BPE", settings, members);
+  if (status.ok()) status = PutAround("cls_token", "sep_token", settings, members);
+  const auto space_first = settings.Flag("add_prefix_space", false);
+  const auto trims = settings.Flag("trim_offsets", true);
+  if (status.ok()) status = space_first.status();
+  if (status.ok()) status = trims.status();
+  if (!status.ok()) return status;
+  members.normalizer = nullptr;
+  members.pre_tokenizer = {{"type", "ByteLevel"}, {"add_prefix_space", *space_first}};
+  members.decoder = {{"type", "ByteLevel"}};
+  members.marks->trims_places = *trims;
+  members.marks->has_prefix = *space_first;
+  ModelMembers model;
+  model.type = "BPE";
+  model.tokens = std::move(members.model->tokens);
+  model.merges = std::move(members.model->merges);
+  members.model = std::move(model);
+  return absl::OkStatus();
+}
+
+// Returns the number that Camembert's and XLM-RoBERTa's texts have for what is unknown.
+int64_t UnknownId(const TokenizerSettings& settings, const ModelMembers& model) {
+  if (settings.kind == TokenizerClass::kXlmRoberta) return 3;
+  const auto found = std::find_if(
+      model.tokens.begin(), model.tokens.end(),
+      [unknown = settings.MarkText("unk_token")](const auto& one) { return one.first == unknown; });
+  return found == model.tokens.end() ? 0 : found - model.tokens.begin();
+}
+
+absl::Status BuildXlmRoberta(const TokenizerSettings& settings, FileMembers& members) {
+  absl::Status status = ExpectModel("Unigram", settings, members);
+  if (status.ok()) status = PutAround("bos_token", "eos_token", settings, members);
+  const auto space_first = settings.Flag("add_prefix_space", true);
+  if (status.ok()) status = space_first.status();
+  if (!status.ok()) return status;
+  json charsmap;
+  for (json& part : PartsOf(std::move(members.normalizer))) {
+    if (charsmap.is_null() && IsPart(part, "Precompiled")) charsmap = std::move(part);
+  }
+  members.normalizer = std::move(charsmap);
+  const json metaspace = {{"type", "Metaspace"},
+                          {"replacement", "\xE2\x96\x81"},
+                          {"prepend_scheme", *space_first ? "always" : "never"},
+                          {"split", true}};
+  members.pre_tokenizer = {{"type", "Sequence"},
+                           {"pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace}}};
+  members.decoder = metaspace;
+  members.model->unk_id = UnknownId(settings, *members.model);
+  members.model->byte_fallback = false;
+  return absl::OkStatus();
+}
+
+absl::Status BuildMolformer(const TokenizerSettings& settings, FileMembers& members) {
+  members.pre_tokenizer = {{"type", "Split"},
+                           {"pattern", {{"Regex", kSmiles}}},
+                           {"behavior", "Removed"},
+                           {"invert", true}};
+  members.decoder = {{"type", "Fuse"}};
+  members.model->has_unk_token = true;
+  members.model->unk_token = settings.MarkText("unk_token");
+  return PutAround("cls_token", "sep_token", settings, members);
+}
+
+absl::Status BuildByClass(const TokenizerSettings& settings, FileMembers& members) {
+  switch (settings.kind) {
+    case TokenizerClass::kNone:
+      break;
+    case TokenizerClass::kBert:
+    case TokenizerClass::kMpnet:
+      return BuildBert(settings, members);
+    case TokenizerClass::kRoberta:
+      return BuildRoberta(settings, members);
+    case TokenizerClass::kXlmRoberta:
+    case TokenizerClass::kCamembert:
+      return BuildXlmRoberta(settings, members);
+    case TokenizerClass::kMolformer:
+      return BuildMolformer(settings, members);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FollowSettings(const TokenizerSettings& settings, FileMembers& members) {
+  absl::Status status = BuildByClass(settings, members);
+  if (!status.ok() || !settings.lowercase_first) return status;
+  json parts = PartsOf(members.normalizer);
+  const auto lowers = [](const json& part) { return IsPart(part, "Lowercase"); };
+  if (!parts.is_array() || std::any_of(parts.begin(), parts.end(), lowers)) return status;
+  parts.insert(parts.begin(), json{{"type", "Lowercase"}});
+  members.normalizer = {{"type", "Sequence"}, {"normalizers", std::move(parts)}};
+  return status;
+}
+
+}  // namespace linserve
