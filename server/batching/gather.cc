@@ -93,6 +93,20 @@ void CopyTokens(const Share& share) {
       [](int64_t id) { return static_cast<int32_t>(id); });
 }
 
+// Masks are 0 and 1 in any type.
+void CopyMask(const Share& share) {
+  if (share.from == DType::kBool) {
+    std::memcpy(share.target, share.source, static_cast<size_t>(share.count));
+    return;
+  }
+  CopyThrough<int64_t>(
+      share,
+      [](const Share& some, int64_t* numbers) {
+        ConvertToInt64(some.from, some.source, some.count, numbers);
+      },
+      [](int64_t number) { return number != 0; });
+}
+
 void Copy(const Share& share, InputKind kind, DType dtype) {
   switch (dtype) {
     case DType::kI64:
@@ -106,6 +120,8 @@ void Copy(const Share& share, InputKind kind, DType dtype) {
       return CopyRounded(share, kind, [](float number) { return FloatToHalf(number); });
     case DType::kF32:
       return CopyFloats(share, kind, reinterpret_cast<float*>(share.target));
+    case DType::kBool:
+      return CopyMask(share);
     default:
       std::memcpy(share.target, share.source, static_cast<size_t>(share.count));
   }

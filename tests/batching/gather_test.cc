@@ -92,5 +92,17 @@ TEST(Gather, HidesWhatAMaskHidesInSixteenBitsToo) {
   }
 }
 
+TEST(Gather, MakesTruthsOfMasksOfIntegers) {
+  const InputSpec mask{.name = "mask", .kind = InputKind::kMask, .axes = {Axis::Ragged('n')}};
+  Item integers;
+  Item truths;
+  integers.inputs["mask"] = Tensor::FromInts({3}, {1, 0, 1});
+  truths.inputs["mask"] = *Convert(integers.inputs["mask"], DType::kBool);
+  const AxisLayout layout{.starts = {0, 3}, .lengths = {3, 3}, .rows = 6};
+  const Tensor gathered = Gather(mask, layout, {&integers, &truths}, Giving(DType::kF32));
+  ASSERT_EQ(gathered.dtype(), DType::kBool);
+  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(gathered.bytes()[i] != std::byte{0}, i % 3 != 1) << i;
+}
+
 }  // namespace
 }  // namespace linserve

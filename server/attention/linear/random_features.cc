@@ -8,6 +8,12 @@
 
 namespace linserve {
 
+bool RandomFeatures::Magnifies(int64_t directions) const {
+  constexpr int64_t kFew = 8;
+  if (map == Map::kKernel) return directions < kFew || !IsNowhereNegative(kernel);
+  return map == Map::kFourier;
+}
+
 // Returns u [..., rows, directions].
 at::Tensor RandomFeatures::Directions(const at::Tensor& rows) const {
   return Product(rows * scale, projection.to(rows.scalar_type()).transpose(0, 1));

@@ -37,6 +37,10 @@ struct RandomFeatures {
     return directions * (pairs ? 2 : 1) + (constant ? 1 : 0);
   }
 
+  // Says whether the weights of a query may nearly cancel out, so that what is rounded in queries
+  // and keys is magnified: features may be negative, or are so few that all may be next to 0.
+  bool Magnifies(int64_t directions) const;
+
   // Gives φ [..., rows, features] in the type of the rows. `shift`, as far as it broadcasts to
   // [..., rows, 1], is subtracted from the exponents of kPositive and kMirrored; undefined: none.
   at::Tensor Of(const at::Tensor& rows, const at::Tensor& shift = {}) const;

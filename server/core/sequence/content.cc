@@ -105,7 +105,7 @@ bool Takes(InputKind kind, DType dtype) {
     case InputKind::kToken:
       return IsInteger(dtype);
     case InputKind::kMask:
-      return dtype == DType::kBool;
+      return dtype == DType::kBool || IsInteger(dtype);
     case InputKind::kAttentionMask:
       return dtype == DType::kBool || IsFloat(dtype);
   }

@@ -30,7 +30,7 @@ std::string ToString(const std::vector<Axis>& axes);
 enum class InputKind : uint8_t {
   kFloat,  // any float type; NaN and Inf are refused unless the signature allows them
   kToken,  // any integer type, 0 <= id < vocabulary
-  kMask,   // BOOL
+  kMask,   // BOOL, or integers 0 and 1
   // Holds what attention adds to its scores, -inf where it must not look; or is BOOL, true where it
   // must not look.
   kAttentionMask,

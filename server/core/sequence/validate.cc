@@ -62,7 +62,7 @@ absl::Status CheckDType(const InputSpec& spec, DType dtype) {
     case InputKind::kToken:
       return Refuse(spec, fault, "U8, I8, I16, I32 or I64");
     case InputKind::kMask:
-      return Refuse(spec, fault, "BOOL");
+      return Refuse(spec, fault, "BOOL, or integers that are 0 or 1");
     case InputKind::kAttentionMask:
       return Refuse(spec, fault, "BOOL, F16, BF16, F32 or F64");
   }
@@ -146,7 +146,7 @@ absl::Status CheckContent(const Signature& signature, const InputSpec& spec, con
       break;
     case InputKind::kMask:
       fault = FindOutside(tensor, 2);
-      expected = "bytes that are 0 or 1";
+      expected = "0 or 1";
       break;
     case InputKind::kAttentionMask:
       if (tensor.dtype() == DType::kBool) {

@@ -20,6 +20,8 @@ constexpr std::array kActivationNames = {
     ActivationName{"gelu_fast", Activation::kTanhGelu},
     ActivationName{"gelu_accurate", Activation::kTanhGelu},
     ActivationName{"gelu_pytorch_tanh", Activation::kTanhGelu},
+    ActivationName{"gelu_python_tanh", Activation::kTanhGelu},
+    ActivationName{"gelu_10", Activation::kGelu10},
     ActivationName{"quick_gelu", Activation::kQuickGelu},
     ActivationName{"relu", Activation::kRelu},
     ActivationName{"relu2", Activation::kRelu2},
@@ -28,6 +30,11 @@ constexpr std::array kActivationNames = {
     ActivationName{"swish", Activation::kSilu},
     ActivationName{"sigmoid", Activation::kSigmoid},
     ActivationName{"tanh", Activation::kTanh},
+    ActivationName{"elu", Activation::kElu},
+    ActivationName{"leaky_relu", Activation::kLeakyRelu},
+    ActivationName{"mish", Activation::kMish},
+    ActivationName{"laplace", Activation::kLaplace},
+    ActivationName{"exp", Activation::kExp},
     ActivationName{"linear", Activation::kIdentity},
 };
 

@@ -5,7 +5,8 @@
 
 namespace linserve {
 
-// Reads an activation by its name in the package `transformers`.
+// Reads an activation by its name in the package `transformers`, or one that random features have
+// besides.
 Activation ActivationParam(Params& params, const char* key, const char* fallback = "gelu");
 
 }  // namespace linserve

@@ -74,6 +74,9 @@ class Params {
   // Refuses an argument that takes a tensor or module, which a configuration cannot hold.
   void RequireNone(const std::string& key, const std::string& why);
 
+  // Accepts what nothing here asks for: more than the network's own arguments are given.
+  void AcceptOthers() { foreign_ = true; }
+
   // Throws if a key (or wrapper) was asked for by none of the above; lists those that were. A
   // foreign config may have more keys.
   void RefuseUnknown() const;

@@ -60,7 +60,10 @@ void Attention::Declare(const Scope& scope, const AttentionNames& names) {
         own.weight = ByPairs(own.weight, options_.heads);
         own.bias = ByPairs(own.bias, options_.heads);
       }
-      own.Pack(products);
+      const FeatureMapOptions& features = options_.features;
+      const bool exact =
+          options_.linear && features.random && features.random->Magnifies(features.directions);
+      own.Pack(exact ? DType::kF32 : products);
     });
   }
   value_.Declare(scope / names.value);

@@ -29,10 +29,10 @@ void Linear::DeclareUnpacked(const Scope& scope) {
   if (with_bias) scope.Declare("bias", bias, {outputs}, Init::kZeros);
 }
 
-void Linear::Declare(const Scope& scope) {
+void Linear::Declare(const Scope& scope, bool exact) {
   DeclareUnpacked(scope);
   scope.Packs(weight);
-  scope.AfterLoading([this](DType products) { Pack(products); });
+  scope.AfterLoading([this, exact](DType products) { Pack(exact ? DType::kF32 : products); });
 }
 
 void Linear::Pack(DType products) {

@@ -22,7 +22,8 @@ struct Linear {
   Linear(int64_t in, int64_t out, bool biased = true)
       : inputs(in), outputs(out), with_bias(biased) {}
 
-  void Declare(const Scope& scope);
+  // If it is exact, its products on the CPU are of F32, whatever type the model computes in.
+  void Declare(const Scope& scope, bool exact = false);
   // Declares a weight that stays as it is in the file. That is for what is large and seldom asked
   // for: logits.
   void DeclareUnpacked(const Scope& scope);

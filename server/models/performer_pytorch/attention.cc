@@ -41,8 +41,10 @@ Attention::Attention(const Options& options, int64_t local_heads, bool crossing)
       features_(FeaturesOf(options)) {}
 
 void Attention::Declare(const Scope& scope) {
-  to_q_.Declare(scope / "to_q");
-  to_k_.Declare(scope / "to_k");
+  const bool exact =
+      options_.kernel != Options::Kernel::kSoftmaxed && features_.Magnifies(options_.nb_features);
+  to_q_.Declare(scope / "to_q", exact);
+  to_k_.Declare(scope / "to_k", exact);
   to_v_.Declare(scope / "to_v");
   to_out_.Declare(scope / "to_out");
   (scope / "fast_attention")

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "models/config/activation_param.h"
+
 namespace linserve::performer_pytorch {
 namespace {
 
@@ -29,13 +31,6 @@ Options::Kernel KernelOf(Params& params) {
   const bool generalized = params.Flag("generalized_attention", false);
   if (params.Flag("no_projection", false)) return Options::Kernel::kSoftmaxed;
   return generalized ? Options::Kernel::kGeneralized : Options::Kernel::kSoftmax;
-}
-
-// Reads the name of what the package takes as a module.
-Activation KernelFunctionOf(Params& params) {
-  const std::string name = params.Choice("kernel_fn", "relu", {"relu", "gelu", "silu"});
-  if (name == "gelu") return Activation::kGelu;
-  return name == "silu" ? Activation::kSilu : Activation::kRelu;
 }
 
 Options::Norm NormOf(Params& params) {
@@ -136,7 +131,7 @@ Options Options::From(Params& params, const Defaults& defaults) {
   options.nb_features = FeaturesOf(params, options);
   options.reversible = params.Flag("reversible", false);
   options.kernel = KernelOf(params);
-  options.kernel_fn = KernelFunctionOf(params);
+  options.kernel_fn = ActivationParam(params, "kernel_fn", "relu");
   options.norm = NormOf(params);
   options.ff_glu = params.Flag("ff_glu", false);
   options.cross_attend = params.Flag("cross_attend", false);

@@ -70,8 +70,8 @@ TEST_F(ValidateTest, RefusesDTypesOfAnotherKind) {
   EXPECT_THAT(CheckWith("ids", Zeros(DType::kF32, {3})),
               IsInvalid("input 'ids': dtype is F32, expected U8, I8, I16, I32 or I64"));
   EXPECT_THAT(CheckWith("ids", Zeros(DType::kBool, {3})), IsInvalid("dtype is BOOL"));
-  EXPECT_THAT(CheckWith("mask", Zeros(DType::kU8, {3})),
-              IsInvalid("input 'mask': dtype is U8, expected BOOL"));
+  EXPECT_THAT(CheckWith("mask", Zeros(DType::kF32, {3})),
+              IsInvalid("input 'mask': dtype is F32, expected BOOL, or integers that are 0 or 1"));
 }
 
 TEST_F(ValidateTest, RefusesAnotherRank) {
@@ -155,9 +155,16 @@ TEST_F(ValidateTest, RefusesMaskBytesThatAreNoTruth) {
   bytes[0] = std::byte{1};
   EXPECT_TRUE(CheckWith("mask", mask).ok());
   bytes[2] = std::byte{255};
-  EXPECT_THAT(
-      CheckWith("mask", mask),
-      IsInvalid("input 'mask': it holds 255 at position [2], expected bytes that are 0 or 1"));
+  EXPECT_THAT(CheckWith("mask", mask),
+              IsInvalid("input 'mask': it holds 255 at position [2], expected 0 or 1"));
+}
+
+TEST_F(ValidateTest, TakesMasksOfIntegersThatAreTruths) {
+  for (const DType dtype : {DType::kU8, DType::kI32, DType::kI64}) {
+    EXPECT_TRUE(CheckWith("mask", Zeros(dtype, {3})).ok()) << Name(dtype);
+  }
+  EXPECT_THAT(CheckWith("mask", Tensor::FromInts({3}, {1, 0, -1})),
+              IsInvalid("input 'mask': it holds -1 at position [2], expected 0 or 1"));
 }
 
 TEST_F(ValidateTest, RefusesNanAndInfOfEveryFloatType) {

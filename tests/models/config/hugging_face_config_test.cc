@@ -106,8 +106,8 @@ TEST_F(HuggingFaceTest, OfATypeThatIsNotServedIsRefusedWithThoseThatAre) {
 }
 
 TEST_F(HuggingFaceTest, WithAValueThatIsNotComputedIsRefusedByName) {
-  WriteConfig({{"hidden_act", "mish"}});
-  EXPECT_THAT(Error(), HasSubstr("parameter \"hidden_act\" is \"mish\", expected one of gelu"));
+  WriteConfig({{"hidden_act", "prelu"}});
+  EXPECT_THAT(Error(), HasSubstr("parameter \"hidden_act\" is \"prelu\", expected one of gelu"));
   WriteConfig({{"position_embedding_type", "relative_key"}});
   EXPECT_THAT(Error(), HasSubstr("expected one of absolute"));
   for (const char* flag : {"is_decoder", "is_causal"}) {

@@ -87,6 +87,13 @@ TEST_F(LinformerRobertaTest, SharesOneMatrixByAllOfItsNames) {
               HasSubstr("differs from " + shared));
 }
 
+TEST_F(LinformerRobertaTest, TakesAllArgumentsOfATraining) {
+  EXPECT_THAT(InitError(kLinformerRoberta, ParamsWith({{"compresed", 4}})),
+              HasSubstr("unknown parameter \"compresed\""));
+  Make(kLinformerRoberta, ParamsWith({{"_name", "linformer_roberta"}, {"optimizer", "adam"}}));
+  Make(kLinformerRoberta, ParamsWith({{"task", "masked_lm"}, {"lr", {0.1}}, {"seed", 1}}));
+}
+
 TEST_F(LinformerRobertaTest, RefusesWhatFairseqCouldNotBuild) {
   const auto error = [&](const json& changed) {
     return InitError(kLinformerRoberta, ParamsWith(changed));

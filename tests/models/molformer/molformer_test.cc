@@ -60,6 +60,25 @@ TEST_F(Molformer, PoolsTheVisibleRows) {
   }
 }
 
+// Weights that may nearly cancel out would magnify what is rounded in queries and keys.
+TEST_F(Molformer, OfFewFeaturesIsCloseToFloat32InAllTypes) {
+  const std::string directory =
+      Init("molformer.MolformerModel",
+           R"({"vocab_size": 30, "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 48,
+               "num_attention_heads": 4, "num_random_features": 3})");
+  const auto exact = Load(directory);
+  for (const std::string& type : TypesOfCpu()) {
+    const auto rounded = Load(directory, {.dtype = type});
+    for (int i = 0; i < 20; ++i) {
+      const Item item = Tokens(24, 30);
+      EXPECT_GE(SmallestCosine(Compute(*exact, {item})[0].at("last_hidden_state"),
+                               Compute(*rounded, {item})[0].at("last_hidden_state")),
+                type == "int8" ? 0.99 : 0.999)
+          << type;
+    }
+  }
+}
+
 TEST_F(Molformer, WarnsOfFeaturesThatItsPackageDrawsAnew) {
   EXPECT_THAT(Warnings(""), ElementsAre(HasSubstr("deterministic_eval is false")));
   EXPECT_THAT(Warnings(R"(, "deterministic_eval": true)"), IsEmpty());

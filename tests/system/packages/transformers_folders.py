@@ -113,6 +113,7 @@ CHANGES = {
     "bert-short": ("bert", {"sentence_bert_config.json": {"processor_kwargs": {"model_max_length": 20}}}),
     "bert-lowered": ("bert-cased-cls", {"tokenizer_config.json": {"do_lower_case": True}}),
     "bert-lowered-first": ("bert-cased-cls", {"sentence_bert_config.json": {"do_lower_case": True}}),
+    "bert-mish": ("bert", {"config.json": {"hidden_act": "mish"}}),
     "bert-accents": ("bert", {"tokenizer_config.json": {"strip_accents": False}}),
     "modernbert-long": ("modernbert", {"sentence_bert_config.json": {"max_seq_length": 300}}),
     "bert-mean-of-none": ("bert-max", {"1_Pooling/config.json": {"pooling_mode": None}}),

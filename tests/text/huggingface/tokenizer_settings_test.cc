@@ -45,8 +45,14 @@ const json kPieces = {{"type", "WordPiece"},
                       {"continuing_subword_prefix", "##"},
                       {"max_input_chars_per_word", 100},
                       {"vocab",
-                       {{"[CLS]", 0}, {"[SEP]", 1}, {"Ab", 2}, {"ab", 3}, {"\u00e4", 4}, {"a", 5},
-                        {"[UNK]", 6}, {"?", 7}}}};
+                       {{"[CLS]", 0},
+                        {"[SEP]", 1},
+                        {"Ab", 2},
+                        {"ab", 3},
+                        {"\u00e4", 4},
+                        {"a", 5},
+                        {"[UNK]", 6},
+                        {"?", 7}}}};
 
 TEST_F(TokenizerSettingsTest, OfAClassReplaceWhatTheFileSays) {
   WriteTokenizer(kPieces, {{"pre_tokenizer", {{"type", "Whitespace"}}}});
@@ -125,10 +131,10 @@ TEST_F(TokenizerSettingsTest, ThatAreNoneAreRefused) {
 
 TEST_F(TokenizerSettingsTest, ThatWantTypesOfTokensAreRefused) {
   const json text = {{"Sequence", {{"id", "A"}, {"type_id", 1}}}};
-  WriteTokenizer(kPieces, {{"post_processor",
-                            {{"type", "TemplateProcessing"},
-                             {"single", {text}},
-                             {"special_tokens", json::object()}}}});
+  WriteTokenizer(
+      kPieces,
+      {{"post_processor",
+        {{"type", "TemplateProcessing"}, {"single", {text}}, {"special_tokens", json::object()}}}});
   EXPECT_THAT(IdsOf("ab"), ElementsAre(3));
   Configure({{"model_input_names", {"input_ids", "token_type_ids"}}});
   EXPECT_THAT(Load().status(), IsInvalid("a 'type_id' other than 0"));
@@ -187,7 +193,8 @@ class RobertaVocabulary : public TokenizerSettingsTest {
  protected:
   RobertaVocabulary() {
     Configure({{"tokenizer_class", "RobertaTokenizer"}});
-    WriteAll(path_, R"({"<s>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5, "\u0120ab": 6})");
+    WriteAll(path_,
+             R"({"<s>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5, "\u0120ab": 6})");
     WriteAll(directory_.File("merges.txt"), "#version: 0.2\na b\n\u0120 ab\n");
   }
 

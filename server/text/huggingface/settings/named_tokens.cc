@@ -96,8 +96,8 @@ json NamedTokens(const TokenizerSettings& settings) {
   return tokens;
 }
 
-// Returns the tokens that the settings name in a list. `known` becomes those of them that the package
-// knows when it reads added_tokens.json.
+// Returns the tokens that the settings name in a list. `known` becomes those of them that the
+// package knows when it reads added_tokens.json.
 json FurtherTokens(const TokenizerSettings& settings, TokenTexts& known) {
   for (const json* file : {&settings.config, &settings.marks}) {
     if (file == &settings.marks && settings.lists_tokens()) break;
