@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/commands/commands.h"
+#include "core/files/pem.h"
 #include "core/options/command_line.h"
 #include "core/sequence/pooling.h"
 #include "core/system/loopback.h"
@@ -41,6 +42,24 @@ std::string TokenOf(std::string text, const std::string& source) {
   const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
   if (std::all_of(text.begin(), text.end(), printable)) return text;
   throw CLI::ValidationError("the token in " + source + " is not one line of printable ASCII");
+}
+
+// Refuses files with which gRPC would only say that it cannot connect.
+void CheckPem(const GlobalOptions& files, const TlsOptions& texts) {
+  const auto expect = [](bool holds, const std::string& file, const std::string& what) {
+    if (!holds) throw std::invalid_argument(file + " holds no " + what + " in PEM" + PemFault());
+  };
+  if (!texts.authority.empty()) {
+    expect(!CertificatesIn(texts.authority).empty(), "--tls-ca " + files.tls_ca, "certificate");
+  }
+  if (texts.certificate.empty()) return;
+  const auto certificates = CertificatesIn(texts.certificate);
+  expect(!certificates.empty(), "--tls-certificate " + files.tls_certificate, "certificate");
+  const PrivateKey key = PrivateKeyIn(texts.private_key);
+  expect(key != nullptr, "--tls-key " + files.tls_key, "private key without a password");
+  if (BelongTogether(certificates[0], key)) return;
+  throw std::invalid_argument("--tls-key " + files.tls_key +
+                              " is not the key of --tls-certificate " + files.tls_certificate);
 }
 
 }  // namespace
@@ -104,6 +123,7 @@ ClientOptions GlobalOptions::ToClientOptions() const {
       .certificate = TextOf(tls_certificate),
       .private_key = TextOf(tls_key),
       .server_name = tls_server_name};
+  CheckPem(*this, options.tls);
   const char* token = std::getenv("LINSERVE_TOKEN");  // NOLINT(concurrency-mt-unsafe): at start
   options.token = token_file.empty() && token != nullptr ? TokenOf(token, "LINSERVE_TOKEN")
                                                          : TokenOf(TextOf(token_file), token_file);

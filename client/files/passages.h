@@ -14,8 +14,8 @@ struct Passage {
 };
 
 // Cuts a text at its empty lines, and paragraphs of more than `longest` bytes where a sentence ends
-// (or, within a longer sentence, between words). A short line of its own, as a heading is, goes
-// with what follows it.
+// (or, within a longer sentence, between words, and longer words anywhere). A short line of its
+// own, as a heading is, goes with what follows it.
 std::vector<Passage> CutIntoPassages(std::string_view text, size_t longest);
 
 }  // namespace linserve

@@ -19,17 +19,6 @@ const CLI::Validator kObjective(
     [](const std::string& text) { return std::string(Objective::Parse(text).status().message()); },
     "");
 
-// Checks a range by hand, because CLI::Range also takes what is not a number at all.
-CLI::Validator Within(double least, double most) {
-  const CLI::Range range(least, most);
-  return CLI::Validator(
-      [range](std::string& text) {
-        const double value = std::strtod(text.c_str(), nullptr);
-        return std::isnan(value) ? "expected a number, got " + text : range(text);
-      },
-      range.get_description());
-}
-
 // A file is read only when it is used, since it may be a pipe.
 const CLI::Validator kLengths(
     [](const std::string& text) {
@@ -77,10 +66,10 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
               "answers do (open loop). The latency then counts from when a request should have "
               "been sent. Several rates are measured one after the other")
           ->delimiter(',')
-          ->check(Within(1e-3, 1e6))
+          ->check(CLI::Range(1e-3, 1e6))
           ->excludes(concurrency);
   CLI::Option* duration = AddTime(load, "--duration", arguments.duration, "Seconds to measure")
-                              ->check(Within(0.001, 1e6))
+                              ->check(CLI::Range(0.001, 1e6))
                               ->default_str(absl::StrCat(arguments.duration.count()));
   CLI::Option* requests = load.add_option("--requests", arguments.requests,
                                           "Measure this many requests, in place of --duration")
@@ -105,7 +94,7 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
   AddTime(load, "--warmup", arguments.warmup,
           "Seconds of the same load before the measurement; more than a request takes, lest the "
           "rates begin at zero")
-      ->check(Within(0, 1e6))
+      ->check(CLI::Range(0.0, 1e6))
       ->excludes(trace)
       ->default_str(absl::StrCat(arguments.warmup.count()));
   load.add_option("--connections", arguments.connections, "How many connections are used in turn")

@@ -11,13 +11,11 @@
 #include <vector>
 
 #include "core/files/file.h"
+#include "core/files/pem.h"
 #include "telemetry/log.h"
 
 namespace linserve {
 namespace {
-
-template <typename T>
-using Owned = std::unique_ptr<T, void (*)(T*)>;
 
 // Returns what a file of a size that certificates have holds. OpenSSL would wait for a pipe and
 // read without an end, for as long as a handshake waits.
@@ -29,16 +27,9 @@ absl::StatusOr<std::string> ReadPem(const std::string& what, const std::string& 
 }
 
 absl::Status Unusable(const std::string& what, const std::string& path) {
-  const unsigned long error = ERR_peek_last_error();
-  const char* reason = error == 0 ? nullptr : ERR_reason_error_string(error);
-  ERR_clear_error();
-  return absl::InvalidArgumentError(what + " " + path + " cannot be used" +
-                                    (reason == nullptr ? "" : std::string(": ") + reason) +
+  return absl::InvalidArgumentError(what + " " + path + " cannot be used" + PemFault() +
                                     "; expected PEM");
 }
-
-// Refuses to decrypt: OpenSSL would ask for the password at the terminal.
-int NoPassword(char* /*into*/, int /*size*/, int /*writing*/, void* /*unused*/) { return -1; }
 
 void Verify(SSL_CTX& context) {
   // FAIL_IF_NO_PEER_CERT is left out, because probes come without a certificate.
@@ -54,18 +45,6 @@ std::chrono::system_clock::time_point EndOf(const X509& certificate) {
   return std::chrono::system_clock::from_time_t(::timegm(&time));
 }
 
-// Returns the certificates in a text. None if there are none, or if one of them is broken.
-std::vector<Owned<X509>> CertificatesIn(const std::string& pem) {
-  std::vector<Owned<X509>> certificates;
-  const Owned<BIO> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free_all);
-  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr)) {
-    certificates.emplace_back(next, X509_free);
-  }
-  if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) return {};
-  if (!certificates.empty()) ERR_clear_error();
-  return certificates;
-}
-
 bool UseCertificate(SSL_CTX& context, const std::string& pem) {
   const auto certificates = CertificatesIn(pem);
   if (certificates.empty()) return false;
@@ -78,16 +57,14 @@ bool UseCertificate(SSL_CTX& context, const std::string& pem) {
 
 // The key must be that of the certificate.
 bool UseKey(SSL_CTX& context, const std::string& pem) {
-  const Owned<BIO> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free_all);
-  const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr),
-                            EVP_PKEY_free);
+  const PrivateKey key = PrivateKeyIn(pem);
   return key != nullptr && SSL_CTX_use_PrivateKey(&context, key.get()) == 1 &&
          SSL_CTX_check_private_key(&context) == 1;
 }
 
 bool UseAuthorities(SSL_CTX& context, const std::string& pem) {
   const auto authorities = CertificatesIn(pem);
-  for (const Owned<X509>& authority : authorities) {
+  for (const Certificate& authority : authorities) {
     if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), authority.get()) != 1) return false;
   }
   return !authorities.empty();

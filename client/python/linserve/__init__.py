@@ -56,7 +56,9 @@ class Client:
 
     def __init__(self, target=None, *, model="", token=None, tls=False, ca=None, certificate=None, key=None,
                  server_name=None, balance=False, timeout=60.0):
-        target = target or os.environ.get("LINSERVE_GRPC_ADDRESS", "127.0.0.1:8500")
+        target = target or os.environ.get("LINSERVE_GRPC_ADDRESS") or "127.0.0.1:8500"
+        if bool(certificate) != bool(key):
+            raise ValueError("certificate and key belong together: give both or neither")
         token = token or os.environ.get("LINSERVE_TOKEN")
         config = json.loads(resources.files("linserve").joinpath("service_config.json").read_text(encoding="utf-8"))
         if not balance:

@@ -1,7 +1,9 @@
 #include "core/options/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,18 @@ std::string Unexpected(const CLI::App& app) {
   return "unknown subcommand '" + extras[0] + "'" + Suggestion(extras[0], names);
 }
 
+// Refuses what is not a number at all, which every range takes.
+void RefuseNan(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_type_name().starts_with("FLOAT")) continue;
+    for (const std::string& text : option->results()) {
+      if (!std::isnan(std::strtod(text.c_str(), nullptr))) continue;
+      throw CLI::ValidationError(option->get_name(), "expected a number, got " + text);
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands()) RefuseNan(*command);
+}
+
 }  // namespace
 
 std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* argv) {
@@ -56,6 +70,7 @@ std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* 
   });
   try {
     app.parse(argc, argv);
+    RefuseNan(app);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
   }

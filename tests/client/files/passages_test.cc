@@ -34,8 +34,17 @@ TEST(Passages, LongParagraphsAreCutWhereASentenceEnds) {
       ElementsAre(FieldsAre(1, "One two three. Four five six."),
                   FieldsAre(2, "Seven eight nine ten eleven"), FieldsAre(2, "twelve.")));
   EXPECT_THAT(CutIntoPassages("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa b", 20),
-              ElementsAre(FieldsAre(1, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
-                          FieldsAre(1, "b")));
+              ElementsAre(FieldsAre(1, "aaaaaaaaaaaaaaaaaaaa"),
+                          FieldsAre(1, "aaaaaaaaaaaaaaaaaaaa"), FieldsAre(1, "aaaaaaaa b")));
+}
+
+TEST(Passages, TextsWithoutSpacesAreCutWhereASentenceEndsToo) {
+  EXPECT_THAT(CutIntoPassages("证书续期。无需重启！服务器", 31),
+              ElementsAre(FieldsAre(1, "证书续期。无需重启！"), FieldsAre(1, "服务器")));
+  EXPECT_THAT(CutIntoPassages("证书续期无需重启服务器", 10),
+              ElementsAre(FieldsAre(1, "证书续"), FieldsAre(1, "期无需"), FieldsAre(1, "重启服"),
+                          FieldsAre(1, "务器")));
+  EXPECT_THAT(CutIntoPassages("\xFF\x80\x80\x80\x80\x80\x80", 3), ::testing::SizeIs(3));
 }
 
 }  // namespace

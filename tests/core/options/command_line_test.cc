@@ -20,6 +20,7 @@ class CommandLineTest : public testing::Test {
     app_.require_subcommand(1);
     app_.fallthrough();
     app_.add_option("--target", target_);
+    app_.add_option("--timeout", timeout_)->check(CLI::Range(0.0, 1e6));
     app_.add_subcommand("serve", "Serves")->add_option("--threads", threads_);
   }
 
@@ -36,6 +37,7 @@ class CommandLineTest : public testing::Test {
 
   CLI::App app_;
   std::string target_;
+  double timeout_ = 0;
   int threads_ = 0;
 };
 
@@ -43,6 +45,13 @@ TEST_F(CommandLineTest, GoesOnWhereAllIsWell) {
   EXPECT_EQ(Parse({"serve", "--threads", "3", "--target", "here"}), std::nullopt);
   EXPECT_EQ(threads_, 3);
   EXPECT_EQ(target_, "here");
+}
+
+TEST_F(CommandLineTest, TakesNoNanForANumber) {
+  EXPECT_EQ(Parse({"--timeout", "0.5", "--target", "nan", "serve"}), std::nullopt);
+  EXPECT_THAT(Fault({"--timeout", "nan", "serve"}),
+              HasSubstr("--timeout: expected a number, got nan"));
+  EXPECT_THAT(Fault({"--timeout=-NAN", "serve"}), HasSubstr("got -NAN"));
 }
 
 TEST_F(CommandLineTest, EndsWellAfterHelp) {

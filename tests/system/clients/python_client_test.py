@@ -163,6 +163,11 @@ class LetInTest(unittest.TestCase):
                     client.embed([[1, 2]])
                 self.assertEqual(caught.exception.code(), code)
 
+    def test_a_certificate_without_its_key_is_told(self):
+        for files in ({"certificate": "tls.crt"}, {"key": "tls.key"}):
+            with self.assertRaisesRegex(ValueError, "give both or neither"):
+                linserve.Client("127.0.0.1:1", **files)
+
     def test_a_server_that_restarts_and_no_proxy_for_this_machine(self):
         first = Server()
         with mock.patch.dict(os.environ, {"http_proxy": "http://127.0.0.1:1"}), linserve.Client(first.grpc) as client:

@@ -21,6 +21,8 @@ HEALTHY = {
     f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="1"}}': "+597",
     f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="2.5"}}': "+600",
     f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="+Inf"}}': "+600",
+    **{f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="tei.EmbedStream", le="{le}"}}': growth
+       for le, growth in (("1", "+1"), ("2.5", "+600"), ("+Inf", "+600"))},
     f"linserve_queue_delay_estimate_seconds{{{MODEL}}}": "0.15",
     f"linserve_tokens_total{{{MODEL}}}": "+1000",
     f'linserve_padded_tokens_total{{{MODEL}, mode="bucket"}}': "+300",
@@ -53,7 +55,7 @@ CASES = [
     ("LinserveDown", {f"up{{{TARGET}}}": "1 then 0", OTHER_UP: "1 then 0", f'linserve_model_state{{{MODEL}, state="READY"}}': None,
                       f"linserve_build_info{{{TARGET}}}": "1 then stale", **OTHER_SERVES}, 30),
     # No pod is left of it, while others serve under another name.
-    ("LinserveDown", {f"up{{{TARGET}}}": "1 then stale", OTHER_UP: "1 then stale",
+    ("LinserveGone", {f"up{{{TARGET}}}": "1 then stale", OTHER_UP: "1 then stale",
                       f"linserve_build_info{{{TARGET}}}": "1 then stale", **OTHER_SERVES}, 30),
     ("LinserveInstanceDown", {f"up{{{TARGET}}}": "0"}, 15),
     ("LinserveRestarts", {f"process_start_time_seconds{{{TARGET}}}": "+60"}, 20),
@@ -64,6 +66,10 @@ CASES = [
     ("LinserveResultErrors", {f'linserve_results_total{{{MODEL}, code="INTERNAL"}}': "+10"}, 20),
     ("LinserveSlow",
      {f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="Embed", le="1"}}': "+590"}, 30),
+    # Each API but the streams.
+    ("LinserveSlow",
+     {f'linserve_request_duration_seconds_bucket{{{TARGET}, rpc="tei.EmbedAll", le="{le}"}}': growth
+      for le, growth in (("1", "+590"), ("2.5", "+600"), ("+Inf", "+600"))}, 30),
     ("LinserveQueueDelay", {f"linserve_queue_delay_estimate_seconds{{{MODEL}}}": "0.3"}, 10),
     ("LinserveOverload", {f'linserve_rejected_total{{{MODEL}, reason="queue"}}': "+40"}, 20),
     ("LinservePaddingWaste", {f'linserve_padded_tokens_total{{{MODEL}, mode="bucket"}}': "+800"}, 45),

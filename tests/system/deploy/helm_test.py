@@ -25,12 +25,14 @@ OTHERS = {
     "resources.requests.cpu": "4", "resources.requests.memory": "8Gi", "resources.limits.memory": "8Gi", "gpus": 2,
     "config": {"cache_bytes": 1000000}, "models.claim": "mine", "models.image": "models:7", "autoscaling.by": "keda",
     "autoscaling.minReplicas": 3, "autoscaling.maxReplicas": 5, "autoscaling.prometheus": "http://other:9090",
-    "monitoring.enabled": True, "monitoring.rules": False, "monitoring.release": "mine", "tls.secret": "my-tls",
+    "monitoring.enabled": True, "monitoring.rules": False, "monitoring.release": "mine",
+    "monitoring.certificate": "of-prometheus", "tls.secret": "my-tls",
     "tokens.secret": "my-tokens", "gateway.name": "outside", "gateway.weighByLoad": True, "openshift": True}
 # What must be set for another value to mean anything.
-WITH = {"autoscaling.minReplicas": "autoscaling.by", "autoscaling.maxReplicas": "autoscaling.by",
-        "autoscaling.prometheus": "autoscaling.by", "monitoring.rules": "monitoring.enabled",
-        "monitoring.release": "monitoring.enabled", "gateway.weighByLoad": "gateway.name"}
+WITH = {"autoscaling.minReplicas": ["autoscaling.by"], "autoscaling.maxReplicas": ["autoscaling.by"],
+        "autoscaling.prometheus": ["autoscaling.by"], "monitoring.rules": ["monitoring.enabled"],
+        "monitoring.release": ["monitoring.enabled"], "monitoring.certificate": ["monitoring.enabled", "tls.secret"],
+        "gateway.weighByLoad": ["gateway.name"]}
 
 
 @contextlib.contextmanager
@@ -134,14 +136,21 @@ class HelmTest(unittest.TestCase):
         with without_log(), Chart.load(CHART) as chart:
             self.assertEqual(set(leaves(chart.values)), set(OTHERS))
         for path, value in OTHERS.items():
-            paths = {WITH[path]: OTHERS[WITH[path]]} if path in WITH else {}
+            paths = {other: OTHERS[other] for other in WITH.get(path, [])}
             self.assertNotEqual(helm(nested({**paths, path: value})), helm(nested(paths)), path)
 
     def test_a_value_that_there_is_not_or_that_is_wrong_is_refused(self):
         for values in ({"replica": 2}, {"autoscaling": {"by": "hap"}}, {"image": {"digest": "sha256:1"}},
-                       {"resources": {"requests": {"cpu": "2"}, "limits": 1}}, {"gpus": -1}):
+                       {"resources": {"requests": {"cpu": "2"}, "limits": 1}}, {"gpus": -1},
+                       {"config": {"drain_timeout_seconds": "30 parsecs"}}, {"gateway": {"weighByLoad": True}},
+                       {"autoscaling": {"by": "hpa", "minReplicas": 5, "maxReplicas": 3}}):
             with self.assertRaises(HelmError, msg=values):
                 helm(values)
+
+    def test_pods_have_time_to_drain(self):
+        for drain, seconds in ((7, 32), (2.5, 28), ("90s", 115), ("2 min", 145), ("1500ms", 27)):
+            deployment, = of_kind(helm({"config": {"drain_timeout_seconds": drain}}), "Deployment")
+            self.assertEqual(deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], seconds, drain)
 
     def test_releases_have_nothing_in_common(self):
         values = {"autoscaling": {"by": "keda"}, **MONITORING, "tls": {"secret": "linserve-tls"}}

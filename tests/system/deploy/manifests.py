@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,15 @@ def beside(name, components=()):
     """A second instance in the namespace of the first one, as deploy/kubernetes/README.md says to write it."""
     return compose([KUBERNETES / name], components, nameSuffix="-blue",
                    transformers=[KUBERNETES / "transformers/names", KUBERNETES / "transformers/beside"])
+
+
+def renamed(name):
+    """Renders a folder with a `nameSuffix` of its own, as whoever copies and adapts it would write one."""
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(shutil.copytree(KUBERNETES, Path(directory, "kubernetes"))) / name
+        with open(copy / "kustomization.yaml", "a", encoding="utf-8") as kustomization:
+            kustomization.write('nameSuffix: "-blue"\n')
+        return render(copy)
 
 
 def selectors(documents):

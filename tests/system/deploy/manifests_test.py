@@ -6,8 +6,8 @@ from pathlib import Path
 
 import jsonschema
 import kubernetes_validate
-from manifests import (DEPLOY, KUBERNETES, SCALERS, beside, compose, each, named, of_kind, pod_labels, pod_spec, render,
-                       render_all, render_from_readme, selectors, strings, type_of)
+from manifests import (DEPLOY, KUBERNETES, SCALERS, beside, compose, each, named, of_kind, pod_labels, pod_spec, renamed,
+                       render, render_all, render_from_readme, selectors, strings, type_of)
 
 # The oldest that has all that is used, and the newest whose schemas are known.
 VERSIONS = ("1.30", "1.37")
@@ -148,6 +148,22 @@ class ManifestsTest(unittest.TestCase):
         for policy in of_kind(documents, "BackendTrafficPolicy"):
             for target in policy["spec"]["targetRefs"]:
                 self.assertTrue(named(documents, target["kind"], target["name"]), target)
+
+    def test_recipes_follow_another_name(self):
+        sessions = beside("base", [KUBERNETES / "components/gateway", KUBERNETES / "recipes/sessions"])
+        policy, = of_kind(sessions, "BackendTrafficPolicy")
+        for target in policy["spec"]["targetRefs"]:
+            self.assertTrue(named(sessions, target["kind"], target["name"]), target)
+        by_queue = renamed("recipes/zero-by-queue")
+        scaler, = of_kind(by_queue, "ScaledObject")
+        self.assertTrue(named(by_queue, "Deployment", scaler["spec"]["scaleTargetRef"]["name"]))
+        asked = scaler["spec"]["triggers"][1]["authenticationRef"]["name"]
+        self.assertTrue(named(by_queue, "TriggerAuthentication", asked), asked)
+        by_http = renamed("recipes/zero-by-http")
+        scaler, = of_kind(by_http, "HTTPScaledObject")
+        target = scaler["spec"]["scaleTargetRef"]
+        self.assertTrue(named(by_http, "Deployment", target["name"]), target)
+        self.assertTrue(named(by_http, "Service", target["service"]), target)
 
     def test_openshift_chooses_users_and_groups(self):
         spec = pod_spec(self.rendered["outside"])

@@ -81,6 +81,28 @@ TEST_F(SecureTest, ABrokenFileStopsTheStartWithItsName) {
   EXPECT_THAT(tls.err, HasSubstr("tls_certificate " + app_ + " cannot be used"));
 }
 
+TEST_F(SecureTest, TheClientNamesAFileThatIsOfNoUse) {
+  const auto fault = [this](const Arguments& options) {
+    Arguments arguments = {"models", "--target", "127.0.0.1:1"};
+    for (const std::string& option : options) {
+      arguments.push_back(option.starts_with("--") ? option : directory_.File(option));
+    }
+    const Outcome outcome = RunClient(arguments);
+    EXPECT_EQ(outcome.code, 1);
+    return outcome.err;
+  };
+  WithTls();
+  WriteTlsFiles(TestAuthority(),
+                TlsFiles{directory_.File("another.crt"), directory_.File("another.key"),
+                         directory_.File("another-ca.crt")});
+  EXPECT_THAT(fault({"--tls-ca", "token.txt"}),
+              HasSubstr("--tls-ca " + app_ + " holds no certificate in PEM: no start line"));
+  EXPECT_THAT(fault({"--tls-certificate", "tls.crt", "--tls-key", "token.txt"}),
+              HasSubstr("--tls-key " + app_ + " holds no private key"));
+  EXPECT_THAT(fault({"--tls-certificate", "tls.crt", "--tls-key", "another.key"}),
+              HasSubstr("is not the key of --tls-certificate"));
+}
+
 TEST_F(SecureTest, PlainTextBeyondThisMachineIsAWarning) {
   RunningServer server(directory_.File("models"), {"--metrics-address", "0.0.0.0:0"});
   ASSERT_TRUE(server.ready());

@@ -30,6 +30,16 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- end }}
 
+{{/* Whole seconds of a number, or of a text with a unit such as "90s", as the server reads them. */}}
+{{- define "linserve.seconds" -}}
+{{- $units := dict "ns" 0.000000001 "us" 0.000001 "ms" 0.001 "s" 1 "m" 60 "min" 60 "h" 3600 "d" 86400 -}}
+{{- if kindIs "string" . -}}
+{{- mulf (regexFind "^[0-9.]+" . | float64) (get $units (regexFind "[a-z]+$" .)) | ceil -}}
+{{- else -}}
+{{- ceil . -}}
+{{- end -}}
+{{- end }}
+
 {{- define "linserve.config" -}}
 kubernetes.json: {{ .Files.Get "kubernetes/base/kubernetes.json" | toJson }}
 linserve.json: {{ .Values.config | toPrettyJson | toJson }}
