@@ -110,10 +110,7 @@ void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count,
     AttendHead(head, tile, keys, scores);
     const RowBlock result = out.Columns(head * sizes_.value_width);
     for (int64_t i = 0; i < count; ++i) tile.factors[i] = 1.0F / tile.totals[i];
-    ScaleRows(sums, count, sizes_.value_width, tile.factors);
-    for (int64_t i = 0; i < count; ++i) {
-      std::copy_n(sums.Rows(i).data, sizes_.value_width, result.Rows(i).data);
-    }
+    ScaleRows(sums, count, sizes_.value_width, tile.factors, result);
   }
 }
 
@@ -195,10 +192,6 @@ void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, in
   const int64_t inner = sizes_.value_inner();
   const int64_t column = head * sizes_.value_width;
   const int64_t whole = WholeKernelRows(count);
-  for (int64_t i = 0; i < tile.count; ++i) {
-    float* row = tile.scores.Rows(i).data;
-    std::fill(row + count, row + whole, 0.0F);
-  }
   float* values = ValuesIn(memory);
   if (rounded_) {
     const Bf16Block weights = AsBf16(tile.rounded_weights, kKeyStride);

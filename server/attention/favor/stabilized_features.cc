@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "attention/products/kernel_rows.h"
-#include "attention/products/vectorized.h"
+#include "attention/products/lanes.h"
 
 namespace linserve {
 namespace {
@@ -12,11 +12,7 @@ namespace {
 void SetSquares(const RowBlock& rows, int64_t count, int64_t width, float factor, float* out) {
   Vectorized([&]() __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
-      const float* row = rows.Rows(i).data;
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t j = 0; j < width; ++j) sum += row[j] * row[j];
-      out[i] = factor * sum;
+      out[i] = factor * SumOf(rows.Rows(i).data, width, SquareFrom());
     }
   });
 }
@@ -114,11 +110,7 @@ void StabilizedFeatures::SetKeys(const RowBlock& directions, int64_t count, floa
 void AddSums(const RowBlock& rows, int64_t count, int64_t width, float* sums) {
   Vectorized([&]() __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
-      const float* row = rows.Rows(i).data;
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t j = 0; j < width; ++j) sum += row[j];
-      sums[i] += sum;
+      sums[i] += SumOf(rows.Rows(i).data, width, Itself());
     }
   });
 }

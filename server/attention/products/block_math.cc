@@ -6,7 +6,9 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "attention/products/lanes.h"
 #include "attention/products/vectorized.h"
 
 namespace linserve {
@@ -58,13 +60,8 @@ LINSERVE_INLINE void ForBiased(const RowBlock& rows, int64_t count, int64_t widt
 
 LINSERVE_INLINE void NormalizeRow(const float* row, int64_t width, const float* weight,
                                   const float* bias, float eps, float* out) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t j = 0; j < width; ++j) sum += row[j];
-  const float mean = sum / static_cast<float>(width);
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (int64_t j = 0; j < width; ++j) squares += (row[j] - mean) * (row[j] - mean);
+  const float mean = SumOf(row, width, Itself()) / static_cast<float>(width);
+  const float squares = SumOf(row, width, SquareFrom{mean});
   const float scale = 1.0F / std::sqrt(squares / static_cast<float>(width) + eps);
   if (bias == nullptr) {
 #pragma omp simd
@@ -77,12 +74,19 @@ LINSERVE_INLINE void NormalizeRow(const float* row, int64_t width, const float* 
 
 // Makes weights of the row and returns their sum.
 LINSERVE_INLINE float WeighRow(float* row, int64_t width, float scale, float largest) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t j = 0; j < width; ++j) {
-    const float weight = Exp((row[j] - largest) * scale);
-    row[j] = weight;
-    sum += weight;
+  Lanes sums{};
+  Lanes x;
+  int64_t j = 0;
+  for (; j + kLanes <= width; j += kLanes) {
+    LoadLanes(row + j, x);
+    x = Exp((x - largest) * scale);
+    StoreLanes(x, row + j);
+    sums += x;
+  }
+  float sum = Sum(sums);
+  for (; j < width; ++j) {
+    row[j] = Exp((row[j] - largest) * scale);
+    sum += row[j];
   }
   return sum;
 }
@@ -220,9 +224,7 @@ void SetLengths(const RowBlock& rows, int64_t count, int64_t width, float length
   Vectorized([&]() __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
       const float* row = rows.Rows(i).data;
-      float squares = 0;
-#pragma omp simd reduction(+ : squares)
-      for (int64_t j = 0; j < width; ++j) squares += row[j] * row[j];
+      const float squares = SumOf(row, width, SquareFrom());
       const float factor = length / std::max(std::sqrt(squares), eps);
       float* own = out.Rows(i).data;
       ForColumns(
@@ -243,24 +245,51 @@ void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float sc
 
 void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
                 float* factors, float* totals) {
+  const int64_t rest = width % kLanes;
+  const int64_t whole = width - rest;
   Vectorized([&]() __attribute__((always_inline)) {
-    for (int64_t i = 0; i < count; ++i) {
-      float* row = rows.Rows(i).data;
-      const float largest = std::max(most[i], Largest(row, width));
-      factors[i] = Exp((most[i] - largest) * scale);
-      totals[i] = totals[i] * factors[i] + WeighRow(row, width, scale, largest);
-      most[i] = largest;
+    for (int64_t first = 0; first < count; first += kLanes) {
+      const int64_t some = std::min(kLanes, count - first);
+      std::array<float, kLanes> sums;
+      for (int64_t i = 0; i < some; ++i) {
+        float* row = rows.Rows(first + i).data;
+        float largest = most[first + i];
+        Lanes tail{};
+        if (rest > 0) {
+          LoadLanes(row + whole, tail);
+          KeepFirst(rest, std::numeric_limits<float>::lowest(), tail);
+          largest = std::max(largest, Largest(tail));
+        }
+        if (whole > 0) largest = std::max(largest, Largest(row, whole));
+        sums[static_cast<size_t>(i)] = WeighRow(row, whole, scale, largest);
+        if (rest > 0) {
+          tail = Exp((tail - largest) * scale);
+          KeepFirst(rest, 0, tail);
+          StoreLanes(tail, row + whole);
+          sums[static_cast<size_t>(i)] += Sum(tail);
+        }
+        factors[first + i] = most[first + i];
+        most[first + i] = largest;
+      }
+      ForColumns(
+          some, [&](int64_t i) __attribute__((always_inline)) {
+            const int64_t at = first + i;
+            factors[at] = Exp((factors[at] - most[at]) * scale);
+            totals[at] = totals[at] * factors[at] + sums[static_cast<size_t>(i)];
+          });
     }
   });
 }
 
-void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors) {
+void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors,
+               const RowBlock& out) {
   Vectorized([&]() __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
-      float* row = rows.Rows(i).data;
+      const float* row = rows.Rows(i).data;
+      float* result = out.Rows(i).data;
       const float factor = factors[i];
 #pragma omp simd
-      for (int64_t j = 0; j < width; ++j) row[j] *= factor;
+      for (int64_t j = 0; j < width; ++j) result[j] = row[j] * factor;
     }
   });
 }
@@ -338,10 +367,7 @@ void LowerTriangle(const RowBlock& scores, int64_t count, float* sums) {
     for (int64_t i = 0; i < count; ++i) {
       float* row = scores.Rows(i).data;
       std::fill(row + i + 1, row + count, 0.0F);
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t j = 0; j < count; ++j) sum += row[j];
-      sums[i] = sum;
+      sums[i] = SumOf(row, count, Itself());
     }
   });
 }
@@ -350,9 +376,17 @@ void AddDots(const RowBlock& rows, int64_t count, int64_t width, const float* ve
   Vectorized([&]() __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
       const float* row = rows.Rows(i).data;
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t j = 0; j < width; ++j) sum += row[j] * vector[j];
+      Lanes dots{};
+      Lanes x;
+      Lanes y;
+      int64_t j = 0;
+      for (; j + kLanes <= width; j += kLanes) {
+        LoadLanes(row + j, x);
+        LoadLanes(vector + j, y);
+        dots += x * y;
+      }
+      float sum = Sum(dots);
+      for (; j < width; ++j) sum += row[j] * vector[j];
       sums[i] += sum;
     }
   });

@@ -70,13 +70,17 @@ void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float sc
 
 // Takes a step of a softmax of rows · scale that runs over columns, for each row: most [count]
 // becomes the largest so far, factors [count] what earlier weights must be multiplied by for it,
-// rows the weights exp((row - most) · scale), and totals [count] the sums of all weights. REQUIRES:
-// scale >= 0.
+// rows the weights exp((row - most) · scale), and totals [count] the sums of all weights. Columns
+// behind the last one, up to a multiple of 16, become 0. REQUIRES: scale >= 0.
 void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
                 float* factors, float* totals);
 
-// Row i *= factors[i]
-void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors);
+// Row i of out = row i · factors[i]. `out` may be `rows`.
+void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors,
+               const RowBlock& out);
+inline void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors) {
+  ScaleRows(rows, count, width, factors, rows);
+}
 
 // rows = exp(rows). REQUIRES: rows <= 87.
 void ExpRows(const RowBlock& rows, int64_t count, int64_t width);

@@ -2,11 +2,13 @@
 
 #include <ATen/native/CPUBlas.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "attention/products/kernel_rows.h"
-#include "attention/products/vectorized.h"
+#include "attention/products/lanes.h"
 
 namespace linserve {
 namespace {
@@ -36,21 +38,103 @@ bool TryInt8Kernel() {
 // Returns the largest absolute value of a row, and what is no number where one is there: such bits
 // are larger than those of any number.
 LINSERVE_INLINE float LargestOf(const float* row, int64_t width) {
+  constexpr uint32_t kAbsolute = 0x7FFFFFFF;
+  const auto take = [](const float* from, BitLanes& into) __attribute__((always_inline)) {
+    BitLanes bits;
+    std::memcpy(&bits, from, sizeof(bits));
+    bits &= kAbsolute;
+    into = bits > into ? bits : into;
+  };
+  BitLanes first{};
+  BitLanes second{};
+  int64_t j = 0;
+  for (; j + 2 * kLanes <= width; j += 2 * kLanes) {
+    take(row + j, first);
+    take(row + j + kLanes, second);
+  }
+  if (j + kLanes <= width) {
+    take(row + j, first);
+    j += kLanes;
+  }
+  const BitLanes both = first > second ? first : second;
   uint32_t largest = 0;
-#pragma omp simd reduction(max : largest)
-  for (int64_t j = 0; j < width; ++j) {
-    const uint32_t bits = std::bit_cast<uint32_t>(row[j]) & 0x7FFFFFFF;
-    largest = bits > largest ? bits : largest;
+  for (int64_t lane = 0; lane < kLanes; ++lane) largest = std::max<uint32_t>(largest, both[lane]);
+  for (; j < width; ++j) {
+    largest = std::max(largest, std::bit_cast<uint32_t>(row[j]) & kAbsolute);
   }
   return std::bit_cast<float>(largest);
 }
 
 LINSERVE_INLINE void RowToInt8(const float* row, int64_t width, float steps, uint8_t* out) {
+  using ByteLanes [[gnu::vector_size(kLanes)]] = uint8_t;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: the last bits are those of the integer
-#pragma omp simd
-  for (int64_t j = 0; j < width; ++j) {
-    const auto number = std::bit_cast<uint32_t>(row[j] * steps + kRound);
-    out[j] = static_cast<uint8_t>(number + kInt8Zero);
+  int64_t j = 0;
+  for (; j + kLanes <= width; j += kLanes) {
+    Lanes x;
+    LoadLanes(row + j, x);
+    const auto number = std::bit_cast<BitLanes>(x * steps + kRound) + uint32_t{kInt8Zero};
+    const auto bytes = __builtin_convertvector(number, ByteLanes);
+    std::memcpy(out + j, &bytes, sizeof(bytes));
+  }
+  for (; j < width; ++j) {
+    out[j] = static_cast<uint8_t>(std::bit_cast<uint32_t>(row[j] * steps + kRound) + kInt8Zero);
+  }
+}
+
+// Makes numbers of so many vectors of columns, row by row, so that what is of the columns stays in
+// registers.
+template <size_t kVectors, bool kAdd>
+LINSERVE_INLINE void ScaleColumns(const int32_t* sums, int64_t count, int64_t stride,
+                                  const float* scales, const ColumnScales& columns,
+                                  const RowBlock& out) {
+  using IntLanes [[gnu::vector_size(kLanes * sizeof(int32_t))]] = int32_t;
+  std::array<Lanes, kVectors> of_columns;
+  std::array<Lanes, kVectors> offsets;
+  std::array<Lanes, kVectors> bias;
+  for (size_t v = 0; v < kVectors; ++v) {
+    LoadLanes(columns.scales + v * kLanes, of_columns[v]);
+    LoadLanes(columns.offsets + v * kLanes, offsets[v]);
+    LoadLanes(columns.bias + v * kLanes, bias[v]);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    float* row = out.Rows(i).data;
+    for (size_t v = 0; v < kVectors; ++v) {
+      IntLanes sum;
+      std::memcpy(&sum, sums + i * stride + v * kLanes, sizeof(sum));
+      Lanes x = __builtin_convertvector(sum, Lanes) * of_columns[v] - offsets[v];
+      x = x * scales[i] + bias[v];
+      if (kAdd) {
+        Lanes before;
+        LoadLanes(row + v * kLanes, before);
+        x += before;
+      }
+      StoreLanes(x, row + v * kLanes);
+    }
+  }
+}
+
+template <bool kAdd>
+LINSERVE_INLINE void ScaleAll(const int32_t* sums, int64_t count, int64_t width,
+                              const float* scales, const ColumnScales& columns,
+                              const RowBlock& out) {
+  constexpr size_t kVectors = 4;  // whose three operands and results AVX-512 has registers for
+  const auto from = [&](int64_t j) {
+    return ColumnScales{columns.scales + j, columns.offsets + j, columns.bias + j};
+  };
+  int64_t j = 0;
+  for (; j + int64_t{kVectors} * kLanes <= width; j += kVectors * kLanes) {
+    ScaleColumns<kVectors, kAdd>(sums + j, count, width, scales, from(j), out.Columns(j));
+  }
+  for (; j + kLanes <= width; j += kLanes) {
+    ScaleColumns<1, kAdd>(sums + j, count, width, scales, from(j), out.Columns(j));
+  }
+  for (int64_t i = 0; i < count && j < width; ++i) {
+    float* row = out.Rows(i).data;
+    for (int64_t column = j; column < width; ++column) {
+      const float x = static_cast<float>(sums[i * width + column]) * columns.scales[column] -
+                      columns.offsets[column];
+      row[column] = x * scales[i] + columns.bias[column] + (kAdd ? row[column] : 0.0F);
+    }
   }
 }
 
@@ -83,6 +167,17 @@ void Int8Product(int64_t count, int64_t n, int64_t k, const ByteBlock& a, const 
     for (; row + rows <= most; row += rows) Kernel(rows, n, k, a.Rows(row), b, c + row * n);
   }
   at::native::cpublas::brgemm_release();
+}
+
+void FromInt8(const int32_t* sums, int64_t count, int64_t width, const float* scales,
+              const ColumnScales& of_columns, const RowBlock& out, bool add) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    if (add) {
+      ScaleAll<true>(sums, count, width, scales, of_columns, out);
+    } else {
+      ScaleAll<false>(sums, count, width, scales, of_columns, out);
+    }
+  });
 }
 
 }  // namespace linserve

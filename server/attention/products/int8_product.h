@@ -35,4 +35,16 @@ void ToInt8(const RowBlock& rows, int64_t count, int64_t width, const ByteBlock&
 void Int8Product(int64_t count, int64_t n, int64_t k, const ByteBlock& a, const int8_t* b,
                  int32_t* c);
 
+// Says how sums of products in int8 become numbers, column by column.
+struct ColumnScales {
+  const float* scales;
+  const float* offsets;
+  const float* bias;
+};
+
+// Computes out [count, width] = (sums · of_columns.scales - of_columns.offsets) · scales[i] +
+// of_columns.bias, or adds it to what is there.
+void FromInt8(const int32_t* sums, int64_t count, int64_t width, const float* scales,
+              const ColumnScales& of_columns, const RowBlock& out, bool add);
+
 }  // namespace linserve

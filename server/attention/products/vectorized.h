@@ -2,12 +2,11 @@
 
 #include <ATen/Version.h>
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 namespace linserve {
 
@@ -56,38 +55,26 @@ LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
   for (int64_t j = 0; j < width; ++j) body(j);
 }
 
-// Returns the largest of the row, which is not empty.
-LINSERVE_INLINE float Largest(const float* row, int64_t width) {
-  constexpr int64_t kLanes = 16;
-  if (width < kLanes) return *std::max_element(row, row + width);
-  std::array<float, kLanes> lanes;
-  std::copy_n(row, kLanes, lanes.begin());
-  const auto take = [&](const float* values) __attribute__((always_inline)) {
-#pragma omp simd
-    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = values[j] > lanes[j] ? values[j] : lanes[j];
-  };
-  for (int64_t i = kLanes; i + kLanes <= width; i += kLanes) take(row + i);
-  take(row + width - kLanes);
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (int64_t j = 0; j < half; ++j) lanes[j] = std::max(lanes[j], lanes[j + half]);
-  }
-  return lanes[0];
-}
+// These are vectors of 16 floats and of their bits, whatever vectors the CPU has.
+constexpr int64_t kLanes = 16;
+using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+using BitLanes [[gnu::vector_size(kLanes * sizeof(uint32_t))]] = uint32_t;
 
-// Returns 2^x to 2e-8 of it, for x in ±126; elsewhere the result means nothing.
-LINSERVE_INLINE float Exp2(float x) {
+// Returns 2^x to 2e-8 of it, for x in ±126, a float or Lanes; elsewhere the result means nothing.
+template <typename Float>
+LINSERVE_INLINE Float Exp2(const Float& x) {
+  using Bits = std::conditional_t<std::is_same_v<Float, float>, uint32_t, BitLanes>;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: its last bit is worth one
-  const float shifted = x + kRound;
-  const float f = x - (shifted - kRound);  // in ±0.5
-  float power = 0.000153458095F;
-  power = power * f + 0.001339993090F;
+  const Float shifted = x + kRound;
+  const Float f = x - (shifted - kRound);  // in ±0.5
+  Float power = 0.000153458095F * f + 0.001339993090F;
   power = power * f + 0.009618489072F;
   power = power * f + 0.055503286421F;
   power = power * f + 0.240226462483F;
   power = power * f + 0.693147182465F;
   power = power * f + 1.0F;
-  const uint32_t exponent = std::bit_cast<uint32_t>(shifted) << 23;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(power) + exponent);
+  const Bits exponent = std::bit_cast<Bits>(shifted) << 23;
+  return std::bit_cast<Float>(std::bit_cast<Bits>(power) + exponent);
 }
 
 // x·Φ(x) = max(x, 0) - |x|·Φ(-|x|), and log2 Φ(-a) is nearly a polynomial.
@@ -108,11 +95,12 @@ LINSERVE_INLINE float Gelu(float x) {
 }
 
 // Returns e^x, and 0 below e^-87.
-LINSERVE_INLINE float Exp(float x) {
+template <typename Float>
+LINSERVE_INLINE Float Exp(const Float& x) {
   constexpr float kLog2OfE = 1.44269504F;
   constexpr float kLowest = -126.0F;
-  const float power = x * kLog2OfE;
-  return power < kLowest ? 0.0F : Exp2(power);
+  const Float power = x * kLog2OfE;
+  return power < kLowest ? Float{} : Exp2(power);
 }
 
 // Returns 1 / (1 + e^-x).

@@ -24,8 +24,8 @@ PrivateKey PrivateKeyIn(const std::string& pem);
 // Says whether the key is that of the certificate.
 bool BelongTogether(const Certificate& certificate, const PrivateKey& key);
 
-// Returns why OpenSSL could not do what it was last asked for, and forgets it: ": no start line"; ""
-// if it did not say.
+// Returns why OpenSSL could not do what it was last asked for, and forgets it: ": no start line";
+// "" if it did not say.
 std::string PemFault();
 
 }  // namespace linserve

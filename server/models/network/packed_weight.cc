@@ -8,7 +8,6 @@
 #include "attention/products/block_product.h"
 #include "attention/products/int8_product.h"
 #include "attention/products/kernel_rows.h"
-#include "attention/products/vectorized.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {
@@ -54,23 +53,6 @@ at::Tensor InPanels(const at::Tensor& weight, int64_t width, int64_t group) {
 
 at::Tensor WithInputs(const at::Tensor& weight, int64_t inputs) {
   return at::constant_pad_nd(weight, {0, inputs - weight.size(1)}).contiguous();
-}
-
-// Says how sums of int8 products become outputs, column by column.
-struct ColumnScales {
-  const float* scales;
-  const float* offsets;
-  const float* bias;
-};
-
-template <bool kAdd>
-LINSERVE_INLINE void Scale(const int32_t* sums, int64_t width, float scale,
-                           const ColumnScales& columns, float* out) {
-#pragma omp simd
-  for (int64_t j = 0; j < width; ++j) {
-    const float product = static_cast<float>(sums[j]) * columns.scales[j] - columns.offsets[j];
-    out[j] = product * scale + (kAdd ? out[j] + columns.bias[j] : columns.bias[j]);
-  }
 }
 
 }  // namespace
@@ -164,14 +146,7 @@ void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBl
     const ColumnScales of_columns{scales_.const_data_ptr<float>() + column,
                                   offsets_.const_data_ptr<float>() + column,
                                   bias != nullptr ? bias + column : kNone};
-    Vectorized([&]() __attribute__((always_inline)) {
-      for (int64_t i = 0; i < count; ++i) {
-        const int32_t* of_row = sums + i * columns;
-        float* result = out.Rows(i).Columns(column).data;
-        add ? Scale<true>(of_row, columns, scales[i], of_columns, result)
-            : Scale<false>(of_row, columns, scales[i], of_columns, result);
-      }
-    });
+    FromInt8(sums, count, columns, scales, of_columns, out.Columns(column), add);
   }
 }
 

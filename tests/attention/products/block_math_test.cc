@@ -121,6 +121,27 @@ TEST_P(BlockMath, KeepsARunningSoftmaxOfColumns) {
   EXPECT_LT(LargestDifference(weights / sums, at::softmax(all.to(at::kDouble), 0)), 1e-6);
 }
 
+TEST_P(BlockMath, KeepsARunningSoftmaxOfRows) {
+  constexpr int64_t kRows = 21;
+  const int64_t whole = (width() + 15) / 16 * 16;
+  const at::Tensor all = at::randn({kRows, 3 * width()}) * 30;
+  const at::Tensor most = at::full({kRows}, std::numeric_limits<float>::lowest());
+  const at::Tensor totals = at::zeros({kRows});
+  const at::Tensor factors = at::empty({kRows});
+  const at::Tensor weights = at::empty_like(all);
+  for (int64_t step = 0; step < 3; ++step) {
+    const at::Tensor part = at::full({kRows, whole}, std::nanf(""));
+    part.narrow(1, 0, width()).copy_(all.narrow(1, step * width(), width()));
+    RowWeights(BlockOf(part), kRows, width(), 0.5, most.mutable_data_ptr<float>(),
+               factors.mutable_data_ptr<float>(), totals.mutable_data_ptr<float>());
+    EXPECT_TRUE(part.narrow(1, width(), whole - width()).eq(0).all().item<bool>());
+    weights.narrow(1, 0, step * width()).mul_(factors.unsqueeze(1));
+    weights.narrow(1, step * width(), width()).copy_(part.narrow(1, 0, width()));
+  }
+  const at::Tensor expected = at::softmax(all.to(at::kDouble) * 0.5, -1);
+  EXPECT_LT(LargestDifference(weights / totals.unsqueeze(1), expected), 1e-6);
+}
+
 TEST_P(BlockMath, SumsRowsAndProductsWithAVector) {
   const at::Tensor rows = Rows(5);
   const at::Tensor vector = Vector();

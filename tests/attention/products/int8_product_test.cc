@@ -1,0 +1,69 @@
+#include "attention/products/int8_product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "attention/layouts.h"
+#include "attention/products/block_product.h"
+#include "attention/rows/aten.h"
+
+namespace linserve {
+namespace {
+
+// The parameter is a width: those around the vectors' own are easily got wrong.
+class Int8Rows : public ::testing::TestWithParam<int64_t> {
+ protected:
+  int64_t width() const { return GetParam(); }
+};
+
+TEST_P(Int8Rows, AreBytesOfEachRowsLargestNumber) {
+  constexpr int64_t kRows = 5;
+  const at::Tensor rows = at::randn({kRows, width()});
+  rows[2].fill_(0);
+  rows[3][width() - 1].fill_(std::nanf(""));
+  std::vector<uint8_t> bytes(static_cast<size_t>(kRows * width()));
+  std::vector<float> scales(kRows);
+  ToInt8(BlockOf(rows), kRows, width(), {bytes.data(), width()}, scales.data());
+  for (int64_t i = 0; i < kRows; ++i) {
+    const float scale = scales[static_cast<size_t>(i)];
+    if (i == 3) {
+      EXPECT_TRUE(std::isnan(scale));
+      continue;
+    }
+    EXPECT_EQ(scale, rows[i].abs().max().item<float>() / 127);
+    for (int64_t j = 0; j < width(); ++j) {
+      const int number = bytes[static_cast<size_t>(i * width() + j)] - kInt8Zero;
+      EXPECT_NEAR(number * scale, rows[i][j].item<float>(), 0.501 * scale) << i << ", " << j;
+    }
+  }
+}
+
+TEST_P(Int8Rows, AreNumbersAgainByTheScalesOfRowsAndColumns) {
+  constexpr int64_t kRows = 5;
+  const at::Tensor sums = at::randint(-1'000'000, 1'000'000, {kRows, width()}, at::kInt);
+  const at::Tensor scales = at::rand({kRows});
+  const at::Tensor of_columns = at::rand({3, width()});
+  const at::Tensor before = at::randn({kRows, width() + 3}).narrow(1, 0, width());
+  const auto wide = [](const at::Tensor& tensor) { return tensor.to(at::kDouble); };
+  const at::Tensor made =
+      (wide(sums) * wide(of_columns[0]) - wide(of_columns[1])) * wide(scales).unsqueeze(1) +
+      wide(of_columns[2]);
+  const ColumnScales columns{of_columns[0].const_data_ptr<float>(),
+                             of_columns[1].const_data_ptr<float>(),
+                             of_columns[2].const_data_ptr<float>()};
+  for (const bool add : {false, true}) {
+    const at::Tensor out = before.clone();
+    FromInt8(sums.const_data_ptr<int32_t>(), kRows, width(), scales.const_data_ptr<float>(),
+             columns, BlockOf(out), add);
+    const at::Tensor expected = add ? made + wide(before) : made;
+    EXPECT_LT(((wide(out) - expected).abs() / (1 + expected.abs())).max().item<double>(), 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, Int8Rows, ::testing::Values(1, 15, 16, 17, 33, 64, 80, 100, 384),
+                         ::testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace linserve
