@@ -20,12 +20,19 @@ std::string LiveConfig::file() const {
 }
 
 absl::StatusOr<std::vector<OptionTable::Change>> LiveConfig::Reload() {
+  Settings fresh;
+  {
+    MutexLock lock(mutex_);
+    fresh.sources = settings_.sources;
+  }
+  // A file may take its time, such as a pipe, and nobody who asks for the configuration waits for
+  // it.
+  if (absl::Status status = fresh.Read(); !status.ok()) return status;
   MutexLock lock(mutex_);
-  auto changes = settings_.ReadAgain();
-  if (!changes.ok()) return changes.status();
+  std::vector<OptionTable::Change> changes = settings_.table.Adopt(fresh.table);
   OptionTable table;
   config_.Bind(table);
-  for (OptionTable::Change& change : *changes) {
+  for (OptionTable::Change& change : changes) {
     // What the memory plan leaves is planned at the start.
     if (change.name == "max_inflight_bytes" && settings_.config.grpc.inflight.max_bytes == 0) {
       change.taken = false;

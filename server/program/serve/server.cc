@@ -44,6 +44,7 @@ using Seconds = std::chrono::duration<double>;
 
 // Spans that are still to be sent may take so long of the time to end behind the drain's own.
 constexpr std::chrono::seconds kLastSpans(2);
+constexpr std::chrono::seconds kLastReload(1);
 
 // Returns how long the process may take to end: a little more than the drain's own time.
 std::chrono::nanoseconds TimeToEnd(const Config& config) {
@@ -251,8 +252,8 @@ absl::Status RunServer(Settings& settings) {
 
   const int signal = signals.WaitForEnd();
   const bool ended = EndServing(live.Get(), phase, repository, manager, **grpc, signal);
-  if (!ended) {
-    // A load that goes on is not waited for, and nothing that it uses may go before it does.
+  if (!signals.WaitForReload(kLastReload) || !ended) {
+    // What goes on is not waited for, and nothing that it uses may go before it does.
     *http = {};
     _exit(0);
   }

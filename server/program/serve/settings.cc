@@ -114,11 +114,4 @@ absl::Status ReadConfig(const ConfigSources& sources, OptionTable& table) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<OptionTable::Change>> Settings::ReadAgain() {
-  Settings fresh;
-  fresh.sources = sources;
-  if (absl::Status status = fresh.Read(); !status.ok()) return status;
-  return table.Adopt(fresh.table);
-}
-
 }  // namespace linserve

@@ -30,9 +30,6 @@ struct Settings {
   Settings& operator=(const Settings&) = delete;
 
   absl::Status Read() { return ReadConfig(sources, table); }
-  // Reads all sources again, and takes what may change while the server runs. Returns what differs
-  // from before; after an error nothing has changed.
-  absl::StatusOr<std::vector<OptionTable::Change>> ReadAgain();
 
   ConfigSources sources;
   Config config;

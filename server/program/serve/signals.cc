@@ -61,8 +61,12 @@ int Next(const sigset_t& signals, Time limit = Time::max()) {
 struct Signals::State {
   sigset_t signals{};
   Mutex mutex;
+  CondVar changed;
   bool ready ABSL_GUARDED_BY(mutex) = false;
   std::function<void()> reload ABSL_GUARDED_BY(mutex);  // empty: not now
+  bool asked ABSL_GUARDED_BY(mutex) = false;            // for a reload that has not begun
+  bool reloading ABSL_GUARDED_BY(mutex) = false;
+  bool ending ABSL_GUARDED_BY(mutex) = false;
   std::chrono::nanoseconds longest ABSL_GUARDED_BY(mutex){0};
   std::promise<int> first;
 };
@@ -73,27 +77,40 @@ Signals::Signals() : state_(std::make_shared<State>()) {
   pthread_sigmask(SIG_BLOCK, &state_->signals, nullptr);
 }
 
-// Reloads, and reports what keeps it from that.
+// Reloads each time that it is asked for, until the server is to end, and reports what keeps it
+// from that.
 void Signals::Reload(State& state) {
-  RunGuarded("the reload", [&state] {
-    std::function<void()> reload;
-    {
-      MutexLock lock(state.mutex);
-      reload = state.reload;
-    }
-    if (reload) reload();
-  });
+  MutexLock lock(state.mutex);
+  while (true) {
+    while (!state.asked && !state.ending) state.changed.Wait(lock);
+    if (state.ending) return;
+    state.asked = false;
+    const std::function<void()> reload = state.reload;
+    state.reloading = true;
+    lock.Unlock();
+    if (reload) RunGuarded("the reload", reload);
+    lock.Lock();
+    state.reloading = false;
+    state.changed.NotifyAll();
+  }
 }
 
 void Signals::Watch() {
+  // What a reload reads may not come, and a signal to end must be heard all the same.
+  std::thread([state = state_] { Reload(*state); }).detach();
   std::thread([state = state_] {
     int signal = Next(state->signals);
-    for (; signal == SIGHUP; signal = Next(state->signals)) Reload(*state);
+    for (; signal == SIGHUP; signal = Next(state->signals)) {
+      MutexLock lock(state->mutex);
+      state->asked = true;
+      state->changed.NotifyAll();
+    }
     std::chrono::nanoseconds longest{};
     {
       MutexLock lock(state->mutex);
       if (!state->ready) ExitNow("signal while loading, exiting at once", 128 + signal);
-      state->reload = nullptr;
+      state->ending = true;
+      state->changed.NotifyAll();
       longest = state->longest;
     }
     state->first.set_value(signal);
@@ -111,6 +128,18 @@ void Signals::Ready(std::function<void()> reload, std::chrono::nanoseconds longe
 void Signals::AllowToEnd(std::chrono::nanoseconds longest) {
   MutexLock lock(state_->mutex);
   state_->longest = longest;
+}
+
+bool Signals::WaitForReload(std::chrono::nanoseconds longest) {
+  const Time limit = std::chrono::steady_clock::now() + longest;
+  MutexLock lock(state_->mutex);
+  while (state_->reloading) {
+    if (!state_->changed.WaitUntil(lock, limit)) break;
+  }
+  if (state_->reloading) {
+    Log(LogLevel::kWarning, "a reload hangs, and is not waited for");
+  }
+  return !state_->reloading;
 }
 
 int Signals::WaitForEnd() { return state_->first.get_future().get(); }

@@ -15,8 +15,9 @@ class Signals {
   // Starts a thread that waits for the signals. Until Ready(), while there is nothing to drain, the
   // first signal to end the server ends the process at once, and SIGHUP does nothing.
   void Watch();
-  // `reload` is called for each SIGHUP until the server is to end. From then on the process has
-  // `longest` to end; what has not ended by then, because something hangs, is ended.
+  // `reload` is called for each SIGHUP until the server is to end, on a thread of its own; signals
+  // that come meanwhile are one. From then on the process has `longest` to end; what has not ended
+  // by then, because something hangs, is ended.
   void Ready(std::function<void()> reload, std::chrono::nanoseconds longest);
 
   // Gives the process another time to end.
@@ -26,6 +27,10 @@ class Signals {
   // once, but for a SIGTERM within two seconds: supervisors send one to a process, and one to all
   // of its group. Call it once.
   int WaitForEnd();
+
+  // Waits for a reload that has not ended yet, and returns whether it has by then. What it uses
+  // must not go before. REQUIRES: WaitForEnd() has returned.
+  bool WaitForReload(std::chrono::nanoseconds longest);
 
  private:
   struct State;

@@ -109,7 +109,7 @@ TEST_F(SettingsTest, TakeWhatMayChangeWhenTheyAreReadAgain) {
   Write(R"({"log_level": "info", "threads": 2})");
   ASSERT_TRUE(settings_.Read().ok());
   Write(R"({"log_level": "debug", "threads": 3, "max_queue_tokens": 7})");
-  const auto changes = settings_.ReadAgain();
+  const auto changes = LiveConfig(settings_, settings_.config).Reload();
   ASSERT_TRUE(changes.ok()) << changes.status();
   EXPECT_THAT(*changes, SizeIs(3));
   using Change = OptionTable::Change;
@@ -138,7 +138,8 @@ TEST_F(SettingsTest, StayAsTheyWereWhereTheyCannotBeReadAgain) {
   ASSERT_TRUE(settings_.Read().ok());
   for (const char* broken : {R"({"log_level": "debug", "threads": -1})", "{", R"({"thread": 1})"}) {
     Write(broken);
-    EXPECT_THAT(settings_.ReadAgain(), IsInvalid(settings_.sources.file));
+    EXPECT_THAT(LiveConfig(settings_, settings_.config).Reload(),
+                IsInvalid(settings_.sources.file));
     EXPECT_EQ(settings_.config.log.level, LogLevel::kInfo);
   }
 }
@@ -173,7 +174,7 @@ TEST_F(SettingsTest, TakeOriginsWithSpacesBetweenThem) {
   for (const char* wrong :
        {"a.example", "https://a.example https://b.example", "https://a/b", "*,*"}) {
     Write(nlohmann::json{{"http_cors_origins", wrong}}.dump());
-    EXPECT_FALSE(settings_.ReadAgain().ok()) << wrong;
+    EXPECT_FALSE(LiveConfig(settings_, settings_.config).Reload().ok()) << wrong;
   }
 }
 

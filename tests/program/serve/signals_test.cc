@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "support/wait_until.h"
@@ -107,12 +108,67 @@ TEST_F(SignalsDeathTest, GoOnAfterAReloadThatFails) {
       {
         Signals signals;
         signals.Watch();
-        signals.Ready([] { throw std::bad_alloc(); }, hours(1));
-        Send(SIGHUP);
+        std::atomic<int> begun = 0;
+        signals.Ready(
+            [&] {
+              ++begun;
+              throw std::bad_alloc();
+            },
+            hours(1));
+        for (int i = 1; i <= 2; ++i) {
+          Send(SIGHUP);
+          while (begun < i) std::this_thread::yield();
+        }
         Send(SIGTERM);
-        ::_exit(signals.WaitForEnd() == SIGTERM ? 7 : 8);
+        ::_exit(signals.WaitForEnd() == SIGTERM && signals.WaitForReload(hours(1)) ? 7 : 8);
       },
       testing::ExitedWithCode(7), "the reload failed");
+}
+
+TEST_F(SignalsDeathTest, EndTheServerWhileAReloadHangs) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        signals.Watch();
+        std::atomic<bool> begun = false;
+        signals.Ready(
+            [&] {
+              begun = true;
+              Hang();
+            },
+            hours(1));
+        Send(SIGHUP);
+        while (!begun) std::this_thread::yield();
+        Send(SIGTERM);
+        const bool heard = signals.WaitForEnd() == SIGTERM;
+        ::_exit(heard && !signals.WaitForReload(milliseconds(1)) ? 7 : 8);
+      },
+      testing::ExitedWithCode(7), "a reload hangs");
+}
+
+TEST_F(SignalsDeathTest, WaitForAReloadThatEnds) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        signals.Watch();
+        std::atomic<bool> begun = false;
+        std::atomic<bool> may_end = false;
+        std::atomic<bool> ended = false;
+        signals.Ready(
+            [&] {
+              begun = true;
+              while (!may_end) std::this_thread::yield();
+              ended = true;
+            },
+            hours(1));
+        Send(SIGHUP);
+        while (!begun) std::this_thread::yield();
+        Send(SIGTERM);
+        signals.WaitForEnd();
+        may_end = true;
+        ::_exit(signals.WaitForReload(hours(1)) && ended ? 7 : 8);
+      },
+      testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

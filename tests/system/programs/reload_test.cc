@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -51,6 +52,20 @@ TEST_F(ReloadTest, OnHangupNewModelsAreServedAndMissingOnesAreNot) {
   EXPECT_EQ(Embed(server, "bytes"), 0);
   EXPECT_EQ(Embed(server, "more"), 1);
   EXPECT_EQ(server.Stop(), 0) << server.log();
+}
+
+TEST_F(ReloadTest, AConfigurationThatDoesNotComeKeepsNobodyFromEnding) {
+  const std::string config = directory_.File("config.json");
+  WriteAll(config, "{}");
+  RunningServer server(repository(), {"--config", config});
+  fs::remove(config);
+  ASSERT_EQ(::mkfifo(config.c_str(), 0600), 0);
+  server.process().Signal(SIGHUP);
+  EXPECT_TRUE(WaitUntil(
+      [&] { return server.log().find("reloading the configuration") != std::string::npos; }));
+  EXPECT_EQ(Embed(server, "bytes"), 0);
+  EXPECT_EQ(server.Stop(), 0);
+  EXPECT_THAT(server.log(), HasSubstr("a reload hangs"));
 }
 
 TEST_F(ReloadTest, ABrokenCheckpointLeavesTheOldOneServed) {
