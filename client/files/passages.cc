@@ -31,9 +31,10 @@ bool EndsSentence(std::string_view word) {
 
 // Returns the first part of a word: to the end of a sentence, or as many whole characters as fit.
 std::string_view FirstPart(std::string_view word, size_t longest) {
+  const std::string_view fitting = word.substr(0, longest);
   size_t bytes = word.size();
   for (const std::string_view end : kEnds) {
-    if (const size_t at = word.find(end); at < bytes) bytes = std::min(bytes, at + end.size());
+    if (const size_t at = fitting.find(end); at < bytes) bytes = at + end.size();
   }
   if (bytes <= longest) return word.substr(0, bytes);
   constexpr size_t kLongestCharacter = 4;

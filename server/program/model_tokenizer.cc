@@ -88,8 +88,8 @@ absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& token
   if (around.empty() && !IsOwnConfig(directory)) {
     Log(LogLevel::kWarning, "texts are refused that have tokens which the model lacks",
         {{"file", path},
-         {"tokens", std::to_string(tokenizer.vocabulary())},
-         {"of_the_model", std::to_string(input->vocabulary)}});
+         {"because", "it has " + std::to_string(tokenizer.vocabulary()) +
+                         " tokens, and the model " + std::to_string(input->vocabulary)}});
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(

@@ -54,13 +54,23 @@ std::vector<const PoolingMode*> ModesOf(const json& config) {
   return modes;
 }
 
-Pooling PoolingOf(const json& config, const std::string& file) {
+// Says whether sentence-transformers would put a prompt before texts.
+bool HasPrompts(const std::string& directory) {
+  const auto config = ReadJson(directory + "/config_sentence_transformers.json");
+  if (!config.ok() || !config->is_object()) return false;
+  const json prompts = config->value("prompts", json());
+  return prompts.is_object() &&
+         std::any_of(prompts.begin(), prompts.end(), [](const json& one) { return one != ""; });
+}
+
+// Reads what a Pooling module does. `prompted` says whether texts may have prompts before them.
+Pooling PoolingOf(const json& config, const std::string& file, bool prompted) {
   Params params(config, file);
   for (const char* key : {"word_embedding_dimension", "embedding_dimension", "pooling_mode"}) {
     params.Ignore(key);
   }
   for (const PoolingMode& mode : kPoolingModes) params.Ignore(mode.flag);
-  if (!params.Flag("include_prompt", true)) {
+  if (!params.Flag("include_prompt", true) && prompted) {
     params.Fail("include_prompt", "true: a prompt's tokens are pooled, too");
   }
   params.RefuseUnknown();
@@ -92,7 +102,8 @@ DenseModule DenseOf(const json& config, const std::string& path, const std::stri
       params.Choice("activation_function", "torch.nn.modules.activation.Tanh",
                     {"torch.nn.modules.activation.Tanh", "torch.nn.modules.activation.ReLU",
                      "torch.nn.modules.activation.GELU", "torch.nn.modules.activation.SiLU",
-                     "torch.nn.modules.activation.Sigmoid", "torch.nn.modules.linear.Identity"});
+                     "torch.nn.modules.activation.Sigmoid", "torch.nn.modules.activation.Mish",
+                     "torch.nn.modules.activation.ReLU6", "torch.nn.modules.linear.Identity"});
   params.RefuseUnknown();
   dense.activation = activation.substr(activation.rfind('.') + 1);
   return dense;
@@ -170,9 +181,11 @@ SentenceModules ReadSentenceModules(const std::string& directory) {
       found.normalize = true;
     } else if (entry.kind == "Pooling") {
       WithConfig(directory, entry, [&](const json& config, const std::string& file) {
-        found.pooling = PoolingOf(config, file);
+        found.pooling = PoolingOf(config, file, HasPrompts(directory));
       });
       pooled = true;
+    } else if (entry.kind == "Dropout" && pooled) {
+      continue;  // it leaves out nothing but in training
     } else if (entry.kind == "Dense" && pooled && !found.normalize) {
       WithConfig(directory, entry, [&](const json& config, const std::string& file) {
         found.dense.push_back(DenseOf(config, entry.path, file));

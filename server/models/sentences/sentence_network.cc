@@ -18,6 +18,8 @@ Activation DenseActivation(const std::string& name) {
   if (name == "GELU") return Activation::kGelu;
   if (name == "SiLU") return Activation::kSilu;
   if (name == "Sigmoid") return Activation::kSigmoid;
+  if (name == "Mish") return Activation::kMish;
+  if (name == "ReLU6") return Activation::kRelu6;
   return Activation::kIdentity;
 }
 

@@ -79,7 +79,9 @@ Loaded Load(const std::string& path, const char* kind, const Make& make) {
 
 MadePipeline OfLines(const std::string& /*path*/, const std::string& text,
                      TokenizerSettings settings) {
-  if (settings.class_name.empty()) settings.kind = TokenizerClass::kBert;
+  // A type of models whose tokenizer.json counts as it is may have none.
+  settings.kind =
+      settings.class_name.empty() ? TokenizerClass::kBert : ClassNamed(settings.class_name);
   if (settings.kind != TokenizerClass::kBert && settings.kind != TokenizerClass::kMpnet) {
     return absl::InvalidArgumentError(
         "the tokenizer is a " + settings.class_name +

@@ -197,11 +197,15 @@ TEST_F(HuggingFaceTest, WithAModuleOrAPoolingThatIsNotComputedIsRefusedByName) {
   WriteModules({"Transformer", "Pooling"});
   WriteModule("1_Pooling", {{"pooling_mode_cls_token", true}, {"pooling_mode_max_tokens", true}});
   EXPECT_THAT(Error(), HasSubstr("1_Pooling/config.json pools by cls and max"));
+  WriteModule("1_Pooling", {{"pooling_mode_mean_sqrt_len_tokens", true}});
+  EXPECT_THAT(Error(), HasSubstr("pools by mean_sqrt_len_tokens, expected one of cls"));
   WriteModule("1_Pooling", {{"pooling_mode_weightedmean_tokens", true}});
   EXPECT_THAT(Error(), HasSubstr("pools by weightedmean, expected one of cls"));
   WriteModule("1_Pooling", {{"pooling_mode", {"mean", "own"}}});
   EXPECT_THAT(Error(), HasSubstr("pools by nothing that is known"));
   WriteModule("1_Pooling", {{"include_prompt", false}});
+  EXPECT_EQ(Serving()["pooling"], "mean");
+  Write(folder_, "config_sentence_transformers.json", R"({"prompts": {"query": "query: "}})");
   EXPECT_THAT(Error(), HasSubstr("a prompt's tokens are pooled, too"));
   WriteModule("1_Pooling", {{"by", "mean"}});
   EXPECT_THAT(Error(), HasSubstr("\"by\""));
@@ -244,6 +248,21 @@ TEST_F(HuggingFaceTest, WithDenseModulesGivesTheVectorThatTheyMakeOfThePooledRow
   const TensorMap results = Compute(*model, {item})[0];
   const at::Tensor mean = ToAten(results.at("last_hidden_state")).mean(0);
   const at::Tensor expected = at::tanh(at::linear(mean, ToAten(weight_), ToAten(bias_)));
+  EXPECT_LT((ToAten(results.at("sentence_embedding")) - expected).abs().max().item<float>(), 1e-6);
+}
+
+TEST_F(HuggingFaceTest, WithADenseModuleTakesActivationsByTheirClass) {
+  WriteDenseModule();
+  WriteModules({"Transformer", "Pooling", "Dropout", "Dense"});
+  json config = {{"in_features", 8},
+                 {"out_features", 5},
+                 {"activation_function", "torch.nn.modules.activation.Mish"}};
+  WriteModule("2_Dense", config);
+  Item item = item_;
+  item.options.outputs = {"sentence_embedding", "last_hidden_state"};
+  const TensorMap results = Compute(*Load(folder_), {item})[0];
+  const at::Tensor mean = ToAten(results.at("last_hidden_state")).mean(0);
+  const at::Tensor expected = at::mish(at::linear(mean, ToAten(weight_), ToAten(bias_)));
   EXPECT_LT((ToAten(results.at("sentence_embedding")) - expected).abs().max().item<float>(), 1e-6);
 }
 

@@ -142,13 +142,14 @@ class HelmTest(unittest.TestCase):
     def test_a_value_that_there_is_not_or_that_is_wrong_is_refused(self):
         for values in ({"replica": 2}, {"autoscaling": {"by": "hap"}}, {"image": {"digest": "sha256:1"}},
                        {"resources": {"requests": {"cpu": "2"}, "limits": 1}}, {"gpus": -1},
-                       {"config": {"drain_timeout_seconds": "30 parsecs"}}, {"gateway": {"weighByLoad": True}},
+                       {"config": {"drain_timeout_seconds": "30 parsecs"}}, {"config": {"drain_delay_seconds": -5}}, {"gateway": {"weighByLoad": True}},
                        {"autoscaling": {"by": "hpa", "minReplicas": 5, "maxReplicas": 3}}):
             with self.assertRaises(HelmError, msg=values):
                 helm(values)
 
     def test_pods_have_time_to_drain(self):
-        for drain, seconds in ((7, 32), (2.5, 28), ("90s", 115), ("2 min", 145), ("1500ms", 27)):
+        for drain, seconds in ((7, 32), (2.5, 28), ("90s", 115), ("2 min", 145), ("1500ms", 27), ("300d", 25_920_025),
+                               (1e6, 1_000_025)):
             deployment, = of_kind(helm({"config": {"drain_timeout_seconds": drain}}), "Deployment")
             self.assertEqual(deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], seconds, drain)
 

@@ -70,12 +70,18 @@ class Folder:
             case "named":
                 token = {"__type": "AddedToken"} | self.token(self.mark())
                 config[chance.choice(MARKS)] = self.mark() if some() else token
+            case "dictionary":
+                named = {"first": chance.choice(WORDS), "second": chance.choice(WORDS)}
+                config[chance.choice(["extra_special_tokens", "model_specific_special_tokens"])] = named
             case "map":
                 marks = self.files.setdefault("special_tokens_map.json", {})
                 marks[chance.choice(MARKS)] = self.mark() if some() else self.token(self.mark())
                 marks["additional_special_tokens"] = chance.sample(WORDS, 1)
+                if some():
+                    marks["image_token"] = chance.choice(WORDS)
             case "own":
-                config["image_token"] = chance.choice(WORDS)
+                token = {"__type": "AddedToken"} | self.token(chance.choice(WORDS))
+                config["image_token"] = chance.choice(WORDS) if some() else token
             case "added":
                 file["added_tokens"].append({"id": self.beyond()} | self.token(chance.choice(WORDS), special=some()))
             case "dropped":
@@ -91,7 +97,7 @@ class Folder:
             (self.path / name).write_text(json.dumps(document))
 
 
-KINDS = ["switch", "switch", "listed", "older", "further", "named", "map", "own", "added", "dropped", "part", "unconfigured"]
+KINDS = ["switch", "switch", "listed", "older", "further", "dictionary", "named", "map", "own", "added", "dropped", "part", "unconfigured"]
 
 
 class TokenizerSettingsTest(unittest.TestCase):

@@ -185,6 +185,8 @@ TEST_F(BertVocabulary, SaysWhatIsWrong) {
   WriteAll(directory_.File("tokenizer_config.json"), R"({"cls_token": null})");
   WriteAll(path_, "hello\n");
   EXPECT_THAT(LoadVocabularyLines(path_).status(), IsInvalid("names no cls_token"));
+  WriteAll(path_, std::string((1 << 20) + 1, '\n'));
+  EXPECT_THAT(LoadVocabularyLines(path_).status(), IsInvalid("more than 1048576 tokens"));
   WriteAll(path_, "[CLS]\n[SEP]\n\xFF\n");
   EXPECT_THAT(LoadVocabularyLines(path_).status(), IsInvalid("not UTF-8"));
 }
@@ -211,6 +213,8 @@ TEST_F(RobertaVocabulary, MakesARobertaTokenizerWithItsMerges) {
 }
 
 TEST_F(RobertaVocabulary, SaysWhatIsWrongWithItsMerges) {
+  WriteAll(directory_.File("merges.txt"), "#version: 0.2\r\na b\r\n");
+  EXPECT_TRUE(LoadVocabularyObject(path_).ok()) << "lines may end as on Windows";
   WriteAll(directory_.File("merges.txt"), "a\n");
   EXPECT_THAT(LoadVocabularyObject(path_).status(), IsInvalid("has the merge 'a'"));
   WriteAll(directory_.File("merges.txt"), "a c\n");

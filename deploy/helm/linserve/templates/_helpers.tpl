@@ -34,9 +34,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "linserve.seconds" -}}
 {{- $units := dict "ns" 0.000000001 "us" 0.000001 "ms" 0.001 "s" 1 "m" 60 "min" 60 "h" 3600 "d" 86400 -}}
 {{- if kindIs "string" . -}}
-{{- mulf (regexFind "^[0-9.]+" . | float64) (get $units (regexFind "[a-z]+$" .)) | ceil -}}
+{{- mulf (regexFind "^[0-9.]+" . | float64) (get $units (regexFind "[a-z]+$" .)) | ceil | printf "%.0f" -}}
 {{- else -}}
-{{- ceil . -}}
+{{- ceil . | printf "%.0f" -}}
 {{- end -}}
 {{- end }}
 

@@ -48,8 +48,9 @@ std::string_view WithoutSpaceAtEnd(std::string_view line) {
 // Returns the first line of a text, and takes it away.
 std::string_view TakeLine(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, end);
+  std::string_view line = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
 
@@ -213,6 +214,7 @@ absl::Status ReadVocabularyLines(std::string_view text, ModelMembers& members) {
   members.type = "WordPiece";
   while (!text.empty()) {
     const auto id = static_cast<int64_t>(members.tokens.size());
+    if (id >= kMostIds) return Fault("has more than " + std::to_string(kMostIds) + " tokens");
     members.tokens.emplace_back(WithoutSpaceAtEnd(TakeLine(text)), id);
   }
   return absl::OkStatus();

@@ -18,11 +18,13 @@ namespace {
 using nlohmann::json;
 
 // Lists the marks in the order in which the package adds those that a tokenizer lacks.
-constexpr std::array kMarks = {"bos_token", "eos_token", "unk_token", "sep_token",
-                               "pad_token", "cls_token", "mask_token"};
+constexpr std::array<std::string_view, 7> kMarks = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
 constexpr std::string_view kMask = kMarks.back();
-constexpr const char* kOldName = "additional_special_tokens";
+constexpr const char* kFurther = "extra_special_tokens";
+constexpr const char* kOldFurther = "additional_special_tokens";
+constexpr const char* kOwnTokens = "model_specific_special_tokens";
 
 // Returns a token with all members that one has in a tokenizer.json: what is not said is as the
 // package's AddedToken has it.
@@ -73,53 +75,90 @@ TokenTexts TokenTextsOf(const json& tokens) {
   return texts;
 }
 
-// Returns the tokens that the settings name one by one: marks, and others of models' own.
-json NamedTokens(const TokenizerSettings& settings) {
-  json tokens = json::array();
+bool IsNamed(std::string_view name) {
+  const bool is_mark = std::find(kMarks.begin(), kMarks.end(), name) != kMarks.end();
+  return !is_mark && name.ends_with("_token");
+}
+
+bool IsToken(const json& value) {
+  return value.is_string() || (value.is_object() && value.contains("content"));
+}
+
+// Holds tokens by their names, in the order in which they came.
+using TokensByName = nlohmann::ordered_json;
+
+void Take(const json& tokens, TokensByName& into) {
+  if (!tokens.is_object()) return;
+  for (const auto& [name, token] : tokens.items()) into[name] = token;
+}
+
+// Holds tokens beside the marks, as transformers collects them.
+struct OtherTokens {
+  TokensByName own = TokensByName::object();  // a model's, such as its "image_token"
+  json further = json::array();
+  bool further_early = false;  // they are known when added_tokens.json is read
+};
+
+OtherTokens OtherTokensOf(const TokenizerSettings& settings) {
+  const json& config = settings.config;
+  json further = config.value(kFurther, json());
+  json old = config.value(kOldFurther, json());
+  if (further.empty() && !old.empty()) further = std::exchange(old, json());
+  OtherTokens others;
+  TokensByName collected = TokensByName::object();
+  for (const auto& [name, value] : config.items()) {
+    if (!IsNamed(name) || !IsToken(value)) continue;
+    (value.is_string() ? collected : others.own)[name] = value;
+  }
+  Take(further, collected);
+  if (collected.empty()) Take(config.value(kOwnTokens, json()), collected);
+  if (!settings.lists_tokens()) {
+    for (const auto& [name, value] : settings.marks.items()) {
+      if (IsNamed(name) && IsToken(value)) others.own[name] = value;
+    }
+    if (settings.marks.contains(kOldFurther)) old = settings.marks[kOldFurther];
+    const json more = settings.marks.value(kFurther, json());
+    Take(more, collected);
+    if (more.is_array() && !further.is_array()) further = json::array();
+    if (more.is_array()) further.insert(further.end(), more.begin(), more.end());
+  }
+  for (const auto& [name, token] : collected.items()) others.own[name] = token;
+  others.further_early = further.is_array();
+  if (further.is_array() || old.is_array()) others.further = further.is_array() ? further : old;
+  if (others.further.empty() && settings.kind == TokenizerClass::kCamembert) {
+    others.further = json::array({"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"});
+  }
+  return others;
+}
+
+// Returns the tokens that the settings name one by one: marks, and a model's own.
+json NamedTokens(const TokenizerSettings& settings, const TokensByName& own) {
   const bool mask_takes_space =
       settings.kind == TokenizerClass::kMpnet || settings.kind == TokenizerClass::kCamembert;
-  for (const char* name : kMarks) {
-    json mark = settings.Mark(name);
+  json named = json::array();
+  const auto add = [&named](json token) {
+    if (token.is_object()) {
+      token.emplace("normalized", false);
+      token["special"] = true;
+    }
+    if (!token.is_null()) named.push_back(std::move(token));
+  };
+  for (const std::string_view name : kMarks) {
+    json mark = settings.Mark(std::string(name));
     if (mask_takes_space && name == kMask && mark.is_string()) {
       mark = {{"content", mark}, {"lstrip", true}};
     }
-    if (mark.is_object()) {
-      mark.emplace("normalized", false);
-      mark["special"] = true;
-    }
-    if (!mark.is_null()) tokens.push_back(std::move(mark));
+    add(std::move(mark));
   }
-  for (const auto& [name, value] : settings.config.items()) {
-    const bool is_mark = std::find(kMarks.begin(), kMarks.end(), name) != kMarks.end();
-    if (!is_mark && name.ends_with("_token") && value.is_string()) tokens.push_back(value);
-  }
-  return tokens;
-}
-
-// Returns the tokens that the settings name in a list. `known` becomes those of them that the
-// package knows when it reads added_tokens.json.
-json FurtherTokens(const TokenizerSettings& settings, TokenTexts& known) {
-  for (const json* file : {&settings.config, &settings.marks}) {
-    if (file == &settings.marks && settings.lists_tokens()) break;
-    for (const char* name : {"extra_special_tokens", kOldName}) {
-      const json further = file->value(name, json());
-      if (!further.is_structured() || further.empty()) continue;
-      json tokens = json::array();
-      for (const auto& [key, token] : further.items()) tokens.push_back(token);
-      const bool too_late = file == &settings.marks && name == kOldName;
-      if (!too_late) known = TokenTextsOf(tokens);
-      return tokens;
-    }
-  }
-  if (settings.kind != TokenizerClass::kCamembert) return json::array();
-  return json::array({"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"});
+  for (const auto& [name, token] : own.items()) add(token);
+  return named;
 }
 
 // Reads the files in which older folders have tokens with their ids: added_tokens.json and, where
 // its class drops them, the tokenizer's own file.
 absl::Status ReadOlder(const TokenizerSettings& settings, const json& of_file, TokenTexts special,
                        TokensById& tokens) {
-  for (const char* name : kMarks) special.insert(settings.MarkText(name));
+  for (const std::string_view name : kMarks) special.insert(settings.MarkText(std::string(name)));
   for (const auto& [text, id] : settings.more_tokens.items()) {
     if (!id.is_number_integer()) {
       return absl::InvalidArgumentError("added_tokens.json: the id of " + Quoted(text) +
@@ -144,9 +183,10 @@ absl::Status ReadOlder(const TokenizerSettings& settings, const json& of_file, T
 
 absl::StatusOr<json> AllAddedTokens(const TokenizerSettings& settings, const json& of_file) {
   json all = settings.kind == TokenizerClass::kNone ? of_file : json::array();
-  const json named = NamedTokens(settings);
+  const OtherTokens others = OtherTokensOf(settings);
+  const json named = NamedTokens(settings, others.own);
   TokenTexts known;
-  const json further = FurtherTokens(settings, known);
+  if (others.further_early) known = TokenTextsOf(others.further);
   TokensById by_id;
   absl::Status status = settings.lists_tokens()
                             ? ReadListed(settings.config["added_tokens_decoder"], by_id)
@@ -159,7 +199,7 @@ absl::StatusOr<json> AllAddedTokens(const TokenizerSettings& settings, const jso
   }
   // What is listed counts more than what is named; of two that are named, the last does.
   const TokenTexts listed = TokenTextsOf(all);
-  for (const json* tokens : {&named, &further}) {
+  for (const json* tokens : {&named, &others.further}) {
     for (const json& one : *tokens) {
       auto token = WholeToken(one, "tokenizer_config.json");
       if (!token.ok()) return token.status();

@@ -3,7 +3,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <utility>
 
 namespace linserve {
 namespace {
@@ -11,34 +10,51 @@ namespace {
 using nlohmann::json;
 using Name = std::string_view;
 
+struct NamedClass {
+  Name name;
+  TokenizerClass kind;
+};
+
 // Lists the classes of transformers 5 (models/*/tokenization_*.py), with those that are built alike
 // under another name.
-constexpr std::array kClasses = {
-    std::pair<Name, TokenizerClass>{"BertTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"DistilBertTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"ElectraTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"ConvBertTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"MobileBertTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"SqueezeBertTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"LayoutLMTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"DPRContextEncoderTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"DPRQuestionEncoderTokenizer", TokenizerClass::kBert},
-    std::pair<Name, TokenizerClass>{"MPNetTokenizer", TokenizerClass::kMpnet},
-    std::pair<Name, TokenizerClass>{"RobertaTokenizer", TokenizerClass::kRoberta},
-    std::pair<Name, TokenizerClass>{"LongformerTokenizer", TokenizerClass::kRoberta},
-    std::pair<Name, TokenizerClass>{"BartTokenizer", TokenizerClass::kRoberta},
-    std::pair<Name, TokenizerClass>{"XLMRobertaTokenizer", TokenizerClass::kXlmRoberta},
-    std::pair<Name, TokenizerClass>{"CamembertTokenizer", TokenizerClass::kCamembert}};
+constexpr auto kClasses = std::to_array<NamedClass>({
+    {"BertTokenizer", TokenizerClass::kBert},
+    {"DistilBertTokenizer", TokenizerClass::kBert},
+    {"ElectraTokenizer", TokenizerClass::kBert},
+    {"ConvBertTokenizer", TokenizerClass::kBert},
+    {"MobileBertTokenizer", TokenizerClass::kBert},
+    {"SqueezeBertTokenizer", TokenizerClass::kBert},
+    {"LayoutLMTokenizer", TokenizerClass::kBert},
+    {"LxmertTokenizer", TokenizerClass::kBert},
+    {"DPRContextEncoderTokenizer", TokenizerClass::kBert},
+    {"DPRQuestionEncoderTokenizer", TokenizerClass::kBert},
+    {"DPRReaderTokenizer", TokenizerClass::kBert},
+    {"MPNetTokenizer", TokenizerClass::kMpnet},
+    {"RobertaTokenizer", TokenizerClass::kRoberta},
+    {"LongformerTokenizer", TokenizerClass::kRoberta},
+    {"BartTokenizer", TokenizerClass::kRoberta},
+    {"LEDTokenizer", TokenizerClass::kRoberta},
+    {"MvpTokenizer", TokenizerClass::kRoberta},
+    {"XLMRobertaTokenizer", TokenizerClass::kXlmRoberta},
+    {"CamembertTokenizer", TokenizerClass::kCamembert},
+});
+
+struct NamedModels {
+  Name type;
+  Name tokenizer;
+};
 
 // Lists what models/auto/tokenization_auto.py says of the types of models that are served here.
-constexpr std::array kModels = {std::pair<Name, Name>{"bert", "BertTokenizer"},
-                                std::pair<Name, Name>{"distilbert", "BertTokenizer"},
-                                std::pair<Name, Name>{"nomic_bert", "BertTokenizer"},
-                                std::pair<Name, Name>{"mpnet", "MPNetTokenizer"},
-                                std::pair<Name, Name>{"roberta", "RobertaTokenizer"},
-                                std::pair<Name, Name>{"camembert", "CamembertTokenizer"},
-                                std::pair<Name, Name>{"xlm-roberta", "XLMRobertaTokenizer"},
-                                std::pair<Name, Name>{"gte", "XLMRobertaTokenizer"}};
+constexpr auto kModels = std::to_array<NamedModels>({
+    {"bert", "BertTokenizer"},
+    {"distilbert", "BertTokenizer"},
+    {"nomic_bert", "BertTokenizer"},
+    {"mpnet", "MPNetTokenizer"},
+    {"roberta", "RobertaTokenizer"},
+    {"camembert", "CamembertTokenizer"},
+    {"xlm-roberta", "XLMRobertaTokenizer"},
+    {"gte", "XLMRobertaTokenizer"},
+});
 
 }  // namespace
 
