@@ -59,8 +59,9 @@ bool HasPrompts(const std::string& directory) {
   const auto config = ReadJson(directory + "/config_sentence_transformers.json");
   if (!config.ok() || !config->is_object()) return false;
   const json prompts = config->value("prompts", json());
-  return prompts.is_object() &&
-         std::any_of(prompts.begin(), prompts.end(), [](const json& one) { return one != ""; });
+  return prompts.is_object() && std::any_of(prompts.begin(), prompts.end(), [](const json& one) {
+           return one.is_string() && !one.get_ref<const std::string&>().empty();
+         });
 }
 
 // Reads what a Pooling module does. `prompted` says whether texts may have prompts before them.
