@@ -87,7 +87,7 @@ bool IsToken(const json& value) {
 // Holds tokens by their names, in the order in which they came.
 using TokensByName = nlohmann::ordered_json;
 
-void Take(const json& tokens, TokensByName& into) {
+void TakeNamed(const json& tokens, TokensByName& into) {
   if (!tokens.is_object()) return;
   for (const auto& [name, token] : tokens.items()) into[name] = token;
 }
@@ -110,15 +110,15 @@ OtherTokens OtherTokensOf(const TokenizerSettings& settings) {
     if (!IsNamed(name) || !IsToken(value)) continue;
     (value.is_string() ? collected : others.own)[name] = value;
   }
-  Take(further, collected);
-  if (collected.empty()) Take(config.value(kOwnTokens, json()), collected);
+  TakeNamed(further, collected);
+  if (collected.empty()) TakeNamed(config.value(kOwnTokens, json()), collected);
   if (!settings.lists_tokens()) {
     for (const auto& [name, value] : settings.marks.items()) {
       if (IsNamed(name) && IsToken(value)) others.own[name] = value;
     }
     if (settings.marks.contains(kOldFurther)) old = settings.marks[kOldFurther];
     const json more = settings.marks.value(kFurther, json());
-    Take(more, collected);
+    TakeNamed(more, collected);
     if (more.is_array() && !further.is_array()) further = json::array();
     if (more.is_array()) further.insert(further.end(), more.begin(), more.end());
   }
