@@ -1,8 +1,6 @@
 #include "client/load/load_arguments.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <string>
 
 #include "absl/status/statusor.h"

@@ -61,7 +61,7 @@ std::string TestAuthority::pem() const { return PemOf(certificate_.get()); }
 
 TestAuthority::Signed TestAuthority::Sign(const std::string& name, std::chrono::seconds valid,
                                           const std::string& password) const {
-  const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  const PrivateKey key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const Certificate certificate(NewCertificate(name, key.get(), valid), X509_free);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
   Extend(certificate.get(), NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");

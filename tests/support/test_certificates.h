@@ -7,6 +7,7 @@
 #include <string>
 
 #include "access/tls.h"
+#include "core/files/pem.h"
 
 namespace linserve {
 
@@ -27,10 +28,7 @@ class TestAuthority {
               const std::string& password = "") const;
 
  private:
-  using Key = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
-  using Certificate = std::unique_ptr<X509, void (*)(X509*)>;
-
-  Key key_;
+  PrivateKey key_;
   Certificate certificate_;
 };
 

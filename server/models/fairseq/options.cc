@@ -105,9 +105,7 @@ Options Options::From(Params& params) {
   options.features_only = params.Call().Flag("features_only", false);
   for (const char* key : kOfTraining) params.Ignore(key);
   // A checkpoint of a training run may hold all of its arguments, some three hundred.
-  for (const char* key : {"_name", "task"}) {
-    if (params.Has(key)) params.AcceptOthers();
-  }
+  if (params.Has("_name") || params.Has("task")) params.AcceptOthers();
   return options;
 }
 

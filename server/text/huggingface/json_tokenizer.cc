@@ -63,8 +63,7 @@ Loaded Named(const std::string& path, const char* kind, MadePipeline pipeline) {
                                     std::string(pipeline.status().message()));
 }
 
-// Loads a file of a tokenizer: `make` is called with its path, its text, and the settings beside
-// it.
+// Loads a file of a tokenizer: `make` is called with its text and the settings beside it.
 template <typename Make>
 Loaded Load(const std::string& path, const char* kind, const Make& make) {
   std::error_code error;
@@ -74,11 +73,10 @@ Loaded Load(const std::string& path, const char* kind, const Make& make) {
   auto settings = ReadTokenizerSettings(path);
   if (!settings.ok()) return Named(path, kind, settings.status());
   const auto text = ReadFile(path, kLargestTokenizer);
-  return Named(path, kind, text.ok() ? make(path, *text, *std::move(settings)) : text.status());
+  return Named(path, kind, text.ok() ? make(*text, *std::move(settings)) : text.status());
 }
 
-MadePipeline OfLines(const std::string& /*path*/, const std::string& text,
-                     TokenizerSettings settings) {
+MadePipeline OfLines(const std::string& text, TokenizerSettings settings) {
   // A type of models whose tokenizer.json counts as it is may have none.
   settings.kind =
       settings.class_name.empty() ? TokenizerClass::kBert : ClassNamed(settings.class_name);
@@ -117,15 +115,16 @@ MadePipeline OfObject(const std::string& path, const std::string& text,
 }  // namespace
 
 Loaded LoadTokenizerJson(const std::string& path) {
-  return Load(path, "tokenizer.json",
-              [](const std::string&, const std::string& text, const TokenizerSettings& settings) {
-                return ReadPipeline(text, settings);
-              });
+  return Load(path, "tokenizer.json", ReadPipeline);
 }
 
 Loaded LoadVocabularyLines(const std::string& path) { return Load(path, "vocabulary", OfLines); }
 
-Loaded LoadVocabularyObject(const std::string& path) { return Load(path, "vocabulary", OfObject); }
+Loaded LoadVocabularyObject(const std::string& path) {
+  return Load(path, "vocabulary", [&path](const std::string& text, TokenizerSettings settings) {
+    return OfObject(path, text, std::move(settings));
+  });
+}
 
 Loaded ParseTokenizerJson(std::string_view json) {
   return Named("tokenizer.json", "tokenizer.json", ReadPipeline(json));

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <thread>
 
 #include "support/wait_until.h"
@@ -27,6 +29,21 @@ class SignalsDeathTest : public testing::Test {
     signals.Ready([] {}, longest);
     Send(signal);
     signals.WaitForEnd();
+  }
+  // Begins to end while a reload goes on, and returns the signal that was heard.
+  static int EndDuring(Signals& signals, const std::function<void()>& reload) {
+    const auto begun = std::make_shared<std::atomic<bool>>(false);
+    signals.Watch();
+    signals.Ready(
+        [begun, reload] {
+          *begun = true;
+          reload();
+        },
+        hours(1));
+    Send(SIGHUP);
+    while (!*begun) std::this_thread::yield();
+    Send(SIGTERM);
+    return signals.WaitForEnd();
   }
   static void Send(int signal) { ::kill(::getpid(), signal); }
   [[noreturn]] static void Hang() {
@@ -129,18 +146,7 @@ TEST_F(SignalsDeathTest, EndTheServerWhileAReloadHangs) {
   EXPECT_EXIT(
       {
         Signals signals;
-        signals.Watch();
-        std::atomic<bool> begun = false;
-        signals.Ready(
-            [&] {
-              begun = true;
-              Hang();
-            },
-            hours(1));
-        Send(SIGHUP);
-        while (!begun) std::this_thread::yield();
-        Send(SIGTERM);
-        const bool heard = signals.WaitForEnd() == SIGTERM;
+        const bool heard = EndDuring(signals, [] { Hang(); }) == SIGTERM;
         ::_exit(heard && !signals.WaitForReload(milliseconds(1)) ? 7 : 8);
       },
       testing::ExitedWithCode(7), "a reload hangs");
@@ -150,21 +156,12 @@ TEST_F(SignalsDeathTest, WaitForAReloadThatEnds) {
   EXPECT_EXIT(
       {
         Signals signals;
-        signals.Watch();
-        std::atomic<bool> begun = false;
         std::atomic<bool> may_end = false;
         std::atomic<bool> ended = false;
-        signals.Ready(
-            [&] {
-              begun = true;
-              while (!may_end) std::this_thread::yield();
-              ended = true;
-            },
-            hours(1));
-        Send(SIGHUP);
-        while (!begun) std::this_thread::yield();
-        Send(SIGTERM);
-        signals.WaitForEnd();
+        EndDuring(signals, [&] {
+          while (!may_end) std::this_thread::yield();
+          ended = true;
+        });
         may_end = true;
         ::_exit(signals.WaitForReload(hours(1)) && ended ? 7 : 8);
       },
