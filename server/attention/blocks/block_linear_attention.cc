@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attention/linear/causal_linear_attention.h"
+#include "attention/products/softmax_rows.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

@@ -7,6 +7,7 @@
 
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
+#include "attention/products/softmax_rows.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {

@@ -10,9 +10,9 @@ namespace {
 
 // Sets out [count] to factor · the squares of each row.
 void SetSquares(const RowBlock& rows, int64_t count, int64_t width, float factor, float* out) {
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto vector) __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
-      out[i] = factor * SumOf(rows.Rows(i).data, width, SquareFrom());
+      out[i] = factor * SumOf<decltype(vector)>(rows.Rows(i).data, width, SquareFrom());
     }
   });
 }
@@ -20,10 +20,10 @@ void SetSquares(const RowBlock& rows, int64_t count, int64_t width, float factor
 // Shifts each row by its largest and its offset: exp(u − offset − largest) + eps.
 void ExpShiftedRows(const RowBlock& rows, int64_t count, int64_t width, const float* offsets,
                     float eps) {
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto vector) __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
       float* row = rows.Rows(i).data;
-      const float shift = offsets[i] + Largest(row, width);
+      const float shift = offsets[i] + LargestIn<decltype(vector)>(row, width);
       ForColumns(
           width, [&](int64_t j)
                      __attribute__((always_inline)) { row[j] = Exp(row[j] - shift) + eps; });
@@ -88,10 +88,11 @@ void StabilizedFeatures::SetDirections(const RowBlock& keys, int64_t count, cons
 
 float StabilizedFeatures::Largest(const RowBlock& directions, int64_t features, int64_t count) {
   float largest = 0;
-  Vectorized([&]() __attribute__((always_inline)) {
-    largest = linserve::Largest(directions.data, count);
+  WithVectors([&](auto of) __attribute__((always_inline)) {
+    using Vector = decltype(of);
+    largest = LargestIn<Vector>(directions.data, count);
     for (int64_t i = 1; i < features; ++i) {
-      largest = std::max(largest, linserve::Largest(directions.Rows(i).data, count));
+      largest = std::max(largest, LargestIn<Vector>(directions.Rows(i).data, count));
     }
   });
   return largest;
@@ -108,9 +109,9 @@ void StabilizedFeatures::SetKeys(const RowBlock& directions, int64_t count, floa
 }
 
 void AddSums(const RowBlock& rows, int64_t count, int64_t width, float* sums) {
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto vector) __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
-      sums[i] += SumOf(rows.Rows(i).data, width, Itself());
+      sums[i] += SumOf<decltype(vector)>(rows.Rows(i).data, width, Itself());
     }
   });
 }

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "attention/products/lanes.h"
 #include "attention/products/vectorized.h"
@@ -58,10 +57,11 @@ LINSERVE_INLINE void ForBiased(const RowBlock& rows, int64_t count, int64_t widt
   }
 }
 
+template <typename Vector>
 LINSERVE_INLINE void NormalizeRow(const float* row, int64_t width, const float* weight,
                                   const float* bias, float eps, float* out) {
-  const float mean = SumOf(row, width, Itself()) / static_cast<float>(width);
-  const float squares = SumOf(row, width, SquareFrom{mean});
+  const float mean = SumOf<Vector>(row, width, Itself()) / static_cast<float>(width);
+  const float squares = SumOf<Vector>(row, width, SquareFrom{mean});
   const float scale = 1.0F / std::sqrt(squares / static_cast<float>(width) + eps);
   if (bias == nullptr) {
 #pragma omp simd
@@ -70,25 +70,6 @@ LINSERVE_INLINE void NormalizeRow(const float* row, int64_t width, const float* 
   }
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) out[j] = (row[j] - mean) * scale * weight[j] + bias[j];
-}
-
-// Makes weights of the row and returns their sum.
-LINSERVE_INLINE float WeighRow(float* row, int64_t width, float scale, float largest) {
-  Lanes sums{};
-  Lanes x;
-  int64_t j = 0;
-  for (; j + kLanes <= width; j += kLanes) {
-    LoadLanes(row + j, x);
-    x = Exp((x - largest) * scale);
-    StoreLanes(x, row + j);
-    sums += x;
-  }
-  float sum = Sum(sums);
-  for (; j < width; ++j) {
-    row[j] = Exp((row[j] - largest) * scale);
-    sum += row[j];
-  }
-  return sum;
 }
 
 }  // namespace
@@ -212,71 +193,23 @@ void Gate(const RowBlock& rows, int64_t count, int64_t width, const float* bias)
 
 void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const float* weight,
                    const float* bias, float eps, const RowBlock& out) {
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto vector) __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
-      NormalizeRow(rows.Rows(i).data, width, weight, bias, eps, out.Rows(i).data);
+      NormalizeRow<decltype(vector)>(rows.Rows(i).data, width, weight, bias, eps, out.Rows(i).data);
     }
   });
 }
 
 void SetLengths(const RowBlock& rows, int64_t count, int64_t width, float length, float eps,
                 const RowBlock& out) {
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto vector) __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
       const float* row = rows.Rows(i).data;
-      const float squares = SumOf(row, width, SquareFrom());
+      const float squares = SumOf<decltype(vector)>(row, width, SquareFrom());
       const float factor = length / std::max(std::sqrt(squares), eps);
       float* own = out.Rows(i).data;
       ForColumns(
           width, [&](int64_t j) __attribute__((always_inline)) { own[j] = row[j] * factor; });
-    }
-  });
-}
-
-void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale,
-                    float* shares) {
-  Vectorized([&]() __attribute__((always_inline)) {
-    for (int64_t i = 0; i < count; ++i) {
-      float* row = rows.Rows(i).data;
-      shares[i] = 1.0F / WeighRow(row, width, scale, Largest(row, width));
-    }
-  });
-}
-
-void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
-                float* factors, float* totals) {
-  const int64_t rest = width % kLanes;
-  const int64_t whole = width - rest;
-  Vectorized([&]() __attribute__((always_inline)) {
-    for (int64_t first = 0; first < count; first += kLanes) {
-      const int64_t some = std::min(kLanes, count - first);
-      std::array<float, kLanes> sums;
-      for (int64_t i = 0; i < some; ++i) {
-        float* row = rows.Rows(first + i).data;
-        float largest = most[first + i];
-        Lanes tail{};
-        if (rest > 0) {
-          LoadLanes(row + whole, tail);
-          KeepFirst(rest, std::numeric_limits<float>::lowest(), tail);
-          largest = std::max(largest, Largest(tail));
-        }
-        if (whole > 0) largest = std::max(largest, Largest(row, whole));
-        sums[static_cast<size_t>(i)] = WeighRow(row, whole, scale, largest);
-        if (rest > 0) {
-          tail = Exp((tail - largest) * scale);
-          KeepFirst(rest, 0, tail);
-          StoreLanes(tail, row + whole);
-          sums[static_cast<size_t>(i)] += Sum(tail);
-        }
-        factors[first + i] = most[first + i];
-        most[first + i] = largest;
-      }
-      ForColumns(
-          some, [&](int64_t i) __attribute__((always_inline)) {
-            const int64_t at = first + i;
-            factors[at] = Exp((factors[at] - most[at]) * scale);
-            totals[at] = totals[at] * factors[at] + sums[static_cast<size_t>(i)];
-          });
     }
   });
 }
@@ -316,31 +249,6 @@ void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBloc
   }
 }
 
-void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* most, float* factors,
-                   float* sums) {
-  Vectorized([&]() __attribute__((always_inline)) {
-    for (int64_t j = 0; j < width; ++j) factors[j] = most[j];
-    for (int64_t i = 0; i < count; ++i) {
-      const float* row = rows.Rows(i).data;
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) most[j] = row[j] > most[j] ? row[j] : most[j];
-    }
-#pragma omp simd
-    for (int64_t j = 0; j < width; ++j) {
-      factors[j] = Exp(factors[j] - most[j]);
-      sums[j] *= factors[j];
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      float* row = rows.Rows(i).data;
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) {
-        row[j] = Exp(row[j] - most[j]);
-        sums[j] += row[j];
-      }
-    }
-  });
-}
-
 void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
                 const RowBlock& table) {
   const int64_t pairs = dim_head / 2;
@@ -363,22 +271,24 @@ void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_
 }
 
 void LowerTriangle(const RowBlock& scores, int64_t count, float* sums) {
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto vector) __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {
       float* row = scores.Rows(i).data;
       std::fill(row + i + 1, row + count, 0.0F);
-      sums[i] = SumOf(row, count, Itself());
+      sums[i] = SumOf<decltype(vector)>(row, count, Itself());
     }
   });
 }
 
 void AddDots(const RowBlock& rows, int64_t count, int64_t width, const float* vector, float* sums) {
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto of) __attribute__((always_inline)) {
+    using Vector = decltype(of);
+    constexpr int64_t kLanes = Vector::kLanes;
     for (int64_t i = 0; i < count; ++i) {
       const float* row = rows.Rows(i).data;
-      Lanes dots{};
-      Lanes x;
-      Lanes y;
+      typename Vector::Floats dots{};
+      typename Vector::Floats x;
+      typename Vector::Floats y;
       int64_t j = 0;
       for (; j + kLanes <= width; j += kLanes) {
         LoadLanes(row + j, x);

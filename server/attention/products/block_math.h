@@ -64,17 +64,6 @@ void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const flo
 void SetLengths(const RowBlock& rows, int64_t count, int64_t width, float length, float eps,
                 const RowBlock& out);
 
-// Takes the softmax of rows · scale but for its last step: rows become its weights times their sum,
-// and shares [count] one over the sum. REQUIRES: scale >= 0.
-void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares);
-
-// Takes a step of a softmax of rows · scale that runs over columns, for each row: most [count]
-// becomes the largest so far, factors [count] what earlier weights must be multiplied by for it,
-// rows the weights exp((row - most) · scale), and totals [count] the sums of all weights. Columns
-// behind the last one, up to a multiple of 16, become 0. REQUIRES: scale >= 0.
-void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
-                float* factors, float* totals);
-
 // Row i of out = row i · factors[i]. `out` may be `rows`.
 void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors,
                const RowBlock& out);
@@ -89,12 +78,6 @@ void ExpRows(const RowBlock& rows, int64_t count, int64_t width);
 // is an odd multiple of a cache line, 16 elements: then its rows do not meet in the same places of
 // it.
 void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out);
-
-// Takes a step of a softmax that runs over rows, for each column: `most` [width] becomes the
-// largest so far, factors [width] what earlier weights must be multiplied by for it, rows their
-// weights exp(row - most), and sums [width] the sums of all weights.
-void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* most, float* factors,
-                   float* sums);
 
 // Turns row i's pairs of features (2j, 2j+1) of each head by the angle whose sine is table[i, j]
 // and whose cosine is table[i, dim_head/2 + j].

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "attention/products/int8_avx2.h"
 #include "attention/products/kernel_rows.h"
 #include "attention/products/lanes.h"
 
@@ -18,12 +19,12 @@ void Kernel(int64_t m, int64_t n, int64_t k, const ByteBlock& a, const int8_t* b
                               reinterpret_cast<const signed char*>(b), c, /*is_vnni=*/true);
 }
 
-bool TryInt8Kernel() {
+// Tries LibTorch's kernel, whose sums of two products are cut to 16 bits where there is AVX2 alone.
+bool TryKernel() {
   constexpr int64_t kTried = 16;
   std::array<uint8_t, kFewestKernelRows * kInt8Group> a{};
   std::array<int8_t, kTried * kInt8Group> b{};
   std::array<int32_t, kFewestKernelRows * kTried> c{};
-  // With AVX2 alone sums of two products are cut to 16 bits: such kernels are not exact.
   a[0] = a[1] = UINT8_MAX;
   b[0] = b[1] = INT8_MAX;
   try {
@@ -35,18 +36,26 @@ bool TryInt8Kernel() {
   return c[0] == 2 * UINT8_MAX * INT8_MAX;
 }
 
+bool HasKernel() {
+  static const bool has = TryKernel();
+  return has;
+}
+
 // Returns the largest absolute value of a row, and what is no number where one is there: such bits
 // are larger than those of any number.
+template <typename Vector>
 LINSERVE_INLINE float LargestOf(const float* row, int64_t width) {
+  using Bits = typename Vector::Bits;
+  constexpr int64_t kLanes = Vector::kLanes;
   constexpr uint32_t kAbsolute = 0x7FFFFFFF;
-  const auto take = [](const float* from, BitLanes& into) __attribute__((always_inline)) {
-    BitLanes bits;
+  const auto take = [](const float* from, Bits& into) __attribute__((always_inline)) {
+    Bits bits;
     std::memcpy(&bits, from, sizeof(bits));
     bits &= kAbsolute;
     into = bits > into ? bits : into;
   };
-  BitLanes first{};
-  BitLanes second{};
+  Bits first{};
+  Bits second{};
   int64_t j = 0;
   for (; j + 2 * kLanes <= width; j += 2 * kLanes) {
     take(row + j, first);
@@ -56,7 +65,7 @@ LINSERVE_INLINE float LargestOf(const float* row, int64_t width) {
     take(row + j, first);
     j += kLanes;
   }
-  const BitLanes both = first > second ? first : second;
+  const Bits both = first > second ? first : second;
   uint32_t largest = 0;
   for (int64_t lane = 0; lane < kLanes; ++lane) largest = std::max<uint32_t>(largest, both[lane]);
   for (; j < width; ++j) {
@@ -65,15 +74,17 @@ LINSERVE_INLINE float LargestOf(const float* row, int64_t width) {
   return std::bit_cast<float>(largest);
 }
 
+template <typename Vector>
 LINSERVE_INLINE void RowToInt8(const float* row, int64_t width, float steps, uint8_t* out) {
-  using ByteLanes [[gnu::vector_size(kLanes)]] = uint8_t;
+  constexpr int64_t kLanes = Vector::kLanes;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: the last bits are those of the integer
   int64_t j = 0;
   for (; j + kLanes <= width; j += kLanes) {
-    Lanes x;
+    typename Vector::Floats x;
     LoadLanes(row + j, x);
-    const auto number = std::bit_cast<BitLanes>(x * steps + kRound) + uint32_t{kInt8Zero};
-    const auto bytes = __builtin_convertvector(number, ByteLanes);
+    const auto number =
+        std::bit_cast<typename Vector::Bits>(x * steps + kRound) + uint32_t{kInt8Zero};
+    const auto bytes = __builtin_convertvector(number, typename Vector::Bytes);
     std::memcpy(out + j, &bytes, sizeof(bytes));
   }
   for (; j < width; ++j) {
@@ -83,11 +94,12 @@ LINSERVE_INLINE void RowToInt8(const float* row, int64_t width, float steps, uin
 
 // Makes numbers of so many vectors of columns, row by row, so that what is of the columns stays in
 // registers.
-template <size_t kVectors, bool kAdd>
+template <typename Vector, size_t kVectors, bool kAdd>
 LINSERVE_INLINE void ScaleColumns(const int32_t* sums, int64_t count, int64_t stride,
                                   const float* scales, const ColumnScales& columns,
                                   const RowBlock& out) {
-  using IntLanes [[gnu::vector_size(kLanes * sizeof(int32_t))]] = int32_t;
+  using Lanes = typename Vector::Floats;
+  constexpr int64_t kLanes = Vector::kLanes;
   std::array<Lanes, kVectors> of_columns;
   std::array<Lanes, kVectors> offsets;
   std::array<Lanes, kVectors> bias;
@@ -99,7 +111,7 @@ LINSERVE_INLINE void ScaleColumns(const int32_t* sums, int64_t count, int64_t st
   for (int64_t i = 0; i < count; ++i) {
     float* row = out.Rows(i).data;
     for (size_t v = 0; v < kVectors; ++v) {
-      IntLanes sum;
+      typename Vector::Integers sum;
       std::memcpy(&sum, sums + i * stride + v * kLanes, sizeof(sum));
       Lanes x = __builtin_convertvector(sum, Lanes) * of_columns[v] - offsets[v];
       x = x * scales[i] + bias[v];
@@ -113,20 +125,21 @@ LINSERVE_INLINE void ScaleColumns(const int32_t* sums, int64_t count, int64_t st
   }
 }
 
-template <bool kAdd>
+template <typename Vector, bool kAdd>
 LINSERVE_INLINE void ScaleAll(const int32_t* sums, int64_t count, int64_t width,
                               const float* scales, const ColumnScales& columns,
                               const RowBlock& out) {
+  constexpr int64_t kLanes = Vector::kLanes;
   constexpr size_t kVectors = 4;  // whose three operands and results AVX-512 has registers for
   const auto from = [&](int64_t j) {
     return ColumnScales{columns.scales + j, columns.offsets + j, columns.bias + j};
   };
   int64_t j = 0;
   for (; j + int64_t{kVectors} * kLanes <= width; j += kVectors * kLanes) {
-    ScaleColumns<kVectors, kAdd>(sums + j, count, width, scales, from(j), out.Columns(j));
+    ScaleColumns<Vector, kVectors, kAdd>(sums + j, count, width, scales, from(j), out.Columns(j));
   }
   for (; j + kLanes <= width; j += kLanes) {
-    ScaleColumns<1, kAdd>(sums + j, count, width, scales, from(j), out.Columns(j));
+    ScaleColumns<Vector, 1, kAdd>(sums + j, count, width, scales, from(j), out.Columns(j));
   }
   for (int64_t i = 0; i < count && j < width; ++i) {
     float* row = out.Rows(i).data;
@@ -140,27 +153,26 @@ LINSERVE_INLINE void ScaleAll(const int32_t* sums, int64_t count, int64_t width,
 
 }  // namespace
 
-bool HasInt8Kernels() {
-  static const bool has = TryInt8Kernel();
-  return has;
-}
+bool HasInt8Kernels() { return HasKernel() || HasAvx2(); }
 
 void ToInt8(const RowBlock& rows, int64_t count, int64_t width, const ByteBlock& out,
             float* scales) {
   constexpr float kSteps = 127;
   constexpr float kNothing = 1e-30F;  // 127 over less would be no number
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto of) __attribute__((always_inline)) {
+    using Vector = decltype(of);
     for (int64_t i = 0; i < count; ++i) {
       const float* row = rows.Rows(i).data;
-      const float largest = LargestOf(row, width);
+      const float largest = LargestOf<Vector>(row, width);
       scales[i] = largest / kSteps;
-      RowToInt8(row, width, largest < kNothing ? 0 : kSteps / largest, out.Rows(i).data);
+      RowToInt8<Vector>(row, width, largest < kNothing ? 0 : kSteps / largest, out.Rows(i).data);
     }
   });
 }
 
 void Int8Product(int64_t count, int64_t n, int64_t k, const ByteBlock& a, const int8_t* b,
                  int32_t* c) {
+  if (!HasKernel()) return Int8ProductWithAvx2(count, n, k, a, b, c);
   const int64_t most = WholeKernelRows(count);
   int64_t row = 0;
   for (const int64_t rows : kKernelRows) {
@@ -171,11 +183,11 @@ void Int8Product(int64_t count, int64_t n, int64_t k, const ByteBlock& a, const 
 
 void FromInt8(const int32_t* sums, int64_t count, int64_t width, const float* scales,
               const ColumnScales& of_columns, const RowBlock& out, bool add) {
-  Vectorized([&]() __attribute__((always_inline)) {
+  WithVectors([&](auto of) __attribute__((always_inline)) {
     if (add) {
-      ScaleAll<true>(sums, count, width, scales, of_columns, out);
+      ScaleAll<decltype(of), true>(sums, count, width, scales, of_columns, out);
     } else {
-      ScaleAll<false>(sums, count, width, scales, of_columns, out);
+      ScaleAll<decltype(of), false>(sums, count, width, scales, of_columns, out);
     }
   });
 }

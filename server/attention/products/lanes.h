@@ -8,51 +8,63 @@
 
 #include "attention/products/vectorized.h"
 
-// Sums and maxima over rows, with as many vectors as the CPU has for 16 floats. To be used within
-// Vectorized(): the compiler's own reductions of loops add lane by lane through memory there, which
-// takes longer than a row of an attention's weights.
+// Sums and maxima over rows, by vectors of `Vector`, a VectorOf. To be used within WithVectors():
+// the compiler's own reductions of loops add lane by lane through memory there, which takes longer
+// than a row of an attention's weights.
 
 namespace linserve {
 
+template <typename Lanes>
 LINSERVE_INLINE void LoadLanes(const float* from, Lanes& lanes) {
   std::memcpy(&lanes, from, sizeof(lanes));
 }
 
+template <typename Lanes>
 LINSERVE_INLINE void StoreLanes(const Lanes& lanes, float* to) {
   std::memcpy(to, &lanes, sizeof(lanes));
 }
 
 // Keeps so many of the first lanes, and sets the others. With a comparison for each lane, the
 // compiler would go through them one by one.
-LINSERVE_INLINE void KeepFirst(int64_t count, float others, Lanes& lanes) {
+template <typename Vector>
+LINSERVE_INLINE void KeepFirst(int64_t count, float others, typename Vector::Floats& lanes) {
+  using Floats = typename Vector::Floats;
+  using Bits = typename Vector::Bits;
+  constexpr int64_t kLanes = Vector::kLanes;
   static constexpr auto kKept = [] {
     std::array<uint32_t, 2 * kLanes> kept{};
     std::fill_n(kept.begin(), kLanes, ~uint32_t{0});
     return kept;
   }();
-  BitLanes keep;
+  Bits keep;
   std::memcpy(&keep, kKept.data() + (kLanes - count), sizeof(keep));
-  lanes = std::bit_cast<Lanes>((std::bit_cast<BitLanes>(lanes) & keep) |
-                               (std::bit_cast<uint32_t>(others) & ~keep));
+  lanes = std::bit_cast<Floats>((std::bit_cast<Bits>(lanes) & keep) |
+                                (std::bit_cast<uint32_t>(others) & ~keep));
 }
 
 // Combines all lanes by `combine`, two and two.
-template <typename Combine>
+template <typename Lanes, typename Combine>
 LINSERVE_INLINE float Reduced(const Lanes& lanes, const Combine& combine) {
-  const auto eight = combine(__builtin_shufflevector(lanes, lanes, 0, 1, 2, 3, 4, 5, 6, 7),
-                             __builtin_shufflevector(lanes, lanes, 8, 9, 10, 11, 12, 13, 14, 15));
-  const auto four = combine(__builtin_shufflevector(eight, eight, 0, 1, 2, 3),
-                            __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
-  const auto two = combine(four, __builtin_shufflevector(four, four, 2, 3, 0, 1));
-  return combine(two, __builtin_shufflevector(two, two, 1, 0, 3, 2))[0];
+  constexpr size_t kHalf = sizeof(Lanes) / sizeof(float) / 2;
+  if constexpr (kHalf == 1) {
+    return combine(lanes[0], lanes[1]);
+  } else {
+    typename VectorOf<kHalf>::Floats first;
+    typename VectorOf<kHalf>::Floats second;
+    std::memcpy(&first, &lanes, sizeof(first));
+    std::memcpy(&second, reinterpret_cast<const char*>(&lanes) + sizeof(first), sizeof(second));
+    return Reduced(combine(first, second), combine);
+  }
 }
 
+template <typename Lanes>
 LINSERVE_INLINE float Sum(const Lanes& lanes) {
   return Reduced(
       lanes, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
 }
 
-LINSERVE_INLINE float Largest(const Lanes& lanes) {
+template <typename Lanes>
+LINSERVE_INLINE float LargestLane(const Lanes& lanes) {
   return Reduced(
       lanes,
       [](const auto& a, const auto& b) __attribute__((always_inline)) { return a > b ? a : b; });
@@ -75,11 +87,12 @@ struct SquareFrom {
 };
 
 // Returns the sum of term(x) over all x of a row.
-template <typename Term>
+template <typename Vector, typename Term>
 LINSERVE_INLINE float SumOf(const float* row, int64_t width, const Term& term) {
-  Lanes first{};
-  Lanes second{};
-  Lanes x;
+  constexpr int64_t kLanes = Vector::kLanes;
+  typename Vector::Floats first{};
+  typename Vector::Floats second{};
+  typename Vector::Floats x;
   int64_t j = 0;
   for (; j + 2 * kLanes <= width; j += 2 * kLanes) {
     LoadLanes(row + j, x);
@@ -97,16 +110,18 @@ LINSERVE_INLINE float SumOf(const float* row, int64_t width, const Term& term) {
 }
 
 // Returns the largest of the row, which is not empty.
-LINSERVE_INLINE float Largest(const float* row, int64_t width) {
+template <typename Vector>
+LINSERVE_INLINE float LargestIn(const float* row, int64_t width) {
+  constexpr int64_t kLanes = Vector::kLanes;
   if (width < kLanes) return *std::max_element(row, row + width);
-  Lanes largest;
+  typename Vector::Floats largest;
   LoadLanes(row + width - kLanes, largest);
-  Lanes x;
+  typename Vector::Floats x;
   for (int64_t j = 0; j + kLanes <= width; j += kLanes) {
     LoadLanes(row + j, x);
     largest = x > largest ? x : largest;
   }
-  return Largest(largest);
+  return LargestLane(largest);
 }
 
 }  // namespace linserve

@@ -15,20 +15,32 @@ namespace linserve {
 
 #define LINSERVE_INLINE [[gnu::always_inline]] inline
 
-// The function's loops are compiled for each kind of vectors, once it is inlined here.
+// A vector of so many floats, or of what has as many lanes. It is a type to be passed on, without
+// members.
+template <int64_t kCount>
+struct VectorOf {
+  static constexpr int64_t kLanes = kCount;
+  using Floats [[gnu::vector_size(kCount * sizeof(float))]] = float;
+  using Integers [[gnu::vector_size(kCount * sizeof(int32_t))]] = int32_t;
+  using Bits [[gnu::vector_size(kCount * sizeof(uint32_t))]] = uint32_t;
+  using Bytes [[gnu::vector_size(kCount)]] = uint8_t;
+};
+
 #if defined(__x86_64__)
 template <typename Function>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] void WithAvx512(const Function& f) {
-  f();
+  f(VectorOf<16>());
 }
 
 template <typename Function>
 [[gnu::target("avx2,fma")]] void WithAvx2(const Function& f) {
-  f();
+  f(VectorOf<8>());
 }
 
+// The function's loops are compiled for each kind of vectors, once it is inlined here. It is given
+// the widest that the CPU computes with: of wider ones the compiler compares lane by lane.
 template <typename Function>
-void Vectorized(const Function& function) {
+void WithVectors(const Function& function) {
   // LibTorch is asked, so that ATEN_CPU_CAPABILITY=default|avx2|avx512 chooses here, too.
   static const std::string capability = at::get_cpu_capability();
   static const bool avx512 = capability == "AVX512";
@@ -38,15 +50,21 @@ void Vectorized(const Function& function) {
   } else if (avx2) {
     WithAvx2(function);
   } else {
-    function();
+    function(VectorOf<4>());
   }
 }
 #else
 template <typename Function>
-void Vectorized(const Function& function) {
-  function();
+void WithVectors(const Function& function) {
+  function(VectorOf<4>());
 }
 #endif
+
+// The same for loops that the compiler makes vectors of.
+template <typename Function>
+void Vectorized(const Function& function) {
+  WithVectors([&](auto) __attribute__((always_inline)) { function(); });
+}
 
 // Calls body(j) for all columns, side by side.
 template <typename Body>
@@ -55,15 +73,11 @@ LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
   for (int64_t j = 0; j < width; ++j) body(j);
 }
 
-// These are vectors of 16 floats and of their bits, whatever vectors the CPU has.
-constexpr int64_t kLanes = 16;
-using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
-using BitLanes [[gnu::vector_size(kLanes * sizeof(uint32_t))]] = uint32_t;
-
-// Returns 2^x to 2e-8 of it, for x in ±126, a float or Lanes; elsewhere the result means nothing.
+// Returns 2^x to 2e-8 of it, for x in ±126, a float or a vector; elsewhere the result means
+// nothing.
 template <typename Float>
 LINSERVE_INLINE Float Exp2(const Float& x) {
-  using Bits = std::conditional_t<std::is_same_v<Float, float>, uint32_t, BitLanes>;
+  using Bits = std::conditional_t<std::is_same_v<Float, float>, int32_t, decltype(x > x)>;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: its last bit is worth one
   const Float shifted = x + kRound;
   const Float f = x - (shifted - kRound);  // in ±0.5

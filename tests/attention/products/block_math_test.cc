@@ -75,17 +75,6 @@ TEST_P(BlockMath, NormalizesRowsEvenFarFromZero) {
   EXPECT_LT(LargestDifference(out, expected), 1e-4 * std::max(steepest, 1.0));
 }
 
-TEST_P(BlockMath, IsTheSoftmaxOfRowsOfAnySize) {
-  const at::Tensor rows = Rows(5, 30);
-  rows.select(0, 1).add_(1e4);
-  if (width() > 1) rows[2][0].fill_(-kInfinity);  // hidden
-  const at::Tensor shares = at::empty({5});
-  const at::Tensor expected = at::softmax(rows.to(at::kDouble) * 0.5, -1);
-  SoftmaxWeights(BlockOf(rows), 5, width(), 0.5, shares.mutable_data_ptr<float>());
-  ScaleRows(BlockOf(rows), 5, width(), shares.const_data_ptr<float>());
-  EXPECT_LT(LargestDifference(rows, expected), 1e-6);
-}
-
 TEST_P(BlockMath, IsTheExponentialDownToNothing) {
   const at::Tensor rows = Rows(5, 20).clamp_(-86, 60);
   rows[0][0].fill_(std::numeric_limits<float>::lowest());
@@ -105,41 +94,6 @@ TEST_P(BlockMath, Transposes) {
     Transpose(BlockOf(rows), count, width(), BlockOf(out));
     EXPECT_TRUE(at::equal(out.narrow(1, 0, count), rows.t()));
   }
-}
-
-TEST_P(BlockMath, KeepsARunningSoftmaxOfColumns) {
-  const at::Tensor all = at::randn({12, width()}) * 10;
-  const at::Tensor weights = all.clone();
-  const at::Tensor most = at::full({width()}, std::numeric_limits<float>::lowest());
-  const at::Tensor factors = at::empty({width()});
-  const at::Tensor sums = at::zeros({width()});
-  for (const auto& [row, count] : {std::pair<int64_t, int64_t>{0, 5}, {5, 1}, {6, 6}}) {
-    ColumnWeights(BlockOf(weights, row), count, width(), most.mutable_data_ptr<float>(),
-                  factors.mutable_data_ptr<float>(), sums.mutable_data_ptr<float>());
-    weights.narrow(0, 0, row).mul_(factors);
-  }
-  EXPECT_LT(LargestDifference(weights / sums, at::softmax(all.to(at::kDouble), 0)), 1e-6);
-}
-
-TEST_P(BlockMath, KeepsARunningSoftmaxOfRows) {
-  constexpr int64_t kRows = 21;
-  const int64_t whole = (width() + 15) / 16 * 16;
-  const at::Tensor all = at::randn({kRows, 3 * width()}) * 30;
-  const at::Tensor most = at::full({kRows}, std::numeric_limits<float>::lowest());
-  const at::Tensor totals = at::zeros({kRows});
-  const at::Tensor factors = at::empty({kRows});
-  const at::Tensor weights = at::empty_like(all);
-  for (int64_t step = 0; step < 3; ++step) {
-    const at::Tensor part = at::full({kRows, whole}, std::nanf(""));
-    part.narrow(1, 0, width()).copy_(all.narrow(1, step * width(), width()));
-    RowWeights(BlockOf(part), kRows, width(), 0.5, most.mutable_data_ptr<float>(),
-               factors.mutable_data_ptr<float>(), totals.mutable_data_ptr<float>());
-    EXPECT_TRUE(part.narrow(1, width(), whole - width()).eq(0).all().item<bool>());
-    weights.narrow(1, 0, step * width()).mul_(factors.unsqueeze(1));
-    weights.narrow(1, step * width(), width()).copy_(part.narrow(1, 0, width()));
-  }
-  const at::Tensor expected = at::softmax(all.to(at::kDouble) * 0.5, -1);
-  EXPECT_LT(LargestDifference(weights / totals.unsqueeze(1), expected), 1e-6);
 }
 
 TEST_P(BlockMath, SumsRowsAndProductsWithAVector) {

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <vector>
 
 #include "attention/layouts.h"
 #include "attention/products/block_product.h"
+#include "attention/products/int8_avx2.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 
 namespace linserve {
@@ -60,6 +63,40 @@ TEST_P(Int8Rows, AreNumbersAgainByTheScalesOfRowsAndColumns) {
     const at::Tensor expected = add ? made + wide(before) : made;
     EXPECT_LT(((wide(out) - expected).abs() / (1 + expected.abs())).max().item<double>(), 1e-5);
   }
+}
+
+// Multiplies the largest bytes there are, and random ones, and expects each sum to the last bit.
+void ExpectExactSums(decltype(&Int8Product) product) {
+  for (const auto& [count, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 4},
+                                                                       {2, 3, 8},
+                                                                       {5, 64, 256},
+                                                                       {6, 12, 20},
+                                                                       {17, 33, 100},
+                                                                       {128, 64, 1536},
+                                                                       {3, 7, kMostInt8Depth}}) {
+    SCOPED_TRACE(testing::Message() << count << " rows of " << k << " to " << n);
+    const int64_t padded = WholeKernelRows(count);
+    const at::Tensor a = at::randint(0, 256, {padded, k}, at::kByte);
+    const at::Tensor b = at::randint(-127, 128, {k, n}, at::kChar);
+    a[0].fill_(UINT8_MAX);
+    b.select(1, 0).fill_(INT8_MAX);
+    const at::Tensor groups = b.view({k / kInt8Group, kInt8Group, n}).transpose(1, 2).contiguous();
+    const at::Tensor c = at::full({padded, n}, -1, at::kInt);
+    product(count, n, k, {a.data_ptr<uint8_t>(), k}, groups.const_data_ptr<int8_t>(),
+            c.data_ptr<int32_t>());
+    const at::Tensor sums = at::mm(a.to(at::kDouble), b.to(at::kDouble)).to(at::kInt);
+    EXPECT_TRUE(at::equal(c.narrow(0, 0, count), sums.narrow(0, 0, count)));
+  }
+}
+
+TEST(Int8Product, IsExact) {
+  if (!HasInt8Kernels()) GTEST_SKIP() << "this CPU has no kernels for int8";
+  ExpectExactSums(Int8Product);
+}
+
+TEST(Int8Product, IsExactWithAvx2Alone) {
+  if (!HasAvx2()) GTEST_SKIP() << "this CPU has no AVX2";
+  ExpectExactSums(Int8ProductWithAvx2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, Int8Rows, ::testing::Values(1, 15, 16, 17, 33, 64, 80, 100, 384),
