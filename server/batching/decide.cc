@@ -50,11 +50,12 @@ Decision Decide(const BatchPolicy& policy, const std::vector<Waiting>& view, Tim
   TimePoint oldest = view[0].enqueued;
   for (const Waiting& waiting : view) oldest = std::min(oldest, waiting.enqueued);
   const TimePoint patience_ends = oldest + policy.max_delay;
+  const bool at_once = policy.max_delay.count() == 0 || std::ranges::any_of(view, &Waiting::waited);
   if (bound == Bound::kBudget) {
     decision.reason = CloseReason::kFull;
   } else if (draining) {
     decision.reason = CloseReason::kDrain;
-  } else if (policy.max_delay.count() == 0) {
+  } else if (at_once) {
     decision.reason = bound == Bound::kOtherKey ? CloseReason::kLength : CloseReason::kIdle;
   } else if (now >= patience_ends) {
     decision.reason = CloseReason::kDelay;

@@ -31,7 +31,8 @@ struct Waiting {
   std::string_view key;  // only sequences of equal keys may share a batch
   int64_t rows = 0;      // rows that it adds to the batch
   TimePoint enqueued;
-  bool alone = false;  // shares a batch with no other
+  bool alone = false;   // shares a batch with no other
+  bool waited = false;  // for company, with what it goes on after: it does not again
 };
 
 // Says which sequences make a batch (indices into the view, ascending, the first sequence always

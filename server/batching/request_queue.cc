@@ -111,6 +111,7 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
 void RequestQueue::PushNext(Pending next) {
   std::vector<Pending> request;
   request.push_back(std::move(next));
+  request[0].next = true;
   {
     MutexLock lock(mutex_);
     SetTurns(request);
@@ -236,7 +237,11 @@ std::vector<Waiting> RequestQueue::View() const {
     if (view.size() == kLookAhead) break;
     int64_t rows = pending.cost;
     for (const Pending& other : pending.rest) rows += other.cost;
-    view.push_back({pending.key, rows, pending.enqueued, pending.unit || IsLong(pending)});
+    view.push_back({.key = pending.key,
+                    .rows = rows,
+                    .enqueued = pending.enqueued,
+                    .alone = pending.unit || IsLong(pending),
+                    .waited = pending.next});
   }
   return view;
 }

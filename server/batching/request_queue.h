@@ -55,6 +55,7 @@ struct Pending {
   int64_t tokens = 0;  // PackedRows
   int64_t bytes = 0;   // bytes of its inputs
   bool unit = false;   // computed with `rest`, and with nothing else
+  bool next = false;   // the queue's own: it came by PushNext(), and need not wait for company
   Priority priority = Priority::kNormal;
   TimePoint enqueued{};
   TimePoint deadline = TimePoint::max();

@@ -124,7 +124,7 @@ Engine::Intake Engine::Sort(Request& request, const std::shared_ptr<Answers>& an
     intake.generates = intake.generates || item->then != nullptr;
     answers->Expect(i);
     Pending pending = Prepare(request, *item, i, origin, answers);
-    intake.lengths.push_back(pending.tokens);
+    intake.lengths.push_back(item->then != nullptr ? item->then->Rows() : pending.tokens);
     if (chunk) {
       intake.chunks.push_back({std::move(pending), absl::OkStatus()});
     } else {

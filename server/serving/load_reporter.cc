@@ -12,13 +12,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kCountPeriod(200);
 
-// Returns what was counted between two looks; it is not negative, since a model that was withdrawn
-// takes its counts with it.
-template <typename T>
-double Growth(T before, T now) {
-  return now > before ? static_cast<double>(now - before) : 0;
-}
-
 }  // namespace
 
 LoadReporter::LoadReporter(const ModelRepository& repository, Clock& clock)
@@ -50,10 +43,11 @@ LoadReporter::Totals LoadReporter::Count() const {
   }
   for (const auto& model : repository_.List()) {
     const ModelFigures figures = model->engine->metrics().statistics().Read();
-    totals.computing += model->engine->ComputingTime();
+    totals.versions[{model->name, model->version}] = {
+        .computing = model->engine->ComputingTime(),
+        .answered = figures.success.count + figures.fail.count,
+        .failed = figures.fail.count};
     totals.replicas += model->engine->options().replicas;
-    totals.answered += figures.success.count + figures.fail.count;
-    totals.failed += figures.fail.count;
     totals.queue_delay = std::max(totals.queue_delay, model->engine->DelayEstimate());
   }
   return totals;
@@ -63,13 +57,24 @@ ServerLoad LoadReporter::Between(const Totals& before, const Totals& now) const 
   // The times are equal at the very start, when nothing is known yet.
   const double seconds = std::max(Seconds(now.time - before.time), 1e-3);
   const auto replicas = static_cast<double>(std::max<int64_t>(now.replicas, 1));
+  VersionTotals growth;
+  for (const auto& [version, counted] : now.versions) {
+    const auto old = before.versions.find(version);
+    if (old == before.versions.end()) continue;  // what it counted when it was served before is old
+    // A version that was loaded again meanwhile counts its time afresh.
+    const bool again = counted.computing < old->second.computing;
+    growth.computing +=
+        counted.computing - (again ? std::chrono::nanoseconds(0) : old->second.computing);
+    growth.answered += counted.answered - old->second.answered;
+    growth.failed += counted.failed - old->second.failed;
+  }
   return {
       .cpu_utilization = (now.cpu_seconds - before.cpu_seconds) / seconds / processors_,
       .mem_utilization = now.resident_bytes / memory_bytes_,
       .application_utilization =
-          1e-9 * Growth(before.computing.count(), now.computing.count()) / seconds / replicas,
-      .rps_fractional = Growth(before.answered, now.answered) / seconds,
-      .eps = Growth(before.failed, now.failed) / seconds,
+          1e-9 * static_cast<double>(growth.computing.count()) / seconds / replicas,
+      .rps_fractional = static_cast<double>(growth.answered) / seconds,
+      .eps = static_cast<double>(growth.failed) / seconds,
       .queue_delay_seconds = Seconds(now.queue_delay),
   };
 }

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "core/threads/clock.h"
@@ -34,15 +36,19 @@ class LoadReporter {
   std::string Encoded(absl::FunctionRef<std::string(const ServerLoad&)> encode);
 
  private:
-  // Holds what was counted since the server's start.
+  // Holds what was counted of a version: of requests since the server's start, even while it was
+  // not served, of time since it was loaded.
+  struct VersionTotals {
+    std::chrono::nanoseconds computing{0};  // time of all replicas
+    uint64_t answered = 0;                  // requests
+    uint64_t failed = 0;
+  };
   struct Totals {
     TimePoint time;
     double cpu_seconds = 0;
     double resident_bytes = 0;
-    std::chrono::nanoseconds computing{0};  // time of all replicas
+    std::map<std::pair<std::string, int64_t>, VersionTotals> versions;  // that are served
     int64_t replicas = 0;
-    uint64_t answered = 0;  // requests
-    uint64_t failed = 0;
     std::chrono::nanoseconds queue_delay{0};  // of the model with the longest delay
   };
 

@@ -19,7 +19,15 @@ enum class AbandonStage : uint8_t { kQueue, kBatch, kStream };
 enum class ComputePhase : uint8_t { kCopyIn, kForward, kCopyOut };
 enum class ModelState : uint8_t { kLoading, kReady, kDraining, kUnavailable };
 enum class CacheOutcome : uint8_t { kHit, kJoined, kMiss };
-enum class SessionEnd : uint8_t { kEnded, kRestarted, kEvicted, kExpired, kLost, kUnloaded };
+enum class SessionEnd : uint8_t {
+  kEnded,
+  kRestarted,
+  kFailed,
+  kEvicted,
+  kExpired,
+  kLost,
+  kUnloaded
+};
 enum class SplitReason : uint8_t { kMemory, kFault };
 // Says why a request was refused before any model saw it.
 enum class Refusal : uint8_t { kUnauthenticated, kForbidden, kRate, kInflight, kCallerInflight };

@@ -15,8 +15,8 @@ constexpr std::array<std::string_view, 3> kPhases = {"copy_in", "forward", "copy
 constexpr std::array<std::string_view, 4> kStates = {"LOADING", "READY", "DRAINING", "UNAVAILABLE"};
 constexpr std::array<std::string_view, 3> kCacheOutcomes = {"hit", "joined", "miss"};
 constexpr std::array<std::string_view, 2> kSessionOrigins = {"start", "restore"};
-constexpr std::array<std::string_view, 6> kSessionEnds = {"ended",   "restarted", "evicted",
-                                                          "expired", "lost",      "unloaded"};
+constexpr std::array<std::string_view, 7> kSessionEnds = {
+    "ended", "restarted", "failed", "evicted", "expired", "lost", "unloaded"};
 constexpr std::array<std::string_view, 2> kLoadResults = {"ok", "failed"};
 
 template <typename... Enums>
@@ -95,7 +95,7 @@ struct ModelMetrics::Handles {
       make.Counters("linserve_sessions_opened_total",
                     "Sessions that were begun, at their first row or from a saved state.", "from",
                     kSessionOrigins);
-  std::array<prometheus::Counter*, 6> sessions_closed = make.Counters(
+  std::array<prometheus::Counter*, 7> sessions_closed = make.Counters(
       "linserve_sessions_closed_total",
       "Sessions that are kept no longer: ended or started again by their callers, evicted for "
       "others, expired, lost with their device, or unloaded with their model version.",

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 Waiting Of(int64_t rows, std::string_view key = "k", TimePoint enqueued = kStart) {
-  return {key, rows, enqueued};
+  return {.key = key, .rows = rows, .enqueued = enqueued};
 }
 
 constexpr BatchPolicy kNoDelay = {.max_tokens = 100, .max_sequences = 4, .max_delay = 0ns};
@@ -129,6 +129,14 @@ TEST(Decide, ClosesTheBatchOnceTheOldestHasWaitedMaxDelay) {
   EXPECT_THAT(decision.take, ElementsAre(0, 2));
   EXPECT_EQ(decision.reason, CloseReason::kDelay);
   EXPECT_EQ(decision.wait_until, std::nullopt);
+}
+
+TEST(Decide, WaitsForNobodyWithWhatHasWaitedBefore) {
+  Waiting next = Of(10);
+  next.waited = true;
+  const Decision decision = Decide(kDelay, {Of(10), next}, kStart, false);
+  EXPECT_THAT(decision.take, ElementsAre(0, 1));
+  EXPECT_EQ(decision.reason, CloseReason::kIdle);
 }
 
 TEST(Decide, WaitsForNobodyWhileDraining) {

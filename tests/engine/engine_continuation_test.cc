@@ -13,6 +13,7 @@ class Counted : public Continuation {
  public:
   explicit Counted(int64_t chunks) : left_(chunks) {}
 
+  int64_t Rows() const override { return 3; }
   std::optional<TensorMap> Next(const ItemResult& /*result*/) override {
     if (left_-- == 0) return std::nullopt;
     return FakeItem(1).inputs;
@@ -50,6 +51,7 @@ TEST_F(EngineContinuation, EndsWithTheResultOfItsLastChunk) {
 // Has no memory to go on.
 class Starved : public Continuation {
  public:
+  int64_t Rows() const override { return 3; }
   std::optional<TensorMap> Next(const ItemResult& /*result*/) override { throw std::bad_alloc(); }
 };
 
@@ -63,6 +65,15 @@ TEST_F(EngineContinuation, EndsWhereMemoryRunsOutAndItsNameIsFreeAgain) {
   EXPECT_THAT(sink_->Await(0), IsStatus(absl::StatusCode::kResourceExhausted, "memory"));
   EXPECT_TRUE(WaitUntil([&] { return Metric("sessions") == 0; }));
   EXPECT_EQ(Begin("a", 2)->Await(0)->position, 5);
+}
+
+TEST_F(EngineContinuation, WaitsForCompanyOnce) {
+  options_.policy.max_delay = 10ms;
+  Start(clock_);
+  const Sink sink = Begin("a", 4);
+  clock_.AwaitWaiters(kStart + 10ms);
+  clock_.Advance(10ms);
+  EXPECT_EQ(sink->Await(0)->position, 7);  // the clock stands still
 }
 
 TEST_F(EngineContinuation, ThoseThatRunAtOnceShareEachStep) {

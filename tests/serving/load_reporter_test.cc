@@ -34,6 +34,36 @@ TEST(LoadReporter, CountsRequestsASecond) {
   EXPECT_EQ(report.rps_fractional, 0);
 }
 
+TEST(LoadReporter, CountsNothingTwiceOfAModelThatIsServedAgain) {
+  TestServer server;
+  FakeClock clock;
+  LoadReporter reporter(server.repository(), clock);
+  EmbeddingClient client(server.client_options());
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
+  }
+  ServerLoad report;
+  const auto look = [&] {
+    clock.Advance(std::chrono::seconds(1));
+    reporter.Encoded([&report](const ServerLoad& made) {
+      report = made;
+      return std::string("read");
+    });
+  };
+  look();
+  EXPECT_EQ(report.rps_fractional, 6);
+  server.repository().Withdraw("tokens", 2, "unloaded");
+  look();
+  EXPECT_EQ(report.rps_fractional, 0);
+  server.PublishAgain();
+  look();
+  EXPECT_EQ(report.rps_fractional, 0);
+  EXPECT_EQ(report.application_utilization, 0);
+  EXPECT_TRUE(client.Embed(CallOf("tokens", {Tokens("a", {1})})).ok());
+  look();
+  EXPECT_EQ(report.rps_fractional, 1);
+}
+
 TEST(LoadReporter, EncodesEachReportOnce) {
   TestServer server;
   FakeClock clock;

@@ -38,6 +38,8 @@ TestServer::~TestServer() {
   floats_->LetGo();
 }
 
+void TestServer::PublishAgain() { repository_->Publish(Load("tokens", 2, TokenModel(tokens_))); }
+
 void TestServer::WriteModel(const std::string& name) {
   std::filesystem::create_directories(models_.File(name));
   WriteAll(models_.File(name + "/config.json"), "{}");

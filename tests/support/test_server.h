@@ -51,6 +51,9 @@ class TestServer {
   GrpcServer& grpc() { return *grpc_; }
   ModelRepository& repository() { return *repository_; }
 
+  // Serves version 2 of "tokens" anew, as after a reload.
+  void PublishAgain();
+
   // Makes a directory of a token model that is loaded when somebody asks for it.
   void WriteModel(const std::string& name);
 

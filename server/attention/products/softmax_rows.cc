@@ -34,8 +34,8 @@ LINSERVE_INLINE float WeighRow(float* row, int64_t width, float scale, float lar
   return sum;
 }
 
-// Sets what follows the row, up to a multiple of kSoftmaxPadding, to what has no weight. Returns the
-// row's length with it.
+// Sets what follows the row, up to a multiple of kSoftmaxPadding, to what has no weight. Returns
+// the row's length with it.
 template <typename Vector>
 LINSERVE_INLINE int64_t Pad(float* row, int64_t width) {
   constexpr int64_t kLanes = Vector::kLanes;

@@ -36,6 +36,9 @@ class Continuation {
  public:
   virtual ~Continuation() = default;
 
+  // Returns the rows that come with the sequence, of which the first chunk may have a part only.
+  virtual int64_t Rows() const = 0;
+
   // Returns the inputs of the session's next chunk, which is computed with the same options;
   // nullopt if `result` is for the caller. Must not block.
   virtual std::optional<TensorMap> Next(const ItemResult& result) = 0;

@@ -50,6 +50,7 @@ class Generation : public Continuation {
   Generation(GenerationOptions options, std::string input, std::string output, Tensor prompt,
              int64_t read, int64_t room, OnToken on_token);
 
+  int64_t Rows() const override { return prompt_.elements(); }
   std::optional<TensorMap> Next(const ItemResult& result) override;
 
   // Valid after the last result.

@@ -2,6 +2,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/status/retry_delay.h"
 #include "core/threads/guarded.h"
 #include "engine/sessions/session_table.h"
@@ -119,21 +120,31 @@ class SessionTable::ChunkSink : public ResultSink {
 
 void SessionTable::Take(std::vector<ArrivedChunk> chunks) {
   std::map<Key, absl::Status> refused;  // why what follows in this request is refused
+  // The first chunk of a session is begun when those behind it are in line: if it cannot be, they
+  // are not read either. Whatever is thrown meanwhile, a session that was claimed goes on.
+  std::vector<std::pair<Key, Pending>> claimed;
+  claimed.reserve(chunks.size());
+  const absl::Cleanup begin = [&] {
+    for (auto& [key, chunk] : claimed) {
+      RunGuarded("a session", [&] { Begin(key, std::move(chunk), /*next=*/false); });
+    }
+  };
   for (ArrivedChunk& arrived : chunks) {
     Pending& chunk = arrived.pending;
-    const Key key{chunk.origin->caller, chunk.item.chunk->id};
+    Key key{chunk.origin->caller, chunk.item.chunk->id};
     absl::Status& before = refused[key];
     if (chunk.item.chunk->start) before = absl::OkStatus();
     bool begins = false;
     absl::Status status = arrived.fault;
     if (status.ok()) status = before;
     if (status.ok()) status = GetInLine(key, chunk, begins);
+    if (begins && chunks.size() > 1) status = HoldFirst(key, chunk);
     if (!status.ok()) {
       before = Refused(key, status);
       chunk.room.reset();
       chunk.delivery.Complete(std::move(status));
     } else if (begins) {
-      Begin(key, std::move(chunk), /*next=*/false);
+      claimed.emplace_back(std::move(key), std::move(chunk));
     }
   }
 }
@@ -159,6 +170,17 @@ absl::Status SessionTable::GetInLine(const Key& key, Pending& chunk, bool& begin
   }
   session.waiting.push_back(std::move(chunk));
   return absl::OkStatus();
+}
+
+// Takes room for a claimed session's first chunk, lest those behind it take it.
+absl::Status SessionTable::HoldFirst(const Key& key, Pending& chunk) {
+  absl::Status status = hold_(chunk);
+  if (status.ok()) return status;
+  auto next = Ended(
+      key,
+      {.computed = false, .start = chunk.item.chunk->start, .over = chunk.item.then != nullptr});
+  if (next) Begin(key, *std::move(next), /*next=*/false);
+  return status;
 }
 
 // Says whether a chunk may come behind those that its session has. `begins` is set if there are

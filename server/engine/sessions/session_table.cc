@@ -26,6 +26,7 @@ std::string WhyGone(SessionEnd reason) {
       return "was lost with the device that it was on";
     case SessionEnd::kEnded:
     case SessionEnd::kRestarted:
+    case SessionEnd::kFailed:
     case SessionEnd::kUnloaded:
       return "has ended";
   }
@@ -132,10 +133,8 @@ absl::Status SessionTable::Unknown(const Key& key) const {
 // Decides what is left of a session after a chunk: one that has started it again counts only if it
 // was computed.
 void SessionTable::Settle(const Key& key, Session& session, const Ending& ending, Freed& freed) {
-  if (session.fresh && !ending.computed && session.before != nullptr) {
-    Close(key, std::exchange(session.state, std::move(session.before)), SessionEnd::kEnded, freed);
-  } else if (session.fresh && !ending.computed) {
-    Drop(key, session, SessionEnd::kEnded, freed);
+  if (session.fresh && !ending.computed) {
+    Close(key, std::exchange(session.state, std::move(session.before)), SessionEnd::kFailed, freed);
   } else if (session.before != nullptr) {
     Close(key, std::move(session.before), SessionEnd::kRestarted, freed);
   }
@@ -183,6 +182,7 @@ void SessionTable::DropIdle(std::list<Key>::iterator place, SessionEnd reason, F
 }
 
 void SessionTable::Remember(const Key& key, const Former& former) {
+  if (key.second.starts_with(kOwnSessionIds)) return;  // nobody asks for it
   const auto [entry, added] = former_.insert_or_assign(key, former);
   if (!added) return;
   former_keys_.push_back(key);

@@ -115,6 +115,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   using Freed = std::vector<std::shared_ptr<SessionState>>;
 
   absl::Status GetInLine(const Key& key, Pending& chunk, bool& begins);
+  absl::Status HoldFirst(const Key& key, Pending& chunk);
   absl::Status MayFollow(const Key& key, const SessionChunk& chunk, bool& begins)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Claim(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

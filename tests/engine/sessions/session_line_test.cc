@@ -95,6 +95,42 @@ TEST_F(SessionLine, TakesNothingBehindAChunkThatWasRefusedUntilItIsDone) {
   EXPECT_EQ(Read({.id = "a", .position = 3}, 1), 4);
 }
 
+TEST_F(SessionLine, ReadsNothingBehindAChunkOfTheSameRequestThatIsRefusedAtOnce) {
+  Start();
+  for (const SessionChunk& refused :
+       {SessionChunk{.id = "a", .position = 7},                         // it is elsewhere
+        SessionChunk{.id = "a", .start = true, .state = "x"},           // no saved session
+        SessionChunk{.id = "a", .start = true, .state = "fake 64"}}) {  // it becomes too long
+    EXPECT_EQ(Read({.id = "a", .start = true}, 3), 3);
+    const Sink together = SendTogether({refused, {.id = "a"}, {.id = "a"}}, 1);
+    EXPECT_FALSE(together->Await(0).ok());
+    EXPECT_THAT(together->Await(1).status(), IsStatus(absl::StatusCode::kFailedPrecondition, ""));
+    EXPECT_THAT(together->Await(2).status(), IsStatus(absl::StatusCode::kFailedPrecondition, ""));
+    EXPECT_EQ(Read({.id = "a", .position = 3}, 1), 4);
+  }
+}
+
+TEST_F(SessionLine, ReadsNothingBehindAChunkThatTheQueueRefuses) {
+  options_.limits.max_sequences = 2;
+  Start();
+  EXPECT_EQ(Read({.id = "a", .start = true}, 3), 3);
+  // The queue has room for two: these are the first ones, and not those that wait for them.
+  const Sink two = SendTogether({{.id = "a"}, {.id = "a"}, {.id = "a"}}, 1);
+  EXPECT_EQ(two->Await(0)->position, 4);
+  EXPECT_EQ(two->Await(1)->position, 5);
+  EXPECT_TRUE(absl::IsResourceExhausted(two->Await(2).status()));
+  control_->Hold();
+  const Sink other = Send({.id = "b", .start = true}, 1);
+  control_->AwaitHeld(1);
+  const Sink full = SendTogether({{.id = "c", .start = true}, {.id = "d", .start = true}}, 1);
+  const Sink none = SendTogether({{.id = "a"}, {.id = "a"}}, 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(none->Await(0).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(none->Await(1).status()));
+  control_->LetGo();
+  EXPECT_EQ(full->Await(1)->position, 1);
+  EXPECT_EQ(Read({.id = "a", .position = 5}, 1), 6);
+}
+
 TEST_F(SessionLine, GoesOnBehindAChunkThatWasReadButCouldNotBeSaved) {
   Start();
   EXPECT_EQ(Read({.id = "a", .start = true}, 2), 2);
@@ -231,7 +267,7 @@ TEST_P(SessionRestart, ThatFailsLeavesTheSessionAsItWas) {
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(Rows(next), RowsAfter(3, 2));
   EXPECT_EQ(Closed("restarted"), 0);
-  EXPECT_EQ(Metric("sessions"), Opened("start") + Opened("restore") - Closed("ended"));
+  EXPECT_EQ(Metric("sessions"), Opened("start") + Opened("restore") - Closed("failed"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
