@@ -209,9 +209,6 @@ def _chosen(held, groups):
                 raise ValueError(f"{name} differs from {present[0]}; the package has one tensor for both")
         tensors.update({name: held[name].detach().cpu().contiguous().clone() for name in present[:1]})
     for name, tensor in tensors.items():
-        if tensor.numel() == 0:
-            raise ValueError(f"{name} is empty, as where DeepSpeed's ZeRO stage 3 splits it over processes: write "
-                             "whole weights with its zero_to_fp32.py, and export with checkpoint=FILE")
         if tensor.is_floating_point() and not tensor.isfinite().all():
             place = (~tensor.isfinite()).nonzero()[0].tolist()
             raise ValueError(f"{name} holds {tensor[tuple(place)].item()} at {place}: such a model gives no numbers")
@@ -222,6 +219,9 @@ def _fill(fresh, tensors, groups, held):
     """Gives the tensors to the model that was made anew, if all that is held fits."""
     wanted = {name: tuple(tensor.shape) for name, tensor in _tensors(fresh).items()}
     faults = [f"{names[0]} {wanted[names[0]]} is missing" for names in groups if not set(names) & set(tensors)]
+    faults += [f"{name} is empty, as where DeepSpeed's ZeRO stage 3 splits it over processes: write whole weights "
+               "with its zero_to_fp32.py, and export with checkpoint=FILE"
+               for name, tensor in tensors.items() if tensor.numel() == 0 and tuple(tensor.shape) != wanted[name]]
     faults += [f"{name} is {tuple(tensor.shape)}, expected {wanted[name]}"
                for name, tensor in tensors.items() if tuple(tensor.shape) != wanted[name]]
     parts = {name.split(".")[0] for name in wanted}  # what stands beside these is somebody else's

@@ -14,7 +14,7 @@ struct HttpLimits {
   std::chrono::milliseconds grace{1000};       // beyond `idle`, for a request that is on its way
   std::chrono::milliseconds linger{1000};      // until a caller has seen the last answer
   std::chrono::milliseconds patience{10'000};  // for the handshake, and for the head of a request
-  std::chrono::milliseconds stall{5000};       // while nothing of a body comes, of an answer goes
+  std::chrono::milliseconds stall{30'000};     // while nothing of a body comes, of an answer goes
   int64_t bytes_per_second = 16 << 10;         // of a body or an answer, once `patience` is over
 };
 

@@ -15,6 +15,10 @@
 namespace linserve {
 namespace {
 
+// So much of an answer waits in the kernel at most. Of a buffer that the kernel lets grow to
+// megabytes, it tells only when a third is free again: to a slow reader that looks like a stall.
+constexpr int kUnsentBytes = 128 << 10;
+
 // REQUIRES: the descriptor is of a socket.
 bool ListensOn(int descriptor, const addrinfo& address) {
   const int on = 1;
@@ -66,6 +70,7 @@ int Listener::Accept() {
     }
     const int on = 1;
     ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    ::setsockopt(connection, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
     if (!closed_) return connection;
     ::close(connection);
   }

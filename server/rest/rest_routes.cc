@@ -44,15 +44,15 @@ int64_t RoomFor(int64_t text, int64_t bytes) {
 
 // Lets in the body of a caller who may call, while there is room for what the body becomes.
 HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
-                const RestRefusal& refuse, bool binary) {
+                const RestRefusal& refuse, const RouteTraits& traits) {
   const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
   absl::Status may = caller.status();
-  if (may.ok() && !(*caller)->May(Right::kControl).ok()) may = (*caller)->May(Right::kInfer);
+  if (may.ok() && traits.right) may = (*caller)->May(*traits.right);
   if (!may.ok()) return [refusal = refuse(may)](size_t) { return refusal; };
   const auto held =
       std::make_shared<Inflight::Reservation>(context.inflight->ReserveBytes((*caller)->name()));
-  return [held, refuse,
-          json = JsonBytes(request, binary)](size_t piece) mutable -> std::optional<HttpReply> {
+  return [held, refuse, json = JsonBytes(request, traits.binary)](
+             size_t piece) mutable -> std::optional<HttpReply> {
     const auto bytes = static_cast<int64_t>(piece);
     const int64_t text = std::min(json, bytes);
     json -= text;
@@ -65,14 +65,14 @@ HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
 }  // namespace
 
 HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std::string& pattern,
-                  RestAnswer answer, const RestRefusal& refuse, bool binary) {
+                  RestAnswer answer, const RestRefusal& refuse, const RouteTraits& traits) {
   return {method, pattern,
-          [&context, answer = std::move(answer), refuse, binary](const HttpRequest& request) {
+          [&context, answer = std::move(answer), refuse, traits](const HttpRequest& request) {
             const auto caller =
                 context.access->Authenticate(request.Header("authorization"), request.peer);
             if (!caller.ok()) return refuse(caller.status());
             const auto bytes = static_cast<int64_t>(request.body.size());
-            const int64_t room = RoomFor(std::min(JsonBytes(request, binary), bytes), bytes);
+            const int64_t room = RoomFor(std::min(JsonBytes(request, traits.binary), bytes), bytes);
             HttpReply reply = answer({context, request, *caller, room});
             RunGuarded("a load report", [&] {
               reply.headers.emplace_back(kLoadReportKey,
@@ -80,8 +80,8 @@ HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std:
             });
             return reply;
           },
-          [&context, refuse, binary](const HttpRequest& request) {
-            return GateOf(context, request, refuse, binary);
+          [&context, refuse, traits](const HttpRequest& request) {
+            return GateOf(context, request, refuse, traits);
           }};
 }
 
@@ -93,8 +93,8 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   std::vector<HttpRoute> routes;
   const auto refuse = [](const absl::Status& status) { return ErrorReply(status); };
   const auto add = [&](const std::string& method, const std::string& pattern, RestAnswer answer,
-                       bool binary = false) {
-    routes.push_back(RouteOf(context, method, pattern, std::move(answer), refuse, binary));
+                       const RouteTraits& traits = {}) {
+    routes.push_back(RouteOf(context, method, pattern, std::move(answer), refuse, traits));
   };
   add("GET", "/v2/?", ServerMetadata);
   add("GET", "/v2/models/stats", StatisticsOfServer);
@@ -102,10 +102,10 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   add("GET", model + "/config", ModelConfig);
   add("GET", model + "/ready", ModelReady);
   add("GET", model + "/stats", StatisticsOfModel);
-  add("POST", model + "/infer", Infer, true);
-  add("POST", "/v2/repository/index", RepositoryIndex);
-  add("POST", "/v2/repository/models/([^/]+)/load", LoadModel);
-  add("POST", "/v2/repository/models/([^/]+)/unload", UnloadModel);
+  add("POST", model + "/infer", Infer, {.binary = true});
+  add("POST", "/v2/repository/index", RepositoryIndex, {.right = std::nullopt});
+  add("POST", "/v2/repository/models/([^/]+)/load", LoadModel, {.right = Right::kControl});
+  add("POST", "/v2/repository/models/([^/]+)/unload", UnloadModel, {.right = Right::kControl});
   add("GET", "/v1/models", OpenAiModels);
   add("GET", "/v1/models/([^/]+)", OpenAiModel);
   for (const char* path : {"/v1/embeddings", "/embeddings"}) add("POST", path, OpenAiEmbeddings);

@@ -17,10 +17,11 @@ absl::StatusOr<const InputSpec*> TokenInput(const ServedModel& model) {
   for (const InputSpec& input : model.engine->info().signature.inputs) {
     if (input.optional) continue;
     if (found != nullptr || input.kind != InputKind::kToken) {
-      return absl::InvalidArgumentError("model " + Quoted(model.name) +
-                                        " does not take one sequence of token ids; use "
-                                        "/v2/models/" +
-                                        model.name + "/infer");
+      return OfParameter(
+          absl::InvalidArgumentError("model " + Quoted(model.name) +
+                                     " does not take one sequence of token ids; use /v2/models/" +
+                                     model.name + "/infer"),
+          "model");
     }
     found = &input;
   }

@@ -12,7 +12,8 @@ namespace {
 
 // Has the models answer the request, and writes their answers.
 void Infer(const RestCall& call) {
-  auto asked = ReadInferRequest(call);
+  std::string id;
+  auto asked = ReadInferRequest(call, id);
   if (!asked.ok()) return;
   for (const char* model : {"tokens", "floats"}) {
     inference::ModelInferRequest message = asked->message;

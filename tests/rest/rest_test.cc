@@ -138,6 +138,13 @@ TEST_F(RestTest, SaysWhatIsWrongWithARequest) {
     request["inputs"][0][key] = value;
     return request;
   };
+  for (const char* flag : {"1", "\"true\""}) {
+    expect(R"({"inputs": [], "parameters": {"binary_data_output": )" + std::string(flag) + "}}",
+           "'binary_data_output': expected a bool");
+    expect(R"({"inputs": [], "outputs": [{"name": "y", "parameters": {"binary_data": )" +
+               std::string(flag) + "}}]}",
+           "'binary_data': expected a bool");
+  }
   expect(with_input("name", 1), "'name': expected a string");
   expect(with_input("name", nullptr), "expected objects with \"name\"");
   expect(with_input("shape", "3"), "expected a \"shape\"");
@@ -318,6 +325,10 @@ TEST_F(RestTest, EchoesTheIdOfABodyThatCanStandInAHeader) {
   EXPECT_EQ(id_of("in the body"), "in the body");
   EXPECT_EQ(id_of("in the body", {{"x-request-id", "in the header"}}), "in the header");
   EXPECT_THAT(id_of("7\r\nSet-Cookie: a=b"), testing::MatchesRegex("[0-9a-f]+-[0-9]+"));
+  // It is that of a body with a fault, too.
+  request["inputs"][0]["data"] = {"a"};
+  EXPECT_EQ(id_of("42"), "42");
+  EXPECT_THAT(Post(kInfer, request.dump()).body, HasSubstr("[request id: 42]"));
 }
 
 TEST_F(RestTest, CountsTheRequestsThatItRefuses) {

@@ -85,8 +85,9 @@ absl::StatusOr<Tensor> PartOf(const Tensor& tensor, BatchAxis axis, int64_t inde
     }
   }
   return absl::InvalidArgumentError(
-      "it is " + ToString(shape) + ", expected " + std::to_string(batch) + " sequences along " +
-      (axis == BatchAxis::kSecond ? "the second" : "the first") + " axis");
+      "it is " + ToString(shape) + ", expected " +
+      (axis == BatchAxis::kFolded ? "a multiple of " : "") + std::to_string(batch) +
+      " sequences along " + (axis == BatchAxis::kSecond ? "the second" : "the first") + " axis");
 }
 
 // Calls `visit` with the place of each axis of this letter in a tensor of one sequence.
@@ -225,6 +226,7 @@ absl::StatusOr<int64_t> CountSequences(const Signature& signature, const TensorM
       return absl::InvalidArgumentError(is() + ", expected a batch axis");
     }
     const int64_t count = tensor.shape()[at];
+    if (count == 0) return absl::InvalidArgumentError(is() + ", which holds no sequences");
     // A sequence has an element at least: thus a count is no larger than the bytes that were sent.
     if (count <= tensor.elements()) return count;
     return absl::InvalidArgumentError(is() + ": its " + std::to_string(count) +

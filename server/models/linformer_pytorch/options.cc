@@ -88,17 +88,19 @@ LayerScratch LayerScratch::From(Params& params) {
 }
 
 int64_t HeadOptions::slots() const {
-  return method == ProjectionMethod::kConvolution ? input_size / stride() : dim_k;
+  // Where dim_k is more than the length, which only full attention allows, E and F are empty.
+  const int64_t step = std::max<int64_t>(stride(), 1);
+  return method == ProjectionMethod::kConvolution ? input_size / step : dim_k;
 }
 
 void HeadOptions::CheckProjection(const Params& params, const std::string& prefix) const {
-  if (method != ProjectionMethod::kConvolution) return;
+  if (method != ProjectionMethod::kConvolution || full_attention) return;
   const std::string key = prefix + "dim_k";
   if (dim_k > input_size) {
     params.Fail(key, "at most input_size = " + std::to_string(input_size) +
                          " with the method \"convolution\"");
   }
-  if (causal && !full_attention && slots() != dim_k) {
+  if (causal && slots() != dim_k) {
     params.Fail(key, "a number of slots that a causal convolution gives: windows of " +
                          std::to_string(stride()) + " in input_size = " +
                          std::to_string(input_size) + " are " + std::to_string(slots()));

@@ -43,8 +43,8 @@ struct JsonInferRequest {
 std::optional<uint64_t> JsonLength(const HttpRequest& request);
 
 // Reads a request without the model's name, which is in the path. INVALID_ARGUMENT says what is
-// wrong and where.
-absl::StatusOr<JsonInferRequest> ReadInferRequest(const RestCall& call);
+// wrong and where; `id` is the request's even then, if it could be read.
+absl::StatusOr<JsonInferRequest> ReadInferRequest(const RestCall& call, std::string& id);
 
 // Fails where a result has no form in JSON.
 absl::StatusOr<HttpReply> WriteInferResponse(const InferAnswer& answer,

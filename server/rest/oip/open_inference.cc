@@ -68,8 +68,8 @@ HttpReply Command(const RestCall& call) {
   return status.ok() ? HttpReply{} : ErrorReply(status);
 }
 
-absl::StatusOr<JsonInferRequest> ReadInfer(const RestCall& call) {
-  auto asked = ReadInferRequest(call);
+absl::StatusOr<JsonInferRequest> ReadInfer(const RestCall& call, std::string& id) {
+  auto asked = ReadInferRequest(call, id);
   if (!asked.ok()) return asked;
   asked->message.set_model_name(call.http.captures.at(0));
   asked->message.set_model_version(call.http.captures.at(1));
@@ -150,8 +150,8 @@ HttpReply RepositoryIndex(const RestCall& call) {
 }
 
 HttpReply Infer(const RestCall& call) {
-  auto asked = ReadAdmitted<JsonInferRequest>(call, [&] { return ReadInfer(call); });
-  const std::string id = asked.ok() ? asked->message.id() : "";
+  std::string id;
+  auto asked = ReadAdmitted<JsonInferRequest>(call, [&] { return ReadInfer(call, id); });
   const auto answer = AskInfer(call, id, asked);
   HttpReply reply = ReplyWith<InferAnswer>(
       answer, [&](const absl::Status& status) { return ErrorReply(WithRequestId(status, id)); },

@@ -115,19 +115,32 @@ absl::Status CheckShape(const Input& input, int64_t most_sequences, const std::s
                std::to_string(most_sequences) + " of them (max_sequences_per_request)");
 }
 
+// Reads a flag among the parameters, false where there is none.
+template <typename Map>
+absl::Status ReadFlag(const Map& parameters, const std::string& name, std::optional<bool>& flag) {
+  const auto found = parameters.find(name);
+  if (found == parameters.end()) return absl::OkStatus();
+  if (!found->second.has_bool_param())
+    return Wrong("parameter " + Quoted(name) + ": expected a bool");
+  flag = found->second.bool_param();
+  return absl::OkStatus();
+}
+
 // Reads one request, of which `binary` are the bytes after the JSON that no input has taken yet.
 class InferReader {
  public:
-  InferReader(const RestCall& call, size_t json_size, JsonInferRequest& request)
+  InferReader(const RestCall& call, size_t json_size, JsonInferRequest& request, std::string& id)
       : go_on_(WantedBy(call)),
         reader_(std::string_view(call.http.body).substr(0, json_size), go_on_),
         binary_(std::string_view(call.http.body).substr(json_size)),
         most_sequences_(call.service.limits.max_sequences_per_request),
-        request_(request) {}
+        request_(request),
+        id_(id) {}
 
   absl::Status Read();
 
  private:
+  absl::Status ReadId(std::string& id);
   absl::Status ReadInputs();
   absl::Status ReadInput();
   absl::Status ReadContents(const Input& input, std::optional<std::string_view> data);
@@ -139,6 +152,7 @@ class InferReader {
   std::string_view binary_;
   const int64_t most_sequences_;
   JsonInferRequest& request_;
+  std::string& id_;
   bool has_inputs_ = false;
 };
 
@@ -146,7 +160,7 @@ absl::Status InferReader::Read() {
   std::string& id = *request_.message.mutable_id();
   auto& parameters = *request_.message.mutable_parameters();
   absl::Status status =
-      ReadBody(reader_, {{"id", [&] { return ReadName(reader_, "id", id); }},
+      ReadBody(reader_, {{"id", [&] { return ReadId(id); }},
                          {"parameters", [&] { return ReadParameters(reader_, parameters); }},
                          {"inputs", [&] { return ReadInputs(); }},
                          {"outputs", [&] { return ReadOutputs(); }}});
@@ -155,9 +169,17 @@ absl::Status InferReader::Read() {
   if (!binary_.empty()) {
     return Wrong(std::to_string(binary_.size()) + " bytes after the JSON belong to no input");
   }
-  const auto all = parameters.find("binary_data_output");
-  request_.all_binary = all != parameters.end() && all->second.bool_param();
-  return absl::OkStatus();
+  std::optional<bool> all;
+  status = ReadFlag(parameters, "binary_data_output", all);
+  request_.all_binary = all.value_or(false);
+  return status;
+}
+
+// Reads the request's id, which is known from then on, whatever is wrong with the rest.
+absl::Status InferReader::ReadId(std::string& id) {
+  absl::Status status = ReadName(reader_, "id", id);
+  if (status.ok()) id_ = id;
+  return status;
 }
 
 absl::Status InferReader::ReadInputs() {
@@ -250,12 +272,10 @@ absl::Status InferReader::ReadOutput() {
   }
   if (!status.ok()) return status;
   if (output.name().empty()) return Wrong(form);
-  const auto binary = output.parameters().find("binary_data");
-  if (binary != output.parameters().end()) {
-    (binary->second.bool_param() ? request_.binary_outputs : request_.json_outputs)
-        .push_back(output.name());
-  }
-  return absl::OkStatus();
+  std::optional<bool> binary;
+  status = ReadFlag(output.parameters(), "binary_data", binary);
+  if (binary) (*binary ? request_.binary_outputs : request_.json_outputs).push_back(output.name());
+  return status;
 }
 
 }  // namespace
@@ -264,11 +284,11 @@ std::optional<uint64_t> JsonLength(const HttpRequest& request) {
   return IntegerOf<uint64_t>(request.Header("inference-header-content-length"));
 }
 
-absl::StatusOr<JsonInferRequest> ReadInferRequest(const RestCall& call) {
+absl::StatusOr<JsonInferRequest> ReadInferRequest(const RestCall& call, std::string& id) {
   const auto json_size = JsonSize(call.http);
   if (!json_size.ok()) return json_size.status();
   JsonInferRequest request;
-  absl::Status status = InferReader(call, *json_size, request).Read();
+  absl::Status status = InferReader(call, *json_size, request, id).Read();
   if (!status.ok()) return status;
   return request;
 }

@@ -101,6 +101,7 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
       "; LangChain's OpenAIEmbeddings sends cl100k's ids unless check_embedding_ctx_length=False";
   query.answer_bytes = encoding == "base64" ? kBase64Bytes : kTextBytes;
   if (!status.ok()) return status;
+  if (query.model.empty()) query.model = call.http.Header("linserve-model");  // as for TEI's paths
   const bool none = std::visit([](const auto& all) { return all.empty(); }, query.sequences);
   if (!none) return query;
   return OfParameter(absl::InvalidArgumentError("expected a JSON object with 'input'"), "input");
@@ -140,7 +141,13 @@ HttpReply OpenAiEmbeddings(const RestCall& call) {
     if (query.ok()) answer_bytes = query->answer_bytes;
     return query;
   });
-  return ReplyWith<Embeddings>(embeddings, OpenAiError, [&](const Embeddings& answer) {
+  const auto error = [&](absl::Status status) {
+    // What could be read and is still not valid is the input, unless it says otherwise.
+    const bool read = answer_bytes > 0 && absl::IsInvalidArgument(status);
+    if (read && ParameterOf(status).empty()) status = OfParameter(std::move(status), "input");
+    return OpenAiError(status);
+  };
+  return ReplyWith<Embeddings>(embeddings, error, [&](const Embeddings& answer) {
     return WriteOpenAi(call, answer, answer_bytes);
   });
 }

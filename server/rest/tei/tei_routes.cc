@@ -23,8 +23,8 @@ RestAnswer NoSuchModel(const std::string& path, const std::string& kind) {
 }  // namespace
 
 void AddTeiForms(std::vector<HttpForm>& forms) {
-  for (const char* path :
-       {"/embed", "/similarity", "/rerank", "/predict", "/tokenize", "/decode"}) {
+  for (const char* path : {"/embed", "/similarity", "/rerank", "/predict", "/tokenize", "/decode",
+                           "/info", "/invocations"}) {
     forms.push_back(TeiForm(path));
   }
 }

@@ -84,8 +84,9 @@ absl::Status ReadPriority(const Parameters& parameters, InferOptions& options) {
 absl::Status ReadChunkRows(const Parameters& parameters, InferOptions& options) {
   const InferParameter* parameter = Find(parameters, "chunk_rows");
   if (parameter == nullptr) return absl::OkStatus();
-  if (parameter->int64_param() < 1) return WrongParameter("chunk_rows", "an integer of 1 or more");
-  options.chunk_rows = parameter->int64_param();
+  const uint64_t rows = Count(*parameter).value_or(0);
+  if (rows == 0) return WrongParameter("chunk_rows", "an integer of 1 or more");
+  options.chunk_rows = static_cast<int64_t>(std::min<uint64_t>(rows, INT64_MAX));
   return absl::OkStatus();
 }
 

@@ -1,5 +1,8 @@
 #include "rpc/oip/inference_queries.h"
 
+#include <cstdint>
+#include <optional>
+
 #include "core/strings/quote.h"
 #include "rpc/oip/inference_checks.h"
 #include "rpc/oip/inference_metadata.h"
@@ -77,16 +80,17 @@ absl::Status Query(const ServiceContext& context, const Caller& caller,
 absl::Status Query(const ServiceContext& context, const Caller& caller,
                    const inference::ModelStatisticsRequest& request,
                    inference::ModelStatisticsResponse& response) {
+  std::optional<int64_t> version;
   if (!request.name().empty()) {
     const auto found = FindInferModel(context, caller, request.name(), request.version());
     if (!found.ok()) return found.status();
+    if (!request.version().empty()) version = (*found)->version;
   }
   for (const auto& model : context.repository.List()) {
     const bool named =
         (request.name().empty() || request.name() == model->name) && caller.Sees(model->name);
-    const std::string version = std::to_string(model->version);
-    const bool numbered = request.version().empty() || request.version() == version;
-    if (named && numbered) FillStatistics(*model, *response.add_model_stats());
+    if (named && model->version == version.value_or(model->version))
+      FillStatistics(*model, *response.add_model_stats());
   }
   return absl::OkStatus();
 }

@@ -72,13 +72,16 @@ absl::Status InferRequestState::ReadOptions(const RpcLimits& limits, const Serve
   priority_ = options_.priority;
   prompt_name_ = options_.prompt_name;
   std::vector<std::string>& outputs = options_.output.outputs;
-  const bool tokens = std::erase(outputs, kTokensOutput) > 0;  // this output is of our own making
-  if (tokens && outputs.empty()) outputs.push_back(signature_->outputs[0].name);
+  const size_t tokens = std::erase(outputs, kTokensOutput);  // this output is of our own making
+  if (tokens > 1) {
+    return absl::InvalidArgumentError("output 'tokens': it is asked for more than once");
+  }
+  if (tokens == 1 && outputs.empty()) outputs.push_back(signature_->outputs[0].name);
   for (const std::string& name : outputs) {
     answer_.outputs.push_back(name);
     if (options_.output.dtype == DType::kI8) answer_.outputs.push_back(ScaleOf(name));
   }
-  if (tokens) answer_.outputs.emplace_back(kTokensOutput);
+  if (tokens == 1) answer_.outputs.emplace_back(kTokensOutput);
   if (options_.timeout)
     context_.deadline = std::min(context_.deadline, context_.begin + *options_.timeout);
   return absl::OkStatus();

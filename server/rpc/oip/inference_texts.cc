@@ -47,11 +47,12 @@ absl::StatusOr<TextViews> TextsOf(const inference::ModelInferRequest& message,
                                   const std::string& model) {
   const int64_t expected = message.inputs(0).shape(0);
   absl::StatusOr<TextViews> texts = TextViews();
+  const auto& contents = message.inputs(0).contents().bytes_contents();
   if (message.raw_input_contents_size() == 1) {
+    if (!contents.empty()) return WrongTexts(model, "both contents and raw_input_contents");
     texts = TextsIn(message.raw_input_contents(0), static_cast<size_t>(expected));
     if (!texts.ok()) return WrongTexts(model, std::string(texts.status().message()));
   } else {
-    const auto& contents = message.inputs(0).contents().bytes_contents();
     texts->assign(contents.begin(), contents.end());
   }
   if (std::cmp_not_equal(texts->size(), expected)) {

@@ -126,6 +126,13 @@ TEST_F(LptConfigTest, RefusesImpossibleArgumentsWithTheirValueAndWhatIsAllowed) 
   ExpectRefused(kLptAttention, LptArguments(kLptBase, ""), R"("dim" is missing)");
 }
 
+TEST_F(LptConfigTest, TakesAnyNumberOfSlotsWhereFullAttentionHasNone) {
+  const ModelReport report = Inspected(
+      kLptStack, R"({"input_size": 40, "channels": 12, "dim_k": 64, "nhead": 3,
+                     "method": "convolution", "full_attention": true})");
+  EXPECT_FALSE(report.parameters.empty());
+}
+
 TEST_F(LptConfigTest, RefusesEncodersAndDecodersThatDoNotFit) {
   const std::string base = R"("enc_num_tokens": 30, "dec_num_tokens": 30, "enc_input_size": 20,
       "enc_channels": 8, "enc_dim_k": 4, "dec_dim_k": 4)";

@@ -95,6 +95,8 @@ TEST_F(RestTest, ErrorsUnderV1AreOpenAis) {
             "gives vectors of 4; it was not trained for others"},
            {R"({"input": [100257], "model": "tokens"})", "invalid_value", "input",
             "check_embedding_ctx_length=False"},
+           {R"({"input": [1], "model": "floats"})", "invalid_value", "model", "/v2/models/floats"},
+           {R"({"input": [[]], "model": "tokens"})", "invalid_value", "input", ""},
            {"[]", "invalid_value", nullptr, "not a JSON object"}}) {
     const Reply reply = Post("/v1/embeddings", one.body);
     const json& error = reply.parsed["error"];
@@ -104,6 +106,14 @@ TEST_F(RestTest, ErrorsUnderV1AreOpenAis) {
     EXPECT_EQ(error["param"], one.param) << reply.body;
     EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(one.message));
     EXPECT_FALSE(RequestIdOf(reply.headers).empty());
+  }
+}
+
+TEST_F(RestTest, TheModelMayBeNamedByAHeader) {
+  const std::string body = R"({"input": [1]})";
+  for (const char* path : {"/v1/embeddings", "/embeddings"}) {
+    EXPECT_EQ(Post(path, body).status, 400);
+    EXPECT_EQ(Post(path, body, {{"linserve-model", "tokens"}}).parsed["model"], "tokens");
   }
 }
 
@@ -133,7 +143,9 @@ TEST_F(RestTest, WhatIsRefusedUnderV1BeforeItComesToACallIsSaidInOpenAisFormToo)
 
 struct TokensFile {
   TokensFile() {
-    WriteAll(path, R"({"tokens": [{"name": "one", "token": "a token that is known"}]})");
+    WriteAll(path, R"({"tokens": [{"name": "one", "token": "a token that is known"},
+                                   {"name": "two", "token": "a token for metrics",
+                                    "may": ["metrics"]}]})");
   }
 
   TempDir directory;
@@ -159,6 +171,17 @@ TEST_F(RestAccessTest, WhoMayNotCallIsToldInOpenAisForm) {
       EXPECT_FALSE(RequestIdOf(reply.headers).empty());
     }
   }
+}
+
+TEST_F(RestAccessTest, WhatMayBeDoneIsAskedAsOverGrpc) {
+  const httplib::Headers metrics = {{"authorization", "Bearer a token for metrics"}};
+  const Reply index = Post("/v2/repository/index", "{}", metrics);
+  EXPECT_EQ(index.status, 200);
+  EXPECT_EQ(index.parsed, json::array());
+  const Reply load = Post("/v2/repository/models/tokens/load", "{}", metrics);
+  EXPECT_EQ(load.status, 403);
+  EXPECT_THAT(load.body, HasSubstr("control"));
+  EXPECT_EQ(Post(kInfer, ThreeTokens().dump(), metrics).status, 403);
 }
 
 class RestTextTest : public RestTest {

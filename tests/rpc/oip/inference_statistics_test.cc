@@ -102,6 +102,9 @@ TEST_F(InferenceStatisticsTest, AreOfAllModelsIfNoneIsNamed) {
   EXPECT_TRUE(Statistics("", "", response).ok());
   EXPECT_EQ(response.model_stats_size(), 3);
   EXPECT_TRUE(Statistics("tokens", "", response).ok());
+  ModelStatisticsResponse padded;
+  EXPECT_TRUE(Statistics("tokens", "02", padded).ok());  // it is a number
+  EXPECT_EQ(padded.model_stats_size(), 1);
   EXPECT_EQ(response.model_stats_size(), 2);
   EXPECT_EQ(Statistics("nobody", "", response).error_code(), grpc::StatusCode::NOT_FOUND);
 }

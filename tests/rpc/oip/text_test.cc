@@ -209,6 +209,12 @@ TEST_F(InferTextTest, SaysWhatIsWrongWithTexts) {
   cut.mutable_inputs(0)->clear_contents();
   cut.add_raw_input_contents(std::string("\x09\0\0\0abc", 7));
   EXPECT_THAT(Fault(cut), HasSubstr("text 0 ends before its length"));
+  ModelInferRequest twice = TextRequest({1}, {kText});
+  twice.add_raw_input_contents(std::string("\x03\0\0\0abc", 7));
+  EXPECT_THAT(Fault(twice), HasSubstr("both contents and raw_input_contents"));
+  ModelInferRequest counted = TextRequest({1}, {kText});
+  for (int i = 0; i < 2; ++i) counted.add_outputs()->set_name("tokens");
+  EXPECT_THAT(Fault(counted), HasSubstr("output 'tokens': it is asked for more than once"));
   ModelInferRequest both = TextRequest({1}, {kText});
   AddInput(both, "x", "INT64", {1, 1}).mutable_contents()->add_int64_contents(1);
   EXPECT_THAT(Fault(both), HasSubstr("stands for all inputs"));
