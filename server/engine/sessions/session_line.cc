@@ -125,8 +125,8 @@ void SessionTable::Take(std::vector<ArrivedChunk> chunks) {
   std::vector<std::pair<Key, Pending>> claimed;
   claimed.reserve(chunks.size());
   const absl::Cleanup begin = [&] {
-    for (auto& [key, chunk] : claimed) {
-      RunGuarded("a session", [&] { Begin(key, std::move(chunk), /*next=*/false); });
+    for (auto& one : claimed) {
+      RunGuarded("a session", [&] { Begin(one.first, std::move(one.second), /*next=*/false); });
     }
   };
   for (ArrivedChunk& arrived : chunks) {

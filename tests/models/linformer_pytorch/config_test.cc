@@ -127,8 +127,8 @@ TEST_F(LptConfigTest, RefusesImpossibleArgumentsWithTheirValueAndWhatIsAllowed) 
 }
 
 TEST_F(LptConfigTest, TakesAnyNumberOfSlotsWhereFullAttentionHasNone) {
-  const ModelReport report = Inspected(
-      kLptStack, R"({"input_size": 40, "channels": 12, "dim_k": 64, "nhead": 3,
+  const ModelReport report =
+      Inspected(kLptStack, R"({"input_size": 40, "channels": 12, "dim_k": 64, "nhead": 3,
                      "method": "convolution", "full_attention": true})");
   EXPECT_FALSE(report.parameters.empty());
 }
