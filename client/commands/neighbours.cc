@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 #include "client/terminal/table.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {
@@ -33,21 +35,6 @@ std::string FirstValues(const std::vector<float>& vector) {
     text += (i > 0 ? " " : "") + Formatted("%8.4f", vector[i]);
   }
   return text;
-}
-
-// Returns the number of bytes of the well-formed character at `text[at]`; 0 if there is none.
-size_t CharacterSize(const std::string& text, size_t at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  const size_t size = lead < 0x80                   ? 1
-                      : lead >= 0xc2 && lead < 0xe0 ? 2
-                      : lead >= 0xe0 && lead < 0xf0 ? 3
-                      : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                    : 0;
-  if (at + size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
-  }
-  return size;
 }
 
 }  // namespace
@@ -135,7 +122,7 @@ std::string Excerpt(const std::string& text, size_t columns) {
       excerpt.resize(last_column);
       return excerpt + "…";
     }
-    const size_t size = CharacterSize(text, at);
+    const size_t size = CharacterBytes(std::string_view(text).substr(at));
     const auto lead = static_cast<unsigned char>(text[at]);
     if (size == 0) {
       excerpt += '?';

@@ -12,34 +12,29 @@
 namespace linserve {
 namespace {
 
+// Reads a file, or standard input, which `parse` views and keeps.
+template <typename Content, typename Parse, typename Read>
+absl::StatusOr<Content> ReadFrom(const std::string& path, const Parse& parse, const Read& read) {
+  if (path != "-") return read(path);
+  auto content = ReadWhole(path);
+  if (!content.ok()) return content.status();
+  auto owner = std::make_shared<const std::string>(*std::move(content));
+  const auto* bytes = reinterpret_cast<const std::byte*>(owner->data());
+  return parse(bytes, owner->size(), owner, "standard input");
+}
+
+std::string NameOf(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 absl::StatusOr<InputSequences> ReadArray(const std::string& path, const InputOptions& options) {
-  absl::StatusOr<Tensor> array;
-  if (path == "-") {
-    auto content = ReadWhole(path);
-    if (!content.ok()) return content.status();
-    auto owner = std::make_shared<const std::string>(*std::move(content));
-    const auto* bytes = reinterpret_cast<const std::byte*>(owner->data());
-    array = ParseNpy(bytes, owner->size(), owner, "standard input");
-  } else {
-    array = ReadNpy(path);
-  }
+  const auto array = ReadFrom<Tensor>(path, ParseNpy, ReadNpy);
   if (!array.ok()) return array.status();
-  return SplitArray(*array, options.limits, path == "-" ? "standard input" : path);
+  return SplitArray(*array, options.limits, NameOf(path));
 }
 
 absl::StatusOr<InputSequences> ReadTensors(const std::string& path, const InputOptions& options) {
-  absl::StatusOr<SafetensorsFile> file;
-  if (path == "-") {
-    auto content = ReadWhole(path);
-    if (!content.ok()) return content.status();
-    auto owner = std::make_shared<const std::string>(*std::move(content));
-    const auto* bytes = reinterpret_cast<const std::byte*>(owner->data());
-    file = ParseSafetensors(bytes, owner->size(), owner, "standard input");
-  } else {
-    file = ReadSafetensors(path);
-  }
+  const auto file = ReadFrom<SafetensorsFile>(path, ParseSafetensors, ReadSafetensors);
   if (!file.ok()) return file.status();
-  return SplitTensors(file->tensors, options, path == "-" ? "standard input" : path);
+  return SplitTensors(file->tensors, options, NameOf(path));
 }
 
 }  // namespace

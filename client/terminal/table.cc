@@ -4,17 +4,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/strings/utf8.h"
+
 namespace linserve {
-namespace {
-
-// Counts characters, not bytes, of UTF-8 text.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
-}
-
-}  // namespace
-
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
@@ -26,13 +18,14 @@ void Table::Add(std::vector<std::string> cells) { rows_.push_back(std::move(cell
 std::string Table::ToText() const {
   std::vector<size_t> widths(columns_.size());
   for (const auto& row : rows_) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], CountCharacters(row[i]));
   }
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - Width(row[i]), ' ');
+      const std::string padding(widths[i] - CountCharacters(row[i]), ' ');
       if (i > 0) line += "  ";
       line += columns_[i].align == Align::kRight ? padding + row[i] : row[i] + padding;
     }

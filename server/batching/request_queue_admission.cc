@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "batching/request_queue.h"
+#include "core/status/draining.h"
 #include "core/status/limit_met.h"
 
 namespace linserve {
@@ -54,8 +55,7 @@ bool RequestQueue::Fits(const Totals& added, const Totals& waiting) const {
 RequestQueue::Admission RequestQueue::Admit(const Totals& added) const {
   const Totals& waiting = totals_;
   if (closed_) {
-    return {absl::UnavailableError("the server is draining; try another one"),
-            RejectReason::kDraining};
+    return {DrainingError(), RejectReason::kDraining};
   }
   if (waiting.sequences + added.sequences > limits_.max_sequences) {
     return {Full("max_queue_sequences", limits_.max_sequences, waiting.sequences, added.sequences),

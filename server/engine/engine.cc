@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "core/status/draining.h"
 #include "core/threads/guarded.h"
 #include "engine/batch_runner.h"
 #include "engine/warmup.h"
@@ -104,7 +105,7 @@ void Engine::KeepSessions() {
   if (info_.sessions == nullptr) return;
   sessions_ = std::make_shared<SessionTable>(
       options_.sessions, info_.sessions, info_.signature,
-      [this](Pending chunk, bool next) { Compute(std::move(chunk), next); },
+      [this](Pending chunk, bool next) { EnqueueChunk(std::move(chunk), next); },
       [this](Pending& chunk) { return queue_.Hold(chunk); }, clock_, metrics_);
   if (options_.sessions.budget != nullptr) options_.sessions.budget->Join(sessions_);
   expiry_ = std::make_unique<Periodic>([this] {
@@ -134,8 +135,7 @@ size_t Engine::Drain(TimePoint deadline) {
     MutexLock lock(mutex_);
     while (working_ > 0 && clock_.Now() < deadline) clock_.WaitUntil(lock, finished_, deadline);
   }
-  const absl::Status status =
-      absl::UnavailableError("the server is shutting down; try another one");
+  const absl::Status status = DrainingError();
   size_t given_up = open_.AnswerGenerating(status);
   if (sessions_ != nullptr) given_up += sessions_->Flush(status);
   given_up += queue_.Flush(status);
@@ -195,7 +195,7 @@ void Engine::Serve(Model& model) {
   while (!model.lost()) {
     auto batch = busy ? queue_.PopDue() : queue_.Pop();
     if (!batch && !busy) return;
-    if (batch && !Launch(*batch)) continue;
+    if (batch && !LeaveWhatIsCached(*batch)) continue;
     count(true);
     if (batch) {
       runner.Run(*std::move(batch));
@@ -209,14 +209,14 @@ void Engine::Serve(Model& model) {
 
 // Lets the sequences of a batch answer for all who share them. Returns false if none is left to be
 // computed, since all have been meanwhile, or are.
-bool Engine::Launch(ClosedBatch& batch) {
+bool Engine::LeaveWhatIsCached(ClosedBatch& batch) {
   if (cache_ != nullptr) cache_->BeginComputing(batch.sequences);
   return !batch.sequences.empty();
 }
 
 std::optional<ClosedBatch> Engine::PopShort(int64_t most_rows) {
   auto batch = queue_.PopShort(most_rows);
-  if (batch && !Launch(*batch)) batch.reset();
+  if (batch && !LeaveWhatIsCached(*batch)) batch.reset();
   return batch;
 }
 

@@ -127,9 +127,9 @@ class Engine {
   absl::Status Check(absl::StatusOr<Item>& item) const;
   Intake Sort(Request& request, const std::shared_ptr<Answers>& answers) const;
   absl::Status Enqueue(std::vector<Pending>& accepted);
-  bool Launch(ClosedBatch& batch);
+  bool LeaveWhatIsCached(ClosedBatch& batch);
   std::optional<ClosedBatch> PopShort(int64_t most_rows);
-  void Compute(Pending chunk, bool next);
+  void EnqueueChunk(Pending chunk, bool next);
   Pending Prepare(const Request& request, const Item& item, size_t index,
                   const std::shared_ptr<const RequestOrigin>& origin,
                   const std::shared_ptr<ResultSink>& sink) const;

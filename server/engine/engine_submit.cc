@@ -195,7 +195,7 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
 }
 
 // Queues a chunk whose session has been found; the session counts for how the chunk is laid out.
-void Engine::Compute(Pending chunk, bool next) {
+void Engine::EnqueueChunk(Pending chunk, bool next) {
   LayOut(chunk);
   if (next) return queue_.PushNext(std::move(chunk));
   std::vector<Pending> alone;

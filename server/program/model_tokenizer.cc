@@ -93,7 +93,7 @@ absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& token
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      path + " has " + std::to_string(tokenizer.vocabulary()) + " pieces" +
+      path + " has " + std::to_string(tokenizer.vocabulary()) + " tokens" +
       (around.empty() ? "" : ", with " + Quoted(around) + ", which stands around each text") +
       ", but the model's vocabulary is " + std::to_string(input->vocabulary));
 }

@@ -12,9 +12,9 @@
 namespace linserve {
 
 // Loads the tokenizer that lies in a model directory; null if there is none. Of several, the first
-// of tokenizer.model, tokenizer.json and vocab.txt counts where config.json is linserve's own; a
-// directory that another program has written has its tokenizer.model for that program, and there
-// it counts last.
+// of tokenizer.model, tokenizer.json, vocab.txt and vocab.json counts where config.json is
+// linserve's own; a directory that another program has written has its tokenizer.model for that
+// program, and there it counts last.
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
                                                                const ServingOptions& serving);
 

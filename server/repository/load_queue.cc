@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/status/draining.h"
 #include "core/threads/guarded.h"
 
 namespace linserve {
@@ -42,9 +43,7 @@ bool LoadQueue::closed() const {
   return closed_;
 }
 
-absl::Status LoadQueue::Refused() {
-  return absl::UnavailableError("the server is draining; ask another one");
-}
+absl::Status LoadQueue::Refused() { return DrainingError(); }
 
 bool LoadQueue::Drain(TimePoint deadline) {
   Close();

@@ -15,10 +15,10 @@ namespace linserve {
 class LoadQueue {
  public:
   using Work = std::function<absl::Status()>;
-  // Called once for each piece of work: on the queue's thread, or by what refuses it.
+  // Called once for each task: on the queue's thread, or by what refuses it.
   using Done = std::function<void(const absl::Status&)>;
 
-  // Starts the queue. Once the first piece of work has come, it calls `look` whenever none has come
+  // Starts the queue. Once the first task has come, it calls `look` whenever none has come
   // for as long as `poll`; 0: never.
   LoadQueue(std::chrono::nanoseconds poll, Work look);
   // Refuses what waits, and waits for what is under way.

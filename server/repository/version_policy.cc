@@ -2,29 +2,26 @@
 
 #include <charconv>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "core/strings/quote.h"
 
 namespace linserve {
 namespace {
 
 std::string Trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+  return std::string(absl::StripAsciiWhitespace(text));
 }
 
 std::vector<std::string> Split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(Trimmed(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return parts;
+  return absl::StrSplit(text, separator);
 }
 
-std::optional<int64_t> Number(const std::string& text) {
+std::optional<int64_t> Number(const std::string& untrimmed) {
+  const std::string text = Trimmed(untrimmed);
   int64_t number = 0;
   const char* end = text.data() + text.size();
   const auto [last, error] = std::from_chars(text.data(), end, number);
@@ -32,7 +29,8 @@ std::optional<int64_t> Number(const std::string& text) {
   return number;
 }
 
-std::optional<VersionChoice> ParseChoice(const std::string& text) {
+std::optional<VersionChoice> ParseChoice(const std::string& untrimmed) {
+  const std::string text = Trimmed(untrimmed);
   VersionChoice choice;
   if (text == "all") return choice;
   if (text == "latest") {
@@ -66,7 +64,7 @@ absl::StatusOr<VersionPolicy> VersionPolicy::Parse(const std::string& text) {
   for (const std::string& part : Split(text, ';')) {
     const size_t equals = part.rfind('=');
     const bool named = equals != std::string::npos;
-    const auto choice = ParseChoice(named ? Trimmed(part.substr(equals + 1)) : part);
+    const auto choice = ParseChoice(named ? part.substr(equals + 1) : part);
     if (!choice) {
       return absl::InvalidArgumentError(
           Quoted(part) +

@@ -35,7 +35,7 @@ class Served:
     """A server of the model, and a client that writes the vectors of a file of sentences."""
 
     def __init__(self, options, dtype, repository):
-        os.environ["LINSERVE_BIN"] = options.bin
+        os.environ["LINSERVE_TEST_BIN"] = options.bin
         from served import Server
         self.client = f"{options.bin}/linserve-client"
         self.server = Server("--dtype", dtype, "--processors", str(options.threads), repository=repository)

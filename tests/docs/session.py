@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pages import ROOT, files_of_repository
 
-BIN = Path(os.environ.get("LINSERVE_BIN", ROOT / "build/release/bin"))
+BIN = Path(os.environ.get("LINSERVE_TEST_BIN", ROOT / "build/release/bin"))
 STAND_INS = Path(__file__).parent / "stand_ins"
 # Where models are exported, the block is run with the packages that the models are of.
 EXPORTS = re.compile(r"^from linserve_export import", re.MULTILINE)

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/tensor/comparison.h"
 #include "models/random_weights.h"
 
 namespace linserve {
@@ -152,13 +153,8 @@ Tensor ModelFixture::MaskOf(int64_t length, int64_t begin, int64_t end) {
 }
 
 double LargestDifference(const Tensor& a, const Tensor& b) {
-  if (a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
-  double largest = 0;
-  for (int64_t i = 0; i < a.elements(); ++i) {
-    const double difference = std::abs(double{a.data<float>()[i]} - double{b.data<float>()[i]});
-    largest = difference <= largest ? largest : difference;  // NaN is the largest
-  }
-  return largest;
+  const auto compared = Compare(a, b);
+  return compared.ok() ? compared->largest : std::numeric_limits<double>::infinity();
 }
 
 double LargestDifference(const TensorMap& a, const TensorMap& b) {
@@ -172,20 +168,8 @@ double LargestDifference(const TensorMap& a, const TensorMap& b) {
 }
 
 double SmallestCosine(const Tensor& a, const Tensor& b) {
-  double smallest = 1;
-  const int64_t width = a.shape().back();
-  for (int64_t row = 0; row < a.elements() / width; ++row) {
-    double dot = 0;
-    double a_norm = 0;
-    double b_norm = 0;
-    for (int64_t i = row * width; i < (row + 1) * width; ++i) {
-      dot += double{a.data<float>()[i]} * b.data<float>()[i];
-      a_norm += double{a.data<float>()[i]} * a.data<float>()[i];
-      b_norm += double{b.data<float>()[i]} * b.data<float>()[i];
-    }
-    smallest = std::min(smallest, dot / std::sqrt(a_norm * b_norm));
-  }
-  return smallest;
+  const auto compared = Compare(a, b);
+  return compared.ok() ? compared->smallest_cosine : -1;
 }
 
 }  // namespace linserve

@@ -22,10 +22,12 @@ std::string DataFile(const std::string& name) {
 
 std::string BundledModels() { return SourceFile("deploy/models"); }
 
-std::string ServerProgram() { return VariableOr("LINSERVE_PROGRAM", BuiltFile("bin/linserve")); }
+std::string ServerProgram() {
+  return VariableOr("LINSERVE_TEST_PROGRAM", BuiltFile("bin/linserve"));
+}
 
 std::string ClientProgram() {
-  return VariableOr("LINSERVE_CLIENT_PROGRAM", BuiltFile("bin/linserve-client"));
+  return VariableOr("LINSERVE_TEST_CLIENT_PROGRAM", BuiltFile("bin/linserve-client"));
 }
 
 }  // namespace linserve

@@ -16,7 +16,8 @@ std::string DataFile(const std::string& name);
 // Returns the path of the bundled models, a model repository.
 std::string BundledModels();
 
-// These return the programs under test; LINSERVE_PROGRAM and LINSERVE_CLIENT_PROGRAM name others.
+// These return the programs under test; LINSERVE_TEST_PROGRAM and LINSERVE_TEST_CLIENT_PROGRAM name
+// others.
 std::string ServerProgram();
 std::string ClientProgram();
 

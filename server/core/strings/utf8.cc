@@ -1,5 +1,6 @@
 #include "core/strings/utf8.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -52,6 +53,11 @@ size_t CharacterBytes(std::string_view text) {
     return form.bytes;
   }
   return 0;
+}
+
+size_t CountCharacters(std::string_view text) {
+  const auto begins = [](char byte) { return !IsInner(static_cast<uint8_t>(byte)); };
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins));
 }
 
 size_t CharacterBegin(std::string_view text, size_t at) {

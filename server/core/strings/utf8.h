@@ -15,6 +15,9 @@ inline bool IsUtf8(std::string_view text) { return Utf8Prefix(text) == text.size
 // with no character of UTF-8.
 size_t CharacterBytes(std::string_view text);
 
+// Counts the characters of a text of UTF-8.
+size_t CountCharacters(std::string_view text);
+
 // Returns where the character begins that the byte at `at` is part of. REQUIRES: the text up to
 // there is UTF-8.
 size_t CharacterBegin(std::string_view text, size_t at);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_split.h"
+
 namespace linserve {
 namespace {
 
@@ -24,18 +26,6 @@ std::optional<Number> ParseNumber(const std::string& text) {
   const auto parsed = std::from_chars(text.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return value;
-}
-
-std::vector<std::string> SplitAtCommas(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (char character : text) {
-    if (character == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += character;
-    }
-  }
-  return parts;
 }
 
 bool IsRange(std::optional<int64_t> first, std::optional<int64_t> last) {
@@ -74,7 +64,7 @@ absl::StatusOr<LengthDistribution> LengthDistribution::Parse(const std::string& 
 
 absl::StatusOr<LengthDistribution::Kind> LengthDistribution::ParseUniform(
     const std::string& text, const std::string& arguments) {
-  const auto parts = SplitAtCommas(arguments);
+  const std::vector<std::string> parts = absl::StrSplit(arguments, ',');
   if (parts.size() != 2) return Invalid(text, "expected uniform:FIRST,LAST");
   const auto first = ParseNumber<int64_t>(parts[0]);
   const auto last = ParseNumber<int64_t>(parts[1]);
@@ -84,7 +74,7 @@ absl::StatusOr<LengthDistribution::Kind> LengthDistribution::ParseUniform(
 
 absl::StatusOr<LengthDistribution::Kind> LengthDistribution::ParseLogNormal(
     const std::string& text, const std::string& arguments) {
-  const auto parts = SplitAtCommas(arguments);
+  const std::vector<std::string> parts = absl::StrSplit(arguments, ',');
   if (parts.size() != 4) return Invalid(text, "expected lognormal:MEDIAN,SIGMA,FIRST,LAST");
   const auto median = ParseNumber<double>(parts[0]);
   const auto sigma = ParseNumber<double>(parts[1]);

@@ -65,11 +65,9 @@ bool IsOfKubernetes(const std::string& name, const std::string& value) {
 // Returns whether the variable is read or set by another program of this repository: the clients,
 // and the scripts that build and test.
 bool IsOfOthers(const std::string& name) {
-  constexpr auto kNames = std::to_array<std::string_view>(
-      {"DEFAULTS", "TOKEN", "BIN", "PROGRAM", "CLIENT_PROGRAM", "IMAGE", "BASE", "SOAK_MINUTES"});
   const std::string_view rest = std::string_view(name).substr(kPrefix.size());
-  return rest.starts_with("ALONE_") || rest.starts_with("TEST_") ||
-         std::find(kNames.begin(), kNames.end(), rest) != kNames.end();
+  return rest == "DEFAULTS" || rest == "TOKEN" || rest.starts_with("ALONE_") ||
+         rest.starts_with("TEST_");
 }
 
 absl::Status UnknownVariable(const std::string& name, const std::vector<std::string>& known) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/status/draining.h"
 #include "http/framing/grammar.h"
 #include "serving/admission.h"
 
@@ -14,7 +15,7 @@ absl::Status Admit(const RestCall& call) {
 JsonReader::GoOn WantedBy(const RestCall& call) {
   return [&call]() -> absl::Status {
     if (call.http.abandoned()) return absl::CancelledError("the caller left");
-    if (call.service.draining) return absl::UnavailableError("the server is draining");
+    if (call.service.draining) return DrainingError();
     return absl::OkStatus();
   };
 }

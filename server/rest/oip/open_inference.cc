@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/json/json_text.h"
+#include "core/status/draining.h"
 #include "rest/calls/answering.h"
 #include "rest/calls/http_errors.h"
 #include "rest/json/json_members.h"
@@ -117,7 +118,7 @@ HttpReply ModelReady(const RestCall& call) {
   const auto model = FindInferModel(call.service, *call.caller, call.http.captures.at(0),
                                     call.http.captures.at(1));
   if (!model.ok()) return ErrorReply(model.status());
-  if (call.service.draining) return ErrorReply(absl::UnavailableError("the server is draining"));
+  if (call.service.draining) return ErrorReply(DrainingError());
   return JsonReply({{"name", (*model)->name}, {"ready", true}});
 }
 

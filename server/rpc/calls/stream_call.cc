@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/status/draining.h"
 #include "core/threads/guarded.h"
 #include "rpc/calls/call_context.h"
 #include "rpc/calls/grpc_status.h"
@@ -165,7 +166,7 @@ void StreamCall::FinishIfIdle() {
     if (half_closed_) {
       status = ToGrpcStatus(fault_);
     } else {
-      status = {grpc::StatusCode::UNAVAILABLE, "the server is draining; try another one"};
+      status = ToGrpcStatus(DrainingError());
     }
   }
   outbox_.FinishWhenEmpty(status);

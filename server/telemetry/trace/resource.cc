@@ -8,18 +8,13 @@
 #include <sstream>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "core/strings/quote.h"
 #include "telemetry/log.h"
 #include "telemetry/trace/trace_context.h"
 
 namespace linserve {
 namespace {
-
-std::string Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(" \t") - begin + 1));
-}
 
 // Returns a text with %XX replaced by the bytes that they stand for; nullopt if one stands for
 // none.
@@ -64,8 +59,10 @@ absl::StatusOr<Resource> ParseAttributes(const std::string& text) {
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     const size_t equals = std::min(part.find('='), part.size());
-    const std::string key = Trimmed(part.substr(0, equals));
-    const auto value = Decoded(Trimmed(part.substr(std::min(equals + 1, part.size()))));
+    const std::string key(absl::StripAsciiWhitespace(part.substr(0, equals)));
+    std::string encoded = part.substr(std::min(equals + 1, part.size()));
+    absl::StripAsciiWhitespace(&encoded);
+    const auto value = Decoded(encoded);
     if (equals == part.size() || key.empty() || !value) {
       return absl::InvalidArgumentError(
           "expected key=value, with commas between them and %XX for other bytes, at " +

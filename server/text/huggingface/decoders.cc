@@ -212,29 +212,14 @@ absl::StatusOr<DecoderPart> ReadDecoder(PartMembers& members) {
   return members.Unknown();
 }
 
-absl::Status ReadInto(const json& part, std::vector<DecoderPart>& parts) {
-  PartMembers members(part, "decoder");
-  if (members.type() == "Sequence") {
-    const json* const inner = members.Parts("decoders");
-    if (inner == nullptr) return members.status();
-    for (const json& one : *inner) {
-      if (absl::Status status = ReadInto(one, parts); !status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-  auto one = ReadDecoder(members);
-  if (!one.ok()) return members.status().ok() ? one.status() : members.status();
-  members.Expect(parts.size() < kMostParts, "is one of more than " + std::to_string(kMostParts));
-  parts.push_back(*std::move(one));
-  return members.status();
-}
-
 }  // namespace
 
 absl::StatusOr<DecoderChain> DecoderChain::FromJson(const json& part) {
   std::vector<DecoderPart> parts;
   if (!part.is_null()) {
-    if (absl::Status status = ReadInto(part, parts); !status.ok()) return status;
+    if (absl::Status status = ReadParts(part, "decoder", "decoders", ReadDecoder, parts);
+        !status.ok())
+      return status;
   }
   DecoderChain chain(std::move(parts));
   chain.joins_with_spaces_ = part.is_null();

@@ -182,7 +182,7 @@ def described(arguments):
     text = Path(script).read_text(encoding="utf-8")
     if not re.search("^# usage: ", text, re.MULTILINE):
         done = subprocess.run([script, "--help"], capture_output=True, text=True,
-                              env={**os.environ, "LINSERVE_BIN": str(BIN)})
+                              env={**os.environ, "LINSERVE_TEST_BIN": str(BIN)})
         check(done.returncode == 0, done.stderr)
         text += done.stdout
     for word in rest:

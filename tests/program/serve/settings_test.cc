@@ -90,7 +90,7 @@ TEST_F(SettingsTest, OverlookTheVariablesOfClientsAndScripts) {
   const WithVariables set(Variables{{"LINSERVE_TOKEN", "t"},
                                     {"LINSERVE_ALONE_build", "/"},
                                     {"LINSERVE_TEST_DATA", "/"},
-                                    {"LINSERVE_BIN", "/"}});
+                                    {"LINSERVE_TEST_BIN", "/"}});
   EXPECT_TRUE(settings_.Read().ok()) << settings_.Read();
 }
 

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-BIN = Path(os.environ["LINSERVE_BIN"])
+BIN = Path(os.environ["LINSERVE_TEST_BIN"])
 TOKENIZER = Path(__file__).parents[2] / "data/text/tokenizer.model"
 SEQ_LEN = 64
 DIM = 16

@@ -14,8 +14,8 @@ import unittest
 import yaml
 from manifests import DEPLOY, KUBERNETES, compose, of_kind, pod_spec, probes
 
-IMAGE = os.environ["LINSERVE_IMAGE"]
-BASE = os.environ["LINSERVE_BASE"]
+IMAGE = os.environ["LINSERVE_TEST_IMAGE"]
+BASE = os.environ["LINSERVE_TEST_BASE"]
 INIT_TYPE = "io.podman.annotations.init.container.type"
 BUNDLED = "/opt/linserve/share/linserve/models"
 SAMPLE = DEPLOY / "models" / "sentence-encoder"

@@ -11,7 +11,7 @@ from pathlib import Path
 import transformers as tf
 from transformers_folders import byte_level, unigram, wordpiece
 
-ENCODE_LINES = Path(os.environ["LINSERVE_BIN"], "encode_lines")
+ENCODE_LINES = Path(os.environ["LINSERVE_TEST_BIN"], "encode_lines")
 SENTENCES = Path(__file__).parents[2] / "data/sentence_encoder/texts.txt"
 TEXTS = ["The server answers.  The Server", "Hello, World! Ünïcödé Straße", "  leading and  trailing  ", "", "e\u0301 漢字 🦀",
          "[MASK] <mask> [mask] x<mask>y  <mask> z", "[CLS] a [SEP] <s> b </s> [UNK] <unk> [PAD] <pad>",

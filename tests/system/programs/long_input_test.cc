@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <random>
 
 #include "core/files/npy.h"
 #include "core/files/safetensors.h"
+#include "core/tensor/comparison.h"
 #include "support/programs.h"
 
 namespace linserve {
@@ -20,13 +21,10 @@ std::vector<float> Floats(int64_t count) {
   return floats;
 }
 
-float LargestDifference(const Tensor& a, const Tensor& b) {
-  EXPECT_EQ(a.elements(), b.elements());
-  float largest = 0;
-  for (int64_t i = 0; i < std::min(a.elements(), b.elements()); ++i) {
-    largest = std::max(largest, std::abs(a.data<float>()[i] - b.data<float>()[i]));
-  }
-  return largest;
+double LargestDifference(const Tensor& a, const Tensor& b) {
+  const auto compared = Compare(a, b);
+  EXPECT_TRUE(compared.ok()) << compared.status();
+  return compared.ok() ? compared->largest : std::numeric_limits<double>::infinity();
 }
 
 void Init(const std::string& directory) {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import grpc
 
-BIN = Path(os.environ["LINSERVE_BIN"])
+BIN = Path(os.environ["LINSERVE_TEST_BIN"])
 # Some 10 ms a request on one core: so slow that the callers are never the limit.
 SLOW = {"num_tokens": 256, "dim": 256, "seq_len": 512, "depth": 6, "k": 64, "heads": 4}
 SMALL = {"num_tokens": 256, "dim": 16, "seq_len": 64, "depth": 1, "k": 8, "heads": 2}

@@ -50,7 +50,7 @@ def settled(server):
 
 
 def soak():
-    minutes = float(os.environ.get("LINSERVE_SOAK_MINUTES", "1" if Settings.quick else "30"))
+    minutes = float(os.environ.get("LINSERVE_TEST_SOAK_MINUTES", "1" if Settings.quick else "30"))
     server = Server()
     first, rest = minutes * 60 / 6, minutes * 60 * 5 / 6
     measured = []

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "core/strings/utf8.h"
 #include "text/huggingface/characters/unicode_version.h"
 
 namespace linserve {
@@ -194,9 +195,7 @@ const std::vector<uint32_t>& Table() {
 }  // namespace
 
 Character CharacterBefore(std::string_view text, size_t at) {
-  size_t begin = at - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0u) == 0x80u) --begin;
-  return CharacterAt(text, begin);
+  return CharacterAt(text, CharacterBegin(text, at - 1));
 }
 
 Utf8Character::Utf8Character(char32_t code) {
@@ -217,12 +216,6 @@ Utf8Character::Utf8Character(char32_t code) {
     add(0x80u | (code >> 6u & 0x3Fu));
   }
   add(0x80u | (code & 0x3Fu));
-}
-
-size_t CountCharacters(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u;
-  }));
 }
 
 uint32_t TraitsOf(char32_t code) {

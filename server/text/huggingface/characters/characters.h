@@ -44,9 +44,6 @@ class Utf8Character {
   size_t size_ = 0;
 };
 
-// Returns how many characters a text of UTF-8 has.
-size_t CountCharacters(std::string_view text);
-
 // Lists what a character can be to the parts of a tokenizer, as the package `tokenizers` has it.
 // Its libraries are each of a Unicode version of their own, and so are these.
 enum CharacterTrait : uint32_t {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/strings/quote.h"
+#include "core/strings/utf8.h"
 #include "text/huggingface/characters/characters.h"
 
 namespace linserve {

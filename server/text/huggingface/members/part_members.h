@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,7 +52,29 @@ class PartMembers {
   absl::Status status_;
 };
 
-// Parts may be nested so deep, and a sequence has so many at most.
+// A Sequence has so many parts at most, those of Sequences in it included.
 inline constexpr size_t kMostParts = 64;
+
+// Adds to `parts` what `read` makes of a part or, of a Sequence, of those that its member
+// `sequence` holds. `kind` says in errors what the part is of.
+template <typename Part, typename Read>
+absl::Status ReadParts(const nlohmann::json& part, const char* kind, const char* sequence,
+                       const Read& read, std::vector<Part>& parts) {
+  PartMembers members(part, kind);
+  if (members.type() == "Sequence") {
+    const nlohmann::json* const inner = members.Parts(sequence);
+    if (inner == nullptr) return members.status();
+    for (const nlohmann::json& one : *inner) {
+      absl::Status status = ReadParts(one, kind, sequence, read, parts);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+  auto one = read(members);
+  if (!one.ok()) return members.status().ok() ? one.status() : members.status();
+  members.Expect(parts.size() < kMostParts, "is one of more than " + std::to_string(kMostParts));
+  parts.push_back(*std::move(one));
+  return members.status();
+}
 
 }  // namespace linserve

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/strings/utf8.h"
 #include "text/huggingface/characters/characters.h"
 
 namespace linserve {

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/strings/utf8.h"
 #include "text/huggingface/characters/byte_characters.h"
 #include "text/huggingface/characters/characters.h"
 

@@ -57,31 +57,14 @@ absl::StatusOr<NormalizerPart> ReadNormalizer(PartMembers& members) {
   return members.Unknown();
 }
 
-absl::Status ReadInto(const json& part, std::vector<NormalizerPart>& parts) {
-  PartMembers members(part, "normalizer");
-  if (members.type() == "Sequence") {
-    const json* const inner = members.Parts("normalizers");
-    if (inner == nullptr) return members.status();
-    for (const json& one : *inner) {
-      if (absl::Status status = ReadInto(one, parts); !status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-  auto one = ReadNormalizer(members);
-  if (!one.ok()) {
-    return members.status().ok() ? one.status() : members.status();
-  }
-  members.Expect(parts.size() < kMostParts, "is one of more than " + std::to_string(kMostParts));
-  parts.push_back(*std::move(one));
-  return members.status();
-}
-
 }  // namespace
 
 absl::StatusOr<NormalizerChain> NormalizerChain::FromJson(const json& part) {
   std::vector<NormalizerPart> parts;
   if (part.is_null()) return NormalizerChain();
-  if (absl::Status status = ReadInto(part, parts); !status.ok()) return status;
+  if (absl::Status status = ReadParts(part, "normalizer", "normalizers", ReadNormalizer, parts);
+      !status.ok())
+    return status;
   return NormalizerChain(std::move(parts));
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <variant>
 
+#include "core/strings/utf8.h"
 #include "text/huggingface/characters/characters.h"
 #include "text/huggingface/split/character_classes.h"
 

@@ -66,29 +66,15 @@ absl::StatusOr<SplitPart> ReadPreTokenizer(PartMembers& members) {
   return members.Unknown();
 }
 
-absl::Status ReadInto(const json& part, std::vector<SplitPart>& parts) {
-  PartMembers members(part, "pre_tokenizer");
-  if (members.type() == "Sequence") {
-    const json* const inner = members.Parts("pretokenizers");
-    if (inner == nullptr) return members.status();
-    for (const json& one : *inner) {
-      if (absl::Status status = ReadInto(one, parts); !status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-  auto one = ReadPreTokenizer(members);
-  if (!one.ok()) return members.status().ok() ? one.status() : members.status();
-  members.Expect(parts.size() < kMostParts, "is one of more than " + std::to_string(kMostParts));
-  parts.push_back(*std::move(one));
-  return members.status();
-}
-
 }  // namespace
 
 absl::StatusOr<SplitChain> SplitChain::FromJson(const json& part) {
   std::vector<SplitPart> parts;
   if (part.is_null()) return SplitChain();
-  if (absl::Status status = ReadInto(part, parts); !status.ok()) return status;
+  if (absl::Status status =
+          ReadParts(part, "pre_tokenizer", "pretokenizers", ReadPreTokenizer, parts);
+      !status.ok())
+    return status;
   return SplitChain(std::move(parts));
 }
 
