@@ -43,7 +43,7 @@ REPLACED = [
     (r"127\.0\.0\.1|\b10\.0\.0\.[12]\b|0\.0\.0\.0", "{host}", "an address of this test's own meets no other server"),
     (r"dns:///linserve-headless\.linserve\.svc:", "ipv4:{host}:", "there is no cluster"),
     (r"pkill -HUP -x linserve", 'kill -HUP "{server}"', "others may have servers on this machine"),
-    (r"--device cuda\S*", "--device cpu", "there may be no GPU"),
+    (r"--device cuda\S*( --dtype bf16)?", "--device cpu", "there may be no GPU, and no bf16 on the CPU"),
     (r"\b262144\b", "8192", "the rows of the example take six seconds"),
     (r"^(\S*linserve-client\b.* load\b(?!.*--trace).*)$",
      r"\1 --requests 20 --warmup 0", "a load takes ten seconds"),

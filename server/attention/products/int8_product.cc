@@ -41,54 +41,57 @@ bool HasKernel() {
   return has;
 }
 
-// Returns the largest absolute value of a row, and what is no number where one is there: such bits
-// are larger than those of any number.
+struct Range {
+  float lowest;
+  float largest;  // no number where the row is not finite
+};
+
 template <typename Vector>
-LINSERVE_INLINE float LargestOf(const float* row, int64_t width) {
-  using Bits = typename Vector::Bits;
+LINSERVE_INLINE Range RangeOf(const float* row, int64_t width) {
   constexpr int64_t kLanes = Vector::kLanes;
-  constexpr uint32_t kAbsolute = 0x7FFFFFFF;
-  const auto take = [](const float* from, Bits& into) __attribute__((always_inline)) {
-    Bits bits;
-    std::memcpy(&bits, from, sizeof(bits));
-    bits &= kAbsolute;
-    into = bits > into ? bits : into;
-  };
-  Bits first{};
-  Bits second{};
+  float lowest = row[0];
+  float largest = row[0];
+  float nothing = 0;  // and no number, once it has met one that is not finite
   int64_t j = 0;
-  for (; j + 2 * kLanes <= width; j += 2 * kLanes) {
-    take(row + j, first);
-    take(row + j + kLanes, second);
+  if (width >= kLanes) {
+    typename Vector::Floats low;
+    LoadLanes(row, low);
+    typename Vector::Floats high = low;
+    typename Vector::Floats zeros{};
+    typename Vector::Floats x;
+    for (; j + kLanes <= width; j += kLanes) {
+      LoadLanes(row + j, x);
+      low = x < low ? x : low;
+      high = x > high ? x : high;
+      zeros += x * 0.0F;
+    }
+    lowest = LowestLane(low);
+    largest = LargestLane(high);
+    nothing = Sum(zeros);
   }
-  if (j + kLanes <= width) {
-    take(row + j, first);
-    j += kLanes;
-  }
-  const Bits both = first > second ? first : second;
-  uint32_t largest = 0;
-  for (int64_t lane = 0; lane < kLanes; ++lane) largest = std::max<uint32_t>(largest, both[lane]);
   for (; j < width; ++j) {
-    largest = std::max(largest, std::bit_cast<uint32_t>(row[j]) & kAbsolute);
+    lowest = std::min(lowest, row[j]);
+    largest = std::max(largest, row[j]);
+    nothing += row[j] * 0.0F;
   }
-  return std::bit_cast<float>(largest);
+  return {lowest, largest + nothing};
 }
 
 template <typename Vector>
-LINSERVE_INLINE void RowToInt8(const float* row, int64_t width, float steps, uint8_t* out) {
+LINSERVE_INLINE void RowToInt8(const float* row, int64_t width, float lowest, float steps,
+                               uint8_t* out) {
   constexpr int64_t kLanes = Vector::kLanes;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: the last bits are those of the integer
   int64_t j = 0;
   for (; j + kLanes <= width; j += kLanes) {
     typename Vector::Floats x;
     LoadLanes(row + j, x);
-    const auto number =
-        std::bit_cast<typename Vector::Bits>(x * steps + kRound) + uint32_t{kInt8Zero};
+    const auto number = std::bit_cast<typename Vector::Bits>((x - lowest) * steps + kRound);
     const auto bytes = __builtin_convertvector(number, typename Vector::Bytes);
     std::memcpy(out + j, &bytes, sizeof(bytes));
   }
   for (; j < width; ++j) {
-    out[j] = static_cast<uint8_t>(std::bit_cast<uint32_t>(row[j] * steps + kRound) + kInt8Zero);
+    out[j] = static_cast<uint8_t>(std::bit_cast<uint32_t>((row[j] - lowest) * steps + kRound));
   }
 }
 
@@ -96,16 +99,16 @@ LINSERVE_INLINE void RowToInt8(const float* row, int64_t width, float steps, uin
 // registers.
 template <typename Vector, size_t kVectors, bool kAdd>
 LINSERVE_INLINE void ScaleColumns(const int32_t* sums, int64_t count, int64_t stride,
-                                  const float* scales, const ColumnScales& columns,
+                                  const RowScales& rows, const ColumnScales& columns,
                                   const RowBlock& out) {
   using Lanes = typename Vector::Floats;
   constexpr int64_t kLanes = Vector::kLanes;
   std::array<Lanes, kVectors> of_columns;
-  std::array<Lanes, kVectors> offsets;
+  std::array<Lanes, kVectors> totals;
   std::array<Lanes, kVectors> bias;
   for (size_t v = 0; v < kVectors; ++v) {
     LoadLanes(columns.scales + v * kLanes, of_columns[v]);
-    LoadLanes(columns.offsets + v * kLanes, offsets[v]);
+    LoadLanes(columns.totals + v * kLanes, totals[v]);
     LoadLanes(columns.bias + v * kLanes, bias[v]);
   }
   for (int64_t i = 0; i < count; ++i) {
@@ -113,8 +116,8 @@ LINSERVE_INLINE void ScaleColumns(const int32_t* sums, int64_t count, int64_t st
     for (size_t v = 0; v < kVectors; ++v) {
       typename Vector::Integers sum;
       std::memcpy(&sum, sums + i * stride + v * kLanes, sizeof(sum));
-      Lanes x = __builtin_convertvector(sum, Lanes) * of_columns[v] - offsets[v];
-      x = x * scales[i] + bias[v];
+      Lanes x = totals[v] * rows.lowest[i] + bias[v];
+      x += __builtin_convertvector(sum, Lanes) * of_columns[v] * rows.steps[i];
       if (kAdd) {
         Lanes before;
         LoadLanes(row + v * kLanes, before);
@@ -127,26 +130,27 @@ LINSERVE_INLINE void ScaleColumns(const int32_t* sums, int64_t count, int64_t st
 
 template <typename Vector, bool kAdd>
 LINSERVE_INLINE void ScaleAll(const int32_t* sums, int64_t count, int64_t width,
-                              const float* scales, const ColumnScales& columns,
+                              const RowScales& rows, const ColumnScales& columns,
                               const RowBlock& out) {
   constexpr int64_t kLanes = Vector::kLanes;
   constexpr size_t kVectors = 4;  // whose three operands and results AVX-512 has registers for
   const auto from = [&](int64_t j) {
-    return ColumnScales{columns.scales + j, columns.offsets + j, columns.bias + j};
+    return ColumnScales{columns.scales + j, columns.totals + j, columns.bias + j};
   };
   int64_t j = 0;
   for (; j + int64_t{kVectors} * kLanes <= width; j += kVectors * kLanes) {
-    ScaleColumns<Vector, kVectors, kAdd>(sums + j, count, width, scales, from(j), out.Columns(j));
+    ScaleColumns<Vector, kVectors, kAdd>(sums + j, count, width, rows, from(j), out.Columns(j));
   }
   for (; j + kLanes <= width; j += kLanes) {
-    ScaleColumns<Vector, 1, kAdd>(sums + j, count, width, scales, from(j), out.Columns(j));
+    ScaleColumns<Vector, 1, kAdd>(sums + j, count, width, rows, from(j), out.Columns(j));
   }
   for (int64_t i = 0; i < count && j < width; ++i) {
     float* row = out.Rows(i).data;
     for (int64_t column = j; column < width; ++column) {
-      const float x = static_cast<float>(sums[i * width + column]) * columns.scales[column] -
-                      columns.offsets[column];
-      row[column] = x * scales[i] + columns.bias[column] + (kAdd ? row[column] : 0.0F);
+      const float sum = static_cast<float>(sums[i * width + column]);
+      const float x = columns.totals[column] * rows.lowest[i] + columns.bias[column] +
+                      sum * columns.scales[column] * rows.steps[i];
+      row[column] = x + (kAdd ? row[column] : 0.0F);
     }
   }
 }
@@ -156,16 +160,19 @@ LINSERVE_INLINE void ScaleAll(const int32_t* sums, int64_t count, int64_t width,
 bool HasInt8Kernels() { return HasKernel() || HasAvx2(); }
 
 void ToInt8(const RowBlock& rows, int64_t count, int64_t width, const ByteBlock& out,
-            float* scales) {
-  constexpr float kSteps = 127;
-  constexpr float kNothing = 1e-30F;  // 127 over less would be no number
+            const RowScales& scales) {
+  constexpr float kSteps = 255;
+  constexpr float kNothing = 1e-30F;  // 255 over less would be no number
   WithVectors([&](auto of) __attribute__((always_inline)) {
     using Vector = decltype(of);
     for (int64_t i = 0; i < count; ++i) {
       const float* row = rows.Rows(i).data;
-      const float largest = LargestOf<Vector>(row, width);
-      scales[i] = largest / kSteps;
-      RowToInt8<Vector>(row, width, largest < kNothing ? 0 : kSteps / largest, out.Rows(i).data);
+      const Range range = RangeOf<Vector>(row, width);
+      const float between = range.largest - range.lowest;
+      scales.lowest[i] = range.lowest;
+      scales.steps[i] = between / kSteps;
+      RowToInt8<Vector>(row, width, range.lowest, between < kNothing ? 0 : kSteps / between,
+                        out.Rows(i).data);
     }
   });
 }
@@ -181,7 +188,7 @@ void Int8Product(int64_t count, int64_t n, int64_t k, const ByteBlock& a, const 
   at::native::cpublas::brgemm_release();
 }
 
-void FromInt8(const int32_t* sums, int64_t count, int64_t width, const float* scales,
+void FromInt8(const int32_t* sums, int64_t count, int64_t width, const RowScales& scales,
               const ColumnScales& of_columns, const RowBlock& out, bool add) {
   WithVectors([&](auto of) __attribute__((always_inline)) {
     if (add) {

@@ -18,16 +18,20 @@ struct ByteBlock {
 constexpr int64_t kInt8Group = 4;
 // Sums of more products may not fit 32 bits.
 constexpr int64_t kMostInt8Depth = 65536;
-// What is added to a number to make a byte of it.
-constexpr int32_t kInt8Zero = 128;
-
 // Says whether this CPU has kernels for products of blocks in int8.
 bool HasInt8Kernels();
 
-// Makes bytes of rows [count, width]: row i is nearly scales[i] · (bytes - kInt8Zero), to half a
-// step of 127 to the row's largest number. Of a row that is not finite the scale is none.
+// Says how rows of numbers became bytes: row i is nearly lowest[i] + steps[i] · bytes.
+struct RowScales {
+  float* steps;
+  float* lowest;
+};
+
+// Makes bytes of rows [count, width], to half of one of 255 steps between each row's smallest
+// number and its largest: what GELU and norms give lies farther to one side of 0 than to the other.
+// Of a row that is not finite the step is no number.
 void ToInt8(const RowBlock& rows, int64_t count, int64_t width, const ByteBlock& out,
-            float* scales);
+            const RowScales& scales);
 
 // Computes c [rows, n] = a [rows, k] · b exactly, on the calling thread, for WholeKernelRows(count)
 // rows, which both a and c have. b [k, n], of numbers in ±127, is in groups of kInt8Group rows, [n,
@@ -38,13 +42,13 @@ void Int8Product(int64_t count, int64_t n, int64_t k, const ByteBlock& a, const 
 // Says how sums of products in int8 become numbers, column by column.
 struct ColumnScales {
   const float* scales;
-  const float* offsets;
+  const float* totals;  // of the column's numbers, which the rows' lowest ones are multiplied by
   const float* bias;
 };
 
-// Computes out [count, width] = (sums · of_columns.scales - of_columns.offsets) · scales[i] +
-// of_columns.bias, or adds it to what is there.
-void FromInt8(const int32_t* sums, int64_t count, int64_t width, const float* scales,
+// Computes out [count, width] = sums · of_columns.scales · scales.steps[i] + of_columns.totals ·
+// scales.lowest[i] + of_columns.bias, or adds it to what is there.
+void FromInt8(const int32_t* sums, int64_t count, int64_t width, const RowScales& scales,
               const ColumnScales& of_columns, const RowBlock& out, bool add);
 
 }  // namespace linserve

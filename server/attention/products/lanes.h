@@ -64,6 +64,13 @@ LINSERVE_INLINE float Sum(const Lanes& lanes) {
 }
 
 template <typename Lanes>
+LINSERVE_INLINE float LowestLane(const Lanes& lanes) {
+  return Reduced(
+      lanes,
+      [](const auto& a, const auto& b) __attribute__((always_inline)) { return a < b ? a : b; });
+}
+
+template <typename Lanes>
 LINSERVE_INLINE float LargestLane(const Lanes& lanes) {
   return Reduced(
       lanes,

@@ -60,7 +60,7 @@ void WithVectors(const Function& function) {
 }
 #endif
 
-// The same for loops that the compiler makes vectors of.
+// Runs a function whose loops the compiler makes vectors of, compiled for each kind of them.
 template <typename Function>
 void Vectorized(const Function& function) {
   WithVectors([&](auto) __attribute__((always_inline)) { function(); });

@@ -81,7 +81,7 @@ PackedWeight::PackedWeight(const at::Tensor& weight, DType products)
     const at::Tensor bytes = (weight * steps.unsqueeze(1)).round_().to(at::kChar);
     panels_ = InPanels(WithInputs(bytes, depth_), Width(), kInt8Group);
     scales_ = most.div_(kSteps).contiguous();
-    offsets_ = bytes.sum(1, /*keepdim=*/false, at::kInt).mul_(kInt8Zero).mul(scales_);
+    totals_ = bytes.sum(1, /*keepdim=*/false, at::kInt).mul(scales_);
   }
 }
 
@@ -135,16 +135,17 @@ void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBl
                                 const float* bias) const {
   static constexpr float kNone[kColumns] = {};
   const int64_t padded = WholeKernelRows(count);
-  auto* sums = ThreadMemory<int32_t>(padded * (kColumns + 1 + depth_ / kInt8Group));
-  auto* scales = reinterpret_cast<float*>(sums + padded * kColumns);
-  const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales + padded), depth_};
+  auto* sums = ThreadMemory<int32_t>(padded * (kColumns + 2 + depth_ / kInt8Group));
+  auto* steps = reinterpret_cast<float*>(sums + padded * kColumns);
+  const RowScales scales{.steps = steps, .lowest = steps + padded};
+  const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales.lowest + padded), depth_};
   ToInt8(rows, count, inputs_, bytes, scales);
   const auto* panels = panels_.const_data_ptr<int8_t>();
   for (int64_t column = 0; column < outputs_; column += kColumns) {
     const int64_t columns = std::min(kColumns, outputs_ - column);
     Int8Product(count, columns, depth_, bytes, panels + column * depth_, sums);
     const ColumnScales of_columns{scales_.const_data_ptr<float>() + column,
-                                  offsets_.const_data_ptr<float>() + column,
+                                  totals_.const_data_ptr<float>() + column,
                                   bias != nullptr ? bias + column : kNone};
     FromInt8(sums, count, columns, scales, of_columns, out.Columns(column), add);
   }

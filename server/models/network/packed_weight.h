@@ -47,8 +47,8 @@ class PackedWeight {
   int64_t outputs_ = 0;
   DType products_ = DType::kF32;
   at::Tensor panels_;
-  at::Tensor scales_;   // of int8 weights [outputs]
-  at::Tensor offsets_;  // what the zero of int8 rows adds to each output, scaled
+  at::Tensor scales_;  // of int8 weights [outputs]
+  at::Tensor totals_;  // of the int8 weights of each output, scaled
 };
 
 }  // namespace linserve

@@ -30,7 +30,8 @@ class PackedWeightTest : public ::testing::TestWithParam<DType> {
     const at::Tensor sums = at::mm(x, w.t());
     if (GetParam() == DType::kF32) return sums * 1e-6 + 1e-6;
     if (GetParam() == DType::kBF16) return sums / 128 + 1e-6;
-    const at::Tensor x_step = x.amax(1, /*keepdim=*/true) / 254;
+    const at::Tensor x_step =
+        (rows.amax(1, /*keepdim=*/true) - rows.amin(1, /*keepdim=*/true)).to(at::kDouble) / 510;
     const at::Tensor w_step = w.amax(1, /*keepdim=*/true) / 254;
     const auto inputs = static_cast<double>(rows.size(1));
     return at::mm(x_step, w.sum(1, /*keepdim=*/true).t()) +

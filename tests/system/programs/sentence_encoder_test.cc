@@ -160,7 +160,7 @@ TEST(BrokenTokenizerTest, IsToldBeforeTheWeightsAreRead) {
                 std::filesystem::copy(BundledModels() + "/sentence-encoder/1/tokenizer.model",
                                       path);
               }),
-              HasSubstr("has 8000 pieces, but the model's vocabulary is 256"));
+              HasSubstr("has 8000 tokens, but the model's vocabulary is 256"));
   EXPECT_THAT(RefusalOf([](const auto& path) { WriteAll(path, "none"); }),
               HasSubstr("bytes/tokenizer.model is no SentencePiece model"));
 }
@@ -173,7 +173,7 @@ TEST(BrokenTokenizerTest, IsToldByInspectToo) {
                         model + "/tokenizer.model");
   const Outcome large = RunLinserve({"inspect", "--model", model});
   EXPECT_EQ(large.code, 1);
-  EXPECT_THAT(large.err, HasSubstr("has 8000 pieces, but the model's vocabulary is 256"));
+  EXPECT_THAT(large.err, HasSubstr("has 8000 tokens, but the model's vocabulary is 256"));
   WriteAll(model + "/tokenizer.model", "none");
   EXPECT_THAT(RunLinserve({"inspect", "--model", model}).err, HasSubstr("no SentencePiece model"));
 }
