@@ -32,7 +32,7 @@ struct Waiting {
   int64_t rows = 0;      // rows that it adds to the batch
   TimePoint enqueued;
   bool alone = false;   // shares a batch with no other
-  bool waited = false;  // for company, with what it goes on after: it does not again
+  bool waited = false;  // for company, with what it goes on after: now it waits for none
 };
 
 // Says which sequences make a batch (indices into the view, ascending, the first sequence always

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "batching/batch_trace.h"
 #include "core/status/retry_delay.h"
 
@@ -43,11 +44,11 @@ absl::Status RequestQueue::Push(std::vector<Pending>& request) {
 absl::Status RequestQueue::Hold(Pending& pending) {
   std::vector<Pending> alone;
   alone.push_back(std::move(pending));
+  const absl::Cleanup give_back = [&] { pending = std::move(alone[0]); };
   absl::Status status = TakeIn(alone, /*held=*/true);
-  pending = std::move(alone[0]);
   if (!status.ok()) return status;
-  const Totals held{1, 1, pending.tokens, pending.bytes};
-  pending.room = std::shared_ptr<void>(nullptr, [this, held](void*) { GiveBack(held); });
+  const Totals held{1, 1, alone[0].tokens, alone[0].bytes};
+  alone[0].room = std::shared_ptr<void>(nullptr, [this, held](void*) { GiveBack(held); });
   return status;
 }
 

@@ -97,8 +97,9 @@ struct ModelMetrics::Handles {
                     kSessionOrigins);
   std::array<prometheus::Counter*, 7> sessions_closed = make.Counters(
       "linserve_sessions_closed_total",
-      "Sessions that are kept no longer: ended or started again by their callers, evicted for "
-      "others, expired, lost with their device, or unloaded with their model version.",
+      "Sessions that are kept no longer: ended or started again by their callers, failed in their "
+      "first chunk, evicted for others, expired, lost with their device, or unloaded with their "
+      "model version.",
       "reason", kSessionEnds);
 
   prometheus::Counter& generated_tokens =

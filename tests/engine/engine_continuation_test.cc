@@ -131,7 +131,7 @@ TEST_F(EngineContinuation, IsGivenUpAndCountedAtTheDeadlineOfADrain) {
   clock_.Advance(30s);
   drain.join();
   // The step that is computed need not end for that.
-  EXPECT_THAT(sink->Of(0), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "shutting down")));
+  EXPECT_THAT(sink->Of(0), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "draining")));
   EXPECT_EQ(Results("UNAVAILABLE"), 1);
   control_->LetGo();
   EXPECT_TRUE(WaitUntil([&] { return Metric("sessions") == 0; }));

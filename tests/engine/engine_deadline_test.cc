@@ -112,7 +112,7 @@ TEST_F(EngineDeadline, OfADrainEndsAPassThatIsNotAtItsEnd) {
   Occupy();
   EXPECT_EQ(engine_->Drain(SteadyClock().Now()), 0u);
   control_->LetGo();
-  EXPECT_THAT(occupant_->Await(0), IsStatus(absl::StatusCode::kUnavailable, "shutting down"));
+  EXPECT_THAT(occupant_->Await(0), IsStatus(absl::StatusCode::kUnavailable, "draining"));
   EXPECT_LT(control_->steps_done(), 10);
 }
 

@@ -170,7 +170,7 @@ TEST_F(EngineTest, GivesUpWhatStillWaitsAtTheDeadlineOfADrain) {
   clock_.Advance(30s);
   drain.join();
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_THAT(sink_->Of(i), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "shutting")));
+    EXPECT_THAT(sink_->Of(i), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "draining")));
   }
   // What is being computed is not given up.
   EXPECT_THAT(occupant_->Of(0), IsEmpty());

@@ -1,7 +1,6 @@
 #include "models/model_fixture.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>

@@ -224,7 +224,7 @@ TEST_F(RepositoryTest, GivesUpWhatAReplacedModelHasNotAnsweredAtTheDeadline) {
   ASSERT_TRUE((*repository_.Find("m", 1))->engine->Submit(request).ok());
   Publish("m", 1);
   EXPECT_EQ(repository_.Drain(SteadyClock().Now()), 1u);
-  EXPECT_THAT(sink_->Await(0), IsStatus(kUnavailableCode, "shutting down"));
+  EXPECT_THAT(sink_->Await(0), IsStatus(kUnavailableCode, "draining"));
   control_->LetGo();
   EXPECT_TRUE(occupant_->Await(0).ok());
 }

@@ -19,7 +19,7 @@ class BlockAttention {
   struct Sizes {
     int64_t heads;
     int64_t dim_head;
-    DType products = DType::kF32;  // I8 is BF16: scores and weights have no scale for each row
+    DType products = DType::kF32;  // I8 is BF16: scores and weights are not rounded row by row
     int64_t before = -1;           // a query's window has so many rows before it; -1: all
     int64_t after = -1;            // and so many after it
     bool causal = false;           // in its window a query sees no later key

@@ -55,8 +55,8 @@ LINSERVE_AVX2 void Tile(int64_t n, int64_t k, const int16_t* a, const int8_t* b,
     const Groups columns = ReadGroups<kWhole>(b + j * n, mask);
 #pragma GCC unroll 6
     for (int64_t i = 0; i < kRows; ++i) {
-      const auto* four = reinterpret_cast<const double*>(a + i * k + j);
-      const __m256i row = _mm256_castpd_si256(_mm256_broadcast_sd(four));
+      const auto* four = reinterpret_cast<const __m128i*>(a + i * k + j);
+      const __m256i row = _mm256_broadcastq_epi64(_mm_loadl_epi64(four));
       sums[i][0] = _mm256_add_epi32(sums[i][0], _mm256_madd_epi16(row, columns.halves[0]));
       sums[i][1] = _mm256_add_epi32(sums[i][1], _mm256_madd_epi16(row, columns.halves[1]));
       // Otherwise GCC 12 keeps all products before it adds them, for which there are no registers.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "attention/products/int8_avx2.h"
@@ -86,12 +85,12 @@ LINSERVE_INLINE void RowToInt8(const float* row, int64_t width, float lowest, fl
   for (; j + kLanes <= width; j += kLanes) {
     typename Vector::Floats x;
     LoadLanes(row + j, x);
-    const auto number = std::bit_cast<typename Vector::Bits>((x - lowest) * steps + kRound);
+    const auto number = __builtin_bit_cast(typename Vector::Bits, (x - lowest) * steps + kRound);
     const auto bytes = __builtin_convertvector(number, typename Vector::Bytes);
     std::memcpy(out + j, &bytes, sizeof(bytes));
   }
   for (; j < width; ++j) {
-    out[j] = static_cast<uint8_t>(std::bit_cast<uint32_t>((row[j] - lowest) * steps + kRound));
+    out[j] = static_cast<uint8_t>(__builtin_bit_cast(uint32_t, (row[j] - lowest) * steps + kRound));
   }
 }
 

@@ -29,7 +29,7 @@ struct RowScales {
 
 // Makes bytes of rows [count, width], to half of one of 255 steps between each row's smallest
 // number and its largest: what GELU and norms give lies farther to one side of 0 than to the other.
-// Of a row that is not finite the step is no number.
+// Of a row that is not finite, or whose range F32 does not hold, the step is no number.
 void ToInt8(const RowBlock& rows, int64_t count, int64_t width, const ByteBlock& out,
             const RowScales& scales);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -38,8 +37,8 @@ LINSERVE_INLINE void KeepFirst(int64_t count, float others, typename Vector::Flo
   }();
   Bits keep;
   std::memcpy(&keep, kKept.data() + (kLanes - count), sizeof(keep));
-  lanes = std::bit_cast<Floats>((std::bit_cast<Bits>(lanes) & keep) |
-                                (std::bit_cast<uint32_t>(others) & ~keep));
+  lanes = __builtin_bit_cast(Floats, (__builtin_bit_cast(Bits, lanes) & keep) |
+                                         (__builtin_bit_cast(uint32_t, others) & ~keep));
 }
 
 // Combines all lanes by `combine`, two and two.

@@ -46,7 +46,7 @@ LINSERVE_INLINE int64_t Pad(float* row, int64_t width) {
     typename Vector::Floats lanes;
     LoadLanes(tail + first, lanes);
     KeepFirst<Vector>(std::clamp<int64_t>(rest - first, 0, kLanes),
-                      std::numeric_limits<float>::lowest(), lanes);
+                      -std::numeric_limits<float>::infinity(), lanes);
     StoreLanes(lanes, tail + first);
   }
   return width - rest + kSoftmaxPadding;

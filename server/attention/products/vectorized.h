@@ -2,7 +2,6 @@
 
 #include <ATen/Version.h>
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -77,7 +76,8 @@ LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
 // nothing.
 template <typename Float>
 LINSERVE_INLINE Float Exp2(const Float& x) {
-  using Bits = std::conditional_t<std::is_same_v<Float, float>, int32_t, decltype(x > x)>;
+  using Bits = std::conditional_t<std::is_same_v<Float, float>, uint32_t,
+                                  typename VectorOf<sizeof(Float) / sizeof(float)>::Bits>;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: its last bit is worth one
   const Float shifted = x + kRound;
   const Float f = x - (shifted - kRound);  // in ±0.5
@@ -87,8 +87,8 @@ LINSERVE_INLINE Float Exp2(const Float& x) {
   power = power * f + 0.240226462483F;
   power = power * f + 0.693147182465F;
   power = power * f + 1.0F;
-  const Bits exponent = std::bit_cast<Bits>(shifted) << 23;
-  return std::bit_cast<Float>(std::bit_cast<Bits>(power) + exponent);
+  const Bits exponent = __builtin_bit_cast(Bits, shifted) << 23;
+  return __builtin_bit_cast(Float, __builtin_bit_cast(Bits, power) + exponent);
 }
 
 // x·Φ(x) = max(x, 0) - |x|·Φ(-|x|), and log2 Φ(-a) is nearly a polynomial.

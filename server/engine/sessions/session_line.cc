@@ -24,6 +24,13 @@ Pending WithoutDelivery(const Pending& chunk) {
                  .delivery = Delivery(nullptr, 0)};
 }
 
+// Returns the answer to the chunks behind one that was refused.
+absl::Status Behind(const absl::Status& fault) {
+  if (absl::IsResourceExhausted(fault) || absl::IsUnavailable(fault)) return fault;
+  return absl::FailedPreconditionError(
+      "the chunk of the session before this one was refused: send both again");
+}
+
 absl::Status LineIsFull() {
   constexpr std::chrono::milliseconds kComeBack(100);
   return RetryAfter(absl::ResourceExhaustedError(
@@ -138,9 +145,9 @@ void SessionTable::Take(std::vector<ArrivedChunk> chunks) {
     absl::Status status = arrived.fault;
     if (status.ok()) status = before;
     if (status.ok()) status = GetInLine(key, chunk, begins);
-    if (begins && chunks.size() > 1) status = HoldFirst(key, chunk);
+    if (begins && chunk.room == nullptr && chunks.size() > 1) status = HoldFirst(key, chunk);
     if (!status.ok()) {
-      before = Refused(key, status);
+      before = begins ? Behind(status) : Refused(key, status);
       chunk.room.reset();
       chunk.delivery.Complete(std::move(status));
     } else if (begins) {
@@ -174,7 +181,7 @@ absl::Status SessionTable::GetInLine(const Key& key, Pending& chunk, bool& begin
 
 // Takes room for a claimed session's first chunk, lest those behind it take it.
 absl::Status SessionTable::HoldFirst(const Key& key, Pending& chunk) {
-  absl::Status status = hold_(chunk);
+  absl::Status status = Guarded("the session", [&] { return hold_(chunk); });
   if (status.ok()) return status;
   auto next = Ended(
       key,
@@ -204,11 +211,7 @@ bool SessionTable::Claim(Session& session) {
 
 // Notes that a chunk does not get in line. Returns the answer to those that follow it.
 absl::Status SessionTable::Refused(const Key& key, const absl::Status& fault) {
-  absl::Status behind = fault;
-  if (!absl::IsResourceExhausted(fault) && !absl::IsUnavailable(fault)) {
-    behind = absl::FailedPreconditionError(
-        "the chunk of the session before this one was refused: send both again");
-  }
+  absl::Status behind = Behind(fault);
   MutexLock lock(mutex_);
   const auto session = sessions_.find(key);
   if (session != sessions_.end() && session->second.computing) session->second.tail = behind;

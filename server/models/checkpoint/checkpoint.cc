@@ -242,6 +242,7 @@ void InitParameters(const ParameterList& parameters, uint64_t seed) {
       continue;
     }
     tensor = at::empty(parameter.shape, at::kFloat);
+    if (tensor.numel() == 0) continue;
     const int64_t last = parameter.shape.empty() ? 1 : parameter.shape.back();
     const double bound = 1.0 / std::sqrt(static_cast<double>(last));
     switch (parameter.init) {

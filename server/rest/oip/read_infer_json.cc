@@ -115,7 +115,7 @@ absl::Status CheckShape(const Input& input, int64_t most_sequences, const std::s
                std::to_string(most_sequences) + " of them (max_sequences_per_request)");
 }
 
-// Reads a flag among the parameters, false where there is none.
+// Reads a flag, if it is among the parameters.
 template <typename Map>
 absl::Status ReadFlag(const Map& parameters, const std::string& name, std::optional<bool>& flag) {
   const auto found = parameters.find(name);

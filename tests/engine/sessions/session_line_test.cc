@@ -311,7 +311,7 @@ TEST_F(SessionLine, IsAnsweredWhenTheEngineGivesUp) {
   const Sink waiting = SendTogether({{.id = "a"}, {.id = "a"}}, 1);
   EXPECT_EQ(engine_->Drain(SteadyClock().Now()), 2u);
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_THAT(waiting->Of(i), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "shutting")));
+    EXPECT_THAT(waiting->Of(i), ElementsAre(IsStatus(absl::StatusCode::kUnavailable, "draining")));
   }
   control_->LetGo();
 }

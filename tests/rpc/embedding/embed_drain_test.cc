@@ -46,7 +46,7 @@ TEST(Drain, WhatStillWaitsAtItsDeadlineIsUnavailable) {
   server.tokens().LetGo();
   ASSERT_TRUE(ended.status().ok()) << ended.status();
   EXPECT_TRUE(ended.results()[0].status.ok());
-  EXPECT_THAT(ended.results()[1].status, IsStatus(StatusCode::kUnavailable, "shutting down"));
+  EXPECT_THAT(ended.results()[1].status, IsStatus(StatusCode::kUnavailable, "draining"));
 }
 
 TEST(Drain, AStreamEndsOnceItIsIdle) {
