@@ -43,8 +43,9 @@ absl::Status RequestQueue::Push(std::vector<Pending>& request) {
 
 absl::Status RequestQueue::Hold(Pending& pending) {
   std::vector<Pending> alone;
-  alone.push_back(std::move(pending));
+  alone.reserve(1);
   const absl::Cleanup give_back = [&] { pending = std::move(alone[0]); };
+  alone.push_back(std::move(pending));
   absl::Status status = TakeIn(alone, /*held=*/true);
   if (!status.ok()) return status;
   const Totals held{1, 1, alone[0].tokens, alone[0].bytes};

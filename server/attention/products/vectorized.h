@@ -76,8 +76,8 @@ LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
 // nothing.
 template <typename Float>
 LINSERVE_INLINE Float Exp2(const Float& x) {
-  using Bits = std::conditional_t<std::is_same_v<Float, float>, uint32_t,
-                                  typename VectorOf<sizeof(Float) / sizeof(float)>::Bits>;
+  constexpr int64_t kLanes = sizeof(Float) / sizeof(uint32_t);
+  using Bits = std::conditional_t<kLanes == 1, uint32_t, typename VectorOf<kLanes>::Bits>;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: its last bit is worth one
   const Float shifted = x + kRound;
   const Float f = x - (shifted - kRound);  // in ±0.5
