@@ -12,6 +12,8 @@
 namespace linserve {
 namespace {
 
+std::string NameOf(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 // Reads a file, or standard input, which `parse` views and keeps.
 template <typename Content, typename Parse, typename Read>
 absl::StatusOr<Content> ReadFrom(const std::string& path, const Parse& parse, const Read& read) {
@@ -20,10 +22,8 @@ absl::StatusOr<Content> ReadFrom(const std::string& path, const Parse& parse, co
   if (!content.ok()) return content.status();
   auto owner = std::make_shared<const std::string>(*std::move(content));
   const auto* bytes = reinterpret_cast<const std::byte*>(owner->data());
-  return parse(bytes, owner->size(), owner, "standard input");
+  return parse(bytes, owner->size(), owner, NameOf(path));
 }
-
-std::string NameOf(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 absl::StatusOr<InputSequences> ReadArray(const std::string& path, const InputOptions& options) {
   const auto array = ReadFrom<Tensor>(path, ParseNpy, ReadNpy);

@@ -7,6 +7,7 @@
 #include "core/strings/utf8.h"
 
 namespace linserve {
+
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
@@ -18,8 +19,9 @@ void Table::Add(std::vector<std::string> cells) { rows_.push_back(std::move(cell
 std::string Table::ToText() const {
   std::vector<size_t> widths(columns_.size());
   for (const auto& row : rows_) {
-    for (size_t i = 0; i < row.size(); ++i)
+    for (size_t i = 0; i < row.size(); ++i) {
       widths[i] = std::max(widths[i], CountCharacters(row[i]));
+    }
   }
   std::string text;
   for (const auto& row : rows_) {

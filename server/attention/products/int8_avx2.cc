@@ -1,9 +1,6 @@
 #include "attention/products/int8_avx2.h"
 
-#include <ATen/Version.h>
-
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "attention/products/vectorized.h"
@@ -100,9 +97,7 @@ LINSERVE_AVX2 void Widen(const ByteBlock& rows, int64_t count, int64_t width, in
 }  // namespace
 
 bool HasAvx2() {
-  // LibTorch is asked, so that ATEN_CPU_CAPABILITY=default chooses here, too.
-  static const std::string capability = at::get_cpu_capability();
-  static const bool has = capability == "AVX2" || capability == "AVX512";
+  static const bool has = CpuCapability() == "AVX2" || CpuCapability() == "AVX512";
   return has;
 }
 

@@ -25,6 +25,13 @@ struct VectorOf {
   using Bytes [[gnu::vector_size(kCount)]] = uint8_t;
 };
 
+// Returns what vectors the CPU has, by LibTorch's name. It is asked, so that
+// ATEN_CPU_CAPABILITY=default|avx2|avx512 chooses here, too.
+inline const std::string& CpuCapability() {
+  static const std::string capability = at::get_cpu_capability();
+  return capability;
+}
+
 #if defined(__x86_64__)
 template <typename Function>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] void WithAvx512(const Function& f) {
@@ -40,10 +47,8 @@ template <typename Function>
 // the widest that the CPU computes with: of wider ones the compiler compares lane by lane.
 template <typename Function>
 void WithVectors(const Function& function) {
-  // LibTorch is asked, so that ATEN_CPU_CAPABILITY=default|avx2|avx512 chooses here, too.
-  static const std::string capability = at::get_cpu_capability();
-  static const bool avx512 = capability == "AVX512";
-  static const bool avx2 = capability == "AVX2";
+  static const bool avx512 = CpuCapability() == "AVX512";
+  static const bool avx2 = CpuCapability() == "AVX2";
   if (avx512) {
     WithAvx512(function);
   } else if (avx2) {

@@ -11,6 +11,7 @@
 #include "rest/json/json_members.h"
 #include "rest/json/tensor_json.h"
 #include "rest/oip/infer_json.h"
+#include "rpc/oip/inference_parameters.h"
 
 namespace linserve {
 namespace {
@@ -115,17 +116,6 @@ absl::Status CheckShape(const Input& input, int64_t most_sequences, const std::s
                std::to_string(most_sequences) + " of them (max_sequences_per_request)");
 }
 
-// Reads a flag, if it is among the parameters.
-template <typename Map>
-absl::Status ReadFlag(const Map& parameters, const std::string& name, std::optional<bool>& flag) {
-  const auto found = parameters.find(name);
-  if (found == parameters.end()) return absl::OkStatus();
-  if (!found->second.has_bool_param())
-    return Wrong("parameter " + Quoted(name) + ": expected a bool");
-  flag = found->second.bool_param();
-  return absl::OkStatus();
-}
-
 // Reads one request, of which `binary` are the bytes after the JSON that no input has taken yet.
 class InferReader {
  public:
@@ -169,10 +159,7 @@ absl::Status InferReader::Read() {
   if (!binary_.empty()) {
     return Wrong(std::to_string(binary_.size()) + " bytes after the JSON belong to no input");
   }
-  std::optional<bool> all;
-  status = ReadFlag(parameters, "binary_data_output", all);
-  request_.all_binary = all.value_or(false);
-  return status;
+  return ReadFlag(parameters, "binary_data_output", request_.all_binary);
 }
 
 // Reads the request's id, which is known from then on, whatever is wrong with the rest.
@@ -272,9 +259,10 @@ absl::Status InferReader::ReadOutput() {
   }
   if (!status.ok()) return status;
   if (output.name().empty()) return Wrong(form);
-  std::optional<bool> binary;
+  if (!output.parameters().contains("binary_data")) return absl::OkStatus();
+  bool binary = false;
   status = ReadFlag(output.parameters(), "binary_data", binary);
-  if (binary) (*binary ? request_.binary_outputs : request_.json_outputs).push_back(output.name());
+  (binary ? request_.binary_outputs : request_.json_outputs).push_back(output.name());
   return status;
 }
 

@@ -13,7 +13,7 @@ namespace linserve {
 namespace {
 
 using inference::InferParameter;
-using Parameters = google::protobuf::Map<std::string, InferParameter>;
+using Parameters = InferParameters;
 
 absl::Status WrongParameter(const std::string& name, const std::string& expected) {
   return absl::InvalidArgumentError("parameter " + Quoted(name) + ": expected " + expected);
@@ -22,14 +22,6 @@ absl::Status WrongParameter(const std::string& name, const std::string& expected
 const InferParameter* Find(const Parameters& parameters, const std::string& name) {
   const auto parameter = parameters.find(name);
   return parameter == parameters.end() ? nullptr : &parameter->second;
-}
-
-absl::Status ReadFlag(const Parameters& parameters, const char* name, bool& flag) {
-  const InferParameter* parameter = Find(parameters, name);
-  if (parameter == nullptr) return absl::OkStatus();
-  if (!parameter->has_bool_param()) return WrongParameter(name, "a bool");
-  flag = parameter->bool_param();
-  return absl::OkStatus();
 }
 
 absl::Status ReadPooling(const Parameters& parameters, OutputOptions& options) {
@@ -161,6 +153,14 @@ absl::Status ReadOutputs(const inference::ModelInferRequest& message, OutputOpti
 }
 
 }  // namespace
+
+absl::Status ReadFlag(const Parameters& parameters, const std::string& name, bool& flag) {
+  const InferParameter* parameter = Find(parameters, name);
+  if (parameter == nullptr) return absl::OkStatus();
+  if (!parameter->has_bool_param()) return WrongParameter(name, "a bool");
+  flag = parameter->bool_param();
+  return absl::OkStatus();
+}
 
 absl::StatusOr<InferOptions> ReadInferOptions(const inference::ModelInferRequest& message,
                                               Pooling fallback, bool normalized) {

@@ -28,6 +28,11 @@ struct InferOptions {
   std::shared_ptr<const SessionChunk> chunk{};  // its place in a session; null: none
 };
 
+using InferParameters = google::protobuf::Map<std::string, inference::InferParameter>;
+
+// Reads a bool, if it is among the parameters.
+absl::Status ReadFlag(const InferParameters& parameters, const std::string& name, bool& flag);
+
 // Reads the parameters pooling ("none", "mean", "cls", "last", "max"), normalize (bool), dtype
 // ("FP32", "FP16", "BF16", "INT8"), priority (see PriorityFromLevel), timeout (microseconds),
 // chunk_rows (1 or more), of texts truncation ("none", "left", "right") and prompt_name, and, for a
