@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "client/commands/commands.h"
+#include "client/commands/target.h"
+#include "client/library/embedding_client.h"
 #include "core/files/pem.h"
 #include "core/options/command_line.h"
 #include "core/sequence/pooling.h"
@@ -28,12 +30,6 @@ std::string TextOf(const std::string& path) {
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (file && !text.empty()) return text;
   throw CLI::ValidationError("cannot read " + path + ", or it is empty");
-}
-
-// Says what is wrong with a target that gRPC would look for as a name.
-std::string CheckTarget(const std::string& target) {
-  const bool is_url = target.starts_with("http://") || target.starts_with("https://");
-  return is_url ? target + ": expected HOST:PORT of gRPC, without http" : "";
 }
 
 // Returns the token as it can stand in a header. gRPC ends a process that sends another.
@@ -68,7 +64,7 @@ void GlobalOptions::AddTo(CLI::App& app) {
   app.add_option("--target", target,
                  "The server: HOST:PORT, dns:///NAME:PORT, unix:PATH, ipv4:ADDRESS:PORT,...")
       ->envname("LINSERVE_GRPC_ADDRESS")
-      ->check(CLI::Validator(CheckTarget, ""))
+      ->check(CLI::Validator(TargetFault, ""))
       ->capture_default_str();
   app.add_flag("--balance", balance,
                "Spread calls over all addresses of the target that say they serve, and try calls "
@@ -220,6 +216,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   linserve::OverlookLockCycles();
+  linserve::QuietGrpc();
   try {
     return linserve::FinishOutput("linserve-client", linserve::Main(argc, argv));
   } catch (const std::exception& error) {

@@ -32,11 +32,14 @@ std::string OutputsText(const Signature& signature) {
   return text;
 }
 
-// Writes "n <= 512, m <= 64 without context". Two parts of a model may have one limit, which is
-// told once.
-std::string LimitsText(const Signature& signature) {
+// Writes "texts <= 256, n <= 512, m <= 64 without context". Two parts of a model may have one
+// limit, which is told once.
+std::string LimitsText(const ModelDescription& model) {
   std::vector<std::string> texts;
-  for (const LengthLimit& limit : signature.limits) {
+  if (model.text && model.max_text_tokens > 0) {
+    texts.push_back("texts <= " + std::to_string(model.max_text_tokens));
+  }
+  for (const LengthLimit& limit : model.signature.limits) {
     const bool exact = limit.shortest == limit.longest;
     std::string text =
         std::string(1, limit.letter) + (exact ? " = " : " <= ") + std::to_string(limit.longest);
@@ -46,6 +49,16 @@ std::string LimitsText(const Signature& signature) {
   std::string all;
   for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
   return all;
+}
+
+// Writes "mean, normalized; prompts: query (default), document".
+std::string ServingText(const ModelDescription& model) {
+  std::string text = model.pooling + (model.normalize ? ", normalized" : "");
+  for (const std::string& prompt : model.prompts) {
+    text += (&prompt == &model.prompts[0] ? "; prompts: " : ", ") + prompt;
+    if (prompt == model.default_prompt) text += " (default)";
+  }
+  return text;
 }
 
 json AxesJson(const std::vector<Axis>& axes) {
@@ -95,11 +108,12 @@ std::string ModelsTable(const std::vector<ModelDescription>& models) {
                {"padding", Align::kLeft},
                {"takes", Align::kLeft},
                {"gives", Align::kLeft},
-               {"limits", Align::kLeft}});
+               {"limits", Align::kLeft},
+               {"pooling", Align::kLeft}});
   for (const ModelDescription& model : models) {
     table.Add({model.name, std::to_string(model.version), model.state, model.architecture,
                std::to_string(model.parameters), model.dtype, model.padding, InputsText(model),
-               OutputsText(model.signature), LimitsText(model.signature)});
+               OutputsText(model.signature), LimitsText(model), ServingText(model)});
   }
   return table.ToText();
 }
@@ -115,7 +129,13 @@ std::string ModelsJson(const std::vector<ModelDescription>& models) {
                   {"parameters", model.parameters},
                   {"dtype", model.dtype},
                   {"padding", model.padding},
+                  {"pooling", model.pooling},
+                  {"normalize", model.normalize},
                   {"text", model.text},
+                  {"truncation", model.truncation},
+                  {"max_text_tokens", model.max_text_tokens},
+                  {"prompts", model.prompts},
+                  {"default_prompt", model.default_prompt},
                   {"session_bytes", model.session_bytes},
                   {"no_sessions", model.no_sessions},
                   {"generates", model.generates},

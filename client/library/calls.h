@@ -116,14 +116,19 @@ struct ModelDescription {
   int64_t parameters = 0;
   std::string dtype;
   std::string padding;
-  std::string pooling{};      // as it is served, "none" for rows; "": the server does not tell
-  bool text = false;          // it has a tokenizer
-  int64_t session_bytes = 0;  // bytes of a session's state; 0: it has no sessions
-  std::string no_sessions{};  // why it has no sessions
-  bool generates = false;     // it takes Generate()
-  int64_t replicas = 0;       // 0: the server does not tell
-  int64_t threads = 0;        // of each replica
-  std::string processor{};    // what computes, as its maker calls it
+  std::string pooling{};        // as it is served, "none" for rows; "": the server does not tell
+  bool text = false;            // it has a tokenizer
+  int64_t session_bytes = 0;    // bytes of a session's state; 0: it has no sessions
+  std::string no_sessions{};    // why it has no sessions
+  bool generates = false;       // it takes Generate()
+  int64_t replicas = 0;         // 0: the server does not tell
+  int64_t threads = 0;          // of each replica
+  std::string processor{};      // what computes, as its maker calls it
+  bool normalize = false;       // whether pooled vectors get the length one, by default
+  std::string truncation{};     // of texts that are too long, by default
+  int64_t max_text_tokens = 0;  // of a text; 0: as many as the model takes
+  std::vector<std::string> prompts{};  // the names of those that requests may ask for
+  std::string default_prompt{};        // the one for requests that ask for none
   std::string server_version{};
 };
 

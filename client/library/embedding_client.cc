@@ -1,9 +1,11 @@
 #include "client/library/embedding_client.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <random>
@@ -84,7 +86,8 @@ struct EmbeddingClient::Impl {
         "cannot reach a server at " + options.target + " (" + std::string(status.message()) +
         "); start one with `linserve serve --model-repository DIR`, choose another with "
         "`--target HOST:PORT`" +
-        (options.tls.enabled ? ", or see whether `--tls-ca` has the authority of its certificate"
+        (options.tls.enabled ? ", see whether `--tls-ca` has the authority of its certificate, or "
+                               "leave out `--tls` if it speaks plain text"
                              : ", or add `--tls-ca FILE` if it speaks TLS"));
   }
 
@@ -127,6 +130,11 @@ struct EmbeddingClient::Impl {
   Activity activity;
   AsyncCalls async_calls;  // destroyed first
 };
+
+void QuietGrpc() {
+  if (std::getenv("GRPC_VERBOSITY") != nullptr) return;  // NOLINT(concurrency-mt-unsafe): at start
+  gpr_set_log_function([](gpr_log_func_args* /*line*/) {});
+}
 
 PreparedCall::PreparedCall(const EmbedCall& call, Protocol protocol)
     : request_(std::make_shared<const Request>(

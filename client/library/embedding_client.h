@@ -75,6 +75,10 @@ class PreparedCall {
   std::shared_ptr<const Request> request_;
 };
 
+// Keeps gRPC's own lines off the terminal, where an error says the same, unless GRPC_VERBOSITY asks
+// for them. A program calls it at its start.
+void QuietGrpc();
+
 // Calls one server, on one connection of its own. Thread-safe. Calls are tried again when the
 // server is UNAVAILABLE, never past their deadline. By the Open Inference Protocol a call's
 // sequences are one batch: they have a result each, or the call fails.

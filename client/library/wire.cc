@@ -256,6 +256,11 @@ ModelDescription DecodeModel(const v1::Model& model) {
   description.threads = model.threads();
   description.processor = model.processor();
   description.server_version = model.server_version();
+  description.normalize = model.normalize();
+  description.truncation = model.truncation();
+  description.max_text_tokens = model.max_text_tokens();
+  description.prompts = {model.prompts().begin(), model.prompts().end()};
+  description.default_prompt = model.default_prompt();
   return description;
 }
 

@@ -4,7 +4,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/commands/target.h"
+#include "client/library/calls.h"
 #include "client/load/report/objective.h"
 #include "core/workload/lengths.h"
 #include "core/workload/random_item.h"
@@ -32,9 +35,18 @@ const CLI::Validator kNoDash(
     },
     "");
 
-const CLI::Validator kNamesATarget(
-    [](const std::string& subject) {
-      return subject.empty() || subject.ends_with('@') ? "it names no target" : "";
+// A target may have an @, too, but not behind a bare word.
+const CLI::Validator kSubject(
+    [](const std::string& subject) -> std::string {
+      if (ProtocolFromName(subject)) return "";
+      const size_t at = subject.find('@');
+      const std::string word = subject.substr(0, at);
+      const bool known = ProtocolFromName(word).has_value();
+      const bool bare = std::all_of(word.begin(), word.end(), absl::ascii_isalnum);
+      if (!known && bare && !subject.empty())
+        return "'" + word + "' is no protocol, expected linserve or oip";
+      const std::string target = known ? subject.substr(at + 1) : subject;
+      return target.empty() ? "it names no target" : TargetFault(target);
     },
     "");
 
@@ -87,7 +99,7 @@ void AddLoopOptions(CLI::App& load, LoadArguments& arguments) {
           "--against", arguments.against,
           "Put the same load on another server in turns, and compare. It is a TARGET, a PROTOCOL "
           "(linserve, oip) that the same server is asked by, or PROTOCOL@TARGET. May be repeated")
-      ->check(kNamesATarget)
+      ->check(kSubject)
       ->allow_extra_args(false);
   AddTime(load, "--warmup", arguments.warmup,
           "Seconds of the same load before the measurement; more than a request takes, lest the "

@@ -40,6 +40,18 @@ size_t KneeOf(const std::vector<SweepStep>& steps) {
   return static_cast<size_t>(knee - steps.begin());
 }
 
+std::string FailureOf(const std::vector<SweepStep>& steps) {
+  uint64_t requests = 0;
+  uint64_t failed = 0;
+  for (const SweepStep& step : steps) {
+    requests += step.report.requests;
+    failed += step.report.failed();
+  }
+  if (requests == 0) return "no request was answered";
+  if (2 * failed <= requests) return "";
+  return std::to_string(failed) + " of " + std::to_string(requests) + " requests failed";
+}
+
 const SweepStep* BestOf(const std::vector<SweepStep>& steps,
                         const std::vector<Objective>& objectives) {
   // Where there are several steps, one that was interrupted says nothing.

@@ -37,6 +37,9 @@ nlohmann::json JsonOf(const std::vector<SweepStep>& steps,
 std::vector<NamedWarnings> WarningsOf(const std::vector<SweepStep>& steps,
                                       const std::string& subject = "");
 
+// Says that no request was answered, or that more than half failed; "" if neither is so.
+std::string FailureOf(const std::vector<SweepStep>& steps);
+
 // Returns the largest load before the first that misses an objective; nullptr if that is the first
 // one.
 const SweepStep* BestOf(const std::vector<SweepStep>& steps,

@@ -36,6 +36,14 @@ PADDERS = {"Padder": "linformer_pytorch.Padder", "Autopadder": "linear_attention
 # What torch puts into the names of tensors where a part of a model is compiled, checkpointed or sharded.
 INSERTED = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
 EXAMPLE = "example.safetensors"
+MOST_NAMED = 8  # tensors in a line
+TRAINING = ("optimizer", "callbacks", "lr_schedulers")  # the beginnings of names in checkpoints
+# The server's options for one model, as deploy/linserve.json explains them.
+SERVING = (
+    "padding", "buckets", "dtype", "pooling", "normalize", "truncation", "max_text_tokens", "dimensions",
+    "max_batch_tokens", "max_batch_sequences", "max_batch_delay_ms", "max_queue_sequences", "max_queue_tokens",
+    "max_queue_bytes", "replicas", "threads", "cache_bytes", "max_session_bytes", "session_idle_seconds", "warmup",
+    "allow_nonfinite", "add_bos", "add_eos", "prompts", "default_prompt")
 
 
 def export(model, params, folder, example, *, checkpoint=None, part="", serving=None):
@@ -53,6 +61,10 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
         if checkpoint is None:
             raise ValueError(f"{model.__name__} is a class, expected a trained model, or checkpoint=FILE beside it")
         model = model(**copy.deepcopy(params))
+    unknown = sorted(set(serving or {}) - set(SERVING))
+    if unknown:
+        raise ValueError(f"serving has {unknown[0]!r}, which is no option of a model; those are {', '.join(SERVING)}")
+    whole = model
     model, padder = _model_of(model, part if checkpoint is None else "")
     package, cls = _architecture(model)
     inputs, call = _inputs_of(example)
@@ -60,7 +72,8 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
     with torch.random.fork_rng():  # training may go on
         fresh = cls(**copy.deepcopy(params)).cpu().float().eval()
     groups = _names_by_tensor(_tensors(fresh))
-    held = _tensors(model) if checkpoint is None else _under_own_names(load(checkpoint), groups, part)
+    every = _tensors(whole) if checkpoint is None else load(checkpoint)
+    held = _tensors(model) if checkpoint is None else _under_own_names(every, groups, part)
     tensors = _chosen(held, groups)
     _fill(fresh, tensors, groups, held)
     outputs = _outputs(fresh, padder, inputs, call)
@@ -74,6 +87,10 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
     io = {**{f"input.{name}": tensor for name, tensor in inputs.items()},
           **{f"output.{name}": tensor for name, tensor in outputs.items()}}
     _write(Path(folder), tensors, io, config, versions)
+    left = _left_behind(every, held, groups)
+    if left:
+        more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+        print(f"left behind, for the package's model has no such tensors: {', '.join(left[:MOST_NAMED])}{more}")
     place, file = shlex.quote(str(folder)), shlex.quote(str(Path(folder, EXAMPLE)))
     print(f"{folder}: {config['architecture']}, {sum(tensor.numel() for tensor in tensors.values()):,} numbers. "
           "To compare the server's results with the package's:\n"
@@ -197,6 +214,13 @@ def _under_own_names(tensors, groups, part):
                          if name in other and name in chosen[0]):
         raise ValueError(f"the checkpoint holds models under {complete}, expected part= to mean one of them")
     return chosen[0]
+
+
+def _left_behind(every, held, groups):
+    """The names of those tensors that are not the model's: a head of one's own, a loss, another model. What only goes
+    on with the training, as a checkpoint has it, nobody misses."""
+    own = {id(held[name]) for names in groups for name in names if name in held}
+    return [name for name, tensor in every.items() if id(tensor) not in own and not name.startswith(TRAINING)]
 
 
 def _chosen(held, groups):

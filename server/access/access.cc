@@ -72,6 +72,11 @@ void Access::ReloadIfChanged() {
   Log(LogLevel::kInfo, "tokens read", {{"file", path_}, {"tokens", int64_t(tokens_->size())}});
 }
 
+void Access::Look() {
+  MutexLock lock(mutex_);
+  if (!open()) ReloadIfChanged();
+}
+
 absl::StatusOr<std::shared_ptr<const Caller>> Access::Authenticate(std::string_view authorization,
                                                                    std::string_view peer) {
   if (open()) return std::make_shared<const Caller>(MachineOf(peer));

@@ -39,6 +39,10 @@ class Access {
   absl::StatusOr<std::shared_ptr<const Caller>> Authenticate(std::string_view authorization,
                                                              std::string_view peer);
 
+  // Reads the tokens again if they have changed, as each call does, so that a fault of the file is
+  // told while nobody calls, too.
+  void Look();
+
  private:
   Access(std::string path, Metrics& metrics, Clock& clock);
   void ReloadIfChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

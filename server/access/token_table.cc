@@ -3,11 +3,14 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "core/json/json_text.h"
 #include "core/strings/quote.h"
 #include "core/system/sha256.h"
@@ -19,6 +22,10 @@ using nlohmann::json;
 
 const std::map<std::string, bool Rights::*> kRights = {
     {"infer", &Rights::infer}, {"metrics", &Rights::metrics}, {"control", &Rights::control}};
+
+constexpr std::array<const char*, 8> kKeys = {
+    "name",         "token", "sha256", "may", "models", "requests_per_second", "bytes_per_second",
+    "best_priority"};
 
 // Each call looks at all of them.
 constexpr size_t kMostTokens = 4096;
@@ -45,6 +52,13 @@ std::optional<std::string> FromHex(const std::string& text) {
   return hash;
 }
 
+// Says whether a header can carry the token: blanks around it would be taken off.
+bool IsSendable(std::string_view token) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  return !token.starts_with(' ') && !token.ends_with(' ') &&
+         std::none_of(token.begin(), token.end(), is_control);
+}
+
 class EntryReader {
  public:
   EntryReader(const json& entry, std::string where) : entry_(entry), where_(std::move(where)) {}
@@ -52,15 +66,8 @@ class EntryReader {
   absl::Status CheckKeys() const {
     if (!entry_.is_object()) return Fault("expected an object");
     for (const auto& [key, value] : entry_.items()) {
-      const std::set<std::string> known = {"name",
-                                           "token",
-                                           "sha256",
-                                           "may",
-                                           "models",
-                                           "requests_per_second",
-                                           "bytes_per_second",
-                                           "best_priority"};
-      if (!known.contains(key)) return Fault("there is no key " + Quoted(key));
+      if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+      return Fault("there is no key " + Quoted(key) + ", expected " + absl::StrJoin(kKeys, ", "));
     }
     return absl::OkStatus();
   }
@@ -81,11 +88,11 @@ class EntryReader {
     }
     const json& given = token != entry_.end() ? *token : *hash;
     if (token != entry_.end()) {
-      if (given.is_string() && given.get<std::string>().size() >= kShortestToken) {
-        return Sha256(given.get<std::string>());
-      }
+      const std::string text = given.is_string() ? given.get<std::string>() : "";
+      if (text.size() >= kShortestToken && IsSendable(text)) return Sha256(text);
       return Fault("\"token\" must be a text of " + std::to_string(kShortestToken) +
-                   " characters or more; `openssl rand -hex 32` makes a good one");
+                   " characters or more, without blanks at its ends and line breaks; `openssl rand "
+                   "-hex 32` makes a good one");
     }
     const auto parsed = given.is_string() ? FromHex(given.get<std::string>()) : std::nullopt;
     if (parsed) return *parsed;
@@ -191,11 +198,17 @@ absl::StatusOr<TokenTable> TokenTable::Parse(const std::string& text, const Toke
   }
   TokenTable tokens;
   std::set<std::string> names;
+  std::map<std::string, std::string> names_of;  // by the hashes of their tokens
   for (const json& entry : parsed["tokens"]) {
     auto read = ReadEntry(entry, tokens.entries_.size());
     if (!read.ok()) return read.status();
     if (!names.insert(read->name).second) {
       return absl::InvalidArgumentError("two tokens have the name " + Quoted(read->name));
+    }
+    const auto [other, added] = names_of.emplace(read->hash, read->name);
+    if (!added) {
+      return absl::InvalidArgumentError("the tokens " + Quoted(other->second) + " and " +
+                                        Quoted(read->name) + " are the same");
     }
     auto budget = std::make_shared<Budget>(read->rates);
     if (before != nullptr) {

@@ -27,6 +27,8 @@ RequestQueue::RequestQueue(const QueueLimits& limits, const BatchPolicy& policy,
       workers_(std::move(workers)),
       limits_(limits) {}
 
+RequestQueue::~RequestQueue() { metrics_.QueueChanged(published_, {}); }
+
 void RequestQueue::SetLimits(const QueueLimits& limits) {
   MutexLock lock(mutex_);
   limits_ = limits;
@@ -285,8 +287,13 @@ ClosedBatch RequestQueue::Take(const Decision& decision) {
 }
 
 void RequestQueue::PublishTotals() {
-  metrics_.SetQueue(totals_.requests, totals_.sequences, totals_.tokens, totals_.bytes);
-  metrics_.SetQueueDelayEstimate(TimeFor(totals_.tokens) + expected_);
+  const QueueState state{.requests = totals_.requests,
+                         .sequences = totals_.sequences,
+                         .tokens = totals_.tokens,
+                         .bytes = totals_.bytes,
+                         .delay = TimeFor(totals_.tokens) + expected_};
+  metrics_.QueueChanged(published_, state);
+  published_ = state;
 }
 
 }  // namespace linserve

@@ -97,6 +97,7 @@ class RequestQueue {
   // `clock` and `metrics` must outlive the queue.
   RequestQueue(const QueueLimits& limits, const BatchPolicy& policy, Clock& clock,
                ModelMetrics& metrics, Workers workers = {});
+  ~RequestQueue();
 
   // Takes all of the request's sequences or none; never blocks. `request` is left empty only if the
   // result is OK. RESOURCE_EXHAUSTED names the limit that was met, or says that the deadline leaves
@@ -224,6 +225,7 @@ class RequestQueue {
   // Finds the entries that can be shared, by identity.
   std::unordered_map<std::string_view, Queue::iterator> shared_ ABSL_GUARDED_BY(mutex_);
   Totals totals_ ABSL_GUARDED_BY(mutex_);
+  QueueState published_ ABSL_GUARDED_BY(mutex_);  // what the metrics show of this queue
   std::chrono::nanoseconds expected_ ABSL_GUARDED_BY(mutex_){0};  // see Expect()
   FairTurns turns_ ABSL_GUARDED_BY(mutex_);
   TimePoint next_search_ ABSL_GUARDED_BY(mutex_){};  // when departed callers are next looked for

@@ -72,6 +72,9 @@ void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
     absl::Status status = absl::CancelledError("the caller left while the sequence was queued");
     if (pending.deadline <= now) {
       status = absl::DeadlineExceededError("the deadline passed while the sequence was queued");
+    } else if (pending.next &&
+               !pending.delivery.Abandoned()) {  // no other server can take what is under way
+      status = absl::DeadlineExceededError("the deadline would pass before the next rows");
     } else if (!pending.delivery.Abandoned()) {
       status =
           RetryAfter(absl::ResourceExhaustedError("the deadline would pass before the sequence, "

@@ -56,12 +56,11 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Flag("normalize", normalize,
              "Give pooled vectors the length one for requests that do not say");
   table.Choice("truncation", truncation, {kTruncationNames.begin(), kTruncationNames.end()},
-               "What becomes of a text with more tokens than the model takes, where its request "
-               "does not say: none: it is refused; left, right: its first or last tokens are "
-               "dropped");
+               "What becomes of a text with more tokens than it may have, where its request does "
+               "not say: none: it is refused; left, right: its first or last tokens are dropped");
   table.Integer("max_text_tokens", max_text_tokens, 0, kMany,
-                "How many tokens of a text are kept where it is truncated; 0: as many as the model "
-                "takes");
+                "How many tokens a text may have before it is truncated or refused; 0: as many as "
+                "the model takes");
   table.Integers("dimensions", dimensions, 1, kMany,
                  "Widths to which requests may have vectors cut, and normalized again, since the "
                  "model was trained for it (Matryoshka); none: its own width only");

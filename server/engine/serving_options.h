@@ -51,6 +51,10 @@ struct ServingOptions {
   bool normalize = false;
   Truncation truncation = Truncation::kNone;
   int64_t max_text_tokens = 0;  // 0: as many as the model takes
+  // What says so, as in "max_seq_length in sentence_bert_config.json".
+  std::string text_limit_origin = "max_text_tokens";
+  // Says that the tokenizer's files may say another truncation.
+  bool tokenizer_truncates = false;
   std::vector<int64_t> dimensions;
   int64_t max_batch_tokens = 0;     // 0: as many as the device is fast with
   int64_t max_batch_sequences = 0;  // 0: as many as the device is fast with

@@ -54,27 +54,28 @@ bool Connection::Ready(short events, TimePoint deadline) const {
   }
 }
 
+Connection::Attempt Connection::TryWrite(const char* from, size_t size) {
+  return tls_ ? OfTls(SSL_write(tls_.get(), from, AtMostInt(size)))
+              : OfSocket(::send(descriptor(), from, size, MSG_NOSIGNAL), POLLOUT);
+}
+
 ssize_t Connection::Read(char* to, size_t most, TimePoint deadline) {
-  return Repeat(deadline, [&] { return TryRead(to, most); });
+  while (true) {
+    const auto [result, wanted] = TryRead(to, most);
+    if (wanted == 0) return result;
+    if (!Ready(wanted, deadline)) return -1;
+  }
 }
 
-ssize_t Connection::Write(const char* from, size_t size, TimePoint deadline) {
-  return Repeat(deadline, [&] {
-    return tls_ ? OfTls(SSL_write(tls_.get(), from, AtMostInt(size)))
-                : OfSocket(::send(descriptor(), from, size, MSG_NOSIGNAL), POLLOUT);
-  });
-}
-
-void Connection::End(TimePoint deadline) {
+void Connection::End() {
   if (tls_) SSL_shutdown(tls_.get());
   ERR_clear_error();
   ::shutdown(descriptor(), SHUT_WR);
-  std::array<char, 4096> overlooked{};
-  const auto overlook = [&] {
-    return OfSocket(::recv(descriptor(), overlooked.data(), overlooked.size(), 0), POLLIN);
-  };
-  while (std::chrono::steady_clock::now() < deadline && Repeat(deadline, overlook) > 0) {
-  }
+}
+
+Connection::Attempt Connection::TryOverlook() {
+  std::array<char, 4096> overlooked;
+  return OfSocket(::recv(descriptor(), overlooked.data(), overlooked.size(), 0), POLLIN);
 }
 
 Connection::Attempt Connection::OfSocket(ssize_t result, short wanted) {
@@ -89,14 +90,6 @@ Connection::Attempt Connection::OfTls(int result) const {
   if (error == SSL_ERROR_WANT_READ) return {-1, POLLIN};
   if (error == SSL_ERROR_WANT_WRITE) return {-1, POLLOUT};
   return {error == SSL_ERROR_ZERO_RETURN ? 0 : -1, 0};
-}
-
-ssize_t Connection::Repeat(TimePoint deadline, const std::function<Attempt()>& attempt) const {
-  while (true) {
-    const auto [result, wanted] = attempt();
-    if (wanted == 0) return result;
-    if (!Ready(wanted, deadline)) return -1;
-  }
 }
 
 }  // namespace linserve

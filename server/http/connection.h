@@ -3,7 +3,6 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 
 #include "core/files/descriptor.h"
@@ -38,17 +37,19 @@ class Connection {
   // Waits until the socket is ready for that, POLLIN or POLLOUT; false at the deadline.
   bool Ready(short events, TimePoint deadline) const;
 
-  // Reads what is there, without waiting.
+  // Reads what is there, or writes what there is room for, without waiting.
   Attempt TryRead(char* to, size_t most);
+  Attempt TryWrite(const char* from, size_t size);
 
-  // These do what read() and write() do. They return how many bytes, 0 at the end of what comes,
-  // and -1 on a failure, here also at the deadline.
+  // Does what read() does. Returns how many bytes, 0 at the end of what comes, and -1 on a failure,
+  // here also at the deadline.
   ssize_t Read(char* to, size_t most, TimePoint deadline);
-  ssize_t Write(const char* from, size_t size, TimePoint deadline);
 
-  // Says that nothing follows, and overlooks what comes until the other side ends, too: closed with
-  // something unread, a connection is reset, and the last answer perhaps lost.
-  void End(TimePoint deadline);
+  // Says that nothing follows. What comes should be overlooked until the other side ends, too:
+  // closed with something unread, a connection is reset, and the last answer perhaps lost.
+  void End();
+  // Reads what is there, perhaps encrypted, and forgets it.
+  Attempt TryOverlook();
 
   int descriptor() const { return descriptor_.get(); }
   const ssl_st* tls() const { return tls_.get(); }  // null: plain text
@@ -56,8 +57,6 @@ class Connection {
  private:
   static Attempt OfSocket(ssize_t result, short wanted);
   Attempt OfTls(int result) const;
-  // Attempts until there is a result.
-  ssize_t Repeat(TimePoint deadline, const std::function<Attempt()>& attempt) const;
 
   Descriptor descriptor_;
   std::unique_ptr<ssl_st, void (*)(ssl_st*)> tls_;

@@ -3,15 +3,34 @@
 #include <algorithm>
 
 namespace linserve {
+namespace {
+
+bool AreAny(const std::vector<std::string>& origins) {
+  return origins == std::vector<std::string>{"*"};
+}
+
+bool Has(const std::vector<std::string>& origins, const std::string& origin) {
+  return std::find(origins.begin(), origins.end(), origin) != origins.end();
+}
+
+}  // namespace
+
+bool MayCall(const std::vector<std::string>& origins, const HttpRequest& request) {
+  const std::string origin = request.Header("origin");
+  if (origin.empty() || AreAny(origins) || Has(origins, origin)) return true;
+  if (request.Header("sec-fetch-site") == "same-origin") return true;  // a proxy's Host differs
+  const std::string host = request.Header("host");
+  return origin == "http://" + host || origin == "https://" + host;
+}
 
 void AllowOrigin(const std::vector<std::string>& origins, const HttpRequest& request,
                  HttpReply& reply) {
   if (origins.empty()) return;
-  const bool any = origins == std::vector<std::string>{"*"};
+  const bool any = AreAny(origins);
   const std::string origin = any ? "*" : request.Header("origin");
   auto& headers = reply.headers;
   if (!any) headers.emplace_back("Vary", "Origin");
-  if (!any && std::find(origins.begin(), origins.end(), origin) == origins.end()) return;
+  if (!any && !Has(origins, origin)) return;
   headers.emplace_back("Access-Control-Allow-Origin", origin);
   headers.emplace_back("Access-Control-Expose-Headers",
                        "Inference-Header-Content-Length, Retry-After, X-Request-Id");

@@ -52,7 +52,8 @@ struct HttpServer::Impl {
           stream(connection, server.options.limits, kMostPacking * server.options.max_body_bytes),
           entry(server.connections, connection.descriptor()) {}
 
-    const std::shared_ptr<Slots> slot;  // is given back at the end
+    const std::shared_ptr<Slots> slot;       // is given back at the end
+    std::shared_ptr<std::atomic<int>> slow;  // counts it, while it is slow to take an answer
     Connection connection;
     RequestStream stream;
     OpenConnections::Entry entry;
@@ -70,10 +71,12 @@ struct HttpServer::Impl {
   bool TakeSlot();
   // Has the client served on a thread once there is something to do.
   void Await(const std::shared_ptr<Client>& client);
+  // Waits for the client on this thread, once there are no other waits.
+  RequestStream::Next AwaitLast(Client& client) const;
   // Answers the requests that have come; `in_time` unless what was waited for has not come.
   void Serve(const std::shared_ptr<Client>& client, bool in_time);
-  // Answers the next request; true if another may follow.
-  bool ServeRequest(Client& client);
+  // Answers the next request.
+  void ServeRequest(Client& client);
   HttpReply ReplyTo(HttpHead& head, Client& client);
 
   const HttpOptions options;
@@ -83,6 +86,7 @@ struct HttpServer::Impl {
   std::unique_ptr<Listener> listener;
   std::atomic<bool> ending = false;
   Slots slots{options.limits.connections};
+  std::atomic<int> slow = 0;
   OpenConnections connections;
   ElasticThreads threads{static_cast<size_t>(options.limits.threads)};
   std::thread accepting;
@@ -115,9 +119,12 @@ bool HttpServer::Impl::TakeSlot() {
   constexpr std::chrono::milliseconds kMoment(20);
   while (!ending) {
     if (slots.try_acquire()) return true;
-    if (!connections.EndLongestWait(/*idle=*/true)) {
+    using For = OpenConnections::For;
+    if (!connections.EndLongestWait(For::kRequest)) {
       if (slots.try_acquire_for(kMoment)) return true;
-      if (!connections.EndLongestWait(/*idle=*/true)) connections.EndLongestWait(/*idle=*/false);
+      for (const For what : {For::kRequest, For::kEnd, For::kHead, For::kAnswer}) {
+        if (connections.EndLongestWait(what)) break;
+      }
     }
     if (slots.try_acquire_for(kPause)) return true;
   }
@@ -140,44 +147,69 @@ void HttpServer::Impl::Accept() {
 
 void HttpServer::Impl::Await(const std::shared_ptr<Client>& client) {
   const RequestStream& stream = client->stream;
-  client->entry.Begin({.events = stream.wanted(),
+  // Answers of so many slow readers take memory enough: for another one, the slowest is ended.
+  if (stream.waits_for() != OpenConnections::For::kAnswer) {
+    client->slow.reset();
+  } else if (client->slow == nullptr) {
+    if (++slow > options.limits.threads) connections.EndLongestWait(OpenConnections::For::kAnswer);
+    client->slow = {&slow, [](std::atomic<int>* count) { --*count; }};
+  }
+  client->entry.Begin({.what = stream.waits_for(),
+                       .events = stream.wanted(),
                        .deadline = stream.deadline(),
-                       .idle = stream.idle(),
                        .wake = [this, client](bool in_time) {
                          threads.Run([this, client, in_time] { Serve(client, in_time); });
                        }});
 }
 
-void HttpServer::Impl::Serve(const std::shared_ptr<Client>& client, bool in_time) {
-  using Next = RequestStream::Next;
-  RequestStream& stream = client->stream;
-  Next next = in_time ? stream.Await() : stream.GiveUp();
-  while (next == Next::kHead) {
-    if (!ServeRequest(*client)) return client->connection.End(In(options.limits.linger));
-    next = stream.Await();
-    // Who has come again is likely to do so once more, and soon: the thread need not change.
-    constexpr std::chrono::milliseconds kSoon(5);
-    const bool again = client->requests_left < kMostRequestsPerConnection - 1;
-    if (next == Next::kMore && again && client->connection.Ready(stream.wanted(), In(kSoon))) {
-      next = stream.Await();
-    }
-  }
-  if (next == Next::kMore && !ending) return Await(client);
-  client->connection.End(In(std::chrono::milliseconds(0)));
+RequestStream::Next HttpServer::Impl::AwaitLast(Client& client) const {
+  RequestStream& stream = client.stream;
+  return client.connection.Ready(stream.wanted(), stream.deadline()) ? stream.Await()
+                                                                     : stream.GiveUp();
 }
 
-bool HttpServer::Impl::ServeRequest(Client& client) {
+void HttpServer::Impl::Serve(const std::shared_ptr<Client>& client, bool in_time) {
+  using Next = RequestStream::Next;
+  using For = OpenConnections::For;
+  RequestStream& stream = client->stream;
+  Next next = in_time ? stream.Await() : stream.GiveUp();
+  while (next != Next::kEnd) {
+    if (next == Next::kHead) {
+      ServeRequest(*client);
+      next = stream.Await();
+      // Who has come again is likely to do so once more, and soon: the thread need not change.
+      constexpr std::chrono::milliseconds kSoon(5);
+      const bool again = client->requests_left < kMostRequestsPerConnection - 1;
+      if (next == Next::kMore && stream.waits_for() == For::kRequest && again &&
+          client->connection.Ready(stream.wanted(), In(kSoon))) {
+        next = stream.Await();
+      }
+    } else if (!ending) {
+      return Await(client);
+    } else if (stream.waits_for() == For::kAnswer || stream.waits_for() == For::kEnd) {
+      next = AwaitLast(*client);
+    } else {
+      break;
+    }
+  }
+  client->connection.End();
+}
+
+void HttpServer::Impl::ServeRequest(Client& client) {
   RequestStream& stream = client.stream;
   std::optional<HttpHead> head = stream.TakeHead();
   HttpReply reply = head ? ReplyTo(*head, client) : RefusalReply(*stream.fault());
-  const bool whole = head && !reply.last && stream.SkipBody();
-  const bool last = --client.requests_left == 0 || ending || !whole || head->last;
+  const bool goes_on = head && !reply.last && stream.SkipBody();
+  const bool last = --client.requests_left == 0 || ending || !goes_on || head->last;
   router.Replied(reply);
   std::string text = ReplyHead(reply, last, options.limits.idle, client.requests_left);
   if (head && head->method == "HEAD") reply.body.clear();
   constexpr size_t kCopied = 4 << 10;  // for less than a packet more
   if (reply.body.size() <= kCopied) text += std::exchange(reply.body, {});
-  return stream.Write(text) && stream.Write(reply.body) && !last;
+  stream.Begin({.head = std::move(text),
+                .body = std::move(reply.body),
+                .until_sent = std::move(reply.sending)},
+               last);
 }
 
 HttpReply HttpServer::Impl::ReplyTo(HttpHead& head, Client& client) {

@@ -17,6 +17,14 @@ namespace {
 
 constexpr uint64_t kChangedId = 0;
 
+void EndOf(const OpenConnections::Wait& wait, bool in_time) {
+  RunGuarded("the waking of an HTTP connection", [&] { wait.wake(in_time); });
+}
+
+bool IsForRequest(const OpenConnections::Wait& wait) {
+  return wait.what == OpenConnections::For::kRequest || wait.what == OpenConnections::For::kHead;
+}
+
 // One event is seen, and then the descriptor has to be watched anew.
 void Watched(int events, int how, int descriptor, uint32_t awaited, uint64_t id) {
   epoll_event event{.events = awaited, .data = {.u64 = id}};
@@ -43,11 +51,11 @@ void OpenConnections::HangUp() {
   for (const auto& [id, connection] : open_) ::shutdown(connection.descriptor, SHUT_RDWR);
 }
 
-bool OpenConnections::EndLongestWait(bool idle) {
+bool OpenConnections::EndLongestWait(For what) {
   std::optional<Wait> ended;
   const MutexLock lock(mutex_);
   for (const auto& [deadline, id] : deadlines_) {
-    if (open_.at(id).wait->idle != idle) continue;
+    if (open_.at(id).wait->what != what) continue;
     ended = End(id, /*in_time=*/false);
     return true;
   }
@@ -63,6 +71,7 @@ void OpenConnections::EndWaits() {
     const auto first = deadlines_.begin();
     ended.swap(open_.at(first->second).wait);
     deadlines_.erase(first);
+    if (!IsForRequest(*ended)) EndOf(*ended, /*in_time=*/true);
   }
 }
 
@@ -82,12 +91,17 @@ void OpenConnections::Remove(uint64_t id) {
 
 void OpenConnections::Begin(uint64_t id, Wait wait) {
   const MutexLock lock(mutex_);
-  if (waits_ended_) return;
+  if (waits_ended_) {
+    if (!IsForRequest(wait)) EndOf(wait, /*in_time=*/true);
+    return;
+  }
   Open& open = open_.at(id);
   const auto events = static_cast<uint32_t>(wait.events);  // epoll's are of the same values
+  // Who sends no more is told of at once, again and again, though there may be no room for answers.
+  const uint32_t leave = *open.left ? 0U : EPOLLRDHUP;
   const auto place = deadlines_.emplace(wait.deadline, id).first;
   open.wait = std::move(wait);
-  Watched(events_.get(), EPOLL_CTL_MOD, open.descriptor, events | EPOLLRDHUP | EPOLLONESHOT, id);
+  Watched(events_.get(), EPOLL_CTL_MOD, open.descriptor, events | leave | EPOLLONESHOT, id);
   if (place == deadlines_.begin()) ::eventfd_write(changed_.get(), 1);
 }
 
@@ -98,7 +112,7 @@ std::optional<OpenConnections::Wait> OpenConnections::End(uint64_t id, bool in_t
   deadlines_.erase({ended->deadline, id});
   // From now on only whether the caller leaves is of interest.
   Watched(events_.get(), EPOLL_CTL_MOD, open.descriptor, EPOLLRDHUP | EPOLLONESHOT, id);
-  RunGuarded("the waking of an HTTP connection", [&] { ended->wake(in_time); });
+  EndOf(*ended, in_time);
   return ended;
 }
 

@@ -21,14 +21,21 @@ namespace linserve {
 class OpenConnections {
  public:
   // Is called when a wait ends, with whether that for which it was has come in time. It has to be
-  // quick, and must not call this. It is destroyed, uncalled, when no waits are wanted any more.
+  // quick, and must not call this. Of a wait for a request it is destroyed, uncalled, when no waits
+  // are wanted any more.
   using Wake = std::function<void(bool in_time)>;
 
   // Says what a connection waits for.
+  enum class For : uint8_t {
+    kRequest,  // nothing of one has come
+    kHead,     // the rest of a request's head
+    kAnswer,   // that there is room for more of the last answer
+    kEnd,      // what the caller still sends, and nobody wants
+  };
   struct Wait {
+    For what;
     short events;  // POLLIN or POLLOUT
     TimePoint deadline;
-    bool idle;  // nothing of a request has come
     Wake wake;
   };
 
@@ -57,11 +64,11 @@ class OpenConnections {
     const uint64_t id_;
   };
 
-  // Ends, as one that was too long, the wait of the connection that has been idle for longest or,
-  // if not `idle`, has been sending its request for longest. Returns false if there is none.
-  bool EndLongestWait(bool idle);
+  // Ends, as one that was too long, the wait of this kind that would have to end first: of callers
+  // who send or read, that of the slowest. Returns false if there is none.
+  bool EndLongestWait(For what);
 
-  // Ends all waits, and lets none begin from now on.
+  // Ends all waits, and lets none begin from now on. Who waits for no request is woken.
   void EndWaits();
 
   void HangUp();

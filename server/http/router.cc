@@ -151,6 +151,10 @@ HttpReply Router::AnswerPath(const std::string& path, const HttpHead& head, Requ
   allowed += "OPTIONS";
   if (method == "OPTIONS") return {.body = "", .headers = {{"Allow", allowed}}};
   if (of_path->route.method != method) return RefuseMethod(allowed);
+  if (method == "POST" && !MayCall(cors_origins_, request)) {
+    return RefusalReply(403,
+                        "pages of this origin may not call this server: see http_cors_origins");
+  }
   if (!of_path->bounded) return AnswerPage(*of_path, head, stream, request);
   const Underway request_underway(bounded_, most_bounded_);
   if (!request_underway.ok()) {

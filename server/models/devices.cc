@@ -2,6 +2,7 @@
 
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
+#include <dlfcn.h>
 
 #include <charconv>
 #include <optional>
@@ -86,6 +87,7 @@ absl::StatusOr<DevicePlan> PlanNamed(const std::string& choice, const std::strin
   DevicePlan plan;
   for (const NamedDevice& device : devices) {
     const auto plugin = OpenDevicePlugin(device.name, plugins);
+    if (absl::IsNotFound(plugin.status()) && device.name != "cuda") return Unknown(choice);
     if (!plugin.ok()) {
       return absl::Status(plugin.status().code(), "device " + Quoted(choice) + " cannot be used: " +
                                                       std::string(plugin.status().message()));
@@ -93,6 +95,12 @@ absl::StatusOr<DevicePlan> PlanNamed(const std::string& choice, const std::strin
     if (absl::Status status = Add(device, **plugin, plan); !status.ok()) return status;
   }
   return plan;
+}
+
+// Returns whether this library of the GPUs' driver is there. It stays open, since what computes on
+// a GPU opens it, too.
+bool HasDriver(const std::string& driver) {
+  return dlopen(driver.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
 // Names what kept "auto" from a GPU, as a label of a metric.
@@ -137,11 +145,17 @@ absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice) {
   return libraries.ok() ? PlanDevices(choice, *libraries) : libraries.status();
 }
 
-absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins) {
+absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins,
+                                       const std::string& driver) {
   DevicePlan cpu;
   cpu.devices = {"cpu"};
   if (choice == "cpu") return cpu;
   if (choice != "auto") return PlanNamed(choice, plugins);
+  if (!HasDriver(driver)) {
+    cpu.fallback = "no_device";
+    cpu.reason = "no GPU was found: there is no NVIDIA driver (" + driver + ")";
+    return cpu;
+  }
   auto plan = PlanNamed("cuda", plugins);
   if (plan.ok()) return plan;
   cpu.fallback = FallbackName(plan.status());

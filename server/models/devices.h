@@ -33,11 +33,12 @@ absl::Status LimitMemory(const std::string& device, int64_t bytes);
 
 // Plans on which devices to compute. `choice` is cpu; cuda:N, or several with commas between; cuda,
 // which is all that can be used; or auto: those, and the CPU without any. A device other than the
-// CPU needs the plug-in liblinserve_NAME.so in ../lib beside the program. Call it before a model is
-// loaded. INVALID_ARGUMENT says what there is; the codes of OpenDevicePlugin() say what is missing;
-// UNAVAILABLE says why there is no device.
+// CPU needs the plug-in liblinserve_NAME.so in ../lib beside the program; auto does not look for it
+// where there is no driver. Call it before a model is loaded. INVALID_ARGUMENT says what there is;
+// the codes of OpenDevicePlugin() say what is missing; UNAVAILABLE says why there is no device.
 absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice);
-// Does this with the plug-ins of another directory.
-absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins);
+// Does this with the plug-ins of another directory, and where `driver` is the GPUs' driver.
+absl::StatusOr<DevicePlan> PlanDevices(const std::string& choice, const std::string& plugins,
+                                       const std::string& driver = "libcuda.so.1");
 
 }  // namespace linserve

@@ -37,7 +37,7 @@ absl::StatusOr<ModelReport> Inspect(const std::string& directory, bool look_at_w
   const AlignedCheckpoint checkpoint =
       AlignCheckpoint(built.parameters, *std::move(file), config->names);
   report.prefix = checkpoint.prefix();
-  report.left_out = std::ssize(checkpoint.left_out);
+  report.left_out = checkpoint.left_out;
   report.difference = checkpoint.difference.ToString();
   if (!look_at_weights) return report;
   report.nonfinite = NonfiniteWeights(built.parameters, checkpoint, DType::kF32);

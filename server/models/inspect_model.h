@@ -26,10 +26,10 @@ struct ModelReport {
   double flops_per_token = 0;  // additions and multiplications, all outputs
   std::vector<std::pair<std::string, std::string>> facts;  // what is particular to the architecture
   std::vector<std::string> warnings;
-  std::string prefix;      // before the names in the file
-  int64_t left_out = 0;    // tensors of the file that are not the model's
-  std::string difference;  // between file and configuration; empty if they fit
-  std::string nonfinite;   // the weights that are NaN or infinite; empty if none is
+  std::string prefix;                 // before the names in the file
+  std::vector<std::string> left_out;  // tensors of the file that are not the model's
+  std::string difference;             // between file and configuration; empty if they fit
+  std::string nonfinite;              // the weights that are NaN or infinite; empty if none is
 };
 
 // Returns the report on DIRECTORY/config.json and the header of model.safetensors. INVALID_ARGUMENT

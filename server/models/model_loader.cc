@@ -160,14 +160,15 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
   return Caught(directory, [&] { return Load(directory, options); });
 }
 
-absl::StatusOr<int64_t> WeightBytes(const std::string& directory, const ModelLoadOptions& options) {
-  return Caught(directory, [&]() -> absl::StatusOr<int64_t> {
+absl::StatusOr<ModelWeights> WeightsOf(const std::string& directory,
+                                       const ModelLoadOptions& options) {
+  return Caught(directory, [&]() -> absl::StatusOr<ModelWeights> {
     auto config = ReadModelDirectory(directory);
     if (!config.ok()) return config.status();
     const BuiltNetwork built = BuiltNetwork::From(config->network);
     const ModelInfo info = InfoOf(built, *config, options, ParseDevice(options.device));
     // The file is in memory until each tensor has the form that is computed with.
-    return std::max(info.bytes, CheckpointBytes(directory));
+    return ModelWeights{std::max(info.bytes, CheckpointBytes(directory)), info.dtype};
   });
 }
 

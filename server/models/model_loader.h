@@ -34,9 +34,16 @@ struct ModelLoadOptions {
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
                                                  const ModelLoadOptions& options);
 
-// Returns how many bytes the weights of one replica take, by DIRECTORY/config.json and the size of
-// model.safetensors, of which nothing is read. Its errors are those of LoadModel().
-absl::StatusOr<int64_t> WeightBytes(const std::string& directory, const ModelLoadOptions& options);
+// Holds what the weights of one replica take, and the type that is computed in.
+struct ModelWeights {
+  int64_t bytes = 0;
+  DType dtype = DType::kF32;
+};
+
+// Returns what the weights would take, by DIRECTORY/config.json and the size of model.safetensors,
+// of which nothing is read. Its errors are those of LoadModel().
+absl::StatusOr<ModelWeights> WeightsOf(const std::string& directory,
+                                       const ModelLoadOptions& options);
 
 // Loads the replicas of a model, which take turns on the devices.
 ModelFactory ReplicasOf(const std::string& directory, ModelLoadOptions options,

@@ -70,6 +70,11 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string
   return nullptr;
 }
 
+Truncation TruncationOf(const ServingOptions& serving, const Tokenizer* tokenizer) {
+  if (tokenizer == nullptr || !serving.tokenizer_truncates) return serving.truncation;
+  return tokenizer->truncation().value_or(serving.truncation);
+}
+
 absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& tokenizer,
                             const Signature& signature) {
   const std::string path = directory + "/" + tokenizer.file();

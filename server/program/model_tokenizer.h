@@ -18,6 +18,10 @@ namespace linserve {
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& directory,
                                                                const ServingOptions& serving);
 
+// Returns which tokens of long texts are dropped. Those of a Hugging Face folder are told by its
+// tokenizer's files, if at all.
+Truncation TruncationOf(const ServingOptions& serving, const Tokenizer* tokenizer);
+
 // Returns OK if the model takes what its tokenizer gives. INVALID_ARGUMENT says why not.
 absl::Status CheckTokenizer(const std::string& directory, const Tokenizer& tokenizer,
                             const Signature& signature);

@@ -92,6 +92,10 @@ absl::StatusOr<ServingOptions> ServingOptionsFor(const std::string& directory,
     if (status.ok()) status = table.SetText(name, value, "command line");
   }
   if (!status.ok()) return status;
+  if (!config->text_limit_origin.empty() && !flags.contains("max_text_tokens")) {
+    serving.text_limit_origin = config->text_limit_origin;
+  }
+  serving.tokenizer_truncates = config->tokenizer_truncates && !flags.contains("truncation");
   const nlohmann::json& wrapper = config->network.wrapper;
   if (const auto padding = PaddingOfWrapper(wrapper); padding && serving.padding == "auto") {
     serving.padding = Name(*padding);

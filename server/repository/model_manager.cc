@@ -61,19 +61,31 @@ absl::Status ModelManager::RefreshAll() {
 }
 
 absl::Status ModelManager::FollowAll() {
-  const auto found = ScanRepository(options_.root, options_.links());
+  std::vector<PassedOver> passed_over;
+  const auto found = ScanRepository(options_.root, options_.links(), &passed_over);
   if (!found.ok()) {
     // A volume may be away for a moment, which is no reason to withdraw what is served.
     Log(LogLevel::kWarning, "model repository not read",
         {{"error", std::string(found.status().message())}});
     return found.status();
   }
+  WarnOf(passed_over);
   const std::vector<ModelDirectory> wanted = Wanted(*found);
   absl::Status status = Follow(wanted);
   // What is gone is served until its successor can be, and may have been in its way.
   const bool room = ForgetWhatIsGone(*found);
   if (room && absl::IsResourceExhausted(status)) status = Follow(wanted);
   return status;
+}
+
+// Says in the log once what lies in the repository and is not served.
+void ModelManager::WarnOf(const std::vector<PassedOver>& passed_over) {
+  for (const PassedOver& one : passed_over) {
+    if (passed_over_.contains(one)) continue;
+    Log(LogLevel::kWarning, "directory of the model repository passed over",
+        {{"directory", one.directory}, {"because", one.because}});
+  }
+  passed_over_ = {passed_over.begin(), passed_over.end()};
 }
 
 // Returns what was found, without the models that were unloaded and have not changed since.
@@ -232,6 +244,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelManager::TryLoad(
     const ModelDirectory& directory) const {
   const std::string what =
       "model " + Quoted(directory.name) + " version " + std::to_string(directory.version);
+  if (!directory.refused.empty()) return absl::FailedPreconditionError(directory.refused);
   absl::StatusOr<std::unique_ptr<ServedModel>> model;
   absl::Status status = Guarded(what, [&] {
     model = loader_(directory, [this, &what](int64_t bytes) { return CheckRoom(bytes, what); });

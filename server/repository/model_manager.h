@@ -95,6 +95,7 @@ class ModelManager {
   absl::StatusOr<std::unique_ptr<ServedModel>> TryLoad(const ModelDirectory& directory) const;
   absl::Status CheckRoom(int64_t added, const std::string& what) const;
   void Observe(const std::string& model);
+  void WarnOf(const std::vector<PassedOver>& passed_over);
   bool ForgetWhatIsGone(const std::vector<ModelDirectory>& found);
   void Withdraw(const std::string& model, int64_t version);
   std::vector<ModelDirectory> Choose(const std::vector<ModelDirectory>& found) const;
@@ -109,7 +110,8 @@ class ModelManager {
   std::map<Key, Known> known_;
   // Models that were, with the stamps that their files had; nullopt: those could not be read then.
   std::map<std::string, std::optional<std::string>> unloaded_;
-  std::set<std::string> unchosen_;  // models that were reported as having no chosen version
+  std::set<std::string> unchosen_;    // models that were reported as having no chosen version
+  std::set<PassedOver> passed_over_;  // what the log has of the directories that are there
 
   LoadQueue queue_;  // ends first
 };

@@ -28,9 +28,10 @@ struct ServedModel {
   Pooling default_pooling = Pooling::kNone;
   bool default_normalize = false;  // of pooled vectors
   Truncation default_truncation = Truncation::kNone;
-  int64_t most_text_tokens = 0;  // of a truncated text; 0: as many as the model takes
-  std::map<std::string, std::string> prompts{};  // by name, for requests that ask for one
-  std::string default_prompt{};                  // the name of that of all others; "": none
+  int64_t most_text_tokens = 0;                       // of a text; 0: as many as the model takes
+  std::string text_limit_origin = "max_text_tokens";  // what says so
+  std::map<std::string, std::string> prompts{};       // by name, for requests that ask for one
+  std::string default_prompt{};                       // the name of that of all others; "": none
   std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
   std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
   int64_t threads = 0;                         // of each replica

@@ -9,7 +9,9 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
+#include "core/strings/quote.h"
 #include "core/strings/utf8.h"
 #include "telemetry/log.h"
 
@@ -20,10 +22,21 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostVersions = 4096;  // each has threads and metrics of its own
 constexpr size_t kLongestName = 128;    // as every protocol has it
+constexpr const char* kNoConfig = "not a model: no config.json";
 // Names what a load may read besides what IsRead() knows by the ends of names.
 constexpr std::array<std::string_view, 6> kModelFiles = {
     "tokenizer.model", "tokenizer.json", "vocab.json",
     "vocab.txt",       "modules.json",   "config_sentence_transformers.json"};
+
+// Holds what is found in a repository.
+struct Scan {
+  std::vector<ModelDirectory> models{};
+  std::vector<PassedOver> passed_over{};
+
+  void PassOver(const fs::path& directory, const std::string& because) {
+    passed_over.push_back({directory.string(), because});
+  }
+};
 
 // Returns whether a model is there. The overload does not throw: what cannot be looked at, a link
 // to itself say, is no model.
@@ -89,56 +102,74 @@ std::vector<fs::path> FilesOf(const fs::path& model) {
   return files;
 }
 
-void ScanModel(const fs::path& path, std::vector<ModelDirectory>& found) {
+// Says why a directory is passed over in which there is neither a model nor a version of one; "" if
+// nothing in it looks like a part of a model.
+std::string WhyNoModel(const fs::path& path) {
+  for (const fs::path& snapshot :
+       Subdirectories(path / "snapshots").value_or(std::vector<fs::path>())) {
+    if (!IsModel(snapshot)) continue;
+    return "it is a cache of the Hugging Face hub; to serve it, give its snapshot a name: ln -s " +
+           (path.filename() / "snapshots" / snapshot.filename()).string() + " NAME";
+  }
+  return FilesOf(path).empty() ? "" : kNoConfig;
+}
+
+void ScanModel(const fs::path& path, Scan& scan) {
   const std::string name = path.filename();
   const auto entries = Subdirectories(path);
   if (IsModel(path)) {
-    found.push_back({name, 1, path});
+    scan.models.push_back({name, 1, path});
     for (const fs::path& entry : entries.value_or(std::vector<fs::path>())) {
       if (!VersionNumber(entry.filename()) || !IsModel(entry)) continue;
-      Log(LogLevel::kWarning, "version not looked at: its model has a config.json of its own",
-          {{"model", name}, {"directory", entry.string()}});
+      scan.PassOver(entry, "its model has a config.json of its own");
     }
     return;
   }
-  if (!entries.ok()) {
-    // A directory such as lost+found, which volumes have, can be read by root only.
-    Log(LogLevel::kWarning, "directory of the model repository skipped",
-        {{"error", std::string(entries.status().message())}});
-    return;
-  }
+  if (!entries.ok()) return scan.PassOver(path, std::string(entries.status().message()));
+  bool any = false;
   for (const fs::path& entry : *entries) {
-    const auto version = VersionNumber(entry.filename());
-    if (version && IsModel(entry)) found.push_back({name, *version, entry});
+    const std::string own = entry.filename();
+    const auto version = VersionNumber(own);
+    if (own.starts_with('.') || (!version && !IsModel(entry))) continue;
+    any = true;
+    if (!version) {
+      scan.PassOver(entry, Quoted(own) + " is no version; expected a number such as 1");
+    } else if (!IsModel(entry)) {
+      scan.PassOver(entry, kNoConfig);
+    } else {
+      scan.models.push_back({name, *version, entry});
+    }
   }
+  const std::string why = any ? "" : WhyNoModel(path);
+  if (!why.empty()) scan.PassOver(path, why);
 }
 
 bool IsBelow(const fs::path& root, const fs::path& path) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
 
-// Returns whether a link leads the loader out of the repository. A file that cannot be found is
-// left to the loader.
-bool LeadsOut(const fs::path& root, const ModelDirectory& model) {
+// Says which link leads the loader out of the repository; "" if none does. A file that cannot be
+// found is left to the loader.
+std::string LeadsOut(const fs::path& root, const ModelDirectory& model) {
   for (const fs::path& file : FilesOf(model.path)) {
     std::error_code missing;
     const fs::path real = fs::canonical(file, missing);
     if (missing || IsBelow(root, real)) continue;
-    Log(LogLevel::kWarning, "model skipped: a link leads out of the model repository",
-        {{"model", model.name},
-         {"file", file.string()},
-         {"leads_to", real.string()},
-         {"advice", "copy or mount it there, or serve with --follow-links"}});
-    return true;
+    return model.path + ": a link leads out of the model repository, " + file.string() + " to " +
+           real.string() + "; copy or mount it there, or serve with --follow-links";
   }
-  return false;
+  return "";
 }
 
-absl::Status NoModel(const std::string& root, bool skipped) {
+absl::Status NoModel(const std::string& root, const std::vector<PassedOver>& passed_over) {
+  constexpr size_t kMostNamed = 4;
+  std::string named;
+  for (size_t i = 0; i < std::min(passed_over.size(), kMostNamed); ++i) {
+    named += "; " + passed_over[i].directory + ": " + passed_over[i].because;
+  }
   return absl::NotFoundError("no model in " + root + ": expected " + root +
-                             "/NAME/config.json or " + root + "/NAME/VERSION/config.json" +
-                             (skipped ? "; links led out of it, which --follow-links permits"
-                                      : "; `linserve init --help` tells how to make one"));
+                             "/NAME/config.json or " + root + "/NAME/VERSION/config.json" + named +
+                             "; `linserve init --help` tells how to make one");
 }
 
 absl::Status CheckRoot(const std::string& root) {
@@ -157,32 +188,32 @@ absl::Status CheckRoot(const std::string& root) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root, Links links) {
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root, Links links,
+                                                           std::vector<PassedOver>* passed_over) {
   if (absl::Status status = CheckRoot(root); !status.ok()) return status;
   const auto entries = Subdirectories(root);
   if (!entries.ok()) return entries.status();
-  std::vector<ModelDirectory> found;
+  Scan scan;
   for (const fs::path& entry : *entries) {
     const std::string name = entry.filename();
-    if (name.starts_with('.')) continue;  // a model on its way in, or a tool's own directory
+    // A model on its way in or a tool's own directory, and what volumes have.
+    if (name.starts_with('.') || name == "lost+found") continue;
     if (IsUtf8(name) && name.size() <= kLongestName) {
-      ScanModel(entry, found);
+      ScanModel(entry, scan);
     } else {
-      Log(LogLevel::kWarning,
-          "directory of the model repository skipped: no caller can name it, expected at most " +
-              std::to_string(kLongestName) + " bytes of UTF-8",
-          {{"directory", entry.string()}});
+      scan.PassOver(entry, "no caller can name it, expected at most " +
+                               std::to_string(kLongestName) + " bytes of UTF-8");
     }
   }
-  size_t skipped = 0;
+  std::vector<ModelDirectory>& found = scan.models;
   if (links == Links::kInside) {
     std::error_code error;
     const fs::path real = fs::canonical(root, error);
     if (error) return absl::NotFoundError("cannot read " + root + ": " + error.message());
-    skipped = std::erase_if(found,
-                            [&real](const ModelDirectory& model) { return LeadsOut(real, model); });
+    for (ModelDirectory& model : found) model.refused = LeadsOut(real, model);
   }
-  if (found.empty()) return NoModel(root, skipped > 0);
+  std::sort(scan.passed_over.begin(), scan.passed_over.end());
+  if (found.empty()) return NoModel(root, scan.passed_over);
   if (found.size() > kMostVersions) {
     return absl::ResourceExhaustedError(root + " has " + std::to_string(found.size()) +
                                         " model versions, expected at most " +
@@ -191,7 +222,8 @@ absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& ro
   std::sort(found.begin(), found.end(), [](const ModelDirectory& a, const ModelDirectory& b) {
     return std::tie(a.name, a.version) < std::tie(b.name, b.version);
   });
-  return found;
+  if (passed_over != nullptr) *passed_over = std::move(scan.passed_over);
+  return std::move(found);
 }
 
 void WarnOfVersions(const std::string& root, const std::vector<ModelDirectory>& found) {

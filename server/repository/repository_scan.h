@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,15 +15,25 @@ struct ModelDirectory {
   std::string name;
   int64_t version = 1;
   std::string path;
+  std::string refused{};  // why it must not be loaded: its files lie elsewhere than they may
+};
+
+// Says which directory in a repository is no model, or no version of one, and why.
+struct PassedOver {
+  std::string directory;
+  std::string because;
+
+  auto operator<=>(const PassedOver&) const = default;
 };
 
 // Says where the files of a model may lie: below the repository, or wherever links lead.
 enum class Links : uint8_t { kInside, kAnywhere };
 
-// Returns the model directories below `root`, by name and version, without those whose files lie
-// elsewhere than they may. NOT_FOUND says what was looked for if there is none.
-absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(const std::string& root,
-                                                           Links links = Links::kInside);
+// Returns the model directories below `root`, by name and version. NOT_FOUND says what was looked
+// for if there is none. What is passed over is put into `passed_over`, if that is there.
+absl::StatusOr<std::vector<ModelDirectory>> ScanRepository(
+    const std::string& root, Links links = Links::kInside,
+    std::vector<PassedOver>* passed_over = nullptr);
 
 // Says in the log where the models are named as versions are: their repository looks like the
 // directory of a single one.

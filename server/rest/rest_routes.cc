@@ -10,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "core/threads/guarded.h"
+#include "http/http_limits.h"
 #include "rest/calls/http_errors.h"
 #include "rest/calls/request_ids.h"
 #include "rest/calls/rest_call.h"
@@ -42,24 +43,39 @@ int64_t RoomFor(int64_t text, int64_t bytes) {
   return kParsed * text + kCopied * (bytes - text);
 }
 
+// Lets a request in without its body, for which room is to be taken as it comes.
+absl::StatusOr<Inflight::Reservation> LetIn(const ServiceContext& context, const Caller& caller,
+                                            const RouteTraits& traits) {
+  constexpr int64_t kMostOfCaller = HttpLimits{}.threads / 2;
+  absl::Status may;
+  if (traits.right == Right::kInfer) {
+    may = AdmitCaller(context, caller, 0);
+  } else if (traits.right) {
+    may = caller.May(*traits.right);
+  }
+  if (!may.ok()) return may;
+  // An address may be a proxy's, of many callers.
+  if (!caller.has_token()) return context.inflight->ReserveBytes(caller.name());
+  return context.inflight->ReserveBody(caller.name(), kMostOfCaller);
+}
+
 // Lets in the body of a caller who may call, while there is room for what the body becomes.
 HttpGate GateOf(const ServiceContext& context, const HttpRequest& request,
                 const RestRefusal& refuse, const RouteTraits& traits) {
   const auto caller = context.access->Authenticate(request.Header("authorization"), request.peer);
-  absl::Status may = caller.status();
-  if (may.ok() && traits.right) may = (*caller)->May(*traits.right);
-  if (!may.ok()) return [refusal = refuse(may)](size_t) { return refusal; };
-  const auto held =
-      std::make_shared<Inflight::Reservation>(context.inflight->ReserveBytes((*caller)->name()));
-  return [held, refuse, json = JsonBytes(request, traits.binary)](
-             size_t piece) mutable -> std::optional<HttpReply> {
-    const auto bytes = static_cast<int64_t>(piece);
-    const int64_t text = std::min(json, bytes);
-    json -= text;
-    const absl::Status status = held->Grow(RoomFor(text, bytes));
-    if (status.ok()) return std::nullopt;
-    return refuse(status);
-  };
+  auto let_in = caller.ok() ? LetIn(context, **caller, traits) : caller.status();
+  if (!let_in.ok()) return [refusal = refuse(let_in.status())](size_t) { return refusal; };
+  return
+      [held = std::make_shared<Inflight::Reservation>(*std::move(let_in)), caller = *caller, refuse,
+       json = JsonBytes(request, traits.binary)](size_t piece) mutable -> std::optional<HttpReply> {
+        const auto bytes = static_cast<int64_t>(piece);
+        caller->Owe(bytes);
+        const int64_t text = std::min(json, bytes);
+        json -= text;
+        const absl::Status status = held->Grow(RoomFor(text, bytes));
+        if (status.ok()) return std::nullopt;
+        return refuse(status);
+      };
 }
 
 }  // namespace

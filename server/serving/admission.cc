@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/sequence/result_bytes.h"
+#include "core/status/parameter.h"
 #include "core/status/retry_delay.h"
 #include "core/strings/quote.h"
 
@@ -24,6 +25,18 @@ int64_t ResultsOf(const ModelInfo& info, const std::vector<absl::StatusOr<Item>>
   return bytes;
 }
 
+// Returns the fault of a request whose model is not found, as this caller may know it.
+absl::Status NotFoundFor(const Caller& caller, const std::string& name, const absl::Status& fault,
+                         const std::string& named_by) {
+  std::string text(fault.message());
+  if (!caller.SeesAll() && !absl::IsUnavailable(fault)) {
+    text = name.empty() ? "no model was named, and there are several"
+                        : "model " + Quoted(name) + " is not found";
+  }
+  if (!absl::IsInvalidArgument(fault)) return absl::Status(fault.code(), text);
+  return OfParameter(absl::InvalidArgumentError(text + "; name one in " + named_by), "model");
+}
+
 }  // namespace
 
 absl::Status CheckModel(const ServiceContext& service, const Caller& caller,
@@ -36,21 +49,21 @@ absl::Status CheckModel(const ServiceContext& service, const Caller& caller,
 absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
                                                              const Caller& caller,
                                                              const std::string& given,
-                                                             int64_t version) {
+                                                             int64_t version,
+                                                             const std::string& named_by) {
   const std::string name = given.empty() ? caller.OnlyModel() : given;
   if (!name.empty()) {
     if (absl::Status status = CheckModel(service, caller, name); !status.ok()) return status;
   }
   auto model = service.repository.Find(name, version);
-  if (!model.ok()) {
-    if (caller.SeesAll() || absl::IsUnavailable(model.status())) return model;
-    return absl::Status(model.status().code(), name.empty()
-                                                   ? "no model was named, and there are several"
-                                                   : "model " + Quoted(name) + " is not found");
-  }
+  if (!model.ok()) return NotFoundFor(caller, name, model.status(), named_by);
   absl::Status status = CheckModel(service, caller, (*model)->name);
-  if (!status.ok()) return status;
-  return model;
+  if (status.ok()) return model;
+  // Who named none is not told the name of the only one.
+  return given.empty() ? absl::PermissionDeniedError(
+                             "no model was named, and the token may use "
+                             "none that is served")
+                       : status;
 }
 
 absl::Status AdmitCaller(const ServiceContext& service, const Caller& caller,

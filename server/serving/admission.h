@@ -15,13 +15,17 @@
 
 namespace linserve {
 
-// Finds the model that the caller asks for: the one given, or if that is empty the only one. A
-// caller that may use only some models is told nothing of the others: the answer is
-// PERMISSION_DENIED, whether they exist or not.
-absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContext& service,
-                                                             const Caller& caller,
-                                                             const std::string& given,
-                                                             int64_t version);
+// Say where a request names its model, for those that name none.
+inline constexpr const char* kModelField = "the field 'model'";
+inline constexpr const char* kModelHeader =
+    "the header 'linserve-model', or over HTTP in the field 'model'";
+
+// Finds the model that the caller asks for: the one given, or if that is empty the only one, else
+// the error says that it is to be named in `named_by`. A caller that may use only some models is
+// told nothing of the others: the answer is PERMISSION_DENIED, whether they exist or not.
+absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(
+    const ServiceContext& service, const Caller& caller, const std::string& given, int64_t version,
+    const std::string& named_by = kModelField);
 
 // Checks what a request of so many bytes must pass before anybody decodes it: the caller's right
 // and rates.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/sequence/truncation.h"
 #include "core/status/parameter.h"
 #include "core/strings/quote.h"
 #include "serving/admission.h"
@@ -105,7 +106,8 @@ void EmbeddingsRequestState::Submit(ServiceContext& service, EmbeddingsQuery que
   if (place) TakeOver(*std::move(place));
   AnswerTakes(query.answer_bytes);
   query_ = std::make_shared<const EmbeddingsQuery>(std::move(query));
-  WholeRequestState::Submit(service, FindModel(service, *context_.caller, query_->model, 0),
+  WholeRequestState::Submit(service,
+                            FindModel(service, *context_.caller, query_->model, 0, kModelHeader),
                             BytesOf(query_->sequences));
   query_.reset();
 }
@@ -133,6 +135,7 @@ absl::Status EmbeddingsRequestState::ReadItems(Tokenization& work) {
 
 absl::Status EmbeddingsRequestState::ReadTexts(const Texts& given, Tokenization& work) {
   work.owner = query_;
+  work.most_tokens = SmallerLimit(work.most_tokens, work.model->most_text_tokens);
   for (const std::string& text : given) {
     work.texts.push_back({work.items.size(), text});
     work.items.emplace_back(Item{{}, options_});

@@ -94,6 +94,17 @@ Inflight::Reservation Inflight::ReserveBytes(const std::string& caller) {
   return Take(caller, 0, 0, 0);
 }
 
+absl::StatusOr<Inflight::Reservation> Inflight::ReserveBody(const std::string& caller,
+                                                            int64_t most) {
+  MutexLock lock(mutex_);
+  const auto found = callers_.find(caller);
+  const int64_t bodies =
+      found == callers_.end() ? 0 : found->second.reservations - found->second.requests;
+  if (bodies < most) return Take(caller, 0, 0, 0);
+  return Refuse(Refusal::kCallerInflight,
+                {"what one caller may have over HTTP at once", most, bodies}, 1);
+}
+
 Inflight::Reservation Inflight::Take(const std::string& caller, int64_t requests, int64_t bytes,
                                      int64_t besides) {
   std::string name = caller;  // where memory is missing for this, nothing was counted yet

@@ -66,6 +66,10 @@ class Inflight : public std::enable_shared_from_this<Inflight> {
   // Reserves for what is not a request yet. It holds no bytes at first; Grow() adds them.
   Reservation ReserveBytes(const std::string& caller);
 
+  // Reserves likewise for a request whose body is to come, of which a caller has at most so many.
+  // RESOURCE_EXHAUSTED if it has them.
+  absl::StatusOr<Reservation> ReserveBody(const std::string& caller, int64_t most);
+
   // Bounds what may be in flight from now on. What is in flight already goes on.
   void SetLimits(const InflightLimits& limits);
 

@@ -16,7 +16,8 @@ absl::StatusOr<std::string> PromptOf(const ServedModel& model, const std::string
   return absl::InvalidArgumentError(
       "'prompt_name': model " + Quoted(model.name) + " has no prompt " + Quoted(name) + "; " +
       (names.empty() ? "it has none at all (\"prompts\" in the \"serving\" object of its "
-                       "config.json)"
+                       "config.json, or in a Hugging Face folder's "
+                       "config_sentence_transformers.json)"
                      : "expected one of " + names));
 }
 

@@ -43,7 +43,9 @@ void RequestState::Conclude() {
                           .model = model_name_,
                           .sequences = sequences_,
                           .tokens = tokens_,
-                          .status = status_});
+                          .status = status_,
+                          .faults = faults_,
+                          .fault = fault_});
 }
 
 void RequestState::Submit(ServiceContext& service, const FoundModel& model, int64_t bytes) {
@@ -64,7 +66,11 @@ void RequestState::Refuse(const absl::Status& status) {
 }
 
 void RequestState::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
-  if (result.ok()) tokens_ += result->tokens;
+  if (result.ok()) {
+    tokens_ += result->tokens;
+  } else if (faults_++ == 0) {
+    fault_ = result.status();
+  }
   Guard([&] {
     TakeResult(index, std::move(result));
     return absl::OkStatus();

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "core/strings/utf8.h"
 #include "core/system/seconds.h"
@@ -44,7 +46,8 @@ std::shared_ptr<void> TraceSending(const RequestContext& context) {
 }
 
 void RequestEnded(const RequestContext& context, const RequestRecord& record) {
-  const LogLevel level = record.status.ok() ? LogLevel::kDebug : InfoAtMostSoOften();
+  const absl::Status& fault = record.status.ok() ? record.fault : record.status;
+  const LogLevel level = fault.ok() ? LogLevel::kDebug : InfoAtMostSoOften();
   if (!Logs(level) && !context.trace.traced()) return;
   const TimePoint now = std::chrono::steady_clock::now();
   const LogField id{"request_id", context.id};
@@ -54,14 +57,17 @@ void RequestEnded(const RequestContext& context, const RequestRecord& record) {
   const LogField sequences{"sequences", static_cast<int64_t>(record.sequences)};
   const LogField tokens{"tokens", record.tokens};
   const LogField code{"code", std::string(absl::StatusCodeToString(record.status.code()))};
+  const LogField faults{"faults", static_cast<int64_t>(record.faults)};
+  const LogField error{"error", std::string(fault.message())};
   const LogField seconds{"seconds", Seconds(now - context.begin)};
   const LogField trace{"trace_id", context.trace.trace_id};
-  constexpr const char* kMessage = "request finished";
-  if (context.trace.trace_id.empty()) {
-    Log(level, kMessage, {id, caller, model, method, sequences, tokens, code, seconds});
-  } else {
-    Log(level, kMessage, {id, caller, model, method, sequences, tokens, code, seconds, trace});
-  }
+  std::vector<LogField> fields = {id, caller, model, method, sequences, tokens, code};
+  if (record.faults > 0) fields.push_back(faults);
+  if (!fault.ok()) fields.push_back(error);
+  std::vector<LogField> logged = fields;
+  logged.push_back(seconds);
+  if (!context.trace.trace_id.empty()) logged.push_back(trace);
+  Log(level, "request finished", logged);
   if (!context.trace.traced()) return;
   TraceSpan({.name = record.method,
              .trace_id = context.trace.trace_id,
@@ -70,7 +76,7 @@ void RequestEnded(const RequestContext& context, const RequestRecord& record) {
              .of_request = true,
              .begin = context.begin,
              .end = now,
-             .fields = {id, caller, model, sequences, tokens, code}});
+             .fields = std::move(fields)});
 }
 
 }  // namespace linserve

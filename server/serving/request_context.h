@@ -40,6 +40,8 @@ struct RequestRecord {
   size_t sequences = 0;
   int64_t tokens = 0;  // of the sequences that were computed, or whose results were kept
   const absl::Status& status;
+  size_t faults = 0;          // sequences that failed by themselves
+  const absl::Status& fault;  // of one of them
 };
 
 // Logs that a request ended now, and how, and traces it.

@@ -69,7 +69,8 @@ void TokenizeRequestState::Submit(ServiceContext& service, TokenizeQuery query,
   query_ = std::move(query);
   int64_t bytes = 0;
   for (const std::string& text : query_.texts) bytes += kSequenceBytes + std::ssize(text);
-  TextRequestState::Submit(service, FindModel(service, *context_.caller, query_.model, 0), bytes);
+  TextRequestState::Submit(
+      service, FindModel(service, *context_.caller, query_.model, 0, kModelHeader), bytes);
 }
 
 absl::Status TokenizeRequestState::ReadOptions(const RpcLimits& limits, const ServedModel& model) {
@@ -142,7 +143,8 @@ void DecodeRequestState::Submit(ServiceContext& service, DecodeQuery query,
   for (const auto& ids : query_.sequences) {
     bytes += kSequenceBytes + std::ssize(ids) * int64_t{sizeof(ids[0])};
   }
-  TextRequestState::Submit(service, FindModel(service, *context_.caller, query_.model, 0), bytes);
+  TextRequestState::Submit(
+      service, FindModel(service, *context_.caller, query_.model, 0, kModelHeader), bytes);
 }
 
 absl::Status DecodeRequestState::ReadOptions(const RpcLimits& limits, const ServedModel& model) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/sequence/truncation.h"
 #include "core/status/retry_delay.h"
 #include "core/strings/quote.h"
 #include "core/threads/guarded.h"
@@ -123,7 +124,7 @@ class TextWork {
   }
 
   absl::Status End(Item& item) {
-    if (absl::Status status = encoding_->Finish(); !status.ok()) return status;
+    if (absl::Status status = encoding_->Finish(); !status.ok()) return WithOrigin(status, item);
     const std::vector<int64_t>& ids = encoding_->ids();
     if (ids.empty()) return absl::InvalidArgumentError("the text holds no tokens");
     const Tensor tensor = Tensor::FromInts({static_cast<int64_t>(ids.size())}, ids);
@@ -131,6 +132,17 @@ class TextWork {
     item.inputs[kTextBecomes] = tensor;
     work_.model->engine->metrics().TokenizeTime(std::chrono::steady_clock::now() - work_.begin);
     return absl::OkStatus();
+  }
+
+  // Says what limits the text, where it is not the model itself.
+  absl::Status WithOrigin(const absl::Status& too_long, const Item& item) const {
+    const ServedModel& model = *work_.model;
+    const Signature& signature = model.engine->info().signature;
+    const char letter = signature.FindInput(kTextBecomes)->axes[0].letter;
+    const int64_t longest = LongestFor(signature, item, letter);
+    if (MostTokens(work_, item, letter) == longest) return too_long;
+    return absl::InvalidArgumentError(std::string(too_long.message()) + "; so says " +
+                                      model.text_limit_origin);
   }
 
   Tokenization work_;
@@ -165,9 +177,8 @@ absl::Status CheckDeadline(const StepPool& threads, const Tokenization& work, in
 }  // namespace
 
 int64_t MostTokens(const Tokenization& work, const Item& item, char letter) {
-  const int64_t longest = LongestFor(work.model->engine->info().signature, item, letter);
-  if (work.most_tokens == 0 || work.truncation == Truncation::kNone) return longest;
-  return longest == 0 ? work.most_tokens : std::min(longest, work.most_tokens);
+  return SmallerLimit(work.most_tokens,
+                      LongestFor(work.model->engine->info().signature, item, letter));
 }
 
 absl::Status Tokenize(StepPool& threads, Tokenization work) {

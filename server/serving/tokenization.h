@@ -31,7 +31,7 @@ struct Tokenization {
   std::shared_ptr<const void> owner;  // keeps alive what the texts view
   std::string prompt{};               // stands before each text
   Truncation truncation = Truncation::kNone;
-  int64_t most_tokens = 0;  // of a truncated sequence; 0: as many as the model takes
+  int64_t most_tokens = 0;  // of a text, or of ids that are truncated; 0: those the model takes
   int64_t max_text_bytes = 0;
   std::string caller{};
   TimePoint deadline = TimePoint::max();
@@ -48,7 +48,7 @@ struct Tokenization {
 // threads.
 constexpr int64_t WorkOfText(size_t bytes) { return 512 + static_cast<int64_t>(bytes); }
 
-// Returns how many tokens along the axis an item with these inputs may have; 0: any number.
+// Returns how many tokens along the axis a text may have beside these inputs; 0: any number.
 int64_t MostTokens(const Tokenization& work, const Item& item, char letter);
 
 // Puts the token ids of each text into its item, or the text's fault into the item's place, and

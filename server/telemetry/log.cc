@@ -41,7 +41,7 @@ void SetLogLevel(LogLevel level) { least = level; }
 
 bool Logs(LogLevel level) { return level >= least; }
 
-void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
+void Log(LogLevel level, std::string_view message, absl::Span<const LogField> fields) {
   if (!Logs(level)) return;
   const auto format = log_format == LogFormat::kJson ? FormatJson : FormatHuman;
   const std::string line = format(std::chrono::system_clock::now(), level, message, fields) + "\n";

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "absl/types/span.h"
 #include "core/options/options.h"
 
 namespace linserve {
@@ -42,7 +42,7 @@ bool Logs(LogLevel level);
 // varies goes into fields. Writes {"time": RFC 3339 with microseconds, "severity", "message",
 // fields...} as JSON, or `time severity message key=value ...` for people. README.md here lists the
 // keys.
-void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
+void Log(LogLevel level, std::string_view message, absl::Span<const LogField> fields = {});
 
 // Returns the level for an event that callers can cause at will: kInfo for the first fifty in a
 // second, then kDebug. The metrics count all of them.

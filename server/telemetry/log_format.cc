@@ -54,7 +54,7 @@ std::string_view Shown(const std::string& text) {
 }
 
 std::string FormatHuman(LogTime time, LogLevel level, std::string_view message,
-                        std::initializer_list<LogField> fields) {
+                        absl::Span<const LogField> fields) {
   std::string line = absl::StrFormat("%s %-7s %s", Timestamp(time), Name(level), message);
   for (const LogField& field : fields) {
     const auto text = std::visit([](const auto& value) { return HumanValue(value); }, field.value);
@@ -64,7 +64,7 @@ std::string FormatHuman(LogTime time, LogLevel level, std::string_view message,
 }
 
 std::string FormatJson(LogTime time, LogLevel level, std::string_view message,
-                       std::initializer_list<LogField> fields) {
+                       absl::Span<const LogField> fields) {
   Json json = {{"time", Timestamp(time)}, {"severity", Name(level)}, {"message", message}};
   SetFields(json, fields);
   return Dump(json, /*ensure_ascii=*/false);

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "absl/types/span.h"
 #include "telemetry/log.h"
 
 namespace linserve {
@@ -23,13 +23,13 @@ T Shown(T value) {
 // Formats one event as one line, without its end. Whatever the fields hold, it stays one line, and
 // what they hold cannot pass for another field or move a terminal's cursor.
 std::string FormatHuman(LogTime time, LogLevel level, std::string_view message,
-                        std::initializer_list<LogField> fields);
+                        absl::Span<const LogField> fields);
 std::string FormatJson(LogTime time, LogLevel level, std::string_view message,
-                       std::initializer_list<LogField> fields);
+                       absl::Span<const LogField> fields);
 
 // Sets each field in an object of nlohmann's.
 template <typename Json>
-void SetFields(Json& object, std::initializer_list<LogField> fields) {
+void SetFields(Json& object, absl::Span<const LogField> fields) {
   for (const LogField& field : fields) {
     const auto set = [&](const auto& value) { object[std::string(field.key)] = Shown(value); };
     std::visit(set, field.value);

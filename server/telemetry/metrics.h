@@ -48,6 +48,16 @@ std::string_view Name(ModelState state);  // "LOADING", "READY", "DRAINING", "UN
 // thread-safe and cannot fail; labels are resolved when a handle is made, never per event.
 // README.md here lists the exported names, and a test compares that list with what is scraped.
 
+// Holds what waits in a queue.
+struct QueueState {
+  int64_t requests = 0;
+  int64_t sequences = 0;
+  int64_t tokens = 0;
+  int64_t bytes = 0;
+  // Wait of a request that arrives now: queued tokens over measured tokens per second.
+  std::chrono::nanoseconds delay{0};
+};
+
 // Counts what happens to the sequences of one model version.
 class ModelMetrics {
  public:
@@ -62,10 +72,8 @@ class ModelMetrics {
                  std::string_view device, int64_t bytes);
   void AddBytes(std::string_view device, int64_t change);  // to those of all replicas
 
-  // Sets the queue as it stands after a change.
-  void SetQueue(int64_t requests, int64_t sequences, int64_t tokens, int64_t bytes);
-  // Sets the wait of a request that arrives now: queued tokens over measured tokens per second.
-  void SetQueueDelayEstimate(std::chrono::nanoseconds estimate);
+  // Says that a queue has changed. While the model is loaded again there are two, which are added.
+  void QueueChanged(const QueueState& before, const QueueState& after);
 
   // Called once a text, with the time from its arrival until it was tokens.
   void TokenizeTime(std::chrono::nanoseconds time);

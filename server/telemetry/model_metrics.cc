@@ -33,6 +33,8 @@ struct ModelMetrics::Handles {
 
   Instruments make;
   Mutex state_mutex;
+  Mutex delay_mutex;
+  std::chrono::nanoseconds delay ABSL_GUARDED_BY(delay_mutex){0};
 
   std::array<prometheus::Gauge*, 4> state =
       make.Gauges("linserve_model_state", "1 for the state that the model is in, 0 for the others.",
@@ -164,15 +166,18 @@ void ModelMetrics::AddBytes(std::string_view device, int64_t change) {
       .Increment(static_cast<double>(change));
 }
 
-void ModelMetrics::SetQueue(int64_t requests, int64_t sequences, int64_t tokens, int64_t bytes) {
-  handles_->queue_requests.Set(static_cast<double>(requests));
-  handles_->queue_sequences.Set(static_cast<double>(sequences));
-  handles_->queue_tokens.Set(static_cast<double>(tokens));
-  handles_->queue_bytes.Set(static_cast<double>(bytes));
-}
-
-void ModelMetrics::SetQueueDelayEstimate(std::chrono::nanoseconds estimate) {
-  handles_->queue_delay.Set(Seconds(estimate));
+void ModelMetrics::QueueChanged(const QueueState& before, const QueueState& after) {
+  const auto add = [](prometheus::Gauge& gauge, int64_t old_value, int64_t new_value) {
+    gauge.Increment(static_cast<double>(new_value - old_value));
+  };
+  add(handles_->queue_requests, before.requests, after.requests);
+  add(handles_->queue_sequences, before.sequences, after.sequences);
+  add(handles_->queue_tokens, before.tokens, after.tokens);
+  add(handles_->queue_bytes, before.bytes, after.bytes);
+  // Fractions of seconds, added again and again, would not come back to 0.
+  const MutexLock lock(handles_->delay_mutex);
+  handles_->delay += after.delay - before.delay;
+  handles_->queue_delay.Set(Seconds(handles_->delay));
 }
 
 void ModelMetrics::TokenizeTime(std::chrono::nanoseconds time) {

@@ -45,6 +45,16 @@ TEST_F(AccessTest, IsOpenToAllWithoutAFile) {
   EXPECT_TRUE((*caller)->May(Right::kControl).ok());
 }
 
+TEST_F(AccessTest, TellsOfAFaultyFileThoughNobodyCalls) {
+  auto access = Access::Open(path_, metrics_, clock_);
+  ASSERT_TRUE(access.ok()) << access.status();
+  Write("{");
+  clock_.Advance(1s);
+  (*access)->Look();
+  EXPECT_EQ(Scraped(metrics_.Scrape())[R"(linserve_reload_failures_total{what="tokens"})"], 1);
+  EXPECT_TRUE(Known(**access, kFirst));
+}
+
 TEST_F(AccessTest, IsByAKnownTokenOnly) {
   auto access = Access::Open(path_, metrics_, clock_);
   ASSERT_TRUE(access.ok()) << access.status();

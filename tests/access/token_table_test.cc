@@ -100,10 +100,16 @@ TEST(TokenTable, SaysWhatIsWrongAndNoSecret) {
       {FileOf(R"({"name": "a", "token": "0123456789abcdef", "best_priority": 0})"), "1, 2 or 3"},
       {FileOf(R"({"name": "a", "token": "0123456789abcdef", "requests_per_second": 0})"),
        "greater than 0"},
-      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "model": ["m"]})"), "no key"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef", "model": ["m"]})"),
+       "there is no key 'model', expected name, token, sha256, may, models, requests_per_second"},
       {FileOf(R"({"name": "a", "token": "0123456789abcdef"},
                  {"name": "a", "token": "0123456789abcdeF"})"),
-       "two tokens have the name"}};
+       "two tokens have the name"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef"},
+                 {"name": "b", "token": "0123456789abcdef"})"),
+       "the tokens 'a' and 'b' are the same"},
+      {FileOf(R"({"name": "a", "token": "0123456789abcdef\n"})"), "without blanks at its ends"},
+      {FileOf(R"({"name": "a", "token": " 0123456789abcdef"})"), "without blanks at its ends"}};
   for (const auto& [text, expected] : cases) {
     const auto tokens = TokenTable::Parse(text);
     EXPECT_THAT(tokens, IsStatus(StatusCode::kInvalidArgument, expected)) << text;
@@ -116,8 +122,8 @@ TEST(TokenTable, HoldsNoMoreThanEachCallCanLookAt) {
   const auto parse = [](size_t count) {
     std::string entries;
     for (size_t i = 0; i < count; ++i) {
-      entries += (i == 0 ? "" : ",") + std::string(R"({"token": "0123456789abcdef", "name": ")") +
-                 std::to_string(i) + "\"}";
+      entries += (i == 0 ? "" : ",") + std::string(R"({"token": "0123456789abcdef)") +
+                 std::to_string(i) + R"(", "name": ")" + std::to_string(i) + "\"}";
     }
     return TokenTable::Parse(FileOf(entries));
   };

@@ -139,6 +139,17 @@ TEST_F(RequestQueueOverload, WhatCannotBeComputedInTimeIsNotBegun) {
   }
 }
 
+TEST_F(RequestQueueOverload, WhatGoesOnAndCannotBeComputedInTimeMissesItsDeadline) {
+  RequestQueue queue({}, {}, clock_, model_, kMillisecondAToken);
+  EXPECT_TRUE(PushOf(queue, "", 0).ok());
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
+  queue.PushNext(One(sink_, 1, clock_.Now() + 5ms));
+  EXPECT_FALSE(queue.PopDue().has_value());
+  // It is not told to try another server, which knows nothing of what it goes on after.
+  EXPECT_THAT(sink_->Of(1),
+              ElementsAre(IsStatus(absl::StatusCode::kDeadlineExceeded, "would pass before")));
+}
+
 TEST_F(RequestQueueOverload, WhereNoBatchWasBegunForAWhileEvenTheHopelessIsComputed) {
   RequestQueue queue({}, {.max_tokens = 40}, clock_, model_, kMillisecondAToken);
   clock_.Advance(2s);

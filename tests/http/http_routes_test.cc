@@ -82,6 +82,23 @@ TEST_F(HttpRoutesTest, AreForPagesOfTheOriginsThatTheOptionNames) {
   EXPECT_EQ(other->get_header_value("Vary"), "Origin");
 }
 
+TEST_F(HttpRoutesTest, AreNotCalledByPagesThatMayNot) {
+  const auto status = [](const HttpServer& server, const std::string& origin) {
+    return LocalHttpClient(server.port())
+        .Post("/api/both", {{"Origin", origin}}, "", "text/plain")
+        ->status;
+  };
+  const auto server = StartFor({"https://a.example"});
+  for (const char* origin : {"https://b.example", "null", "https://a.example.b.example"}) {
+    EXPECT_EQ(status(*server, origin), 403) << origin;
+  }
+  EXPECT_EQ(status(*server, "https://a.example"), 200);
+  const std::string host = "127.0.0.1:" + std::to_string(server->port());
+  EXPECT_EQ(status(*server, "http://" + host), 200);
+  EXPECT_EQ(status(*server, "https://" + host), 200);
+  EXPECT_EQ(status(*StartFor({"*"}), "https://b.example"), 200);
+}
+
 TEST_F(HttpRoutesTest, AreForPagesOfAllOriginsIfTheOptionSaysSo) {
   const auto asked = AskFor(*StartFor({"*"}), "https://a.example");
   EXPECT_EQ(asked->get_header_value("Access-Control-Allow-Origin"), "*");

@@ -31,13 +31,22 @@ struct Ends {
 
 class RequestStreamTest : public ::testing::Test {
  protected:
-  // Answers until that fails.
+  using Next = RequestStream::Next;
+  using For = OpenConnections::For;
+
+  // Answers with more than is read until that is given up.
   void AnswerWithoutEnd(const HttpLimits& limits) {
     RequestStream stream(connection_, limits, 1 << 20);
-    const std::string piece(1 << 16, 'a');
-    while (stream.Write(piece)) {
+    const auto held = std::make_shared<int>(0);
+    stream.Begin({"head", std::string(64 << 20, 'a'), held}, /*last=*/false);
+    EXPECT_EQ(stream.Await(), Next::kMore);
+    EXPECT_EQ(stream.waits_for(), For::kAnswer);
+    EXPECT_EQ(stream.wanted(), POLLOUT);
+    while (connection_.Ready(stream.wanted(), stream.deadline())) {
+      ASSERT_EQ(stream.Await(), Next::kMore);
     }
-    EXPECT_FALSE(stream.Write("a"));
+    EXPECT_EQ(held.use_count(), 2);
+    EXPECT_EQ(stream.GiveUp(), Next::kEnd);
   }
 
   void Send(const std::string& text) {
@@ -47,7 +56,7 @@ class RequestStreamTest : public ::testing::Test {
 
   // The next request's head, once that is whole or faulty.
   static std::optional<HttpHead> ReadHead(RequestStream& stream) {
-    EXPECT_TRUE(WaitUntil([&] { return stream.Await() == RequestStream::Next::kHead; }));
+    EXPECT_TRUE(WaitUntil([&] { return stream.Await() == Next::kHead; }));
     return stream.TakeHead();
   }
 
@@ -96,14 +105,13 @@ TEST_F(RequestStreamTest, ABodyIsBoundedHoweverItIsPacked) {
 }
 
 TEST_F(RequestStreamTest, AHeadIsWaitedForAsItComes) {
-  using Next = RequestStream::Next;
   RequestStream stream(connection_, {}, 1 << 20);
   EXPECT_EQ(stream.Await(), Next::kMore);
-  EXPECT_TRUE(stream.idle());
+  EXPECT_EQ(stream.waits_for(), For::kRequest);
   const TimePoint idle_until = stream.deadline();
   Send("GET / HT");
   EXPECT_EQ(stream.Await(), Next::kMore);
-  EXPECT_FALSE(stream.idle());
+  EXPECT_EQ(stream.waits_for(), For::kHead);
   EXPECT_LT(stream.deadline(), idle_until);
   const TimePoint deadline = stream.deadline();
   Send("TP/1.1\r\n");
@@ -120,27 +128,70 @@ TEST_F(RequestStreamTest, AHeadIsWaitedForAsItComes) {
 
 TEST_F(RequestStreamTest, WhoSendsNothingMoreIsNotWaitedFor) {
   RequestStream stream(connection_, {}, 1 << 20);
-  EXPECT_EQ(stream.GiveUp(), RequestStream::Next::kEnd);
+  EXPECT_EQ(stream.GiveUp(), Next::kEnd);
   EXPECT_EQ(::shutdown(caller_.get(), SHUT_WR), 0);
-  EXPECT_EQ(stream.Await(), RequestStream::Next::kEnd);
+  EXPECT_EQ(stream.Await(), Next::kEnd);
 }
 
-TEST_F(RequestStreamTest, SkipsALittleOfABody) {
-  RequestStream stream(connection_, {.stall = milliseconds(1000)}, 1 << 30);
+TEST_F(RequestStreamTest, SkipsALittleOfABodyAsItComes) {
+  RequestStream stream(connection_, {}, 1 << 30);
   const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ";
-  const std::string body((1 << 20) - 5, 'a');
-  std::thread sender([&] {
-    Send(head + std::to_string(body.size()) + "\r\n\r\n" + body);
-    Send(head + "10000000\r\n\r\n" + body + body);
-  });
+  const std::string half(1 << 10, 'a');
+  Send(head + "2048\r\n\r\n" + half);
   ASSERT_TRUE(ReadHead(stream));
   EXPECT_TRUE(stream.SkipBody());
+  stream.Begin({"answer"}, /*last=*/false);
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_EQ(stream.waits_for(), For::kEnd);
+  EXPECT_EQ(Received(), "answer");
+  Send(half);
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_EQ(stream.waits_for(), For::kRequest);
+  Send(
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "1\r\na\r\nffffffffffffffff\r\n");
   ASSERT_TRUE(ReadHead(stream));
   EXPECT_FALSE(stream.SkipBody());
   EXPECT_FALSE(stream.fault());
-  while (!stream.ReadBody().empty()) {
-  }
-  sender.join();
+}
+
+TEST_F(RequestStreamTest, SaysThatNothingFollowsWhereTheRestOfABodyIsFaulty) {
+  RequestStream stream(connection_, {}, 1 << 20);
+  Send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  ASSERT_TRUE(ReadHead(stream));
+  EXPECT_TRUE(stream.SkipBody());
+  stream.Begin({"answer"}, /*last=*/false);
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  Send("x\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_EQ(stream.waits_for(), For::kEnd);
+  EXPECT_EQ(Received(), "answer");
+  EXPECT_EQ(::shutdown(caller_.get(), SHUT_WR), 0);
+  EXPECT_EQ(stream.Await(), Next::kEnd);
+}
+
+TEST_F(RequestStreamTest, AHeadThatIsFaultyIsAnsweredOnce) {
+  RequestStream stream(connection_, {}, 1 << 20);
+  Send("GET / HTTP/1.1\r\nHost : x\r\n\r\n");
+  EXPECT_FALSE(ReadHead(stream));
+  stream.Begin({"answer"}, /*last=*/true);
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_EQ(stream.waits_for(), For::kEnd);
+  EXPECT_EQ(stream.GiveUp(), Next::kEnd);
+}
+
+TEST_F(RequestStreamTest, OverlooksWhatComesAfterTheLastAnswer) {
+  RequestStream stream(connection_, {.linger = milliseconds(100)}, 1 << 20);
+  Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(ReadHead(stream));
+  const auto held = std::make_shared<int>(0);
+  stream.Begin({"answer", "", held}, /*last=*/true);
+  EXPECT_EQ(stream.Await(), Next::kMore);
+  EXPECT_EQ(stream.waits_for(), For::kEnd);
+  EXPECT_EQ(held.use_count(), 1);
+  const TimePoint deadline = stream.deadline();
+  while (stream.Await() == Next::kMore) Send("more");
+  EXPECT_GE(std::chrono::steady_clock::now(), deadline);
 }
 
 TEST_F(RequestStreamTest, ACallerWhoWaitsForLeaveIsAskedForTheBodyThatIsWanted) {

@@ -46,8 +46,8 @@ TEST(PlanDevices, SayWhichThereAre) {
 }
 
 TEST(PlanDevices, RefuseWhatIsNoDevice) {
-  for (const char* choice :
-       {"", "GPU", "cuda:", "cuda:x", "cuda:-1", "cuda:0,", "../cuda", "cuda 0"}) {
+  for (const char* choice : {"", "GPU", "gpu", "cpu,cuda", "cuda0", "cuda:", "cuda:x", "cuda:-1",
+                             "cuda:0,", "../cuda", "cuda 0"}) {
     EXPECT_THAT(PlanDevices(choice, kPlugins),
                 IsStatus(absl::StatusCode::kInvalidArgument, "is none of auto, cpu, cuda"))
         << choice;
@@ -56,8 +56,8 @@ TEST(PlanDevices, RefuseWhatIsNoDevice) {
 
 TEST(PlanDevices, SayWhyAPluginCannotBeUsed) {
   const std::string faulty = kPlugins + "/faulty";
-  EXPECT_THAT(PlanDevices("missing", faulty),
-              IsStatus(absl::StatusCode::kNotFound, "liblinserve_missing.so"));
+  EXPECT_THAT(PlanDevices("cuda", faulty),
+              IsStatus(absl::StatusCode::kNotFound, "liblinserve_cuda.so"));
   const std::string abis = "has ABI " + std::to_string(kDevicePluginAbi + 1) + ", this linserve " +
                            std::to_string(kDevicePluginAbi);
   EXPECT_THAT(PlanDevices("abi", faulty), IsStatus(absl::StatusCode::kFailedPrecondition, abis));
@@ -87,8 +87,9 @@ TEST(PlanDevices, LeaveOutDevicesThatCannotBeUsed) {
 }
 
 TEST(PlanDevices, OfAutoFallBackToTheCpuAndSayWhy) {
+  constexpr const char* kDriver = "libc.so.6";  // a library that is there
   const TempDir empty;
-  auto plan = PlanDevices("auto", empty.File("."));
+  auto plan = PlanDevices("auto", empty.File("."), kDriver);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->devices, ElementsAre("cpu"));
   EXPECT_EQ(plan->fallback, "no_plugin");
@@ -96,10 +97,20 @@ TEST(PlanDevices, OfAutoFallBackToTheCpuAndSayWhy) {
   EXPECT_THAT(plan->descriptions, IsEmpty());
 
   std::ofstream(empty.File("liblinserve_cuda.so")) << "not a library";
-  plan = PlanDevices("auto", empty.File("."));
+  plan = PlanDevices("auto", empty.File("."), kDriver);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->devices, ElementsAre("cpu"));
   EXPECT_EQ(plan->fallback, "unusable_plugin");
+}
+
+TEST(PlanDevices, OfAutoOpenNoPluginWhereThereIsNoDriver) {
+  const TempDir broken;
+  std::ofstream(broken.File("liblinserve_cuda.so")) << "not a library";
+  const auto plan = PlanDevices("auto", broken.File("."), "libnone.so.1");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->devices, ElementsAre("cpu"));
+  EXPECT_EQ(plan->fallback, "no_device");
+  EXPECT_EQ(plan->reason, "no GPU was found: there is no NVIDIA driver (libnone.so.1)");
 }
 
 }  // namespace

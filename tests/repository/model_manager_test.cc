@@ -226,6 +226,30 @@ TEST_F(ModelManagerTest, SaysSoOnceWhateverElseIsLoaded) {
               testing::Not(testing::HasSubstr("model not served")));
 }
 
+TEST_F(ModelManagerTest, LogsOnceWhatItPassesOver) {
+  Write("a", "x");
+  Write("b/v1", "x");
+  Manage();
+  for (const int times : {1, 0}) {
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(Refresh().ok());
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(log.find("'v1' is no version") != std::string::npos, times == 1) << log;
+  }
+}
+
+TEST_F(ModelManagerTest, AModelThatLinksOutOfTheRepositoryIsUnavailableAndNeverLoaded) {
+  Write("a", "x");
+  Write("../elsewhere", "x");
+  std::filesystem::create_directory_symlink("../elsewhere", root() + "/b");
+  Manage();
+  EXPECT_THAT(Refresh().message(), testing::HasSubstr("leads out of the model repository"));
+  EXPECT_EQ(loads_, 1);
+  EXPECT_THAT(Index(), ElementsAre("a 1 READY", "b 1 UNAVAILABLE"));
+  EXPECT_THAT(repository_.Find("b", 0).status().message(), testing::HasSubstr("--follow-links"));
+  EXPECT_TRUE(Refresh().ok());
+}
+
 TEST_F(ModelManagerTest, CallersSeeNothingButAnswersAndMissingModels) {
   constexpr int kRounds = 25;
   Write("stays", "x");

@@ -9,6 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 class ScanTest : public testing::Test {
  protected:
@@ -24,8 +25,21 @@ class ScanTest : public testing::Test {
     std::vector<std::string> lines;
     if (!found.ok()) return {found.status().ToString()};
     for (const ModelDirectory& model : *found) {
+      if (!model.refused.empty()) continue;
       lines.push_back(model.name + " " + std::to_string(model.version) + " " +
                       fs::path(model.path).lexically_relative(root()).string());
+    }
+    return lines;
+  }
+
+  // Returns "PATH: BECAUSE" of what is passed over, the path below the root.
+  std::vector<std::string> PassedOverOnes() const {
+    std::vector<PassedOver> passed_over;
+    EXPECT_TRUE(ScanRepository(root(), Links::kInside, &passed_over).ok());
+    std::vector<std::string> lines;
+    for (const PassedOver& one : passed_over) {
+      lines.push_back(fs::path(one.directory).lexically_relative(root()).string() + ": " +
+                      one.because);
     }
     return lines;
   }
@@ -92,11 +106,49 @@ TEST_F(ScanTest, FollowsLinksOutOfTheRepositoryOnlyIfItIsAskedTo) {
               ElementsAre("a 1 a", "b 1 b", "c 1 c", "d 1 d", "e 1 e", "f 1 f"));
 }
 
-TEST_F(ScanTest, SaysWhatPermitsLinksIfNothingElseIsThere) {
+TEST_F(ScanTest, SaysWhichLinkLeadsOutAndWhatPermitsIt) {
   MakeModel("elsewhere");
   fs::create_directories(root());
   fs::create_directory_symlink(dir_.File("elsewhere"), root() + "/a");
-  EXPECT_THAT(ScanRepository(root()), IsStatus(kNotFoundCode, "which --follow-links permits"));
+  const auto found = ScanRepository(root());
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->at(0).refused,
+              HasSubstr(root() + "/a/config.json to " + dir_.File("elsewhere/config.json")));
+  EXPECT_THAT(found->at(0).refused, HasSubstr("serve with --follow-links"));
+}
+
+TEST_F(ScanTest, TellsWhatItPassesOver) {
+  MakeModel("repository/a");
+  MakeModel("repository/a/2");
+  MakeModel("repository/b/v1");
+  MakeModel("repository/b/01");
+  MakeModel("repository/b/3");
+  fs::create_directories(root() + "/b/4");
+  fs::create_directories(root() + "/c");
+  WriteAll(root() + "/c/model.safetensors", "");
+  fs::create_directories(root() + "/scripts/of/training");
+  MakeModel("repository/models--org--name/snapshots/0af1");
+  fs::create_directories(root() + "/.git");
+  fs::create_directories(root() + "/b/.git");
+  fs::create_directories(root() + "/lost+found");
+  EXPECT_THAT(
+      PassedOverOnes(),
+      ElementsAre("a/2: its model has a config.json of its own",
+                  "b/01: '01' is no version; expected a number such as 1",
+                  "b/4: not a model: no config.json",
+                  "b/v1: 'v1' is no version; expected a number such as 1",
+                  "c: not a model: no config.json",
+                  "models--org--name: it is a cache of the Hugging Face hub; to serve it, give "
+                  "its snapshot a name: ln -s models--org--name/snapshots/0af1 NAME"));
+}
+
+TEST_F(ScanTest, OfACacheOfTheHubServesTheSnapshotThatIsLinkedInBesideIt) {
+  MakeModel("repository/models--org--name/blobs");
+  fs::create_directories(root() + "/models--org--name/snapshots/0af1");
+  fs::create_symlink("../../blobs/config.json",
+                     root() + "/models--org--name/snapshots/0af1/config.json");
+  fs::create_directory_symlink("models--org--name/snapshots/0af1", root() + "/name");
+  EXPECT_THAT(Scan(), ElementsAre("name 1 name"));
 }
 
 TEST_F(ScanTest, PassesOverWhatIsNoModel) {
@@ -131,6 +183,10 @@ TEST_F(ScanTest, SaysWhatItLookedForIfThereIsNone) {
   fs::create_directories(root());
   EXPECT_THAT(ScanRepository(root()),
               IsStatus(kNotFoundCode, "no model in " + root() + ": expected " + root() + "/NAME/"));
+  MakeModel("repository/a/v1");
+  EXPECT_THAT(
+      ScanRepository(root()),
+      IsStatus(kNotFoundCode, root() + "/a/v1: 'v1' is no version; expected a number such as 1"));
   WriteAll(dir_.File("file"), "");
   EXPECT_THAT(ScanRepository(dir_.File("file")), IsStatus(kNotFoundCode, "is not a directory"));
 }

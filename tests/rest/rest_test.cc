@@ -331,6 +331,22 @@ TEST_F(RestTest, EchoesTheIdOfABodyThatCanStandInAHeader) {
   EXPECT_THAT(Post(kInfer, request.dump()).body, HasSubstr("[request id: 42]"));
 }
 
+TEST_F(RestTest, AFaultNamesItsRequestAsTheLogDoes) {
+  EXPECT_THAT(Post(kInfer, "{", {{"x-request-id", "nine"}}).body, HasSubstr("[request id: nine]"));
+  const Reply reply = Post(kInfer, "{");
+  const std::string id = reply.headers.find("x-request-id")->second;
+  EXPECT_THAT(reply.body, HasSubstr("[request id: " + id + "]"));
+}
+
+TEST_F(RestTest, AnUnknownDatatypeIsNamedBesideThoseThatThereAre) {
+  nlohmann::json request = ThreeTokens();
+  request["inputs"][0]["datatype"] = "STRING";
+  EXPECT_THAT(Post(kInfer, request.dump()).body,
+              HasSubstr("input 'x': unknown datatype 'STRING', expected BOOL, UINT8"));
+  request["inputs"][0]["datatype"] = "FP16";
+  EXPECT_THAT(Post(kInfer, request.dump()).body, HasSubstr("FP16 elements cannot stand in JSON"));
+}
+
 TEST_F(RestTest, CountsTheRequestsThatItRefuses) {
   for (const char* path : {kInfer, "/v1/embeddings", "/embed"}) {
     EXPECT_THAT(Post(path, "{").status, AnyOf(400, 422)) << path;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 
+#include "core/files/gzip.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
@@ -73,6 +74,32 @@ TEST_F(RpcAccess, NothingIsUnpackedForACallerWhoMayNotInfer) {
     EXPECT_EQ(RawCall(server(), method, packed, kWatch).Finish().error_code(),
               grpc::StatusCode::PERMISSION_DENIED);
   }
+}
+
+TEST_F(RpcAccess, OnAStreamAPackedMessageOverTheRateIsRefusedAlone) {
+  ASSERT_TRUE(ClientOf(kSlow).Embed(call_).ok());
+  v1::EmbedRequest request;
+  request.set_request_id("mine");
+  RawCall call(server(), "/linserve.v1.EmbeddingService/EmbedStream",
+               Gzip(request.SerializeAsString()), kSlow);
+  v1::EmbedResponse refused;
+  ASSERT_TRUE(refused.ParseFromString(call.Read()));
+  EXPECT_EQ(refused.request_id(), "mine");
+  EXPECT_THAT(refused.message(), testing::HasSubstr("requests_per_second"));
+  EXPECT_TRUE(call.Finish().ok());
+}
+
+TEST_F(RpcAccess, WhatIsUnpackedInVainIsPaidFor) {
+  const std::string token = "the token of few bytes";
+  WriteAll(file_,
+           R"({"tokens": [{"name": "few", "bytes_per_second": 1000, "token": ")" + token + "\"}]}");
+  std::string packed = Gzip(std::string(1 << 20, 'a'));
+  packed[packed.size() - 8] ^= 1;  // of the checksum
+  const std::string method = "/linserve.v1.EmbeddingService/Embed";
+  EXPECT_EQ(RawCall(server(), method, packed, token).Finish().error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RawCall(server(), method, packed, token).Finish().error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 TEST_F(RpcAccess, ABudgetPaysForEachChunkOfASequence) {

@@ -161,6 +161,23 @@ TEST(Models, AreFoundByVersionOrNotAtAll) {
   EXPECT_THAT(client.GetModel("late"), IsStatus(absl::StatusCode::kUnavailable, "is loading"));
 }
 
+TEST(Models, TellWhatBecomesOfTextsAndRows) {
+  TestServer server({.default_pooling = Pooling::kCls,
+                     .text = true,
+                     .default_truncation = Truncation::kLeft,
+                     .most_text_tokens = 9,
+                     .prompts = {{"document", ""}, {"query", "the "}},
+                     .default_prompt = "query"});
+  const auto model = EmbeddingClient(server.client_options()).GetModel("tokens");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->pooling, "cls");
+  EXPECT_FALSE(model->normalize);
+  EXPECT_EQ(model->truncation, "left");
+  EXPECT_EQ(model->max_text_tokens, 9);
+  EXPECT_EQ(model->prompts, (std::vector<std::string>{"document", "query"}));
+  EXPECT_EQ(model->default_prompt, "query");
+}
+
 TEST(Health, RefusesANameThatIsTooLong) {
   TestServer server;
   EmbeddingClient client(server.client_options());

@@ -68,6 +68,18 @@ TEST_F(InflightTest, CountsWhatARequestHasInAnotherReservationAsItsOwn) {
   EXPECT_TRUE(IsNeverFits(request->Grow(11)));
 }
 
+TEST_F(InflightTest, OneCallerHasOnlySoManyBodies) {
+  const auto inflight = std::make_shared<Inflight>(InflightLimits{}, metrics_);
+  auto first = inflight->ReserveBody("a", 2);
+  const auto second = inflight->ReserveBody("a", 2);
+  const auto request = inflight->Reserve("a", 10);  // has its body already
+  EXPECT_TRUE(second.ok() && request.ok());
+  EXPECT_THAT(inflight->ReserveBody("a", 2), IsStatus(kExhaustedCode, "over HTTP at once = 2"));
+  EXPECT_TRUE(inflight->ReserveBody("b", 2).ok());
+  first = absl::CancelledError("it left");
+  EXPECT_TRUE(inflight->ReserveBody("a", 2).ok());
+}
+
 TEST_F(InflightTest, SaysWhatWillNeverFit) {
   const auto inflight = std::make_shared<Inflight>(
       InflightLimits{.max_bytes = 5, .max_bytes_per_caller = 5}, metrics_);

@@ -94,6 +94,24 @@ TEST_F(TokenizationTest, EachTextBecomesItsIdsOrItsFault) {
   EXPECT_GT(items[4]->inputs.at(kTextBecomes).elements(), 100'000);
 }
 
+TEST_F(TokenizationTest, WithoutTruncationALongTextIsAFaultThatSaysWhatLimitsIt) {
+  model_->text_limit_origin = "max_seq_length in sentence_bert_config.json";
+  for (const Truncation truncation : {Truncation::kNone, Truncation::kRight}) {
+    Texts texts({"the server answers"});
+    Tokenization work = WorkOf(texts);
+    work.truncation = truncation;
+    work.most_tokens = 9;
+    ASSERT_TRUE(Tokenize(*pool_, std::move(work)).ok());
+    const auto items = *texts.answer.get();
+    if (truncation == Truncation::kNone) {
+      EXPECT_THAT(items[0], IsInvalid("more than the 9 tokens that the model takes"));
+      EXPECT_THAT(items[0], IsInvalid("so says max_seq_length in sentence_bert_config.json"));
+    } else {
+      EXPECT_EQ(items[0]->inputs.at(kTextBecomes).elements(), 9);
+    }
+  }
+}
+
 TEST_F(TokenizationTest, ReservesTheIdsThatItMakes) {
   Texts texts({"the server answers", Long()});
   ASSERT_TRUE(Tokenize(*pool_, WorkOf(texts)).ok());

@@ -59,6 +59,7 @@ std::unique_ptr<ServedModel> TestServer::Load(const std::string& name, int64_t v
   model->version = version;
   model->default_pooling = options_.default_pooling;
   model->default_truncation = options_.default_truncation;
+  model->most_text_tokens = options_.most_text_tokens;
   model->prompts = options_.prompts;
   model->default_prompt = options_.default_prompt;
   model->dimensions = options_.dimensions;

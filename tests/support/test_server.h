@@ -33,6 +33,7 @@ struct TestServerOptions {
   bool text = false;  // "tokens" has a tokenizer, tests/data/text
   TokenizerOptions marks = {};
   Truncation default_truncation = Truncation::kNone;
+  int64_t most_text_tokens = 0;
   std::map<std::string, std::string> prompts = {};  // of all models
   std::string default_prompt = {};
 };

@@ -74,10 +74,12 @@ TEST_F(MetricsTest, ReportsWhatLoadingAModelTookAndOccupies) {
   EXPECT_EQ(scraped[R"(linserve_model_bytes{device="cuda:0",model="m",version="3"})"], 1 << 20);
 }
 
-TEST_F(MetricsTest, ShowsTheQueueAsItStandsAfterTheLastChange) {
-  model_.SetQueue(9, 9, 9, 9);
-  model_.SetQueue(1, 2, 30, 400);
-  model_.SetQueueDelayEstimate(125ms);
+TEST_F(MetricsTest, ShowsWhatWaitsInTheQueueOfAModelAndInThatOfTheOneThatItReplaces) {
+  const QueueState full{9, 9, 9, 9, 100ms};
+  const QueueState replaced{0, 1, 10, 100, 25ms};
+  model_.QueueChanged({}, full);
+  model_.QueueChanged({}, replaced);
+  model_.QueueChanged(full, {1, 1, 20, 300, 100ms});
 
   const Scraped scraped = Scrape();
   EXPECT_EQ(scraped[R"(linserve_queue_requests{model="m",version="3"})"], 1);

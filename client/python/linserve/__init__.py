@@ -95,7 +95,8 @@ class Client:
 
     def embed(self, inputs, *, model=None, version=0, output=None, pooling=None, normalize=None, truncation=None,
               prompt_name="", priority=0):
-        """Embeds sequences: one array [sequences, width], or where rows are not pooled a list of arrays [rows, width].
+        """Embeds sequences: one array [sequences, width] ([0, 0] of none), or where rows are not pooled a list of arrays
+        [rows, width].
 
         inputs      a list of sequences, each a text, token ids, an array of floats [rows, width], or a dict of the
                     model's inputs by name; or an array of them all
@@ -121,6 +122,8 @@ class Client:
             results += [None if isinstance(answer, str) else answer for answer in answers]
         if faults:
             raise SequenceFaults(faults, results)
+        if not results and pooling != "none":
+            return np.empty((0, 0), np.float32)  # no result tells the width
         return np.stack(results) if results and results[0].ndim == 1 else results
 
     def session(self, *, model=None, version=0, output=None):

@@ -56,7 +56,11 @@ bool Gunzip::Take(std::string_view packed, const std::function<bool(std::string_
   stream_->avail_in = static_cast<uInt>(packed.size());
   // Without room for all that it knows, it may have taken the whole piece and have more to give.
   do {
-    if (ended_) return stream_->avail_in == 0;
+    if (ended_) {  // a member, of which there may be several (RFC 1952)
+      if (stream_->avail_in == 0) return true;
+      ::inflateReset(stream_.get());
+      ended_ = false;
+    }
     stream_->next_out = reinterpret_cast<Bytef*>(unpacked.data());
     stream_->avail_out = static_cast<uInt>(unpacked.size());
     const int result = ::inflate(stream_.get(), Z_NO_FLUSH);

@@ -82,6 +82,12 @@ class KeysSeen : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
+std::string JsonFault(const std::exception& error) {
+  const std::string text = error.what();
+  const size_t end = text.starts_with("[json.exception.") ? text.find("] ") : std::string::npos;
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {
   if (DepthOf(text) > kDeepest) {
     return absl::InvalidArgumentError("it is nested more than " + std::to_string(kDeepest) +
@@ -98,7 +104,7 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {
                                       " stands twice in an object, expected once");
   } catch (const nlohmann::json::exception& error) {
     // The parser quotes what it has read, which may be all of it.
-    return absl::InvalidArgumentError(std::string(error.what()).substr(0, kLongestFault));
+    return absl::InvalidArgumentError(JsonFault(error).substr(0, kLongestFault));
   }
 }
 

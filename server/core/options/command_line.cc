@@ -27,6 +27,20 @@ std::vector<std::string> OptionsOf(const CLI::App& app) {
   return names;
 }
 
+// Says how the value is written of a flag that was given without one and takes one, as
+// --truncate=left: what follows it is no value, be it meant so. Empty if there is no such flag.
+std::string HintOfValue(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || option->get_items_expected_max() > 0) continue;
+    for (const std::string& name : option->get_lnames()) {
+      if (option->get_flag_value(name, "") == "true") continue;
+      return "; the value of --" + name + " stands behind =, as in --" + name + "=" +
+             option->get_flag_value(name, "");
+    }
+  }
+  return "";
+}
+
 // Says what is wrong with the arguments that no option takes; empty if there are none.
 std::string Unexpected(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
@@ -40,7 +54,7 @@ std::string Unexpected(const CLI::App& app) {
     for (std::string& known : OptionsOf(*chosen[0])) names.push_back(std::move(known));
     return "unknown option " + name + " of " + chosen[0]->get_name() + Suggestion(name, names);
   }
-  if (!chosen.empty()) return "unexpected argument '" + extras[0] + "'";
+  if (!chosen.empty()) return "unexpected argument '" + extras[0] + "'" + HintOfValue(*chosen[0]);
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) {
     names.push_back(command->get_name());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -16,5 +17,10 @@ inline constexpr std::array<std::string_view, 3> kTruncationNames = {"none", "le
 
 std::string_view Name(Truncation truncation);
 std::optional<Truncation> TruncationFromName(std::string_view name);
+
+// Returns the smaller of two numbers of tokens that a text may have, of which 0 is any.
+constexpr int64_t SmallerLimit(int64_t a, int64_t b) {
+  return a == 0 || b == 0 ? a + b : std::min(a, b);
+}
 
 }  // namespace linserve

@@ -7,6 +7,16 @@
 
 namespace linserve {
 
+Callers HoldersOfMost(const std::map<std::string, int64_t>& counts) {
+  int64_t most = 0;
+  for (const auto& [caller, count] : counts) most = std::max(most, count);
+  Callers holders;
+  for (const auto& [caller, count] : counts) {
+    if (count == most) holders.insert(caller);
+  }
+  return holders;
+}
+
 SessionRoom SessionBudget::RoomFor(const std::string& caller, int64_t bytes) const {
   const auto found = callers_.find(caller);
   // The limits are not compared with a sum, which could overflow.
@@ -40,26 +50,34 @@ void SessionBudget::Join(std::weak_ptr<SessionTable> table) {
 }
 
 void SessionBudget::MakeRoom(const std::string& caller, int64_t bytes) {
-  const auto room_for = [&] {
-    MutexLock lock(mutex_);
-    return RoomFor(caller, bytes);
-  };
   if (bytes > std::min(per_caller_, most_)) return;  // nothing makes room for that
   MutexLock one_at_a_time(evicting_);
-  for (SessionRoom room = room_for(); room != SessionRoom::kTaken; room = room_for()) {
-    const std::string* const whose = room == SessionRoom::kShareFull ? &caller : nullptr;
-    std::shared_ptr<SessionTable> oldest;
-    TimePoint least = TimePoint::max();
-    for (const auto& known : tables_) {
-      const std::shared_ptr<SessionTable> table = known.lock();
-      const auto used = table == nullptr ? std::nullopt : table->OldestUse(whose);
-      if (!used || *used >= least) continue;
-      oldest = table;
-      least = *used;
+  while (true) {
+    Callers whose = {caller};
+    bool share_full = true;
+    {
+      MutexLock lock(mutex_);
+      const SessionRoom room = RoomFor(caller, bytes);
+      if (room == SessionRoom::kTaken) return;
+      share_full = room == SessionRoom::kShareFull;
+      if (!share_full) whose = HoldersOfMost(callers_);
     }
-    if (oldest == nullptr) return;
-    oldest->EvictOldest(whose);
+    if (!EvictOldest(&whose) && (share_full || !EvictOldest(nullptr))) return;
   }
+}
+
+bool SessionBudget::EvictOldest(const Callers* of) {
+  std::shared_ptr<SessionTable> oldest;
+  TimePoint least = TimePoint::max();
+  for (const auto& known : tables_) {
+    const std::shared_ptr<SessionTable> table = known.lock();
+    const auto used = table == nullptr ? std::nullopt : table->OldestUse(of);
+    if (!used || *used >= least) continue;
+    oldest = table;
+    least = *used;
+  }
+  if (oldest != nullptr) oldest->EvictOldest(of);
+  return oldest != nullptr;
 }
 
 }  // namespace linserve

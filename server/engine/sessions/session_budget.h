@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,11 @@
 namespace linserve {
 
 class SessionTable;
+
+using Callers = std::set<std::string>;
+
+// Returns who has the most of what is counted by callers.
+Callers HoldersOfMost(const std::map<std::string, int64_t>& counts);
 
 // Says whether there was room for a session: in what all may take, and in its caller's share.
 enum class SessionRoom : uint8_t { kTaken, kShareFull, kFull };
@@ -35,10 +41,13 @@ class SessionBudget {
   // Adds a table from which sessions may be evicted for those of others.
   void Join(std::weak_ptr<SessionTable> table);
   // Evicts the sessions of any table that were not used for longest, until there is room for one of
-  // this caller, if that is what its share allows. REQUIRES: the calling thread is in no table.
+  // this caller, if that is what its share allows: its own where that is used up, else of those who
+  // have the most. REQUIRES: the calling thread is in no table.
   void MakeRoom(const std::string& caller, int64_t bytes);
 
  private:
+  // Evicts one; false if all of these callers are being computed. Null: of anybody.
+  bool EvictOldest(const Callers* of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
   SessionRoom RoomFor(const std::string& caller, int64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -13,14 +13,17 @@ constexpr std::chrono::milliseconds kRetryDelay(100);
 }  // namespace
 
 // Takes room for a session of this caller. Where there is none, the one that was not used for
-// longest is evicted: the caller's own, if it is the caller's share that is used up.
+// longest is evicted: the caller's own, if it is the caller's share that is used up, and where the
+// model's room is, of those who have the most.
 absl::Status SessionTable::TakeRoom(const std::string& caller, int64_t bytes, Freed& freed) {
   while (true) {
     SessionRoom room = SessionRoom::kFull;
     if (bytes <= limits_.max_bytes - bytes_) room = budget_->Take(caller, bytes);
     if (room == SessionRoom::kTaken) return absl::OkStatus();
     const bool share = room == SessionRoom::kShareFull;
-    const auto oldest = Oldest(share ? &caller : nullptr);
+    const Callers whose = share ? Callers{caller} : HoldersOfMost(counts_);
+    auto oldest = Oldest(&whose);
+    if (oldest == idle_.end() && !share) oldest = Oldest(nullptr);
     if (oldest != idle_.end()) {
       DropIdle(oldest, SessionEnd::kEvicted, freed);
       continue;
@@ -35,24 +38,23 @@ absl::Status SessionTable::TakeRoom(const std::string& caller, int64_t bytes, Fr
   }
 }
 
-// Returns the idle session that was not used for longest, of the caller or of anybody.
-std::list<SessionTable::Key>::iterator SessionTable::Oldest(const std::string* caller) {
-  return std::find_if(idle_.begin(), idle_.end(), [caller](const Key& key) {
-    return caller == nullptr || key.first == *caller;
-  });
+// Returns the idle session that was not used for longest, of these callers or of anybody.
+std::list<SessionTable::Key>::iterator SessionTable::Oldest(const Callers* of) {
+  return std::find_if(idle_.begin(), idle_.end(),
+                      [of](const Key& key) { return of == nullptr || of->contains(key.first); });
 }
 
-std::optional<TimePoint> SessionTable::OldestUse(const std::string* caller) {
+std::optional<TimePoint> SessionTable::OldestUse(const Callers* of) {
   MutexLock lock(mutex_);
-  const auto oldest = Oldest(caller);
+  const auto oldest = Oldest(of);
   if (oldest == idle_.end()) return std::nullopt;
   return sessions_.at(*oldest).used;
 }
 
-void SessionTable::EvictOldest(const std::string* caller) {
+void SessionTable::EvictOldest(const Callers* of) {
   Freed freed;
   MutexLock lock(mutex_);
-  const auto oldest = Oldest(caller);
+  const auto oldest = Oldest(of);
   if (oldest != idle_.end()) DropIdle(oldest, SessionEnd::kEvicted, freed);
 }
 

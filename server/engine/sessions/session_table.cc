@@ -112,6 +112,7 @@ absl::Status SessionTable::Open(Session& session, const Key& key,
   session.state = std::move(state);
   session.fresh = true;
   ++count_;
+  ++counts_[key.first];
   bytes_ += bytes;
   metrics_.AddSessions(1, bytes);
   return absl::OkStatus();
@@ -161,6 +162,7 @@ void SessionTable::Close(const Key& key, std::shared_ptr<SessionState> state, Se
                          Freed& freed) {
   const int64_t bytes = BytesOf(*state);
   --count_;
+  if (const auto own = counts_.find(key.first); --own->second == 0) counts_.erase(own);
   bytes_ -= bytes;
   budget_->Give(key.first, bytes);
   freed.push_back(std::move(state));

@@ -41,8 +41,8 @@ struct ArrivedChunk {
 // a time; chunks that arrive meanwhile wait for it, in a line that is bounded and counted with the
 // queue. Where one fails or is refused, those behind it fail, too, since they follow rows that were
 // not read, up to one that starts the session. A start that fails leaves the session as it was.
-// Where there is no room for a new session, the one that was not used for longest goes, unless a
-// chunk of it is being computed. Thread-safe.
+// Where there is no room for a new session, the one that was not used for longest goes, of the
+// caller who has the most, unless a chunk of it is being computed. Thread-safe.
 class SessionTable : public std::enable_shared_from_this<SessionTable> {
  public:
   // Has a chunk computed whose session is known (Item::session). `next` is true if the calling
@@ -73,10 +73,11 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   // Forgets the sessions that have not been used for too long.
   void Expire();
 
-  // Says when the session was used that was not used for longest; nullopt: all are being computed.
-  std::optional<TimePoint> OldestUse(const std::string* caller);
+  // Says when the session was used that was not used for longest, of these callers or, with null,
+  // of anybody; nullopt: all are being computed.
+  std::optional<TimePoint> OldestUse(const Callers* of);
   // Evicts that session, for one of another model.
-  void EvictOldest(const std::string* caller);
+  void EvictOldest(const Callers* of);
 
   // Forgets the sessions that were on a device that is lost. Those that are being computed are
   // looked at when their chunk ends.
@@ -140,7 +141,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   void DropIdle(std::list<Key>::iterator place, SessionEnd reason, Freed& freed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remember(const Key& key, const Former& former) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::list<Key>::iterator Oldest(const std::string* caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::list<Key>::iterator Oldest(const Callers* of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const SessionLimits limits_;
   const std::shared_ptr<SessionBudget> budget_;
@@ -155,8 +156,9 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   Sessions sessions_ ABSL_GUARDED_BY(mutex_);
   std::list<Key> idle_ ABSL_GUARDED_BY(mutex_);  // least recently used first
   std::map<Key, Former> former_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Key> former_keys_ ABSL_GUARDED_BY(mutex_);  // oldest first
-  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;            // states
+  std::deque<Key> former_keys_ ABSL_GUARDED_BY(mutex_);            // oldest first
+  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;                      // states
+  std::map<std::string, int64_t> counts_ ABSL_GUARDED_BY(mutex_);  // by callers that have any
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status flushed_ ABSL_GUARDED_BY(mutex_);
 };

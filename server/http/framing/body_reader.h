@@ -27,6 +27,8 @@ class BodyReader {
   std::string_view Take(std::string_view& received);
 
   bool ended() const { return part_ == Part::kEnd; }
+  // Returns how many bytes follow at least.
+  uint64_t left() const { return left_; }
   const std::optional<HttpFault>& fault() const { return fault_; }
 
  private:

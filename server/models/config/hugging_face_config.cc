@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/files/json_file.h"
 #include "core/files/sentence_files.h"
 #include "core/json/json_text.h"
 #include "core/strings/quote.h"
 #include "models/config/config_error.h"
+#include "models/config/folder_file.h"
 #include "models/config/sentence_modules.h"
 
 namespace linserve {
@@ -46,17 +46,9 @@ std::string ArchitectureOf(const json& model_type) {
     known += (known.empty() ? "" : ", ") + std::string(type.name);
   }
   throw ConfigError(
-      "model_type " +
+      "config.json: model_type " +
       Quoted(model_type.is_string() ? model_type.get<std::string>() : model_type.dump()) +
       " is not served; those of Hugging Face folders that are: " + known);
-}
-
-// Reads a file of JSON beside the model; null if there is none.
-json Beside(const std::string& directory, const std::string& name) {
-  const auto document = ReadJson(directory + "/" + name);
-  if (absl::IsNotFound(document.status())) return nullptr;
-  if (!document.ok()) throw ConfigError(std::string(document.status().message()));
-  return *document;
 }
 
 // Returns the member of an object; null if it is no object or has none of this name.
@@ -90,43 +82,59 @@ void RefuseChanges(const json& settings, const std::string& name,
   }
 }
 
-// Reads the settings of sentence-transformers' Transformer; null if there are none.
-json TransformerSettings(const std::string& directory) {
+// Holds a file of the folder: an object, or null if there is none.
+struct Settings {
+  std::string file;
+  json members;
+};
+
+// Reads the settings of sentence-transformers' Transformer.
+Settings TransformerSettings(const std::string& directory) {
   for (const std::string name : kTransformerSettings) {
-    const json settings = Beside(directory, name);
+    const json settings = FolderFile(directory, name);
     if (!settings.is_object() || settings.empty()) continue;
     RefuseChanges(settings, name, {"config_args", "config_kwargs"}, "config.json");
     RefuseChanges(settings, name, {"tokenizer_args", "processor_kwargs", "processing_kwargs"},
                   "tokenizer_config.json", "model_max_length");
-    return settings;
+    return {name, settings};
   }
-  return nullptr;
+  return {};
 }
 
-// Returns how many tokens of a text sentence-transformers keeps by its own file; nullopt if that
-// says nothing.
-std::optional<int64_t> MostTokensOfTexts(const std::string& directory) {
-  const json settings = TransformerSettings(directory);
-  for (const auto& limit :
-       {LimitOf(MemberOf(MemberOf(settings, "processor_kwargs"), "model_max_length")),
-        LimitOf(MemberOf(MemberOf(settings, "tokenizer_args"), "model_max_length")),
-        LimitOf(MemberOf(settings, kTextsUpTo))}) {
-    if (limit) return limit;
-  }
-  return std::nullopt;
+// Says how many tokens of a text are kept, and which member of which file says so.
+struct TextLimit {
+  int64_t tokens = 0;
+  std::string origin;
+};
+
+std::optional<TextLimit> LimitOf(const Settings& settings, const char* key,
+                                 const char* object = nullptr) {
+  const json& members = settings.members;
+  const auto tokens = LimitOf(MemberOf(object ? MemberOf(members, object) : members, key));
+  if (!tokens) return std::nullopt;
+  return TextLimit{*tokens, std::string(key) + " in " + settings.file};
 }
 
-// Returns how many tokens of a text its tokenizer keeps where nothing else is said.
-std::optional<int64_t> MostTokensOfTokenizer(const std::string& directory) {
-  const json tokenizer = Beside(directory, "tokenizer_config.json");
-  const auto limit = LimitOf(MemberOf(tokenizer, "model_max_length"));
-  return limit ? limit : LimitOf(MemberOf(tokenizer, "max_len"));
+// Returns the limit of sentence-transformers' own file; nullopt if that says nothing.
+std::optional<TextLimit> LimitOfTexts(const std::string& directory) {
+  const Settings settings = TransformerSettings(directory);
+  auto limit = LimitOf(settings, "model_max_length", "processor_kwargs");
+  if (!limit) limit = LimitOf(settings, "model_max_length", "tokenizer_args");
+  return limit ? limit : LimitOf(settings, kTextsUpTo);
+}
+
+// Returns the limit of the tokenizer, which holds where nothing else is said.
+std::optional<TextLimit> LimitOfTokenizer(const std::string& directory) {
+  const std::string file = "tokenizer_config.json";
+  const Settings settings = {file, FolderFile(directory, file)};
+  const auto limit = LimitOf(settings, "model_max_length");
+  return limit ? limit : LimitOf(settings, "max_len");
 }
 
 // Adds the prompts that requests may name, and the one for those that name none.
 void AddPrompts(const std::string& directory, json& serving) {
   constexpr const char* kFile = "config_sentence_transformers.json";
-  const json sentences = Beside(directory, kFile);
+  const json sentences = FolderFile(directory, kFile);
   if (const json cut = MemberOf(sentences, "truncate_dim"); !cut.is_null()) {
     throw ConfigError(std::string(kFile) + ": truncate_dim " + JsonText(cut) +
                       " cuts every vector, which is not done here; remove it, and have requests "
@@ -152,22 +160,50 @@ void AddPrompts(const std::string& directory, json& serving) {
   if (texts.contains(usual.get<std::string>())) serving["default_prompt"] = usual;
 }
 
-json ServingOf(const SentenceModules& sentence, std::optional<int64_t> most_tokens,
-               const std::string& directory) {
-  // Which tokens are dropped the tokenizer's files may say; the last ones, if they do not.
-  json serving = {{"pooling", Name(sentence.pooling)}, {"truncation", "right"}};
-  if (sentence.normalize) serving["normalize"] = true;
-  if (!most_tokens) most_tokens = MostTokensOfTokenizer(directory);
-  if (most_tokens) serving["max_text_tokens"] = *most_tokens;
-  AddPrompts(directory, serving);
-  return serving;
+// Returns what config.json itself says of how the model is served, as linserve's own may.
+json OwnServing(const json& document) {
+  json own = MemberOf(document, "serving");
+  if (own.is_null()) return json::object();
+  if (own.is_object()) return own;
+  throw ConfigError(
+      "config.json: \"serving\" must be an object, as in "
+      "\"serving\": {\"pooling\": \"cls\"}");
+}
+
+// Says how rows and texts are served, by all files of the folder. What its config.json has in
+// `own` counts over what the others say.
+void AddServing(const std::optional<TextLimit>& limit, const json& own, ModelConfig& config) {
+  SentenceModules& sentence = config.network.sentence;
+  config.serving["pooling"] = Name(sentence.pooling);
+  config.serving["truncation"] = "right";
+  if (sentence.normalize) config.serving["normalize"] = true;
+  if (limit) {
+    config.serving["max_text_tokens"] = limit->tokens;
+    config.text_limit_origin = limit->origin;
+  }
+  config.serving.update(own);
+  config.tokenizer_truncates = !own.contains("truncation");
+  if (own.contains("max_text_tokens")) config.text_limit_origin.clear();
+  // Dense modules come behind the pooling, so that the network has it.
+  const json named = MemberOf(own, "pooling");
+  const auto pooling = PoolingFromName(named.is_string() ? named.get<std::string>() : "");
+  if (pooling && *pooling != Pooling::kNone) sentence.pooling = *pooling;
+}
+
+// Says whether there is a prompt that may stand before texts.
+bool HasPrompts(const json& serving) {
+  const json prompts = MemberOf(serving, "prompts");
+  return std::any_of(prompts.begin(), prompts.end(), [](const json& one) {
+    return !one.is_string() || !one.get_ref<const std::string&>().empty();
+  });
 }
 
 void RefuseAdapter(const std::string& directory) {
   constexpr const char* kFile = "adapter_config.json";
-  if (Beside(directory, kFile).is_null()) return;
-  throw ConfigError(std::string("the folder is an adapter (") + kFile +
-                    "), which is not added to weights here; save the model with it merged: "
+  if (FolderFile(directory, kFile).is_null()) return;
+  throw ConfigError(std::string(kFile) +
+                    ": the folder is an adapter, which is not added to weights here; save the "
+                    "model with it merged: "
                     "PeftModel.merge_and_unload() and save_pretrained()");
 }
 
@@ -185,14 +221,18 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   config.network.params = document;
   config.network.foreign = true;
   config.names.others_are_left_out = true;
-  config.network.sentence = ReadSentenceModules(directory);
+  config.network.params.erase("serving");
+  const json own = OwnServing(document);
+  AddPrompts(directory, config.serving);
+  const bool prompted = HasPrompts(own.contains("prompts") ? own : config.serving);
+  config.network.sentence = ReadSentenceModules(directory, prompted);
   for (const DenseModule& dense : config.network.sentence.dense) {
     config.names.apart.push_back(dense.path + ".");
   }
-  const auto most_tokens = MostTokensOfTexts(directory);
+  const auto limit = LimitOfTexts(directory);
   config.network.params.erase(kTextsUpTo);
-  if (most_tokens) config.network.params[kTextsUpTo] = *most_tokens;
-  config.serving = ServingOf(config.network.sentence, most_tokens, directory);
+  if (limit) config.network.params[kTextsUpTo] = limit->tokens;
+  AddServing(limit ? limit : LimitOfTokenizer(directory), own, config);
   return config;
 }
 

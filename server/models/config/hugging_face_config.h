@@ -16,9 +16,10 @@ inline constexpr const char* kTextsUpTo = "max_seq_length";
 bool IsHuggingFaceConfig(const nlohmann::json& document);
 
 // Returns what such a folder says of its model: the network by model_type, and how it is served by
-// the files that sentence-transformers puts beside it (modules.json, its modules' config.json,
+// "serving" in its config.json, as in ours, and where that is silent by the files that
+// sentence-transformers puts beside it (modules.json, its modules' config.json,
 // sentence_bert_config.json, config_sentence_transformers.json), if they are there. Throws
-// ConfigError for a kind of model or module that is not computed here, naming it.
+// ConfigError for a kind of model or module that is not computed here, naming it and the file.
 ModelConfig HuggingFaceConfig(const nlohmann::json& document, const std::string& directory);
 
 }  // namespace linserve

@@ -102,7 +102,7 @@ absl::StatusOr<ModelConfig> ConfigOf(const json& document, const std::string& di
     config.names.renamed = PublishedNames(config.network.architecture);
     return config;
   } catch (const std::exception& error) {  // ConfigError, or the JSON library's
-    return absl::InvalidArgumentError(error.what());
+    return absl::InvalidArgumentError(JsonFault(error));
   }
 }
 
@@ -131,7 +131,9 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory) {
   if (!document.ok()) return document.status();
   auto config = ConfigOf(*document, directory);
   if (config.ok()) return config;
-  return absl::InvalidArgumentError(path + ": " + std::string(config.status().message()));
+  // What is wrong with a Hugging Face folder begins with the name of the file in it.
+  const std::string place = IsHuggingFaceConfig(*document) ? directory + "/" : path + ": ";
+  return absl::InvalidArgumentError(place + std::string(config.status().message()));
 }
 
 }  // namespace linserve

@@ -35,6 +35,11 @@ struct CheckpointNames {
 struct ModelConfig {
   NetworkConfig network;
   nlohmann::json serving = nlohmann::json::object();  // ServingOptions, by name
+  // Says that which tokens of long texts are dropped is the tokenizer's to say, if its files do.
+  bool tokenizer_truncates = false;
+  // What says how many tokens texts may have, as in "max_seq_length in sentence_bert_config.json";
+  // empty: `serving` does.
+  std::string text_limit_origin{};
   CheckpointNames names;
 };
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "core/files/json_file.h"
 #include "core/strings/quote.h"
 #include "models/config/config_error.h"
+#include "models/config/folder_file.h"
 #include "models/config/params.h"
 
 namespace linserve {
@@ -52,16 +52,6 @@ std::vector<const PoolingMode*> ModesOf(const json& config) {
     modes.clear();  // one of the names is not known
   }
   return modes;
-}
-
-// Says whether sentence-transformers would put a prompt before texts.
-bool HasPrompts(const std::string& directory) {
-  const auto config = ReadJson(directory + "/config_sentence_transformers.json");
-  if (!config.ok() || !config->is_object()) return false;
-  const json prompts = config->value("prompts", json());
-  return prompts.is_object() && std::any_of(prompts.begin(), prompts.end(), [](const json& one) {
-           return one.is_string() && !one.get_ref<const std::string&>().empty();
-         });
 }
 
 // Reads what a Pooling module does. `prompted` says whether texts may have prompts before them.
@@ -137,16 +127,18 @@ Entry EntryOf(const json& module) {
 template <typename Use>
 void WithConfig(const std::string& directory, const Entry& entry, const Use& use) {
   const std::string file = entry.path + "/config.json";
-  const auto config = ReadJson(directory + "/" + file);
-  if (!config.ok() && !absl::IsNotFound(config.status())) {
-    throw ConfigError(std::string(config.status().message()));
-  }
+  const json config = FolderFile(directory, file);
   // Folders of modules without settings are empty, and git holds no empty folders.
-  if (!config.ok() && entry.kind == "Normalize") return;
-  if (!config.ok() || !config->is_object()) {
-    throw ConfigError("modules.json names " + Quoted(file) + ", which is no object of JSON");
+  if (config.is_null() && entry.kind == "Normalize") return;
+  if (config.is_null()) {
+    throw ConfigError(file + " is not there, which modules.json names as that of a " + entry.kind +
+                      ": download the whole folder, its subfolders, too");
   }
-  use(*config, file);
+  if (!config.is_object()) {
+    throw ConfigError(file + ": expected an object of JSON that says what the " + entry.kind +
+                      " does which modules.json names");
+  }
+  use(config, file);
 }
 
 void CheckNormalize(const std::string& directory, const Entry& entry) {
@@ -159,18 +151,17 @@ void CheckNormalize(const std::string& directory, const Entry& entry) {
 
 }  // namespace
 
-SentenceModules ReadSentenceModules(const std::string& directory) {
+SentenceModules ReadSentenceModules(const std::string& directory, bool prompted) {
   constexpr size_t kMostModules = 16;
   SentenceModules found;
-  const auto modules = ReadJson(directory + "/modules.json");
-  if (absl::IsNotFound(modules.status())) return found;
-  if (!modules.ok()) throw ConfigError(std::string(modules.status().message()));
-  if (!modules->is_array() || modules->size() > kMostModules) {
+  const json modules = FolderFile(directory, "modules.json");
+  if (modules.is_null()) return found;
+  if (!modules.is_array() || modules.size() > kMostModules) {
     throw ConfigError("modules.json: expected a list of at most " + std::to_string(kMostModules) +
                       " modules");
   }
   bool pooled = false;
-  for (const json& module : *modules) {
+  for (const json& module : modules) {
     const Entry entry = EntryOf(module);
     if (entry.kind == "Transformer" && entry.path.empty()) continue;
     if (entry.kind == "Transformer") {
@@ -182,7 +173,7 @@ SentenceModules ReadSentenceModules(const std::string& directory) {
       found.normalize = true;
     } else if (entry.kind == "Pooling") {
       WithConfig(directory, entry, [&](const json& config, const std::string& file) {
-        found.pooling = PoolingOf(config, file, HasPrompts(directory));
+        found.pooling = PoolingOf(config, file, prompted);
       });
       pooled = true;
     } else if (entry.kind == "Dropout" && pooled) {

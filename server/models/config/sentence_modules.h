@@ -30,8 +30,9 @@ struct SentenceModules {
 };
 
 // Reads DIRECTORY/modules.json and the config.json of each module. Without that file the rows are
-// pooled by their mean and nothing else is done, as sentence-transformers does. Throws ConfigError
-// for a module, an order or a value that is not computed here, naming it.
-SentenceModules ReadSentenceModules(const std::string& directory);
+// pooled by their mean and nothing else is done, as sentence-transformers does. `prompted` says
+// whether texts may have prompts before them. Throws ConfigError for a module, an order or a value
+// that is not computed here, naming it.
+SentenceModules ReadSentenceModules(const std::string& directory, bool prompted);
 
 }  // namespace linserve

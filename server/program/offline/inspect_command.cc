@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/sequence/pooling.h"
 #include "core/sequence/signature_json.h"
+#include "core/sequence/truncation.h"
 #include "models/inspect_model.h"
 #include "program/commands.h"
 #include "program/model_tokenizer.h"
@@ -38,7 +40,58 @@ std::string KindOf(const InputSpec& input) {
   return "";
 }
 
-void PrintText(const ModelReport& report, bool all) {
+// Lists the first names, and says how many there are besides.
+std::string FirstOf(const std::vector<std::string>& names, size_t most) {
+  const size_t shown = std::min(names.size(), most);
+  std::string list;
+  for (size_t i = 0; i < shown; ++i) list += (i == 0 ? "" : ", ") + names[i];
+  return list + (shown == names.size()
+                     ? ""
+                     : " and " + std::to_string(names.size() - shown) + " more (--tensors)");
+}
+
+// Holds how the model would be served, as far as its own files say.
+struct AsServed {
+  ServingOptions serving;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: none
+};
+
+// Returns how many tokens a text may have; 0: any number.
+int64_t MostTextTokens(const ModelReport& report, const ServingOptions& serving) {
+  const InputSpec* input = report.info.signature.FindInput(kTextBecomes);
+  const char letter = input == nullptr || input->axes.empty() ? '\0' : input->axes[0].letter;
+  return SmallerLimit(serving.max_text_tokens, LongestFor(report.info.signature, Item(), letter));
+}
+
+std::string TextsOf(const ModelReport& report, const AsServed& served) {
+  if (served.tokenizer == nullptr) return "none: there is no tokenizer";
+  const ServingOptions& serving = served.serving;
+  const int64_t most = MostTextTokens(report, serving);
+  if (most == 0) return served.tokenizer->file() + ", of any length";
+  const bool cut = TruncationOf(serving, served.tokenizer.get()) != Truncation::kNone;
+  return served.tokenizer->file() + (cut ? ", cut at " : ", refused above ") +
+         std::to_string(most) + " tokens" +
+         (most == serving.max_text_tokens ? " (" + serving.text_limit_origin + ")" : "");
+}
+
+std::string PromptsOf(const ServingOptions& serving) {
+  std::string names;
+  for (const auto& [name, prompt] : serving.prompts) {
+    names += (names.empty() ? "" : ", ") + name;
+    if (name == serving.default_prompt) names += " (default)";
+  }
+  return names;
+}
+
+void PrintServed(const ModelReport& report, const AsServed& served) {
+  const ServingOptions& serving = served.serving;
+  std::printf("texts          %s\n", TextsOf(report, served).c_str());
+  std::printf("pooling        %s%s\n", std::string(Name(serving.pooling)).c_str(),
+              serving.normalize ? ", normalized" : "");
+  if (!serving.prompts.empty()) std::printf("prompts        %s\n", PromptsOf(serving).c_str());
+}
+
+void PrintText(const ModelReport& report, const AsServed& served, bool all) {
   const Signature& signature = report.info.signature;
   std::printf("architecture   %s\n", report.info.architecture.c_str());
   std::printf("parameters     %lld in %zu tensors\n",
@@ -60,6 +113,7 @@ void PrintText(const ModelReport& report, bool all) {
                 limit.shortest == limit.longest ? "=" : "<=", static_cast<long long>(limit.longest),
                 limit.unless_input.empty() ? "" : (" without " + limit.unless_input).c_str());
   }
+  PrintServed(report, served);
   if (report.info.no_sessions.empty()) {
     std::printf("sessions       %lld bytes each\n",
                 static_cast<long long>(report.info.session_bytes));
@@ -77,10 +131,10 @@ void PrintText(const ModelReport& report, bool all) {
       std::printf("tensor         %s %s\n", row.name.c_str(), ToString(row.shape).c_str());
     }
   }
-  if (!report.prefix.empty() || report.left_out > 0) {
-    std::printf(
-        "prefix         \"%s\" removed; tensors of the file that are not the model's: %lld\n",
-        report.prefix.c_str(), static_cast<long long>(report.left_out));
+  if (!report.prefix.empty()) std::printf("prefix         %s removed\n", report.prefix.c_str());
+  if (!report.left_out.empty()) {
+    std::printf("left out       %s\n",
+                FirstOf(report.left_out, all ? report.left_out.size() : 8).c_str());
   }
   std::printf("checkpoint     %s%s\n",
               report.difference.empty() ? "fits the configuration" : "DOES NOT FIT:",
@@ -99,7 +153,9 @@ nlohmann::json ToJson(const Verification& verification) {
           {"sequences", verification.sequences}};
 }
 
-nlohmann::json ToJson(const ModelReport& report) {
+nlohmann::json ToJson(const ModelReport& report, const AsServed& served) {
+  const ServingOptions& serving = served.serving;
+  const Tokenizer* const tokenizer = served.tokenizer.get();
   nlohmann::json tensors = nlohmann::json::object();
   for (const ModelReport::Row& row : report.parameters) tensors[row.name] = row.shape;
   nlohmann::json document = ToJson(report.info.signature);
@@ -113,6 +169,13 @@ nlohmann::json ToJson(const ModelReport& report) {
                    {"tensors", tensors},
                    {"facts", report.facts},
                    {"warnings", report.warnings},
+                   {"tokenizer", tokenizer == nullptr ? "" : tokenizer->file()},
+                   {"truncation", Name(TruncationOf(serving, tokenizer))},
+                   {"max_text_tokens", MostTextTokens(report, serving)},
+                   {"pooling", Name(serving.pooling)},
+                   {"normalize", serving.normalize},
+                   {"prompts", serving.prompts},
+                   {"default_prompt", serving.default_prompt},
                    {"stripped_prefix", report.prefix},
                    {"left_out", report.left_out},
                    {"difference", report.difference},
@@ -135,6 +198,7 @@ int Inspect(const InspectArguments& arguments) {
     const absl::Status taken = CheckTokenizer(arguments.model, **tokenizer, report->info.signature);
     if (!taken.ok()) return Fail(std::string(taken.message()));
   }
+  const AsServed served = {*serving, *tokenizer};
   std::vector<Verification> verified;
   const bool fits =
       report->difference.empty() && (report->nonfinite.empty() || serving->allow_nonfinite);
@@ -145,11 +209,11 @@ int Inspect(const InspectArguments& arguments) {
     verified = *std::move(types);
   }
   if (arguments.json) {
-    nlohmann::json document = ToJson(*report);
+    nlohmann::json document = ToJson(*report, served);
     for (const Verification& one : verified) document[one.dtype + "_error"] = ToJson(one);
     std::printf("%s\n", document.dump(2).c_str());
   } else {
-    PrintText(*report, arguments.all);
+    PrintText(*report, served, arguments.all);
     for (const Verification& one : verified) std::printf("%s\n", ToString(one).c_str());
   }
   const bool finite = std::ranges::all_of(

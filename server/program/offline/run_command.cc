@@ -146,8 +146,10 @@ void AddRunCommand(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("--compare", arguments->compare,
                       "A safetensors file with tensors output.<name> to compare with");
   command
-      ->add_option("--tolerance", arguments->tolerance,
-                   "With --compare: the exit code is 1 if a difference is larger")
+      ->add_option(
+          "--tolerance", arguments->tolerance,
+          "With --compare: the exit code is 1 if two elements differ by more. It is absolute, so "
+          "give 1e-5 times the largest output for 1e-5 of that")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--device", arguments->device, kDeviceHelp)->capture_default_str();
   arguments->serving.Bind(arguments->table);

@@ -92,20 +92,38 @@ void PrintModel(const ModelDirectory& directory, const absl::StatusOr<CheckedMod
   std::printf("%s, %" PRId64 " parameters, %s of weights in %s, replicas: %" PRId64
               ", threads of each: %" PRId64 ", %s\n",
               model->info.architecture.c_str(), model->info.parameters,
-              FormatBytes(static_cast<double>(model->weight_bytes)).c_str(), model->dtype.c_str(),
-              model->replicas.replicas, model->replicas.threads,
-              model->text ? "takes texts" : "takes no texts");
+              FormatBytes(static_cast<double>(model->weights.bytes)).c_str(),
+              std::string(Name(model->weights.dtype)).c_str(), model->replicas.replicas,
+              model->replicas.threads, model->text ? "takes texts" : "takes no texts");
 }
 
-// Checks the models that would be served, and fails where a start would: by `exit_on_error` if one
-// of them has no version that can be served, else if none has.
+// Returns the model if so many bytes are enough for its weights.
+absl::StatusOr<CheckedModel> WithRoom(const ModelDirectory& directory, const CheckedModel& model,
+                                      int64_t left) {
+  if (model.weights.bytes <= left) return model;
+  return absl::ResourceExhaustedError(
+      directory.path + " needs " + FormatBytes(static_cast<double>(model.weights.bytes)) +
+      " for its weights, but " + FormatBytes(static_cast<double>(std::max<int64_t>(0, left))) +
+      " are left for them; raise the memory limit or max_model_bytes");
+}
+
+// Prints what lies in the repository and is no model, checks the models that would be served, and
+// fails where a start would: by `exit_on_error` if one of them has no version that can be served,
+// else if none has.
 void CheckModels(const Config& config, const Prepared& prepared, Faults& faults) {
   std::printf("\nThe models\n");
+  for (const PassedOver& one : prepared.passed_over) {
+    std::printf("  %s: passed over: %s\n", one.directory.c_str(), one.because.c_str());
+  }
   std::set<std::string> names;
   std::set<std::string> served;
+  int64_t bytes = 0;
   absl::Status first;
   for (const ModelDirectory& directory : config.repository.versions.Choose(prepared.found)) {
-    const auto model = CheckServed(directory, config, prepared.devices);
+    auto model = CheckServed(directory, config, prepared.devices);
+    const int64_t most = config.repository.max_model_bytes;
+    if (model.ok() && most > 0) model = WithRoom(directory, *model, most - bytes);
+    if (model.ok()) bytes += model->weights.bytes;
     PrintModel(directory, model);
     first.Update(model.status());
     names.insert(directory.name);

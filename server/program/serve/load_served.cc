@@ -9,7 +9,6 @@
 #include "core/sequence/pooling.h"
 #include "core/strings/quote.h"
 #include "core/system/processors.h"
-#include "models/config/model_config.h"
 #include "models/inspect_model.h"
 #include "models/model_loader.h"
 #include "program/model_tokenizer.h"
@@ -26,10 +25,25 @@ struct ServingPlan {
   ModelLoadOptions load;
 };
 
+absl::Status CheckPrompt(const std::string& directory, const ServingOptions& serving) {
+  if (serving.default_prompt.empty() || serving.prompts.contains(serving.default_prompt)) {
+    return absl::OkStatus();
+  }
+  std::string names;
+  for (const auto& [name, prompt] : serving.prompts) names += (names.empty() ? "" : ", ") + name;
+  return absl::InvalidArgumentError(
+      directory + ": default_prompt is " + Quoted(serving.default_prompt) +
+      ", expected a name in its prompts, " +
+      (names.empty() ? "of which it has none" : "which are " + names));
+}
+
+// Plans how a version is served, and checks all that needs nothing but its options.
 absl::StatusOr<ServingPlan> PlanServing(const ModelDirectory& directory, const Config& config,
                                         const DevicePlan& devices) {
+  if (!directory.refused.empty()) return absl::FailedPreconditionError(directory.refused);
   auto serving = ServingOptionsFor(directory.path, config.serving);
   if (!serving.ok()) return serving.status();
+  if (absl::Status fit = CheckPrompt(directory.path, *serving); !fit.ok()) return fit;
   ServingPlan plan;
   plan.replicas = serving->Replicas(devices.accelerators());
   plan.load = LoadOptionsFor(*serving, plan.replicas);
@@ -38,12 +52,14 @@ absl::StatusOr<ServingPlan> PlanServing(const ModelDirectory& directory, const C
   return plan;
 }
 
-absl::StatusOr<int64_t> WeightBytesOf(const ModelDirectory& directory, const ServingPlan& plan) {
-  const auto bytes = WeightBytes(directory.path, plan.load);
-  if (!bytes.ok()) return bytes.status();
+// Returns what the weights of all replicas take.
+absl::StatusOr<ModelWeights> WeightsOf(const ModelDirectory& directory, const ServingPlan& plan) {
+  auto weights = WeightsOf(directory.path, plan.load);
+  if (!weights.ok()) return weights;
   // More than this there is nowhere; sums of it over all models do not overflow.
   constexpr int64_t kMost = int64_t{1} << 42;
-  return std::min(*bytes, kMost) * plan.replicas.replicas;
+  weights->bytes = std::min(weights->bytes, kMost) * plan.replicas.replicas;
+  return weights;
 }
 
 void LogReady(const ModelDirectory& directory, const ServedModel& model, const ServingPlan& plan,
@@ -63,24 +79,6 @@ void LogReady(const ModelDirectory& directory, const ServedModel& model, const S
        {"replicas_because", plan.replicas.reason},
        {"max_batch_tokens", plan.replicas.batch_tokens},
        {"seconds", seconds}});
-}
-
-// Returns which tokens of long texts are dropped. Those of a Hugging Face folder are told by its
-// tokenizer's files, if at all.
-Truncation TruncationFor(const ModelDirectory& directory, const ServingOptions& serving,
-                         const Tokenizer* tokenizer) {
-  if (tokenizer == nullptr || !tokenizer->truncation()) return serving.truncation;
-  const auto config = ReadModelConfig(directory.path);
-  const bool foreign = config.ok() && config->network.foreign;
-  return foreign ? *tokenizer->truncation() : serving.truncation;
-}
-
-absl::Status CheckPrompt(const ServingOptions& serving) {
-  if (serving.default_prompt.empty() || serving.prompts.contains(serving.default_prompt)) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError("default_prompt: there is no prompt " +
-                                    Quoted(serving.default_prompt) + " in prompts");
 }
 
 absl::Status CheckDimensions(const std::vector<int64_t>& dimensions, const ModelInfo& info) {
@@ -105,9 +103,9 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   auto plan = PlanServing(directory, context.config.Get(), context.devices);
   if (!plan.ok()) return plan.status();
   LogImpliedPadding(directory.path, plan->serving);
-  const auto bytes = WeightBytesOf(directory, *plan);
-  if (!bytes.ok()) return bytes.status();
-  if (absl::Status status = room(*bytes); !status.ok()) return status;
+  const auto weights = WeightsOf(directory, *plan);
+  if (!weights.ok()) return weights.status();
+  if (absl::Status status = room(weights->bytes); !status.ok()) return status;
   auto tokenizer = LoadTokenizer(directory.path, plan->serving);
   if (!tokenizer.ok()) return tokenizer.status();
   if (*tokenizer != nullptr) {
@@ -124,15 +122,15 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
                     context.metrics.ForModel(directory.name, directory.version));
   if (!engine.ok()) return engine.status();
   absl::Status fit = CheckDimensions(plan->serving.dimensions, (*engine)->info());
-  if (fit.ok()) fit = CheckPrompt(plan->serving);
   if (!fit.ok()) return fit;
   auto model = std::make_unique<ServedModel>();
   model->name = directory.name;
   model->version = directory.version;
   model->default_pooling = plan->serving.pooling;
   model->default_normalize = plan->serving.normalize;
-  model->default_truncation = TruncationFor(directory, plan->serving, tokenizer->get());
+  model->default_truncation = TruncationOf(plan->serving, tokenizer->get());
   model->most_text_tokens = plan->serving.max_text_tokens;
+  model->text_limit_origin = plan->serving.text_limit_origin;
   model->prompts = plan->serving.prompts;
   model->default_prompt = plan->serving.default_prompt;
   model->dimensions = plan->serving.dimensions;
@@ -151,8 +149,8 @@ absl::StatusOr<CheckedModel> CheckServed(const ModelDirectory& directory, const 
                                          const DevicePlan& devices) {
   const auto plan = PlanServing(directory, config, devices);
   if (!plan.ok()) return plan.status();
-  const auto bytes = WeightBytesOf(directory, *plan);
-  if (!bytes.ok()) return bytes.status();
+  const auto weights = WeightsOf(directory, *plan);
+  if (!weights.ok()) return weights.status();
   const auto tokenizer = LoadTokenizer(directory.path, plan->serving);
   if (!tokenizer.ok()) return tokenizer.status();
   const auto report = InspectModel(directory.path, /*look_at_weights=*/false);
@@ -165,8 +163,7 @@ absl::StatusOr<CheckedModel> CheckServed(const ModelDirectory& directory, const 
     fit = CheckTokenizer(directory.path, **tokenizer, report->info.signature);
   }
   if (!fit.ok()) return fit;
-  return CheckedModel{report->info, *bytes, plan->replicas, plan->load.dtype,
-                      *tokenizer != nullptr};
+  return CheckedModel{report->info, *weights, plan->replicas, *tokenizer != nullptr};
 }
 
 void SetQueueLimits(const ModelRepository& repository, const Config& config) {
@@ -183,7 +180,7 @@ int64_t WeightBytesOf(const ModelDirectory& directory, const Config& config,
                       const DevicePlan& devices) {
   const auto plan = PlanServing(directory, config, devices);
   if (!plan.ok()) return 0;
-  return WeightBytesOf(directory, *plan).value_or(0);
+  return WeightsOf(directory, *plan).value_or(ModelWeights()).bytes;
 }
 
 }  // namespace linserve

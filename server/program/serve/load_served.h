@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/sessions/session_budget.h"
 #include "models/devices.h"
+#include "models/model_loader.h"
 #include "program/serve/config.h"
 #include "program/serve/live_config.h"
 #include "repository/model_manager.h"
@@ -33,9 +34,8 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
 // Says how a version would be served, and that its files fit.
 struct CheckedModel {
   ModelInfo info;
-  int64_t weight_bytes = 0;  // of all replicas
+  ModelWeights weights;  // of all replicas
   ReplicaPlan replicas;
-  std::string dtype;
   bool text = false;  // it takes texts
 };
 

@@ -55,13 +55,15 @@ absl::StatusOr<DevicePlan> PrepareDevices(const Config& config, Metrics& metrics
 absl::StatusOr<Prepared> PrepareServer(Config& config, Metrics& metrics) {
   AllowAllDescriptors();
   SetProcessors(config.devices.processors);
-  auto found = ScanRepository(config.repository.root, config.repository.links());
+  std::vector<PassedOver> passed_over;
+  auto found = ScanRepository(config.repository.root, config.repository.links(), &passed_over);
   if (!found.ok()) return found.status();
   WarnOfVersions(config.repository.root, *found);
   auto devices = PrepareDevices(config, metrics);
   if (!devices.ok()) return devices.status();
   auto sessions = PrepareMemory(config, *found, *devices, metrics);
-  return Prepared{*std::move(found), *std::move(devices), std::move(sessions)};
+  return Prepared{*std::move(found), std::move(passed_over), *std::move(devices),
+                  std::move(sessions)};
 }
 
 absl::StatusOr<std::shared_ptr<GrpcServer>> StartGrpc(const Config& config,

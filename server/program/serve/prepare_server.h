@@ -17,6 +17,7 @@ namespace linserve {
 // Holds what is there before models are loaded and callers let in.
 struct Prepared {
   std::vector<ModelDirectory> found;
+  std::vector<PassedOver> passed_over;
   DevicePlan devices;
   std::shared_ptr<SessionBudget> sessions;
 };

@@ -55,8 +55,10 @@ void AddServeCommand(CLI::App& app, ChosenCommand& chosen) {
       "--max-batch-tokens is \"max_batch_tokens\" and LINSERVE_MAX_BATCH_TOKENS. Flags win over\n"
       "variables, variables over the file, and that over the one that LINSERVE_DEFAULTS names, as\n"
       "images do. Sizes may have a unit (4GiB, 512MB), and so may times (30s, 5m). A model's\n"
-      "config.json may override the options from --padding on for itself, in its \"serving\"\n"
-      "object.\n\n"
+      "config.json, ours or a Hugging Face folder's, may override --dtype, --replicas, --threads\n"
+      "and all from --padding on for itself, in its \"serving\" object. What the other files of "
+      "such\n"
+      "a folder say of pooling, texts and prompts wins over these options, too.\n\n"
       "Examples:\n"
       "  linserve serve --config deploy/linserve.json --model-repository models\n"
       "  linserve serve --config deploy/linserve.json --check-config\n");

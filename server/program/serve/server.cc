@@ -130,15 +130,15 @@ void LogChanges(const std::vector<OptionTable::Change>& changes) {
 }
 
 // Reads the configuration again, and applies what may change while the server runs.
-void ReloadConfig(LiveConfig& live, GrpcServer& grpc, const ModelRepository& repository,
-                  Signals& signals) {
+absl::Status ReloadConfig(LiveConfig& live, GrpcServer& grpc, const ModelRepository& repository,
+                          Signals& signals) {
   const LogLevel level = live.Get().log.level;
   const auto changes = live.Reload();
   if (!changes.ok()) {
     grpc.context().metrics.ReloadFailed(Reload::kConfig);
     Log(LogLevel::kWarning, "the configuration stays as it was",
         {{"because", std::string(changes.status().message())}});
-    return;
+    return changes.status();
   }
   const Config config = live.Get();
   SetLogLevel(std::min(level, config.log.level));  // so that the log says that it says less
@@ -150,16 +150,18 @@ void ReloadConfig(LiveConfig& live, GrpcServer& grpc, const ModelRepository& rep
                                        config.grpc.inflight.Resolved().max_bytes);
   SetQueueLimits(repository, config);
   signals.AllowToEnd(TimeToEnd(config));
+  return absl::OkStatus();
 }
 
 // Reloads the configuration and changed models, on SIGHUP.
 void ReloadAll(LiveConfig& live, ModelManager& manager, GrpcServer& grpc,
                const ModelRepository& repository, Signals& signals) {
   Log(LogLevel::kInfo, "reloading the configuration and changed models", {{"signal", "Hangup"}});
-  ReloadConfig(live, grpc, repository, signals);
-  manager.Refresh([&](const absl::Status& status) {
+  const absl::Status config = ReloadConfig(live, grpc, repository, signals);
+  manager.Refresh([&, config](const absl::Status& models) {
     // A model that was being loaded meanwhile has the limits of before.
     SetQueueLimits(repository, live.Get());
+    const absl::Status& status = config.ok() ? models : config;
     Log(status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
         {{"status", status.ok() ? "ok" : std::string(status.message())}});
   });
@@ -243,6 +245,7 @@ absl::Status RunServer(Settings& settings) {
   const Periodic liveness([&repository, &certificate, &server = **grpc] {
     server.SetLive(!repository.stuck());
     certificate.Look();
+    server.context().access->Look();
     return std::chrono::seconds(1);
   });
   (*grpc)->SetServing(true);

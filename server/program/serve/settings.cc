@@ -29,6 +29,12 @@ std::string VariableName(const std::string& option) { return kPrefix + UpperCase
 // Takes the options of a file. It may be a pipe: `--config <(...)`.
 absl::Status ReadOptions(const std::string& path, OptionTable& table) {
   const auto options = ReadJson(path, FileKind::kAny);
+  if (options.ok() && options->is_object() && options->contains("serving")) {
+    return absl::InvalidArgumentError(
+        path +
+        ": \"serving\" is an object of a model's config.json; here its members stand at the "
+        "top level, for all models");
+  }
   if (options.ok()) return table.SetAll(*options, path);
   return absl::Status(options.status().code(), "the configuration cannot be read: " +
                                                    std::string(options.status().message()));

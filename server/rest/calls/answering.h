@@ -22,21 +22,13 @@ Result Await(const Begin& begin) {
   return ended->get_future().get();
 }
 
-// Reads a query, if its caller may ask now.
-template <typename Query>
-absl::StatusOr<Query> ReadAdmitted(const RestCall& call,
-                                   absl::FunctionRef<absl::StatusOr<Query>()> read) {
-  absl::Status admitted = Admit(call);
-  return admitted.ok() ? read() : admitted;
-}
-
-// Has a request of this kind answered, and waits for that. A query that is not admitted, or could
-// not be read, is refused, which counts as a request, too. `rpc` names the request in the metrics.
+// Has a request of this kind answered, and waits for that. A query that could not be read is
+// refused, which counts as a request, too. `rpc` names the request in the metrics.
 template <typename State>
 absl::StatusOr<typename State::Answered> Ask(
     const RestCall& call, const std::string& rpc,
     absl::FunctionRef<absl::StatusOr<typename State::Query>()> read) {
-  auto query = ReadAdmitted<typename State::Query>(call, read);
+  auto query = read();
   return Await<absl::StatusOr<typename State::Answered>>([&](const auto& done) {
     const auto state = std::make_shared<State>(SideOf(call, rpc), ContextOf(call, ""), done);
     if (query.ok()) {

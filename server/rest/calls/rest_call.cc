@@ -8,10 +8,6 @@
 
 namespace linserve {
 
-absl::Status Admit(const RestCall& call) {
-  return AdmitCaller(call.service, *call.caller, static_cast<int64_t>(call.http.body.size()));
-}
-
 JsonReader::GoOn WantedBy(const RestCall& call) {
   return [&call]() -> absl::Status {
     if (call.http.abandoned()) return absl::CancelledError("the caller left");

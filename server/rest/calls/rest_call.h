@@ -24,10 +24,6 @@ struct RestCall {
   TimePoint begin = std::chrono::steady_clock::now();
 };
 
-// Returns OK if the caller may infer, and its rates permit a body of this size. Called before the
-// body is parsed.
-absl::Status Admit(const RestCall& call);
-
 // Returns OK while the body is worth reading: its caller is there, and the server does not drain.
 // The reader of the body asks it now and then, and must not outlive the call.
 JsonReader::GoOn WantedBy(const RestCall& call);

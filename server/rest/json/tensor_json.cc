@@ -117,8 +117,8 @@ absl::Status ReadElements(const std::string& datatype, std::string_view data,
   if (datatype == "FP32") return ReadNumbers<float>(source, raw);
   if (datatype == "FP64") return ReadNumbers<double>(source, raw);
   if (datatype == "BYTES") return ReadTexts(source, raw);
-  return absl::InvalidArgumentError(
-      where + ": elements of this datatype cannot stand in JSON; send them as binary data");
+  return absl::InvalidArgumentError(where + ": " + datatype +
+                                    " elements cannot stand in JSON; send them as binary data");
 }
 
 bool HasElements(DType dtype) {

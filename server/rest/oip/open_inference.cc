@@ -152,10 +152,13 @@ HttpReply RepositoryIndex(const RestCall& call) {
 
 HttpReply Infer(const RestCall& call) {
   std::string id;
-  auto asked = ReadAdmitted<JsonInferRequest>(call, [&] { return ReadInfer(call, id); });
+  auto asked = ReadInfer(call, id);
   const auto answer = AskInfer(call, id, asked);
   HttpReply reply = ReplyWith<InferAnswer>(
-      answer, [&](const absl::Status& status) { return ErrorReply(WithRequestId(status, id)); },
+      answer,
+      [&](const absl::Status& status) {
+        return ErrorReply(WithRequestId(status, RequestIdOf(call, id)));
+      },
       [&](const InferAnswer& whole) { return WriteInferResponse(whole, *asked); });
   reply.headers.emplace_back(kRequestId, RequestIdOf(call, id));
   return reply;

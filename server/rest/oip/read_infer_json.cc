@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "core/json/json_number.h"
+#include "core/status/retry_delay.h"
 #include "core/strings/quote.h"
 #include "core/tensor/tensor.h"
 #include "rest/json/json_members.h"
 #include "rest/json/tensor_json.h"
 #include "rest/oip/infer_json.h"
 #include "rpc/oip/inference_parameters.h"
+#include "rpc/oip/inference_tensors.h"
 
 namespace linserve {
 namespace {
@@ -209,9 +211,11 @@ absl::Status InferReader::ReadInput() {
 }
 
 absl::Status InferReader::ReadContents(const Input& input, std::optional<std::string_view> data) {
+  absl::Status status = CheckDatatype(input.datatype());
+  if (!status.ok()) return WithPrefix(status, "input " + Quoted(input.name()) + ": ");
   const std::string where =
       "input " + Quoted(input.name()) + " of type " + Quoted(input.datatype());
-  absl::Status status = CheckShape(input, most_sequences_, where);
+  status = CheckShape(input, most_sequences_, where);
   if (!status.ok()) return status;
   if (input.parameters().contains("shared_memory_region")) {
     return absl::UnimplementedError(where + ": shared memory is not supported; send the data");

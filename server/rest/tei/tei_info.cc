@@ -18,7 +18,7 @@ HttpReply TeiInfo(const RestCall& call) {
   tei::v1::InfoResponse info;
   const absl::Status status = Describe(call.service, *call.caller, name, info);
   if (!status.ok()) return TeiError(status);
-  const auto model = FindModel(call.service, *call.caller, name, 0);
+  const auto model = FindModel(call.service, *call.caller, name, 0, kModelHeader);
   if (!model.ok()) return TeiError(model.status());
   nlohmann::ordered_json json = ToJson(info);
   json["served_model_name"] = (*model)->name;

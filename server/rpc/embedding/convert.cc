@@ -235,6 +235,11 @@ void ToMessage(const ServedModel& model, bool draining, v1::Model& message) {
   message.set_replicas(model.engine->options().replicas);
   message.set_threads(model.threads);
   message.set_processor(model.processor);
+  message.set_normalize(model.default_normalize);
+  message.set_truncation(std::string(Name(model.default_truncation)));
+  message.set_max_text_tokens(model.most_text_tokens);
+  for (const auto& [name, prompt] : model.prompts) message.add_prompts(name);
+  message.set_default_prompt(model.default_prompt);
   FillSignature(info.signature, message);
 }
 

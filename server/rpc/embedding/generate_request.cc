@@ -113,6 +113,7 @@ absl::Status GenerateRequestState::ReadItems(Tokenization& work) {
   work.owner = message_;
   work.prompt.clear();                  // it is for vectors
   work.truncation = Truncation::kNone;  // after a prompt as long as the model takes nothing follows
+  work.most_tokens = 0;
   auto prompt = PromptOf(message_, work.model->engine->info());
   if (!prompt.ok()) return prompt.status();
   from_text_ = message_->has_text();

@@ -61,11 +61,15 @@ absl::Status Unpack(grpc::ByteBuffer& bytes, int64_t most,
 
 absl::Status UnpackRequest(const ServiceContext& service, const Caller& caller,
                            grpc::ByteBuffer& bytes, Inflight::Reservation& held) {
-  bool packed = false;
-  return Unpack(bytes, service.limits.max_message_bytes, [&](int64_t more) {
-    if (!std::exchange(packed, true)) held = service.inflight->ReserveBytes(caller.name());
+  int64_t total = 0;
+  const auto grow = [&](int64_t more) -> absl::Status {
+    if (total == 0) held = service.inflight->ReserveBytes(caller.name());
+    total += more;
     return held.Grow(more);
-  });
+  };
+  absl::Status status = Unpack(bytes, service.limits.max_message_bytes, grow);
+  if (!status.ok()) caller.Owe(total);
+  return status;
 }
 
 }  // namespace linserve

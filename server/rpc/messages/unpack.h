@@ -22,6 +22,7 @@ absl::Status Unpack(grpc::ByteBuffer& bytes, int64_t most,
                     absl::FunctionRef<absl::Status(int64_t bytes)> grow);
 
 // `held` gets the room for a request that was unpacked, which is to be held until it is decoded.
+// What was unpacked in vain is paid for.
 absl::Status UnpackRequest(const ServiceContext& service, const Caller& caller,
                            grpc::ByteBuffer& bytes, Inflight::Reservation& held);
 

@@ -16,8 +16,8 @@ void InferCall::Handle(grpc::ByteBuffer& bytes) {
   Received<inference::ModelInferRequest> request;
   auto [context, status] =
       Receive(service_, *context_, bytes, inference::ModelInferRequest::kIdFieldNumber, request);
-  const std::string id = request.message.id();
-  context.id = RequestIdOf(*context_, id);
+  const std::string id = RequestIdOf(*context_, request.message.id());
+  context.id = id;
   const auto state = std::make_shared<InferRequestState>(
       Side(), std::move(context), /*chunks=*/false,
       [this, self = shared_from_this(), id](const absl::StatusOr<InferAnswer>& answer) {

@@ -74,7 +74,8 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
   }
   const auto self = shared_from_this();
   const std::string id = request.message.id();
-  context.id = RequestIdOr(id);
+  const std::string name = RequestIdOr(id);
+  context.id = name;
   const int64_t number = requests_++;
   // Every answer keeps this alive, and the request itself does until it has one.
   const std::shared_ptr<void> in_flight(nullptr, [this, self](void*) { RequestFinished(); });
@@ -85,7 +86,8 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
                .abandoned = [this] { return order_.ended() || outbox_.cancelled(); },
                .broken = [this](const absl::Status& fault) { Abort(fault); }},
       std::move(context), /*chunks=*/true,
-      [this, id, number, in_flight](absl::StatusOr<InferAnswer> result) {
+      [this, id, name, number, in_flight](absl::StatusOr<InferAnswer> result) {
+        if (!result.ok()) result = WithRequestId(result.status(), name);
         Guard([&] { Answer(number, id, std::move(result), in_flight); });
       });
   if (admitted.ok()) {
@@ -99,7 +101,6 @@ absl::Status InferStreamCall::Handle(grpc::ByteBuffer& bytes) {
 void InferStreamCall::Answer(int64_t number, const std::string& id,
                              absl::StatusOr<InferAnswer> result,
                              const std::shared_ptr<void>& in_flight) {
-  if (!result.ok()) result = WithRequestId(result.status(), id);
   if (!result.ok() && ends_with_error_) {
     return order_.Send(number, {nullptr, ToGrpcStatus(result.status())});
   }

@@ -1,5 +1,6 @@
 #include "rpc/oip/inference_checks.h"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -18,6 +19,23 @@ std::string Names(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ",") + Quoted(name);
   return "[" + text + "]";
+}
+
+// Names all inputs that the model takes.
+std::string InputsOf(const Signature& signature, bool takes_text) {
+  std::vector<std::string> all;
+  for (const InputSpec& input : signature.inputs) all.push_back(input.name);
+  return Names(all) + (takes_text ? ", or " + Quoted(kTextInput) + " in place of them" : "");
+}
+
+// Writes the axes of an input of a whole batch as "[batch, n, 64]".
+std::string BatchForm(const InputSpec& input) {
+  std::string axes = ToString(input.axes);
+  if (input.batch_axis == BatchAxis::kSecond) {
+    return axes.insert(axes.find_first_of(",]"), ", batch");
+  }
+  return axes.insert(1, input.axes.empty() ? "batch" : "batch, ") +
+         (input.folds ? ", or further axes" : "");
 }
 
 }  // namespace
@@ -40,44 +58,58 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindInferModel(const ServiceC
                                                                   const std::string& version) {
   const auto number = VersionOf(version);
   if (!number.ok()) return number.status();
-  return FindModel(service, caller, name, *number);
+  return FindModel(service, caller, name, *number, "the field 'model_name'");
 }
 
 absl::Status WithRequestId(const absl::Status& status, const std::string& id) {
-  if (status.ok()) return status;
-  const std::string name = id.empty() ? "<id_unknown>" : id;
-  return WithPrefix(status, "[request id: " + name + "] ");
+  return status.ok() ? status : WithPrefix(status, "[request id: " + id + "] ");
 }
 
-absl::Status CheckInputs(const Signature& signature, const TensorMap& tensors,
+absl::Status CheckInputs(const Signature& signature, const inference::ModelInferRequest& message,
                          const std::string& model, bool takes_text) {
   std::vector<std::string> got;
-  std::vector<std::string> missing;
-  size_t required = 0;
-  bool known = true;
-  for (const auto& [name, tensor] : tensors) {
-    if (IsLengths(name)) continue;
-    got.push_back(name);
-    known = known && signature.FindInput(name) != nullptr;
+  const std::string* unknown = nullptr;
+  for (const auto& input : message.inputs()) {
+    if (IsLengths(input.name())) continue;
+    if (signature.FindInput(input.name()) == nullptr) unknown = &input.name();
+    got.push_back(input.name());
   }
+  std::vector<std::string> missing;
+  int64_t required = 0;
   for (const InputSpec& input : signature.inputs) {
     if (input.optional) continue;
     ++required;
-    if (!tensors.contains(input.name)) missing.push_back(input.name);
+    if (std::find(got.begin(), got.end(), input.name) == got.end()) missing.push_back(input.name);
   }
-  if (missing.empty() && known) return absl::OkStatus();
-  std::string text = "expected " + std::to_string(required) + " inputs but got " +
-                     std::to_string(got.size()) + " inputs for model " + Quoted(model) +
-                     ". Got input(s) " + Names(got);
+  if (missing.empty() && unknown == nullptr) return absl::OkStatus();
+  std::string text = unknown != nullptr
+                         ? "unexpected inference input " + Quoted(*unknown)
+                         : "expected " + std::to_string(required) + " inputs but got " +
+                               std::to_string(got.size()) + " inputs";
+  text += " for model " + Quoted(model);
+  if (unknown == nullptr) text += ". Got input(s) " + Names(got);
   if (!missing.empty()) {
     text += ", but missing required input(s) " + Names(missing) +
             ". Please provide all required input(s)";
   }
-  std::vector<std::string> all;
-  for (const InputSpec& input : signature.inputs) all.push_back(input.name);
-  text += ". The model takes " + Names(all);
-  if (takes_text) text += ", or " + Quoted(kTextInput) + " in place of them";
-  return absl::InvalidArgumentError(text);
+  return absl::InvalidArgumentError(text + ". The model takes " + InputsOf(signature, takes_text));
+}
+
+absl::Status CheckRanks(const Signature& signature, const TensorMap& tensors,
+                        const std::string& model) {
+  for (const InputSpec& input : signature.inputs) {
+    const auto tensor = tensors.find(input.name);
+    const bool batched =
+        input.batch_axis == BatchAxis::kFirst || input.batch_axis == BatchAxis::kSecond;
+    if (tensor == tensors.end() || !batched) continue;
+    const size_t rank = tensor->second.shape().size();
+    const size_t expected = input.axes.size() + 1;
+    if (rank == expected || (rank > expected && input.folds)) continue;
+    return absl::InvalidArgumentError(
+        "inference input " + Quoted(input.name) + " for model " + Quoted(model) + ": shape " +
+        ToString(tensor->second.shape()) + ", expected " + BatchForm(input));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckDatatypes(const Signature& signature, const TensorMap& tensors,

@@ -111,12 +111,14 @@ absl::Status InferRequestState::ReadTexts(Tokenization& work) {
 
 absl::Status InferRequestState::ReadTensors(Tokenization& work) {
   const std::string& model = answer_.model_name;
-  absl::Status status = ReserveBytes(*work.model, ConvertedBytes(*message_));
+  absl::Status status =
+      CheckInputs(*signature_, *message_, model, work.model->tokenizer != nullptr);
+  if (status.ok()) status = ReserveBytes(*work.model, ConvertedBytes(*message_));
   if (!status.ok()) return status;
   auto tensors = ToTensors(*message_, model, message_);
   if (!tensors.ok()) return tensors.status();
-  status = CheckInputs(*signature_, *tensors, model, work.model->tokenizer != nullptr);
-  if (status.ok()) status = CheckDatatypes(*signature_, *tensors, model);
+  status = CheckDatatypes(*signature_, *tensors, model);
+  if (status.ok()) status = CheckRanks(*signature_, *tensors, model);
   if (!status.ok()) return status;
   const auto batch = PackageBatch::From(*signature_, AsFile(*tensors));
   if (!batch.ok()) return batch.status();

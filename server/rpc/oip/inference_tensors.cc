@@ -44,6 +44,14 @@ const Form* FormOf(std::string_view datatype) {
   return form == kForms.end() ? nullptr : form;
 }
 
+std::string KnownDatatypes() {
+  std::string known;
+  for (const Form& form : kForms) {
+    known += (known.empty() ? "" : ", ") + std::string(form.datatype);
+  }
+  return known;
+}
+
 // Holds an input, and what messages about it begin and end with.
 struct Source {
   const Input& input;
@@ -169,13 +177,9 @@ absl::StatusOr<Tensor> ToTensor(const Input& input, const std::optional<Tensor>&
                                 const std::string& model) {
   const Form* form = FormOf(input.datatype());
   if (form == nullptr) {
-    std::string known;
-    for (const Form& candidate : kForms) {
-      known += (known.empty() ? "" : ", ") + std::string(candidate.datatype);
-    }
     return absl::InvalidArgumentError("inference input " + Quoted(input.name()) + " data-type is " +
                                       Quoted(input.datatype()) + ", but model " + Quoted(model) +
-                                      " takes " + known);
+                                      " takes " + KnownDatatypes());
   }
   const Source source{input, *form, Shape(input.shape().begin(), input.shape().end()), model};
   if (input.parameters().contains("shared_memory_region")) {
@@ -202,6 +206,12 @@ std::string_view Datatype(DType dtype) {
   const auto* form = std::find_if(kForms.begin(), kForms.end(),
                                   [&](const Form& candidate) { return candidate.raw == dtype; });
   return form->datatype;
+}
+
+absl::Status CheckDatatype(const std::string& datatype) {
+  if (datatype == "BYTES" || FormOf(datatype) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("unknown datatype " + Quoted(datatype) + ", expected " +
+                                    KnownDatatypes() + ", or BYTES for texts");
 }
 
 DType AnnouncedType(InputKind kind) {

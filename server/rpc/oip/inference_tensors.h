@@ -16,6 +16,9 @@ namespace linserve {
 // Returns "FP32", "INT64", "BOOL", ...
 std::string_view Datatype(DType dtype);
 
+// Returns INVALID_ARGUMENT unless the protocol has a datatype of this name.
+absl::Status CheckDatatype(const std::string& datatype);
+
 // Returns the type that an input is announced with; it takes every other type of its kind, too.
 DType AnnouncedType(InputKind kind);
 

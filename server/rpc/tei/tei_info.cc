@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/escaping.h"
+#include "core/sequence/truncation.h"
 #include "serving/admission.h"
 
 namespace linserve {
@@ -33,7 +34,7 @@ const char* TypeOf(DType dtype) {
 
 absl::Status Describe(const ServiceContext& service, const Caller& caller, const std::string& model,
                       tei::v1::InfoResponse& info) {
-  const auto found = FindModel(service, caller, model, 0);
+  const auto found = FindModel(service, caller, model, 0, kModelHeader);
   if (!found.ok()) return found.status();
   const Engine& engine = *(*found)->engine;
   const Signature& signature = engine.info().signature;
@@ -45,7 +46,8 @@ absl::Status Describe(const ServiceContext& service, const Caller& caller, const
   info.set_model_dtype(TypeOf(engine.info().dtype));
   info.set_model_type(tei::v1::MODEL_TYPE_EMBEDDING);
   info.set_max_concurrent_requests(Shown(service.inflight->most_requests()));
-  info.set_max_input_length(Shown(LongestFor(signature, Item(), letter)));
+  info.set_max_input_length(
+      Shown(SmallerLimit((*found)->most_text_tokens, LongestFor(signature, Item(), letter))));
   info.set_max_batch_tokens(Shown(engine.options().policy.max_tokens));
   info.set_max_batch_requests(Shown(engine.options().policy.max_sequences));
   info.set_max_client_batch_size(Shown(service.limits.max_sequences_per_request));

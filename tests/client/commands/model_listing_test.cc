@@ -27,6 +27,7 @@ ModelDescription Example() {
       {"context", InputKind::kFloat, {Axis::Ragged('m'), Axis::Fixed(8)}, true, 0}};
   model.signature.outputs = {{"y", {Axis::Ragged('n'), Axis::Fixed(64)}}};
   model.signature.limits = {{'n', 512, "context"}};
+  model.pooling = "mean";
   return model;
 }
 
@@ -40,7 +41,28 @@ TEST(ModelListing, ShowsWhatAModelTakesAndGives) {
 TEST(ModelListing, ShowsALimitOfTwoPartsOnce) {
   ModelDescription model = Example();
   model.signature.limits = {{'n', 512, ""}, {'n', 512, ""}, {'m', 512, ""}, {'n', 64, ""}};
-  EXPECT_THAT(ModelsTable({model}), HasSubstr("  n <= 512, m <= 512, n <= 64\n"));
+  EXPECT_THAT(ModelsTable({model}), HasSubstr("  n <= 512, m <= 512, n <= 64 "));
+}
+
+TEST(ModelListing, ShowsWhatBecomesOfTextsAndRows) {
+  ModelDescription model = Example();
+  EXPECT_THAT(ModelsTable({model}), HasSubstr("  mean\n"));
+  model.text = true;
+  model.normalize = true;
+  model.truncation = "right";
+  model.max_text_tokens = 256;
+  model.prompts = {"document", "query"};
+  model.default_prompt = "query";
+  const std::string table = ModelsTable({model});
+  EXPECT_THAT(table, HasSubstr("  texts <= 256, n <= 512 without context  "));
+  EXPECT_THAT(table, HasSubstr("  mean, normalized; prompts: document, query (default)\n"));
+  const auto json = nlohmann::json::parse(ModelsJson({model}))[0];
+  EXPECT_EQ(json["pooling"], "mean");
+  EXPECT_EQ(json["normalize"], true);
+  EXPECT_EQ(json["truncation"], "right");
+  EXPECT_EQ(json["max_text_tokens"], 256);
+  EXPECT_EQ(json["prompts"], model.prompts);
+  EXPECT_EQ(json["default_prompt"], "query");
 }
 
 TEST(ModelListing, IsJsonToo) {

@@ -45,6 +45,14 @@ TEST(Gzip, IsWholeOrNone) {
   }
 }
 
+TEST(Gzip, MayHaveSeveralMembers) {
+  const std::string packed = Gzip("hello") + Gzip("") + Gzip(", world");
+  for (const size_t piece : {size_t{1}, size_t{30}, packed.size()}) {
+    EXPECT_EQ(Unpacked(packed, piece), "hello, world");
+  }
+  EXPECT_EQ(Unpacked(packed.substr(0, packed.size() - 1), packed.size()), std::nullopt);
+}
+
 TEST(Gzip, EndsWhenNoMoreIsWanted) {
   Gunzip gunzip;
   size_t kept = 0;

@@ -21,7 +21,10 @@ class CommandLineTest : public testing::Test {
     app_.fallthrough();
     app_.add_option("--target", target_);
     app_.add_option("--timeout", timeout_)->check(CLI::Range(0.0, 1e6));
-    app_.add_subcommand("serve", "Serves")->add_option("--threads", threads_);
+    CLI::App* serve = app_.add_subcommand("serve", "Serves");
+    serve->add_option("--threads", threads_);
+    serve->add_flag("--truncate{right}", side_);
+    serve->add_flag("--quiet");
   }
 
   std::optional<int> Parse(std::vector<const char*> arguments) {
@@ -39,6 +42,7 @@ class CommandLineTest : public testing::Test {
   std::string target_;
   double timeout_ = 0;
   int threads_ = 0;
+  std::string side_;
 };
 
 TEST_F(CommandLineTest, GoesOnWhereAllIsWell) {
@@ -76,7 +80,12 @@ TEST_F(CommandLineTest, SuggestsNothingFarOff) {
 
 TEST_F(CommandLineTest, SaysWhatElseIsWrong) {
   EXPECT_THAT(Fault({}), HasSubstr("A subcommand is required"));
-  EXPECT_THAT(Fault({"serve", "more"}), HasSubstr("unexpected argument 'more'"));
+  EXPECT_THAT(Fault({"serve", "more"}), HasSubstr("unexpected argument 'more'\n"));
+  EXPECT_THAT(Fault({"serve", "more", "--quiet"}), HasSubstr("unexpected argument 'more'\n"));
+  EXPECT_THAT(
+      Fault({"serve", "--truncate", "left"}),
+      HasSubstr("unexpected argument 'left'; the value of --truncate stands behind =, as in "
+                "--truncate=right\n"));
   EXPECT_THAT(Fault({"serve", "--threads", "many"}), HasSubstr("--threads"));
 }
 

@@ -86,8 +86,9 @@ TEST(StepPool, ACallerWithManyJobsHasNoMoreTurnsThanOneWithOne) {
     pool.Run(JobOf("one", order.Step('o', 20)));
     held.LetGo();
   }
-  // The last step of the one comes when each has had about twenty.
-  EXPECT_LT(order.steps().find_last_of('o'), 60U);
+  // The last step of the one comes when each has had about twenty, by their times, which a busy
+  // machine stretches; it would come last if jobs had turns.
+  EXPECT_LT(order.steps().find_last_of('o'), 200U);
 }
 
 TEST(StepPool, WhoeverComesWithLittleWaitsForAboutOneStepOfTheOthers) {

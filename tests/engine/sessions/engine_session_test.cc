@@ -152,6 +152,20 @@ TEST_F(EngineSession, ThatWasNotUsedForLongestGoesWhereThereIsNoRoom) {
   EXPECT_EQ(Read({.id = "a"}, 1), 3);
 }
 
+TEST_F(EngineSession, OfTheCallerWithTheMostGoesWhereTheModelHasNoRoom) {
+  options_.sessions.max_bytes = 7 * kFakeSessionBytes / 2;
+  Start();
+  Read({.id = "a", .start = true}, 1, "little");
+  for (const char* id : {"a", "b", "c"}) Read({.id = id, .start = true}, 1, "much");
+  EXPECT_EQ(Closed("evicted"), 1);
+  EXPECT_EQ(Read({.id = "a"}, 1, "little"), 2);
+  EXPECT_THAT(Refused({.id = "a"}, 1, "much"), ResumesAt(0, "evicted for others"));
+  Read({.id = "b", .start = true}, 1, "little");
+  Read({.id = "c", .start = true}, 1, "little");  // now this one has as many as anybody
+  EXPECT_THAT(Refused({.id = "a"}, 1, "little"), ResumesAt(0, "evicted for others"));
+  EXPECT_EQ(Read({.id = "c"}, 1, "much"), 2);
+}
+
 TEST_F(EngineSession, ThatIsBeingComputedIsNotEvicted) {
   options_.sessions.max_bytes = 3 * kFakeSessionBytes / 2;
   Start();

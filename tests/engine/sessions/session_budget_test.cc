@@ -75,6 +75,14 @@ TEST_F(SharedSessionBudget, LetsWhatWasNotUsedForLongestGoWhicheverModelItIsOf) 
   EXPECT_TRUE(GoOn(*second_, "used", "a").ok());
 }
 
+TEST_F(SharedSessionBudget, TakesFromThoseWhoHaveTheMost) {
+  EXPECT_TRUE(Begin(*first_, "only", "little").ok());
+  for (const char* id : {"1", "2", "3"}) EXPECT_TRUE(Begin(*second_, id, "much").ok());
+  EXPECT_TRUE(Begin(*first_, "new", "another").ok());
+  EXPECT_TRUE(GoOn(*first_, "only", "little").ok());
+  EXPECT_THAT(GoOn(*second_, "1", "much").message(), HasSubstr("was evicted for others"));
+}
+
 TEST_F(SharedSessionBudget, TakesFromACallerPastItsShareWhatIsItsOwn) {
   EXPECT_TRUE(Begin(*first_, "other", "a").ok());
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(Begin(*first_, std::to_string(i), "greedy").ok());

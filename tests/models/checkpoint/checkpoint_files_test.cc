@@ -51,8 +51,9 @@ TEST_F(ShardsTest, AreOneCheckpoint) {
     EXPECT_EQ(LargestDifference(read->tensors.at(name), tensor), 0) << name;
   }
   EXPECT_EQ(Error(), "");
-  const auto bytes = WeightBytes(directory_, {});
-  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto weights = WeightsOf(directory_, {});
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->dtype, DType::kF32);
   int64_t sum = 0;
   for (const auto& [file, tensors] : shards_) {
     sum += static_cast<int64_t>(fs::file_size(directory_ + "/" + file));

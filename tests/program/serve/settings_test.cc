@@ -69,6 +69,11 @@ TEST_F(SettingsTest, RefuseAVariableThatIsOfNoOptionAndNameTheOneItResembles) {
   }
 }
 
+TEST_F(SettingsTest, SayWhereTheMembersOfServingStandInTheServersOwnFile) {
+  Write(R"({"serving": {"max_batch_tokens": 512}})");
+  EXPECT_THAT(settings_.Read(), IsInvalid("here its members stand at the top level"));
+}
+
 TEST_F(SettingsTest, OverlookWhatKubernetesSetsBesideServices) {
   for (const std::string service : {"LINSERVE", "LINSERVE_HEADLESS", "LINSERVE_CANARY_2"}) {
     const WithVariables set(Variables{{service + "_SERVICE_HOST", "10.0.0.1"},

@@ -86,6 +86,8 @@ TEST_F(RestTest, ErrorsUnderV1AreOpenAis) {
   };
   for (const Case& one : std::vector<Case>{
            {R"({"input": [1], "model": "nobody"})", "model_not_found", "model", "'nobody'"},
+           {R"({"input": [1]})", "invalid_value", "model",
+            "; name one in the header 'linserve-model', or over HTTP in the field 'model'"},
            {R"({"input": [1], "model": 1})", "invalid_value", "model", "expected a string"},
            {R"({"model": "tokens"})", "invalid_value", "input", "'input'"},
            {R"({"input": [1.5], "model": "tokens"})", "invalid_value", "input", "token ids"},

@@ -215,7 +215,7 @@ TEST_F(FaultyRequestTest, AModelThatIsStillLoadingIsUnavailable) {
 }
 
 TEST_F(FaultyRequestTest, SeveralModelsDemandAName) {
-  EXPECT_THAT(Embed(CallOf("", {Tokens("a", {1})})), IsInvalid("no model was named"));
+  EXPECT_THAT(Embed(CallOf("", {Tokens("a", {1})})), IsInvalid("; name one in the field 'model'"));
 }
 
 TEST_F(FaultyRequestTest, NoSequencesAreRefused) {

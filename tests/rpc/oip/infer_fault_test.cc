@@ -24,7 +24,11 @@ const std::vector<Fault>& Faults() {
       {"no id",
        [](auto& r) { r.set_model_name("no"), r.clear_id(); },
        StatusCode::NOT_FOUND,
-       {"[request id: <id_unknown>] "}},
+       {"-", "] model 'no' is not found"}},
+      {"no name",
+       [](auto& r) { r.clear_model_name(); },
+       StatusCode::INVALID_ARGUMENT,
+       {"no model was named", "; name one in the field 'model_name'"}},
       {"version",
        [](auto& r) { r.set_model_version("9"); },
        StatusCode::NOT_FOUND,
@@ -44,7 +48,20 @@ const std::vector<Fault>& Faults() {
          AddRaw<float>(r, "w", "FP32", {2, 1}, {1, 1});
        },
        StatusCode::INVALID_ARGUMENT,
-       {"expected 1 inputs but got 2 inputs for model 'tokens'", "['w','x']"}},
+       {"unexpected inference input 'w' for model 'tokens'. The model takes ['x']"}},
+      {"another name",
+       [](auto& r) { r.mutable_inputs(0)->set_name("input_ids"); },
+       StatusCode::INVALID_ARGUMENT,
+       {"unexpected inference input 'input_ids' for model 'tokens', but missing required input(s) "
+        "['x']",
+        "The model takes ['x']"}},
+      {"no axis of the batch",
+       [](auto& r) {
+         r.mutable_inputs(0)->clear_shape();
+         r.mutable_inputs(0)->add_shape(6);
+       },
+       StatusCode::INVALID_ARGUMENT,
+       {"inference input 'x' for model 'tokens': shape [6], expected [batch, n]"}},
       {"twice",
        [](auto& r) {
          AddRaw<int64_t>(r, "x", "INT64", {1, 1}, {1});

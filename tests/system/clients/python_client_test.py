@@ -43,7 +43,8 @@ class PythonClientTest(unittest.TestCase):
         wanted = self.client.embed([[1, 2, 3]], pooling="cls")
         for sequences in (np.array([[1, 2, 3]]), [np.array([1, 2, 3], np.int32)], [{"x": [1, 2, 3]}], [(1, 2, 3)]):
             np.testing.assert_array_equal(self.client.embed(sequences, pooling="cls"), wanted)
-        self.assertEqual(self.client.embed([]), [])
+        self.assertEqual(self.client.embed([]).shape, (0, 0))
+        self.assertEqual(self.client.embed([], pooling="none"), [])
 
     def test_prompts_by_name(self):
         np.testing.assert_array_equal(self.client.embed(["server answers"], prompt_name="query"),

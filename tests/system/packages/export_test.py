@@ -62,6 +62,14 @@ for each in CASES:
     setattr(ExportTest, f"test_{each.replace('-', '_')}", lambda self, name=each: self.compare(name))
 
 
+class ServingTest(unittest.TestCase):
+    def test_knows_the_options_that_the_server_has_for_a_model(self):
+        options = subprocess.run([BIN / "linserve", "serve", "--print-config"], capture_output=True, text=True,
+                                 check=True).stdout
+        names = list(json.loads(options))
+        self.assertEqual(list(python_package.load("linserve_export").SERVING), names[names.index("padding"):])
+
+
 class LinearMultiheadAttentionTest(unittest.TestCase):
     def test_the_class_of_this_test_has_the_packages_numbers(self):
         for golden in ("lmha-distinct", "lmha-batch1", "lmha-cross-layerwise"):

@@ -47,7 +47,8 @@ class Folder:
         return self.chance.choice(["[MASK]", "<mask>", "[CLS]", "<s>", "</s>", "[SEP]"])
 
     def beyond(self):
-        return len(self.files["tokenizer.json"]["model"]["vocab"]) + 5 + len(self.files.get("added_tokens.json", {}))
+        older = self.files.get("added_tokens.json", {}).values()
+        return max([len(self.files["tokenizer.json"]["model"]["vocab"]) + 4, *older]) + 1
 
     def change(self, kind):
         file, config, chance = self.files["tokenizer.json"], self.files["tokenizer_config.json"], self.chance

@@ -1,7 +1,9 @@
 """What models are wrapped in where they are trained: the exporter finds the model in it."""
 
+import contextlib
 import copy
 import importlib.metadata
+import io
 import json
 import os
 import tempfile
@@ -63,6 +65,19 @@ class WrappersTest(unittest.TestCase):
         self.assertEqual(set(tensors), set(wanted))
         for name, tensor in tensors.items():
             self.assertTrue(torch.equal(tensor, wanted[name]), name)
+
+    def test_says_what_stays_behind(self):
+        for model, left in ((LinformerLM(**LM), ""), (Trainer(LinformerLM(**LM)), "probe.weight, probe.bias"),
+                            (DataParallel(Trainer(LinformerLM(**LM))), "module.probe.weight, module.probe.bias")):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                self.exported(model, LM)
+            said = printed.getvalue().partition("left behind, for the package's model has no such tensors: ")[2]
+            self.assertEqual(said.partition("\n")[0], left)
+
+    def test_options_that_no_server_has_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "'poolin', which is no option of a model; those are padding, "):
+            self.exported(LinformerLM(**LM), LM, serving={"poolin": "mean"})
+        self.assertFalse((self.folder / "model").exists())
 
     def finds(self, wrap, wrapper=None, model=None, params=LM, **options):
         plain = model or LinformerLM(**params)

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -164,6 +165,8 @@ class CheckConfigTest : public ConfigTest {
 };
 
 TEST_F(CheckConfigTest, ShowsWhereValuesStandWhatZerosBecameAndTheModels) {
+  std::filesystem::create_directories(directory_.File("models/half"));
+  WriteAll(directory_.File("models/half/model.safetensors"), "");
   const Outcome outcome = Check(R"({"processors": 3, "max_inflight_bytes": "64MiB"})",
                                 {"--max-session-bytes", "8MiB"}, {{"LINSERVE_PROCESSORS", "2"}});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -175,7 +178,9 @@ TEST_F(CheckConfigTest, ShowsWhereValuesStandWhatZerosBecameAndTheModels) {
         std::string("max_session_bytes                  8388608 (8.0 MiB)   [command line]"),
         std::string("threads                            0, which becomes 2   [default]"),
         std::string("max_inflight_bytes_per_caller      0, which becomes 33554432 (32.0 MiB)"),
-        std::string("lm, version 1: linformer.LinformerLM, "), std::string("replicas: 1"),
+        std::string("lm, version 1: linformer.LinformerLM, "), std::string("of weights in F32"),
+        std::string("replicas: 1"),
+        std::string("models/half: passed over: not a model: no config.json"),
         std::string("A server would start with it.")}) {
     EXPECT_THAT(outcome.out, HasSubstr(line));
   }
@@ -198,9 +203,26 @@ TEST_F(CheckConfigTest, NamesAllThatWouldKeepAServerFromStarting) {
   EXPECT_EQ(RunClient({"health", "--target", running.target()}).code, 0);
 }
 
+TEST_F(CheckConfigTest, ChecksPromptsLinksAndTheRoomForWeights) {
+  for (const auto& [flags, fault] : std::vector<std::pair<Arguments, std::string>>{
+           {{"--default-prompt", "query"}, "default_prompt is 'query', expected a name in its"},
+           {{"--max-model-bytes", "1"}, "for its weights, but 1 B are left for them"}}) {
+    const Outcome outcome = Check("{}", flags);
+    EXPECT_EQ(outcome.code, 1) << fault;
+    EXPECT_THAT(outcome.err, HasSubstr(fault));
+  }
+  InitModel(directory_.File("elsewhere"));
+  std::filesystem::create_directory_symlink("../elsewhere", directory_.File("models/out"));
+  const Outcome refused = Check("{}");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("a link leads out of the model repository"));
+  EXPECT_EQ(Check("{}", {"--exit-on-error", "false"}).code, 0);
+  EXPECT_EQ(Check("{}", {"--follow-links"}).code, 0);
+}
+
 TEST_F(CheckConfigTest, ChecksDevicesCertificatesAndTokens) {
   for (const auto& [flags, fault] : std::vector<std::pair<Arguments, std::string>>{
-           {{"--device", "nowhere:0"}, "device 'nowhere:0' cannot be used"},
+           {{"--device", "nowhere:0"}, "device 'nowhere:0' is none of auto"},
            {{"--tls-certificate", "none.crt", "--tls-private-key", "none.key"}, "none.crt"},
            {{"--tokens-file", "none.json"}, "none.json"},
            {{"--model-repository", "none"}, "none"}}) {

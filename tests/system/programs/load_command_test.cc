@@ -107,6 +107,25 @@ TEST_F(LoadCommandTest, MeasuresWhatTheClientItselfCanDo) {
   }
 }
 
+TEST_F(LoadCommandTest, RefusesToCompareWithWhatIsNoServer) {
+  const auto refused = [&](const char* subject) {
+    const Outcome outcome =
+        RunClient({"load", "--target", shared().target(), "--against", subject});
+    EXPECT_EQ(outcome.code, 2) << subject;
+    return outcome.err;
+  };
+  EXPECT_THAT(refused("http@127.0.0.1:1"), HasSubstr("'http' is no protocol, expected linserve"));
+  EXPECT_THAT(refused("http"), HasSubstr("'http' is no protocol, expected linserve"));
+  EXPECT_THAT(refused("oip@127.0.0.1"), HasSubstr("the port is missing"));
+}
+
+TEST_F(LoadCommandTest, FailsWhereMostRequestsDo) {
+  const Outcome outcome = RunClient({"load", "--target", shared().target(), "--deadline-ms", "1",
+                                     "--requests", "200", "--sequences", "500", "--warmup", "0"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(" requests failed\n"));
+}
+
 TEST_F(LoadCommandTest, ReplaysATrace) {
   const TempDir directory;
   WriteAll(directory.File("trace.txt"), "0 5\n0.01 64\n0.05 5\n0.1 1\n");

@@ -231,6 +231,41 @@ TEST_F(RunTest, InspectTellsInputsAndLimitsInJson) {
   EXPECT_EQ(report.at("limits").at(0).at("axis"), "n");
 }
 
+TEST_F(RunTest, InspectTellsWhatBecomesOfTextsAndRows) {
+  const std::string model = directory_.File("bert");
+  nlohmann::json config = {{"vocab_size", 6},        {"hidden_size", 8},
+                           {"num_hidden_layers", 1}, {"num_attention_heads", 2},
+                           {"intermediate_size", 8}, {"max_position_embeddings", 12}};
+  const Outcome made = RunLinserve({"init", "--architecture", "transformers.BertModel", "--output",
+                                    model, "--params", config.dump()});
+  ASSERT_EQ(made.code, 0) << made.err;
+  config["model_type"] = "bert";
+  WriteAll(model + "/config.json", config.dump());
+  const auto inspect = [&] { return RunLinserve({"inspect", "--model", model}); };
+  EXPECT_THAT(inspect().out, HasSubstr("texts          none: there is no tokenizer\n"));
+  WriteAll(model + "/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+  WriteAll(model + "/sentence_bert_config.json", R"({"max_seq_length": 9})");
+  config["serving"] = {{"prompts", {{"document", ""}, {"query", "q "}}},
+                       {"default_prompt", "query"},
+                       {"normalize", true}};
+  WriteAll(model + "/config.json", config.dump());
+  const Outcome outcome = inspect();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* line :
+       {"texts          vocab.txt, cut at 9 tokens (max_seq_length in sentence_bert_config.json)\n",
+        "pooling        mean, normalized\n", "prompts        document, query (default)\n"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(line));
+  }
+  const auto report =
+      nlohmann::json::parse(RunLinserve({"inspect", "--json", "--model", model}).out);
+  EXPECT_EQ(report["tokenizer"], "vocab.txt");
+  EXPECT_EQ(report["max_text_tokens"], 9);
+  EXPECT_EQ(report["truncation"], "right");
+  config["serving"] = {{"nonsense", 1}};
+  WriteAll(model + "/config.json", config.dump());
+  EXPECT_THAT(inspect().err, HasSubstr("nonsense"));
+}
+
 TEST_F(RunTest, InspectVerifiesHowFarOtherTypesAre) {
   const std::string model = GoldensDirectory() + "/" + kLanguageModel;
   for (const char* dtype : {"bf16", "int8"}) {

@@ -103,6 +103,15 @@ TEST_F(SecureTest, TheClientNamesAFileThatIsOfNoUse) {
               HasSubstr("is not the key of --tls-certificate"));
 }
 
+TEST_F(SecureTest, TlsToAServerOfPlainTextIsSaidInOneLine) {
+  RunningServer server(directory_.File("models"), {});
+  ASSERT_TRUE(server.ready());
+  const Outcome outcome = RunClient({"models", "--target", server.target(), "--tls"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("leave out `--tls` if it speaks plain text"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("ssl_transport_security")));
+}
+
 TEST_F(SecureTest, PlainTextBeyondThisMachineIsAWarning) {
   RunningServer server(directory_.File("models"), {"--metrics-address", "0.0.0.0:0"});
   ASSERT_TRUE(server.ready());

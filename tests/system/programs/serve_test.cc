@@ -122,6 +122,22 @@ TEST_F(ServeTest, LogsAreJsonLinesWithoutTheContentOfInputs) {
   EXPECT_EQ(server.process().err(), "");
 }
 
+TEST_F(ServeTest, TheLogSaysWhyARequestOrASequenceOfItFailed) {
+  RunningServer server(repository());
+  EmbeddingClient client(server.client_options());
+  EmbedCall call{.model = "bytes", .options = {}};
+  for (const std::vector<int64_t>& ids : {std::vector<int64_t>{300}, {1, 2, 3}}) {
+    const auto length = static_cast<int64_t>(ids.size());
+    call.sequences.push_back({.id = "", .inputs = {{"x", Tensor::FromInts({length}, ids)}}});
+  }
+  EXPECT_TRUE(client.Embed(call).ok());
+  call.model = "another";
+  EXPECT_FALSE(client.Embed(call).ok());
+  EXPECT_EQ(server.Stop(), 0);
+  EXPECT_THAT(server.log(), HasSubstr(R"("tokens":3,"code":"OK","faults":1,"error":")"));
+  EXPECT_THAT(server.log(), HasSubstr(R"("code":"NOT_FOUND","error":)"));
+}
+
 TEST_F(ServeTest, TracesRequestsSequencesAndBatches) {
   const std::string trace = directory_.File("trace.json");
   RunningServer server(repository(), {"--trace", trace});

@@ -154,8 +154,8 @@ json NamedTokens(const TokenizerSettings& settings, const TokensByName& own) {
   return named;
 }
 
-// Reads the files in which older folders have tokens with their ids: added_tokens.json and, where
-// its class drops them, the tokenizer's own file.
+// Reads the files in which older folders have tokens with their ids: added_tokens.json and the
+// tokenizer's own file, which counts where both have an id.
 absl::Status ReadOlder(const TokenizerSettings& settings, const json& of_file, TokenTexts special,
                        TokensById& tokens) {
   for (const std::string_view name : kMarks) special.insert(settings.MarkText(std::string(name)));
@@ -170,11 +170,7 @@ absl::Status ReadOlder(const TokenizerSettings& settings, const json& of_file, T
   for (const json& token : of_file) {
     const json id = token.is_object() ? token.value("id", json()) : json();
     if (!id.is_number_integer()) continue;
-    if (settings.kind == TokenizerClass::kNone) {
-      tokens.erase(id.get<int64_t>());
-    } else {
-      tokens[id.get<int64_t>()] = token;
-    }
+    tokens[id.get<int64_t>()] = token;
   }
   return absl::OkStatus();
 }
@@ -197,13 +193,16 @@ absl::StatusOr<json> AllAddedTokens(const TokenizerSettings& settings, const jso
     if (special.contains(ContentOf(token))) token["special"] = true;
     all.push_back(std::move(token));
   }
-  // What is listed counts more than what is named; of two that are named, the last does.
+  // What is listed counts more than what is named; of two that are named and differ, the last does.
+  // The package takes a text and an object for different even if they mean the same token.
   const TokenTexts listed = TokenTextsOf(all);
+  std::set<json> seen;
   for (const json* tokens : {&named, &others.further}) {
     for (const json& one : *tokens) {
       auto token = WholeToken(one, "tokenizer_config.json");
       if (!token.ok()) return token.status();
-      if (!listed.contains(ContentOf(*token))) all.push_back(*std::move(token));
+      const bool is_new = seen.insert(one.is_string() ? one : *token).second;
+      if (is_new && !listed.contains(ContentOf(*token))) all.push_back(*std::move(token));
     }
   }
   return all;

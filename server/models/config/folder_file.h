@@ -1,0 +1,12 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace linserve {
+
+// Reads a file of JSON in a Hugging Face folder; null if it is not there. Throws ConfigError, as
+// all that reads such a folder does: its text begins with the file's name in the folder.
+nlohmann::json FolderFile(const std::string& directory, const std::string& name);
+
+}  // namespace linserve
