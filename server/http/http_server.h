@@ -48,8 +48,8 @@ struct HttpHandlers {
 //   /readyz /v2/health/ready     200, or 503 with the reason, as text or as KServe's JSON
 //   /                            the status: a page for browsers, JSON for others
 //   /samples/now /samples/hour   what the page draws
-// A connection occupies a thread while a request of it is handled, and not while it waits for one or
-// an answer is on its way. One that is silent or slow is ended: see HttpLimits.
+// A connection occupies a thread while a request of it is handled, and not while it waits for one
+// or an answer is on its way. One that is silent or slow is ended: see HttpLimits.
 class HttpServer {
  public:
   // Listens when it returns. UNAVAILABLE if the address cannot be had, a port in use included.

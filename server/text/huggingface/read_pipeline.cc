@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "text/huggingface/file/file_members.h"
@@ -30,6 +32,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& of_file,
   const auto splits_special = settings.Flag("split_special_tokens", false);
   if (!splits_special.ok()) return splits_special.status();
   std::vector<AddedToken> tokens;
+  std::set<std::string> special;  // what is added once as special is so for the splitting of texts
   for (const json& one : *all) {
     PartMembers members(one, "added token");
     tokens.push_back({.content = members.Text("content"),
@@ -38,7 +41,8 @@ absl::StatusOr<std::vector<AddedToken>> ReadAdded(const json& of_file,
                       .rstrip = members.Bool("rstrip"),
                       .normalized = members.Bool("normalized"),
                       .special = members.Bool("special")});
-    tokens.back().stays_text = *splits_special && tokens.back().special;
+    if (tokens.back().special) special.insert(tokens.back().content);
+    tokens.back().stays_text = *splits_special && special.contains(tokens.back().content);
     members.Expect(tokens.back().content.size() <= kLongestToken,
                    "has more than " + std::to_string(kLongestToken) + " bytes");
     if (!members.status().ok()) return members.status();
