@@ -69,13 +69,14 @@ void RequestQueue::DropDeparted() {
 void RequestQueue::AnswerDeparted(std::vector<Pending>& departed) {
   for (Pending& pending : departed) {
     const TimePoint now = clock_.Now();
-    absl::Status status = absl::CancelledError("the caller left while the sequence was queued");
+    absl::Status status;
     if (pending.deadline <= now) {
       status = absl::DeadlineExceededError("the deadline passed while the sequence was queued");
-    } else if (pending.next &&
-               !pending.delivery.Abandoned()) {  // no other server can take what is under way
+    } else if (pending.delivery.Abandoned()) {
+      status = absl::CancelledError("the caller left while the sequence was queued");
+    } else if (pending.next) {  // no other server can take what is under way
       status = absl::DeadlineExceededError("the deadline would pass before the next rows");
-    } else if (!pending.delivery.Abandoned()) {
+    } else {
       status =
           RetryAfter(absl::ResourceExhaustedError("the deadline would pass before the sequence, "
                                                   "which was queued, could be computed"),

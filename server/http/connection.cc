@@ -59,14 +59,6 @@ Connection::Attempt Connection::TryWrite(const char* from, size_t size) {
               : OfSocket(::send(descriptor(), from, size, MSG_NOSIGNAL), POLLOUT);
 }
 
-ssize_t Connection::Read(char* to, size_t most, TimePoint deadline) {
-  while (true) {
-    const auto [result, wanted] = TryRead(to, most);
-    if (wanted == 0) return result;
-    if (!Ready(wanted, deadline)) return -1;
-  }
-}
-
 void Connection::End() {
   if (tls_) SSL_shutdown(tls_.get());
   ERR_clear_error();

@@ -41,10 +41,6 @@ class Connection {
   Attempt TryRead(char* to, size_t most);
   Attempt TryWrite(const char* from, size_t size);
 
-  // Does what read() does. Returns how many bytes, 0 at the end of what comes, and -1 on a failure,
-  // here also at the deadline.
-  ssize_t Read(char* to, size_t most, TimePoint deadline);
-
   // Says that nothing follows. What comes should be overlooked until the other side ends, too:
   // closed with something unread, a connection is reset, and the last answer perhaps lost.
   void End();

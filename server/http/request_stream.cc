@@ -184,22 +184,17 @@ void RequestStream::AskForBody() {
   send_failed_ = send_failed_ || !text.empty();  // as is noticed by the answer
 }
 
-void RequestStream::MakeRoom() {
-  if (!buffer_) buffer_ = std::make_unique_for_overwrite<Buffer>();
-}
-
 Connection::Attempt RequestStream::TryFill() {
-  MakeRoom();
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<Buffer>();
   const Connection::Attempt attempt = connection_.TryRead(buffer_->data(), buffer_->size());
   received_ = {buffer_->data(), static_cast<size_t>(std::max<ssize_t>(attempt.result, 0))};
   return attempt;
 }
 
 bool RequestStream::Fill(TimePoint deadline) {
-  MakeRoom();
-  const ssize_t size = connection_.Read(buffer_->data(), buffer_->size(), deadline);
-  received_ = {buffer_->data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
-  return size > 0;
+  Connection::Attempt attempt = TryFill();
+  while (attempt.wanted != 0 && connection_.Ready(attempt.wanted, deadline)) attempt = TryFill();
+  return attempt.result > 0;
 }
 
 TimePoint RequestStream::DeadlineOf(TimePoint begin, size_t bytes) const {

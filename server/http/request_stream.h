@@ -89,8 +89,6 @@ class RequestStream {
   short Send(std::string_view& text);
   // Takes some of the body from what was received.
   std::string_view TakeBody();
-  // Makes room for bytes, after all of the others were taken.
-  void MakeRoom();
   // Reads what has come, after all of the others were taken. Returns what TryRead() does.
   Connection::Attempt TryFill();
   // Waits for bytes, after all of the others were taken; false if none come.

@@ -61,8 +61,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ServiceContex
   if (status.ok()) return model;
   // Who named none is not told the name of the only one.
   return given.empty() ? absl::PermissionDeniedError(
-                             "no model was named, and the token may use "
-                             "none that is served")
+                             "no model was named, and the token may use none that is served")
                        : status;
 }
 
