@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/sequence/truncation.h"
+#include "text/pair_template.h"
 
 namespace linserve {
 
@@ -82,6 +83,8 @@ class Tokenizer {
   virtual std::unique_ptr<TokenReader> Read(std::string_view text, bool places) const = 0;
 
   const Marks& marks() const { return marks_; }
+  // Returns how two texts are read together; nullopt if the tokenizer's files do not say it.
+  const std::optional<PairTemplate>& pair() const { return pair_; }
   // Returns the mark that ends the ids of each text, if one does.
   std::optional<int64_t> end_mark() const;
   // Returns which tokens of long texts the files say to drop; nullopt if they say nothing.
@@ -100,7 +103,8 @@ class Tokenizer {
   absl::Status Truncate(Truncation truncation, int64_t longest, std::vector<int64_t>& ids) const;
 
  protected:
-  Tokenizer(std::string file, Marks marks) : file_(std::move(file)), marks_(std::move(marks)) {}
+  Tokenizer(std::string file, Marks marks, std::optional<PairTemplate> pair = std::nullopt)
+      : file_(std::move(file)), marks_(std::move(marks)), pair_(std::move(pair)) {}
 
  private:
   virtual absl::StatusOr<std::string> DecodeIds(const std::vector<int64_t>& ids,
@@ -108,6 +112,7 @@ class Tokenizer {
 
   const std::string file_;
   const Marks marks_;
+  const std::optional<PairTemplate> pair_;
 };
 
 }  // namespace linserve

@@ -17,7 +17,8 @@ constexpr size_t kLargestTokenizer = 64 << 20;  // those of 250,000 tokens have 
 class JsonTokenizer : public Tokenizer {
  public:
   JsonTokenizer(std::string file, std::unique_ptr<const Pipeline> pipeline)
-      : Tokenizer(std::move(file), pipeline->post.marks), pipeline_(std::move(pipeline)) {}
+      : Tokenizer(std::move(file), pipeline->post.marks, pipeline->post.pair),
+        pipeline_(std::move(pipeline)) {}
 
   int64_t vocabulary() const override { return pipeline_->ids; }
 

@@ -1,9 +1,11 @@
 #include "text/huggingface/post_processor.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "text/huggingface/members/part_members.h"
 #include "text/huggingface/models/token_vocabulary.h"
@@ -32,29 +34,23 @@ int64_t ReadPair(PartMembers& members, const std::string& name) {
   return id.value_or(0);
 }
 
-PostProcessing ReadBert(PartMembers& members) {
-  PostProcessing made;
-  made.marks.before = {ReadPair(members, "cls")};
-  made.marks.after = {ReadPair(members, "sep")};
-  return made;
-}
-
 // Reads what the parts of byte-level tokenizers say of places.
 void ReadTrimming(PartMembers& members, PostProcessing& made) {
   made.trims_places = members.Bool("trim_offsets", true);
   made.has_prefix = members.Bool("add_prefix_space", true);
 }
 
-// Reads the template of one text: marks, the text, and marks.
+// Reads a template: marks, and texts.
 class Template {
  public:
-  explicit Template(PartMembers& members) : members_(members) {}
+  // `second` says whether it may have a second text.
+  Template(PartMembers& members, const char* name, bool second)
+      : members_(members), name_(name), second_(second) {}
 
-  PostProcessing Read() {
-    const json* const pieces = members_.Parts("single");
+  std::vector<PairPiece> Read() {
+    const json* const pieces = members_.Parts(name_);
     for (const json& piece : pieces != nullptr ? *pieces : json::array()) ReadPiece(piece);
-    members_.Expect(texts_ == 1, "has a 'single' template that does not have the text just once");
-    return std::move(made_);
+    return std::move(pieces_);
   }
 
  private:
@@ -66,24 +62,26 @@ class Template {
     } else if (kind == "SpecialToken") {
       ReadMark(piece.front());
     } else {
-      members_.Expect(false,
-                      "has a 'single' template with a piece that is neither {\"Sequence\": ...} "
-                      "nor {\"SpecialToken\": ...}");
+      members_.Expect(false, "has a '" + name_ +
+                                 "' template with a piece that is neither {\"Sequence\": ...} nor "
+                                 "{\"SpecialToken\": ...}");
     }
   }
 
-  void ReadType(const json& piece) {
+  int64_t ReadType(const json& piece) {
     const auto type = IdOf(piece.value("type_id", json()));
     members_.Expect(type && *type < kMostTypes,
                     "has a template with a 'type_id' that is no integer from 0 to " +
                         std::to_string(kMostTypes - 1));
-    if (type.value_or(0) != 0) made_.has_types = true;
+    return type.value_or(0);
   }
 
   void ReadText(const json& piece) {
-    members_.Expect(piece.value("id", json()) == "A", "has a 'single' template of another text");
-    ++texts_;
-    ReadType(piece);
+    const json text = piece.value("id", json());
+    const bool second = second_ && text == "B";
+    members_.Expect(text == "A" || second, "has a '" + name_ + "' template of another text");
+    pieces_.push_back({.kind = second ? PairPiece::Kind::kSecond : PairPiece::Kind::kFirst,
+                       .type = ReadType(piece)});
   }
 
   void ReadMark(const json& piece) {
@@ -96,70 +94,128 @@ class Template {
         found != tokens.end() && found->is_object() ? found->value("ids", json()) : json();
     members_.Expect(ids.is_array() && ids.size() <= kMostMarks,
                     "has a template with a token whose 'ids' are not among its 'special_tokens'");
-    ReadType(piece);
+    const int64_t type = ReadType(piece);
     for (const json& one : ids.is_array() ? ids : json::array()) {
       const auto id = IdOf(one);
       members_.Expect(id.has_value(), "has 'special_tokens' with an id that is none");
-      (texts_ == 0 ? made_.marks.before : made_.marks.after).push_back(id.value_or(0));
+      pieces_.push_back({.mark = id.value_or(0), .type = type});
     }
   }
 
   PartMembers& members_;
-  PostProcessing made_;
-  int texts_ = 0;  // of the template so far
+  const std::string name_;
+  const bool second_;
+  std::vector<PairPiece> pieces_;
 };
 
-absl::StatusOr<PostProcessing> Read(const json& part);
+int64_t CountOf(PairPiece::Kind kind, const std::vector<PairPiece>& pieces) {
+  return std::count_if(pieces.begin(), pieces.end(),
+                       [kind](const PairPiece& piece) { return piece.kind == kind; });
+}
 
-// Reads a sequence, of which one part at most has marks.
-absl::StatusOr<PostProcessing> ReadSequence(PartMembers& members) {
+PostProcessing ReadTemplates(PartMembers& members) {
+  using enum PairPiece::Kind;
   PostProcessing made;
-  const json* const parts = members.Parts("processors");
-  if (parts == nullptr) return members.status();
-  int marked = 0;
-  for (const json& part : *parts) {
-    auto one = Read(part);
-    if (!one.ok()) return one.status();
-    if (one->trims_places) {
-      made.trims_places = true;
-      made.has_prefix = one->has_prefix;
-    }
-    const bool plain = one->marks.before.empty() && one->marks.after.empty() && !one->has_types;
-    if (plain) continue;
-    members.Expect(++marked == 1, "has two parts that put marks around a text, expected one");
-    one->trims_places = made.trims_places;
-    one->has_prefix = made.has_prefix;
-    made = *std::move(one);
+  const std::vector<PairPiece> single = Template(members, "single", false).Read();
+  members.Expect(CountOf(kFirst, single) == 1,
+                 "has a 'single' template that does not have the text just once");
+  bool after = false;
+  for (const auto& [kind, mark, type] : single) {
+    made.has_types = made.has_types || type != 0;
+    if (kind == kMark) (after ? made.marks.after : made.marks.before).push_back(mark);
+    after = after || kind == kFirst;
   }
-  if (!members.status().ok()) return members.status();
+  if (!members.members().contains("pair")) return made;
+  PairTemplate pair{Template(members, "pair", true).Read()};
+  if (CountOf(kFirst, pair.pieces) == 1 && CountOf(kSecond, pair.pieces) == 1) {
+    made.pair = std::move(pair);
+  }
   return made;
 }
 
-absl::StatusOr<PostProcessing> Read(const json& part) {
-  PartMembers members(part, "post_processor");
+// Holds what a part says that is no Sequence.
+struct Part {
+  PostProcessing post;
+  bool is_template = true;  // it says where texts stand, and does not only trim their places
+};
+
+absl::StatusOr<Part> ReadPart(PartMembers& members) {
   const std::string& type = members.type();
-  if (type == "Sequence") return ReadSequence(members);
-  PostProcessing made;
+  Part part;
   if (type == "BertProcessing" || type == "RobertaProcessing") {
-    made = ReadBert(members);
-    if (type == "RobertaProcessing") ReadTrimming(members, made);
+    const int64_t before = ReadPair(members, "cls");
+    const int64_t after = ReadPair(members, "sep");
+    part.post = type == "BertProcessing" ? PostProcessing::Bert(before, after)
+                                         : PostProcessing::Roberta(before, after);
   } else if (type == "TemplateProcessing") {
-    made = Template(members).Read();
+    part.post = ReadTemplates(members);
   } else if (type == "ByteLevel") {
-    ReadTrimming(members, made);
+    part.is_template = false;
   } else {
     return members.Unknown();
   }
-  if (!members.status().ok()) return members.status();
+  if (type == "RobertaProcessing" || type == "ByteLevel") ReadTrimming(members, part.post);
+  return part;
+}
+
+// Puts the parts of a sequence together, of which one at most has marks around one text. What two
+// of them make of a pair is not known: the second one would get the first one's marks as texts.
+absl::StatusOr<PostProcessing> Together(std::vector<Part> parts) {
+  using enum PairPiece::Kind;
+  PostProcessing made;
+  made.marks.around_nothing = true;
+  made.pair = {{{.kind = kFirst}, {.kind = kSecond, .type = 1}}};
+  int marked = 0;
+  int templates = 0;
+  for (auto& [post, is_template] : parts) {
+    if (post.trims_places) {
+      made.trims_places = true;
+      made.has_prefix = post.has_prefix;
+    }
+    if (!is_template) continue;
+    made.pair = ++templates == 1 ? std::move(post.pair) : std::nullopt;
+    if (post.marks.before.empty() && post.marks.after.empty() && !post.has_types) continue;
+    if (++marked > 1) {
+      return absl::InvalidArgumentError(
+          "its post_processor 'Sequence' has two parts that put marks around a text, expected one");
+    }
+    made.marks.before = std::move(post.marks.before);
+    made.marks.after = std::move(post.marks.after);
+    made.has_types = post.has_types;
+  }
   return made;
 }
 
 }  // namespace
 
 absl::StatusOr<PostProcessing> PostProcessing::FromJson(const json& part) {
-  auto made = part.is_null() ? absl::StatusOr<PostProcessing>(PostProcessing()) : Read(part);
-  if (made.ok()) made->marks.around_nothing = true;
-  return made;
+  std::vector<Part> parts;
+  if (!part.is_null()) {
+    absl::Status status = ReadParts(part, "post_processor", "processors", ReadPart, parts);
+    if (!status.ok()) return status;
+  }
+  return Together(std::move(parts));
+}
+
+PostProcessing PostProcessing::Bert(int64_t before, int64_t after) {
+  using enum PairPiece::Kind;
+  return {.marks = {.before = {before}, .after = {after}, .around_nothing = true},
+          .pair = {{{{.mark = before},
+                     {.kind = kFirst},
+                     {.mark = after},
+                     {.kind = kSecond, .type = 1},
+                     {.mark = after, .type = 1}}}}};
+}
+
+PostProcessing PostProcessing::Roberta(int64_t before, int64_t after) {
+  using enum PairPiece::Kind;
+  return {.marks = {.before = {before}, .after = {after}, .around_nothing = true},
+          .pair = {{{{.mark = before},
+                     {.kind = kFirst},
+                     {.mark = after},
+                     {.mark = after},
+                     {.kind = kSecond},
+                     {.mark = after}}}}};
 }
 
 }  // namespace linserve

@@ -72,10 +72,10 @@ absl::Status Take(absl::StatusOr<Part> read, Part& into) {
 
 // Returns the marks that are named, which are tokens of the pipeline by now.
 PostProcessing PostOf(const NamedMarks& marks, const Pipeline& pipeline) {
-  PostProcessing post;
-  post.marks = {.before = {pipeline.IdOf(marks.before)},
-                .after = {pipeline.IdOf(marks.after)},
-                .around_nothing = true};
+  const int64_t before = pipeline.IdOf(marks.before);
+  const int64_t after = pipeline.IdOf(marks.after);
+  PostProcessing post = marks.as_roberta ? PostProcessing::Roberta(before, after)
+                                         : PostProcessing::Bert(before, after);
   post.trims_places = marks.trims_places;
   post.has_prefix = marks.has_prefix;
   return post;
@@ -83,13 +83,17 @@ PostProcessing PostOf(const NamedMarks& marks, const Pipeline& pipeline) {
 
 // Refuses a tokenizer that would give the model types of tokens which are not all 0.
 absl::Status CheckTypes(const TokenizerSettings& settings, const PostProcessing& post) {
-  const json inputs = settings.config.value("model_input_names", json());
-  const bool takes_types = inputs.is_array() && std::find(inputs.begin(), inputs.end(),
-                                                          "token_type_ids") != inputs.end();
-  if (!takes_types || !post.has_types) return absl::OkStatus();
+  const bool named = settings.config.contains("model_input_names") && settings.takes_types();
+  if (!named || !post.has_types) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "its post_processor gives tokens a 'type_id' other than 0, and tokenizer_config.json has "
       "'token_type_ids' among its model_input_names; texts are served with the type 0 alone");
+}
+
+// Leaves out the types of two texts, which transformers does not give to the model.
+void DropTypes(PostProcessing& post) {
+  if (!post.pair) return;
+  for (PairPiece& piece : post.pair->pieces) piece.type = 0;
 }
 
 absl::StatusOr<std::unique_ptr<const Pipeline>> MakePipeline(FileMembers members,
@@ -111,6 +115,7 @@ absl::StatusOr<std::unique_ptr<const Pipeline>> MakePipeline(FileMembers members
   }
   if (!status.ok()) return status;
   if (members.marks) pipeline->post = PostOf(*members.marks, *pipeline);
+  if (!settings.takes_types()) DropTypes(pipeline->post);
   if (settings.truncation) pipeline->truncation = settings.truncation;
   return pipeline;
 }

@@ -1,4 +1,7 @@
-"""Folders whose files say this and that of their tokenizers: the token ids are those of transformers."""
+"""Folders whose files say this and that of their tokenizers: the token ids are those of transformers.
+
+SEEDS in the environment says how many folders are tried, and SEED with which one to begin.
+"""
 
 import json
 import os
@@ -50,13 +53,34 @@ class Folder:
         older = self.files.get("added_tokens.json", {}).values()
         return max([len(self.files["tokenizer.json"]["model"]["vocab"]) + 4, *older]) + 1
 
+    def processors(self):
+        """Parts that put marks around texts, and say how two are read together."""
+        def marks(kind):
+            vocabulary = self.files["tokenizer.json"]["added_tokens"] or [{"id": 0, "content": "a"}]
+            first, last = vocabulary[0], vocabulary[-1]
+            return {"type": kind, "cls": [first["content"], first["id"]], "sep": [last["content"], last["id"]]}
+        mark = {"SpecialToken": {"id": "|", "type_id": self.chance.randrange(3)}}
+        first = {"Sequence": {"id": "A", "type_id": 0}}
+        second = {"Sequence": {"id": "B", "type_id": self.chance.randrange(3)}}
+        single = [{"SpecialToken": {"id": "|", "type_id": 0}}, first]
+        tokens = {"|": {"id": "|", "ids": [1, 2], "tokens": ["x", "y"]}}
+        template = {"type": "TemplateProcessing", "single": single, "special_tokens": tokens,
+                    "pair": self.chance.choice([[first, mark, second], [mark, second, mark, first], [first, second, mark]])}
+        trims = {"trim_offsets": True, "add_prefix_space": False}
+        bytes_alone = {"type": "ByteLevel", "use_regex": True} | trims
+        roberta = marks("RobertaProcessing") | trims
+        sequence = [bytes_alone, self.chance.choice([template, roberta, marks("BertProcessing")])]
+        self.chance.shuffle(sequence)
+        return [None, template, roberta, marks("BertProcessing"), bytes_alone,
+                {"type": "Sequence", "processors": sequence}]
+
     def change(self, kind):
         file, config, chance = self.files["tokenizer.json"], self.files["tokenizer_config.json"], self.chance
         some = lambda: chance.random() < 0.5  # noqa: E731
         match kind:
             case "switch":
                 config[chance.choice(["add_prefix_space", "do_lower_case", "strip_accents", "tokenize_chinese_chars",
-                                      "trim_offsets", "split_special_tokens"])] = some()
+                                      "trim_offsets", "split_special_tokens", "add_bos_token"])] = some()
             case "listed":
                 listed = config.setdefault("added_tokens_decoder", {})
                 for each in file["added_tokens"]:
@@ -90,6 +114,11 @@ class Folder:
             case "part":
                 name, parts = chance.choice([("normalizer", NORMALIZERS), ("pre_tokenizer", SPLITS)])
                 file[name] = chance.choice(parts)
+            case "inputs":
+                names = ["input_ids", "attention_mask"] + ["token_type_ids"] * some()
+                config["model_input_names"] = chance.sample(names, len(names))
+            case "processor":
+                file["post_processor"] = chance.choice(self.processors())
             case "unconfigured":
                 self.files["tokenizer_config.json"] = {}
 
@@ -98,7 +127,17 @@ class Folder:
             (self.path / name).write_text(json.dumps(document))
 
 
-KINDS = ["switch", "switch", "listed", "older", "further", "dictionary", "named", "map", "own", "added", "dropped", "part", "unconfigured"]
+KINDS = ["switch", "switch", "listed", "older", "further", "dictionary", "named", "map", "own", "added", "dropped", "part", "unconfigured",
+         "inputs", "inputs", "processor", "processor"]
+CUTS = [("none", 0)] + [(side, longest) for side in ("left", "right") for longest in range(4, 20)]
+
+
+def pairs_by(package, pairs, side, longest):
+    """What transformers gives to a model of pairs that are cut: ids, and types where some are not 0."""
+    package.truncation_side = side if longest else "right"
+    made = package(*map(list, zip(*pairs)), truncation=longest > 0, max_length=longest or None)
+    for ids, types in zip(made["input_ids"], made.get("token_type_ids", [[]] * len(pairs))):
+        yield [f"{one}:{kind}" for one, kind in zip(ids, types)] if any(types) else list(map(str, ids))
 
 
 class TokenizerSettingsTest(unittest.TestCase):
@@ -125,23 +164,39 @@ class TokenizerSettingsTest(unittest.TestCase):
         folder.write()
         return f"seed {seed}: {model_type}, {name}, {kinds}"
 
+    def encoded(self, folder, lines, *options):
+        """The ids that are printed for each line."""
+        ours = subprocess.run([ENCODE_LINES, f"{folder}/tokenizer.json", *options], text=True, check=True,
+                              input="\n".join(map(json.dumps, lines)), capture_output=True).stdout
+        return [line.split() for line in ours.splitlines()]
+
+    def compare(self, folder, package, chance):
+        """Compares texts, and two that are read together."""
+        expected = [list(map(str, package(text)["input_ids"])) for text in TEXTS]
+        self.assertEqual(self.encoded(folder, TEXTS), expected)
+        asked, expected = [], []
+        for side, longest in chance.sample(CUTS, 12):
+            pairs = [(chance.choice(TEXTS), chance.choice(TEXTS)) for _ in range(8)]
+            asked += [[*pair, side, longest] for pair in pairs]
+            expected += pairs_by(package, pairs, side, longest)
+        for pair, got, want in zip(asked, self.encoded(folder, asked, "--pairs"), expected, strict=True):
+            self.assertEqual(got, want, pair)
+
     def test_ids_are_those_of_transformers(self):
-        first = random.randrange(1 << 30)
-        lines = "\n".join(map(json.dumps, TEXTS))
+        seeds = int(os.environ.get("SEEDS", 80))
+        first = int(os.environ.get("SEED", random.randrange(1 << 30)))
         compared = 0
-        for seed in range(first, first + 80):
+        for seed in range(first, first + seeds):
             with tempfile.TemporaryDirectory() as folder, self.subTest(what := self.folder(Path(folder), seed)):
                 try:
                     package = tf.AutoTokenizer.from_pretrained(folder)
-                    expected = [package(text)["input_ids"] for text in TEXTS]
+                    package(TEXTS)
                 except Exception as error:  # noqa: BLE001 - whatever the package refuses may be refused
                     print(what, error)
                     continue
-                ours = subprocess.run([ENCODE_LINES, f"{folder}/tokenizer.json"], input=lines, text=True, check=True,
-                                      capture_output=True).stdout
-                self.assertEqual([list(map(int, line.split())) for line in ours.splitlines()], expected)
+                self.compare(folder, package, random.Random(seed))
                 compared += 1
-        self.assertGreater(compared, 40, f"seed {first}")
+        self.assertGreater(compared, seeds // 2, f"seed {first}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 // This program turns lines into token ids, for tests and benchmarks that compare them with those of
 // the package `tokenizers`.
 //
-//   encode_lines TOKENIZER [--places | --decode | --time SECONDS] <LINES
+//   encode_lines TOKENIZER [--places | --decode | --pairs | --time SECONDS] <LINES
 //
 // TOKENIZER is a tokenizer.json, a vocab.txt, a vocab.json or a tokenizer.model. Each line of LINES
 // is a text as JSON has it, in quotes. For each one it prints the ids with spaces between, or "! "
 // and why there are none; with --places each id is followed by :BEGIN:END, or by nothing if it is a
-// mark. With
-// --decode a line is a JSON array of ids, and what it prints is a JSON text. With --time nothing is
-// printed but the bytes and the ids of one go, and the seconds that the quickest of all goes took
-// that fit into SECONDS.
+// mark. With --decode a line is a JSON array of ids, and what it prints is a JSON text. With
+// --pairs a line is a JSON array of two texts that are read together, how they are truncated
+// ("none", "left" or "right") and to how many ids, 0 for any; each id is followed by :TYPE if it
+// has one. With --time nothing is printed but the bytes and the ids of one go, and the seconds that
+// the quickest of all goes took that fit into SECONDS.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -47,19 +48,40 @@ void PrintIds(const Tokenizer& tokenizer, const std::string& text) {
   std::printf("\n");
 }
 
+// Reads all in short turns.
+absl::Status Finish(TextEncoding& encoding) {
+  while (!encoding.done()) {
+    size_t budget = 1000;
+    if (absl::Status status = encoding.Advance(budget); !status.ok()) return status;
+  }
+  return encoding.Finish();
+}
+
 void PrintPlaces(const Tokenizer& tokenizer, const std::string& text) {
   TextEncoding encoding(tokenizer, text, /*marks=*/true);
-  absl::Status status;
-  while (status.ok() && !encoding.done()) {
-    size_t budget = 1000;
-    status = encoding.Advance(budget);
-  }
-  if (status.ok()) status = encoding.Finish();
-  if (!status.ok()) return Print(status);
+  if (const absl::Status status = Finish(encoding); !status.ok()) return Print(status);
   for (size_t i = 0; i < encoding.ids().size(); ++i) {
     const TokenPlace& place = encoding.places()[i];
     std::printf("%lld", static_cast<long long>(encoding.ids()[i]));
     if (!place.is_mark) std::printf(":%zu:%zu", place.begin, place.end);
+    std::printf(" ");
+  }
+  std::printf("\n");
+}
+
+void PrintPair(const Tokenizer& tokenizer, const json& pair) {
+  if (!tokenizer.pair()) return Print(absl::InvalidArgumentError("it reads no pairs"));
+  const auto first = pair[0].get<std::string>();
+  const auto second = pair[1].get<std::string>();
+  TextEncoding encoding(tokenizer, first, second,
+                        TruncationFromName(pair[2].get<std::string>()).value(),
+                        pair[3].get<int64_t>());
+  if (const absl::Status status = Finish(encoding); !status.ok()) return Print(status);
+  for (size_t i = 0; i < encoding.ids().size(); ++i) {
+    std::printf("%lld", static_cast<long long>(encoding.ids()[i]));
+    if (!encoding.types().empty()) {
+      std::printf(":%lld", static_cast<long long>(encoding.types()[i]));
+    }
     std::printf(" ");
   }
   std::printf("\n");
@@ -90,7 +112,8 @@ void PrintTime(const Tokenizer& tokenizer, const std::vector<std::string>& texts
 int Main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
-                 "usage: encode_lines TOKENIZER [--places|--decode|--time SECONDS] <LINES\n");
+                 "usage: encode_lines TOKENIZER [--places|--decode|--pairs|--time SECONDS] "
+                 "<LINES\n");
     return 2;
   }
   const auto loaded = Load(argv[1]);
@@ -106,6 +129,8 @@ int Main(int argc, char** argv) {
       PrintDecoded(**loaded, value);
     } else if (mode == "--places") {
       PrintPlaces(**loaded, value.get<std::string>());
+    } else if (mode == "--pairs") {
+      PrintPair(**loaded, value);
     } else if (mode == "--time") {
       texts.push_back(value.get<std::string>());
     } else {

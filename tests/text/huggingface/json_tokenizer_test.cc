@@ -104,6 +104,85 @@ TEST(TokenizerJson, HasTheTextJustOnceInItsTemplate) {
               HasSubstr("not among its 'special_tokens'"));
 }
 
+// Returns how a file reads two texts: marks as their ids, texts as A and B, with types that count.
+std::string PairBy(const json& post_processor) {
+  const TempDir directory;
+  WriteAll(directory.File("tokenizer.json"), File({{"post_processor", post_processor}}).dump());
+  WriteAll(directory.File("tokenizer_config.json"), R"({"model_input_names": ["token_type_ids"]})");
+  const auto tokenizer = LoadTokenizerJson(directory.File("tokenizer.json"));
+  if (!tokenizer.ok()) return std::string(tokenizer.status().message());
+  if (!(*tokenizer)->pair()) return "none";
+  std::string form;
+  for (const auto& [kind, mark, type] : (*tokenizer)->pair()->pieces) {
+    form += kind == PairPiece::Kind::kMark    ? std::to_string(mark)
+            : kind == PairPiece::Kind::kFirst ? "A"
+                                              : "B";
+    if (type != 0) form += ":" + std::to_string(type);
+    form += " ";
+  }
+  return form;
+}
+
+json ProcessingOf(const char* type) {
+  return {{"type", type}, {"cls", {"[CLS]", 7}}, {"sep", {"[SEP]", 8}}};
+}
+
+json TemplateOf(const json& pair) {
+  const json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const json tokens = {{"x", {{"id", "x"}, {"ids", {5, 6}}, {"tokens", {"y", "z"}}}}};
+  return {{"type", "TemplateProcessing"},
+          {"single", {text}},
+          {"pair", pair},
+          {"special_tokens", tokens}};
+}
+
+json SequenceOf(const std::vector<json>& parts) {
+  return {{"type", "Sequence"}, {"processors", parts}};
+}
+
+const json kFirst = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+const json kSecond = {{"Sequence", {{"id", "B"}, {"type_id", 2}}}};
+const json kMarkOfTwo = {{"SpecialToken", {{"id", "x"}, {"type_id", 1}}}};
+
+TEST(TokenizerJson, SaysHowTwoTextsAreReadTogether) {
+  const json bytes = {{"type", "ByteLevel"}};
+  EXPECT_EQ(PairBy(nullptr), "A B:1 ");
+  EXPECT_EQ(PairBy(bytes), "A B:1 ");
+  EXPECT_EQ(PairBy(ProcessingOf("BertProcessing")), "7 A 8 B:1 8:1 ");
+  EXPECT_EQ(PairBy(ProcessingOf("RobertaProcessing")), "7 A 8 8 B 8 ");
+  EXPECT_EQ(PairBy(TemplateOf({kFirst, kMarkOfTwo, kSecond})), "A 5:1 6:1 B:2 ");
+  EXPECT_EQ(PairBy(TemplateOf({kSecond, kFirst})), "B:2 A ");
+  EXPECT_EQ(PairBy(SequenceOf({bytes, ProcessingOf("BertProcessing")})), "7 A 8 B:1 8:1 ");
+  EXPECT_EQ(PairBy(SequenceOf({TemplateOf({kFirst, kSecond}), bytes})), "A B:2 ");
+  EXPECT_EQ(PairBy(SequenceOf({})), "A B:1 ");
+}
+
+TEST(TokenizerJson, MaySayNothingOfTwoTexts) {
+  json single = TemplateOf(nullptr);
+  single.erase("pair");
+  EXPECT_EQ(PairBy(single), "none");
+  EXPECT_EQ(PairBy(TemplateOf(json::array({kFirst}))), "none");
+  EXPECT_EQ(PairBy(TemplateOf({kFirst, kSecond, kFirst})), "none");
+  const json twice = TemplateOf({kFirst, kMarkOfTwo, kSecond});
+  EXPECT_EQ(PairBy(SequenceOf({twice, ProcessingOf("BertProcessing")})), "none");
+}
+
+TEST(TokenizerJson, SaysWhatIsWrongWithATemplateOfTwoTexts) {
+  const auto refusal = [](const json& piece) {
+    return RefusalOf("post_processor", TemplateOf({kFirst, piece, kSecond}));
+  };
+  EXPECT_THAT(RefusalOf("post_processor", TemplateOf(nullptr)), HasSubstr("no 'pair'"));
+  EXPECT_THAT(RefusalOf("post_processor", TemplateOf("$A $B")),
+              HasSubstr("'TemplateProcessing' has 'pair' that are no array"));
+  EXPECT_THAT(refusal({{"Text", {{"id", "A"}, {"type_id", 0}}}}),
+              HasSubstr("has a 'pair' template with a piece that is neither"));
+  EXPECT_THAT(refusal({{"Sequence", {{"id", "C"}, {"type_id", 0}}}}),
+              HasSubstr("has a 'pair' template of another text"));
+  EXPECT_THAT(refusal({{"Sequence", {{"id", "B"}}}}), HasSubstr("'type_id' that is no integer"));
+  EXPECT_THAT(refusal({{"SpecialToken", {{"id", "y"}, {"type_id", 0}}}}),
+              HasSubstr("not among its 'special_tokens'"));
+}
+
 TEST(TokenizerJson, SaysWhatIsWrongWithTheFile) {
   const auto refusal = [](const std::string& text) {
     return std::string(ParseTokenizerJson(text).status().message());

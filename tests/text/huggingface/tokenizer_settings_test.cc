@@ -8,6 +8,7 @@
 
 #include "text/huggingface/json_tokenizer.h"
 #include "text/huggingface/tokenizers.h"
+#include "text/text_encoding.h"
 
 namespace linserve {
 namespace {
@@ -138,6 +139,54 @@ TEST_F(TokenizerSettingsTest, ThatWantTypesOfTokensAreRefused) {
   EXPECT_THAT(IdsOf("ab"), ElementsAre(3));
   Configure({{"model_input_names", {"input_ids", "token_type_ids"}}});
   EXPECT_THAT(Load().status(), IsInvalid("a 'type_id' other than 0"));
+}
+
+// Returns the ids and the types of two texts.
+std::pair<Ids, Ids> PairOf(const Tokenizer& tokenizer) {
+  TextEncoding encoding(tokenizer, "ab", "a", Truncation::kNone, 0);
+  while (!encoding.done()) {
+    size_t budget = 1;
+    EXPECT_TRUE(encoding.Advance(budget).ok());
+  }
+  EXPECT_TRUE(encoding.Finish().ok());
+  return {encoding.ids(), encoding.types()};
+}
+
+TEST_F(TokenizerSettingsTest, OfAClassSayHowTwoTextsAreReadTogether) {
+  WriteTokenizer(kPieces);
+  const auto pair_by = [this](const json& config) {
+    Configure(config);
+    return PairOf(**Load());
+  };
+  const Ids once = {0, 3, 1, 5, 1};
+  const Ids twice = {0, 3, 1, 1, 5, 1};
+  const Ids types = {0, 0, 0, 1, 1};
+  EXPECT_EQ(pair_by({{"tokenizer_class", "BertTokenizer"}}), std::pair(once, types));
+  EXPECT_EQ(pair_by({{"tokenizer_class", "DistilBertTokenizerFast"}}), std::pair(once, Ids()));
+  EXPECT_EQ(pair_by({{"tokenizer_class", "DistilBertTokenizer"},
+                     {"model_input_names", {"input_ids", "token_type_ids"}}}),
+            std::pair(once, types));
+  EXPECT_EQ(pair_by({{"tokenizer_class", "BertTokenizer"}, {"model_input_names", {"input_ids"}}}),
+            std::pair(once, Ids()));
+  EXPECT_EQ(pair_by({{"tokenizer_class", "MPNetTokenizer"},
+                     {"model_input_names", {"input_ids", "token_type_ids"}},
+                     {"cls_token", "[CLS]"},
+                     {"sep_token", "[SEP]"}}),
+            std::pair(twice, Ids()));
+}
+
+TEST_F(TokenizerSettingsTest, GiveTwoTextsTypesWhereTransformersDoes) {
+  WriteTokenizer(kPieces);
+  const auto types_by = [this](const json& config) {
+    Configure(config);
+    return PairOf(**Load()).second;
+  };
+  EXPECT_EQ(types_by(json::object()), Ids());
+  EXPECT_EQ(types_by({{"tokenizer_class", "PreTrainedTokenizerFast"}}), Ids());
+  EXPECT_EQ(types_by({{"tokenizer_class", "DebertaV2TokenizerFast"}}), (Ids{0, 1}));
+  EXPECT_EQ(types_by({{"model_input_names", {"token_type_ids"}}}), (Ids{0, 1}));
+  WriteAll(directory_.File("config.json"), R"({"model_type": "modernbert"})");
+  EXPECT_EQ(types_by({{"tokenizer_class", "DebertaV2TokenizerFast"}}), Ids());
 }
 
 class BertVocabulary : public ::testing::Test {

@@ -14,6 +14,7 @@ namespace linserve {
 struct NamedMarks {
   std::string before;
   std::string after;
+  bool as_roberta = false;    // the form of two texts; otherwise it is Bert's
   bool trims_places = false;  // see PostProcessing
   bool has_prefix = false;
 };

@@ -79,6 +79,7 @@ absl::Status BuildBert(const TokenizerSettings& settings, FileMembers& members) 
   members.model->has_prefix = true;
   members.model->continuing_subword_prefix = "##";
   members.model->max_input_chars_per_word = 100;
+  members.marks->as_roberta = settings.kind == TokenizerClass::kMpnet;
   members.marks->trims_places = settings.kind == TokenizerClass::kMpnet;
   return absl::OkStatus();
 }
@@ -94,6 +95,7 @@ absl::Status BuildRoberta(const TokenizerSettings& settings, FileMembers& member
   members.normalizer = nullptr;
   members.pre_tokenizer = {{"type", "ByteLevel"}, {"add_prefix_space", *space_first}};
   members.decoder = {{"type", "ByteLevel"}};
+  members.marks->as_roberta = true;
   members.marks->trims_places = *trims;
   members.marks->has_prefix = *space_first;
   ModelMembers model;
@@ -119,6 +121,7 @@ absl::Status BuildXlmRoberta(const TokenizerSettings& settings, FileMembers& mem
   const auto space_first = settings.Flag("add_prefix_space", true);
   if (status.ok()) status = space_first.status();
   if (!status.ok()) return status;
+  members.marks->as_roberta = true;
   json charsmap;
   for (json& part : PartsOf(std::move(members.normalizer))) {
     if (charsmap.is_null() && IsPart(part, "Precompiled")) charsmap = std::move(part);

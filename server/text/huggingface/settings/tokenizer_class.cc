@@ -1,5 +1,6 @@
 #include "text/huggingface/settings/tokenizer_class.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -74,6 +75,17 @@ std::string ClassOfModels(const std::string& model_type) {
 
 bool KeepsFile(const std::string& model_type) {
   return model_type == "modernbert" || model_type == "nystromformer";
+}
+
+bool TakesTypes(TokenizerClass kind, const std::string& name) {
+  // These are taken as their files are, and have `token_type_ids` among their model_input_names.
+  constexpr auto kOthers =
+      std::to_array<std::string_view>({"DebertaTokenizer", "DebertaV2Tokenizer", "FNetTokenizer"});
+  if (kind == TokenizerClass::kBert) {
+    return name != "DistilBertTokenizer" && name != "DPRReaderTokenizer";
+  }
+  return kind == TokenizerClass::kNone &&
+         std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }
 
 json UsualMarks(TokenizerClass kind) {

@@ -30,6 +30,10 @@ std::string ClassOfModels(const std::string& model_type);
 // tokenizer_config.json names a class.
 bool KeepsFile(const std::string& model_type);
 
+// Says whether transformers gives types of tokens to the model where no file lists what the model
+// takes. The name is the class's without "Fast".
+bool TakesTypes(TokenizerClass kind, const std::string& name);
+
 // Returns the marks that a class has where no file names others, by their names in
 // tokenizer_config.json.
 nlohmann::json UsualMarks(TokenizerClass kind);

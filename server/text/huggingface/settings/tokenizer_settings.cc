@@ -1,5 +1,6 @@
 #include "text/huggingface/settings/tokenizer_settings.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -66,6 +67,12 @@ absl::StatusOr<bool> TokenizerSettings::Flag(const char* name, bool otherwise) c
   return absl::InvalidArgumentError("tokenizer_config.json: " + Quoted(name) + " is no bool");
 }
 
+bool TokenizerSettings::takes_types() const {
+  const json inputs = config.value("model_input_names", json());
+  if (!inputs.is_array()) return !keeps_file && TakesTypes(kind, class_name);
+  return std::find(inputs.begin(), inputs.end(), "token_type_ids") != inputs.end();
+}
+
 absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& path) {
   auto config = ReadBeside(path, "tokenizer_config.json");
   auto marks = ReadBeside(path, "special_tokens_map.json");
@@ -81,7 +88,8 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& path)
                              .class_name = "",
                              .truncation = std::nullopt};
   settings.class_name = ClassNameOf(settings.config, *model);
-  if (!KeepsFile(TextMember(*model, "model_type"))) settings.kind = ClassNamed(settings.class_name);
+  settings.keeps_file = KeepsFile(TextMember(*model, "model_type"));
+  if (!settings.keeps_file) settings.kind = ClassNamed(settings.class_name);
   const std::string side = TextMember(settings.config, "truncation_side");
   // It names the end that is cut off, and thereby the tokens that are dropped.
   if (!side.empty()) settings.truncation = TruncationFromName(side);

@@ -19,6 +19,9 @@ struct TokenizerSettings {
   std::string MarkText(const std::string& name) const;
   // Returns a switch of tokenizer_config.json. INVALID_ARGUMENT if it is no bool.
   absl::StatusOr<bool> Flag(const char* name, bool otherwise) const;
+  // Says whether transformers gives types of tokens to the model: tokenizer_config.json lists them
+  // among its model_input_names, or the class does.
+  bool takes_types() const;
   // Says whether tokenizer_config.json lists all added tokens, so that no other file counts.
   bool lists_tokens() const { return config.contains("added_tokens_decoder"); }
 
@@ -27,6 +30,7 @@ struct TokenizerSettings {
   nlohmann::json more_tokens = nlohmann::json::object();  // added_tokens.json
   std::string class_name;  // tokenizer_class without "Fast", or that of the model_type; or ""
   TokenizerClass kind = TokenizerClass::kNone;
+  bool keeps_file = false;               // whatever class is named: see KeepsFile()
   std::optional<Truncation> truncation;  // what tokenizer_config.json says of long texts
   bool lowercase_first = false;          // sentence-transformers lowers texts before all else
 };
