@@ -14,6 +14,13 @@
 
 namespace linserve {
 
+// Names the output of a classifier, which scores its labels.
+inline constexpr const char* kLogits = "logits";
+
+// Says what the scores are of: one label of all is right, or each may be by itself, or they are
+// values that were measured. So does `problem_type` of the package `transformers`.
+enum class ProblemType : uint8_t { kSingleLabel, kMultiLabel, kRegression };
+
 // Holds what is known of a model once it is loaded: plain values, equal for all its replicas.
 struct ModelInfo {
   std::string architecture;  // "linformer.LinformerLM"
@@ -25,6 +32,9 @@ struct ModelInfo {
   int64_t layers = 1;         // steps of a forward pass
   // Is the padding that it computes fastest with on its device.
   Padding padding = Padding::kPacked;
+  // Names the classes that the output `logits` scores, in order; null: the model is no classifier.
+  std::shared_ptr<const std::vector<std::string>> labels{};
+  ProblemType problem_type = ProblemType::kSingleLabel;
   int64_t session_bytes = 0;  // bytes of a session's state; 0: there are none
   std::string no_sessions;    // why there are no sessions, in words for a user; else empty
   std::shared_ptr<const SessionSource> sessions;  // null: there are none, or it is not loaded

@@ -1,5 +1,7 @@
 #include "models/built_network.h"
 
+#include <utility>
+
 #include "models/config/config_error.h"
 #include "models/registry.h"
 
@@ -29,6 +31,11 @@ ModelInfo BuiltNetwork::Describe(const std::string& architecture) const {
     info.bytes += elements * static_cast<int64_t>(ByteSize(DType::kF32));
   }
   info.layers = network->Layers();
+  ClassLabels labels = network->Labels();
+  if (!labels.names.empty()) {
+    info.labels = std::make_shared<const std::vector<std::string>>(std::move(labels.names));
+  }
+  info.problem_type = labels.problem;
   const SessionPlan sessions = network->Sessions();
   info.no_sessions = sessions.refusal;
   info.session_bytes = sessions.elements() * static_cast<int64_t>(ByteSize(DType::kF32));

@@ -18,11 +18,15 @@
 #include "models/math/math_models.h"
 #include "models/molformer/molformer.h"
 #include "models/performer_pytorch/performer.h"
-#include "models/sentences/sentence_network.h"
+#include "models/sentences/head_network.h"
+#include "models/sentences/sentence_head.h"
+#include "models/transformers/classifier.h"
 #include "models/transformers/encoder.h"
 
 namespace linserve {
 namespace {
+
+using transformers::Family;
 
 struct Row {
   const char* architecture;
@@ -65,6 +69,7 @@ constexpr std::array kRows = {
     Row{"fast_transformers.TransformerEncoder", fast_transformers::MakeEncoder},
     Row{"fast_transformers.TransformerDecoder", fast_transformers::MakeDecoder},
     Row{"molformer.MolformerModel", molformer::MakeModel},
+    Row{"molformer.MolformerForSequenceClassification", molformer::MakeClassifier},
     Row{"transformers.BertModel", transformers::MakeBert},
     Row{"transformers.RobertaModel", transformers::MakeRoberta},
     Row{"transformers.XLMRobertaModel", transformers::MakeRoberta},
@@ -74,6 +79,22 @@ constexpr std::array kRows = {
     Row{"transformers.NystromformerModel", transformers::MakeNystromformer},
     Row{"transformers.NomicBertModel", transformers::MakeNomicBert},
     Row{"transformers.GteModel", transformers::MakeGte},
+    Row{"transformers.BertForSequenceClassification", transformers::MakeClassifier<Family::kBert>},
+    Row{"transformers.RobertaForSequenceClassification",
+        transformers::MakeClassifier<Family::kRoberta>},
+    Row{"transformers.XLMRobertaForSequenceClassification",
+        transformers::MakeClassifier<Family::kRoberta>},
+    Row{"transformers.DistilBertForSequenceClassification",
+        transformers::MakeClassifier<Family::kDistilBert>},
+    Row{"transformers.MPNetForSequenceClassification",
+        transformers::MakeClassifier<Family::kMpnet>},
+    Row{"transformers.ModernBertForSequenceClassification",
+        transformers::MakeClassifier<Family::kModernBert>},
+    Row{"transformers.NystromformerForSequenceClassification",
+        transformers::MakeClassifier<Family::kNystromformer>},
+    Row{"transformers.NomicBertForSequenceClassification",
+        transformers::MakeClassifier<Family::kNomicBert>},
+    Row{"transformers.GteForSequenceClassification", transformers::MakeClassifier<Family::kGte>},
     Row{"fairseq.LinformerRoberta", fairseq::MakeLinformerRoberta},
 };
 
@@ -94,7 +115,8 @@ std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config) {
   std::unique_ptr<Network> network = row.make(arguments);
   arguments.RefuseUnknown();
   if (config.sentence.dense.empty()) return network;
-  return std::make_unique<SentenceNetwork>(std::move(network), config.sentence);
+  Head head = SentenceHead(network->signature(), config.sentence);
+  return std::make_unique<HeadNetwork>(std::move(network), std::move(head));
 }
 
 nlohmann::json ArgumentsOfNewModels(const std::string& architecture) {

@@ -23,6 +23,14 @@ constexpr const char* kBertSizes =
     R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
         "intermediate_size": 16, "max_position_embeddings": 42})";
 
+constexpr const char* kDistilBertSizes =
+    R"({"vocab_size": 30, "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16,
+        "max_position_embeddings": 42})";
+
+constexpr const char* kMolformerSizes =
+    R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 16})";
+
 const std::vector<MaskCase> kCases = {
     {"linformer.LinformerSelfAttention", R"({"dim": 16, "seq_len": 40, "k": 8, "heads": 2})"},
     {"linformer.Linformer", R"({"dim": 16, "seq_len": 40, "depth": 1, "k": 8, "heads": 2})"},
@@ -42,9 +50,16 @@ const std::vector<MaskCase> kCases = {
     {"transformers.NomicBertModel", kBertSizes},
     {"transformers.GteModel", kBertSizes},
     {"transformers.NystromformerModel", kBertSizes},
-    {"transformers.DistilBertModel",
-     R"({"vocab_size": 30, "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16,
-         "max_position_embeddings": 42})"},
+    {"transformers.BertForSequenceClassification", kBertSizes},
+    {"transformers.RobertaForSequenceClassification", kBertSizes},
+    {"transformers.XLMRobertaForSequenceClassification", kBertSizes},
+    {"transformers.MPNetForSequenceClassification", kBertSizes},
+    {"transformers.ModernBertForSequenceClassification", kBertSizes},
+    {"transformers.NomicBertForSequenceClassification", kBertSizes},
+    {"transformers.GteForSequenceClassification", kBertSizes},
+    {"transformers.NystromformerForSequenceClassification", kBertSizes},
+    {"transformers.DistilBertModel", kDistilBertSizes},
+    {"transformers.DistilBertForSequenceClassification", kDistilBertSizes},
     {"fairseq.LinformerRoberta",
      R"({"vocab_size": 30, "encoder_layers": 1, "encoder_embed_dim": 16,
          "encoder_attention_heads": 2, "encoder_ffn_embed_dim": 16, "max_positions": 40})"},
@@ -52,9 +67,8 @@ const std::vector<MaskCase> kCases = {
      R"({"n_layers": 1, "n_heads": 2, "query_dimensions": 8, "value_dimensions": 8})"},
     {"fast_transformers.TransformerDecoder",
      R"({"n_layers": 1, "n_heads": 2, "query_dimensions": 8, "value_dimensions": 8})"},
-    {"molformer.MolformerModel",
-     R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
-         "intermediate_size": 16})"},
+    {"molformer.MolformerModel", kMolformerSizes},
+    {"molformer.MolformerForSequenceClassification", kMolformerSizes},
     {"linear_attention_transformer.ImageLinearAttention", R"({"chan": 4, "key_dim": 8})"},
     {"linear_multihead_attention.LinearMultiheadAttention",
      R"({"embed_dim": 16, "num_heads": 2, "seq_len": 40, "proj_k": 7})"},

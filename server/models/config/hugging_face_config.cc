@@ -21,7 +21,7 @@ using nlohmann::json;
 
 struct ModelType {
   std::string_view name;
-  const char* architecture;
+  const char* encoder;
 };
 
 constexpr std::array kModelTypes = {
@@ -39,10 +39,10 @@ constexpr std::array kModelTypes = {
     ModelType{"molformer", "molformer.MolformerModel"},
 };
 
-std::string ArchitectureOf(const json& model_type) {
+std::string EncoderOf(const json& model_type) {
   std::string known;
   for (const ModelType& type : kModelTypes) {
-    if (model_type == type.name) return type.architecture;
+    if (model_type == type.name) return type.encoder;
     known += (known.empty() ? "" : ", ") + std::string(type.name);
   }
   throw ConfigError(
@@ -99,6 +99,28 @@ Settings TransformerSettings(const std::string& directory) {
     return {name, settings};
   }
   return {};
+}
+
+constexpr std::string_view kClassifier = "ForSequenceClassification";
+
+// Says whether the folder is that of a classifier or re-ranker. With modules.json it is that of an
+// encoder, whatever it was before, unless sentence-transformers wrote it for a re-ranker.
+bool IsClassifier(const json& document, const std::string& directory) {
+  const json classes = document.value("architectures", json());
+  const auto classifies = [](const json& name) {
+    return name.is_string() && name.get_ref<const std::string&>().ends_with(kClassifier);
+  };
+  if (std::none_of(classes.begin(), classes.end(), classifies)) return false;
+  const json modules = FolderFile(directory, "modules.json");
+  if (modules.is_null()) return true;
+  const json task = MemberOf(TransformerSettings(directory).members, "transformer_task");
+  return modules.size() == 1 && task == "sequence-classification";
+}
+
+// Returns the class of the classifier with this encoder: BertForSequenceClassification.
+std::string ClassifierOf(std::string encoder) {
+  encoder.resize(encoder.rfind("Model"));
+  return encoder.append(kClassifier);
 }
 
 // Says how many tokens of a text are kept, and which member of which file says so.
@@ -217,7 +239,10 @@ bool IsHuggingFaceConfig(const json& document) {
 ModelConfig HuggingFaceConfig(const json& document, const std::string& directory) {
   RefuseAdapter(directory);
   ModelConfig config;
-  config.network.architecture = ArchitectureOf(document["model_type"]);
+  config.network.architecture = EncoderOf(document["model_type"]);
+  if (IsClassifier(document, directory)) {
+    config.network.architecture = ClassifierOf(std::move(config.network.architecture));
+  }
   config.network.params = document;
   config.network.foreign = true;
   config.names.others_are_left_out = true;

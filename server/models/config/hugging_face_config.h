@@ -15,7 +15,8 @@ inline constexpr const char* kTextsUpTo = "max_seq_length";
 // architecture of ours.
 bool IsHuggingFaceConfig(const nlohmann::json& document);
 
-// Returns what such a folder says of its model: the network by model_type, and how it is served by
+// Returns what such a folder says of its model: the network by model_type, which is a classifier
+// where `architectures` names one and modules.json makes no encoder of it; and how it is served by
 // "serving" in its config.json, as in ours, and where that is silent by the files that
 // sentence-transformers puts beside it (modules.json, its modules' config.json,
 // sentence_bert_config.json, config_sentence_transformers.json), if they are there. Throws

@@ -182,6 +182,24 @@ std::optional<std::vector<int64_t>> Params::NotNegativeList(const std::string& k
   return list;
 }
 
+std::optional<std::vector<std::string>> Params::NumberedTexts(const std::string& key,
+                                                              int64_t most) {
+  const nlohmann::json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  const std::string expected = "an object of 1 to " + std::to_string(most) +
+                               " texts by their numbers, such as {\"0\": \"no\", \"1\": \"yes\"}";
+  if (!value->is_object() || value->empty() || std::ssize(*value) > most) Fail(key, expected);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < value->size(); ++i) {
+    const auto text = value->find(std::to_string(i));
+    const bool is_text = text != value->end() && text->is_string();
+    // Some name classes by numbers.
+    if (!is_text && (text == value->end() || !text->is_number_integer())) Fail(key, expected);
+    texts.push_back(is_text ? text->get<std::string>() : text->dump());
+  }
+  return texts;
+}
+
 bool Params::IsList(const std::string& key) const { return Has(key) && object_[key].is_array(); }
 
 bool Params::IsObject(const std::string& key) const { return Has(key) && object_[key].is_object(); }

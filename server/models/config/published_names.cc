@@ -3,8 +3,9 @@
 namespace linserve {
 
 std::vector<CheckpointNames::Renamed> PublishedNames(const std::string& architecture) {
-  if (architecture == "transformers.NomicBertModel") {
-    return {{"encoder.layers.", {"layers."}},
+  if (architecture.starts_with("transformers.NomicBert")) {
+    return {{"bert.", {"nomic_bert."}},
+            {"encoder.layers.", {"layers."}},
             {"emb_ln.", {"embeddings.LayerNorm."}},
             {"attn.Wqkv.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
             {"attn.out_proj.", {"self_attn.o_proj."}},
@@ -14,8 +15,9 @@ std::vector<CheckpointNames::Renamed> PublishedNames(const std::string& architec
             {"norm1.", {"post_attention_layernorm."}},
             {"norm2.", {"post_mlp_layernorm."}}};
   }
-  if (architecture == "transformers.GteModel") {
+  if (architecture.starts_with("transformers.Gte")) {
     return {
+        {"new.", {"gte."}},
         {"encoder.layer.", {"layers."}},
         {"attention.qkv_proj.", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
         {"attention.q_proj.", {"self_attn.q_proj."}},

@@ -9,10 +9,13 @@
 
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
+#include "engine/model.h"
 #include "models/config/activation_param.h"
+#include "models/config/class_labels.h"
 #include "models/fast_transformers/feature_map.h"
 #include "models/fast_transformers/layer.h"
 #include "models/network/layer_pass.h"
+#include "models/sentences/head_network.h"
 #include "models/sentences/pooled_sequences.h"
 
 namespace linserve::molformer {
@@ -33,6 +36,7 @@ constexpr std::array kWithoutEffect = {"hidden_dropout_prob",        "embedding_
                                        "classifier_skip_connection", "pad_token_id",
                                        "max_position_embeddings",    "tie_word_embeddings",
                                        "chunk_size_feed_forward",    "add_pooling_layer"};
+constexpr const char* kPooled = "pooler_output";
 
 struct Options {
   int64_t vocabulary = 0;
@@ -116,7 +120,7 @@ class ModelNetwork : public Network {
         {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
     signature.outputs = {
         {.name = "last_hidden_state", .axes = {length, width}, .mask = "attention_mask"},
-        {.name = "pooler_output", .axes = {width}}};
+        {.name = kPooled, .axes = {width}}};
     return signature;
   }
 
@@ -152,7 +156,7 @@ class ModelNetwork::ModelPass : public LayerPass<Layer, Context> {
       : LayerPass(network.layers_, std::move(rows), std::move(context)), network_(network) {}
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
-    if (name == "pooler_output") return Pooled(begin, end);
+    if (name == kPooled) return Pooled(begin, end);
     return network_.norm_(Rows(begin, end));
   }
 
@@ -180,10 +184,34 @@ std::unique_ptr<Pass> ModelNetwork::Begin(TensorBatch batch) const {
   return std::make_unique<ModelPass>(*this, std::move(rows), std::move(context));
 }
 
+// Reads the layers that make scores of the mean of the visible rows.
+Head ClassifierHead(const Options& options, Params& params) {
+  Head head{.output = kLogits,
+            .encoder = "molformer",
+            .input = kPooled,
+            .layers = {},
+            .labels = ClassLabelsParam(params)};
+  const bool skip = params.Flag("classifier_skip_connection", true);
+  for (const char* path : {"classifier.dense", "classifier.dense2"}) {
+    head.layers.push_back({.path = path,
+                           .outputs = options.layer.dim(),
+                           .activation = options.layer.activation,
+                           .skip = skip});
+  }
+  head.layers.push_back({.path = "classifier.out_proj", .outputs = std::ssize(head.labels.names)});
+  return head;
+}
+
 }  // namespace
 
 std::unique_ptr<Network> MakeModel(Params& params) {
   return std::make_unique<ModelNetwork>(Options::From(params));
+}
+
+std::unique_ptr<Network> MakeClassifier(Params& params) {
+  const Options options = Options::From(params);
+  return std::make_unique<HeadNetwork>(std::make_unique<ModelNetwork>(options),
+                                       ClassifierHead(options, params));
 }
 
 }  // namespace linserve::molformer

@@ -13,4 +13,8 @@ namespace linserve::molformer {
 // [n, hidden_size] and pooler_output [hidden_size], the mean of the visible rows.
 std::unique_ptr<Network> MakeModel(Params& params);
 
+// Makes MolformerForSequenceClassification, which has id2label, num_labels, problem_type and
+// classifier_skip_connection besides. Its first output is logits [classes].
+std::unique_ptr<Network> MakeClassifier(Params& params);
+
 }  // namespace linserve::molformer

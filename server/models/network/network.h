@@ -11,6 +11,7 @@
 #include "attention/rows/placed_layout.h"
 #include "core/sequence/batch.h"
 #include "core/sequence/signature.h"
+#include "models/config/class_labels.h"
 #include "models/network/parameters.h"
 #include "models/sessions/session_memory.h"
 #include "models/sessions/session_plan.h"
@@ -79,6 +80,8 @@ class Network {
   virtual int64_t Layers() const { return 1; }
 
   virtual NetworkNotes Notes() const { return {}; }
+
+  virtual ClassLabels Labels() const { return {}; }
 
   // Says what a session keeps. A pass over a batch with memory reads and rewrites each slot of it
   // once.

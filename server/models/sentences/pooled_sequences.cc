@@ -47,7 +47,9 @@ at::Tensor PoolSequences(const RowsOfBatch& rows, const PlacedLayout& layout,
   std::vector<at::Tensor> vectors;
   for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
     const int64_t start = layout.starts[i];
-    const at::Tensor own = rows(start, start + layout.lengths[i]);
+    // Rows may cost something to make, of which the first alone is wanted.
+    const int64_t wanted = pooling == Pooling::kCls && !mask.defined() ? 1 : layout.lengths[i];
+    const at::Tensor own = rows(start, start + wanted);
     const at::Tensor there =
         mask.defined() ? mask.narrow(0, start, layout.lengths[i]) : at::Tensor();
     if (there.defined() && pooling == Pooling::kMean) {

@@ -175,7 +175,7 @@ std::unique_ptr<Pass> EncoderNetwork::BeginAsItIs(const TensorBatch& batch) cons
 
 template <Family family>
 std::unique_ptr<Network> Make(Params& params) {
-  return std::make_unique<EncoderNetwork>(Options::From(family, params));
+  return MakeEncoder(Options::From(family, params));
 }
 
 }  // namespace
@@ -195,5 +195,9 @@ std::unique_ptr<Network> MakeNystromformer(Params& params) {
 
 std::unique_ptr<Network> MakeNomicBert(Params& params) { return Make<Family::kNomicBert>(params); }
 std::unique_ptr<Network> MakeGte(Params& params) { return Make<Family::kGte>(params); }
+
+std::unique_ptr<Network> MakeEncoder(Options options) {
+  return std::make_unique<EncoderNetwork>(std::move(options));
+}
 
 }  // namespace linserve::transformers

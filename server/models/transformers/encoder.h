@@ -4,6 +4,7 @@
 
 #include "models/config/params.h"
 #include "models/network/network.h"
+#include "models/transformers/options.h"
 
 namespace linserve::transformers {
 
@@ -23,5 +24,8 @@ std::unique_ptr<Network> MakeModernBert(Params& params);  // ModernBertModel (Wa
 std::unique_ptr<Network> MakeNystromformer(Params& params);
 std::unique_ptr<Network> MakeNomicBert(Params& params);
 std::unique_ptr<Network> MakeGte(Params& params);
+
+// Makes the encoder that these options describe.
+std::unique_ptr<Network> MakeEncoder(Options options);
 
 }  // namespace linserve::transformers

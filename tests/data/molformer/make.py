@@ -19,16 +19,17 @@ from safetensors.torch import save_file
 torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[1])
 from configuration_molformer import MolformerConfig  # noqa: E402
-from modeling_molformer import MolformerModel  # noqa: E402
+from modeling_molformer import MolformerForSequenceClassification, MolformerModel  # noqa: E402
 
 SMALL = dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
              num_random_features=16)
 CASES = []
 
 
-def case(name, length=24, batch=2, lengths=None, mask=False, **params):
+def case(name, length=24, batch=2, lengths=None, mask=False, kind=MolformerModel, hide_first=False, **params):
     CASES.append(dict(name="molformer-" + name, params={**SMALL, **params}, length=max(lengths or [length]),
-                      batch=len(lengths or range(batch)), lengths=lengths, mask=mask))
+                      batch=len(lengths or range(batch)), lengths=lengths, mask=mask, kind=kind,
+                      hide_first=hide_first))
 
 
 case("base", deterministic_eval=True)
@@ -42,6 +43,12 @@ case("many-features", lengths=[50, 20, 3], num_random_features=37, layer_norm_ep
 case("few-features", mask=True, num_random_features=3, num_attention_heads=2, hidden_act="quick_gelu")
 case("eps", length=9, linear_attention_eps=0.5, num_attention_heads=1, hidden_size=30, num_random_features=33)
 case("one-layer", lengths=[7, 130], num_hidden_layers=1, intermediate_size=20, pad_token_id=0)
+case("classifier", mask=True, hide_first=True, kind=MolformerForSequenceClassification, deterministic_eval=True,
+     id2label={"0": "inert", "1": "toxic", "2": "unknown"})
+case("classifier-no-skip", lengths=[30, 1, 17, 2], kind=MolformerForSequenceClassification, num_labels=1,
+     problem_type="regression", classifier_skip_connection=False, hidden_act="relu")
+case("classifier-tanh", lengths=[9, 40], kind=MolformerForSequenceClassification, num_labels=7,
+     problem_type="multi_label_classification", hidden_act="tanh")
 
 
 def weights(model, generator):
@@ -55,7 +62,11 @@ def weights(model, generator):
 
 
 def forward(model, ids, mask=None):
-    result = model(input_ids=ids, attention_mask=(torch.ones_like(ids) if mask is None else mask).double())
+    """The rows of the encoder, and of a classifier the logits, else the mean of the rows."""
+    arguments = dict(input_ids=ids, attention_mask=(torch.ones_like(ids) if mask is None else mask).double())
+    if isinstance(model, MolformerForSequenceClassification):
+        return model.molformer(**arguments).last_hidden_state, model(**arguments).logits
+    result = model(**arguments)
     return result.last_hidden_state, result.pooler_output
 
 
@@ -75,14 +86,14 @@ def make(case, root):
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     # The service uses the directions of the checkpoint, whatever this says.
-    model = MolformerModel(MolformerConfig(**{**case["params"], "deterministic_eval": True})).eval()
+    model = case["kind"](MolformerConfig(**{**case["params"], "deterministic_eval": True})).eval()
     with torch.no_grad():
         weights(model, generator)
         inputs = {"x": torch.randint(3, case["params"]["vocab_size"], (case["batch"], case["length"]),
                                      generator=generator)}
         if case["mask"]:
             inputs["attention_mask"] = torch.rand(inputs["x"].shape, generator=generator) < 0.7
-            inputs["attention_mask"][:, 0] = True
+            inputs["attention_mask"][:, 0] = not case["hide_first"]
         state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         rows, pooled = outputs_of(case, model.double(), inputs)
     if case["lengths"] is not None:
@@ -91,13 +102,14 @@ def make(case, root):
     folder = os.path.join(root, case["name"])
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.json"), "w") as file:
-        json.dump({"schema": 1, "architecture": "molformer.MolformerModel", "params": case["params"], "wrapper": None,
+        json.dump({"schema": 1, "architecture": "molformer." + case["kind"].__name__, "params": case["params"], "wrapper": None,
                    "call": {}, "compare": "all", "package": "ibm/MoLFormer-XL-both-10pct", "tolerance": 1e-5}, file,
                   indent=1)
         file.write("\n")
     save_file(state, os.path.join(folder, "model.safetensors"), {"format": "pt"})
     save_file({**{"input." + name: tensor.contiguous() for name, tensor in inputs.items()},
-               "output.last_hidden_state": rows.float().contiguous(), "output.pooler_output": pooled.float()},
+               "output.last_hidden_state": rows.float().contiguous(),
+               "output.pooler_output" if case["kind"] is MolformerModel else "output.logits": pooled.float()},
               os.path.join(folder, "io.safetensors"))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes golden cases of the encoders of transformers 5.24.0 (requirements.txt), with random weights.
+"""Makes golden cases of the encoders and classifiers of transformers 5.24.0 (requirements.txt), with random weights.
 
   python make.py ../goldens
 
@@ -28,9 +28,9 @@ CASES = []
 
 
 def case(name, architecture, params, length=24, batch=2, lengths=None, mask=False, types=False, pad=False,
-         pooler=None):
+         pooler=None, hide_first=False):
     CASES.append(dict(name=name, architecture=architecture, params=params, length=length, batch=batch,
-                      lengths=lengths, mask=mask, types=types, pad=pad, pooler=pooler))
+                      lengths=lengths, mask=mask, types=types, pad=pad, pooler=pooler, hide_first=hide_first))
 
 
 def family(short, architecture, params, positions, has_types, has_pooler, activation):
@@ -107,6 +107,53 @@ for short, architecture, other in (("nomic-bert", "NomicBertModel", "gelu"), ("g
 case("gte-no-types", "GteModel", dict(SMALL, type_vocab_size=0), length=33)
 
 
+def classifier(name, architecture, params, **options):
+    case(name, architecture + "ForSequenceClassification", params, **options)
+
+
+def names_of(count):
+    return {str(i): f"class {i}" for i in range(count)}
+
+
+RAGGED = dict(length=30, batch=4, lengths=[30, 1, 17, 2])
+classifier("bert-classifier", "Bert", dict(SMALL, max_position_embeddings=30, id2label=names_of(3)), mask=True,
+           types=True, hide_first=True)
+classifier("bert-reranker", "Bert", dict(SMALL, max_position_embeddings=30, num_labels=1, hidden_act="gelu_new"),
+           **RAGGED)
+classifier("roberta-classifier", "Roberta", dict(SMALL, max_position_embeddings=40, type_vocab_size=1, num_labels=7),
+           pad=True)
+classifier("roberta-reranker", "Roberta",
+           dict(SMALL, max_position_embeddings=40, id2label={"0": "score"}, problem_type="regression"), **RAGGED)
+classifier("xlm-roberta-classifier", "XLMRoberta",
+           dict(SMALL, max_position_embeddings=40, id2label=names_of(7), problem_type="multi_label_classification"),
+           mask=True, types=True, hide_first=True)
+classifier("xlm-roberta-reranker", "XLMRoberta",
+           dict(SMALL, max_position_embeddings=40, type_vocab_size=1, num_labels=1, pad_token_id=3), **RAGGED)
+classifier("distilbert-classifier", "DistilBert", dict(DISTIL, max_position_embeddings=30), mask=True, hide_first=True)
+classifier("distilbert-reranker", "DistilBert",
+           dict(DISTIL, max_position_embeddings=30, num_labels=1, activation="relu"), **RAGGED)
+classifier("mpnet-classifier", "MPNet",
+           dict(SMALL, max_position_embeddings=40, id2label=names_of(3), problem_type="single_label_classification"),
+           mask=True, hide_first=True)
+classifier("mpnet-reranker", "MPNet", dict(SMALL, max_position_embeddings=40, num_labels=1), **RAGGED)
+classifier("modernbert-classifier", "ModernBert",
+           dict(MODERN, id2label=names_of(3), norm_bias=True, classifier_bias=True, classifier_activation="relu",
+                local_attention=8), mask=True, hide_first=True)
+classifier("modernbert-classifier-mean", "ModernBert",
+           dict(MODERN, num_labels=7, classifier_pooling="mean", classifier_activation="tanh"), mask=True,
+           hide_first=True)
+classifier("modernbert-reranker", "ModernBert",
+           dict(MODERN, num_labels=1, classifier_pooling="mean", norm_bias=True, num_hidden_layers=3), **RAGGED)
+classifier("nystromformer-classifier", "Nystromformer", dict(NYSTROM, id2label=names_of(3)), mask=True, types=True,
+           hide_first=True)
+classifier("nystromformer-reranker", "Nystromformer",
+           dict(NYSTROM, num_landmarks=24, num_labels=1, hidden_act="relu"), **RAGGED)
+for short, architecture, other in (("nomic-bert", "NomicBert", "gelu"), ("gte", "Gte", "silu")):
+    classifier(short + "-classifier", architecture, dict(SMALL, type_vocab_size=3, id2label=names_of(7)), mask=True,
+               types=True, hide_first=True)
+    classifier(short + "-reranker", architecture, dict(SMALL, num_labels=1, hidden_act=other), **RAGGED)
+
+
 def weights(model, generator):
     """Random weights of which nothing can be left out unnoticed: biases and norms, too."""
     for name, tensor in model.state_dict().items():
@@ -127,7 +174,7 @@ def inputs_of(case, vocabulary, padding, generator):
     inputs = {"x": ids}
     if case["mask"]:
         mask = torch.rand(shape, generator=generator) < 0.7
-        mask[:, 0] = True
+        mask[:, 0] = not case["hide_first"]
         inputs["attention_mask"] = mask
     if case["types"]:
         inputs["token_type_ids"] = torch.randint(0, case["params"].get("type_vocab_size", 2), shape,
@@ -136,6 +183,19 @@ def inputs_of(case, vocabulary, padding, generator):
 
 
 def forward(model, inputs):
+    """The rows and what the model makes of them, of a classifier the logits."""
+    encoder = model.base_model
+    result, arguments = encoder_forward(encoder, inputs)
+    if encoder is model:
+        return result
+    if isinstance(encoder, transformers.NystromformerModel):
+        result.logits = model.classifier(result.last_hidden_state)
+    else:
+        result.logits = model(**arguments).logits
+    return result
+
+
+def encoder_forward(model, inputs):
     arguments = {("input_ids" if name == "x" else name): tensor for name, tensor in inputs.items()}
     if "attention_mask" in arguments:
         arguments["attention_mask"] = arguments["attention_mask"].long()
@@ -144,8 +204,8 @@ def forward(model, inputs):
     if "token_type_ids" in arguments and not hasattr(model.embeddings, "token_type_embeddings"):
         del arguments["token_type_ids"]
     if isinstance(model, transformers.NystromformerModel):
-        return nystromformer_forward(model, arguments)
-    return model(**arguments)
+        return nystromformer_forward(model, arguments), arguments
+    return model(**arguments), arguments
 
 
 def nystromformer_forward(model, arguments):
@@ -163,14 +223,14 @@ def nystromformer_forward(model, arguments):
     return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=torch.cat(alone))
 
 
-def nystromformer_model(params):
+def nystromformer_model(kind, params):
     """The configuration refuses a kernel of None, and the model fails at inv_coeff_init_option."""
     config = transformers.NystromformerConfig(**{key: value for key, value in params.items()
                                                  if key != "inv_coeff_init_option" and value is not None})
     if "conv_kernel_size" in params and params["conv_kernel_size"] is None:
         object.__setattr__(config, "conv_kernel_size", None)
-    model = transformers.NystromformerModel(config)
-    for layer in model.encoder.layer:
+    model = kind(config)
+    for layer in model.base_model.encoder.layer:
         layer.attention.self.init_option = "exact" if params.get("inv_coeff_init_option") else "original"
     return model
 
@@ -189,23 +249,27 @@ def outputs_of(case, model, inputs):
     if lengths is None:
         result = forward(model, inputs)
         rows, pooled = result.last_hidden_state, getattr(result, "pooler_output", None)
+        logits = getattr(result, "logits", None)
     else:
         alone = [forward(model, {"x": inputs["x"][i:i + 1, :n]}) for i, n in enumerate(lengths)]
         rows = torch.zeros(*inputs["x"].shape, alone[0].last_hidden_state.shape[-1], dtype=torch.float64)
         for i, (one, n) in enumerate(zip(alone, lengths)):
             rows[i, :n] = one.last_hidden_state[0]
         pooled = torch.cat([one.pooler_output for one in alone]) if case["pooler"] else None
+        logits = torch.cat([one.logits for one in alone]) if hasattr(alone[0], "logits") else None
     outputs = {"last_hidden_state": rows}
     if case["pooler"]:
         outputs["pooler_output"] = pooled
+    if logits is not None:
+        outputs["logits"] = logits
     return {name: tensor.float().contiguous() for name, tensor in outputs.items()}
 
 
 def make(case, root):
     generator = torch.Generator().manual_seed(zlib.crc32(case["name"].encode()))
     kind = getattr(transformers, case["architecture"])
-    if kind is transformers.NystromformerModel:
-        model = nystromformer_model(case["params"]).eval()
+    if kind.config_class is transformers.NystromformerConfig:
+        model = nystromformer_model(kind, case["params"]).eval()
     else:
         config = kind.config_class(**case["params"])
         config._attn_implementation = "eager"

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attention/rows/activation.h"
+#include "core/sequence/pooling.h"
+#include "models/config/class_labels.h"
+
+namespace linserve {
+
+struct HeadNorm {
+  std::string path;  // of its tensors
+  double eps = 1e-5;
+  bool biased = true;
+};
+
+// Is one layer of a head: y = norm(activation(x·weightᵀ + bias)).
+struct HeadLayer {
+  std::string path;  // of its tensors weight and bias
+  int64_t outputs = 0;
+  bool biased = true;
+  Activation activation = Activation::kIdentity;
+  std::optional<HeadNorm> norm{};
+  bool skip = false;  // y has x added
+};
+
+// Says what makes one vector of a sequence behind an encoder.
+struct Head {
+  std::string output;   // what the vector is called
+  std::string encoder;  // what the encoder's names stand below, as in "bert"; empty: nothing
+  std::string input;  // the output of the encoder that it takes: a vector, or rows, which it pools
+  Pooling pooling = Pooling::kMean;
+  bool hidden_too = false;  // it pools what the mask hides, too
+  std::vector<HeadLayer> layers;
+  ClassLabels labels{};
+};
+
+}  // namespace linserve

@@ -1,0 +1,137 @@
+#include "models/sentences/head_network.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attention/rows/aten.h"
+#include "core/strings/quote.h"
+#include "models/sentences/pooled_sequences.h"
+
+namespace linserve {
+namespace {
+
+// Says what the labels of a head are.
+const char* Title(ProblemType problem) {
+  if (problem == ProblemType::kMultiLabel) return "classes, each by itself";
+  return problem == ProblemType::kRegression ? "values" : "classes";
+}
+
+// Names labels for a reader, of many the first ones.
+std::string Listed(const std::vector<std::string>& labels) {
+  constexpr size_t kMostNamed = 8;
+  const size_t named = std::min(labels.size(), kMostNamed);
+  std::string text = std::to_string(labels.size()) + ": ";
+  for (size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + Quoted(labels[i]);
+  return text + (named < labels.size() ? ", ..." : "");
+}
+
+}  // namespace
+
+class HeadNetwork::HeadPass : public Pass {
+ public:
+  HeadPass(const HeadNetwork& network, TensorBatch batch) : network_(network) {
+    if (network.input_.HasRows()) layout_ = batch.axes.at(network.input_.axes[0].letter);
+    if (!network.head_.hidden_too) mask_ = batch.Find(network.input_.mask);
+    encoder_ = network.encoder_->Begin(std::move(batch));
+  }
+
+  bool Step() override { return encoder_->Step(); }
+
+  at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
+    if (name != network_.head_.output) return encoder_->Output(name, begin, end);
+    return network_.Apply(network_.input_.HasRows() ? Pooled(begin, end) : Taken(begin, end));
+  }
+
+ private:
+  at::Tensor Taken(int64_t begin, int64_t end) {
+    return encoder_->Output(network_.input_.name, begin, end).to(at::kFloat);
+  }
+
+  at::Tensor Pooled(int64_t begin, int64_t end) {
+    const auto rows = [this](int64_t first, int64_t last) {
+      return encoder_->Output(network_.input_.name, first, last);
+    };
+    return PoolSequences(rows, layout_, mask_, begin, end, network_.head_.pooling);
+  }
+
+  const HeadNetwork& network_;
+  PlacedLayout layout_;
+  at::Tensor mask_;
+  std::unique_ptr<Pass> encoder_;
+};
+
+HeadNetwork::Layer::Layer(int64_t inputs, const HeadLayer& options)
+    : kind(options), linear(inputs, options.outputs, options.biased) {
+  if (kind.norm) norm.emplace(kind.outputs, kind.norm->eps, kind.norm->biased);
+}
+
+void HeadNetwork::Layer::Declare(const Scope& scope) {
+  linear.Declare(scope / kind.path, /*exact=*/true);
+  if (norm) norm->Declare(scope / kind.norm->path);
+  // Vectors are pooled in F32, and so few that a device, too, multiplies them in it.
+  scope.AfterLoading([this](DType) {
+    for (at::Tensor* tensor : {&linear.weight, &linear.bias}) {
+      if (tensor->defined()) *tensor = tensor->to(at::kFloat);
+    }
+    if (!norm) return;
+    norm->weight = norm->weight.to(at::kFloat);
+    if (norm->with_bias) norm->bias = norm->bias.to(at::kFloat);
+  });
+}
+
+at::Tensor HeadNetwork::Layer::operator()(const at::Tensor& x) const {
+  at::Tensor y = linear(x);
+  Activate(kind.activation, y);
+  if (norm) y = (*norm)(y);
+  return kind.skip ? y + x : y;
+}
+
+HeadNetwork::HeadNetwork(std::unique_ptr<Network> encoder, Head head)
+    : encoder_(std::move(encoder)),
+      head_(std::move(head)),
+      input_(*encoder_->signature().FindOutput(head_.input)) {
+  int64_t width = input_.axes.back().size;
+  for (const HeadLayer& layer : head_.layers) {
+    layers_.emplace_back(width, layer);
+    width = layer.outputs;
+  }
+}
+
+void HeadNetwork::Declare(const Scope& scope) {
+  encoder_->Declare(head_.encoder.empty() ? scope : scope / head_.encoder);
+  for (Layer& layer : layers_) layer.Declare(scope);
+}
+
+Signature HeadNetwork::signature() const {
+  Signature signature = encoder_->signature();
+  signature.outputs.insert(signature.outputs.begin(),
+                           {.name = head_.output,
+                            .axes = {Axis::Fixed(head_.layers.back().outputs)},
+                            .mask = head_.hidden_too ? "" : input_.mask});
+  return signature;
+}
+
+double HeadNetwork::Flops(int64_t length) const {
+  double flops = encoder_->Flops(length);
+  for (const Layer& layer : layers_) flops += static_cast<double>(layer.linear.Flops());
+  return flops;
+}
+
+NetworkNotes HeadNetwork::Notes() const {
+  NetworkNotes notes = encoder_->Notes();
+  if (!head_.labels.names.empty()) {
+    notes.facts.emplace_back(Title(head_.labels.problem), Listed(head_.labels.names));
+  }
+  return notes;
+}
+
+std::unique_ptr<Pass> HeadNetwork::Begin(TensorBatch batch) const {
+  return std::make_unique<HeadPass>(*this, std::move(batch));
+}
+
+at::Tensor HeadNetwork::Apply(at::Tensor vectors) const {
+  for (const Layer& layer : layers_) vectors = layer(vectors);
+  return vectors;
+}
+
+}  // namespace linserve

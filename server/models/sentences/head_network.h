@@ -1,0 +1,55 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "models/network/layers.h"
+#include "models/network/network.h"
+#include "models/sentences/head.h"
+
+namespace linserve {
+
+// Is an encoder with layers behind it that make one vector of a sequence: the Dense modules of
+// sentence-transformers, or a classifier. That vector is its first output. The encoder's own
+// outputs follow.
+class HeadNetwork : public Network {
+ public:
+  // REQUIRES: the head has a layer.
+  HeadNetwork(std::unique_ptr<Network> encoder, Head head);
+
+  void Declare(const Scope& scope) override;
+  Signature signature() const override;
+  double Flops(int64_t length) const override;
+  int64_t Layers() const override { return encoder_->Layers(); }
+  NetworkNotes Notes() const override;
+  ClassLabels Labels() const override { return head_.labels; }
+  bool Recordable() const override { return encoder_->Recordable(); }
+  bool LeavesOutFullMasks() const override { return encoder_->LeavesOutFullMasks(); }
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
+
+ private:
+  class HeadPass;
+
+  struct Layer {
+    explicit Layer(int64_t inputs, const HeadLayer& options);
+
+    void Declare(const Scope& scope);
+    at::Tensor operator()(const at::Tensor& x) const;
+
+    HeadLayer kind;
+    Linear linear;
+    std::optional<LayerNorm> norm{};
+  };
+
+  // Takes vectors [sequences, width] through the layers.
+  at::Tensor Apply(at::Tensor vectors) const;
+
+  std::unique_ptr<Network> encoder_;
+  Head head_;
+  OutputSpec input_;  // what it takes
+  std::deque<Layer> layers_;
+};
+
+}  // namespace linserve

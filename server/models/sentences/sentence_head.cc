@@ -1,0 +1,47 @@
+#include "models/sentences/sentence_head.h"
+
+#include <string>
+
+#include "models/config/config_error.h"
+
+namespace linserve {
+namespace {
+
+// REQUIRES: one of the names that ReadSentenceModules() takes.
+Activation DenseActivation(const std::string& name) {
+  if (name == "Tanh") return Activation::kTanh;
+  if (name == "ReLU") return Activation::kRelu;
+  if (name == "GELU") return Activation::kGelu;
+  if (name == "SiLU") return Activation::kSilu;
+  if (name == "Sigmoid") return Activation::kSigmoid;
+  if (name == "Mish") return Activation::kMish;
+  if (name == "ReLU6") return Activation::kRelu6;
+  return Activation::kIdentity;
+}
+
+}  // namespace
+
+Head SentenceHead(const Signature& encoder, const SentenceModules& modules) {
+  const OutputSpec& rows = encoder.outputs[0];
+  Head head{.output = "sentence_embedding",
+            .encoder = "",
+            .input = rows.name,
+            .pooling = modules.pooling,
+            .layers = {}};
+  int64_t width = rows.axes.back().size;
+  for (const DenseModule& module : modules.dense) {
+    if (module.inputs != width) {
+      throw ConfigError(module.path + "/config.json: in_features is " +
+                        std::to_string(module.inputs) + ", but what comes before it gives " +
+                        std::to_string(width));
+    }
+    width = module.outputs;
+    head.layers.push_back({.path = module.path + ".linear",
+                           .outputs = module.outputs,
+                           .biased = module.biased,
+                           .activation = DenseActivation(module.activation)});
+  }
+  return head;
+}
+
+}  // namespace linserve
