@@ -54,6 +54,7 @@ FOLDERS = {
     "models": ["config", "placement", "sessions", "network", "sentences", "checkpoint", "linformer", "linformer_pytorch",
                "linear_attention_transformer", "performer_pytorch", "linear_multihead_attention", "transformers", "fairseq", "fast_transformers",
                "molformer", "encoder", "math", "forward", ""],
+    "serving": ["", "requests"],
     "rpc": ["messages", "calls", "guards", "embedding", "oip", "tei", "otlp", ""],
     "http": ["framing", ""],
     "rest": ["json", "calls", "oip", "openai", "", "tei"],

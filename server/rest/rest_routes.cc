@@ -18,6 +18,7 @@
 #include "rest/oip/open_inference.h"
 #include "rest/openai/openai_embeddings.h"
 #include "rest/openai/openai_form.h"
+#include "rest/openai/v1_rerank.h"
 #include "rpc/calls/call_context.h"
 #include "serving/admission.h"
 
@@ -102,7 +103,7 @@ HttpRoute RouteOf(ServiceContext& context, const std::string& method, const std:
 }
 
 std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
-  for (const char* rpc : {"/v2/models/infer", "/v1/embeddings"}) {
+  for (const char* rpc : {"/v2/models/infer", "/v1/embeddings", "/v1/rerank"}) {
     context.metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   const std::string model = kModel;
@@ -125,6 +126,7 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
   add("GET", "/v1/models", OpenAiModels);
   add("GET", "/v1/models/([^/]+)", OpenAiModel);
   for (const char* path : {"/v1/embeddings", "/embeddings"}) add("POST", path, OpenAiEmbeddings);
+  for (const char* path : {"/v1/rerank", "/v2/rerank"}) add("POST", path, V1Rerank);
   return routes;
 }
 

@@ -204,7 +204,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   for (const char* rpc :
        {"Embed", "EmbedStream", "Generate", "ModelInfer", "ModelStreamInfer", "tei.Info",
         "tei.Embed", "tei.EmbedStream", "tei.EmbedAll", "tei.EmbedAllStream", "tei.Tokenize",
-        "tei.TokenizeStream", "tei.Decode", "tei.DecodeStream"}) {
+        "tei.TokenizeStream", "tei.Decode", "tei.DecodeStream", "tei.Predict", "tei.PredictStream",
+        "tei.PredictPair", "tei.PredictPairStream", "tei.Rerank"}) {
     metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   auto impl = std::make_unique<Impl>(repository, metrics, options, *std::move(access));

@@ -8,7 +8,6 @@
 #include "telemetry/trace/trace.h"
 
 namespace linserve {
-
 Sending::Sending(std::shared_ptr<RequestState> request)
     : request_(std::move(request)), traced_(TraceSending(request_->context_)) {}
 

@@ -14,13 +14,29 @@
 namespace linserve {
 namespace {
 
+// Names the model's input that says which token is of which text.
+constexpr const char* kTypesOfTexts = "token_type_ids";
+
 // Bounds one turn to a few milliseconds. It counts the bytes of the texts and what they become.
 constexpr size_t kWorkPerTurn = 32 << 10;
 
+// Says whether two views are of the same bytes, and not only of equal ones.
+bool AreOne(std::string_view a, std::string_view b) {
+  return a.data() == b.data() && a.size() == b.size();
+}
+
+// Returns how many bytes of a request's texts are read for this one of them: the first text of
+// pairs that follow each other is read once.
+size_t BytesToRead(const Tokenization& work, size_t index) {
+  const TextInput& input = work.texts[index];
+  const bool known = index > 0 && input.second && AreOne(input.text, work.texts[index - 1].text);
+  if (known) return input.second->size();
+  return work.prompt.size() + input.bytes();
+}
+
 int64_t WorkOf(const Tokenization& work) {
   int64_t all = 0;
-  for (const TextInput& input : work.texts)
-    all += WorkOfText(work.prompt.size() + input.text.size());
+  for (size_t i = 0; i < work.texts.size(); ++i) all += WorkOfText(BytesToRead(work, i));
   return all;
 }
 
@@ -50,11 +66,12 @@ class TextWork {
  private:
   // Returns how much work is left, of which there is some.
   int64_t Left() const {
-    const size_t read = encoding_ ? BytesOf(work_.texts[next_]) - encoding_->left() : size_t{0};
-    return std::max<int64_t>(1, left_ - static_cast<int64_t>(read));
+    int64_t left = left_;
+    if (encoding_) left += static_cast<int64_t>(encoding_->left()) - BytesOf(next_);
+    return std::max<int64_t>(1, left);
   }
 
-  size_t BytesOf(const TextInput& input) const { return work_.prompt.size() + input.text.size(); }
+  int64_t BytesOf(size_t index) const { return static_cast<int64_t>(BytesToRead(work_, index)); }
 
   // An error refuses the request.
   absl::Status Turn() {
@@ -93,44 +110,83 @@ class TextWork {
     const TextInput& input = work_.texts[next_];
     auto& item = work_.items[input.item];
     absl::Status status = item.status();
-    if (status.ok() && !encoding_) status = Begin(*item, input.text);
+    if (status.ok() && !encoding_) status = Begin(*item, input);
     if (status.ok()) status = encoding_->Advance(budget);
     if (status.ok() && !encoding_->done()) return;
-    if (status.ok()) status = End(*item);
+    if (status.ok()) status = End(*item, input);
     if (!status.ok()) item = status;
     encoding_.reset();
-    left_ -= WorkOfText(BytesOf(input));
+    left_ -= WorkOfText(BytesToRead(work_, next_));
     budget -= std::min(budget, static_cast<size_t>(WorkOfText(0)));
     ++next_;
   }
 
-  absl::Status Begin(const Item& item, std::string_view text) {
+  absl::Status Begin(const Item& item, const TextInput& input) {
     const ServedModel& model = *work_.model;
     if (model.tokenizer == nullptr) {
       return absl::InvalidArgumentError("model " + Quoted(model.name) +
                                         " takes no text, for it has no tokenizer; send "
                                         "token ids");
     }
-    if (!work_.prompt.empty()) text = prompted_ = work_.prompt + std::string(text);
-    if (std::cmp_greater(text.size(), work_.max_text_bytes)) {
-      return absl::InvalidArgumentError("the text has " + std::to_string(text.size()) +
-                                        " bytes, at most " + std::to_string(work_.max_text_bytes) +
+    const size_t bytes = work_.prompt.size() + input.bytes();
+    if (std::cmp_greater(bytes, work_.max_text_bytes)) {
+      return absl::InvalidArgumentError((input.second ? "the two texts have " : "the text has ") +
+                                        std::to_string(bytes) + " bytes, at most " +
+                                        std::to_string(work_.max_text_bytes) +
                                         " are taken (max_text_bytes)");
     }
     const Signature& signature = model.engine->info().signature;
     const char letter = signature.FindInput(kTextBecomes)->axes[0].letter;
-    encoding_.emplace(*model.tokenizer, text, work_.truncation, MostTokens(work_, item, letter));
+    const int64_t longest = MostTokens(work_, item, letter);
+    if (!input.second) {
+      encoding_.emplace(*model.tokenizer, Prompted(input.text), work_.truncation, longest);
+      return absl::OkStatus();
+    }
+    if (!model.tokenizer->pair()) {
+      return absl::InvalidArgumentError(
+          "model " + Quoted(model.name) + " reads one text at a time: its " +
+          model.tokenizer->file() + " does not say what two that are read together become");
+    }
+    if (!AreOne(input.text, first_text_)) first_.reset();
+    encoding_.emplace(*model.tokenizer, first_ ? input.text : Prompted(input.text), *input.second,
+                      work_.truncation, longest, first_);
     return absl::OkStatus();
   }
 
-  absl::Status End(Item& item) {
+  // Returns a text with the prompt before it.
+  std::string_view Prompted(std::string_view text) {
+    return work_.prompt.empty() ? text : prompted_ = work_.prompt + std::string(text);
+  }
+
+  absl::Status End(Item& item, const TextInput& input) {
+    first_ = encoding_->first();
+    first_text_ = input.text;
     if (absl::Status status = encoding_->Finish(); !status.ok()) return WithOrigin(status, item);
     const std::vector<int64_t>& ids = encoding_->ids();
     if (ids.empty()) return absl::InvalidArgumentError("the text holds no tokens");
     const Tensor tensor = Tensor::FromInts({static_cast<int64_t>(ids.size())}, ids);
     item_bytes_ += tensor.byte_size();
     item.inputs[kTextBecomes] = tensor;
+    if (absl::Status status = AddTypes(item); !status.ok()) return status;
     work_.model->engine->metrics().TokenizeTime(std::chrono::steady_clock::now() - work_.begin);
+    return absl::OkStatus();
+  }
+
+  // Tells a model that asks for it which token is of which text.
+  absl::Status AddTypes(Item& item) {
+    const std::vector<int64_t>& types = encoding_->types();
+    const InputSpec* input = work_.model->engine->info().signature.FindInput(kTypesOfTexts);
+    if (types.empty() || input == nullptr) return absl::OkStatus();
+    const int64_t highest = *std::max_element(types.begin(), types.end());
+    if (highest >= input->vocabulary) {
+      return absl::InvalidArgumentError("the tokenizer gives the second text the type " +
+                                        std::to_string(highest) +
+                                        ", but the model has types below " +
+                                        std::to_string(input->vocabulary) + " (type_vocab_size)");
+    }
+    const Tensor tensor = Tensor::FromInts({std::ssize(types)}, types);
+    item_bytes_ += tensor.byte_size();
+    item.inputs[kTypesOfTexts] = tensor;
     return absl::OkStatus();
   }
 
@@ -149,7 +205,10 @@ class TextWork {
   int64_t left_;  // of the texts that are not done
   const std::chrono::nanoseconds expected_;
   size_t next_ = 0;
-  std::string prompted_;                  // the text that is begun, if there is a prompt
+  std::string prompted_;  // the text that is begun, if there is a prompt
+  // These are of the pair before; the next may have the same first text.
+  std::shared_ptr<const FirstText> first_;
+  std::string_view first_text_;
   std::optional<TextEncoding> encoding_;  // of the next text, once it is begun
   size_t item_bytes_ = 0;                 // of the ids in items
   size_t reserved_ = 0;

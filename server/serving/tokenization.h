@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,13 @@
 
 namespace linserve {
 
-// Holds a text of a request, and says which of its items it is for.
+// Holds a text of a request, or two that are read together, and says which of its items it is for.
 struct TextInput {
   size_t item = 0;
   std::string_view text;
+  std::optional<std::string_view> second{};
+
+  size_t bytes() const { return text.size() + (second ? second->size() : 0); }
 };
 
 // Holds the texts of a request on their way into its items.
@@ -29,7 +33,7 @@ struct Tokenization {
   std::vector<absl::StatusOr<Item>> items{};
   std::vector<TextInput> texts{};
   std::shared_ptr<const void> owner;  // keeps alive what the texts view
-  std::string prompt{};               // stands before each text
+  std::string prompt{};               // stands before each text, of two before the first
   Truncation truncation = Truncation::kNone;
   int64_t most_tokens = 0;  // of a text, or of ids that are truncated; 0: those the model takes
   int64_t max_text_bytes = 0;

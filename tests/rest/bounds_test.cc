@@ -24,7 +24,8 @@ class RestBounds : public RestTest {
   RestBounds()
       : RestTest({.grpc = {.limits = {.max_sequences_per_request = kMostSequences}},
                   .model_control = true,
-                  .text = true}) {}
+                  .text = true,
+                  .classifiers = {{"ranker", {"fits"}}}}) {}
 
   ~RestBounds() override { EXPECT_TRUE(Serves(server_)); }
 
@@ -105,7 +106,10 @@ TEST_F(RestBounds, ANameWhereverItStands) {
            {"/similarity", pair + R"("parameters":{"prompt_name":"NAME"}})"},
            {"/tokenize", R"({"inputs":"a","prompt_name":"NAME"})"},
            {"/tokenize", R"({"inputs":"a","model":"NAME"})"},
-           {"/decode", R"({"ids":[1],"model":"NAME"})"}}) {
+           {"/decode", R"({"ids":[1],"model":"NAME"})"},
+           {"/predict", R"({"inputs":"a","model":"NAME"})"},
+           {"/rerank", R"({"query":"a","texts":["b"],"model":"NAME"})"},
+           {"/v1/rerank", R"({"query":"a","documents":["b"],"model":"NAME"})"}}) {
     const auto named = [body = body](size_t size) {
       std::string text = body;
       return text.replace(text.find("NAME"), 4, std::string(size, 'n'));
@@ -198,20 +202,26 @@ TEST_F(RestBounds, Sequences) {
     std::string one;
     std::string after = "]}";
     size_t most{kMostSequences};
+    std::string model{"tokens"};
   };
-  for (const List& list :
-       std::vector<List>{{"/v1/embeddings", R"("input":[)", "[1]"},
-                         {"/v1/embeddings", R"("input":[)", "\"a\""},
-                         {"/embed", R"("inputs":[)", "[1]"},
-                         {"/embed", R"("inputs":[)", "\"a\""},
-                         {"/embed_all", R"("inputs":[)", "[1]"},
-                         {"/tokenize", R"("inputs":[)", "\"a\""},
-                         {"/decode", R"("ids":[)", "[1]"},
-                         // The sentence that others are compared with is a sequence, too.
-                         {"/similarity", R"("inputs":{"source_sentence":"a","sentences":[)",
-                          "\"a\"", "]}}", kMostSequences - 1}}) {
+  for (const List& list : std::vector<List>{
+           {"/v1/embeddings", R"("input":[)", "[1]"},
+           {"/v1/embeddings", R"("input":[)", "\"a\""},
+           {"/embed", R"("inputs":[)", "[1]"},
+           {"/embed", R"("inputs":[)", "\"a\""},
+           {"/embed_all", R"("inputs":[)", "[1]"},
+           {"/tokenize", R"("inputs":[)", "\"a\""},
+           {"/decode", R"("ids":[)", "[1]"},
+           // The sentence that others are compared with is a sequence, too.
+           {"/similarity", R"("inputs":{"source_sentence":"a","sentences":[)", "\"a\"", "]}}",
+            kMostSequences - 1},
+           {"/predict", R"("inputs":[)", "[\"a\"]", "]}", kMostSequences, "ranker"},
+           {"/rerank", R"("query":"a","texts":[)", "\"a\"", "]}", kMostSequences, "ranker"},
+           {"/v1/rerank", R"("query":"a","documents":[)", "\"a\"", "]}", kMostSequences,
+            "ranker"}}) {
     const auto body = [&](size_t count) {
-      return R"({"model":"tokens",)" + list.before + Repeated(count, list.one) + list.after;
+      return R"({"model":")" + list.model + R"(",)" + list.before + Repeated(count, list.one) +
+             list.after;
     };
     EXPECT_EQ(Post(list.path, body(list.most)).status, 200) << list.path << " " << list.one;
     for (const size_t count : {list.most + 1, 1000 * list.most}) {

@@ -365,8 +365,9 @@ TEST(Connection, ACallWithTooMuchMetadataEndsAlone) {
 TEST(Rpcs, HaveTheirSeriesBeforeTheirFirstCall) {
   const TestServer server;
   const auto scraped = server.Scrape();
-  for (const char* rpc : {"Embed", "EmbedStream", "Generate", "ModelInfer", "ModelStreamInfer",
-                          "tei.Embed", "tei.EmbedAllStream", "tei.Tokenize", "tei.Decode"}) {
+  for (const char* rpc :
+       {"Embed", "EmbedStream", "Generate", "ModelInfer", "ModelStreamInfer", "tei.Embed",
+        "tei.EmbedAllStream", "tei.Tokenize", "tei.Decode", "tei.PredictPair", "tei.Rerank"}) {
     const std::string series = std::string(R"(linserve_in_flight_requests{rpc=")") + rpc + "\"}";
     EXPECT_TRUE(scraped.samples.contains(series)) << rpc;
   }

@@ -50,4 +50,31 @@ ModelFactory FloatModel(const std::shared_ptr<FakeModelControl>& control) {
   return FakeModelFactory("test.Floats", signature, compute, control);
 }
 
+ModelFactory ClassifierModel(const std::vector<std::string>& labels, ProblemType problem_type) {
+  const Axis n = Axis::Ragged('n');
+  Signature signature;
+  signature.inputs = {{"x", InputKind::kToken, {n}, false, kTestVocabulary},
+                      {"token_type_ids", InputKind::kToken, {n}, true, 2}};
+  signature.outputs = {{kLogits, {Axis::Fixed(std::ssize(labels))}}};
+  signature.limits = {{'n', kTestLongest, ""}};
+  const auto compute = [count = labels.size()](const Batch& batch, size_t index) {
+    const AxisLayout& axis = batch.axes.at('n');
+    const Tensor ids = Crop(axis, batch.inputs.at("x"), index);
+    const auto types = batch.inputs.find("token_type_ids");
+    float sum = 0;
+    for (int64_t i = 0; i < ids.elements(); ++i) {
+      const bool second =
+          types != batch.inputs.end() && Crop(axis, types->second, index).data<int64_t>()[i] == 1;
+      sum += static_cast<float>(ids.data<int64_t>()[i]) / (second ? 10.0F : 100.0F);
+    }
+    FakeRows logits{count, {}};
+    for (size_t i = 0; i < count; ++i) logits.values.push_back(static_cast<float>(i + 1) + sum);
+    return FakeOutputs{{kLogits, std::move(logits)}};
+  };
+  const auto control = std::make_shared<FakeModelControl>();
+  control->labels = std::make_shared<const std::vector<std::string>>(labels);
+  control->problem_type = problem_type;
+  return FakeModelFactory("test.Classifier", signature, compute, control);
+}
+
 }  // namespace linserve

@@ -7,16 +7,21 @@
 
 #include "support/paths.h"
 #include "support/wait_until.h"
+#include "text/huggingface/json_tokenizer.h"
 #include "text/sentencepiece/piece_tokenizer.h"
 
 namespace linserve {
-
 TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
   repository_ = std::make_unique<ModelRepository>(metrics_);
   repository_->Announce("late", 1);
   repository_->Publish(Load("tokens", 1, TokenModel(std::make_shared<FakeModelControl>())));
   repository_->Publish(Load("tokens", 2, TokenModel(tokens_)));
   repository_->Publish(Load("floats", 1, FloatModel(floats_)));
+  for (const auto& [name, labels] : options_.classifiers) {
+    auto model = Load(name, 1, ClassifierModel(labels));
+    model->tokenizer = *LoadTokenizerJson(DataFile("text/pairs/tokenizer.json"));
+    repository_->Publish(std::move(model));
+  }
   manager_ = std::make_unique<ModelManager>(
       ManagerOptions{.root = models_.File("")}, *repository_, metrics_,
       [this](const ModelDirectory& directory, const ModelManager::Room&) {

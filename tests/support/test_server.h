@@ -36,6 +36,9 @@ struct TestServerOptions {
   int64_t most_text_tokens = 0;
   std::map<std::string, std::string> prompts = {};  // of all models
   std::string default_prompt = {};
+  // Names further models, which score these labels, and read pairs of the texts that
+  // tests/data/text/pairs has words for: see ClassifierModel().
+  std::map<std::string, std::vector<std::string>> classifiers = {};
 };
 
 // Runs a real server on a free port with real engines over the test models: "tokens" in versions 1

@@ -8,7 +8,7 @@
 #include "core/tensor/tensor.h"
 #include "rest/calls/rest_call.h"
 #include "rest/json/tensor_json.h"
-#include "serving/embeddings_request.h"
+#include "serving/requests/embeddings_request.h"
 
 namespace linserve {
 

@@ -13,13 +13,6 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-absl::Status TooMany(int64_t most) {
-  return NeverFits(absl::InvalidArgumentError(
-      "the request holds more than " + std::to_string(most) +
-      " sequences, which are taken at once (max_sequences_per_request); send them in several "
-      "requests"));
-}
-
 absl::Status ReadIds(JsonReader& reader, std::vector<int64_t>& ids) {
   ids.reserve(reader.ElementsAhead());
   return reader.Array([&]() -> absl::Status {
@@ -38,7 +31,7 @@ absl::StatusOr<Texts> ReadTexts(JsonReader& reader, const std::string& name, int
     absl::Status fault =
         reader.Expect(Kind::kString, Quoted(name) + " mixes texts with something else");
     if (!fault.ok()) return fault;
-    if (std::cmp_equal(texts.size(), most)) return TooMany(most);
+    if (std::cmp_equal(texts.size(), most)) return TooManySequences(most);
     return Put(reader.String(), texts.emplace_back());
   });
   if (!status.ok()) return status;
@@ -51,7 +44,7 @@ absl::StatusOr<IdSequences> ReadIdSequences(JsonReader& reader, const std::strin
   absl::Status status = reader.Array([&]() -> absl::Status {
     absl::Status fault = reader.Expect(Kind::kArray, Quoted(name) + " mixes ids and lists");
     if (!fault.ok()) return fault;
-    if (std::cmp_equal(sequences.size(), most)) return TooMany(most);
+    if (std::cmp_equal(sequences.size(), most)) return TooManySequences(most);
     fault = ReadIds(reader, sequences.emplace_back());
     if (!fault.ok() || !sequences.back().empty()) return fault;
     return absl::InvalidArgumentError(Quoted(name) + " holds an empty sequence");
@@ -61,6 +54,13 @@ absl::StatusOr<IdSequences> ReadIdSequences(JsonReader& reader, const std::strin
 }
 
 }  // namespace
+
+absl::Status TooManySequences(int64_t most) {
+  return NeverFits(absl::InvalidArgumentError(
+      "the request holds more than " + std::to_string(most) +
+      " sequences, which are taken at once (max_sequences_per_request); send them in several "
+      "requests"));
+}
 
 absl::Status ReadSequences(JsonReader& reader, const std::string& name, int64_t most,
                            SequenceInput& sequences) {

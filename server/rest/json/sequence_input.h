@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "core/json/json_reader.h"
-#include "serving/embeddings_request.h"
+#include "serving/requests/embeddings_request.h"
 
 namespace linserve {
 
@@ -13,6 +13,9 @@ namespace linserve {
 // is none of these, or as soon as it holds more than `most` sequences.
 absl::Status ReadSequences(JsonReader& reader, const std::string& name, int64_t most,
                            SequenceInput& sequences);
+
+// Refuses a list that holds more than `most` sequences.
+absl::Status TooManySequences(int64_t most);
 
 // Reads how wide vectors are to be; null leaves it as it is.
 absl::Status ReadDimensions(JsonReader& reader, int64_t& dimensions);

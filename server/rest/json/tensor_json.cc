@@ -126,6 +126,8 @@ bool HasElements(DType dtype) {
          dtype == DType::kI8 || dtype == DType::kI64;
 }
 
+void AppendFloat(float value, std::string& text) { AppendElement(value, text); }
+
 absl::Status AppendElements(const Tensor& tensor, std::string& text) {
   const auto fault = IsFloat(tensor.dtype()) ? FindNonfinite(tensor) : std::nullopt;
   if (fault) {

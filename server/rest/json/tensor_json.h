@@ -22,6 +22,9 @@ absl::Status ReadElements(const std::string& datatype, std::string_view data,
 // Bounds the characters of a float in JSON, with what separates it from the next.
 inline constexpr int64_t kLongestElement = 16;
 
+// Appends a finite number with no more digits than it needs.
+void AppendFloat(float value, std::string& text);
+
 // Returns whether AppendElements() takes tensors of the type.
 bool HasElements(DType dtype);
 

@@ -52,16 +52,16 @@ absl::Status ReadMostTokens(JsonReader& reader, std::optional<int64_t>& most_tok
 }
 
 // Reads `truncate`: a bool, or where a text is cut, as NVIDIA's servers call it, too.
-absl::Status ReadTruncate(JsonReader& reader, EmbeddingsQuery& query) {
-  if (reader.Next() == JsonReader::Kind::kBool) return Put(reader.Bool(), query.truncate);
+absl::Status ReadTruncate(JsonReader& reader, AskedTruncation& asked) {
+  if (reader.Next() == JsonReader::Kind::kBool) return Put(reader.Bool(), asked.truncate);
   std::string given;
   absl::Status status = ReadName(reader, "truncate", given);
   if (!status.ok() || given.empty()) return status;
   const std::string side = absl::AsciiStrToLower(given);
-  query.truncate = side != "none";
-  if (side == "left" || side == "start") query.side = Truncation::kLeft;
-  if (side == "right" || side == "end") query.side = Truncation::kRight;
-  if (side == "none" || query.side) return status;
+  asked.truncate = side != "none";
+  if (side == "left" || side == "start") asked.side = Truncation::kLeft;
+  if (side == "right" || side == "end") asked.side = Truncation::kRight;
+  if (side == "none" || asked.side) return status;
   return absl::InvalidArgumentError(
       "'truncate': expected true, false, \"none\", \"left\" (\"start\") or \"right\" "
       "(\"end\")");
@@ -80,7 +80,8 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
           return OfParameter(ReadSequences(reader, "input", most, query.sequences), "input");
         }},
        {"model", [&] { return OfParameter(ReadName(reader, "model", query.model), "model"); }},
-       {"truncate", [&] { return OfParameter(ReadTruncate(reader, query), "truncate"); }},
+       {"truncate",
+        [&] { return OfParameter(ReadTruncate(reader, query.truncation), "truncate"); }},
        {"truncate_prompt_tokens",
         [&] { return OfParameter(ReadMostTokens(reader, most_tokens), "truncate_prompt_tokens"); }},
        {"encoding_format",
@@ -90,12 +91,12 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
        {"dimensions",
         [&] { return OfParameter(ReadDimensions(reader, query.dimensions), "dimensions"); }}});
   if (status.ok()) status = OfParameter(CheckEncoding(encoding), "encoding_format");
-  if (status.ok() && most_tokens && query.truncate == false) {
+  if (status.ok() && most_tokens && query.truncation.truncate == false) {
     status = OfParameter(
         absl::InvalidArgumentError("'truncate' is false, but 'truncate_prompt_tokens' asks for it"),
         "truncate_prompt_tokens");
   }
-  if (most_tokens) query.truncate = true;
+  if (most_tokens) query.truncation.truncate = true;
   query.most_tokens = most_tokens.value_or(0);
   query.cause_of_foreign_ids =
       "; LangChain's OpenAIEmbeddings sends cl100k's ids unless check_embedding_ctx_length=False";

@@ -27,23 +27,16 @@ EmbeddingsQuery QueryOf(const RestCall& call) {
   return query;
 }
 
-// LangChain sends an empty object.
-absl::Status ReadNoParameters(JsonReader& reader) {
-  const auto given = reader.Skip();
-  if (!given.ok() || *given == "null" || *given == "{}") return given.status();
-  return absl::InvalidArgumentError("'parameters': its members belong beside \"inputs\"");
-}
-
 // Reads what /embed and /embed_all have in common, and further members.
 absl::StatusOr<EmbeddingsQuery> ReadEmbed(const RestCall& call, JsonReader& reader,
                                           EmbeddingsQuery& query,
                                           const std::vector<JsonMember>& further) {
   const int64_t most = call.service.limits.max_sequences_per_request;
-  std::vector<JsonMember> members = TextMembers(reader, query);
+  std::vector<JsonMember> members = TextMembers(reader, query.truncation, query.prompt_name);
   members.push_back(
       {"inputs", [&] { return ReadInputs(reader, "inputs", most, query.sequences); }});
   members.push_back({"model", [&] { return ReadName(reader, "model", query.model); }});
-  members.push_back({"parameters", [&] { return ReadNoParameters(reader); }});
+  members.push_back(NoParameters(reader));
   members.insert(members.end(), further.begin(), further.end());
   const absl::Status read = ReadBody(reader, members);
   absl::Status whole = CheckThere(read, CountOf(query) > 0, "inputs");
@@ -87,7 +80,9 @@ absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
     if (reader.Next() == JsonReader::Kind::kNull) return reader.Skip().status();
     absl::Status object =
         reader.Expect(JsonReader::Kind::kObject, "'parameters': expected an object");
-    return object.ok() ? ReadMembers(reader, TextMembers(reader, query)) : object;
+    return object.ok()
+               ? ReadMembers(reader, TextMembers(reader, query.truncation, query.prompt_name))
+               : object;
   };
   const int64_t most = call.service.limits.max_sequences_per_request;
   const absl::Status status =

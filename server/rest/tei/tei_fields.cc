@@ -57,10 +57,19 @@ absl::Status ReadTextList(JsonReader& reader, const std::string& name, int64_t m
   return absl::InvalidArgumentError(Quoted(name) + ": expected a text, or a list of texts");
 }
 
-std::vector<JsonMember> TextMembers(JsonReader& reader, EmbeddingsQuery& query) {
-  return {{"truncate", [&] { return ReadTruncate(reader, query.truncate); }},
-          {"truncation_direction", [&] { return ReadDirection(reader, query.side); }},
-          {"prompt_name", [&] { return ReadName(reader, "prompt_name", query.prompt_name); }}};
+std::vector<JsonMember> TextMembers(JsonReader& reader, AskedTruncation& asked,
+                                    std::string& prompt_name) {
+  return {{"truncate", [&] { return ReadTruncate(reader, asked.truncate); }},
+          {"truncation_direction", [&] { return ReadDirection(reader, asked.side); }},
+          {"prompt_name", [&] { return ReadName(reader, "prompt_name", prompt_name); }}};
+}
+
+JsonMember NoParameters(JsonReader& reader) {
+  return {"parameters", [&reader]() -> absl::Status {
+            const auto given = reader.Skip();
+            if (!given.ok() || *given == "null" || *given == "{}") return given.status();
+            return absl::InvalidArgumentError("'parameters': its members belong beside \"inputs\"");
+          }};
 }
 
 JsonMember NotHere(JsonReader& reader, const char* name, const std::string& advice) {

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/sequence/truncation.h"
 #include "rest/calls/rest_call.h"
 #include "rest/json/json_members.h"
-#include "serving/embeddings_request.h"
+#include "serving/requests/embeddings_request.h"
 
 namespace linserve {
 
@@ -25,7 +26,10 @@ absl::Status ReadInputs(JsonReader& reader, const std::string& name, int64_t mos
 absl::Status ReadTextList(JsonReader& reader, const std::string& name, int64_t most, Texts& texts);
 
 // Returns how truncate, truncation_direction and prompt_name are read.
-std::vector<JsonMember> TextMembers(JsonReader& reader, EmbeddingsQuery& query);
+std::vector<JsonMember> TextMembers(JsonReader& reader, AskedTruncation& asked,
+                                    std::string& prompt_name);
+// Refuses an object `parameters` that has members: LangChain sends an empty one.
+JsonMember NoParameters(JsonReader& reader);
 
 // Refuses what another path of TEI knows, unless it is null: else it would be dropped without a
 // word.

@@ -3,21 +3,40 @@
 #include <string>
 #include <utility>
 
+#include "rest/json/json_members.h"
 #include "rest/rest_routes.h"
 #include "rest/tei/tei_embed.h"
 #include "rest/tei/tei_error.h"
+#include "rest/tei/tei_fields.h"
 #include "rest/tei/tei_info.h"
+#include "rest/tei/tei_predict.h"
 #include "rest/tei/tei_tokens.h"
+#include "serving/admission.h"
+#include "serving/model_kind.h"
 
 namespace linserve {
 namespace {
 
-// Answers as TEI does where its model is of another kind than the path asks for.
-RestAnswer NoSuchModel(const std::string& path, const std::string& kind) {
-  return [message = "the models of this server are not " + kind + ", which " + path +
-                    " is for; they embed: use /embed"](const RestCall&) {
-    return TeiError(absl::UnimplementedError(message));
-  };
+HttpReply NoSparseModel(const RestCall& /*call*/) {
+  return TeiError(absl::UnimplementedError(
+      "no model here gives sparse embeddings, which /embed_sparse is for; use /embed"));
+}
+
+// Returns the model that a body names, or the header; "" if neither does, or the body is no object.
+std::string ModelNamedBy(const RestCall& call) {
+  std::string name = TeiModelOf(call);
+  JsonReader reader(call.http.body, WantedBy(call));
+  const absl::Status read =
+      ReadBody(reader, {{"model", [&] { return ReadName(reader, "model", name); }}});
+  return read.ok() ? name : "";
+}
+
+// Answers what the model is for. A body that cannot be read is refused by those who read all of it.
+HttpReply Root(const RestCall& call) {
+  const auto model = FindModel(call.service, *call.caller, ModelNamedBy(call), 0, kModelHeader);
+  const ModelKind kind = model.ok() ? KindOf(**model) : ModelKind::kEmbedding;
+  if (kind == ModelKind::kClassifier) return TeiPredict(call);
+  return kind == ModelKind::kReranker ? TeiRerank(call) : TeiEmbed(call);
 }
 
 }  // namespace
@@ -30,21 +49,23 @@ void AddTeiForms(std::vector<HttpForm>& forms) {
 }
 
 void AddTeiRoutes(ServiceContext& context, std::vector<HttpRoute>& routes) {
-  for (const char* rpc : {"/embed", "/embed_all", "/similarity", "/tokenize", "/decode"}) {
+  for (const char* rpc :
+       {"/embed", "/embed_all", "/similarity", "/predict", "/rerank", "/tokenize", "/decode"}) {
     context.metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   const auto add = [&](const std::string& method, const std::string& path, RestAnswer answer) {
     routes.push_back(RouteOf(context, method, path, std::move(answer), TeiError));
   };
-  for (const char* path : {"/", "/invocations", "/embed"}) add("POST", path, TeiEmbed);
+  for (const char* path : {"/", "/invocations"}) add("POST", path, Root);
+  add("POST", "/embed", TeiEmbed);
   add("POST", "/embed_all", TeiEmbedAll);
   add("POST", "/similarity", TeiSimilarity);
+  add("POST", "/predict", TeiPredict);
+  add("POST", "/rerank", TeiRerank);
   add("POST", "/tokenize", TeiTokenize);
   add("POST", "/decode", TeiDecode);
   add("GET", "/info", TeiInfo);
-  add("POST", "/embed_sparse", NoSuchModel("/embed_sparse", "SPLADE models"));
-  add("POST", "/predict", NoSuchModel("/predict", "classifiers"));
-  add("POST", "/rerank", NoSuchModel("/rerank", "re-rankers"));
+  add("POST", "/embed_sparse", NoSparseModel);
 }
 
 }  // namespace linserve

@@ -9,7 +9,7 @@
 #include "rest/json/json_members.h"
 #include "rest/tei/tei_error.h"
 #include "rest/tei/tei_fields.h"
-#include "serving/text_requests.h"
+#include "serving/requests/text_requests.h"
 
 namespace linserve {
 namespace {

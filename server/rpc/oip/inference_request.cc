@@ -102,8 +102,11 @@ absl::Status InferRequestState::ReadTexts(Tokenization& work) {
   if (!status.ok()) return status;
   const auto texts = TextsOf(*message_, answer_.model_name);
   if (!texts.ok()) return texts.status();
-  for (const std::string_view text : *texts) {
-    work.texts.push_back({work.items.size(), text});
+  const size_t step = ArePairs(*message_) ? 2 : 1;
+  for (size_t i = 0; i < texts->size(); i += step) {
+    TextInput text{work.items.size(), (*texts)[i]};
+    if (step == 2) text.second = (*texts)[i + 1];
+    work.texts.push_back(text);
     work.items.emplace_back(Item{{}, options_.output});
   }
   return absl::OkStatus();

@@ -15,7 +15,7 @@
 #include "rpc/calls/received.h"
 #include "rpc/oip/infer_answer.h"
 #include "rpc/oip/inference_parameters.h"
-#include "serving/whole_request.h"
+#include "serving/requests/whole_request.h"
 
 namespace linserve {
 

@@ -32,10 +32,12 @@ absl::StatusOr<int64_t> CountTexts(const inference::ModelInferRequest& message,
   }
   const Input& input = message.inputs(0);
   const Shape shape(input.shape().begin(), input.shape().end());
-  const bool column = shape.size() == 2 && shape[1] == 1;
-  if (input.datatype() != "BYTES" || (shape.size() != 1 && !column)) {
-    return WrongTexts(model, "expected BYTES of shape [batch] or [batch, 1], got " +
-                                 Quoted(input.datatype()) + " of shape " + ToString(shape));
+  const bool columns = shape.size() == 2 && (shape[1] == 1 || shape[1] == 2);
+  if (input.datatype() != "BYTES" || (shape.size() != 1 && !columns)) {
+    return WrongTexts(model,
+                      "expected BYTES of shape [batch] or [batch, 1], or of pairs [batch, 2], "
+                      "got " +
+                          Quoted(input.datatype()) + " of shape " + ToString(shape));
   }
   if (input.parameters().contains("shared_memory_region")) {
     return absl::UnimplementedError("shared memory is not supported for input 'text'");
@@ -43,9 +45,14 @@ absl::StatusOr<int64_t> CountTexts(const inference::ModelInferRequest& message,
   return shape[0];
 }
 
+bool ArePairs(const inference::ModelInferRequest& message) {
+  const auto& shape = message.inputs(0).shape();
+  return shape.size() == 2 && shape[1] == 2;
+}
+
 absl::StatusOr<TextViews> TextsOf(const inference::ModelInferRequest& message,
                                   const std::string& model) {
-  const int64_t expected = message.inputs(0).shape(0);
+  const int64_t expected = message.inputs(0).shape(0) * (ArePairs(message) ? 2 : 1);
   absl::StatusOr<TextViews> texts = TextViews();
   const auto& contents = message.inputs(0).contents().bytes_contents();
   if (message.raw_input_contents_size() == 1) {

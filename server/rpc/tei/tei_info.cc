@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "core/sequence/truncation.h"
 #include "serving/admission.h"
+#include "serving/model_kind.h"
 
 namespace linserve {
 namespace {
@@ -30,6 +31,18 @@ const char* TypeOf(DType dtype) {
   }
 }
 
+tei::v1::ModelType TypeOf(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::kClassifier:
+      return tei::v1::MODEL_TYPE_CLASSIFIER;
+    case ModelKind::kReranker:
+      return tei::v1::MODEL_TYPE_RERANKER;
+    case ModelKind::kEmbedding:
+      break;
+  }
+  return tei::v1::MODEL_TYPE_EMBEDDING;
+}
+
 }  // namespace
 
 absl::Status Describe(const ServiceContext& service, const Caller& caller, const std::string& model,
@@ -44,7 +57,7 @@ absl::Status Describe(const ServiceContext& service, const Caller& caller, const
   info.set_model_id((*found)->name);
   info.set_model_sha(absl::BytesToHexString(engine.info().fingerprint));
   info.set_model_dtype(TypeOf(engine.info().dtype));
-  info.set_model_type(tei::v1::MODEL_TYPE_EMBEDDING);
+  info.set_model_type(TypeOf(KindOf(**found)));
   info.set_max_concurrent_requests(Shown(service.inflight->most_requests()));
   info.set_max_input_length(
       Shown(SmallerLimit((*found)->most_text_tokens, LongestFor(signature, Item(), letter))));

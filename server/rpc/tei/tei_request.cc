@@ -6,8 +6,9 @@
 
 #include "core/status/retry_delay.h"
 #include "core/threads/guarded.h"
-#include "serving/embeddings_request.h"
-#include "serving/text_requests.h"
+#include "serving/requests/classify_request.h"
+#include "serving/requests/embeddings_request.h"
+#include "serving/requests/text_requests.h"
 
 namespace linserve {
 namespace {
@@ -49,13 +50,14 @@ uint32_t CharactersOf(const std::string& text) {
 }
 
 // Says how much was computed, and where the time went.
-void Describe(const Embeddings& embeddings, uint32_t characters, TimePoint begin,
+template <typename Computed>
+void Describe(const Computed& computed, uint32_t characters, TimePoint begin,
               wire::Metadata& metadata) {
   const auto total = std::chrono::steady_clock::now() - begin;
-  const auto queue = embeddings.timing.queue + embeddings.timing.batch;
-  const auto compute = embeddings.timing.compute;
+  const auto queue = computed.timing.queue + computed.timing.batch;
+  const auto compute = computed.timing.compute;
   metadata.set_compute_chars(characters);
-  metadata.set_compute_tokens(static_cast<uint32_t>(embeddings.tokens));
+  metadata.set_compute_tokens(static_cast<uint32_t>(computed.tokens));
   metadata.set_total_time_ns(static_cast<uint64_t>(total.count()));
   metadata.set_queue_time_ns(static_cast<uint64_t>(queue.count()));
   metadata.set_inference_time_ns(static_cast<uint64_t>(compute.count()));
@@ -63,15 +65,22 @@ void Describe(const Embeddings& embeddings, uint32_t characters, TimePoint begin
       static_cast<uint64_t>(std::max<int64_t>(0, (total - queue - compute).count())));
 }
 
+template <typename Message>
+AskedTruncation TruncationOf(const Message& message) {
+  AskedTruncation asked;
+  if (message.truncate()) asked.truncate = true;
+  if (message.truncation_direction() == wire::TRUNCATION_DIRECTION_LEFT) {
+    asked.side = Truncation::kLeft;
+  }
+  return asked;
+}
+
 // Takes over what EmbedRequest and EmbedAllRequest have in common.
 template <typename Message>
 EmbeddingsQuery QueryOf(std::string model, Message& message) {
   EmbeddingsQuery query{.model = std::move(model), .sequences = Texts()};
   std::get<Texts>(query.sequences).push_back(std::move(*message.mutable_inputs()));
-  if (message.truncate()) query.truncate = true;
-  if (message.truncation_direction() == wire::TRUNCATION_DIRECTION_LEFT) {
-    query.side = Truncation::kLeft;
-  }
+  query.truncation = TruncationOf(message);
   query.prompt_name = message.prompt_name();
   return query;
 }
@@ -114,6 +123,66 @@ struct AllRows {
   }
 };
 
+template <typename Message>
+ClassifyQuery QueryOf(std::string model, const Message& message, Texts texts) {
+  ClassifyQuery query;
+  query.model = std::move(model);
+  query.texts = std::move(texts);
+  query.raw_scores = message.raw_scores();
+  query.truncation = TruncationOf(message);
+  return query;
+}
+
+// Counts the characters of all sequences, of each text once for each that it is in.
+uint32_t CharactersOf(const ClassifyQuery& query) {
+  std::vector<uint64_t> counts;
+  for (const std::string& text : query.texts) counts.push_back(CharactersOf(text));
+  uint64_t all = 0;
+  for (const auto& [text, second] : query.sequences) {
+    all += counts[text] + (second ? counts[*second] : 0);
+  }
+  return static_cast<uint32_t>(all);
+}
+
+// `fill` puts what was computed into a response, beside its metadata.
+template <typename Response, typename Message, typename Fill>
+void BeginClassify(ServiceContext& service, TeiArrival arrival, Received<Message>& request,
+                   ClassifyQuery query, const TeiDone& done, const Fill& fill) {
+  const TimePoint begin = arrival.context.begin;
+  Submit(service, arrival.admitted, request, std::move(query),
+         std::make_shared<ClassifyRequestState>(
+             std::move(arrival.side), std::move(arrival.context),
+             [&service, done, fill, begin](const absl::StatusOr<Classified>& answer) {
+               Respond(service, answer, done, [&](const Classified& classified) {
+                 Response response;
+                 fill(classified, response);
+                 Describe(classified, CharactersOf(*classified.query), begin,
+                          *response.mutable_metadata());
+                 WireMessage message;
+                 message.Add(response);
+                 return message;
+               });
+             }));
+}
+
+void AddPredictions(const Classified& classified, wire::PredictResponse& response) {
+  const std::vector<float> scores = classified.Scores(0);
+  for (const size_t label : classified.BestFirst(0)) {
+    wire::Prediction& prediction = *response.add_predictions();
+    prediction.set_score(scores[label]);
+    prediction.set_label((*classified.labels)[label]);
+  }
+}
+
+void AddRanks(const Classified& classified, wire::RerankResponse& response) {
+  for (const size_t place : classified.Ranking()) {
+    wire::Rank& rank = *response.add_ranks();
+    rank.set_index(static_cast<uint32_t>(place));
+    rank.set_score(classified.Scores(place)[0]);
+    if (classified.query->echoes_texts) rank.set_text(classified.query->texts[place]);
+  }
+}
+
 }  // namespace
 
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EmbedRequest> request,
@@ -135,6 +204,41 @@ void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EmbedA
   query.all_rows = true;
   query.normalize = false;
   BeginEmbeddings(service, std::move(arrival), request, std::move(query), done, AllRows());
+}
+
+void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::PredictRequest> request,
+              const TeiDone& done) {
+  Texts texts = {std::move(*request.message.mutable_inputs())};
+  ClassifyQuery query = QueryOf(std::move(arrival.model), request.message, std::move(texts));
+  query.sequences = {{.text = 0}};
+  BeginClassify<wire::PredictResponse>(service, std::move(arrival), request, std::move(query), done,
+                                       AddPredictions);
+}
+
+void BeginTei(ServiceContext& service, TeiArrival arrival,
+              Received<wire::PredictPairRequest> request, const TeiDone& done) {
+  auto& inputs = *request.message.mutable_inputs();
+  if (inputs.size() != 2) {
+    arrival.admitted.Update(
+        absl::InvalidArgumentError("'inputs': expected two texts, which are read together, found " +
+                                   std::to_string(inputs.size())));
+  }
+  Texts texts(std::make_move_iterator(inputs.begin()), std::make_move_iterator(inputs.end()));
+  ClassifyQuery query = QueryOf(std::move(arrival.model), request.message, std::move(texts));
+  if (arrival.admitted.ok()) query.sequences = {{.text = 0, .second = 1}};
+  BeginClassify<wire::PredictResponse>(service, std::move(arrival), request, std::move(query), done,
+                                       AddPredictions);
+}
+
+void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::RerankRequest> request,
+              const TeiDone& done) {
+  auto& given = *request.message.mutable_texts();
+  Texts texts(std::make_move_iterator(given.begin()), std::make_move_iterator(given.end()));
+  ClassifyQuery query = QueryOf(std::move(arrival.model), request.message, std::move(texts));
+  query.echoes_texts = request.message.return_text();
+  query.RankAll(std::move(*request.message.mutable_query()));
+  BeginClassify<wire::RerankResponse>(service, std::move(arrival), request, std::move(query), done,
+                                      AddRanks);
 }
 
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EncodeRequest> request,

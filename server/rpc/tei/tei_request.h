@@ -34,6 +34,12 @@ void BeginTei(ServiceContext& service, TeiArrival arrival, Received<tei::v1::Emb
               const TeiDone& done);
 void BeginTei(ServiceContext& service, TeiArrival arrival,
               Received<tei::v1::EmbedAllRequest> request, const TeiDone& done);
+void BeginTei(ServiceContext& service, TeiArrival arrival,
+              Received<tei::v1::PredictRequest> request, const TeiDone& done);
+void BeginTei(ServiceContext& service, TeiArrival arrival,
+              Received<tei::v1::PredictPairRequest> request, const TeiDone& done);
+void BeginTei(ServiceContext& service, TeiArrival arrival, Received<tei::v1::RerankRequest> request,
+              const TeiDone& done);
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<tei::v1::EncodeRequest> request,
               const TeiDone& done);
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<tei::v1::DecodeRequest> request,

@@ -29,17 +29,13 @@ TeiStream* Streamed(ServiceContext& service, const char* rpc, Context* context) 
   });
 }
 
-// Ends a call that needs another kind of model.
 template <typename Reactor>
-Reactor* Refused(const char* kind) {
-  return new EndedCall<Reactor>(
-      absl::UnimplementedError(std::string("the models of this server are not ") + kind +
-                               "; they embed: use Embed or EmbedAll of tei.v1.Embed"));
+Reactor* Unimplemented(const char* why) {
+  return new EndedCall<Reactor>(absl::UnimplementedError(why));
 }
 
-constexpr const char* kSparse = "SPLADE models, which EmbedSparse is for";
-constexpr const char* kClassifiers = "classifiers, which tei.v1.Predict is for";
-constexpr const char* kRerankers = "re-rankers, which tei.v1.Rerank is for";
+constexpr const char* kSparse =
+    "no model here gives sparse embeddings, which EmbedSparse is for; use Embed";
 
 }  // namespace
 
@@ -75,11 +71,11 @@ TeiStream* TeiEmbedService::EmbedStream(Context* context) {
 
 TeiUnary* TeiEmbedService::EmbedSparse(Context* /*context*/, const grpc::ByteBuffer* /*request*/,
                                        grpc::ByteBuffer* /*response*/) {
-  return Refused<TeiUnary>(kSparse);
+  return Unimplemented<TeiUnary>(kSparse);
 }
 
 TeiStream* TeiEmbedService::EmbedSparseStream(Context* /*context*/) {
-  return Refused<TeiStream>(kSparse);
+  return Unimplemented<TeiStream>(kSparse);
 }
 
 TeiUnary* TeiEmbedService::EmbedAll(Context* context, const grpc::ByteBuffer* request,
@@ -109,32 +105,34 @@ TeiStream* TeiTokenizeService::DecodeStream(Context* context) {
   return Streamed<wire::DecodeRequest>(context_, "tei.DecodeStream", context);
 }
 
-TeiUnary* TeiPredictService::Predict(Context* /*context*/, const grpc::ByteBuffer* /*request*/,
-                                     grpc::ByteBuffer* /*response*/) {
-  return Refused<TeiUnary>(kClassifiers);
+TeiUnary* TeiPredictService::Predict(Context* context, const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) {
+  return Answered<wire::PredictRequest>(context_, "tei.Predict", context, request, response);
 }
 
-TeiUnary* TeiPredictService::PredictPair(Context* /*context*/, const grpc::ByteBuffer* /*request*/,
-                                         grpc::ByteBuffer* /*response*/) {
-  return Refused<TeiUnary>(kClassifiers);
+TeiUnary* TeiPredictService::PredictPair(Context* context, const grpc::ByteBuffer* request,
+                                         grpc::ByteBuffer* response) {
+  return Answered<wire::PredictPairRequest>(context_, "tei.PredictPair", context, request,
+                                            response);
 }
 
-TeiStream* TeiPredictService::PredictStream(Context* /*context*/) {
-  return Refused<TeiStream>(kClassifiers);
+TeiStream* TeiPredictService::PredictStream(Context* context) {
+  return Streamed<wire::PredictRequest>(context_, "tei.PredictStream", context);
 }
 
-TeiStream* TeiPredictService::PredictPairStream(Context* /*context*/) {
-  return Refused<TeiStream>(kClassifiers);
+TeiStream* TeiPredictService::PredictPairStream(Context* context) {
+  return Streamed<wire::PredictPairRequest>(context_, "tei.PredictPairStream", context);
 }
 
-TeiUnary* TeiRerankService::Rerank(Context* /*context*/, const grpc::ByteBuffer* /*request*/,
-                                   grpc::ByteBuffer* /*response*/) {
-  return Refused<TeiUnary>(kRerankers);
+TeiUnary* TeiRerankService::Rerank(Context* context, const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* response) {
+  return Answered<wire::RerankRequest>(context_, "tei.Rerank", context, request, response);
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* TeiRerankService::RerankStream(
     Context* /*context*/, grpc::ByteBuffer* /*response*/) {
-  return Refused<grpc::ServerReadReactor<grpc::ByteBuffer>>(kRerankers);
+  return Unimplemented<grpc::ServerReadReactor<grpc::ByteBuffer>>(
+      "texts to rank are taken in one message: use Rerank");
 }
 
 }  // namespace linserve

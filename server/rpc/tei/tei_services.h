@@ -78,33 +78,41 @@ using TeiPredictBase = tei::v1::Predict::WithRawCallbackMethod_Predict<
         tei::v1::Predict::WithRawCallbackMethod_PredictStream<
             tei::v1::Predict::WithRawCallbackMethod_PredictPairStream<tei::v1::Predict::Service>>>>;
 
-// No model here is a classifier: all are UNIMPLEMENTED.
 class TeiPredictService : public TeiPredictBase {
  public:
+  explicit TeiPredictService(ServiceContext& context) : context_(context) {}
+
   TeiUnary* Predict(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                     grpc::ByteBuffer* response) override;
   TeiUnary* PredictPair(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                         grpc::ByteBuffer* response) override;
   TeiStream* PredictStream(grpc::CallbackServerContext* context) override;
   TeiStream* PredictPairStream(grpc::CallbackServerContext* context) override;
+
+ private:
+  ServiceContext& context_;
 };
 
 using TeiRerankBase = tei::v1::Rerank::WithRawCallbackMethod_Rerank<
     tei::v1::Rerank::WithRawCallbackMethod_RerankStream<tei::v1::Rerank::Service>>;
 
-// No model here is a re-ranker: all are UNIMPLEMENTED.
 class TeiRerankService : public TeiRerankBase {
  public:
+  explicit TeiRerankService(ServiceContext& context) : context_(context) {}
+
   TeiUnary* Rerank(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                    grpc::ByteBuffer* response) override;
   grpc::ServerReadReactor<grpc::ByteBuffer>* RerankStream(grpc::CallbackServerContext* context,
                                                           grpc::ByteBuffer* response) override;
+
+ private:
+  ServiceContext& context_;
 };
 
 // Holds all of TEI's services.
 struct TeiServices {
   explicit TeiServices(ServiceContext& context)
-      : info(context), embed(context), tokenize(context) {}
+      : info(context), embed(context), tokenize(context), predict(context), rerank(context) {}
 
   std::vector<grpc::Service*> All() { return {&info, &embed, &tokenize, &predict, &rerank}; }
   static std::vector<std::string> Names();

@@ -14,19 +14,24 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// A server whose only model takes texts, as TEI's does.
+// A server with a model for each of the kinds that TEI has.
 class TeiDocumentTest : public RestTest {
  protected:
-  TeiDocumentTest() : RestTest({.dimensions = {2}, .text = true, .prompts = {{"query", "the "}}}) {
-    for (const auto& [name, version] :
-         {std::pair("floats", 1), std::pair("tokens", 1), std::pair("late", 1)}) {
-      server_.repository().Forget(name, version);
-    }
-  }
+  TeiDocumentTest()
+      : RestTest({.dimensions = {2},
+                  .text = true,
+                  .prompts = {{"query", "the "}},
+                  .classifiers = {{"moods", {"sad", "glad"}}, {"ranker", {"fits"}}}}) {}
 
   Reply Call(const std::string& route, const json& body) const {
     const std::string path = route.substr(route.find('/'));
-    return route.starts_with("GET") ? Get(path) : Post(path, body.dump());
+    const httplib::Headers named = {{"linserve-model", ModelFor(path)}};
+    if (route.starts_with("GET")) return Of(LocalHttpClient(http_->port()).Get(path, named));
+    return Post(path, body.dump(), named);
+  }
+
+  static std::string ModelFor(const std::string& path) {
+    return path == "/predict" ? "moods" : path == "/rerank" ? "ranker" : "tokens";
   }
 
   // Returns whether the document says that the route may answer so.
@@ -60,6 +65,18 @@ class TeiDocumentTest : public RestTest {
       {"POST /tokenize",
        {{"inputs", {"the server", "a"}}, {"add_special_tokens", true}, {"prompt_name", "query"}}},
       {"POST /decode", {{"ids", {{5, 6}, {7}}}, {"skip_special_tokens", true}}},
+      {"POST /predict",
+       {{"inputs", {"ten", "thirty"}},
+        {"truncate", true},
+        {"truncation_direction", "Left"},
+        {"raw_scores", true}}},
+      {"POST /rerank",
+       {{"query", "ten"},
+        {"texts", {"ten", "thirty"}},
+        {"truncate", true},
+        {"truncation_direction", "Right"},
+        {"raw_scores", true},
+        {"return_text", true}}},
       {"POST /v1/embeddings",
        {{"input", "the server"},
         {"model", "tokens"},
@@ -69,8 +86,8 @@ class TeiDocumentTest : public RestTest {
       {"GET /info", {}},
       {"GET /metrics", {}},
   };
-  // What needs another kind of model.
-  const std::set<std::string> refused_ = {"POST /embed_sparse", "POST /predict", "POST /rerank"};
+  // What needs a kind of model that is not served here.
+  const std::set<std::string> refused_ = {"POST /embed_sparse"};
   const TeiDocument document_;
 };
 
@@ -127,8 +144,9 @@ TEST_F(TeiDocumentTest, WhatIsRequiredIsAskedFor) {
 TEST_F(TeiDocumentTest, FaultsHaveTheTypesThatItLists) {
   for (const auto& [route, name] :
        {std::pair("POST /embed", "inputs"), std::pair("POST /embed_all", "inputs"),
-        std::pair("POST /tokenize", "inputs"), std::pair("POST /decode", "ids")}) {
-    const Reply empty = Call(route, {{name, json::array()}});
+        std::pair("POST /tokenize", "inputs"), std::pair("POST /decode", "ids"),
+        std::pair("POST /predict", "inputs"), std::pair("POST /rerank", "texts")}) {
+    const Reply empty = Call(route, {{"query", "ten"}, {name, json::array()}});
     EXPECT_EQ(empty.status, 400) << route;
     EXPECT_EQ(empty.parsed["error_type"], "Empty") << route;
     EXPECT_EQ(MisfitOf(route, empty), "") << route;

@@ -202,7 +202,11 @@ TEST_F(InferTextTest, TellsTheTokensOfEachSequenceWhereAsked) {
 
 TEST_F(InferTextTest, SaysWhatIsWrongWithTexts) {
   EXPECT_THAT(Fault(TextRequest({3}, {kText})), HasSubstr("1 texts, expected 3 by its shape"));
-  EXPECT_THAT(Fault(TextRequest({1, 2}, {kText, kText})), HasSubstr("[batch] or [batch, 1]"));
+  EXPECT_THAT(Fault(TextRequest({1, 3}, {kText, kText, kText})),
+              HasSubstr("[batch] or [batch, 1]"));
+  EXPECT_THAT(Fault(TextRequest({2, 2}, {kText, kText})), HasSubstr("2 texts, expected 4"));
+  EXPECT_THAT(Fault(TextRequest({1, 2}, {kText, kText})),
+              HasSubstr("reads one text at a time: its tokenizer.model does not say"));
   EXPECT_THAT(Fault(TextRequest({2}, {kText, "caf\xe9"})),
               HasSubstr("sequence 1 of the batch: the text is not UTF-8"));
   ModelInferRequest cut = TextRequest({1}, {});

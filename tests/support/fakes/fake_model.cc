@@ -258,6 +258,8 @@ class FakeModel : public Model {
     info_.device = "cpu";
     info_.parameters = 7;
     info_.bytes = kFakeModelBytes;
+    info_.labels = control_->labels;
+    info_.problem_type = control_->problem_type;
     info_.no_sessions = "it is told to have none";
     if (control_->sessions) {
       info_.no_sessions = "";

@@ -40,6 +40,8 @@ class FakeModelControl {
   bool forgets = true;             // it drops sequences that it is told to forget
   bool sessions = false;           // it has sessions
   std::atomic<bool> saves = true;  // and saves them
+  std::shared_ptr<const std::vector<std::string>> labels;  // of a classifier
+  ProblemType problem_type = ProblemType::kSingleLabel;
   // Says why a replica cannot be made; OK while it can.
   std::function<absl::Status()> load = [] { return absl::OkStatus(); };
   std::function<Fault(const Batch& batch)> fault = [](const Batch&) { return Fault::kNone; };

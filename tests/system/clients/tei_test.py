@@ -3,16 +3,21 @@
 import asyncio
 import json
 import logging
+import shutil
 import subprocess
+import tempfile
 import unittest
 import warnings
+from pathlib import Path
 
 import numpy as np
-from served import DIM, SEQ_LEN, Server
+import requests
+from served import DIM, SEQ_LEN, Server, init_model
 
 logging.disable()
 warnings.simplefilter("ignore")
 TEXTS = ["the server answers", "a text"]
+PAIRS = Path(__file__).parents[2] / "data/text/pairs"
 
 
 class TeiTest(unittest.TestCase):
@@ -65,7 +70,7 @@ class TeiTest(unittest.TestCase):
         self.assertEqual(code, 200)
         self.same([one["embedding"] for one in answer["data"]])
         for path in ("/rerank", "/predict", "/embed_sparse"):
-            code, answer = self.curl(path, {"inputs": TEXTS, "query": "a", "texts": TEXTS})
+            code, answer = self.curl(path, {"inputs": TEXTS[0], "query": "a", "texts": TEXTS})
             self.assertEqual((code, answer["error_type"]), (424, "Backend"))
 
     def test_huggingface_hub(self):
@@ -107,6 +112,56 @@ class TeiTest(unittest.TestCase):
         self.same(embedder.get_text_embedding_batch(TEXTS))
         self.same([embedder.get_query_embedding(TEXTS[0])], self.expected[:1])
         self.same([asyncio.run(embedder.aget_text_embedding(TEXTS[0]))], self.expected[:1])
+
+
+class RerankTest(unittest.TestCase):
+    """A re-ranker and a classifier, each behind a server of its own, as these clients name no model."""
+
+    def serve(self, labels):
+        repository = tempfile.TemporaryDirectory()
+        self.addCleanup(repository.cleanup)
+        folder = Path(repository.name, "scores")
+        init_model(folder, architecture="transformers.BertForSequenceClassification", params=json.dumps(
+            {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
+             "intermediate_size": 48, "id2label": dict(enumerate(labels))}))
+        shutil.copytree(PAIRS, folder, dirs_exist_ok=True)
+        server = Server(repository=repository.name)
+        self.addCleanup(server.close)
+        return server
+
+    def test_haystack_ranks(self):
+        from haystack import Document
+        from haystack_integrations.components.rankers.huggingface_api import HuggingFaceTEIRanker
+
+        url = f"http://{self.serve(['fits']).http}"
+        texts = ["ten", "twenty", "thirty", "ten twenty", "thirty ten ten"]
+        ranks = requests.post(f"{url}/rerank", json={"query": "thirty", "texts": texts}, timeout=60).json()
+        documents = [Document(content=text) for text in texts]
+        found = HuggingFaceTEIRanker(url=url).run(query="thirty", documents=documents)["documents"]
+        self.assertEqual([document.content for document in found], [texts[rank["index"]] for rank in ranks])
+        np.testing.assert_allclose([document.score for document in found], [rank["score"] for rank in ranks])
+
+    def test_haystacks_jina_ranks(self):
+        from haystack import Document
+        from haystack.utils import Secret
+        from haystack_integrations.components.rankers.jina import JinaRanker
+
+        url = f"http://{self.serve(['fits']).http}"
+        texts = ["ten", "twenty", "thirty", "ten twenty"]
+        ranks = requests.post(f"{url}/rerank", json={"query": "thirty", "texts": texts}, timeout=60).json()[:3]
+        ranker = JinaRanker(api_key=Secret.from_token("none"), model="scores", base_url=f"{url}/v1/rerank")
+        documents = [Document(content=text) for text in texts]
+        found = ranker.run(query="thirty", documents=documents, top_k=3)["documents"]
+        self.assertEqual([document.content for document in found], [texts[rank["index"]] for rank in ranks])
+        np.testing.assert_allclose([document.score for document in found], [rank["score"] for rank in ranks])
+
+    def test_huggingface_hub_classifies(self):
+        from huggingface_hub import InferenceClient
+
+        url = f"http://{self.serve(['no', 'yes']).http}"
+        best = requests.post(f"{url}/predict", json={"inputs": "ten twenty"}, timeout=60).json()[0]
+        found = InferenceClient(model=url).text_classification("ten twenty")
+        self.assertEqual((found.label, found.score), (best["label"], best["score"]))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "serving/embeddings_request.h"
 #include "serving/request.h"
+#include "serving/requests/embeddings_request.h"
 #include "text/text_encoding.h"
 
 namespace linserve {

@@ -1,4 +1,4 @@
-#include "serving/embeddings_request.h"
+#include "serving/requests/embeddings_request.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "core/status/parameter.h"
 #include "core/strings/quote.h"
 #include "serving/admission.h"
+#include "serving/model_kind.h"
 
 namespace linserve {
 namespace {
@@ -41,11 +42,6 @@ int64_t BytesOf(const SequenceInput& sequences) {
         return static_cast<int64_t>(bytes);
       },
       sequences);
-}
-
-Truncation TruncationOf(const EmbeddingsQuery& query, Truncation fallback) {
-  if (!query.truncate.value_or(fallback != Truncation::kNone)) return Truncation::kNone;
-  return query.side.value_or(fallback == Truncation::kNone ? Truncation::kRight : fallback);
 }
 
 // Checks that the model's vectors may have so many dimensions.
@@ -116,6 +112,7 @@ absl::Status EmbeddingsRequestState::ReadOptions(const RpcLimits& limits,
                                                  const ServedModel& model) {
   embeddings_.model = model.name;
   prompt_name_ = query_->prompt_name;
+  if (absl::Status status = CheckEmbeds(model); !status.ok()) return status;
   options_.pooling = query_->all_rows ? Pooling::kNone : PoolingOf(model);
   options_.normalize = query_->normalize;
   dimensions_ = query_->dimensions;
@@ -127,7 +124,7 @@ absl::Status EmbeddingsRequestState::ReadOptions(const RpcLimits& limits,
 absl::Status EmbeddingsRequestState::ReadItems(Tokenization& work) {
   absl::Status place = ReserveItems(*work.model, CountOf(query_->sequences));
   if (!place.ok()) return place;
-  work.truncation = TruncationOf(*query_, work.truncation);
+  work.truncation = query_->truncation.Over(work.truncation);
   if (query_->most_tokens > 0) work.most_tokens = query_->most_tokens;
   if (const auto* texts = std::get_if<Texts>(&query_->sequences)) return ReadTexts(*texts, work);
   return ReadIds(std::get<IdSequences>(query_->sequences), work);

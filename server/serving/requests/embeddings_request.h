@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/sequence/truncation.h"
 #include "core/tensor/tensor.h"
-#include "serving/whole_request.h"
+#include "serving/requests/whole_request.h"
 
 namespace linserve {
 
@@ -27,8 +27,7 @@ struct EmbeddingsQuery {
   bool all_rows = false;  // every row of a sequence, or one vector of it
   bool normalize = true;
   int64_t dimensions = 0;              // of each vector; 0: all that the model gives
-  std::optional<bool> truncate{};      // sequences that are too long; nullopt: the model's default
-  std::optional<Truncation> side{};    // where; nullopt: the model's default, or the right
+  AskedTruncation truncation{};        // of sequences that are too long
   int64_t most_tokens = 0;             // of a truncated sequence; 0: as many as the model takes
   std::string prompt_name{};           // of the model's prompt before each text; "": none
   int64_t answer_bytes = 1;            // that a byte of the results becomes in the answer

@@ -1,4 +1,4 @@
-#include "serving/whole_request.h"
+#include "serving/requests/whole_request.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "serving/text_requests.h"
+#include "serving/requests/text_requests.h"
 
 #include <algorithm>
 
