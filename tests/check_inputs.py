@@ -11,7 +11,7 @@ TEST = re.compile(r"\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\)")
 NAMED = re.compile(r"`([A-Z]\w+)\.([\w…]+)`")
 SOURCE = re.compile(r"`((?:\w+/)+\w+\.(?:cc|h|py))`")
 
-MEMBER = re.compile(r'(?:\{|\bof\(|NotHere\(reader, )"(\w+)",\s*(?:\[&\]|read_|"[^"]* )')  # a JsonMember
+MEMBER = re.compile(r'(?:\{|NotHere\(reader, )"(\w+)",\s*(?:\[&\]|read_|"[^"]* )')  # a JsonMember
 MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.S | re.M)
 SENT = re.compile(r"Request|Parameter|Contents|Options|^Sequence|SessionChunk|^Tensor$")  # by callers
 UNREAD = re.compile(r"RerankStream|Sparse")  # of text-embeddings-inference: the answer is UNIMPLEMENTED

@@ -67,11 +67,12 @@ class TextWork {
   // Returns how much work is left, of which there is some.
   int64_t Left() const {
     int64_t left = left_;
-    if (encoding_) left += static_cast<int64_t>(encoding_->left()) - BytesOf(next_);
+    if (encoding_) {
+      left += static_cast<int64_t>(encoding_->left());
+      left -= static_cast<int64_t>(BytesToRead(work_, next_));
+    }
     return std::max<int64_t>(1, left);
   }
-
-  int64_t BytesOf(size_t index) const { return static_cast<int64_t>(BytesToRead(work_, index)); }
 
   // An error refuses the request.
   absl::Status Turn() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/json/json_number.h"
 #include "core/strings/quote.h"
 #include "serving/request_context.h"
 
@@ -37,10 +38,14 @@ absl::Status CheckName(const std::string& where, const std::string& name) {
                                     " bytes, expected at most " + std::to_string(kMaxIdBytes));
 }
 
+absl::Status ReadText(JsonReader& reader, const std::string& otherwise, std::string& text) {
+  absl::Status status = reader.Expect(Kind::kString, otherwise);
+  return status.ok() ? Put(reader.String(), text) : status;
+}
+
 absl::Status ReadName(JsonReader& reader, const std::string& key, std::string& name) {
   if (reader.Next() == Kind::kNull) return reader.Skip().status();
-  absl::Status status = reader.Expect(Kind::kString, Quoted(key) + ": expected a string");
-  if (status.ok()) status = Put(reader.String(), name);
+  absl::Status status = ReadText(reader, Quoted(key) + ": expected a string", name);
   return status.ok() ? CheckName(Quoted(key), name) : status;
 }
 
@@ -48,6 +53,20 @@ absl::Status ReadBool(JsonReader& reader, const std::string& name, bool& value) 
   if (reader.Next() == Kind::kNull) return reader.Skip().status();
   absl::Status status = reader.Expect(Kind::kBool, Quoted(name) + ": expected a bool");
   return status.ok() ? Put(reader.Bool(), value) : status;
+}
+
+absl::Status ReadBool(JsonReader& reader, const std::string& name, std::optional<bool>& value) {
+  if (reader.Next() == Kind::kNull) return reader.Skip().status();
+  return ReadBool(reader, name, value.emplace());
+}
+
+absl::Status ReadPositive(JsonReader& reader, const std::string& name, int64_t& value) {
+  if (reader.Next() == Kind::kNull) return reader.Skip().status();
+  const auto text = reader.Skip();
+  if (!text.ok()) return text.status();
+  value = IntegerOf<int64_t>(*text).value_or(0);
+  if (value > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(Quoted(name) + ": expected an integer of at least 1");
 }
 
 }  // namespace linserve

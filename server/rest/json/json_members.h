@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,9 +38,14 @@ absl::Status Put(absl::StatusOr<From> read, To& place) {
 // Returns INVALID_ARGUMENT if an id or a name has more than kMaxIdBytes. `where` says whose it is.
 absl::Status CheckName(const std::string& where, const std::string& name);
 
-// These read the value of a member of this name: an id, a name or one of a few words, and a bool.
-// null leaves it as it is.
+// Reads a text; INVALID_ARGUMENT with this message if something else comes next.
+absl::Status ReadText(JsonReader& reader, const std::string& otherwise, std::string& text);
+
+// These read the value of a member of this name: an id, a name or one of a few words, a bool, and
+// an integer of at least 1. null leaves it as it is.
 absl::Status ReadName(JsonReader& reader, const std::string& key, std::string& name);
 absl::Status ReadBool(JsonReader& reader, const std::string& name, bool& value);
+absl::Status ReadBool(JsonReader& reader, const std::string& name, std::optional<bool>& value);
+absl::Status ReadPositive(JsonReader& reader, const std::string& name, int64_t& value);
 
 }  // namespace linserve

@@ -79,13 +79,4 @@ absl::Status ReadSequences(JsonReader& reader, const std::string& name, int64_t 
   return ReadIds(reader, sequences.emplace<IdSequences>().emplace_back());
 }
 
-absl::Status ReadDimensions(JsonReader& reader, int64_t& dimensions) {
-  if (reader.Next() == JsonReader::Kind::kNull) return reader.Skip().status();
-  const auto text = reader.Skip();
-  if (!text.ok()) return text.status();
-  dimensions = IntegerOf<int64_t>(*text).value_or(0);
-  if (dimensions > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError("'dimensions': expected an integer of at least 1");
-}
-
 }  // namespace linserve

@@ -17,7 +17,4 @@ absl::Status ReadSequences(JsonReader& reader, const std::string& name, int64_t 
 // Refuses a list that holds more than `most` sequences.
 absl::Status TooManySequences(int64_t most);
 
-// Reads how wide vectors are to be; null leaves it as it is.
-absl::Status ReadDimensions(JsonReader& reader, int64_t& dimensions);
-
 }  // namespace linserve

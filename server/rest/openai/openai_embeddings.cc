@@ -73,23 +73,14 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   std::string encoding;
   std::optional<int64_t> most_tokens;
   JsonReader reader(call.http.body, WantedBy(call));
-  absl::Status status = ReadBody(
+  absl::Status status = ReadOpenAiBody(
       reader,
-      {{"input",
-        [&] {
-          return OfParameter(ReadSequences(reader, "input", most, query.sequences), "input");
-        }},
-       {"model", [&] { return OfParameter(ReadName(reader, "model", query.model), "model"); }},
-       {"truncate",
-        [&] { return OfParameter(ReadTruncate(reader, query.truncation), "truncate"); }},
-       {"truncate_prompt_tokens",
-        [&] { return OfParameter(ReadMostTokens(reader, most_tokens), "truncate_prompt_tokens"); }},
-       {"encoding_format",
-        [&] {
-          return OfParameter(ReadName(reader, "encoding_format", encoding), "encoding_format");
-        }},
-       {"dimensions",
-        [&] { return OfParameter(ReadDimensions(reader, query.dimensions), "dimensions"); }}});
+      {{"input", [&] { return ReadSequences(reader, "input", most, query.sequences); }},
+       {"model", [&] { return ReadName(reader, "model", query.model); }},
+       {"truncate", [&] { return ReadTruncate(reader, query.truncation); }},
+       {"truncate_prompt_tokens", [&] { return ReadMostTokens(reader, most_tokens); }},
+       {"encoding_format", [&] { return ReadName(reader, "encoding_format", encoding); }},
+       {"dimensions", [&] { return ReadPositive(reader, "dimensions", query.dimensions); }}});
   if (status.ok()) status = OfParameter(CheckEncoding(encoding), "encoding_format");
   if (status.ok() && most_tokens && query.truncation.truncate == false) {
     status = OfParameter(

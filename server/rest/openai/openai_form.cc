@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "core/json/json_text.h"
 #include "core/status/parameter.h"
@@ -49,6 +50,13 @@ std::string ErrorObject(const std::string& message, const Words& words, const js
 }
 
 }  // namespace
+
+absl::Status ReadOpenAiBody(JsonReader& reader, std::vector<JsonMember> members) {
+  for (auto& [name, read] : members) {
+    read = [read = std::move(read), name = std::string(name)] { return OfParameter(read(), name); };
+  }
+  return ReadBody(reader, members);
+}
 
 HttpReply OpenAiError(const absl::Status& status) {
   Words words = WordsFor(HttpCode(status));

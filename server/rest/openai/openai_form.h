@@ -1,13 +1,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "core/json/json_reader.h"
 #include "http/http_message.h"
+#include "rest/json/json_members.h"
 
 // OpenAI's API beyond its single calls.
 
 namespace linserve {
+
+// Reads a whole body, as ReadBody() does. Faults of a member are told to be its.
+absl::Status ReadOpenAiBody(JsonReader& reader, std::vector<JsonMember> members);
 
 // Replies with OpenAI's error object.
 HttpReply OpenAiError(const absl::Status& status);

@@ -1,11 +1,11 @@
 #include "rest/openai/v1_rerank.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "core/json/json_number.h"
 #include "core/json/json_text.h"
 #include "core/status/parameter.h"
 #include "rest/calls/answering.h"
@@ -23,11 +23,6 @@ using nlohmann::json;
 
 constexpr const char* kDocuments =
     "'documents': expected a list of texts, or of objects such as {\"text\": \"...\"}";
-
-absl::Status ReadText(JsonReader& reader, const char* otherwise, std::string& text) {
-  absl::Status status = reader.Expect(Kind::kString, otherwise);
-  return status.ok() ? Put(reader.String(), text) : status;
-}
 
 absl::Status ReadDocuments(JsonReader& reader, int64_t most, Texts& texts) {
   absl::Status list = reader.Expect(Kind::kArray, kDocuments);
@@ -48,41 +43,24 @@ absl::Status ReadDocuments(JsonReader& reader, int64_t most, Texts& texts) {
   });
 }
 
-// Reads whether what is too long is cut; null leaves that to the model.
-absl::Status ReadCut(JsonReader& reader, const char* name, ClassifyQuery& query) {
-  if (reader.Next() == Kind::kNull) return reader.Skip().status();
-  return ReadBool(reader, name, query.truncation.truncate.emplace());
-}
-
-absl::Status ReadTop(JsonReader& reader, size_t& top) {
-  const auto text = reader.Skip();
-  if (!text.ok() || *text == "null") return text.status();
-  const auto given = IntegerOf<int64_t>(*text);
-  if (!given || *given < 1) {
-    return absl::InvalidArgumentError("'top_n': expected an integer of at least 1");
-  }
-  top = static_cast<size_t>(*given);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ClassifyQuery> ReadV1Rerank(const RestCall& call, size_t& top) {
+absl::StatusOr<ClassifyQuery> ReadV1Rerank(const RestCall& call, int64_t& top) {
   const int64_t most = call.service.limits.max_sequences_per_request;
   ClassifyQuery query{.model = "", .echoes_texts = true};
   std::optional<std::string> question;
   JsonReader reader(call.http.body, WantedBy(call));
-  const auto of = [](const char* name, const auto& read) {
-    return JsonMember{name, [name, read] { return OfParameter(read(), name); }};
+  const auto read_question = [&] {
+    return ReadText(reader, "'query': expected a text", question.emplace());
   };
-  absl::Status status = ReadBody(
-      reader, {of("model", [&] { return ReadName(reader, "model", query.model); }),
-               of("query",
-                  [&] { return ReadText(reader, "'query': expected a text", question.emplace()); }),
-               of("documents", [&] { return ReadDocuments(reader, most, query.texts); }),
-               of("top_n", [&] { return ReadTop(reader, top); }),
-               of("truncate", [&] { return ReadCut(reader, "truncate", query); }),
-               of("truncation", [&] { return ReadCut(reader, "truncation", query); }),
-               of("return_documents",
-                  [&] { return ReadBool(reader, "return_documents", query.echoes_texts); })});
+  std::optional<bool>& cut = query.truncation.truncate;
+  absl::Status status = ReadOpenAiBody(
+      reader, {{"model", [&] { return ReadName(reader, "model", query.model); }},
+               {"query", read_question},
+               {"documents", [&] { return ReadDocuments(reader, most, query.texts); }},
+               {"top_n", [&] { return ReadPositive(reader, "top_n", top); }},
+               {"truncate", [&] { return ReadBool(reader, "truncate", cut); }},
+               {"truncation", [&] { return ReadBool(reader, "truncation", cut); }},
+               {"return_documents",
+                [&] { return ReadBool(reader, "return_documents", query.echoes_texts); }}});
   if (!status.ok()) return status;
   if (!question || query.texts.empty()) {
     return OfParameter(
@@ -95,10 +73,10 @@ absl::StatusOr<ClassifyQuery> ReadV1Rerank(const RestCall& call, size_t& top) {
   return query;
 }
 
-HttpReply WriteV1Rerank(const Classified& classified, size_t top) {
+HttpReply WriteV1Rerank(const Classified& classified, int64_t top) {
   HttpReply reply{.body = R"({"object":"list","results":[)", .packable = true};
   std::vector<size_t> ranking = classified.Ranking();
-  ranking.resize(std::min(ranking.size(), top));
+  ranking.resize(static_cast<size_t>(std::min(std::ssize(ranking), top)));
   for (const size_t place : ranking) {
     if (reply.body.back() != '[') reply.body += ',';
     reply.body += R"({"index":)" + std::to_string(place) + R"(,"relevance_score":)";
@@ -118,7 +96,7 @@ HttpReply WriteV1Rerank(const Classified& classified, size_t top) {
 }  // namespace
 
 HttpReply V1Rerank(const RestCall& call) {
-  size_t top = std::string::npos;
+  int64_t top = std::numeric_limits<int64_t>::max();
   const auto classified =
       Ask<ClassifyRequestState>(call, "/v1/rerank", [&] { return ReadV1Rerank(call, top); });
   return ReplyWith<Classified>(classified, OpenAiError, [top](const Classified& answer) {

@@ -51,9 +51,7 @@ absl::Status ReadCompared(JsonReader& reader, int64_t most, Texts& texts) {
   Texts others;
   const auto read_source = [&] {
     has_source = true;
-    absl::Status text =
-        reader.Expect(JsonReader::Kind::kString, "'source_sentence': expected a text");
-    return text.ok() ? Put(reader.String(), source) : text;
+    return ReadText(reader, "'source_sentence': expected a text", source);
   };
   absl::Status status =
       reader.Expect(JsonReader::Kind::kObject,
@@ -133,9 +131,10 @@ HttpReply TeiEmbed(const RestCall& call) {
   EmbeddingsQuery query = QueryOf(call);
   JsonReader reader(call.http.body, WantedBy(call));
   const auto read = [&] {
-    return ReadEmbed(call, reader, query,
-                     {{"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
-                      {"dimensions", [&] { return ReadDimensions(reader, query.dimensions); }}});
+    return ReadEmbed(
+        call, reader, query,
+        {{"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
+         {"dimensions", [&] { return ReadPositive(reader, "dimensions", query.dimensions); }}});
   };
   return AskForVectors(call, "/embed", read, AppendElements);
 }

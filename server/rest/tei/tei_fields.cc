@@ -13,14 +13,6 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-absl::Status ReadTruncate(JsonReader& reader, std::optional<bool>& truncate) {
-  if (reader.Next() == Kind::kNull) return reader.Skip().status();
-  bool given = false;
-  absl::Status status = ReadBool(reader, "truncate", given);
-  truncate = given;
-  return status;
-}
-
 absl::Status ReadDirection(JsonReader& reader, std::optional<Truncation>& side) {
   std::string given;
   absl::Status status = ReadName(reader, "truncation_direction", given);
@@ -59,7 +51,7 @@ absl::Status ReadTextList(JsonReader& reader, const std::string& name, int64_t m
 
 std::vector<JsonMember> TextMembers(JsonReader& reader, AskedTruncation& asked,
                                     std::string& prompt_name) {
-  return {{"truncate", [&] { return ReadTruncate(reader, asked.truncate); }},
+  return {{"truncate", [&] { return ReadBool(reader, "truncate", asked.truncate); }},
           {"truncation_direction", [&] { return ReadDirection(reader, asked.side); }},
           {"prompt_name", [&] { return ReadName(reader, "prompt_name", prompt_name); }}};
 }

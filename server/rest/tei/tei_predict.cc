@@ -30,8 +30,7 @@ absl::Status ReadOneOrTwo(JsonReader& reader, ClassifyQuery& query) {
   const size_t first = query.texts.size();
   absl::Status status = reader.Array([&]() -> absl::Status {
     if (query.texts.size() == first + 2) return absl::InvalidArgumentError(kForms);
-    absl::Status text = reader.Expect(Kind::kString, kForms);
-    return text.ok() ? Put(reader.String(), query.texts.emplace_back()) : text;
+    return ReadText(reader, kForms, query.texts.emplace_back());
   });
   if (!status.ok()) return status;
   const size_t count = query.texts.size() - first;
@@ -94,8 +93,7 @@ absl::StatusOr<ClassifyQuery> ReadRerank(const RestCall& call) {
   Texts texts;
   JsonReader reader(call.http.body, WantedBy(call));
   const auto read_question = [&] {
-    absl::Status text = reader.Expect(Kind::kString, "'query': expected a text");
-    return text.ok() ? Put(reader.String(), question) : text;
+    return ReadText(reader, "'query': expected a text", question.emplace());
   };
   absl::Status status = ReadClassify(
       reader, query,

@@ -1,5 +1,6 @@
 #include "rest/tei/tei_routes.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -31,10 +32,21 @@ std::string ModelNamedBy(const RestCall& call) {
   return read.ok() ? name : "";
 }
 
+// Returns the kind of the model that is asked. The body need not be read for it where all models
+// are of one kind, as they mostly are.
+ModelKind KindAsked(const RestCall& call) {
+  const auto models = call.service.repository.List();
+  const auto is_other = [&](const auto& model) { return KindOf(*model) != KindOf(*models[0]); };
+  if (!models.empty() && std::none_of(models.begin(), models.end(), is_other)) {
+    return KindOf(*models[0]);
+  }
+  const auto model = FindModel(call.service, *call.caller, ModelNamedBy(call), 0, kModelHeader);
+  return model.ok() ? KindOf(**model) : ModelKind::kEmbedding;
+}
+
 // Answers what the model is for. A body that cannot be read is refused by those who read all of it.
 HttpReply Root(const RestCall& call) {
-  const auto model = FindModel(call.service, *call.caller, ModelNamedBy(call), 0, kModelHeader);
-  const ModelKind kind = model.ok() ? KindOf(**model) : ModelKind::kEmbedding;
+  const ModelKind kind = KindAsked(call);
   if (kind == ModelKind::kClassifier) return TeiPredict(call);
   return kind == ModelKind::kReranker ? TeiRerank(call) : TeiEmbed(call);
 }

@@ -1,7 +1,6 @@
 """Folders of re-rankers and classifiers, served unchanged: the scores are those of CrossEncoder and of transformers."""
 
 import json
-import random
 import tempfile
 import unittest
 import urllib.request
@@ -12,9 +11,8 @@ import torch
 import transformers as tf
 from sentence_transformers import CrossEncoder
 from served import Server
-from transformers_folders import SIZES, byte_level, unigram, wordpiece
+from transformers_folders import SIZES, byte_level, draw_texts, unigram, wordpiece
 
-TEXTS = Path(__file__).parents[2] / "data/sentence_encoder/texts.txt"
 LONGEST = 48  # tokens; some pairs have more
 
 PLACES = dict(max_position_embeddings=130, pad_token_id=1, type_vocab_size=1)
@@ -69,9 +67,7 @@ class ClassifiersTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         torch.manual_seed(1)
-        texts = [text for text in TEXTS.read_text(encoding="utf-8").splitlines() if text.strip()]
-        cls.seed = random.randrange(1 << 30)
-        chosen = random.Random(cls.seed).sample(texts, 24) + ["a " * 200, "Ünïcödé, 漢字 und 🦀!", "x"]
+        cls.seed, texts, chosen = draw_texts(24)
         cls.query, cls.texts = chosen[0], chosen[1:]
         cls.inputs = [[text] for text in chosen] + [[one, other] for one, other in zip(chosen, reversed(chosen))]
         folder = tempfile.TemporaryDirectory()

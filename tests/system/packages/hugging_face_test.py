@@ -1,6 +1,5 @@
 """Folders as sentence-transformers saves them, served unchanged: the vectors are those of its encode()."""
 
-import random
 import tempfile
 import unittest
 from pathlib import Path
@@ -9,11 +8,10 @@ import numpy as np
 import python_package
 import torch
 from served import Server
-from transformers_folders import CHANGES, FOLDERS, save_folder
+from transformers_folders import CHANGES, FOLDERS, draw_texts, save_folder
 
 linserve = python_package.load("linserve")
 ALL = {name: (name, {}) for name in FOLDERS} | CHANGES
-TEXTS = Path(__file__).parents[2] / "data/sentence_encoder/texts.txt"
 
 
 class HuggingFaceTest(unittest.TestCase):
@@ -22,9 +20,7 @@ class HuggingFaceTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         torch.manual_seed(1)
-        texts = [text for text in TEXTS.read_text(encoding="utf-8").splitlines() if text.strip()]
-        cls.seed = random.randrange(1 << 30)
-        cls.texts = random.Random(cls.seed).sample(texts, 60) + ["a " * 600, "Ünïcödé, 漢字 und 🦀!", "x"]
+        cls.seed, texts, cls.texts = draw_texts(60)
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         repository = Path(folder.name, "models")

@@ -1,7 +1,9 @@
 """Small models of transformers with tokenizers trained here, saved as sentence-transformers does."""
 
 import json
+import random
 import tempfile
+from pathlib import Path
 
 import tokenizers as tk
 import torch
@@ -9,7 +11,15 @@ import transformers as tf
 from sentence_transformers import SentenceTransformer
 from sentence_transformers import models as parts
 
+TEXTS = Path(__file__).parents[2] / "data/sentence_encoder/texts.txt"
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
+
+
+def draw_texts(number):
+    """A seed, all texts to train tokenizers with, and those that it draws, with some hard ones behind them."""
+    seed = random.randrange(1 << 30)
+    texts = [text for text in TEXTS.read_text(encoding="utf-8").splitlines() if text.strip()]
+    return seed, texts, random.Random(seed).sample(texts, number) + ["a " * 600, "Ünïcödé, 漢字 und 🦀!", "x"]
 
 
 def wordpiece(texts):
