@@ -52,21 +52,26 @@ LINSERVE_INLINE Range RangeOf(const float* row, int64_t width) {
   float largest = row[0];
   float nothing = 0;  // and no number, once it has met one that is not finite
   int64_t j = 0;
-  if (width >= kLanes) {
+  if (width >= 2 * kLanes) {
     typename Vector::Floats low;
     LoadLanes(row, low);
     typename Vector::Floats high = low;
-    typename Vector::Floats zeros{};
+    typename Vector::Floats zeros[2] = {};
     typename Vector::Floats x;
-    for (; j + kLanes <= width; j += kLanes) {
+    typename Vector::Floats y;
+    for (; j + 2 * kLanes <= width; j += 2 * kLanes) {
       LoadLanes(row + j, x);
-      low = x < low ? x : low;
-      high = x > high ? x : high;
-      zeros += x * 0.0F;
+      LoadLanes(row + j + kLanes, y);
+      zeros[0] += x * 0.0F;
+      zeros[1] += y * 0.0F;
+      const typename Vector::Floats less = x < y ? x : y;
+      const typename Vector::Floats more = x > y ? x : y;
+      low = less < low ? less : low;
+      high = more > high ? more : high;
     }
     lowest = LowestLane(low);
     largest = LargestLane(high);
-    nothing = Sum(zeros);
+    nothing = Sum(zeros[0] + zeros[1]);
   }
   for (; j < width; ++j) {
     lowest = std::min(lowest, row[j]);
@@ -76,22 +81,13 @@ LINSERVE_INLINE Range RangeOf(const float* row, int64_t width) {
   return {lowest, largest + nothing};
 }
 
-template <typename Vector>
+// A conversion of one vector at a time would go through the lanes one by one with GCC 12.
 LINSERVE_INLINE void RowToInt8(const float* row, int64_t width, float lowest, float steps,
                                uint8_t* out) {
-  constexpr int64_t kLanes = Vector::kLanes;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: the last bits are those of the integer
-  int64_t j = 0;
-  for (; j + kLanes <= width; j += kLanes) {
-    typename Vector::Floats x;
-    LoadLanes(row + j, x);
-    const auto number = __builtin_bit_cast(typename Vector::Bits, (x - lowest) * steps + kRound);
-    const auto bytes = __builtin_convertvector(number, typename Vector::Bytes);
-    std::memcpy(out + j, &bytes, sizeof(bytes));
-  }
-  for (; j < width; ++j) {
+  ForColumns(width, [&](int64_t j) {
     out[j] = static_cast<uint8_t>(__builtin_bit_cast(uint32_t, (row[j] - lowest) * steps + kRound));
-  }
+  });
 }
 
 // Makes numbers of so many vectors of columns, row by row, so that what is of the columns stays in
@@ -170,8 +166,8 @@ void ToInt8(const RowBlock& rows, int64_t count, int64_t width, const ByteBlock&
       const float between = range.largest - range.lowest;
       scales.lowest[i] = range.lowest;
       scales.steps[i] = between / kSteps;
-      RowToInt8<Vector>(row, width, range.lowest, between < kNothing ? 0 : kSteps / between,
-                        out.Rows(i).data);
+      RowToInt8(row, width, range.lowest, between < kNothing ? 0 : kSteps / between,
+                out.Rows(i).data);
     }
   });
 }
