@@ -8,6 +8,7 @@
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
 #include "attention/products/softmax_rows.h"
+#include "attention/rows/aten.h"
 
 namespace linserve {
 namespace {
@@ -43,6 +44,12 @@ BlockAttention::BlockAttention(const Sizes& sizes)
       rounded_(sizes.products != DType::kF32 && Bf16KernelsPay() && sizes.dim_head % 2 == 0) {
   if (sizes_.value_width == 0) sizes_.value_width = sizes_.dim_head;
   if (sizes_.scale == 0) sizes_.scale = 1 / std::sqrt(static_cast<double>(sizes_.dim_head));
+}
+
+at::Tensor BlockAttention::ScoresOfKeys(const at::Tensor& mask) {
+  if (!mask.defined()) return {};
+  const at::TensorOptions floats = mask.options().dtype(at::kFloat);
+  return at::where(mask, at::scalar_tensor(0, floats), at::scalar_tensor(kHidden, floats));
 }
 
 int64_t BlockAttention::KeyBlockRows(int64_t length) {

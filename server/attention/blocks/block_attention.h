@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 
 #include "attention/products/block_math.h"
@@ -41,6 +43,9 @@ class BlockAttention {
   // A query all of whose keys are hidden averages them: those of its window, as if there were zeros
   // where it reaches beyond the sequence.
   static constexpr float kHidden = -1e30F;
+  // Returns `of_keys` for a mask BOOL [rows], true = the key is visible: F32, on its device;
+  // undefined without a mask.
+  static at::Tensor ScoresOfKeys(const at::Tensor& mask);
 
   // Holds a sequence's keys and values as LayOut() made them, `block_rows` rows in each block.
   struct Keys {

@@ -5,8 +5,6 @@
 
 #include "attention/device/device_plugin.h"
 #include "attention/linear/kernel_attention.h"
-#include "attention/linformer/linformer_attention.h"
-#include "attention/linformer/slot_attention.h"
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 
@@ -23,17 +21,8 @@ void Attention::Declare(const Scope& scope) {
   to_q_.Declare(scope / "to_q");
   to_k_.Declare(scope / "to_k");
   to_v_.Declare(scope / "to_v");
-  if (options_.linformer()) {
-    scope.Declare("proj_k", proj_k_, {options_.seq_len, options_.k}, Init::kNormal);
-    scope.Declare("proj_v", proj_v_, {options_.seq_len, options_.k}, Init::kNormal);
-  }
   to_out_.Declare(scope / "to_out");
-  scope.AfterLoading([this](DType) {
-    qkv_.Join({&to_q_, &to_k_, &to_v_});
-    if (!options_.linformer()) return;
-    proj_k_ = WithAlignedRows(proj_k_);
-    proj_v_ = WithAlignedRows(proj_v_);
-  });
+  scope.AfterLoading([this](DType) { qkv_.Join({&to_q_, &to_k_, &to_v_}); });
 }
 
 at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context) const {
@@ -45,9 +34,7 @@ at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context)
     Rotate(queries, context.position_layout, options_.heads, context.rotation);
     Rotate(keys, context.position_layout, options_.heads, context.rotation);
   }
-  if (options_.linformer()) {
-    AttendToProjected(queries, keys, values, context);
-  } else if (context.memory != nullptr) {
+  if (context.memory != nullptr) {
     Continue(queries, keys, values, context);
   } else {
     AttendToKeys(queries, keys, values, context);
@@ -74,7 +61,7 @@ void Attention::AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const 
 
 bool Attention::AttendOnDevice(at::Tensor& queries, const at::Tensor& keys,
                                const at::Tensor& values, const Context& context) const {
-  if (!options_.method || !IsKernel(*options_.method)) return false;
+  if (!IsKernel(*options_.method)) return false;
   const auto kernel = KernelsFor(queries).linear_attention;
   if (kernel == nullptr || !context.layout.table) return false;
   const LayoutTable& layout = *context.layout.table;
@@ -99,36 +86,9 @@ bool Attention::AttendOnDevice(at::Tensor& queries, const at::Tensor& keys,
   return true;
 }
 
-void Attention::AttendToProjected(at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
-                                  const Context& context) const {
-  if (context.mask.defined()) {
-    const at::Tensor hidden = context.mask.logical_not().unsqueeze(-1);
-    keys.masked_fill_(hidden, 0);
-    values.masked_fill_(hidden, 0);
-  }
-  const at::Tensor key_slots = ProjectLength(keys, proj_k_, context.layout);
-  const at::Tensor value_slots = ProjectLength(values, proj_v_, context.layout);
-  if (!options_.causal) {
-    queries = AttendToSlots(queries, key_slots, value_slots, options_.heads, context.layout);
-    return;
-  }
-  for (const Span& span : Spans(context.layout)) {
-    const auto heads = [&](const at::Tensor& slots) {
-      return SplitHeads(slots.narrow(0, span.first, span.count), options_.heads);
-    };
-    View(queries, span)
-        .copy_(AttendToOpenSlots(View(queries, span), heads(key_slots), heads(value_slots),
-                                 {.causal = true}));
-  }
-}
-
 double Attention::Flops(int64_t length) const {
   const auto rows = static_cast<double>(length);
   const double linears = rows * static_cast<double>(3 * to_q_.Flops() + to_out_.Flops());
-  if (options_.linformer()) {
-    // Keys and values meet k slots, then queries and weights do.
-    return linears + rows * static_cast<double>(8 * options_.k * options_.inner());
-  }
   const AttentionSizes sizes{length, length, options_.dim_head, options_.dim_head, options_.causal};
   return linears + static_cast<double>(options_.heads) * AttentionFlops(*options_.method, sizes);
 }

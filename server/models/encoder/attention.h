@@ -32,6 +32,7 @@ struct Context {
 // Computes self-attention by any of the methods, with q, k, v without bias.
 class Attention {
  public:
+  // REQUIRES: it is not linformer's.
   explicit Attention(const Options& options);
 
   void Declare(const Scope& scope);
@@ -75,14 +76,9 @@ class Attention {
   // overwrites the queries.
   void Continue(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                 const Context& context) const;
-  // Attends to Linformer's slots and overwrites the queries, and hidden keys and values, too.
-  void AttendToProjected(at::Tensor& queries, at::Tensor& keys, at::Tensor& values,
-                         const Context& context) const;
-
   Options options_;
   Linear to_q_, to_k_, to_v_, to_out_;
   JoinedLinear qkv_;
-  at::Tensor proj_k_, proj_v_;  // of linformer
 };
 
 }  // namespace linserve::encoder

@@ -14,9 +14,7 @@ constexpr int64_t kRowsOfBlock = 1024;
 }  // namespace
 
 bool Attention::WorksByBlocks(const Context& context) const {
-  if (options_.linformer() || !IsLinear(*options_.method) || context.memory != nullptr) {
-    return false;
-  }
+  if (!IsLinear(*options_.method) || context.memory != nullptr) return false;
   if (context.layout.table) return false;  // a device has no such caches
   const std::vector<int64_t>& lengths = context.layout.lengths;
   return *std::max_element(lengths.begin(), lengths.end()) > kRowsOfBlock;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "models/encoder/attention.h"
+#include "models/network/projected_attention.h"
 
 namespace linserve::encoder {
 
@@ -15,11 +17,14 @@ class Layer {
   void Declare(const Scope& scope);
   void Apply(at::Tensor& rows, const Context& context) const;  // in place
   double Flops(int64_t length) const;
-  std::vector<StateSlot> State() const { return attn_.State(); }
+  std::vector<StateSlot> State() const;  // REQUIRES: not linformer
 
  private:
+  void AddLinformer(const ProjectedAttention& attention, at::Tensor& rows,
+                    const Context& context) const;
+
   LayerNorm attn_norm_;
-  Attention attn_;
+  std::variant<Attention, ProjectedAttention> attn_;
   LayerNorm ff_norm_;
   FeedForward ff_;
 };

@@ -59,7 +59,7 @@ void Layer::Apply(at::Tensor& rows, const PlacedLayout& layout) const {
 void Layer::ApplyByBlocks(at::Tensor& rows, const PlacedLayout& layout) const {
   if (pre_norm_) {
     const NormedRows normed{rows, &attention_norm_};
-    return attention_.AddByBlocks(rows, normed, layout, normed, layout,
+    return attention_.AddByBlocks(rows, {normed, layout, normed, layout},
                                   feed_forward_.Step(rows, rows, &final_norm_));
   }
   const auto finish = [&](int64_t row, int64_t count, float* scratch) {
@@ -68,13 +68,13 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const PlacedLayout& layout) const {
     feed_forward_.Add(block, block, count, nullptr, scratch);
     final_norm_.Set(block, block, count);
   };
-  attention_.AddByBlocks(rows, {rows}, layout, {rows}, layout,
+  attention_.AddByBlocks(rows, {{rows}, layout, {rows}, layout},
                          {feed_forward_.ScratchElements(), finish});
 }
 
 void Layer::ApplyToTensors(at::Tensor& rows, const PlacedLayout& layout) const {
   const NormedRows read{rows, pre_norm_ ? &attention_norm_ : nullptr};
-  attention_.AddTo(rows, read, layout, read, layout);
+  attention_.AddTo(rows, {read, layout, read, layout});
   if (pre_norm_) return feed_forward_.AddTo(rows, rows, &final_norm_);
   rows = attention_norm_(rows);
   feed_forward_.AddTo(rows, rows, nullptr);

@@ -28,12 +28,7 @@ BlockAttention SoftmaxOf(const AttentionOptions& options, DType products) {
 }  // namespace
 
 Source Source::Of(at::Tensor rows, PlacedLayout layout, const at::Tensor& mask) {
-  Source source{std::move(rows), std::move(layout), mask, {}};
-  if (!mask.defined()) return source;
-  const auto floats = mask.options().dtype(at::kFloat);
-  source.key_scores = at::where(mask, at::scalar_tensor(0, floats),
-                                at::scalar_tensor(BlockAttention::kHidden, floats));
-  return source;
+  return {std::move(rows), std::move(layout), mask, BlockAttention::ScoresOfKeys(mask)};
 }
 
 Attention::Attention(const AttentionOptions& options)

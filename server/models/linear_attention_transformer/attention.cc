@@ -38,7 +38,15 @@ void Attention::Declare(const Scope& scope) {
   to_k_.Declare(scope / "to_k");
   to_v_.Declare(scope / "to_v");
   to_out_.Declare(scope / "to_out");
-  scope.AfterLoading([this](DType) { qkv_.Join({&to_q_, &to_k_, &to_v_}); });
+  scope.AfterLoading([this](DType products) {
+    qkv_.Join({&to_q_, &to_k_, &to_v_});
+    if (options_.local_heads == 0) return;
+    local_ = BlockLocalAttention({.heads = options_.local_heads,
+                                  .dim_head = options_.dim_head,
+                                  .window = options_.window,
+                                  .causal = options_.causal,
+                                  .products = products});
+  });
 }
 
 at::Tensor Attention::Forward(const at::Tensor& x, const PlacedLayout& layout,

@@ -3,10 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "attention/blocks/block_linear_attention.h"
+#include "attention/blocks/block_local_attention.h"
 #include "attention/rows/spans.h"
+#include "models/network/attention_by_blocks.h"
 #include "models/network/joined_linear.h"
 #include "models/network/layers.h"
 #include "models/network/sequences.h"
@@ -72,6 +75,11 @@ class Attention {
     at::Tensor queries, keys, values, mask, out;
   };
 
+  // Does what AddByBlocks() does where there are local heads, with queries, keys and values of a
+  // whole sequence at once.
+  void AddWithLocalHeads(const AttentionByBlocks& rows) const;
+  void AttendGlobally(const RowBlock& queries, int64_t count) const;
+
   void Attend(const Operands& rows, bool global_is_done) const;
   void AttendGlobally(const Operands& heads) const;
   // Attends for all sequences at once, where the device has a kernel for it. False: nothing is
@@ -87,6 +95,7 @@ class Attention {
   AttentionOptions options_;
   Linear to_q_, to_k_, to_v_, to_out_;
   JoinedLinear qkv_;
+  std::optional<BlockLocalAttention> local_;  // of packed layers with local heads
 };
 
 }  // namespace linserve::linear_attention_transformer

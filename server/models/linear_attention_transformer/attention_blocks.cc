@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "attention/blocks/block_attention.h"
 #include "attention/rows/aten.h"
 #include "models/linear_attention_transformer/attention.h"
 #include "models/network/attention_by_blocks.h"
@@ -6,8 +9,11 @@
 namespace linserve::linear_attention_transformer {
 
 bool Attention::WorksByBlocks() const {
-  return to_q_.packed && options_.local_heads == 0 && options_.axial_width == 0 &&
-         (!options_.causal || options_.bucket == 1);
+  // A block of queries keeps all keys that it sees, which are those of three windows.
+  constexpr int64_t kLongestWindow = 2048;
+  return to_q_.packed && options_.axial_width == 0 && (!options_.causal || options_.bucket == 1) &&
+         (options_.local_heads == 0 ||
+          (options_.window <= kLongestWindow && !options_.outside_is_seen));
 }
 
 void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
@@ -19,7 +25,7 @@ void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
                                .to_v = to_v_,
                                .to_out = to_out_,
                                .heads = options_.heads,
-                               .hides_keys = true,
+                               .hides_from = options_.local_heads * options_.dim_head,
                                .target = target,
                                .x = x,
                                .layout = layout,
@@ -28,6 +34,7 @@ void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
                                .mask = source_layout.mask,
                                .rotary = rotary,
                                .then = then};
+  if (options_.local_heads > 0) return AddWithLocalHeads(rows);
   if (options_.causal) {
     BlockCausalAttention attention(options_.heads, options_.dim_head);
     AddCausallyByBlocks(rows, attention);
@@ -35,6 +42,72 @@ void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
     BlockLinearAttention attention(options_.heads, options_.dim_head);
     linserve::AddByBlocks(rows, attention);
   }
+}
+
+void Attention::AddWithLocalHeads(const AttentionByBlocks& rows) const {
+  const int64_t inner = rows.inner();
+  const at::Tensor key_scores = BlockAttention::ScoresOfKeys(rows.mask);
+  for (size_t i = 0; i < rows.layout.starts.size(); ++i) {
+    const auto sequence = rows.At(i);
+    const at::Tensor all = at::empty({sequence.length, 3 * inner}, at::kFloat);
+    const RowBlock queries = BlockOf(all);
+    ForBlocks(sequence.length, rows.block(), [&](int64_t begin, int64_t count, float* scratch) {
+      const RowBlock block = BlockOf(all, begin);
+      rows.SetQueries(sequence, begin, count, block, scratch);
+      rows.SetKeysAndValues(sequence, begin, count, block.Columns(inner), scratch);
+    });
+    local_->Attend({.queries = queries,
+                    .keys = queries.Columns(inner),
+                    .values = queries.Columns(2 * inner),
+                    .count = sequence.length,
+                    .key_scores = key_scores.defined()
+                                      ? key_scores.const_data_ptr<float>() + sequence.source_start
+                                      : nullptr});
+    AttendGlobally(queries, sequence.length);
+    ForSlicedBlocks(sequence.length, rows.then.scratch_elements,
+                    [&](int64_t begin, int64_t count, float* scratch) {
+                      const int64_t row = sequence.start + begin;
+                      to_out_.Add(BlockOf(rows.target, row), BlockOf(all, begin), count);
+                      if (rows.then.apply) rows.then.apply(row, count, scratch);
+                    });
+  }
+}
+
+// Overwrites what belongs to global heads of a sequence's queries, which have keys and values
+// beside them.
+void Attention::AttendGlobally(const RowBlock& queries, int64_t count) const {
+  const int64_t heads = options_.heads - options_.local_heads;
+  if (heads == 0) return;
+  const int64_t inner = options_.heads * options_.dim_head;
+  const int64_t width = heads * options_.dim_head;
+  const RowBlock own = queries.Columns(inner - width);
+  const RowBlock keys = own.Columns(inner);
+  const RowBlock values = keys.Columns(inner);
+  constexpr int64_t kRowsAtOnce = 4 * kBlockRows;
+  const auto for_slices = [&](const auto& function) {
+    for (int64_t row = 0; row < count; row += kRowsAtOnce) {
+      function(row, std::min(kRowsAtOnce, count - row));
+    }
+  };
+  if (options_.causal) {
+    BlockCausalAttention attention(heads, options_.dim_head);
+    return for_slices([&](int64_t row, int64_t some) {
+      attention.Attend(own.Rows(row), keys.Rows(row), values.Rows(row), some);
+    });
+  }
+  BlockLinearAttention attention(heads, options_.dim_head);
+  attention.Begin();
+  for_slices(
+      [&](int64_t row, int64_t some) { attention.Add(keys.Rows(row), values.Rows(row), some); });
+  attention.Finish();
+  ForBlocks(count, kBlockRows * width + attention.ScratchElements(),
+            [&](int64_t begin, int64_t some, float* scratch) {
+              const RowBlock attended{scratch, width};
+              attention.Attend(own.Rows(begin), some, attended, attended.Rows(kBlockRows).data);
+              for (int64_t i = 0; i < some; ++i) {
+                std::copy_n(attended.Rows(i).data, width, own.Rows(begin + i).data);
+              }
+            });
 }
 
 }  // namespace linserve::linear_attention_transformer

@@ -109,8 +109,9 @@ void Layer::AddAttention(const at::Tensor& source, const Sequences& sequences, a
   const PlacedLayout& own = sequences.own.layout;
   const at::Tensor rotary = context ? at::Tensor() : sequences.rotary;
   if (const auto* linformer = std::get_if<ProjectedAttention>(&attention_)) {
-    if (!linformer->packed()) return linformer->AddTo(target, x, own, keys, layout.layout);
-    return linformer->AddByBlocks(target, x, own, keys, layout.layout, then);
+    const ProjectedAttention::Input input{x, own, keys, layout.layout};
+    if (!linformer->packed()) return linformer->AddTo(target, input);
+    return linformer->AddByBlocks(target, input, then);
   }
   const auto& linear = std::get<Attention>(attention_);
   if (linear.WorksByBlocks()) {

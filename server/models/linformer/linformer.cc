@@ -53,8 +53,9 @@ class AttentionNetwork::AttentionPass : public Pass {
     const bool context = batch_.Has("context");
     const at::Tensor& source = context ? batch_["context"] : x;
     result_ = at::zeros_like(x);
-    attention_.AddTo(result_, {x}, layout, {source},
-                     context ? ComputedLayout(batch_.axes.at('m'), batch_.padding) : layout);
+    const PlacedLayout source_layout =
+        context ? ComputedLayout(batch_.axes.at('m'), batch_.padding) : layout;
+    attention_.AddTo(result_, {{x}, layout, {source}, source_layout});
     return false;
   }
 

@@ -66,10 +66,10 @@ bool Stack::Steps::Step() {
   const NormedRows normed{v, &layer.attention_norm};
   const FeedForward& feed_forward = layer.feed_forward;
   if (layer.attention.packed() && feed_forward.packed()) {
-    layer.attention.AddByBlocks(u, normed, layout_, normed, layout_,
+    layer.attention.AddByBlocks(u, {normed, layout_, normed, layout_},
                                 feed_forward.Step(v, u, &layer.feed_forward_norm));
   } else {
-    layer.attention.AddTo(u, normed, layout_, normed, layout_);
+    layer.attention.AddTo(u, {normed, layout_, normed, layout_});
     feed_forward.AddTo(v, u, &layer.feed_forward_norm);
   }
   return layer_ < stack_.layers_.size();
@@ -77,8 +77,8 @@ bool Stack::Steps::Step() {
 
 void Stack::Steps::ApplyWithoutBiases(const Layer& layer) {
   const at::Tensor& rows = streams_.v();
-  layer.attention.AddWithoutBias(rows, {rows, &layer.attention_norm, layer.before_attention},
-                                 layout_);
+  const NormedRows normed{rows, &layer.attention_norm, layer.before_attention};
+  layer.attention.AddWithoutBias(rows, {normed, layout_, normed, layout_});
   layer.feed_forward.AddWithoutBias(rows,
                                     {rows, &layer.feed_forward_norm, layer.before_feed_forward});
 }

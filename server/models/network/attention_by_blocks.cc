@@ -10,11 +10,12 @@ void AttentionByBlocks::SetKeysOf(const RowBlock& own, const Sequence& sequence,
                                   int64_t count, const RowBlock& out) const {
   to_k.Set(out, own, count);
   if (rotary.defined()) RotateRows(out, count, heads, inner() / heads, BlockOf(rotary, row));
-  if (!mask.defined() || !hides_keys) return;
+  if (!mask.defined() || hides_from == inner()) return;
   const bool* visible = mask.const_data_ptr<bool>() + sequence.source_start + row;
   for (int64_t i = 0; i < count; ++i) {
     if (visible[i]) continue;
-    std::fill_n(out.Rows(i).data, inner(), std::numeric_limits<float>::lowest());
+    float* keys = out.Rows(i).data;
+    std::fill(keys + hides_from, keys + inner(), std::numeric_limits<float>::lowest());
   }
 }
 

@@ -41,8 +41,9 @@ struct AttentionByBlocks {
 
   const Linear &to_q, &to_k, &to_v, &to_out;
   int64_t heads;
-  // Whether keys of rows that are masked become the lowest number. Their values become zeros.
-  bool hides_keys;
+  // From this column on, keys of rows that are masked become the lowest number; inner(): none do.
+  // Their values become zeros.
+  int64_t hides_from;
 
   const at::Tensor& target;
   const NormedRows& x;  // the target may be the same rows, and so may the source

@@ -85,21 +85,26 @@ void Linear::Add(const RowBlock& y, const RowBlock& x, int64_t count) const {
   packed.Multiply(x, count, y, /*add=*/true, DataOrNull(bias));
 }
 
-at::Tensor NormedRows::Normed() const { return norm != nullptr ? (*norm)(rows, lacking) : rows; }
+at::Tensor NormedRows::Normed() const {
+  const at::Tensor normed = norm != nullptr ? (*norm)(rows, lacking) : rows;
+  return visible.defined() ? normed.masked_fill(visible.logical_not().unsqueeze(-1), 0) : normed;
+}
 
 RowBlock NormedRows::Block(int64_t row, int64_t count, float* scratch) const {
-  const RowBlock block = BlockOf(rows, row);
-  if (norm == nullptr) return block;
-  const RowBlock normed{scratch, norm->width};
-  norm->Set(normed, block, count);
-  return normed;
+  if (norm == nullptr && !visible.defined()) return BlockOf(rows, row);
+  const RowBlock copy{scratch, rows.size(1)};
+  Copy(row, count, copy);
+  return copy;
 }
 
 void NormedRows::Copy(int64_t row, int64_t count, const RowBlock& out) const {
   const RowBlock block = BlockOf(rows, row);
-  if (norm != nullptr) return norm->Set(out, block, count);
+  const int64_t width = rows.size(1);
+  if (norm != nullptr) norm->Set(out, block, count);
+  const bool* there = visible.defined() ? visible.const_data_ptr<bool>() + row : nullptr;
   for (int64_t i = 0; i < count; ++i) {
-    std::copy_n(block.Rows(i).data, rows.size(1), out.Rows(i).data);
+    if (norm == nullptr) std::copy_n(block.Rows(i).data, width, out.Rows(i).data);
+    if (there != nullptr && !there[i]) std::fill_n(out.Rows(i).data, width, 0.0F);
   }
 }
 

@@ -60,11 +60,12 @@ struct NormedRows {
   const at::Tensor& rows;
   const LayerNorm* norm = nullptr;
   at::Tensor lacking{};  // is added to each row before the norm; undefined: nothing
+  at::Tensor visible{};  // BOOL [rows], others are zeros, whatever the norm says; undefined: all
 
   // Returns the rows [rows, width] through the norm.
   at::Tensor Normed() const;
-  // Returns a block of the rows, computed in the scratch of kBlockRows · width elements if there is
-  // a norm.
+  // Returns a block of the rows, computed in the scratch of kBlockRows · width elements if it is
+  // not as it stands there.
   RowBlock Block(int64_t row, int64_t count, float* scratch) const;
   void Copy(int64_t row, int64_t count, const RowBlock& out) const;
 };

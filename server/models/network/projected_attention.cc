@@ -6,6 +6,8 @@
 
 #include "attention/linformer/linformer_attention.h"
 #include "attention/linformer/projection_order.h"
+#include "attention/linformer/slot_attention.h"
+#include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 
@@ -54,53 +56,64 @@ void ProjectedAttention::FoldBiases() {
   }
 }
 
-void ProjectedAttention::AddTo(const at::Tensor& target, const NormedRows& x,
-                               const PlacedLayout& layout, const NormedRows& source,
-                               const PlacedLayout& source_layout) const {
-  if (packed()) return AddByBlocks(target, x, layout, source, source_layout, {});
-  out_.AddTo(target, Attended(x, layout, source, source_layout));
+void ProjectedAttention::AddTo(const at::Tensor& target, const Input& input) const {
+  if (packed()) return AddByBlocks(target, input, {});
+  out_.AddTo(target, Attended(input));
 }
 
-void ProjectedAttention::AddWithoutBias(const at::Tensor& target, const NormedRows& x,
-                                        const PlacedLayout& layout) const {
-  out_.AddProduct(target, Attended(x, layout, x, layout));
+void ProjectedAttention::AddWithoutBias(const at::Tensor& target, const Input& input) const {
+  out_.AddProduct(target, Attended(input));
 }
 
-at::Tensor ProjectedAttention::Attended(const NormedRows& x, const PlacedLayout& layout,
-                                        const NormedRows& source,
-                                        const PlacedLayout& source_layout) const {
-  const at::Tensor normed = x.Normed();
+at::Tensor ProjectedAttention::Attended(const Input& input) const {
+  const at::Tensor normed = input.x.Normed();
   std::vector<at::Tensor> parts;  // queries, keys and, unless they are the keys, values
-  if (&source.rows == &x.rows) {
+  if (&input.source.rows == &input.x.rows && !input.source.visible.defined()) {
     parts = joined_(normed);
   } else {
-    const at::Tensor rows = source.Normed();
+    const at::Tensor rows = input.source.Normed();
     parts = {query_(normed), key_(rows)};
     if (!sizes_.share_kv) parts.push_back(value_(rows));
   }
-  const at::Tensor keys = ProjectLength(parts[1], e_->matrix(), source_layout);
+  if (input.rotation.defined()) {
+    Rotate(parts[0], input.layout, sizes_.heads, input.rotation);
+    Rotate(parts[1], input.source_layout, sizes_.kv_heads, input.rotation);
+  }
+  const at::Tensor keys = ProjectLength(parts[1], e_->matrix(), input.source_layout);
   // With share_kv the values are the keys, projected by the same matrix.
   const at::Tensor values =
-      sizes_.share_kv ? keys : ProjectLength(parts[2], f_->matrix(), source_layout);
-  return AttendToSlots(parts[0], keys, values, sizes_.heads, layout);
+      sizes_.share_kv ? keys : ProjectLength(parts[2], f_->matrix(), input.source_layout);
+  if (!sizes_.causal) return AttendToSlots(parts[0], keys, values, sizes_.heads, input.layout);
+  const at::Tensor attended =
+      NewRows(input.layout, normed.size(0), sizes_.inner(), normed.options());
+  for (const Span& span : Spans(input.layout)) {
+    const auto heads = [&](const at::Tensor& slots) {
+      return SplitHeads(slots.narrow(0, span.first, span.count), sizes_.heads);
+    };
+    View(attended, span)
+        .copy_(
+            AttendToOpenSlots(View(parts[0], span), heads(keys), heads(values), {.causal = true}));
+  }
+  return attended;
 }
 
-void ProjectedAttention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
-                                     const PlacedLayout& layout, const NormedRows& source,
-                                     const PlacedLayout& source_layout,
+void ProjectedAttention::AddByBlocks(const at::Tensor& target, const Input& input,
                                      const BlockStep& then) const {
   const int64_t inner = sizes_.inner();
   const int64_t block = kBlockRows * sizes_.dim;  // elements
-  BlockSlots slots({e_->slots(), sizes_.heads, sizes_.kv_heads, sizes_.dim_head}, sizes_.share_kv);
+  BlockSlots slots({e_->slots(), sizes_.heads, sizes_.kv_heads, sizes_.dim_head, sizes_.causal},
+                   sizes_.share_kv);
   const int64_t own_scratch = block + 2 * kBlockRows * inner + slots.ScratchElements();
+  const PlacedLayout& layout = input.layout;
   for (size_t i = 0; i < layout.starts.size(); ++i) {
-    Project(source, source_layout.starts[i], source_layout.lengths[i], slots);
+    Project(input, i, slots);
     ForSlicedBlocks(layout.lengths[i], std::max(own_scratch, then.scratch_elements),
                     [&](int64_t begin, int64_t count, float* scratch) {
                       const int64_t row = layout.starts[i] + begin;
                       const RowBlock queries{scratch + block, inner};
                       const RowBlock attended = queries.Rows(kBlockRows);
-                      query_.Set(queries, x.Block(row, count, scratch), count);
+                      SetTurned(query_, input, sizes_.heads, begin,
+                                input.x.Block(row, count, scratch), count, queries);
                       slots.Attend(queries, begin, count, attended, attended.Rows(kBlockRows).data);
                       out_.Add(BlockOf(target, row), attended, count);
                       if (then.apply) then.apply(row, count, scratch);
@@ -108,18 +121,28 @@ void ProjectedAttention::AddByBlocks(const at::Tensor& target, const NormedRows&
   }
 }
 
-void ProjectedAttention::Project(const NormedRows& source, int64_t start, int64_t length,
-                                 BlockSlots& slots) const {
+void ProjectedAttention::SetTurned(const Linear& linear, const Input& input, int64_t heads,
+                                   int64_t place, const RowBlock& rows, int64_t count,
+                                   const RowBlock& out) const {
+  linear.Set(out, rows, count);
+  if (!input.rotation.defined()) return;
+  RotateRows(out, count, heads, sizes_.dim_head, BlockOf(input.rotation, place));
+}
+
+void ProjectedAttention::Project(const Input& input, size_t sequence, BlockSlots& slots) const {
+  const int64_t start = input.source_layout.starts[sequence];
+  const int64_t length = input.source_layout.lengths[sequence];
   const bool shared = sizes_.share_kv;
   const int64_t width = sizes_.kv_width();
-  if (ProjectsLengthFirst({.rows = length,
-                           .width = sizes_.dim,
-                           .key_width = width,
-                           .slots = e_->slots(),
-                           .maps = shared ? 1 : 2,
-                           .matrices = f_ == e_ ? 1 : 2})) {
+  // Keys that are turned are no linear functions of rows.
+  if (!input.rotation.defined() && ProjectsLengthFirst({.rows = length,
+                                                        .width = sizes_.dim,
+                                                        .key_width = width,
+                                                        .slots = e_->slots(),
+                                                        .maps = shared ? 1 : 2,
+                                                        .matrices = f_ == e_ ? 1 : 2})) {
     const auto copy = [&](int64_t row, int64_t count, const RowBlock& out, float*) {
-      source.Copy(start + row, count, out);
+      input.source.Copy(start + row, count, out);
     };
     const auto to_keys = [&](const RowBlock& rows, int64_t count, const RowBlock& out) {
       key_.Set(out, rows, count);
@@ -132,8 +155,8 @@ void ProjectedAttention::Project(const NormedRows& source, int64_t start, int64_
   }
   slots.ProjectKeys(length, e_->blocks(), f_->blocks(), kBlockRows * sizes_.dim,
                     [&](int64_t row, int64_t count, const RowBlock& out, float* scratch) {
-                      const RowBlock rows = source.Block(start + row, count, scratch);
-                      key_.Set(out, rows, count);
+                      const RowBlock rows = input.source.Block(start + row, count, scratch);
+                      SetTurned(key_, input, sizes_.kv_heads, row, rows, count, out);
                       if (!shared) value_.Set(out.Columns(width), rows, count);
                     });
 }

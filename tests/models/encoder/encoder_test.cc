@@ -35,11 +35,13 @@ class EncoderTest : public ModelFixture {
     ASSERT_NE(model, nullptr);
     const EncoderReference reference(directory);
     const bool tokens = params.find("num_tokens") != std::string::npos;
+    // Slots are sums of many rows here, so that scores and what they lose are larger.
+    const bool slots = params.find("linformer") != std::string::npos;
     for (bool masked : {false, true}) {
       for (int64_t length : lengths) {
         const Item item = Random(length, tokens, masked);
         EXPECT_LT(LargestDifference(Compute(*model, {item})[0].at("y"), reference.Compute(item)),
-                  kTolerance)
+                  slots ? 3 * kTolerance : kTolerance)
             << length << (masked ? " masked" : "");
       }
     }
