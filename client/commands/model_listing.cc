@@ -51,8 +51,10 @@ std::string LimitsText(const ModelDescription& model) {
   return all;
 }
 
-// Writes "mean, normalized; prompts: query (default), document".
+// Writes "re-ranker", "3 classes", or "mean, normalized; prompts: query (default), document".
 std::string ServingText(const ModelDescription& model) {
+  if (model.labels.size() == 1) return "re-ranker";
+  if (!model.labels.empty()) return std::to_string(model.labels.size()) + " classes";
   std::string text = model.pooling + (model.normalize ? ", normalized" : "");
   for (const std::string& prompt : model.prompts) {
     text += (&prompt == &model.prompts[0] ? "; prompts: " : ", ") + prompt;
@@ -136,6 +138,7 @@ std::string ModelsJson(const std::vector<ModelDescription>& models) {
                   {"max_text_tokens", model.max_text_tokens},
                   {"prompts", model.prompts},
                   {"default_prompt", model.default_prompt},
+                  {"labels", model.labels},
                   {"session_bytes", model.session_bytes},
                   {"no_sessions", model.no_sessions},
                   {"generates", model.generates},

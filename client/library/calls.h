@@ -129,6 +129,8 @@ struct ModelDescription {
   int64_t max_text_tokens = 0;  // of a text; 0: as many as the model takes
   std::vector<std::string> prompts{};  // the names of those that requests may ask for
   std::string default_prompt{};        // the one for requests that ask for none
+  std::vector<std::string>
+      labels{};  // that its output `logits` scores; none: it classifies nothing
   std::string server_version{};
 };
 

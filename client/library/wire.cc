@@ -261,6 +261,7 @@ ModelDescription DecodeModel(const v1::Model& model) {
   description.max_text_tokens = model.max_text_tokens();
   description.prompts = {model.prompts().begin(), model.prompts().end()};
   description.default_prompt = model.default_prompt();
+  description.labels = {model.labels().begin(), model.labels().end()};
   return description;
 }
 

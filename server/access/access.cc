@@ -1,7 +1,13 @@
 #include "access/access.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <strings.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "core/files/file.h"
@@ -27,6 +33,30 @@ absl::Status Unauthenticated(const char* what) {
   return absl::UnauthenticatedError(std::string(what) +
                                     "; this server expects \"authorization: Bearer TOKEN\" with a "
                                     "token of its tokens file");
+}
+
+// Returns an address without its scheme, its port and brackets.
+std::string AddressOf(std::string_view peer) {
+  if (peer.starts_with("unix:")) return "unix";
+  for (const std::string_view scheme : {"ipv4:", "ipv6:"}) {
+    if (!peer.starts_with(scheme)) continue;
+    peer.remove_prefix(scheme.size());
+    const size_t port = peer.rfind(':');
+    if (port != std::string_view::npos) peer = peer.substr(0, port);
+  }
+  // gRPC escapes the brackets of an IPv6 address.
+  for (const auto& [open, close] : {std::pair("%5B", "%5D"), std::pair("[", "]")}) {
+    if (!peer.starts_with(open) || !peer.ends_with(close)) continue;
+    peer.remove_prefix(std::strlen(open));
+    peer.remove_suffix(std::strlen(close));
+  }
+  return std::string(peer);
+}
+
+std::string Text(int family, const void* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(family, address, text.data(), text.size());
+  return text.data();
 }
 
 }  // namespace
@@ -96,15 +126,15 @@ absl::StatusOr<std::shared_ptr<const Caller>> Access::Authenticate(std::string_v
 }
 
 std::string MachineOf(std::string_view peer) {
-  for (const std::string_view scheme : {"ipv4:", "ipv6:"}) {
-    if (!peer.starts_with(scheme)) continue;
-    peer.remove_prefix(scheme.size());
-    const size_t port = peer.rfind(':');
-    if (port != std::string_view::npos) peer = peer.substr(0, port);
+  constexpr size_t kNetworkBytes = 8;
+  const std::string address = AddressOf(peer);
+  in6_addr bytes{};
+  if (::inet_pton(AF_INET6, address.substr(0, address.find('%')).c_str(), &bytes) != 1) {
+    return address;
   }
-  // gRPC escapes the brackets of an IPv6 address.
-  if (peer.starts_with("%5B") && peer.ends_with("%5D")) peer = peer.substr(3, peer.size() - 6);
-  return std::string(peer.starts_with("unix:") ? "unix" : peer);
+  if (IN6_IS_ADDR_V4MAPPED(&bytes)) return Text(AF_INET, &bytes.s6_addr[12]);
+  std::fill(std::begin(bytes.s6_addr) + kNetworkBytes, std::end(bytes.s6_addr), uint8_t{0});
+  return Text(AF_INET6, &bytes) + "/64";
 }
 
 }  // namespace linserve

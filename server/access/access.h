@@ -55,7 +55,9 @@ class Access {
   std::shared_ptr<const TokenTable> tokens_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns the machine's part of an address: "10.0.0.1" of "ipv4:10.0.0.1:4711".
+// Returns what stands for the machine that an address is of: "10.0.0.1" for "ipv4:10.0.0.1:4711".
+// For IPv6 it is the network of 64 bits, "2001:db8::/64", since a machine may use all its
+// addresses.
 std::string MachineOf(std::string_view peer);
 
 }  // namespace linserve

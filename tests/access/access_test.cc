@@ -150,10 +150,17 @@ TEST_F(AccessTest, RefusesToBeginWithABrokenFile) {
 
 TEST(MachineOf, IsTheAddressWithoutThePort) {
   EXPECT_EQ(MachineOf("ipv4:10.0.0.1:4711"), "10.0.0.1");
-  EXPECT_EQ(MachineOf("ipv6:%5B2001:db8::1%5D:4711"), "2001:db8::1");
-  EXPECT_EQ(MachineOf("ipv6:[::1]:4711"), "[::1]");
   EXPECT_EQ(MachineOf("unix:/run/linserve.sock"), "unix");
   EXPECT_EQ(MachineOf("10.0.0.1"), "10.0.0.1");
+  EXPECT_EQ(MachineOf(""), "");
+}
+
+TEST(MachineOf, IsTheNetworkOfAnIpv6Address) {
+  EXPECT_EQ(MachineOf("ipv6:%5B2001:db8::1%5D:4711"), "2001:db8::/64");
+  EXPECT_EQ(MachineOf("2001:db8:0:1:aaaa:bbbb:cccc:dddd"), "2001:db8:0:1::/64");
+  EXPECT_EQ(MachineOf("ipv6:%5Bfe80::1%25eth0%5D:4711"), "fe80::/64");
+  EXPECT_EQ(MachineOf("ipv6:[::1]:4711"), "::/64");
+  EXPECT_EQ(MachineOf("ipv6:%5B::ffff:10.0.0.1%5D:4711"), "10.0.0.1");
 }
 
 }  // namespace

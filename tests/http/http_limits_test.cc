@@ -78,8 +78,7 @@ TEST_F(HttpLimitsTest, ALineBeforeAChunkEndsSomewhere) {
   // A page that reads its body: another one may be answered before the line has come.
   handlers_.routes = {{"POST", "/read", [](const HttpRequest&) { return HttpReply{}; }}};
   const auto server = StartHasty();
-  const std::string head =
-      "POST /read HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string head = "POST /read HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
   EXPECT_THAT(AnswerToEndless(*server, head, std::string(4096, '1')), StartsWith("HTTP/1.1 400"));
 }
 

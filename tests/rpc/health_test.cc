@@ -178,6 +178,14 @@ TEST(Models, TellWhatBecomesOfTextsAndRows) {
   EXPECT_EQ(model->default_prompt, "query");
 }
 
+TEST(Models, NameWhatTheyScore) {
+  const std::vector<std::string> moods = {"sad", "so-so", "glad"};
+  TestServer server({.text = true, .classifiers = {{"moods", moods}}});
+  EmbeddingClient client(server.client_options());
+  EXPECT_EQ(client.GetModel("moods")->labels, moods);
+  EXPECT_TRUE(client.GetModel("tokens")->labels.empty());
+}
+
 TEST(Health, RefusesANameThatIsTooLong) {
   TestServer server;
   EmbeddingClient client(server.client_options());

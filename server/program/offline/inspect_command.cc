@@ -86,8 +86,10 @@ std::string PromptsOf(const ServingOptions& serving) {
 void PrintServed(const ModelReport& report, const AsServed& served) {
   const ServingOptions& serving = served.serving;
   std::printf("texts          %s\n", TextsOf(report, served).c_str());
-  std::printf("pooling        %s%s\n", std::string(Name(serving.pooling)).c_str(),
-              serving.normalize ? ", normalized" : "");
+  if (report.info.labels == nullptr) {
+    std::printf("pooling        %s%s\n", std::string(Name(serving.pooling)).c_str(),
+                serving.normalize ? ", normalized" : "");
+  }
   if (!serving.prompts.empty()) std::printf("prompts        %s\n", PromptsOf(serving).c_str());
 }
 

@@ -240,6 +240,7 @@ void ToMessage(const ServedModel& model, bool draining, v1::Model& message) {
   message.set_max_text_tokens(model.most_text_tokens);
   for (const auto& [name, prompt] : model.prompts) message.add_prompts(name);
   message.set_default_prompt(model.default_prompt);
+  if (info.labels) message.mutable_labels()->Assign(info.labels->begin(), info.labels->end());
   FillSignature(info.signature, message);
 }
 

@@ -92,8 +92,11 @@ void FillVersions(const VersionChoice& choice, inference::ModelVersionPolicy& me
   }
 }
 
+// Returns how many texts a sequence is of: classifiers take pairs of them, too.
+int64_t TextsOfOne(const ServedModel& model) { return model.engine->info().labels ? kAny : 1; }
+
 // Adds what a tokenizer's model has beside its own inputs and outputs.
-void AddTexts(bool batch_first, inference::ModelConfig& message) {
+void AddTexts(bool batch_first, int64_t texts, inference::ModelConfig& message) {
   inference::ModelInput& text = *message.add_input();
   text.set_name(kTextInput);
   text.set_data_type(inference::TYPE_STRING);
@@ -105,7 +108,7 @@ void AddTexts(bool batch_first, inference::ModelConfig& message) {
     text.add_dims(kAny);
     tokens.add_dims(kAny);
   }
-  text.add_dims(1);
+  text.add_dims(texts);
 }
 
 }  // namespace
@@ -124,7 +127,7 @@ void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& me
              *message.add_outputs());
   }
   if (model.tokenizer != nullptr) {
-    Describe(kTextInput, "BYTES", {kAny, 1}, *message.add_inputs());
+    Describe(kTextInput, "BYTES", {kAny, TextsOfOne(model)}, *message.add_inputs());
     Describe(kTokensOutput, Datatype(DType::kI64), {kAny}, *message.add_outputs());
   }
   auto& properties = *message.mutable_properties();
@@ -166,7 +169,7 @@ void FillConfig(const ServedModel& model, inference::ModelConfig& message) {
     const auto dims = batch_first ? form.dims : WithBatch(form.dims, form.batch_axis);
     output.mutable_dims()->Assign(dims.begin(), dims.end());
   }
-  if (model.tokenizer != nullptr) AddTexts(batch_first, message);
+  if (model.tokenizer != nullptr) AddTexts(batch_first, TextsOfOne(model), message);
   inference::ModelInstanceGroup& group = *message.add_instance_group();
   group.set_name(model.name);
   group.set_count(static_cast<int32_t>(options.replicas));

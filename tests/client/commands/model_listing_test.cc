@@ -65,6 +65,15 @@ TEST(ModelListing, ShowsWhatBecomesOfTextsAndRows) {
   EXPECT_EQ(json["default_prompt"], "query");
 }
 
+TEST(ModelListing, ShowsWhatIsAClassifierAndWhatAReranker) {
+  ModelDescription model = Example();
+  model.labels = {"fits"};
+  EXPECT_THAT(ModelsTable({model}), HasSubstr("  re-ranker\n"));
+  model.labels = {"sad", "glad"};
+  EXPECT_THAT(ModelsTable({model}), HasSubstr("  2 classes\n"));
+  EXPECT_EQ(nlohmann::json::parse(ModelsJson({model}))[0]["labels"], model.labels);
+}
+
 TEST(ModelListing, IsJsonToo) {
   const auto models = nlohmann::json::parse(ModelsJson({Example()}));
   EXPECT_EQ(models[0]["name"], "m");

@@ -38,11 +38,21 @@ TEST_F(InferTest, TellsWhatTheServerAndItsModelsAre) {
 
 class InferTextMetadataTest : public testing::Test {
  protected:
-  TestServer server_{{.text = true}};
+  TestServer server_{{.text = true, .classifiers = {{"ranker", {"fits"}}}}};
   std::unique_ptr<inference::GRPCInferenceService::Stub> stub_ =
       inference::GRPCInferenceService::NewStub(
           grpc::CreateChannel(server_.target(), grpc::InsecureChannelCredentials()));
 };
+
+TEST_F(InferTextMetadataTest, SaysThatClassifiersTakePairs) {
+  grpc::ClientContext context;
+  inference::ModelMetadataRequest request;
+  request.set_name("ranker");
+  inference::ModelMetadataResponse metadata;
+  ASSERT_TRUE(stub_->ModelMetadata(&context, request, &metadata).ok());
+  EXPECT_EQ(metadata.inputs().rbegin()->name(), "text");
+  EXPECT_THAT(metadata.inputs().rbegin()->shape(), ElementsAre(-1, -1));
+}
 
 TEST_F(InferTextMetadataTest, ListsTextsAndAllOutputs) {
   grpc::ClientContext context;
