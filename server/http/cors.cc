@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/system/loopback.h"
+
 namespace linserve {
 namespace {
 
@@ -15,11 +17,13 @@ bool Has(const std::vector<std::string>& origins, const std::string& origin) {
 
 }  // namespace
 
-bool MayCall(const std::vector<std::string>& origins, const HttpRequest& request) {
+bool MayCall(const std::vector<std::string>& origins, bool on_loopback,
+             const HttpRequest& request) {
   const std::string origin = request.Header("origin");
   if (origin.empty() || AreAny(origins) || Has(origins, origin)) return true;
-  if (request.Header("sec-fetch-site") == "same-origin") return true;  // a proxy's Host differs
   const std::string host = request.Header("host");
+  if (on_loopback && !IsLoopbackTarget(host)) return false;
+  if (request.Header("sec-fetch-site") == "same-origin") return true;  // a proxy's Host differs
   return origin == "http://" + host || origin == "https://" + host;
 }
 

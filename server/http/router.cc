@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/system/loopback.h"
 #include "http/answers.h"
 #include "http/content.h"
 #include "http/cors.h"
@@ -95,6 +96,7 @@ Router::Router(HttpHandlers handlers, const HttpOptions& options)
       max_body_bytes_(options.max_body_bytes),
       most_bounded_(options.limits.threads - options.limits.threads / 8),
       mutual_(options.tls.mutual()),
+      on_loopback_(IsLoopback(options.host)),
       cors_origins_(options.cors_origins) {
   AddHealth();
   if (handlers_.metrics) {
@@ -151,7 +153,7 @@ HttpReply Router::AnswerPath(const std::string& path, const HttpHead& head, Requ
   allowed += "OPTIONS";
   if (method == "OPTIONS") return {.body = "", .headers = {{"Allow", allowed}}};
   if (of_path->route.method != method) return RefuseMethod(allowed);
-  if (method == "POST" && !MayCall(cors_origins_, request)) {
+  if (method == "POST" && !MayCall(cors_origins_, on_loopback_, request)) {
     return RefusalReply(403,
                         "pages of this origin may not call this server: see http_cors_origins");
   }

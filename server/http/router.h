@@ -62,6 +62,7 @@ class Router {
   const size_t max_body_bytes_;
   const int most_bounded_;
   const bool mutual_;
+  const bool on_loopback_;  // it listens on this machine alone
   const std::vector<std::string> cors_origins_;
   std::vector<Page> pages_;
   std::atomic<int> bounded_ = 0;  // under way

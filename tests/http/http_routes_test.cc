@@ -99,6 +99,19 @@ TEST_F(HttpRoutesTest, AreNotCalledByPagesThatMayNot) {
   EXPECT_EQ(status(*StartFor({"*"}), "https://b.example"), 200);
 }
 
+TEST_F(HttpRoutesTest, AreNotCalledByPagesWhoseNameWasMadeToLeadToThisMachine) {
+  const auto server = Start();
+  const auto status = [&](const std::string& host) {
+    const httplib::Headers headers = {
+        {"Host", host}, {"Origin", "http://" + host}, {"Sec-Fetch-Site", "same-origin"}};
+    return LocalHttpClient(server->port()).Post("/api/both", headers, "", "text/plain")->status;
+  };
+  const std::string port = ":" + std::to_string(server->port());
+  EXPECT_EQ(status("evil.example" + port), 403);
+  EXPECT_EQ(status("127.0.0.1.evil.example" + port), 403);
+  for (const char* own : {"127.0.0.1", "localhost", "[::1]"}) EXPECT_EQ(status(own + port), 200);
+}
+
 TEST_F(HttpRoutesTest, AreForPagesOfAllOriginsIfTheOptionSaysSo) {
   const auto asked = AskFor(*StartFor({"*"}), "https://a.example");
   EXPECT_EQ(asked->get_header_value("Access-Control-Allow-Origin"), "*");

@@ -42,8 +42,7 @@ void BlockLocalAttention::AttendBlock(const Rows& rows, int64_t window, int64_t 
   const int64_t inner = sizes_.heads * sizes_.dim_head;
   const int64_t own = row / window * window;  // where the window begins
   const int64_t first = std::max<int64_t>(0, own - window);
-  const int64_t end =
-      sizes_.causal ? row + count : std::min(rows.count, own + 2 * window);
+  const int64_t end = sizes_.causal ? row + count : std::min(rows.count, own + 2 * window);
   const RowBlock queries{scratch, inner};
   float* memory = queries.Rows(kReadableRows).data;
   float* rest = memory + BlocksOf(3 * window) * attention_.KeyElements(kBlockRows);

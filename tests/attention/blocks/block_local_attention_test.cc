@@ -26,11 +26,14 @@ struct Difference {
 Difference Compare(int64_t length, int64_t window, bool causal, const at::Tensor& mask) {
   // Queries, keys and values side by side, as a layer has them.
   const at::Tensor all = at::randn({length, 3 * kLocalHeads * kLocalWidth});
-  const auto part = [&](int64_t i) { return all.narrow(1, i * kLocalHeads * kLocalWidth, kLocalHeads * kLocalWidth); };
+  const auto part = [&](int64_t i) {
+    return all.narrow(1, i * kLocalHeads * kLocalWidth, kLocalHeads * kLocalWidth);
+  };
   const at::Tensor expected = at::empty({kLocalHeads, length, kLocalWidth});
   LocalAttention(Heads(part(0)), Heads(part(1)), Heads(part(2)), mask, window, causal, expected);
   const at::Tensor key_scores = BlockAttention::ScoresOfKeys(mask);
-  BlockLocalAttention({.heads = kLocalHeads, .dim_head = kLocalWidth, .window = window, .causal = causal})
+  BlockLocalAttention(
+      {.heads = kLocalHeads, .dim_head = kLocalWidth, .window = window, .causal = causal})
       .Attend({.queries = BlockOf(part(0)),
                .keys = BlockOf(part(1)),
                .values = BlockOf(part(2)),
