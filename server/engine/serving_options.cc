@@ -101,7 +101,7 @@ void ServingOptions::Bind(OptionTable& table) {
                  "How long a session is kept after its last chunk");
   table.Flag("warmup", warmup,
              "Run the shortest and the longest sequence before the model is ready, and a batch, of "
-             "65536 rows at most, on a GPU also smaller ones");
+             "65536 rows at most, on a GPU also smaller ones; each is given up after five seconds");
   table.Flag("allow_nonfinite", allow_nonfinite,
              "Accept NaN and Inf in float inputs, and in weights");
   table.Flag("add_bos", add_bos,

@@ -69,22 +69,37 @@ int64_t LongestToTry(const Signature& signature) {
   return std::llround(std::pow(double{kMostTried}, 1.0 / static_cast<double>(letters)));
 }
 
-// Computes one batch of `count` sequences of this length.
-absl::Status RunOnce(Model& model, const Padder& padder, int64_t count, int64_t length) {
+// A pass is given up after this time, as attention that is quadratic in the length may take minutes
+// for the longest sequence.
+constexpr std::chrono::seconds kLongestPass{5};
+
+// Computes one batch of `count` sequences of this length. Returns how many of its layers are
+// computed: fewer than all where it was given up.
+absl::StatusOr<int64_t> RunOnce(Model& model, const Padder& padder, const Clock& clock,
+                                int64_t count, int64_t length) {
   const Item item = ItemOf(model.info().signature, length, &Zeros);
   const std::vector<const Item*> items(static_cast<size_t>(count), &item);
+  const TimePoint end = clock.Now() + kLongestPass;
+  const auto in_time = [&](int64_t /*rows*/ = 0) { return clock.Now() < end; };
   auto forward = model.Start(padder.Pad(items));
   if (!forward.ok()) return forward.status();
-  while (true) {
-    auto done = (*forward)->Advance();
+  int64_t layers = 0;
+  for (; in_time(); ++layers) {
+    const auto done = (*forward)->Advance(in_time);
+    if (absl::IsCancelled(done.status())) return layers;
     if (!done.ok()) return done.status();
-    if (*done) return (*forward)->TakeResults().status();
+    if (!*done) continue;
+    const absl::Status status = (*forward)->TakeResults(in_time).status();
+    if (!status.ok() && !absl::IsCancelled(status)) return status;
+    return model.info().layers;
   }
+  return layers;
 }
 
-absl::Status TryOnce(Model& model, const Padder& padder, int64_t count, int64_t length) {
+absl::StatusOr<int64_t> TryOnce(Model& model, const Padder& padder, const Clock& clock,
+                                int64_t count, int64_t length) {
   try {
-    return RunOnce(model, padder, count, length);
+    return RunOnce(model, padder, clock, count, length);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("not enough memory");
   }
@@ -140,26 +155,29 @@ absl::Status WarmUp(Model& model, const Padder& padder, const BatchPolicy& polic
   for (const auto& [wanted, length] : batches) {
     int64_t count = wanted;
     TimePoint start = clock.Now();
-    absl::Status status = TryOnce(model, padder, count, length);
+    auto layers = TryOnce(model, padder, clock, count, length);
     // The batch is halved here because one that does not fit is computed in halves later, too.
-    while (absl::IsResourceExhausted(status) && count > 1) {
+    while (absl::IsResourceExhausted(layers.status()) && count > 1) {
       count /= 2;
       start = clock.Now();
-      status = TryOnce(model, padder, count, length);
+      layers = TryOnce(model, padder, clock, count, length);
     }
-    if (!status.ok()) {
+    if (!layers.ok()) {
       return absl::Status(
-          status.code(),
+          layers.status().code(),
           "warm-up with " + (count == 1 ? "a sequence" : std::to_string(count) + " sequences") +
-              " of length " + std::to_string(length) + " failed: " + std::string(status.message()) +
+              " of length " + std::to_string(length) +
+              " failed: " + std::string(layers.status().message()) +
               (length == limit && count == 1 ? "; the model takes no longer ones, and should "
                                                "not be served if it cannot compute these"
                                              : ""));
     }
-    tokens = count * PackedRows(signature, ItemOf(signature, length, &WithoutMemory));
+    // What a part of the layers took is as if so many fewer rows had passed all.
+    tokens = count * PackedRows(signature, ItemOf(signature, length, &WithoutMemory)) * *layers /
+             model.info().layers;
     took = clock.Now() - start;
   }
-  speed.Observe(tokens, took);
+  if (tokens > 0) speed.Observe(tokens, took);
   return absl::OkStatus();
 }
 

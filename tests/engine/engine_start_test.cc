@@ -61,6 +61,16 @@ TEST_F(EngineTest, WarmsUpWithPartOfWhatOnlyTakesLonger) {
   EXPECT_EQ(longest, 65536);
 }
 
+TEST_F(EngineTest, GivesUpWhatTakesTooLongToWarmUp) {
+  control_->ComputeWithoutEnd();
+  control_->on_step = [this] { clock_.Advance(std::chrono::seconds(2)); };
+  options_.warmup = true;
+  Start(clock_);
+  EXPECT_EQ(control_->steps_done(), 9);  // three of each of three batches
+  EXPECT_EQ(control_->forwards(), 0);
+  control_->LetGo();
+}
+
 TEST_F(EngineTest, SaysAtTheStartThatThereIsNoMemoryForTheLongestSequence) {
   for (const int64_t length : {int64_t{1} << 40, int64_t{1} << 50}) {
     control_->longest = length;
