@@ -77,9 +77,9 @@ at::Tensor SoftmaxAttentionOnGpu(const PackedSoftmaxAttention& call) {
   const auto lengths = layout.padded ? std::optional(layout.lengths) : std::nullopt;
   return std::get<0>(at::_flash_attention_forward(
                          heads(call.queries), heads(call.keys), heads(call.values), layout.bounds,
-                         layout.bounds, longest, longest, /*dropout_p=*/0.0, /*is_causal=*/false,
+                         layout.bounds, longest, longest, /*dropout_p=*/0.0, call.causal,
                          /*return_debug_mask=*/false, /*scale=*/std::nullopt, call.window,
-                         call.window, lengths))
+                         call.causal ? 0 : call.window, lengths))
       .flatten(1);
 }
 

@@ -112,7 +112,7 @@ at::Tensor SoftmaxAttention(const PackedSoftmaxAttention& call) {
   RunOnSimulated([queries = OnHost(call.queries), keys = OnHost(call.keys),
                   values = OnHost(call.values), out = OnHost(attended),
                   starts = OnHost(call.layout.starts), lengths = OnHost(call.layout.lengths),
-                  heads = call.heads, window = call.window] {
+                  heads = call.heads, window = call.window, causal = call.causal] {
     out.zero_();
     for (int64_t i = 0; i < starts.size(0); ++i) {
       const int64_t length = lengths[i].item<int32_t>();
@@ -124,7 +124,10 @@ at::Tensor SoftmaxAttention(const PackedSoftmaxAttention& call) {
         return part(rows).to(at::kFloat).unflatten(1, {heads, -1}).transpose(0, 1).unsqueeze(0);
       };
       std::optional<at::Tensor> visible;
-      if (window >= 0) visible = at::ones({length, length}, at::kBool).tril(window).triu(-window);
+      const int64_t reach = window >= 0 ? window : length;
+      if (window >= 0 || causal) {
+        visible = at::ones({length, length}, at::kBool).tril(causal ? 0 : reach).triu(-reach);
+      }
       part(out).copy_(at::scaled_dot_product_attention(by_head(queries), by_head(keys),
                                                        by_head(values), visible)
                           .squeeze(0)

@@ -43,6 +43,7 @@ BlockAttention::BlockAttention(const Sizes& sizes)
     : sizes_(sizes),
       rounded_(sizes.products != DType::kF32 && Bf16KernelsPay() && sizes.dim_head % 2 == 0) {
   if (sizes_.value_width == 0) sizes_.value_width = sizes_.dim_head;
+  if (sizes_.key_heads == 0) sizes_.key_heads = sizes_.heads;
   if (sizes_.scale == 0) sizes_.scale = 1 / std::sqrt(static_cast<double>(sizes_.dim_head));
 }
 
@@ -59,17 +60,17 @@ int64_t BlockAttention::KeyBlockRows(int64_t length) {
 
 int64_t BlockAttention::KeyElements(int64_t rows) const {
   const int64_t elements =
-      sizes_.inner() * kKeyStride + sizes_.value_inner() * WholeKernelRows(rows);
+      sizes_.key_inner() * kKeyStride + sizes_.value_inner() * WholeKernelRows(rows);
   return rounded_ ? elements / 2 : elements;
 }
 
 float* BlockAttention::ValuesIn(float* memory) const {
-  return memory + sizes_.inner() * (rounded_ ? kKeyStride / 2 : kKeyStride);
+  return memory + sizes_.key_inner() * (rounded_ ? kKeyStride / 2 : kKeyStride);
 }
 
 void BlockAttention::LayOut(const RowBlock& keys, const RowBlock& values, int64_t count,
                             float* memory, float* scratch) const {
-  const int64_t inner = sizes_.inner();
+  const int64_t inner = sizes_.key_inner();
   const int64_t value_inner = sizes_.value_inner();
   // Weights of the rows that make the number whole are zeros, so what they weigh must be finite.
   const int64_t whole = WholeKernelRows(count);
@@ -163,14 +164,15 @@ void BlockAttention::AverageWindows(const Tile& tile, const Keys& keys) const {
 void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_t first,
                            int64_t count, const Scores& scores) const {
   const int64_t column = head * sizes_.dim_head;
+  const int64_t key_column = KeyHead(head) * sizes_.dim_head;
   const int64_t whole = WholeKernelRows(count);
   if (rounded_) {
     Bf16Product(tile.padded, whole, sizes_.dim_head,
                 AsBf16(tile.rounded_queries, sizes_.inner()).Columns(column),
-                AsBf16(memory, 2 * kKeyStride).Rows(column / 2), tile.scores, /*add=*/false);
+                AsBf16(memory, 2 * kKeyStride).Rows(key_column / 2), tile.scores, /*add=*/false);
   } else {
     BlockProduct(tile.padded, whole, sizes_.dim_head, tile.queries.Columns(column),
-                 RowBlock(memory, kKeyStride).Rows(column), tile.scores, /*add=*/false);
+                 RowBlock(memory, kKeyStride).Rows(key_column), tile.scores, /*add=*/false);
   }
   if (scores.of_keys != nullptr) AddBias(tile.scores, tile.count, count, scores.of_keys + first);
   if (scores.of_distances != nullptr) {
@@ -198,7 +200,7 @@ void BlockAttention::HideFarKeys(const Tile& tile, int64_t first, int64_t count)
 void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, int64_t count,
                                bool add) const {
   const int64_t inner = sizes_.value_inner();
-  const int64_t column = head * sizes_.value_width;
+  const int64_t column = KeyHead(head) * sizes_.value_width;
   const int64_t whole = WholeKernelRows(count);
   float* values = ValuesIn(memory);
   if (rounded_) {

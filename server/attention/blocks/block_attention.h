@@ -27,9 +27,13 @@ class BlockAttention {
     bool causal = false;           // in its window a query sees no later key
     int64_t value_width = 0;       // of a head; 0: dim_head
     double scale = 0;              // 0: 1 / sqrt(dim_head)
+    // Keys and values have so many heads, each of which as many neighbouring heads of queries read
+    // (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as queries. REQUIRES: it divides them.
+    int64_t key_heads = 0;
 
     int64_t inner() const { return heads * dim_head; }
-    int64_t value_inner() const { return heads * value_width; }
+    int64_t key_inner() const { return key_heads * dim_head; }
+    int64_t value_inner() const { return key_heads * value_width; }
   };
 
   // Says what is added to products of queries and keys.
@@ -61,13 +65,14 @@ class BlockAttention {
 
   // Returns the elements of memory that a block of so many keys takes, at most kBlockRows.
   int64_t KeyElements(int64_t rows) const;
-  // Lays out a block of keys [count, inner] and values [count, value_inner] in that memory.
+  // Lays out a block of keys [count, key_inner] and values [count, value_inner] in that memory.
   // `scratch` has ScratchElements().
   void LayOut(const RowBlock& keys, const RowBlock& values, int64_t count, float* memory,
               float* scratch) const;
 
   // Computes the attention of a block of queries [count, inner], the first one of which is the
-  // sequence's row `row`: out [count, value_inner]. It may be the queries, where it is as wide.
+  // sequence's row `row`: out [count, heads · value_width]. It may be the queries, where it is as
+  // wide.
   // Memory is readable up to WholeKernelRows(count) queries.
   void Attend(const RowBlock& queries, int64_t row, int64_t count, const Keys& keys,
               const Scores& scores, const RowBlock& out, float* scratch) const;
@@ -85,6 +90,8 @@ class BlockAttention {
   // Corrects the sums of queries that see nothing in their windows.
   void AverageWindows(const Tile& tile, const Keys& keys) const;
   bool has_window() const { return sizes_.before >= 0 || sizes_.after >= 0; }
+  // Returns the head of keys and values that a head of queries reads.
+  int64_t KeyHead(int64_t head) const { return head / (sizes_.heads / sizes_.key_heads); }
   float* ValuesIn(float* memory) const;
 
   Sizes sizes_;

@@ -24,7 +24,7 @@ namespace linserve {
 
 // This number changes whenever what follows does: a library and a program that differ are not used
 // together.
-inline constexpr uint32_t kDevicePluginAbi = 5;
+inline constexpr uint32_t kDevicePluginAbi = 6;
 
 // Counts bytes of one device's memory.
 struct DeviceMemory {
@@ -66,6 +66,7 @@ struct PackedSoftmaxAttention {
   int64_t heads;
   const LayoutTable& layout;
   int64_t window = -1;  // rows that a query sees on either side; -1: all
+  bool causal = false;  // it sees none behind its own
 };
 
 // Is a norm of rows over their width (torch.nn.LayerNorm), all [width].

@@ -39,8 +39,11 @@ at::Tensor Sinusoid(int64_t length, int64_t width, double base, const at::Device
 at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base, double stretch) {
   const at::TensorOptions options = positions.options().dtype(at::kFloat);
   const at::Tensor exponents = at::arange(0, width, 2, options) / static_cast<double>(width);
-  const at::Tensor angles =
-      at::outer(positions.to(at::kFloat), at::pow(base, exponents).reciprocal().div(stretch));
+  return Sinusoid(positions, at::pow(base, exponents).reciprocal().div(stretch));
+}
+
+at::Tensor Sinusoid(const at::Tensor& positions, const at::Tensor& frequencies) {
+  const at::Tensor angles = at::outer(positions.to(at::kFloat), frequencies);
   return at::cat({angles.sin(), angles.cos()}, -1);
 }
 

@@ -21,6 +21,8 @@ at::Tensor Sinusoid(int64_t length, int64_t width, double base,
 // Makes the sinusoid's rows for any positions, [rows] -> F32 [rows, width], whose frequencies are
 // divided by `stretch`.
 at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base, double stretch = 1);
+// Makes the sinusoid's rows of these frequencies, F32 [width/2].
+at::Tensor Sinusoid(const at::Tensor& positions, const at::Tensor& frequencies);
 
 // Returns I64 [rows]: the place of each token of ids [rows] among those of its sequence that are
 // not padding, counted from padding + 1 on. The place of padding is `padding`. Source: RoBERTa

@@ -214,6 +214,20 @@ void SetLengths(const RowBlock& rows, int64_t count, int64_t width, float length
   });
 }
 
+void SetMeanSquares(const RowBlock& rows, int64_t count, int64_t width, const float* weight,
+                    float eps, const RowBlock& out) {
+  WithVectors([&](auto vector) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = rows.Rows(i).data;
+      const float squares = SumOf<decltype(vector)>(row, width, SquareFrom());
+      const float scale = 1.0F / std::sqrt(squares / static_cast<float>(width) + eps);
+      float* own = out.Rows(i).data;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) own[j] = row[j] * scale * weight[j];
+    }
+  });
+}
+
 void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors,
                const RowBlock& out) {
   Vectorized([&]() __attribute__((always_inline)) {
@@ -278,6 +292,10 @@ void LowerTriangle(const RowBlock& scores, int64_t count, float* sums) {
       sums[i] = SumOf<decltype(vector)>(row, count, Itself());
     }
   });
+}
+
+void AddRows(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& other) {
+  for (int64_t i = 0; i < count; ++i) AddBias(rows.Rows(i), 1, width, other.Rows(i).data);
 }
 
 void AddDots(const RowBlock& rows, int64_t count, int64_t width, const float* vector, float* sums) {

@@ -64,6 +64,11 @@ void NormalizeRows(const RowBlock& rows, int64_t count, int64_t width, const flo
 void SetLengths(const RowBlock& rows, int64_t count, int64_t width, float length, float eps,
                 const RowBlock& out);
 
+// out = row / sqrt(mean of row² + eps) · weight (RMSNorm; Zhang & Sennrich 2019, arXiv:1910.07467).
+// `out` may be `rows`.
+void SetMeanSquares(const RowBlock& rows, int64_t count, int64_t width, const float* weight,
+                    float eps, const RowBlock& out);
+
 // Row i of out = row i · factors[i]. `out` may be `rows`.
 void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const float* factors,
                const RowBlock& out);
@@ -87,6 +92,9 @@ void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_
 // Lets row i of square scores see the columns up to i: the others become 0. sums [count] become the
 // sums of the rows.
 void LowerTriangle(const RowBlock& scores, int64_t count, float* sums);
+
+// rows [count, width] += other
+void AddRows(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& other);
 
 // sums[i] += row i · vector
 void AddDots(const RowBlock& rows, int64_t count, int64_t width, const float* vector, float* sums);

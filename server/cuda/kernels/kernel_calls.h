@@ -197,7 +197,7 @@ inline bool TakesSoftmaxAttention(const PackedSoftmaxAttention& call) {
   const int64_t width = call.queries.size(1) / call.heads;
   const at::ScalarType type = call.queries.scalar_type();
   return (type == at::kHalf || type == at::kBFloat16) && width % kVectorNumbers == 0 &&
-         width <= kMostWidth && (call.window < 0 || !call.layout.padded) &&
+         width <= kMostWidth && ((call.window < 0 && !call.causal) || !call.layout.padded) &&
          HasAlignedRows(call.queries) && HasAlignedRows(call.keys) && HasAlignedRows(call.values);
 }
 

@@ -110,35 +110,60 @@ void NormedRows::Copy(int64_t row, int64_t count, const RowBlock& out) const {
 
 LayerNorm LayerNorm::OfLength(int64_t size, double epsilon) {
   LayerNorm norm(size, epsilon, /*biased=*/false);
-  norm.of_length = true;
+  norm.kind = Kind::kLength;
+  return norm;
+}
+
+LayerNorm LayerNorm::OfMeanSquare(int64_t size, double epsilon, bool from_one) {
+  LayerNorm norm(size, epsilon, /*biased=*/false);
+  norm.kind = Kind::kMeanSquare;
+  norm.from_one = from_one;
   return norm;
 }
 
 void LayerNorm::Declare(const Scope& scope) {
-  if (of_length) return scope.Declare("g", weight, {1}, Init::kOnes);
-  scope.Declare("weight", weight, {width}, Init::kOnes);
+  if (kind == Kind::kLength) return scope.Declare("g", weight, {1}, Init::kOnes);
+  scope.Declare("weight", weight, {width}, from_one ? Init::kZeros : Init::kOnes);
   if (with_bias) scope.Declare("bias", bias, {width}, Init::kZeros);
+  if (from_one) scope.AfterLoading([this](DType) { weight = weight + 1; });
 }
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x, const at::Tensor& lacking) const {
-  if (const auto kernel = KernelsFor(x).norm; kernel != nullptr && !of_length) {
+  if (const auto kernel = KernelsFor(x).norm; kernel != nullptr && kind == Kind::kLayer) {
     at::Tensor normed =
         kernel(x, {.weight = weight, .bias = bias, .lacking = lacking, .epsilon = eps});
     if (normed.defined()) return normed;
   }
   if (lacking.defined()) return (*this)(x + lacking);
-  if (of_length) {
+  if (kind == Kind::kMeanSquare) return MeanSquares(x);
+  if (kind == Kind::kLength) {
     const at::Tensor length = at::norm(x.to(at::kFloat), 2, {-1}, /*keepdim=*/true).clamp_min_(eps);
     return (x / length).mul_(weight).to(x.scalar_type());
   }
   return at::layer_norm(x, {width}, weight, bias, eps);
 }
 
+at::Tensor LayerNorm::MeanSquares(const at::Tensor& x) const {
+  if (!x.is_cpu() || x.scalar_type() != at::kFloat) return at::rms_norm(x, {width}, weight, eps);
+  const at::Tensor rows = AsRows(x, width);
+  at::Tensor y = at::empty(rows.sizes(), rows.options());
+  ForBlocks(rows.size(0), 0, [&](int64_t begin, int64_t count, float*) {
+    Set(BlockOf(y, begin), BlockOf(rows, begin), count);
+  });
+  return y.view(x.sizes());
+}
+
 void LayerNorm::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
-  if (of_length) {
-    return SetLengths(x, count, width, *DataOrNull(weight), static_cast<float>(eps), y);
+  const auto epsilon = static_cast<float>(eps);
+  switch (kind) {
+    case Kind::kLength:
+      return SetLengths(x, count, width, *DataOrNull(weight), epsilon, y);
+    case Kind::kMeanSquare:
+      return SetMeanSquares(x, count, width, DataOrNull(weight), epsilon, y);
+    case Kind::kLayer:
+      break;
   }
-  NormalizeRows(x, count, width, DataOrNull(weight), DataOrNull(bias), static_cast<float>(eps), y);
+  NormalizeRows(x, count, width, DataOrNull(weight), DataOrNull(bias), epsilon, y);
 }
 
 void FeedForward::Declare(const Scope& scope, const char* first, const char* second) {

@@ -84,19 +84,28 @@ struct LayerNorm {
   // Makes one that gives rows a length instead: x / max(|x|, epsilon) · g, with one number g for
   // all features (ScaleNorm; Nguyen & Salazar 2019, arXiv:1910.05895).
   static LayerNorm OfLength(int64_t size, double epsilon);
+  // Makes one that divides rows by the root of their mean square: x / sqrt(mean(x²) + epsilon) · w
+  // (RMSNorm; Zhang & Sennrich 2019, arXiv:1910.07467), or with `from_one` · (1 + w).
+  static LayerNorm OfMeanSquare(int64_t size, double epsilon, bool from_one = false);
 
   void Declare(const Scope& scope);
   // Normalises x, or x + lacking where that is defined.
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& lacking = {}) const;
-  // Normalises a block of x into y; they may be the same.
+  // Normalises a block of x into y, F32 on the CPU; they may be the same.
   void Set(const RowBlock& y, const RowBlock& x, int64_t count) const;
+
+  enum class Kind : uint8_t { kLayer, kLength, kMeanSquare };
 
   int64_t width;
   double eps;
   bool with_bias;
-  bool of_length = false;
-  at::Tensor weight;  // [width]; of length: g [1]
+  Kind kind = Kind::kLayer;
+  bool from_one = false;  // until it is loaded, one is missing in each weight
+  at::Tensor weight;      // [width]; of length: g [1]
   at::Tensor bias;
+
+ private:
+  at::Tensor MeanSquares(const at::Tensor& x) const;
 };
 
 // Computes w2(activation(w1(x))), or with `gated` w2(activation(a) · b) where [a, b] = w1(x) (GLU).

@@ -34,7 +34,10 @@ struct Head {
   std::string input;  // the output of the encoder that it takes: a vector, or rows, which it pools
   Pooling pooling = Pooling::kMean;
   bool hidden_too = false;  // it pools what the mask hides, too
+  // It pools rows of other tokens alone, but for a sequence's first one where there is none.
+  std::optional<int64_t> pad_token{};
   std::vector<HeadLayer> layers;
+  int64_t layers_of_rows = 0;  // so many layers, the first ones, come before the pooling
   ClassLabels labels{};
 };
 

@@ -1,6 +1,7 @@
 #include "models/sentences/head_network.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "attention/rows/aten.h"
@@ -25,13 +26,21 @@ std::string Listed(const std::vector<std::string>& labels) {
   return text + (named < labels.size() ? ", ..." : "");
 }
 
+// Returns BOOL [rows]: which tokens are not this one, and the first one of each sequence.
+at::Tensor OtherTokens(const at::Tensor& ids, int64_t token, const PlacedLayout& layout) {
+  const at::Tensor starts = at::tensor(layout.starts, at::kLong).to(ids.device());
+  return ids.ne(token).index_fill_(0, starts, true);
+}
+
 }  // namespace
 
 class HeadNetwork::HeadPass : public Pass {
  public:
   HeadPass(const HeadNetwork& network, TensorBatch batch) : network_(network) {
     if (network.input_.HasRows()) layout_ = batch.axes.at(network.input_.axes[0].letter);
-    if (!network.head_.hidden_too) mask_ = batch.Find(network.input_.mask);
+    const Head& head = network.head_;
+    if (!head.hidden_too) mask_ = batch.Find(network.input_.mask);
+    if (head.pad_token) mask_ = OtherTokens(batch["x"], *head.pad_token, layout_);
     encoder_ = network.encoder_->Begin(std::move(batch));
   }
 
@@ -39,7 +48,8 @@ class HeadNetwork::HeadPass : public Pass {
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
     if (name != network_.head_.output) return encoder_->Output(name, begin, end);
-    return network_.Apply(network_.input_.HasRows() ? Pooled(begin, end) : Taken(begin, end));
+    return network_.Apply(network_.input_.HasRows() ? Pooled(begin, end) : Taken(begin, end),
+                          network_.head_.layers_of_rows, std::ssize(network_.layers_));
   }
 
  private:
@@ -49,7 +59,9 @@ class HeadNetwork::HeadPass : public Pass {
 
   at::Tensor Pooled(int64_t begin, int64_t end) {
     const auto rows = [this](int64_t first, int64_t last) {
-      return encoder_->Output(network_.input_.name, first, last);
+      const at::Tensor own = encoder_->Output(network_.input_.name, first, last);
+      const int64_t layers = network_.head_.layers_of_rows;
+      return layers == 0 ? own : network_.Apply(own.to(at::kFloat), 0, layers);
     };
     return PoolSequences(rows, layout_, mask_, begin, end, network_.head_.pooling);
   }
@@ -129,8 +141,8 @@ std::unique_ptr<Pass> HeadNetwork::Begin(TensorBatch batch) const {
   return std::make_unique<HeadPass>(*this, std::move(batch));
 }
 
-at::Tensor HeadNetwork::Apply(at::Tensor vectors) const {
-  for (const Layer& layer : layers_) vectors = layer(vectors);
+at::Tensor HeadNetwork::Apply(at::Tensor vectors, int64_t first, int64_t end) const {
+  for (int64_t i = first; i < end; ++i) vectors = layers_[static_cast<size_t>(i)](vectors);
   return vectors;
 }
 

@@ -25,7 +25,7 @@ class HeadNetwork : public Network {
   int64_t Layers() const override { return encoder_->Layers(); }
   NetworkNotes Notes() const override;
   ClassLabels Labels() const override { return head_.labels; }
-  bool Recordable() const override { return encoder_->Recordable(); }
+  bool Recordable() const override { return encoder_->Recordable() && !head_.pad_token; }
   bool LeavesOutFullMasks() const override { return encoder_->LeavesOutFullMasks(); }
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
 
@@ -43,8 +43,8 @@ class HeadNetwork : public Network {
     std::optional<LayerNorm> norm{};
   };
 
-  // Takes vectors [sequences, width] through the layers.
-  at::Tensor Apply(at::Tensor vectors) const;
+  // Takes vectors [·, width] through the layers [first, end).
+  at::Tensor Apply(at::Tensor vectors, int64_t first, int64_t end) const;
 
   std::unique_ptr<Network> encoder_;
   Head head_;

@@ -59,13 +59,8 @@ at::Tensor NaiveAttention(const AttendedRows& sequence, int64_t window) {
 }
 
 // Computes it with keys and queries in blocks of so many rows.
-at::Tensor AttendByBlocks(const AttendedRows& sequence, DType products, int64_t window,
+at::Tensor AttendByBlocks(const AttendedRows& sequence, const BlockAttention& attention,
                           int64_t key_rows, int64_t query_rows) {
-  const BlockAttention attention({.heads = kAttentionHeads,
-                                  .dim_head = kAttentionWidth,
-                                  .products = products,
-                                  .before = window,
-                                  .after = window});
   at::Tensor scratch = at::full({attention.ScratchElements()}, kNaN);
   const int64_t blocks = (sequence.length + key_rows - 1) / key_rows;
   const at::Tensor memory = at::full({blocks, attention.KeyElements(key_rows)}, kNaN);
@@ -89,6 +84,16 @@ at::Tensor AttendByBlocks(const AttendedRows& sequence, DType products, int64_t 
                      BlockOf(out, row), scratch.mutable_data_ptr<float>());
   }
   return out;
+}
+
+at::Tensor AttendByBlocks(const AttendedRows& sequence, DType products, int64_t window,
+                          int64_t key_rows, int64_t query_rows) {
+  const BlockAttention attention({.heads = kAttentionHeads,
+                                  .dim_head = kAttentionWidth,
+                                  .products = products,
+                                  .before = window,
+                                  .after = window});
+  return AttendByBlocks(sequence, attention, key_rows, query_rows);
 }
 
 class BlockAttentionTypes : public ::testing::TestWithParam<DType> {
@@ -135,6 +140,44 @@ TEST_P(BlockAttentionTypes, AddsWhatDependsOnTheDistance) {
 
 TEST_P(BlockAttentionTypes, SeesNoFurtherThanItsWindow) {
   for (const int64_t window : {0, 1, 20, 64, 1000}) Check(AttendedRows(210), window);
+}
+
+TEST_P(BlockAttentionTypes, SeesNoLaterKeyAndNoFurtherBackThanItsWindow) {
+  for (const int64_t before : {-1, 0, 20, 150}) {
+    const AttendedRows sequence(210);
+    const int64_t reach = before < 0 ? sequence.length : before;
+    const at::Tensor hidden = at::ones({210, 210}, at::kBool).tril(0).triu(-reach).logical_not();
+    const BlockAttention attention({.heads = kAttentionHeads,
+                                    .dim_head = kAttentionWidth,
+                                    .products = GetParam(),
+                                    .before = before,
+                                    .after = 0});
+    const at::Tensor scores = at::matmul(HeadsOf(sequence.queries.narrow(0, 0, 210)),
+                                         HeadsOf(sequence.keys).transpose(1, 2));
+    const at::Tensor weights = at::softmax(
+        scores.masked_fill(hidden, -kInfinity) / std::sqrt(double(kAttentionWidth)), -1);
+    EXPECT_LT(
+        LargestDifference(AttendByBlocks(sequence, attention, 64, 100),
+                          at::matmul(weights, HeadsOf(sequence.values)).transpose(0, 1).flatten(1)),
+        GetParam() == DType::kF32 ? 1e-5 : 0.06)
+        << before;
+  }
+}
+
+TEST_P(BlockAttentionTypes, SharesAHeadOfKeysAmongNeighbouringHeadsOfQueries) {
+  AttendedRows sequence(140);
+  const BlockAttention attention({.heads = kAttentionHeads,
+                                  .dim_head = kAttentionWidth,
+                                  .products = GetParam(),
+                                  .key_heads = 1});
+  AttendedRows shared = sequence;
+  shared.keys = sequence.keys.narrow(1, 0, kAttentionWidth).contiguous();
+  shared.values = sequence.values.narrow(1, 0, kAttentionWidth).contiguous();
+  sequence.keys = shared.keys.repeat({1, kAttentionHeads});
+  sequence.values = shared.values.repeat({1, kAttentionHeads});
+  EXPECT_LT(
+      LargestDifference(AttendByBlocks(shared, attention, 128, 50), NaiveAttention(sequence, -1)),
+      GetParam() == DType::kF32 ? 1e-5 : 0.06);
 }
 
 TEST_P(BlockAttentionTypes, AveragesAWindowAllOfWhichIsHidden) {
