@@ -52,7 +52,7 @@ FOLDERS = {
     "attention": ["rows", "device", "positions", "products", "linear", "linformer", "local", "landmarks", "blocks",
                   "favor"],
     "models": ["config", "placement", "sessions", "network", "sentences", "checkpoint", "linformer", "linformer_pytorch",
-               "linear_attention_transformer", "performer_pytorch", "linear_multihead_attention", "transformers", "fairseq", "fast_transformers",
+               "linear_attention_transformer", "performer_pytorch", "linear_multihead_attention", "transformers", "llama", "fairseq", "fast_transformers",
                "molformer", "encoder", "math", "forward", ""],
     "serving": ["", "requests"],
     "rpc": ["messages", "calls", "guards", "embedding", "oip", "tei", "otlp", ""],

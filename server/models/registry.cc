@@ -15,6 +15,7 @@
 #include "models/linear_multihead_attention/linear_multihead_attention.h"
 #include "models/linformer/linformer.h"
 #include "models/linformer_pytorch/linformer_pytorch.h"
+#include "models/llama/model.h"
 #include "models/math/math_models.h"
 #include "models/molformer/molformer.h"
 #include "models/performer_pytorch/performer.h"
@@ -95,6 +96,24 @@ constexpr std::array kRows = {
     Row{"transformers.NomicBertForSequenceClassification",
         transformers::MakeClassifier<Family::kNomicBert>},
     Row{"transformers.GteForSequenceClassification", transformers::MakeClassifier<Family::kGte>},
+    Row{"transformers.LlamaModel", llama::MakeModel<llama::Family::kLlama>},
+    Row{"transformers.MistralModel", llama::MakeModel<llama::Family::kMistral>},
+    Row{"transformers.Qwen2Model", llama::MakeModel<llama::Family::kQwen2>},
+    Row{"transformers.Qwen3Model", llama::MakeModel<llama::Family::kQwen3>},
+    Row{"transformers.Gemma3TextModel", llama::MakeModel<llama::Family::kGemma3>},
+    Row{"transformers.EuroBertModel", llama::MakeModel<llama::Family::kEuroBert>},
+    Row{"transformers.LlamaForSequenceClassification",
+        llama::MakeClassifier<llama::Family::kLlama>},
+    Row{"transformers.MistralForSequenceClassification",
+        llama::MakeClassifier<llama::Family::kMistral>},
+    Row{"transformers.Qwen2ForSequenceClassification",
+        llama::MakeClassifier<llama::Family::kQwen2>},
+    Row{"transformers.Qwen3ForSequenceClassification",
+        llama::MakeClassifier<llama::Family::kQwen3>},
+    Row{"transformers.Gemma3TextForSequenceClassification",
+        llama::MakeClassifier<llama::Family::kGemma3>},
+    Row{"transformers.EuroBertForSequenceClassification",
+        llama::MakeClassifier<llama::Family::kEuroBert>},
     Row{"fairseq.LinformerRoberta", fairseq::MakeLinformerRoberta},
 };
 

@@ -31,6 +31,11 @@ constexpr const char* kMolformerSizes =
     R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
         "intermediate_size": 16})";
 
+constexpr const char* kLlamaSizes =
+    R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 16,
+        "max_position_embeddings": 42})";
+
 const std::vector<MaskCase> kCases = {
     {"linformer.LinformerSelfAttention", R"({"dim": 16, "seq_len": 40, "k": 8, "heads": 2})"},
     {"linformer.Linformer", R"({"dim": 16, "seq_len": 40, "depth": 1, "k": 8, "heads": 2})"},
@@ -60,6 +65,20 @@ const std::vector<MaskCase> kCases = {
     {"transformers.NystromformerForSequenceClassification", kBertSizes},
     {"transformers.DistilBertModel", kDistilBertSizes},
     {"transformers.DistilBertForSequenceClassification", kDistilBertSizes},
+    {"transformers.LlamaModel", kLlamaSizes},
+    {"transformers.LlamaForSequenceClassification", kLlamaSizes},
+    {"transformers.MistralModel", kLlamaSizes},
+    {"transformers.MistralForSequenceClassification", kLlamaSizes},
+    {"transformers.Qwen2Model", kLlamaSizes},
+    {"transformers.Qwen2ForSequenceClassification", kLlamaSizes},
+    {"transformers.Qwen3Model", kLlamaSizes},
+    {"transformers.Qwen3ForSequenceClassification", kLlamaSizes},
+    {"transformers.Gemma3TextModel", kLlamaSizes},
+    {"transformers.Gemma3TextForSequenceClassification", kLlamaSizes},
+    {"transformers.EuroBertModel", kLlamaSizes},
+    {"transformers.EuroBertForSequenceClassification",
+     R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "intermediate_size": 16, "classifier_pooling": "bos"})"},
     {"fairseq.LinformerRoberta",
      R"({"vocab_size": 30, "encoder_layers": 1, "encoder_embed_dim": 16,
          "encoder_attention_heads": 2, "encoder_ffn_embed_dim": 16, "max_positions": 40})"},

@@ -36,6 +36,12 @@ constexpr std::array kModelTypes = {
     ModelType{"nomic_bert", "transformers.NomicBertModel"},
     ModelType{"gte", "transformers.GteModel"},
     ModelType{"new", "transformers.GteModel"},
+    ModelType{"llama", "transformers.LlamaModel"},
+    ModelType{"mistral", "transformers.MistralModel"},
+    ModelType{"qwen2", "transformers.Qwen2Model"},
+    ModelType{"qwen3", "transformers.Qwen3Model"},
+    ModelType{"gemma3_text", "transformers.Gemma3TextModel"},
+    ModelType{"eurobert", "transformers.EuroBertModel"},
     ModelType{"molformer", "molformer.MolformerModel"},
 };
 

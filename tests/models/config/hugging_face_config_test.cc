@@ -25,8 +25,8 @@ TEST_F(HuggingFaceTest, IsKnownByItsModelType) {
 }
 
 TEST_F(HuggingFaceTest, OfATypeThatIsNotServedIsRefusedWithThoseThatAre) {
-  WriteConfig({{"model_type", "llama"}});
-  EXPECT_THAT(Error(), HasSubstr("model_type 'llama' is not served"));
+  WriteConfig({{"model_type", "gpt2"}});
+  EXPECT_THAT(Error(), HasSubstr("model_type 'gpt2' is not served"));
   EXPECT_THAT(Error(), HasSubstr("distilbert"));
 }
 

@@ -41,7 +41,10 @@ std::vector<ClassifierKind> Kinds() {
        {{"classifier_pooling", "mean"}, {"norm_bias", true}}},
       {"transformers.NystromformerForSequenceClassification",
        {{"num_landmarks", 5}, {"segment_means_seq_len", 40}, {"conv_kernel_size", 5}}},
-      {"molformer.MolformerForSequenceClassification", {{"classifier_skip_connection", false}}}};
+      {"molformer.MolformerForSequenceClassification", {{"classifier_skip_connection", false}}},
+      {"transformers.Qwen3ForSequenceClassification",
+       {{"num_key_value_heads", 1}, {"head_dim", 8}, {"pad_token_id", 3}}},
+      {"transformers.EuroBertForSequenceClassification"}};
   for (const char* architecture : {"transformers.BertForSequenceClassification",
                                    "transformers.RobertaForSequenceClassification",
                                    "transformers.XLMRobertaForSequenceClassification",

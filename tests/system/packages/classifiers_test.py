@@ -6,6 +6,7 @@ import unittest
 import urllib.request
 from pathlib import Path
 
+import llama_folders
 import numpy as np
 import torch
 import transformers as tf
@@ -32,7 +33,7 @@ FOLDERS = {
     "gte": (unigram, "Gte", dict(SIZES, max_position_embeddings=128)),
     # A longer kernel would read the padding of batches.
     "nystromformer": (unigram, "Nystromformer", dict(SIZES, max_position_embeddings=128, conv_kernel_size=1)),
-}
+} | llama_folders.CLASSIFIERS
 LABELS = ["no", "perhaps", "yes"]
 
 

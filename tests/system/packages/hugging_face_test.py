@@ -4,6 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import llama_folders
 import numpy as np
 import python_package
 import torch
@@ -11,7 +12,8 @@ from served import Server
 from transformers_folders import CHANGES, FOLDERS, draw_texts, save_folder
 
 linserve = python_package.load("linserve")
-ALL = {name: (name, {}) for name in FOLDERS} | CHANGES
+FOLDERS = FOLDERS | llama_folders.FOLDERS
+ALL = {name: (name, {}) for name in FOLDERS} | CHANGES | llama_folders.CHANGES
 
 
 class HuggingFaceTest(unittest.TestCase):

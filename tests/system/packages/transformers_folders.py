@@ -99,7 +99,7 @@ def gte(vocabulary):
 
 
 # Each folder has: the tokenizer, the model, how it pools, whether it normalizes, how many tokens a text may have, and the
-# widths of Dense modules.
+# widths of Dense modules, with their other arguments where they have any.
 FOLDERS = {
     "bert": (wordpiece, bert, "mean", True, 64),
     "bert-cased-cls": (cased_wordpiece, bert, "cls", False, 128),
@@ -153,7 +153,8 @@ def save_folder(folder, make, texts, changes):
         modules = [transformer, parts.Pooling(transformer.get_word_embedding_dimension(), pooling_mode=pooling)]
         for width in widths:
             before = modules[-1].get_sentence_embedding_dimension()
-            modules.append(parts.Dense(before, width, activation_function=torch.nn.Tanh()))
+            width, options = width if isinstance(width, tuple) else (width, dict(activation_function=torch.nn.Tanh()))
+            modules.append(parts.Dense(before, width, **options))
         whole = SentenceTransformer(modules=modules + [parts.Normalize()] * normalize, device="cpu")
     whole.save(str(folder))
     change(folder, changes)

@@ -1,0 +1,54 @@
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/model.h"
+#include "models/config/class_labels.h"
+#include "models/llama/model.h"
+#include "models/sentences/head_network.h"
+
+namespace linserve::llama {
+namespace {
+
+// Reads how EuroBERT pools rows. Of its two layers the second one is linear, so that the mean of
+// its scores (`late`) is its score of the mean.
+void ReadPooling(Params& params, Head& head) {
+  const std::string pooling = params.Choice("classifier_pooling", "late", {"bos", "mean", "late"});
+  head.pooling = pooling == "bos" ? Pooling::kCls : Pooling::kMean;
+  head.hidden_too = pooling == "bos";
+  head.layers_of_rows = pooling == "late" ? 1 : 0;
+}
+
+Head ClassifierHead(Family family, int64_t dim, Params& params) {
+  Head head{.output = kLogits,
+            .encoder = "model",
+            .input = "last_hidden_state",
+            .layers = {},
+            .labels = ClassLabelsParam(params)};
+  HeadLayer scores{.path = "score", .outputs = std::ssize(head.labels.names), .biased = false};
+  if (family == Family::kEuroBert) {
+    ReadPooling(params, head);
+    head.layers.push_back({.path = "dense", .outputs = dim, .activation = Activation::kGelu});
+    scores.path = "classifier";
+    scores.biased = true;
+  } else {
+    head.pooling = Pooling::kLast;
+    head.hidden_too = true;
+    const bool usual = family == Family::kGemma3 && !params.IsNone("pad_token_id");
+    if (usual || params.Has("pad_token_id")) head.pad_token = params.NotNegative("pad_token_id", 0);
+  }
+  head.layers.push_back(std::move(scores));
+  return head;
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeClassifier(Family family, Params& params) {
+  std::unique_ptr<Network> model = MakeModel(family, params);
+  const int64_t dim = model->signature().outputs[0].axes.back().size;
+  Head head = ClassifierHead(family, dim, params);
+  return std::make_unique<HeadNetwork>(std::move(model), std::move(head));
+}
+
+}  // namespace linserve::llama

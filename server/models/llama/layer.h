@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "models/llama/attention.h"
+#include "models/llama/context.h"
+#include "models/llama/options.h"
+#include "models/network/layers.h"
+
+namespace linserve::llama {
+
+// Is a layer of any of these models: x += attention(norm(x)), then x += feed-forward(norm(x)), or
+// with norms behind them x += norm(attention(norm(x))) and so on.
+class Layer {
+ public:
+  Layer(const Options& options, const LayerKind& kind);
+
+  void Declare(const Scope& layer);
+  double Flops(int64_t length) const;
+
+  // Applies it to rows [rows, dim] in place.
+  void Apply(at::Tensor& rows, const Context& context) const;
+
+ private:
+  void DeclareFeedForward(const Scope& scope);
+
+  bool packed() const { return attention_.packed() && feed_forward_.packed(); }
+  void ApplyToTensors(at::Tensor& rows, const Context& context) const;
+  void ApplyByBlocks(at::Tensor& rows, const Context& context) const;
+  // Takes a block from its attended values to the end of the layer.
+  void Finish(const RowBlock& rows, const RowBlock& attended, int64_t count, float* scratch) const;
+  void FinishBehindNorms(const RowBlock& rows, const RowBlock& attended, int64_t count,
+                         float* scratch) const;
+  // Returns the scratch that a block of what is added to the rows does not lie in.
+  int64_t ElementsBeforeAdded() const;
+  int64_t FinishElements() const;
+
+  Options options_;
+  Attention attention_;
+  LayerNorm attention_norm_;
+  LayerNorm attended_norm_;  // behind the attention
+  Linear gate_;              // these become the first product of feed_forward_
+  Linear inner_;
+  FeedForward feed_forward_;
+  LayerNorm inner_norm_;
+  LayerNorm outer_norm_;  // behind the feed-forward
+};
+
+}  // namespace linserve::llama

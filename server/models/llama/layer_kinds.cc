@@ -1,0 +1,131 @@
+#include "models/llama/layer_kinds.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace linserve::llama {
+namespace {
+
+constexpr const char* kFull = "full_attention";
+constexpr const char* kSliding = "sliding_attention";
+constexpr const char* kWindow = "sliding_window";
+
+// Says of each layer whether it has a window, as layer_types does; nullopt where that is silent.
+std::optional<std::vector<bool>> SlidingByType(Params& params, size_t depth) {
+  if (!params.Has("layer_types")) return std::nullopt;
+  std::vector<bool> sliding;
+  for (const std::string& type : params.Choices("layer_types", {kFull, kSliding})) {
+    sliding.push_back(type == kSliding);
+  }
+  if (sliding.size() != depth) {
+    params.Fail("layer_types", "as many as num_hidden_layers = " + std::to_string(depth));
+  }
+  return sliding;
+}
+
+// Reads it of Qwen's models, whose layers from some one on have windows.
+std::vector<bool> QwenSliding(Params& params, size_t depth) {
+  constexpr int64_t kUsualFirst = 28;
+  const bool uses = params.Flag("use_sliding_window", false);
+  const auto first = static_cast<size_t>(params.NotNegative("max_window_layers", kUsualFirst));
+  auto sliding = SlidingByType(params, depth);
+  params.Ignore(kWindow);
+  if (!sliding) {
+    sliding.emplace(depth, false);
+    const bool windows = uses && !params.IsNone(kWindow);
+    for (size_t i = first; windows && i < depth; ++i) (*sliding)[i] = true;
+  }
+  const bool any = std::find(sliding->begin(), sliding->end(), true) != sliding->end();
+  if (any && !uses) {
+    params.Fail("use_sliding_window", std::string("true, as layer_types has ") + kSliding);
+  }
+  return *sliding;
+}
+
+std::vector<bool> GemmaSliding(Params& params, size_t depth) {
+  constexpr int64_t kUsualPattern = 6;
+  const auto pattern =
+      static_cast<size_t>(params.Positive("sliding_window_pattern", kUsualPattern));
+  params.Ignore("_sliding_window_pattern");
+  if (auto sliding = SlidingByType(params, depth)) return *sliding;
+  std::vector<bool> sliding;
+  for (size_t i = 1; i <= depth; ++i) sliding.push_back(i % pattern != 0);
+  return sliding;
+}
+
+std::vector<bool> SlidingOf(Family family, Params& params, size_t depth) {
+  switch (family) {
+    case Family::kQwen2:
+    case Family::kQwen3:
+      return QwenSliding(params, depth);
+    case Family::kGemma3:
+      return GemmaSliding(params, depth);
+    case Family::kMistral:
+      params.RequireNone("layer_types", "all layers have sliding_window");
+      params.Ignore(kWindow);
+      return std::vector<bool>(depth, !params.IsNone(kWindow));
+    case Family::kLlama:
+    case Family::kEuroBert:
+      break;
+  }
+  return std::vector<bool>(depth, false);
+}
+
+// Returns what a layer with a window sees.
+LayerKind SlidingKind(Family family, Params& params, bool causal) {
+  constexpr int64_t kUsualWindow = 4096;
+  if (params.IsNone(kWindow)) params.Fail(kWindow, "a number, as there are layers with a window");
+  const int64_t window = params.Positive(kWindow, kUsualWindow);
+  if (causal) return {.before = window - 1, .after = 0};
+  // Gemma's is the width of the whole window, and others' the reach on either side.
+  const int64_t reach = family == Family::kGemma3 ? window / 2 : window;
+  return {.before = reach, .after = reach};
+}
+
+bool IsCausal(Family family, Params& params) {
+  if (family == Family::kEuroBert) return false;
+  const bool causal = params.Flag("is_causal", true);
+  if (family != Family::kGemma3) return causal;
+  if (!causal) params.Fail("is_causal", "true: use_bidirectional_attention says it of this model");
+  return !params.Flag("use_bidirectional_attention", false);
+}
+
+}  // namespace
+
+void SetLayerKinds(Family family, Params& params, Options& options) {
+  const bool causal = IsCausal(family, params);
+  const std::vector<bool> sliding = SlidingOf(family, params, options.layers.size());
+  for (size_t i = 0; i < sliding.size(); ++i) {
+    LayerKind& kind = options.layers[i];
+    kind = sliding[i] ? SlidingKind(family, params, causal)
+                      : LayerKind{.before = -1, .after = causal ? 0 : -1};
+    kind.rotary = family == Family::kGemma3 && sliding[i] ? 1 : 0;
+  }
+}
+
+std::vector<RotaryFrequencies> GemmaRotary(Params& params, const RotaryUsual& usual) {
+  constexpr double kFullTheta = 1e6;
+  constexpr double kSlidingTheta = 1e4;
+  Params* by_type = params.Object("rope_parameters");
+  Params* scaling = params.Object("rope_scaling");
+  if (by_type != nullptr) {
+    if (scaling != nullptr) {
+      params.Fail("rope_scaling", "none beside rope_parameters, which says the same");
+    }
+    for (const char* key : {"rope_type", "type", "rope_theta"}) {
+      by_type->RequireNone(key, "it is said for each type of layers");
+    }
+  }
+  const auto read = [&](Params* rope, const char* key, double theta) {
+    theta = params.Number(key, theta, 1, kLargestTheta);
+    if (rope != nullptr) rope->RequireNone("truncate", "the package does not follow it there");
+    return RotaryParams(params, rope, {theta, usual.longest});
+  };
+  return {read(by_type != nullptr ? by_type->Object(kFull) : scaling, "rope_theta", kFullTheta),
+          read(by_type != nullptr ? by_type->Object(kSliding) : nullptr, "rope_local_base_freq",
+               kSlidingTheta)};
+}
+
+}  // namespace linserve::llama

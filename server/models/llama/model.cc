@@ -1,0 +1,144 @@
+#include "models/llama/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/positions/positions.h"
+#include "attention/rows/aten.h"
+#include "attention/rows/spans.h"
+#include "models/llama/layer.h"
+#include "models/network/layer_pass.h"
+
+namespace linserve::llama {
+namespace {
+
+class LlamaNetwork : public Network {
+ public:
+  explicit LlamaNetwork(Options options)
+      : options_(std::move(options)),
+        norm_(LayerNorm::OfMeanSquare(options_.dim, options_.eps, options_.norms_from_one)) {
+    for (const LayerKind& kind : options_.layers) layers_.emplace_back(options_, kind);
+  }
+
+  void Declare(const Scope& scope) override {
+    (scope / "embed_tokens")
+        .Declare("weight", words_, {options_.vocabulary, options_.dim}, Init::kNormal);
+    int64_t index = 0;
+    for (Layer& layer : layers_) layer.Declare(scope / "layers" / index++);
+    norm_.Declare(scope / "norm");
+    scope.AfterLoading([this](DType) {
+      for (const RotaryFrequencies& rotary : options_.rotary) {
+        frequencies_.push_back(FrequenciesOf(rotary, options_.dim_head).to(words_.device()));
+      }
+    });
+  }
+
+  Signature signature() const override {
+    const Axis length = Axis::Ragged('n');
+    Signature signature;
+    signature.inputs = {
+        {.name = "x",
+         .kind = InputKind::kToken,
+         .axes = {length},
+         .vocabulary = options_.vocabulary},
+        {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
+    signature.outputs = {{.name = "last_hidden_state",
+                          .axes = {length, Axis::Fixed(options_.dim)},
+                          .mask = "attention_mask"}};
+    signature.limits = {{'n', options_.longest, ""}};
+    return signature;
+  }
+
+  int64_t Layers() const override { return std::ssize(layers_); }
+
+  // Rows of a sequence meet in the device's kernel alone, which takes padded sequences where all
+  // rows see all others.
+  bool Recordable() const override {
+    constexpr int64_t kWidth = 8;
+    constexpr int64_t kWidest = 256;
+    return !options_.causal() && !options_.has_windows() && options_.dim_head % kWidth == 0 &&
+           options_.dim_head <= kWidest;
+  }
+
+  bool LeavesOutFullMasks() const override { return true; }
+
+  double Flops(int64_t length) const override {
+    double flops = 0;
+    for (const Layer& layer : layers_) flops += layer.Flops(length);
+    return flops;
+  }
+
+  NetworkNotes Notes() const override {
+    return {
+        .facts = {{"attention", options_.causal() ? "causal: a row depends on earlier rows alone"
+                                                  : "bidirectional"},
+                  {"cost of attention", "quadratic in the length"}},
+        .warnings = {}};
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
+
+ private:
+  class ModelPass;
+
+  Context ContextOf(const TensorBatch& batch) const;
+
+  Options options_;
+  at::Tensor words_;
+  std::deque<Layer> layers_;
+  LayerNorm norm_;
+  std::vector<at::Tensor> frequencies_;  // of each of Options::rotary
+};
+
+class LlamaNetwork::ModelPass : public LayerPass<Layer, Context> {
+ public:
+  ModelPass(const LlamaNetwork& network, at::Tensor rows, Context context)
+      : LayerPass(network.layers_, std::move(rows), std::move(context)), network_(network) {}
+
+  at::Tensor Output(const std::string& /*name*/, int64_t begin, int64_t end) override {
+    return network_.norm_(Rows(begin, end));
+  }
+
+ private:
+  const LlamaNetwork& network_;
+};
+
+Context LlamaNetwork::ContextOf(const TensorBatch& batch) const {
+  Context context{.layout = ComputedLayout(batch.axes.at('n'), batch.padding),
+                  .mask = batch.Find("attention_mask")};
+  const at::TensorOptions floats = words_.options().dtype(at::kFloat);
+  if (context.mask.defined()) {
+    context.key_scores = at::where(context.mask, at::scalar_tensor(0, floats),
+                                   at::scalar_tensor(BlockAttention::kHidden, floats));
+  }
+  const std::vector<int64_t>& lengths = context.layout.lengths;
+  const int64_t longest =
+      std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
+  for (size_t i = 0; i < frequencies_.size(); ++i) {
+    context.rotations.push_back(
+        Sinusoid(at::arange(longest, floats), frequencies_[i]).mul_(options_.rotary[i].amplitude));
+  }
+  return context;
+}
+
+std::unique_ptr<Pass> LlamaNetwork::Begin(TensorBatch batch) const {
+  at::Tensor rows = at::embedding(words_, batch["x"]);
+  if (options_.scales_words) {
+    // The package rounds the root to the type of the rows.
+    rows.mul_(at::scalar_tensor(std::sqrt(static_cast<double>(options_.dim)), rows.options()));
+  }
+  return std::make_unique<ModelPass>(*this, std::move(rows), ContextOf(batch));
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeModel(Family family, Params& params) {
+  return std::make_unique<LlamaNetwork>(Options::From(family, params));
+}
+
+}  // namespace linserve::llama

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "models/config/params.h"
+#include "models/llama/options.h"
+#include "models/network/network.h"
+
+namespace linserve::llama {
+
+// Makes a model of a family as the PyPI package `transformers` 5.24.0 has it: LlamaModel (Touvron
+// et al. 2023), MistralModel, Qwen2Model, Qwen3Model, Gemma3TextModel or EuroBertModel, with the
+// arguments of its configuration (config.json of a Hugging Face folder). It takes x [n] (input_ids)
+// and attention_mask [n] (optional, true = a visible key), and gives last_hidden_state [n,
+// hidden_size].
+std::unique_ptr<Network> MakeModel(Family family, Params& params);
+
+// Makes its …ForSequenceClassification, whose first output is logits [classes]. Besides, it takes
+// id2label, num_labels and problem_type, and of EuroBERT classifier_pooling. All but that one score
+// the last token that is not pad_token_id.
+std::unique_ptr<Network> MakeClassifier(Family family, Params& params);
+
+template <Family family>
+std::unique_ptr<Network> MakeModel(Params& params) {
+  return MakeModel(family, params);
+}
+
+template <Family family>
+std::unique_ptr<Network> MakeClassifier(Params& params) {
+  return MakeClassifier(family, params);
+}
+
+}  // namespace linserve::llama

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "attention/positions/rotary_frequencies.h"
+#include "models/config/params.h"
+#include "models/network/layers.h"
+
+namespace linserve::llama {
+
+enum class Family : uint8_t { kLlama, kMistral, kQwen2, kQwen3, kGemma3, kEuroBert };
+
+// Says what the attention of one layer sees, and how its queries and keys are turned.
+struct LayerKind {
+  int64_t before = -1;  // rows before its own that a query sees; -1: all
+  int64_t after = 0;    // and behind it
+  size_t rotary = 0;    // place in Options::rotary
+};
+
+// Holds what a configuration of any of these models says, in the terms of Llama.
+struct Options {
+  int64_t vocabulary = 0;
+  int64_t dim = 0;
+  int64_t heads = 0;
+  int64_t key_heads = 0;  // of keys and values
+  int64_t dim_head = 0;
+  int64_t inner = 0;    // of the feed-forward
+  int64_t longest = 0;  // sequence
+  double eps = 1e-6;    // of the norms
+  Activation activation = Activation::kSilu;
+  bool query_bias = false;      // of queries, keys and values
+  bool out_bias = false;        // of what attention adds
+  bool inner_bias = false;      // of the feed-forward
+  bool head_norms = false;      // of queries and keys
+  bool norms_behind = false;    // attention and feed-forward have norms behind them, too
+  bool norms_from_one = false;  // norms' weights lack one
+  bool scales_words = false;    // rows of tokens are multiplied by the root of `dim`
+  double scale = 0;             // of scores; 0: one over the root of dim_head
+  std::vector<RotaryFrequencies> rotary{};
+  std::vector<LayerKind> layers{};
+
+  int64_t query_width() const { return heads * dim_head; }
+  int64_t key_width() const { return key_heads * dim_head; }
+  // Says whether each row depends on earlier rows alone.
+  bool causal() const;
+  bool has_windows() const;
+
+  // Reads the configuration of a model of this family. Throws ConfigError.
+  static Options From(Family family, Params& params);
+};
+
+}  // namespace linserve::llama
