@@ -79,7 +79,7 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
       .width = attention_.width(),
       .keys = attention_.keys(),
       .values = attention_.values(),
-      .finish_elements = FinishElements(),
+      .scratch_elements = FinishElements(),
       .project =
           [&](int64_t row, int64_t count, const RowBlock& qkv, float* scratch) {
             attention_.Project(NormedRows{rows, &attention_norm_}.Block(row, count, scratch), count,

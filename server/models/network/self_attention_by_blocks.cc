@@ -23,7 +23,7 @@ int64_t ScratchElements(const ByBlocks& layer) {
   const int64_t attended = ByBlocks::AttendedElements(layer.width) + NormedElements(layer) +
                            layer.attention.KeyElements(kBlockRows) +
                            layer.attention.ScratchElements();
-  return std::max(attended, layer.finish_elements);
+  return std::max(attended, layer.scratch_elements);
 }
 
 void LayOut(const ByBlocks& layer, const RowBlock& qkv, int64_t count, float* memory,
@@ -47,6 +47,7 @@ void ApplyToGroup(const ByBlocks& layer, const SequenceGroup& group, float* scra
     LayOut(layer, queries, length, memory, own);
     layer.attention.Attend(queries, 0, length, {memory, length, kBlockRows}, layer.scores(start),
                            queries, own);
+    if (layer.add) layer.add(queries, length, 0, length, queries);
   }
   layer.finish(BlockOf(layer.rows, group.row), qkv, group.rows, scratch);
 }
@@ -85,13 +86,20 @@ void ApplyToSequence(const ByBlocks& layer, size_t sequence) {
   const BlockAttention::Keys keys{memory.mutable_data_ptr<float>(), length,
                                   BlockAttention::KeyBlockRows(length)};
   const BlockAttention::Scores scores = layer.scores(start);
-  ForSlicedBlocks(length, ScratchElements(layer),
-                  [&](int64_t begin, int64_t count, float* scratch) {
-                    const RowBlock attended{scratch, layer.keys};
-                    layer.attention.Attend(BlockOf(qkv, begin), begin, count, keys, scores,
-                                           attended, attended.Rows(kBlockRows).data);
-                    layer.finish(BlockOf(layer.rows, start + begin), attended, count, scratch);
-                  });
+  const ByBlocks::Attend attend =
+      layer.attend ? layer.attend(qkv, keys, scores) : ByBlocks::Attend();
+  ForSlicedBlocks(
+      length, ScratchElements(layer), [&](int64_t begin, int64_t count, float* scratch) {
+        const RowBlock attended{scratch, layer.keys};
+        float* own = attended.Rows(kBlockRows).data;
+        if (attend) {
+          attend(BlockOf(qkv, begin), count, attended, own);
+        } else {
+          layer.attention.Attend(BlockOf(qkv, begin), begin, count, keys, scores, attended, own);
+        }
+        if (layer.add) layer.add(BlockOf(qkv), length, begin, count, attended);
+        layer.finish(BlockOf(layer.rows, start + begin), attended, count, scratch);
+      });
 }
 
 }  // namespace
@@ -99,6 +107,10 @@ void ApplyToSequence(const ByBlocks& layer, size_t sequence) {
 int64_t SelfAttentionByBlocks::AttendedElements(int64_t width) { return kReadableRows * width; }
 
 void Apply(const SelfAttentionByBlocks& layer) {
+  if (layer.attend) {
+    for (size_t i = 0; i < layer.layout.lengths.size(); ++i) ApplyToSequence(layer, i);
+    return;
+  }
   ForSequenceGroups(
       layer.layout, ScratchElements(layer),
       [&](const SequenceGroup& group, float* scratch) { ApplyToGroup(layer, group, scratch); },

@@ -15,6 +15,10 @@ namespace linserve {
 // computed block by block: short sequences together, so that nothing of them leaves the cache
 // between the layer's steps, and long ones by all threads. REQUIRES: packed layers.
 struct SelfAttentionByBlocks {
+  // Makes what `count` queries attend to.
+  using Attend = std::function<void(const RowBlock& queries, int64_t count, const RowBlock& out,
+                                    float* scratch)>;
+
   // Returns the scratch that attended values lie in, at its beginning; `width` is as below.
   static int64_t AttendedElements(int64_t width);
 
@@ -24,7 +28,8 @@ struct SelfAttentionByBlocks {
   int64_t width;  // of queries, keys and values side by side, in this order
   int64_t keys;   // is their first column, and the width of queries and of what they attend to
   int64_t values;
-  int64_t finish_elements;  // of scratch
+  // Is what `finish` takes, and what `attend` returns, attended values included.
+  int64_t scratch_elements;
 
   // Makes queries, keys and values of `count` rows, the first one of which is the batch's row
   // `row`, with kBlockRows · dim elements of scratch.
@@ -37,6 +42,16 @@ struct SelfAttentionByBlocks {
   // scratch, which is free once they were read.
   std::function<void(const RowBlock& rows, const RowBlock& attended, int64_t count, float* scratch)>
       finish;
+  // Adds to what `count` rows attended to, the first one of which is row `place` of the sequence
+  // that has these `length` queries, keys and values; null: nothing.
+  std::function<void(const RowBlock& qkv, int64_t length, int64_t place, int64_t count,
+                     const RowBlock& attended)>
+      add{};
+  // Returns what attends in place of `attention`, which is made of a whole sequence; null: nothing
+  // does.
+  std::function<Attend(const at::Tensor& qkv, const BlockAttention::Keys& keys,
+                       const BlockAttention::Scores& scores)>
+      attend{};
 };
 
 // Applies the layer to all sequences.

@@ -45,6 +45,7 @@ class Attention {
     return {options_.heads, options_.dim_head(), options_.landmarks.count,
             options_.landmarks.by_head};
   }
+  bool convolves() const { return convolution_.defined(); }
   // Adds the convolution of values, if there is one, to what `count` rows attended to. `qkv` are
   // all rows of the sequence, and the first one of those is its row `place`.
   void AddConvolved(const RowBlock& qkv, int64_t length, int64_t place, int64_t count,

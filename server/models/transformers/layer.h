@@ -4,8 +4,6 @@
 
 #include <cstdint>
 
-#include "attention/blocks/sequence_groups.h"
-#include "attention/rows/placed_layout.h"
 #include "models/network/layers.h"
 #include "models/transformers/attention.h"
 
@@ -34,14 +32,6 @@ class Layer {
 
   void ApplyToTensors(at::Tensor& rows, const Context& context) const;
   void ApplyByBlocks(at::Tensor& rows, const Context& context) const;
-  // Applies it to sequences that are one block together, on the calling thread.
-  void ApplyToGroup(at::Tensor& rows, const SequenceGroup& group, const Context& context,
-                    float* scratch) const;
-  // Applies it to one sequence block by block, side by side.
-  void ApplyToSequence(at::Tensor& rows, size_t sequence, const Context& context) const;
-  // Makes queries, keys and values of a sequence's rows, and returns the blocks of its keys.
-  at::Tensor LayOutKeys(const at::Tensor& rows, size_t sequence, const Context& context,
-                        const at::Tensor& qkv) const;
   // Takes a block from its attended values to the end of the layer.
   void Finish(const RowBlock& rows, const RowBlock& attended, int64_t count, float* scratch) const;
   int64_t ScratchElements() const;

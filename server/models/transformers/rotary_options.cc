@@ -5,12 +5,10 @@
 #include <string>
 
 #include "models/config/activation_param.h"
-#include "models/config/hugging_face_config.h"
+#include "models/config/rotary_params.h"
 
 namespace linserve::transformers {
 namespace {
-
-constexpr double kLargestTheta = 1e12;
 
 // Refuses positions that are scaled. `rope` is nullptr where nothing is said of them.
 void RefuseScaling(Params* rope) {
@@ -57,12 +55,6 @@ std::vector<LayerKind> ModernBertLayers(Params& params) {
   return layers;
 }
 
-// Rotary positions have no table that ends, so that sentence-transformers cuts texts only where its
-// own file says, which may be later.
-int64_t LongestTexts(Params& params, const char* key, int64_t fallback) {
-  return std::max(params.Positive(key, fallback), params.Positive(kTextsUpTo, 1));
-}
-
 void CheckHalves(const Options& options, Params& params, const char* dim = "hidden_size") {
   if (options.dim_head() % 2 == 0) return;
   params.Fail(dim, "heads of an even width, whose halves rotary positions turn");
@@ -83,7 +75,7 @@ Options ModernBert(Params& params) {
   options.layers = ModernBertLayers(params);
   options.activation = ActivationParam(params, "hidden_activation");
   options.eps = params.Number("norm_eps", 1e-5, 0, 1);
-  options.longest = LongestTexts(params, "max_position_embeddings", 8192);
+  options.longest = RotaryLongest(params, "max_position_embeddings", 8192);
   options.gated = true;
   options.pre_norm = true;
   options.attention_bias = params.Flag("attention_bias", false);
@@ -115,7 +107,7 @@ Options Rotary(const Options& usual, double usual_theta, const RotaryKeys& keys,
   const double theta = params.Number(keys.theta, usual_theta, 1, kLargestTheta);
   const LayerKind kind{.theta = ThetaOf(params.Object("rope_parameters"), theta)};
   options.layers.assign(static_cast<size_t>(params.Depth(keys.depth, 12)), kind);
-  options.longest = LongestTexts(params, keys.longest, usual.longest);
+  options.longest = RotaryLongest(params, keys.longest, usual.longest);
   options.types = params.NotNegative("type_vocab_size", usual.types);
   options.eps = params.Number(keys.eps, 1e-12, 0, 1);
   options.gated = true;
