@@ -75,6 +75,24 @@ TEST_P(BlockMath, NormalizesRowsEvenFarFromZero) {
   EXPECT_LT(LargestDifference(out, expected), 1e-4 * std::max(steepest, 1.0));
 }
 
+TEST_P(BlockMath, DividesRowsByTheRootOfTheirMeanSquare) {
+  const at::Tensor rows = Rows(5, 3);
+  const at::Tensor weight = Vector();
+  const at::Tensor exact = rows.to(at::kDouble);
+  const at::Tensor expected =
+      exact / (exact.square().mean(1, /*keepdim=*/true) + 1e-3).sqrt() * weight.to(at::kDouble);
+  SetMeanSquares(BlockOf(rows), 5, width(), weight.const_data_ptr<float>(), 1e-3F, BlockOf(rows));
+  EXPECT_LT(LargestDifference(rows, expected), 1e-5);
+}
+
+TEST_P(BlockMath, AddsRows) {
+  const at::Tensor rows = Rows(5);
+  const at::Tensor other = Rows(5);
+  const at::Tensor expected = rows + other;
+  AddRows(BlockOf(rows), 5, width(), BlockOf(other));
+  EXPECT_EQ(LargestDifference(rows, expected), 0);
+}
+
 TEST_P(BlockMath, IsTheExponentialDownToNothing) {
   const at::Tensor rows = Rows(5, 20).clamp_(-86, 60);
   rows[0][0].fill_(std::numeric_limits<float>::lowest());

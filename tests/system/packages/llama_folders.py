@@ -126,6 +126,7 @@ CHANGES = {
         "prompts": {"query": "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:",
                     "document": ""}, "default_prompt_name": "query"}}),
     "qwen3-cut-left": ("qwen3", {"tokenizer_config.json": {"truncation_side": "left"}}),
+    "mistral-class": ("mistral", {"tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer", "add_eos_token": True}}),
     "gemma-class": ("embedding-gemma", {"tokenizer_config.json": {"tokenizer_class": "GemmaTokenizer"}}),
 }
 
