@@ -112,10 +112,7 @@ Context LlamaNetwork::ContextOf(const TensorBatch& batch) const {
   Context context{.layout = ComputedLayout(batch.axes.at('n'), batch.padding),
                   .mask = batch.Find("attention_mask")};
   const at::TensorOptions floats = words_.options().dtype(at::kFloat);
-  if (context.mask.defined()) {
-    context.key_scores = at::where(context.mask, at::scalar_tensor(0, floats),
-                                   at::scalar_tensor(BlockAttention::kHidden, floats));
-  }
+  context.key_scores = BlockAttention::ScoresOfKeys(context.mask);
   const std::vector<int64_t>& lengths = context.layout.lengths;
   const int64_t longest =
       std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
