@@ -37,6 +37,7 @@ struct BlockAttention::Tile {
   float* totals;
   float* rounded_weights;
   float* rounded_queries;
+  float* relative;  // BlockRelativeScores::ScratchElements()
 };
 
 BlockAttention::BlockAttention(const Sizes& sizes)
@@ -92,7 +93,8 @@ void BlockAttention::LayOut(const RowBlock& keys, const RowBlock& values, int64_
 
 int64_t BlockAttention::ScratchElements() const {
   const int64_t rounded = rounded_ ? (kKeyStride + sizes_.inner()) / 2 : 0;
-  return kBlockRows * (kKeyStride + sizes_.value_width + 3 + rounded);
+  return kBlockRows * (kKeyStride + sizes_.value_width + 3 + rounded) +
+         (sizes_.relative ? BlockRelativeScores::ScratchElements() : 0);
 }
 
 void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count, const Keys& keys,
@@ -101,6 +103,7 @@ void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count,
   const RowBlock sums{scores_of_tile.Rows(kBlockRows).data, sizes_.value_width};
   float* most = sums.Rows(kBlockRows).data;
   float* rounded = most + 3 * kBlockRows;
+  const int64_t rounded_elements = kBlockRows * (kKeyStride + sizes_.inner()) / 2;
   const Tile tile{.queries = queries,
                   .row = row,
                   .count = count,
@@ -111,7 +114,8 @@ void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count,
                   .factors = most + kBlockRows,
                   .totals = most + 2 * kBlockRows,
                   .rounded_weights = rounded,
-                  .rounded_queries = rounded + kBlockRows * kKeyStride / 2};
+                  .rounded_queries = rounded + kBlockRows * kKeyStride / 2,
+                  .relative = rounded + (rounded_ ? rounded_elements : 0)};
   if (rounded_) {
     ToBf16(queries, count, sizes_.inner(), AsBf16(tile.rounded_queries, sizes_.inner()));
   }
@@ -181,7 +185,29 @@ void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_
       AddBias(tile.scores.Rows(i), 1, count, of_head + first - (tile.row + i));
     }
   }
+  if (scores.relative != nullptr) AddRelative(head, tile, memory, first, count, scores);
+  if (scores.of_queries != nullptr) {
+    for (int64_t i = 0; i < tile.count; ++i) {
+      if (scores.of_queries[tile.row + i] < 0)
+        std::fill_n(tile.scores.Rows(i).data, count, kHidden);
+    }
+  }
   if (has_window()) HideFarKeys(tile, first, count);
+}
+
+void BlockAttention::AddRelative(int64_t head, const Tile& tile, float* memory, int64_t first,
+                                 int64_t count, const Scores& scores) const {
+  const BlockRelativeScores::Block block{head, tile.row, tile.count, first, count};
+  const int64_t column = head * sizes_.dim_head;
+  if (rounded_) {
+    scores.relative->Add(block, AsBf16(tile.rounded_queries, sizes_.inner()).Columns(column),
+                         AsBf16(memory, 2 * kKeyStride).Rows(column / 2), scores.places,
+                         tile.scores, tile.relative);
+  } else {
+    scores.relative->Add(block, tile.queries.Columns(column),
+                         RowBlock(memory, kKeyStride).Rows(column), scores.places, tile.scores,
+                         tile.relative);
+  }
 }
 
 void BlockAttention::HideFarKeys(const Tile& tile, int64_t first, int64_t count) const {

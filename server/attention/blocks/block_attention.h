@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "attention/blocks/block_relative_scores.h"
 #include "attention/products/block_math.h"
 #include "core/tensor/dtype.h"
 
@@ -30,6 +31,7 @@ class BlockAttention {
     // Keys and values have so many heads, each of which as many neighbouring heads of queries read
     // (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as queries. REQUIRES: it divides them.
     int64_t key_heads = 0;
+    bool relative = false;         // scores depend on relative positions, too
 
     int64_t inner() const { return heads * dim_head; }
     int64_t key_inner() const { return key_heads * dim_head; }
@@ -43,6 +45,10 @@ class BlockAttention {
     // what is for later keys, before it what is for earlier ones.
     const float* of_distances = nullptr;
     int64_t distances = 0;  // from one head's to the next one's
+    // Is rounded() as the attention is. REQUIRES: Sizes::relative.
+    const BlockRelativeScores* relative = nullptr;
+    RelativePlaces places{};
+    const float* of_queries = nullptr;  // [rows of the sequence]; kHidden hides all keys from it
   };
   // A query all of whose keys are hidden averages them: those of its window, as if there were zeros
   // where it reaches beyond the sequence.
@@ -59,6 +65,9 @@ class BlockAttention {
   };
 
   explicit BlockAttention(const Sizes& sizes);
+
+  // Says whether products are computed in BF16.
+  bool rounded() const { return rounded_; }
 
   // Returns how many keys of a sequence are best a block: no thread is to be without one.
   static int64_t KeyBlockRows(int64_t length);
@@ -85,6 +94,8 @@ class BlockAttention {
   // Makes scores of a block of keys, the first one of which is the sequence's row `first`.
   void Score(int64_t head, const Tile& tile, float* memory, int64_t first, int64_t count,
              const Scores& scores) const;
+  void AddRelative(int64_t head, const Tile& tile, float* memory, int64_t first, int64_t count,
+                   const Scores& scores) const;
   void AddValues(int64_t head, const Tile& tile, float* memory, int64_t count, bool add) const;
   void HideFarKeys(const Tile& tile, int64_t first, int64_t count) const;
   // Corrects the sums of queries that see nothing in their windows.
