@@ -44,7 +44,8 @@ Loaded LoadMarked(const std::string& directory, const ServingOptions& serving) {
 // Warns where a tokenizer lies there in a form that is not read, so that texts would be refused
 // without a reason that can be seen.
 void WarnOfUnread(const std::string& directory) {
-  for (const char* name : {"sentencepiece.bpe.model", "spiece.model", "merges.txt", "vocab.json"}) {
+  for (const char* name :
+       {"sentencepiece.bpe.model", "spiece.model", "spm.model", "merges.txt", "vocab.json"}) {
     std::error_code error;
     if (!std::filesystem::exists(directory + "/" + name, error)) continue;
     Log(LogLevel::kWarning, "the model takes no texts: its tokenizer is in a form that is not read",

@@ -23,10 +23,12 @@ TEXTS = ["The server answers.  The Server", "Hello, World! Ünïcödé Straße",
 
 # The types of models, with how a tokenizer of their kind is trained.
 TYPES = {"bert": wordpiece, "distilbert": wordpiece, "mpnet": wordpiece, "nomic_bert": wordpiece, "roberta": byte_level,
-         "modernbert": byte_level, "xlm-roberta": unigram, "gte": unigram, "camembert": unigram, "nystromformer": unigram}
+         "modernbert": byte_level, "xlm-roberta": unigram, "gte": unigram, "camembert": unigram, "nystromformer": unigram,
+         "deberta-v2": unigram}
 CLASSES = {wordpiece: ["BertTokenizer", "DistilBertTokenizerFast", "MPNetTokenizer", "ElectraTokenizer"],
            byte_level: ["RobertaTokenizer", "RobertaTokenizerFast", "LongformerTokenizer"],
-           unigram: ["XLMRobertaTokenizer", "XLMRobertaTokenizerFast", "CamembertTokenizer"]}
+           unigram: ["XLMRobertaTokenizer", "XLMRobertaTokenizerFast", "CamembertTokenizer", "DebertaV2Tokenizer",
+                     "DebertaV2TokenizerFast"]}
 OTHERS = ["PreTrainedTokenizerFast", "TokenizersBackend", "UnheardTokenizer"]
 MARKS = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"]
 WORDS = ["<extra>", "york", "the", "<tok>", "new york", "Straße", "serv"]
@@ -80,7 +82,7 @@ class Folder:
         match kind:
             case "switch":
                 config[chance.choice(["add_prefix_space", "do_lower_case", "strip_accents", "tokenize_chinese_chars",
-                                      "trim_offsets", "split_special_tokens", "add_bos_token"])] = some()
+                                      "trim_offsets", "split_special_tokens", "add_bos_token", "split_by_punct"])] = some()
             case "listed":
                 listed = config.setdefault("added_tokens_decoder", {})
                 for each in file["added_tokens"]:

@@ -95,6 +95,31 @@ TEST_F(TokenizerSettingsTest, OfAClassWithAnotherModelAreRefused) {
                                          "a RobertaTokenizer, whose model is a BPE"));
   Configure({{"tokenizer_class", "XLMRobertaTokenizer"}});
   EXPECT_THAT(Load().status(), IsInvalid("whose model is a Unigram"));
+  Configure({{"tokenizer_class", "DebertaV2TokenizerFast"}});
+  EXPECT_THAT(Load().status(), IsInvalid("a DebertaV2Tokenizer, whose model is a Unigram"));
+}
+
+TEST_F(TokenizerSettingsTest, OfDebertaV2SayHowTextsAreNormalisedAndSplit) {
+  const std::string space = "\u2581";
+  json vocabulary = json::array();
+  for (const char* mark : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
+    vocabulary.push_back(json::array({mark, 0.0}));
+  }
+  for (const auto& [piece, score] : std::initializer_list<std::pair<std::string, double>>{
+           {space + "ab", -1}, {"ab", -1.5}, {",", -2}, {space + ",", -1}, {space, -3}}) {
+    vocabulary.push_back(json::array({piece, score}));
+  }
+  WriteTokenizer({{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocabulary}},
+                 {{"normalizer", {{"type", "NFD"}}}});
+  WriteAll(directory_.File("config.json"), R"({"model_type": "deberta-v2"})");
+  Configure({{"do_lower_case", true}});
+  EXPECT_THAT(IdsOf("AB \n ab,  "), ElementsAre(2, 5, 5, 7, 3));
+  Configure({{"split_by_punct", true}});
+  EXPECT_THAT(IdsOf("ab,[MASK]"), ElementsAre(2, 5, 8, 4, 3));
+  Configure({{"add_prefix_space", false}});
+  EXPECT_THAT(IdsOf("A ab"), ElementsAre(2, 9, 1, 5, 3));
+  Configure({{"unk_token", "ab"}, {"unk_id", "x"}});
+  EXPECT_THAT(Load().status(), IsInvalid("'unk_id' is no integer"));
 }
 
 TEST_F(TokenizerSettingsTest, AddTokensAndTakeThemOutOfTexts) {
@@ -183,10 +208,10 @@ TEST_F(TokenizerSettingsTest, GiveTwoTextsTypesWhereTransformersDoes) {
   };
   EXPECT_EQ(types_by(json::object()), Ids());
   EXPECT_EQ(types_by({{"tokenizer_class", "PreTrainedTokenizerFast"}}), Ids());
-  EXPECT_EQ(types_by({{"tokenizer_class", "DebertaV2TokenizerFast"}}), (Ids{0, 1}));
+  EXPECT_EQ(types_by({{"tokenizer_class", "FNetTokenizerFast"}}), (Ids{0, 1}));
   EXPECT_EQ(types_by({{"model_input_names", {"token_type_ids"}}}), (Ids{0, 1}));
   WriteAll(directory_.File("config.json"), R"({"model_type": "modernbert"})");
-  EXPECT_EQ(types_by({{"tokenizer_class", "DebertaV2TokenizerFast"}}), Ids());
+  EXPECT_EQ(types_by({{"tokenizer_class", "FNetTokenizerFast"}}), Ids());
 }
 
 class BertVocabulary : public ::testing::Test {

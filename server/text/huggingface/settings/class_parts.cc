@@ -139,6 +139,52 @@ absl::Status BuildXlmRoberta(const TokenizerSettings& settings, FileMembers& mem
   return absl::OkStatus();
 }
 
+// Returns the number of the unknown token, which is looked for with the score 0.
+absl::StatusOr<int64_t> UnknownOfDeberta(const TokenizerSettings& settings,
+                                         const ModelMembers& model) {
+  const std::string unknown = settings.MarkText("unk_token");
+  for (size_t i = 0; i < model.tokens.size(); ++i) {
+    if (model.tokens[i].first != unknown) continue;
+    if (i < model.scores.size() && model.scores[i] == 0) return static_cast<int64_t>(i);
+  }
+  const json named = settings.config.value("unk_id", json(1));
+  if (named.is_number_integer()) return named.get<int64_t>();
+  return absl::InvalidArgumentError("tokenizer_config.json: 'unk_id' is no integer");
+}
+
+absl::Status BuildDebertaV2(const TokenizerSettings& settings, FileMembers& members) {
+  absl::Status status = ExpectModel("Unigram", settings, members);
+  if (status.ok()) status = PutAround("cls_token", "sep_token", settings, members);
+  const auto lowers = settings.Flag("do_lower_case", false);
+  const auto splits = settings.Flag("split_by_punct", false);
+  const auto space_first = settings.Flag("add_prefix_space", true);
+  for (const auto* read : {&lowers, &splits, &space_first}) {
+    if (status.ok()) status = read->status();
+  }
+  if (!status.ok()) return status;
+  const auto unknown = UnknownOfDeberta(settings, *members.model);
+  if (!unknown.ok()) return unknown.status();
+  json normalizers = json::array();
+  if (*lowers) normalizers.push_back({{"type", "Lowercase"}});
+  normalizers.push_back(
+      {{"type", "Replace"}, {"pattern", {{"Regex", R"(\s{2,}|[\n\r\t])"}}}, {"content", " "}});
+  normalizers.push_back({{"type", "NFC"}});
+  normalizers.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
+  members.normalizer = {{"type", "Sequence"}, {"normalizers", std::move(normalizers)}};
+  const json metaspace = {{"type", "Metaspace"},
+                          {"replacement", "\xE2\x96\x81"},
+                          {"prepend_scheme", *space_first ? "always" : "first"},
+                          {"split", true}};
+  json splitters = json::array();
+  if (*splits) splitters.push_back({{"type", "Punctuation"}, {"behavior", "Isolated"}});
+  splitters.push_back(metaspace);
+  members.pre_tokenizer = {{"type", "Sequence"}, {"pretokenizers", std::move(splitters)}};
+  members.decoder = metaspace;
+  members.model->unk_id = *unknown;
+  members.model->byte_fallback = false;
+  return absl::OkStatus();
+}
+
 absl::Status BuildMolformer(const TokenizerSettings& settings, FileMembers& members) {
   members.pre_tokenizer = {{"type", "Split"},
                            {"pattern", {{"Regex", kSmiles}}},
@@ -162,6 +208,8 @@ absl::Status BuildByClass(const TokenizerSettings& settings, FileMembers& member
     case TokenizerClass::kXlmRoberta:
     case TokenizerClass::kCamembert:
       return BuildXlmRoberta(settings, members);
+    case TokenizerClass::kDebertaV2:
+      return BuildDebertaV2(settings, members);
     case TokenizerClass::kMolformer:
       return BuildMolformer(settings, members);
   }

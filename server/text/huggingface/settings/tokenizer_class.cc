@@ -38,6 +38,7 @@ constexpr auto kClasses = std::to_array<NamedClass>({
     {"MvpTokenizer", TokenizerClass::kRoberta},
     {"XLMRobertaTokenizer", TokenizerClass::kXlmRoberta},
     {"CamembertTokenizer", TokenizerClass::kCamembert},
+    {"DebertaV2Tokenizer", TokenizerClass::kDebertaV2},
 });
 
 struct NamedModels {
@@ -50,11 +51,14 @@ constexpr auto kModels = std::to_array<NamedModels>({
     {"bert", "BertTokenizer"},
     {"distilbert", "BertTokenizer"},
     {"nomic_bert", "BertTokenizer"},
+    {"electra", "BertTokenizer"},
     {"mpnet", "MPNetTokenizer"},
     {"roberta", "RobertaTokenizer"},
     {"camembert", "CamembertTokenizer"},
     {"xlm-roberta", "XLMRobertaTokenizer"},
     {"gte", "XLMRobertaTokenizer"},
+    {"deberta", "DebertaTokenizer"},
+    {"deberta-v2", "DebertaV2Tokenizer"},
 });
 
 }  // namespace
@@ -79,8 +83,8 @@ bool KeepsFile(const std::string& model_type) {
 
 bool TakesTypes(TokenizerClass kind, const std::string& name) {
   // These are taken as their files are, and have `token_type_ids` among their model_input_names.
-  constexpr auto kOthers =
-      std::to_array<std::string_view>({"DebertaTokenizer", "DebertaV2Tokenizer", "FNetTokenizer"});
+  constexpr auto kOthers = std::to_array<std::string_view>({"DebertaTokenizer", "FNetTokenizer"});
+  if (kind == TokenizerClass::kDebertaV2) return true;
   if (kind == TokenizerClass::kBert) {
     return name != "DistilBertTokenizer" && name != "DPRReaderTokenizer";
   }
@@ -97,6 +101,10 @@ json UsualMarks(TokenizerClass kind) {
               {"sep_token", "[SEP]"},
               {"pad_token", "[PAD]"},
               {"cls_token", "[CLS]"},
+              {"mask_token", "[MASK]"}};
+    case TokenizerClass::kDebertaV2:
+      return {{"bos_token", "[CLS]"},  {"eos_token", "[SEP]"}, {"unk_token", "[UNK]"},
+              {"sep_token", "[SEP]"},  {"pad_token", "[PAD]"}, {"cls_token", "[CLS]"},
               {"mask_token", "[MASK]"}};
     case TokenizerClass::kMolformer:
       return {{"unk_token", "<unk>"},

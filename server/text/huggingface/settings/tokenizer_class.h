@@ -16,6 +16,7 @@ enum class TokenizerClass : uint8_t {
   kRoberta,
   kXlmRoberta,
   kCamembert,
+  kDebertaV2,
   kMolformer,  // from the code that lies beside the models
 };
 
