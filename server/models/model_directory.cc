@@ -12,9 +12,12 @@ absl::StatusOr<ModelConfig> ReadModelDirectory(const std::string& directory) {
   auto config = ReadModelConfig(directory);
   if (!config.ok() || !config->network.foreign) return config;
   const std::set<std::string> names = CheckpointTensorNames(directory);
-  config->network.params["add_pooling_layer"] =
-      std::any_of(names.begin(), names.end(),
-                  [](const std::string& name) { return name.ends_with("pooler.dense.weight"); });
+  const auto has = [&](const char* tensor) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return name.ends_with(tensor); });
+  };
+  config->network.params["add_pooling_layer"] = has("pooler.dense.weight") || has("pooler.weight");
+  config->network.params["qk_norm"] = has("attention.self.layer_norm_q.weight");
   return config;
 }
 

@@ -31,7 +31,7 @@ class BlockAttention {
     // Keys and values have so many heads, each of which as many neighbouring heads of queries read
     // (Ainslie et al. 2023, arXiv:2305.13245); 0: as many as queries. REQUIRES: it divides them.
     int64_t key_heads = 0;
-    bool relative = false;         // scores depend on relative positions, too
+    bool relative = false;  // scores depend on relative positions, too
 
     int64_t inner() const { return heads * dim_head; }
     int64_t key_inner() const { return key_heads * dim_head; }

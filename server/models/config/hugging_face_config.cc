@@ -36,6 +36,10 @@ constexpr std::array kModelTypes = {
     ModelType{"nomic_bert", "transformers.NomicBertModel"},
     ModelType{"gte", "transformers.GteModel"},
     ModelType{"new", "transformers.GteModel"},
+    ModelType{"electra", "transformers.ElectraModel"},
+    ModelType{"albert", "transformers.AlbertModel"},
+    ModelType{"deberta", "transformers.DebertaModel"},
+    ModelType{"deberta-v2", "transformers.DebertaV2Model"},
     ModelType{"llama", "transformers.LlamaModel"},
     ModelType{"mistral", "transformers.MistralModel"},
     ModelType{"qwen2", "transformers.Qwen2Model"},
@@ -55,6 +59,12 @@ std::string EncoderOf(const json& model_type) {
       "config.json: model_type " +
       Quoted(model_type.is_string() ? model_type.get<std::string>() : model_type.dump()) +
       " is not served; those of Hugging Face folders that are: " + known);
+}
+
+// Says whether the folder is one of JinaBERT, whose code of its own calls itself a BERT, too.
+bool IsJinaBert(const json& document) {
+  return document.value("model_type", json()) == "bert" &&
+         document.value("position_embedding_type", json()) == "alibi";
 }
 
 // Returns the member of an object; null if it is no object or has none of this name.
@@ -245,7 +255,8 @@ bool IsHuggingFaceConfig(const json& document) {
 ModelConfig HuggingFaceConfig(const json& document, const std::string& directory) {
   RefuseAdapter(directory);
   ModelConfig config;
-  config.network.architecture = EncoderOf(document["model_type"]);
+  config.network.architecture =
+      IsJinaBert(document) ? "jina_bert.JinaBertModel" : EncoderOf(document["model_type"]);
   if (IsClassifier(document, directory)) {
     config.network.architecture = ClassifierOf(std::move(config.network.architecture));
   }

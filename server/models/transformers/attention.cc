@@ -2,49 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "attention/device/device_plugin.h"
-#include "attention/landmarks/landmark_attention.h"
 #include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/attention_rows.h"
-#include "attention/rows/spans.h"
-#include "models/transformers/names.h"
 
 namespace linserve::transformers {
-namespace {
-
-// Returns what is added to the scores of these sequences, as far as it broadcasts to [count, heads,
-// length, length]; nullopt: nothing is.
-std::optional<at::Tensor> AddedTo(const Span& span, const LayerKind& kind, int64_t dim_head,
-                                  const at::Tensor& mask, const Context& context,
-                                  const at::TensorOptions& options) {
-  at::Tensor added;
-  const auto add = [&](const at::Tensor& scores) {
-    added = added.defined() ? added + scores : scores;
-  };
-  constexpr double kHiddenInF16 = -6e4;  // which has no number that is less
-  const double hidden = options.dtype() == at::kHalf ? kHiddenInF16 : BlockAttention::kHidden;
-  const auto hide = [&](const at::Tensor& visible) { add(at::where(visible, 0.0, hidden)); };
-  const at::Tensor places = at::arange(span.length, options.dtype(at::kLong));
-  const at::Tensor distance = places - places.unsqueeze(1);  // from query to key
-  if (mask.defined()) hide(View(mask, span).unsqueeze(1).unsqueeze(1));
-  if (kind.window >= 0) hide(distance.abs() <= kind.window);
-  if (context.distances.defined()) {
-    const int64_t same = context.distances.size(1) / 2;
-    add(context.distances.index_select(1, (distance + same).flatten())
-            .div(std::sqrt(static_cast<double>(dim_head)))
-            .view({-1, span.length, span.length}));
-  }
-  if (!added.defined()) return std::nullopt;
-  return added.to(options.dtype());
-}
-
-}  // namespace
 
 Attention::Attention(const Options& options, const LayerKind& kind)
     : options_(options),
@@ -54,12 +19,42 @@ Attention::Attention(const Options& options, const LayerKind& kind)
       value_(options.dim, options.dim, options.attention_bias),
       qkv_(options.dim, 3 * options.dim, options.attention_bias),
       out_(options.dim, options.dim, options.attention_bias),
-      blocks_({.heads = options.heads,
-               .dim_head = options.dim_head(),
-               .before = kind.window,
-               .after = kind.window}) {}
+      query_norm_(options.dim, options.eps, options.norm_bias),
+      key_norm_(options.dim, options.eps, options.norm_bias),
+      relative_(options.relative, options.dim, options.heads),
+      blocks_(SizesFor(DType::kF32)) {
+  // Biases are apart, and keys have none.
+  if (options.joined_by_head) qkv_.with_bias = false;
+}
 
-void Attention::Declare(const Scope& layer) {
+BlockAttention::Sizes Attention::SizesFor(DType products) const {
+  const auto width = static_cast<double>(options_.dim_head() * options_.score_terms);
+  return {.heads = options_.heads,
+          .dim_head = options_.dim_head(),
+          // The pseudo-inverse magnifies what is rounded.
+          .products = by_landmarks() ? DType::kF32 : products,
+          .before = kind_.window,
+          .after = kind_.window,
+          .scale = 1 / std::sqrt(width),
+          .relative = relative_.defined()};
+}
+
+void Attention::Declare(const Scope& layer, const at::Tensor& positions) {
+  const Names& names = NamesOf(options_.family);
+  DeclareProjections(layer);
+  if (relative_.defined()) {
+    relative_.Declare(layer / names.position_key, layer / names.position_query);
+  }
+  layer.AfterLoading([this, &positions](DType products) { Prepare(products, positions); });
+  if (options_.landmarks.kernel > 0) {
+    (layer / names.convolution)
+        .Declare("weight", convolution_, {options_.heads, 1, options_.landmarks.kernel, 1},
+                 Init::kUniform);
+  }
+  out_.Declare(layer / names.out);
+}
+
+void Attention::DeclareProjections(const Scope& layer) {
   const Names& names = NamesOf(options_.family);
   if (names.joined != nullptr) {
     qkv_.DeclareUnpacked(layer / names.joined);
@@ -72,16 +67,25 @@ void Attention::Declare(const Scope& layer) {
       layer.Packs(part.weight);
     }
   }
-  layer.AfterLoading([this](DType products) { Prepare(products); });
-  if (options_.landmarks.kernel > 0) {
-    (layer / names.convolution)
-        .Declare("weight", convolution_, {options_.heads, 1, options_.landmarks.kernel, 1},
-                 Init::kUniform);
+  if (norms_keys()) {
+    query_norm_.Declare(layer / names.query_norm);
+    key_norm_.Declare(layer / names.key_norm);
   }
-  out_.Declare(layer / names.out);
+  if (options_.joined_by_head) {
+    const Scope self = layer / "attention" / "self";
+    self.Declare("q_bias", query_bias_, {options_.dim}, Init::kZeros);
+    self.Declare("v_bias", value_bias_, {options_.dim}, Init::kZeros);
+  }
 }
 
 void Attention::Join() {
+  if (options_.joined_by_head) {
+    qkv_.weight = qkv_.weight.view({options_.heads, 3, options_.dim_head(), options_.dim})
+                      .transpose(0, 1)
+                      .reshape({3 * options_.dim, options_.dim});
+    qkv_.bias = at::cat({query_bias_, at::zeros_like(query_bias_), value_bias_});
+    qkv_.with_bias = true;
+  }
   if (qkv_.weight.defined()) return;
   qkv_.weight = at::cat({query_.weight, key_.weight, value_.weight});
   if (qkv_.with_bias) qkv_.bias = at::cat({query_.bias, key_.bias, value_.bias});
@@ -91,7 +95,9 @@ void Attention::Join() {
   }
 }
 
-void Attention::Prepare(DType products) {
+void Attention::Prepare(DType products, const at::Tensor& positions) {
+  blocks_ = BlockAttention(SizesFor(products));
+  relative_.Prepare(positions, query_, key_, blocks_.rounded());
   Join();
   if (kind_.theta > 0) {
     const auto turned = [this](const at::Tensor& joined) {
@@ -104,12 +110,6 @@ void Attention::Prepare(DType products) {
   }
   qkv_.Pack(products);
   if (convolution_.defined() && qkv_.packed) block_convolution_ = BlockConvolution(convolution_);
-  blocks_ = BlockAttention({.heads = options_.heads,
-                            .dim_head = options_.dim_head(),
-                            // The pseudo-inverse magnifies what is rounded.
-                            .products = by_landmarks() ? DType::kF32 : products,
-                            .before = kind_.window,
-                            .after = kind_.window});
 }
 
 double Attention::Flops(int64_t length) const {
@@ -126,7 +126,15 @@ double Attention::Flops(int64_t length) const {
   }
   const auto seen =
       static_cast<double>(kind_.window < 0 ? length : std::min(length, 2 * kind_.window + 1));
-  return rows * (linear + 4 * seen * dim);
+  return rows * (linear + 4 * seen * dim + relative_.Flops(length));
+}
+
+void Attention::Project(const RowBlock& rows, int64_t count, const RowBlock& qkv) const {
+  qkv_.Set(qkv, rows, count);
+  if (!norms_keys()) return;
+  const RowBlock keys = qkv.Columns(options_.dim);
+  query_norm_.Set(qkv, qkv, count);
+  key_norm_.Set(keys, keys, count);
 }
 
 void Attention::AddConvolved(const RowBlock& qkv, int64_t length, int64_t place, int64_t count,
@@ -153,64 +161,13 @@ BlockAttention::Scores Attention::ScoresOf(int64_t start, const Context& context
     scores.distances = context.distances.size(1);
     scores.of_distances = context.distances.const_data_ptr<float>() + scores.distances / 2;
   }
+  if (options_.hides_queries) scores.of_queries = scores.of_keys;
+  if (relative_.defined()) {
+    scores.relative = &relative_.blocks();
+    scores.places = {context.places.const_data_ptr<int32_t>() + context.places.size(0) / 2,
+                     options_.relative.straight()};
+  }
   return scores;
-}
-
-// Returns an undefined tensor where the device has no kernel that takes these.
-at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
-                                     const at::Tensor& values, const Context& context) const {
-  const auto kernel = KernelsFor(queries).softmax_attention;
-  const bool plain = !context.mask.defined() && !context.distances.defined() &&
-                     !convolution_.defined() && !by_landmarks();
-  if (kernel == nullptr || !plain || !context.layout.table) return {};
-  return kernel({.queries = queries,
-                 .keys = keys,
-                 .values = values,
-                 .heads = options_.heads,
-                 .layout = *context.layout.table,
-                 .window = kind_.window});
-}
-
-at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) const {
-  const at::Tensor qkv = qkv_(rows);
-  at::Tensor turned = qkv.narrow(1, 0, 2 * options_.dim);
-  if (kind_.theta > 0) {
-    turned = turned.contiguous();
-    linserve::Rotate(turned, context.layout, 2 * options_.heads, context.rotations.at(kind_.theta));
-  }
-  at::Tensor queries = turned.narrow(1, 0, options_.dim);
-  at::Tensor keys = turned.narrow(1, options_.dim, options_.dim);
-  at::Tensor values = qkv.narrow(1, 2 * options_.dim, options_.dim);
-  at::Tensor together = AttendOnDevice(queries, keys, values, context);
-  if (together.defined()) return together;
-  CheckNotRecording(context.layout);
-  for (at::Tensor* part : {&queries, &keys, &values}) *part = part->contiguous();
-  const at::Tensor attended = NewRows(context.layout, rows.size(0), options_.dim, rows.options());
-  at::Tensor mask = context.mask;
-  // A convolution would reach into the padding, and a row that sees nothing would average it.
-  const bool alone = convolution_.defined() || context.mask.defined();
-  const std::vector<Span> spans =
-      alone ? Spans(context.layout) : SpansOfPadded(context.layout, context.layout, mask).first;
-  for (const Span& span : spans) {
-    const auto heads = [&](const at::Tensor& all) {
-      const at::Tensor split = SplitHeads(View(all, span), options_.heads);
-      // The pseudo-inverse magnifies what is rounded.
-      return by_landmarks() ? split.to(SumType(split)) : split;
-    };
-    const at::TensorOptions scores = heads(queries).options();
-    const auto added = AddedTo(span, kind_, options_.dim_head(), mask, context, scores);
-    at::Tensor result =
-        by_landmarks()
-            ? LandmarkAttention(heads(queries), heads(keys), heads(values),
-                                added.value_or(at::Tensor()), options_.landmarks.count,
-                                options_.landmarks.by_head)
-            : at::scaled_dot_product_attention(heads(queries), heads(keys), heads(values), added);
-    if (convolution_.defined()) {
-      result = result + ConvolveRows(SplitHeads(View(values, span), options_.heads), convolution_);
-    }
-    View(attended, span).copy_(JoinHeads(result));
-  }
-  return attended;
 }
 
 }  // namespace linserve::transformers

@@ -7,9 +7,12 @@
 #include "attention/blocks/block_attention.h"
 #include "attention/blocks/block_convolution.h"
 #include "attention/blocks/block_landmarks.h"
+#include "attention/rows/spans.h"
 #include "models/network/layers.h"
 #include "models/transformers/context.h"
+#include "models/transformers/names.h"
 #include "models/transformers/options.h"
+#include "models/transformers/positions/relative_scores.h"
 
 namespace linserve::transformers {
 
@@ -19,7 +22,9 @@ class Attention {
  public:
   Attention(const Options& options, const LayerKind& kind);
 
-  void Declare(const Scope& layer);
+  // `positions` is the table of relative positions, undefined where there is none; it is read once
+  // all is loaded.
+  void Declare(const Scope& layer, const at::Tensor& positions);
   bool packed() const { return qkv_.packed && out_.packed; }
   double Flops(int64_t length) const;
 
@@ -32,9 +37,7 @@ class Attention {
   int64_t width() const { return 3 * options_.dim; }  // of queries, keys and values side by side
   // Makes queries, keys and values of `count` rows, the first one of which is row `row` of the
   // batch and row `place` of its sequence.
-  void Project(const RowBlock& rows, int64_t count, const RowBlock& qkv) const {
-    qkv_.Set(qkv, rows, count);
-  }
+  void Project(const RowBlock& rows, int64_t count, const RowBlock& qkv) const;
   // Turns queries and keys of a sequence's rows, the first one of which is its row `place`.
   void Rotate(const RowBlock& qkv, int64_t place, int64_t count, const Context& context) const;
   // Returns what is added to scores in the sequence that begins at the batch's row `start`.
@@ -58,13 +61,23 @@ class Attention {
  private:
   at::Tensor AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, const Context& context) const;
+  void DeclareProjections(const Scope& layer);
+  // Computes a span of sequences: queries, keys and values are [count, heads, length, dim_head].
+  at::Tensor AttendSpan(const Span& span, const at::Tensor& queries, const at::Tensor& keys,
+                        const at::Tensor& values, const at::Tensor& mask,
+                        const Context& context) const;
+  bool norms_keys() const { return NamesOf(options_.family).key_norm != nullptr; }
+  BlockAttention::Sizes SizesFor(DType products) const;
   void Join();
-  void Prepare(DType products);
+  void Prepare(DType products, const at::Tensor& positions);
 
   Options options_;
   LayerKind kind_;
-  Linear query_, key_, value_;  // without weights once they are joined
+  Linear query_, key_, value_;          // without weights once they are joined
+  at::Tensor query_bias_, value_bias_;  // where the weights are joined by head
   Linear qkv_, out_;
+  LayerNorm query_norm_, key_norm_;  // of all heads together
+  RelativeScores relative_;
   at::Tensor convolution_;  // [heads, 1, size, 1]; undefined: none
   BlockConvolution block_convolution_;
   BlockAttention blocks_;

@@ -9,6 +9,7 @@
 #include "models/config/activation_param.h"
 #include "models/config/class_labels.h"
 #include "models/sentences/head_network.h"
+#include "models/transformers/deberta_options.h"
 #include "models/transformers/encoder.h"
 
 namespace linserve::transformers {
@@ -32,6 +33,12 @@ constexpr std::array kClassifierNames = {
                     "classifier.out_proj"},
     ClassifierNames{Family::kNomicBert, "nomic_bert", nullptr, "classifier"},
     ClassifierNames{Family::kGte, "gte", nullptr, "classifier"},
+    ClassifierNames{Family::kElectra, "electra", "classifier.dense", "classifier.out_proj"},
+    ClassifierNames{Family::kAlbert, "albert", nullptr, "classifier"},
+    ClassifierNames{Family::kJinaBert, "bert", nullptr, "classifier"},
+    ClassifierNames{Family::kJinaCode, "bert", nullptr, "classifier"},
+    ClassifierNames{Family::kDeberta, "deberta", "pooler.dense", "classifier"},
+    ClassifierNames{Family::kDebertaV2, "deberta", "pooler.dense", "classifier"},
 };
 
 const ClassifierNames& ClassifierNamesOf(Family family) {
@@ -41,8 +48,11 @@ const ClassifierNames& ClassifierNamesOf(Family family) {
 
 HeadLayer HiddenLayer(const std::string& path, const Options& options, Params& params) {
   HeadLayer layer{.path = path, .outputs = options.dim, .activation = Activation::kTanh};
+  if (options.family == Family::kElectra) layer.activation = Activation::kGelu;
   if (options.family == Family::kDistilBert) layer.activation = Activation::kRelu;
   if (options.family == Family::kNystromformer) layer.activation = options.activation;
+  if (options.family == Family::kDeberta || options.family == Family::kDebertaV2)
+    layer.activation = DebertaPooling(options, params);
   if (options.family == Family::kModernBert) {
     layer.biased = params.Flag("classifier_bias", false);
     layer.activation = ActivationParam(params, "classifier_activation");

@@ -14,6 +14,7 @@ struct Context {
   at::Tensor mask{};        // BOOL [rows], true = the key is visible; undefined: all
   at::Tensor key_scores{};  // F32 [rows], 0 or BlockAttention::kHidden; undefined: as the mask
   at::Tensor distances{};  // F32 [heads, 2 · longest - 1]: what is added to scores; undefined: none
+  at::Tensor places{};     // of relative positions (PlacesByDistance); undefined: there are none
   std::map<double, at::Tensor> rotations{};  // by theta: F32 [longest, dim_head], sines and cosines
 };
 

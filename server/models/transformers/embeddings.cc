@@ -4,35 +4,51 @@
 
 #include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
-#include "models/transformers/declare_norm.h"
 #include "models/transformers/names.h"
 
 namespace linserve::transformers {
 
 Embeddings::Embeddings(const Options& options)
-    : options_(options), norm_(options.dim, options.eps, options.norm_bias) {}
+    : options_(options),
+      project_(options.table_width(), options.dim, /*biased=*/options.norms_tables),
+      norm_(options.norms_tables ? options.table_width() : options.dim, options.eps,
+            options.norm_bias) {}
 
 void Embeddings::Declare(const Scope& scope) {
   const Names& names = NamesOf(options_.family);
   const auto table = [&](const char* name, at::Tensor& slot, int64_t rows) {
-    if (rows > 0) (scope / name).Declare("weight", slot, {rows, options_.dim}, Init::kNormal);
+    if (rows > 0)
+      (scope / name).Declare("weight", slot, {rows, options_.table_width()}, Init::kNormal);
   };
   table(names.words, words_, options_.vocabulary);
   table(names.positions, positions_, options_.positions);
   table(names.types, types_, options_.types);
+  if (projects()) project_.Declare(scope / names.embedding_projection);
   DeclareNorm(scope / names.embedding_norm, norm_);
 }
 
 at::Tensor Embeddings::operator()(const at::Tensor& ids, const at::Tensor& types,
-                                  const PlacedLayout& layout) const {
-  if (words_.is_cpu() && words_.scalar_type() == at::kFloat) return ByBlocks(ids, types, layout);
+                                  const Context& context) const {
+  const bool by_blocks = words_.is_cpu() && words_.scalar_type() == at::kFloat;
+  at::Tensor rows =
+      by_blocks ? ByBlocks(ids, types, context.layout) : ByTensors(ids, types, context.layout);
+  if (options_.hides_queries && context.mask.defined()) {
+    rows.masked_fill_(context.mask.logical_not().unsqueeze(1), 0);
+  }
+  return rows;
+}
+
+at::Tensor Embeddings::ByTensors(const at::Tensor& ids, const at::Tensor& types,
+                                 const PlacedLayout& layout) const {
   at::Tensor rows = at::embedding(words_, ids);
   if (types_.defined()) {
     rows.add_(types.defined() ? at::embedding(types_, types) : types_.select(0, 0));
   }
   if (positions_.defined()) AddPositionsOf(rows, ids, layout);
-  return norm_(rows);
+  if (!projects()) return norm_(rows);
+  return options_.norms_tables ? project_(norm_(rows)) : norm_(project_(rows));
 }
 
 at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
@@ -44,18 +60,23 @@ at::Tensor Embeddings::ByBlocks(const at::Tensor& ids, const at::Tensor& types,
   std::vector<int64_t> places;
   if (positions_.defined()) places = PlacesOf(word, words.numel(), layout);
   at::Tensor rows = at::empty({words.numel(), options_.dim}, options());
-  ForBlocks(words.numel(), 0, [&](int64_t begin, int64_t count, float*) {
-    const RowBlock block = BlockOf(rows, begin);
+  const int64_t width = options_.table_width();
+  const int64_t scratch = projects() ? (kBlockRows + kFewestKernelRows) * width : 0;
+  ForBlocks(words.numel(), scratch, [&](int64_t begin, int64_t count, float* apart) {
+    const RowBlock out = BlockOf(rows, begin);
+    const RowBlock block = projects() ? RowBlock(apart, width) : out;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = begin + i;
-      std::copy_n(BlockOf(words_, word[row]).data, options_.dim, block.Rows(i).data);
+      std::copy_n(BlockOf(words_, word[row]).data, width, block.Rows(i).data);
       const auto add = [&](const at::Tensor& table, int64_t of) {
-        AddBias(block.Rows(i), 1, options_.dim, BlockOf(table, of).data);
+        AddBias(block.Rows(i), 1, width, BlockOf(table, of).data);
       };
       if (types_.defined()) add(types_, kind != nullptr ? kind[row] : 0);
       if (positions_.defined()) add(positions_, places[static_cast<size_t>(row)]);
     }
-    norm_.Set(block, block, count);
+    if (options_.norms_tables) norm_.Set(block, block, count);
+    if (projects()) project_.Set(out, block, count);
+    if (!options_.norms_tables) norm_.Set(out, out, count);
   });
   return rows;
 }

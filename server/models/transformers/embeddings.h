@@ -8,6 +8,7 @@
 #include "attention/rows/placed_layout.h"
 #include "models/network/layers.h"
 #include "models/network/parameters.h"
+#include "models/transformers/context.h"
 #include "models/transformers/options.h"
 
 namespace linserve::transformers {
@@ -23,10 +24,13 @@ class Embeddings {
 
   // Returns rows [rows, dim] for ids and types [rows]. Types that are undefined are zeros.
   at::Tensor operator()(const at::Tensor& ids, const at::Tensor& types,
-                        const PlacedLayout& layout) const;
+                        const Context& context) const;
 
  private:
   void AddPositionsOf(at::Tensor& rows, const at::Tensor& ids, const PlacedLayout& layout) const;
+  bool projects() const { return options_.projects; }
+  at::Tensor ByTensors(const at::Tensor& ids, const at::Tensor& types,
+                       const PlacedLayout& layout) const;
   // Computes the same on the CPU, block by block.
   at::Tensor ByBlocks(const at::Tensor& ids, const at::Tensor& types,
                       const PlacedLayout& layout) const;
@@ -35,6 +39,7 @@ class Embeddings {
 
   Options options_;
   at::Tensor words_, positions_, types_;
+  Linear project_;  // where the tables are of another width
   LayerNorm norm_;
 };
 

@@ -10,15 +10,21 @@
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "models/network/layer_pass.h"
-#include "models/transformers/declare_norm.h"
-#include "models/transformers/distances.h"
 #include "models/transformers/embeddings.h"
 #include "models/transformers/full_length_pass.h"
 #include "models/transformers/layer.h"
 #include "models/transformers/names.h"
+#include "models/transformers/positions/distances.h"
 
 namespace linserve::transformers {
 namespace {
+
+// Is a layer where its turn comes, which may be more than once.
+struct Turn {
+  const Layer* layer;
+
+  void Apply(at::Tensor& rows, const Context& context) const { layer->Apply(rows, context); }
+};
 
 class EncoderNetwork : public Network {
  public:
@@ -26,23 +32,45 @@ class EncoderNetwork : public Network {
       : options_(std::move(options)),
         embeddings_(options_),
         norm_(options_.dim, options_.eps, options_.norm_bias),
+        positions_norm_(options_.dim, options_.eps),
         pooler_(options_.dim, options_.dim) {
     for (const LayerKind& kind : options_.layers) {
       layers_.emplace_back(options_, kind, /*first=*/layers_.empty());
     }
+    for (const size_t layer : options_.turns) turns_.push_back({&layers_[layer]});
+    if (!options_.turns.empty()) return;
+    for (const Layer& layer : layers_) turns_.push_back({&layer});
   }
 
   void Declare(const Scope& scope) override {
     const Names& names = NamesOf(options_.family);
     embeddings_.Declare(scope);
+    if (options_.relative.defined()) DeclarePositions(scope / "encoder");
     int64_t index = 0;
-    for (Layer& layer : layers_) layer.Declare(scope / names.layers / index++);
+    for (Layer& layer : layers_) layer.Declare(ScopeOfLayer(scope, index++), positions_);
+    layers_.front().DeclareConvolution(scope / "encoder" / "conv");
+    scope.AfterLoading([this](DType) { positions_.reset(); });
     if (names.norm != nullptr) DeclareNorm(scope / names.norm, norm_);
     if (options_.distances) {
       (scope / "encoder" / "relative_attention_bias")
           .Declare("weight", distances_, {32, options_.heads}, Init::kNormal);
     }
-    if (options_.pooler) pooler_.Declare(scope / "pooler" / "dense");
+    if (options_.pooler) pooler_.Declare(scope / names.pooler);
+  }
+
+  Scope ScopeOfLayer(const Scope& scope, int64_t index) const {
+    const Names& names = NamesOf(options_.family);
+    const Scope layers = scope / names.layers;
+    if (options_.group == 0) return layers / index;
+    return layers / (index / options_.group) / names.of_group / (index % options_.group);
+  }
+
+  void DeclarePositions(const Scope& encoder) {
+    (encoder / "rel_embeddings")
+        .Declare("weight", positions_, {options_.relative.rows(), options_.dim}, Init::kNormal);
+    if (!options_.relative.normed) return;
+    DeclareNorm(encoder / "LayerNorm", positions_norm_);
+    encoder.AfterLoading([this](DType) { positions_ = positions_norm_(positions_); });
   }
 
   Signature signature() const override {
@@ -71,7 +99,7 @@ class EncoderNetwork : public Network {
     return signature;
   }
 
-  int64_t Layers() const override { return std::ssize(layers_); }
+  int64_t Layers() const override { return std::ssize(turns_); }
 
   bool Recordable() const override { return options_.Recordable(); }
 
@@ -79,8 +107,8 @@ class EncoderNetwork : public Network {
 
   double Flops(int64_t length) const override {
     double flops = 0;
-    for (const Layer& layer : layers_) {
-      flops += layer.Flops(std::max(length, options_.landmarks.length()));
+    for (const Turn& turn : turns_) {
+      flops += turn.layer->Flops(std::max(length, options_.landmarks.length()));
     }
     return flops;
   }
@@ -106,15 +134,18 @@ class EncoderNetwork : public Network {
   Options options_;
   Embeddings embeddings_;
   std::deque<Layer> layers_;
+  std::deque<Turn> turns_;
   at::Tensor distances_;  // [buckets, heads]
+  at::Tensor positions_;  // the table of relative ones, until the layers have read it
   LayerNorm norm_;
+  LayerNorm positions_norm_;
   Linear pooler_;
 };
 
-class EncoderNetwork::EncoderPass : public LayerPass<Layer, Context> {
+class EncoderNetwork::EncoderPass : public LayerPass<Turn, Context> {
  public:
   EncoderPass(const EncoderNetwork& network, at::Tensor rows, Context context)
-      : LayerPass(network.layers_, std::move(rows), std::move(context)), network_(network) {}
+      : LayerPass(network.turns_, std::move(rows), std::move(context)), network_(network) {}
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
     if (name == "pooler_output") return Pooled(begin, end);
@@ -145,9 +176,15 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
   const std::vector<int64_t>& lengths = context.layout.lengths;
   const int64_t longest =
       std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
+  const double root = std::sqrt(static_cast<double>(options_.dim_head()));
   if (options_.distances) {
-    const double root = std::sqrt(static_cast<double>(options_.dim_head()));
     context.distances = ByDistance(distances_.to(at::kFloat), longest).mul_(root);
+  }
+  if (options_.alibi) {
+    context.distances = Alibi(options_.heads, longest, floats).mul_(root);
+  }
+  if (options_.relative.defined()) {
+    context.places = PlacesByDistance(options_.relative, longest).to(floats.device());
   }
   for (const LayerKind& kind : options_.layers) {
     if (kind.theta == 0 || context.rotations.contains(kind.theta)) continue;
@@ -166,7 +203,7 @@ std::unique_ptr<Pass> EncoderNetwork::Begin(TensorBatch batch) const {
 
 std::unique_ptr<Pass> EncoderNetwork::BeginAsItIs(const TensorBatch& batch) const {
   Context context = ContextOf(batch);
-  at::Tensor rows = embeddings_(batch["x"], batch.Find("token_type_ids"), context.layout);
+  at::Tensor rows = embeddings_(batch["x"], batch.Find("token_type_ids"), context);
   return std::make_unique<EncoderPass>(*this, std::move(rows), std::move(context));
 }
 
@@ -192,6 +229,13 @@ std::unique_ptr<Network> MakeNystromformer(Params& params) {
 
 std::unique_ptr<Network> MakeNomicBert(Params& params) { return Make<Family::kNomicBert>(params); }
 std::unique_ptr<Network> MakeGte(Params& params) { return Make<Family::kGte>(params); }
+
+std::unique_ptr<Network> MakeDeberta(Params& params) { return Make<Family::kDeberta>(params); }
+std::unique_ptr<Network> MakeDebertaV2(Params& params) { return Make<Family::kDebertaV2>(params); }
+
+std::unique_ptr<Network> MakeAlbert(Params& params) { return Make<Family::kAlbert>(params); }
+std::unique_ptr<Network> MakeElectra(Params& params) { return Make<Family::kElectra>(params); }
+std::unique_ptr<Network> MakeJinaBert(Params& params) { return Make<Family::kJinaBert>(params); }
 
 std::unique_ptr<Network> MakeEncoder(Options options) {
   return std::make_unique<EncoderNetwork>(std::move(options));

@@ -24,6 +24,13 @@ std::unique_ptr<Network> MakeModernBert(Params& params);  // ModernBertModel (Wa
 std::unique_ptr<Network> MakeNystromformer(Params& params);
 std::unique_ptr<Network> MakeNomicBert(Params& params);
 std::unique_ptr<Network> MakeGte(Params& params);
+std::unique_ptr<Network> MakeDeberta(Params& params);    // DebertaModel (He et al. 2020)
+std::unique_ptr<Network> MakeDebertaV2(Params& params);  // of its second and third version
+std::unique_ptr<Network> MakeElectra(Params& params);    // ElectraModel (Clark et al. 2020)
+std::unique_ptr<Network> MakeAlbert(Params& params);     // AlbertModel (Lan et al. 2019)
+// JinaBertModel (Günther et al. 2023), which is published with code of its own: that of
+// jinaai/jina-bert-implementation or, with `qk_norm`, of jinaai/jina-bert-v2-qk-post-norm.
+std::unique_ptr<Network> MakeJinaBert(Params& params);
 
 // Makes the encoder that these options describe.
 std::unique_ptr<Network> MakeEncoder(Options options);

@@ -6,7 +6,6 @@
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "models/network/self_attention_by_blocks.h"
-#include "models/transformers/declare_norm.h"
 #include "models/transformers/names.h"
 
 namespace linserve::transformers {
@@ -16,21 +15,30 @@ Layer::Layer(const Options& options, const LayerKind& kind, bool first)
       first_(first),
       attention_(options, kind),
       attention_norm_(options.dim, options.eps, options.norm_bias),
+      again_norm_(options.dim, options.eps, options.norm_bias),
       gate_(options.dim, options.inner, options.inner_bias),
       inner_(options.dim, options.inner, options.inner_bias),
       feed_forward_(options.dim, options.inner, options.dim, options.activation, options.gated,
                     options.inner_bias),
       inner_norm_(options.dim, options.eps, options.norm_bias) {
   feed_forward_.w2.with_bias = options.outer_bias;
+  if (first && options.convolution.size > 0) convolution_.emplace(options);
 }
 
-void Layer::Declare(const Scope& layer) {
+void Layer::Declare(const Scope& layer, const at::Tensor& positions) {
   const Names& names = NamesOf(options_.family);
-  attention_.Declare(layer);
+  attention_.Declare(layer, positions);
   if (!options_.pre_norm || !first_) DeclareNorm(layer / names.attention_norm, attention_norm_);
+  if (norms_again()) DeclareNorm(layer / names.again_norm, again_norm_);
   if (names.gate != nullptr) {
     DeclareGated(layer);
   } else {
+    if (options_.gate_last) {
+      layer.AfterLoading([this](DType) {
+        at::Tensor& both = feed_forward_.w1.weight;
+        both = at::roll(both, options_.inner, 0);
+      });
+    }
     feed_forward_.Declare(layer, names.inner, names.outer);
   }
   DeclareNorm(layer / names.inner_norm, inner_norm_);
@@ -58,12 +66,15 @@ double Layer::Flops(int64_t length) const {
 }
 
 void Layer::Apply(at::Tensor& rows, const Context& context) const {
-  return packed() ? ApplyByBlocks(rows, context) : ApplyToTensors(rows, context);
+  const at::Tensor read = convolution_ ? rows.clone() : at::Tensor();
+  packed() ? ApplyByBlocks(rows, context) : ApplyToTensors(rows, context);
+  if (convolution_) convolution_->AddTo(rows, read, context);
 }
 
 void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
   const Linear& out = attention_.out();
   const Linear& outer = feed_forward_.w2;
+  const at::Tensor read = norms_again() ? rows.clone() : at::Tensor();
   // Products add themselves to the rows. With norms behind the sums a bias is left to the norm, and
   // takes no launch of its own; with norms before them the rows themselves need it.
   out.AddProduct(rows, attention_.Attended(NormedRows{rows, NormBefore()}.Normed(), context));
@@ -74,6 +85,7 @@ void Layer::ApplyToTensors(at::Tensor& rows, const Context& context) const {
     return;
   }
   rows = attention_norm_(rows, out.bias);
+  if (norms_again()) rows = again_norm_(rows.add_(read));
   feed_forward_.AddWithoutBias(rows, {rows});
   rows = inner_norm_(rows, outer.bias);
 }
@@ -118,14 +130,26 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
 int64_t Layer::ScratchElements() const {
   const int64_t by_landmarks =
       kBlockRows * options_.dim + BlockLandmarks::ScratchElements(attention_.landmarks());
-  return std::max(attention_.by_landmarks() ? by_landmarks : 0, feed_forward_.ScratchElements());
+  const int64_t read = norms_again() ? kBlockRows * options_.dim : 0;
+  return read +
+         std::max({SelfAttentionByBlocks::AttendedElements(attention_.width()),
+                   attention_.by_landmarks() ? by_landmarks : 0, feed_forward_.ScratchElements()});
 }
 
 void Layer::Finish(const RowBlock& rows, const RowBlock& attended, int64_t count,
                    float* scratch) const {
+  // Behind all that else is in the scratch.
+  const RowBlock read{scratch + ScratchElements() - kBlockRows * options_.dim, options_.dim};
+  for (int64_t i = 0; norms_again() && i < count; ++i) {
+    std::copy_n(rows.Rows(i).data, options_.dim, read.Rows(i).data);
+  }
   attention_.AddTo(rows, attended, count);
   if (options_.pre_norm) return feed_forward_.Add(rows, rows, count, &inner_norm_, scratch);
   attention_norm_.Set(rows, rows, count);
+  if (norms_again()) {
+    AddRows(rows, count, options_.dim, read);
+    again_norm_.Set(rows, rows, count);
+  }
   feed_forward_.Add(rows, rows, count, nullptr, scratch);
   inner_norm_.Set(rows, rows, count);
 }

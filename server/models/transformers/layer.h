@@ -3,9 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "models/network/layers.h"
 #include "models/transformers/attention.h"
+#include "models/transformers/names.h"
+#include "models/transformers/row_convolution.h"
 
 namespace linserve::transformers {
 
@@ -16,7 +19,12 @@ class Layer {
   // The first layer's norm before attention is none, since the embeddings have theirs.
   Layer(const Options& options, const LayerKind& kind, bool first);
 
-  void Declare(const Scope& layer);
+  // `positions` is the table of relative positions, as Attention takes it.
+  void Declare(const Scope& layer, const at::Tensor& positions);
+  // Declares the first layer's convolution, where there is one.
+  void DeclareConvolution(const Scope& scope) {
+    if (convolution_) convolution_->Declare(scope);
+  }
   double Flops(int64_t length) const;
 
   // Applies it to rows [rows, dim] in place.
@@ -30,6 +38,8 @@ class Layer {
     return options_.pre_norm && !first_ ? &attention_norm_ : nullptr;
   }
 
+  bool norms_again() const { return NamesOf(options_.family).again_norm != nullptr; }
+
   void ApplyToTensors(at::Tensor& rows, const Context& context) const;
   void ApplyByBlocks(at::Tensor& rows, const Context& context) const;
   // Takes a block from its attended values to the end of the layer.
@@ -40,10 +50,12 @@ class Layer {
   bool first_;
   Attention attention_;
   LayerNorm attention_norm_;
+  LayerNorm again_norm_;  // where there is a second one, of a second sum
   Linear gate_;  // gate_ and inner_ become the first product of feed_forward_ where they are two
   Linear inner_;
   FeedForward feed_forward_;
   LayerNorm inner_norm_;
+  std::optional<RowConvolution> convolution_;  // of the rows that the layer reads, behind it
 };
 
 }  // namespace linserve::transformers

@@ -43,6 +43,70 @@ constexpr Names kMpnet = [] {
   return names;
 }();
 
+constexpr Names kElectra = [] {
+  Names names = kBert;
+  names.embedding_projection = "embeddings_project";
+  return names;
+}();
+
+constexpr Names kAlbert = {.words = "embeddings.word_embeddings",
+                           .positions = "embeddings.position_embeddings",
+                           .types = "embeddings.token_type_embeddings",
+                           .embedding_projection = "encoder.embedding_hidden_mapping_in",
+                           .embedding_norm = "embeddings.LayerNorm",
+                           .layers = "encoder.albert_layer_groups",
+                           .of_group = "albert_layers",
+                           .query = "attention.query",
+                           .key = "attention.key",
+                           .value = "attention.value",
+                           .out = "attention.dense",
+                           .attention_norm = "attention.LayerNorm",
+                           .inner = "ffn",
+                           .outer = "ffn_output",
+                           .inner_norm = "full_layer_layer_norm",
+                           .pooler = "pooler"};
+
+// DeBERTa is BERT but for its attention.
+constexpr Names kDebertaV2 = [] {
+  Names names = kBert;
+  names.embedding_projection = "embeddings.embed_proj";
+  names.query = "attention.self.query_proj";
+  names.key = "attention.self.key_proj";
+  names.value = "attention.self.value_proj";
+  names.position_key = "attention.self.pos_key_proj";
+  names.position_query = "attention.self.pos_query_proj";
+  return names;
+}();
+
+constexpr Names kDeberta = [] {
+  Names names = kBert;
+  names.embedding_projection = "embeddings.embed_proj";
+  names.joined = "attention.self.in_proj";
+  names.position_key = "attention.self.pos_proj";
+  names.position_query = "attention.self.pos_q_proj";
+  return names;
+}();
+
+// JinaBERT is BERT but for its feed-forward.
+constexpr Names kJinaBert = [] {
+  Names names = kBert;
+  names.inner = "mlp.gated_layers";
+  names.outer = "mlp.wo";
+  names.inner_norm = "mlp.layernorm";
+  return names;
+}();
+
+constexpr Names kJinaCode = [] {
+  Names names = kBert;
+  names.query_norm = "attention.self.layer_norm_q";
+  names.key_norm = "attention.self.layer_norm_k";
+  names.again_norm = "layer_norm_1";
+  names.inner = "mlp.up_gated_layer";
+  names.outer = "mlp.down_layer";
+  names.inner_norm = "layer_norm_2";
+  return names;
+}();
+
 constexpr Names kModernBert = {.words = "embeddings.tok_embeddings",
                                .embedding_norm = "embeddings.norm",
                                .layers = "layers",
@@ -81,6 +145,18 @@ const Names& NamesOf(Family family) {
     case Family::kNomicBert:
     case Family::kGte:
       return kRotary;
+    case Family::kDeberta:
+      return kDeberta;
+    case Family::kDebertaV2:
+      return kDebertaV2;
+    case Family::kAlbert:
+      return kAlbert;
+    case Family::kElectra:
+      return kElectra;
+    case Family::kJinaBert:
+      return kJinaBert;
+    case Family::kJinaCode:
+      return kJinaCode;
     case Family::kBert:
     case Family::kRoberta:
     case Family::kNystromformer:

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "models/config/activation_param.h"
+#include "models/transformers/deberta_options.h"
 #include "models/transformers/rotary_options.h"
 
 namespace linserve::transformers {
@@ -31,36 +33,94 @@ constexpr std::array kOfTraining = {"hidden_dropout_prob",
                                     "use_cache",
                                     "sinusoidal_pos_embds"};
 
+constexpr size_t kMostTurns = 4096;  // of layers that come more than once
+
 void RefuseIf(Params& params, const char* key) {
   if (params.Flag(key, false)) params.Fail(key, "false: only encoders are computed");
 }
 
-Options Bert(Family family, Params& params, int64_t usual_vocabulary) {
+// Holds the sizes that a configuration need not say.
+struct UsualSizes {
+  int64_t vocabulary = 30522;
+  int64_t dim = 768;
+  int64_t heads = 12;
+  int64_t inner = 3072;
+};
+
+// Reads all that BERT's kin have but for their positions.
+Options BertSizes(Family family, Params& params, const UsualSizes& usual) {
   Options options{.family = family};
-  options.vocabulary = params.Positive("vocab_size", usual_vocabulary);
-  SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size");
+  options.vocabulary = params.Positive("vocab_size", usual.vocabulary);
+  SetSizes(options, params, "hidden_size", "num_attention_heads", "intermediate_size", usual.inner,
+           usual.dim, usual.heads);
   options.layers.resize(static_cast<size_t>(params.Depth("num_hidden_layers", 12)));
   options.activation = ActivationParam(params, "hidden_act");
   options.eps = params.Number("layer_norm_eps", 1e-12, 0, 1);
-  options.positions = params.Positive("max_position_embeddings", 512);
-  params.Choice("position_embedding_type", "absolute", {"absolute"});
   RefuseIf(params, "is_decoder");
   RefuseIf(params, "is_causal");
   RefuseIf(params, "add_cross_attention");
   options.types = family == Family::kMpnet ? 0 : params.Positive("type_vocab_size", 2);
-  if (family == Family::kRoberta) options.padding = params.NotNegative("pad_token_id", 1);
   options.pooler = params.Flag("add_pooling_layer", true);
   return options;
 }
 
+Options Bert(Family family, Params& params, const UsualSizes& usual) {
+  Options options = BertSizes(family, params, usual);
+  options.positions = params.Positive("max_position_embeddings", 512);
+  params.Choice("position_embedding_type", "absolute", {"absolute"});
+  if (family == Family::kRoberta) options.padding = params.NotNegative("pad_token_id", 1);
+  return options;
+}
+
 Options Mpnet(Params& params) {
-  Options options = Bert(Family::kMpnet, params, 30527);
+  Options options = Bert(Family::kMpnet, params, {.vocabulary = 30527});
   options.padding = 1;  // whatever pad_token_id says
   options.distances = true;
   // The model counts 32 buckets, whatever number its table has.
   if (params.Positive("relative_attention_num_buckets", 32) != 32) {
     params.Fail("relative_attention_num_buckets", "32");
   }
+  return options;
+}
+
+Options Electra(Params& params) {
+  Options options = Bert(Family::kElectra, params, {.dim = 256, .heads = 4, .inner = 1024});
+  options.embedded = params.Positive("embedding_size", 128);
+  options.projects = options.embedded != options.dim;
+  options.norms_tables = true;
+  options.pooler = false;
+  // Heads of other tasks read these.
+  for (const char* key :
+       {"summary_type", "summary_use_proj", "summary_activation", "summary_last_dropout"}) {
+    params.Ignore(key);
+  }
+  return options;
+}
+
+Options Albert(Params& params) {
+  const UsualSizes usual{.vocabulary = 30000, .dim = 4096, .heads = 64, .inner = 16384};
+  Options options = Bert(Family::kAlbert, params, usual);
+  options.activation = ActivationParam(params, "hidden_act", "gelu_new");
+  options.embedded = params.Positive("embedding_size", 128);
+  options.projects = true;
+  options.norms_tables = true;
+  const size_t depth = options.layers.size();
+  const auto groups = static_cast<size_t>(params.Depth("num_hidden_groups", 1));
+  options.group = params.Depth("inner_group_num", 1);
+  const auto inner = static_cast<size_t>(options.group);
+  if (groups > depth) params.Fail("num_hidden_groups", "at most num_hidden_layers");
+  if (depth * inner > kMostTurns) {
+    params.Fail("inner_group_num", "with num_hidden_layers at most " + std::to_string(kMostTurns) +
+                                       " layers together");
+  }
+  options.layers.resize(groups * inner);
+  for (size_t i = 0; i < depth; ++i) {
+    // The package divides in floating point, and cuts.
+    const double per_group = static_cast<double>(depth) / static_cast<double>(groups);
+    const auto group = static_cast<size_t>(static_cast<double>(i) / per_group);
+    for (size_t j = 0; j < inner; ++j) options.turns.push_back(group * inner + j);
+  }
+  params.Ignore("classifier_dropout_prob");
   return options;
 }
 
@@ -116,6 +176,29 @@ Options Nystromformer(Params& params) {
   return options;
 }
 
+// Reads JinaBERT as its authors publish it: jinaai/jina-bert-implementation or, with qk_norm,
+// jinaai/jina-bert-v2-qk-post-norm.
+Options JinaBert(Params& params) {
+  params.Choice("position_embedding_type", "alibi", {"alibi"});
+  const bool later = params.Flag("qk_norm", false);
+  Options options = BertSizes(Family::kBert, params, {});
+  options.alibi = true;
+  options.longest = LongestTexts(params, "max_position_embeddings", 512);
+  const std::vector<std::string> gates = {"geglu", "reglu"};
+  std::vector<std::string> types = gates;
+  if (!later) types.emplace_back("original");
+  const std::string type =
+      params.Choice("feed_forward_type", later ? gates[0] : types.back(), types);
+  for (const char* key : {"emb_pooler", "attn_implementation"}) params.Ignore(key);
+  if (type == "original") return options;
+  options.family = later ? Family::kJinaCode : Family::kJinaBert;
+  options.activation = type == gates[0] ? Activation::kGelu : Activation::kRelu;
+  options.gated = true;
+  options.gate_last = later;
+  options.inner_bias = false;
+  return options;
+}
+
 Options OfFamily(Family family, Params& params) {
   switch (family) {
     case Family::kMpnet:
@@ -130,20 +213,30 @@ Options OfFamily(Family family, Params& params) {
       return NomicBert(params);
     case Family::kGte:
       return Gte(params);
+    case Family::kDeberta:
+    case Family::kDebertaV2:
+      return Deberta(family, params);
+    case Family::kAlbert:
+      return Albert(params);
+    case Family::kElectra:
+      return Electra(params);
+    case Family::kJinaBert:
+    case Family::kJinaCode:
+      return JinaBert(params);
     case Family::kRoberta:
-      return Bert(family, params, 50265);
+      return Bert(family, params, {.vocabulary = 50265});
     case Family::kBert:
       break;
   }
-  return Bert(family, params, 30522);
+  return Bert(family, params, {});
 }
 
 }  // namespace
 
 void SetSizes(Options& options, Params& params, const char* dim, const char* heads,
-              const char* inner, int64_t usual_inner) {
-  options.dim = params.Positive(dim, 768);
-  options.heads = params.Heads(heads, 12);
+              const char* inner, int64_t usual_inner, int64_t usual_dim, int64_t usual_heads) {
+  options.dim = params.Positive(dim, usual_dim);
+  options.heads = params.Heads(heads, usual_heads);
   options.inner = params.Positive(inner, usual_inner);
   if (options.dim % options.heads != 0) {
     params.Fail(dim, "a multiple of " + std::string(heads) + " = " + std::to_string(options.heads));
@@ -165,8 +258,10 @@ Options Options::From(Family family, Params& params) {
 bool Options::Recordable() const {
   const bool windows = std::any_of(layers.begin(), layers.end(),
                                    [](const LayerKind& layer) { return layer.window >= 0; });
-  return !windows && !distances && landmarks.count == 0 && landmarks.kernel == 0 &&
-         dim_head() % 8 == 0;
+  const bool plain =
+      !distances && !alibi && !relative.defined() && score_terms == 1 && !hides_queries;
+  return !windows && plain && landmarks.count == 0 && landmarks.kernel == 0 &&
+         convolution.size == 0 && dim_head() % 8 == 0;
 }
 
 }  // namespace linserve::transformers

@@ -5,6 +5,7 @@
 
 #include "models/config/params.h"
 #include "models/network/layers.h"
+#include "models/transformers/positions/relative_positions.h"
 
 namespace linserve::transformers {
 
@@ -16,7 +17,13 @@ enum class Family : uint8_t {
   kModernBert,
   kNystromformer,
   kNomicBert,
-  kGte
+  kGte,
+  kDeberta,
+  kDebertaV2,
+  kElectra,
+  kAlbert,
+  kJinaBert,  // as published, with a gate
+  kJinaCode   // its later form, with norms of queries and keys
 };
 
 // Says what the attention of one layer sees, and how its queries and keys are turned.
@@ -38,6 +45,13 @@ struct Landmarks {
   int64_t length() const { return count * segment; }
 };
 
+// Says what is added to the first layer's rows: a convolution of the rows that it reads.
+struct RowKernel {
+  int64_t size = 0;  // 0: there is none
+  int64_t groups = 1;
+  Activation activation = Activation::kTanh;
+};
+
 // Holds what a configuration of any of these models says, in the terms of BERT.
 struct Options {
   Family family = Family::kBert;
@@ -52,20 +66,33 @@ struct Options {
   int64_t pad_token = 0;         // of the sequences that attention by landmarks makes longer
   int64_t types = 0;             // of tokens; 0: there are none
   double eps = 1e-12;            // of the norms
+  int64_t embedded = 0;          // width of the tables; 0: dim
+  int64_t score_terms = 1;       // scores are scaled as if heads were so many times as wide
+  double stretch = 1;            // rotary positions are taken over this
+  Landmarks landmarks{};
+  RelativePositions relative{};
+  RowKernel convolution{};
+  std::vector<LayerKind> layers{};
+  std::vector<size_t> turns{};  // which layer comes when; empty: each once, in order
+  int64_t group = 0;            // of so many layers each are the names; 0: there are no groups
   Activation activation = Activation::kGelu;
-  bool gated = false;     // feed-forward
-  bool pre_norm = false;  // norms before attention and feed-forward, and one at the end
+  bool gated = false;      // feed-forward
+  bool gate_last = false;  // its second half is the one that is activated
+  bool pre_norm = false;   // norms before attention and feed-forward, and one at the end
   bool attention_bias = true;
   bool inner_bias = true;  // of the feed-forward's first product
   bool outer_bias = true;  // and of its second
   bool norm_bias = true;
-  bool distances = false;  // scores depend on them (MPNet)
+  bool distances = false;       // scores depend on them (MPNet)
+  bool alibi = false;           // and fall with them (ALiBi)
+  bool hides_queries = false;   // a mask hides queries, too, and zeroes what is read for them
+  bool joined_by_head = false;  // queries, keys and values are, and keys have no bias
+  bool projects = false;        // rows of the tables are projected to `dim`
+  bool norms_tables = false;    // the norm of their rows comes before that
   bool pooler = false;
-  double stretch = 1;  // rotary positions are taken over this
-  Landmarks landmarks{};
-  std::vector<LayerKind> layers{};
 
   int64_t dim_head() const { return dim / heads; }
+  int64_t table_width() const { return embedded > 0 ? embedded : dim; }
   // Says what Network::Recordable() does: rows of a sequence meet in the device's kernel alone.
   bool Recordable() const;
   int64_t first_position() const { return padding < 0 ? unused_positions : padding + 1; }

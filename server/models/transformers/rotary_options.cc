@@ -62,6 +62,12 @@ void CheckHalves(const Options& options, Params& params, const char* dim = "hidd
 
 }  // namespace
 
+// Without such a table sentence-transformers cuts texts only where its own file says, which may be
+// later.
+int64_t LongestTexts(Params& params, const char* key, int64_t fallback) {
+  return std::max(params.Positive(key, fallback), params.Positive(kTextsUpTo, 1));
+}
+
 Options ModernBert(Params& params) {
   if (params.Flag("is_causal", false))
     params.Fail("is_causal", "false: only encoders are computed");

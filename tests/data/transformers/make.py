@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Makes golden cases of the encoders and classifiers of transformers 5.24.0 (requirements.txt), with random weights.
 
-  python make.py ../goldens
+  python make.py ../goldens [BEGINNING]
+
+makes all cases, or those whose names begin so.
 
 Each case is a folder: config.json, model.safetensors (the state_dict), io.safetensors (input.*, output.*). A ragged
 case has input.lengths: rows past them are zeros, and what is expected is that of each sequence alone.
@@ -106,6 +108,51 @@ for short, architecture, other in (("nomic-bert", "NomicBertModel", "gelu"), ("g
     case(short + "-long", architecture, SMALL, length=300, batch=4, lengths=[300, 129, 128, 64])
 case("gte-no-types", "GteModel", dict(SMALL, type_vocab_size=0), length=33)
 
+# The third version of DeBERTa, but for its sizes: distances are up to 40, of which those beyond 4 share buckets.
+DEBERTA = dict(SMALL, max_position_embeddings=40, relative_attention=True, position_buckets=8, pos_att_type="p2c|c2p",
+               share_att_key=True, norm_rel_ebd="layer_norm", position_biased_input=False)
+# The first version of DeBERTa, and the second where it is like that.
+APART = dict(SMALL, max_position_embeddings=40, relative_attention=True, pos_att_type=["c2p", "p2c"])
+
+for short, architecture, params in (("deberta", "DebertaModel", APART), ("deberta-v2", "DebertaV2Model", DEBERTA)):
+    case(short + "-base", architecture, params)
+    case(short + "-ragged", architecture, params, length=40, batch=6, lengths=[40, 1, 2, 17, 33, 16])
+    case(short + "-mask", architecture, params, mask=True, hide_first=True)
+    case(short + "-c2p", architecture,
+         dict(APART, pos_att_type="C2P", max_relative_positions=10, type_vocab_size=2, layer_norm_eps=1e-12),
+         types=True)
+    case(short + "-p2c", architecture, dict(APART, pos_att_type=["p2c"], max_relative_positions=40, hidden_act="relu"))
+    case(short + "-neither", architecture, dict(APART, pos_att_type=[], type_vocab_size=1), mask=True)
+    case(short + "-absolute", architecture, dict(APART, relative_attention=False, max_relative_positions=3), batch=1)
+    case(short + "-projected", architecture,
+         dict(params, embedding_size=20, hidden_size=30, num_attention_heads=6, position_biased_input=True,
+              type_vocab_size=3), types=True, mask=True)
+    case(short + "-long", architecture,
+         dict(APART, max_position_embeddings=300, max_relative_positions=140, position_biased_input=False), length=300,
+         batch=4, lengths=[300, 129, 128, 64])
+case("deberta-v2-long-buckets", "DebertaV2Model", dict(DEBERTA, position_buckets=64, max_position_embeddings=300),
+     length=300, batch=4, lengths=[300, 129, 128, 64])
+# Buckets that are further apart than distances are, so that some have none.
+case("deberta-v2-skipped", "DebertaV2Model", dict(DEBERTA, position_buckets=400, max_position_embeddings=300,
+                                                  num_hidden_layers=1), length=300, batch=2, lengths=[300, 220])
+case("deberta-v2-conv", "DebertaV2Model", dict(DEBERTA, conv_kernel_size=3, conv_act="gelu", share_att_key=False),
+     mask=True, hide_first=True)
+case("deberta-v2-conv-groups", "DebertaV2Model", dict(DEBERTA, conv_kernel_size=5, conv_groups=4, position_buckets=-1,
+                                                      max_relative_positions=-1, norm_rel_ebd="none"),
+     length=40, batch=6, lengths=[40, 1, 2, 17, 33, 16])
+
+ALBERT = dict(SMALL, max_position_embeddings=40, embedding_size=20, num_hidden_layers=3)
+case("albert-base", "AlbertModel", ALBERT, types=True, pooler=True)
+case("albert-ragged", "AlbertModel", dict(ALBERT, embedding_size=32, hidden_act="gelu"), length=40, batch=6,
+     lengths=[40, 1, 2, 17, 33, 16], pooler=True)
+case("albert-groups", "AlbertModel", dict(ALBERT, num_hidden_groups=2, inner_group_num=2, layer_norm_eps=1e-6),
+     mask=True, types=True)
+ELECTRA = dict(SMALL, max_position_embeddings=40, embedding_size=20)
+case("electra-base", "ElectraModel", ELECTRA, types=True)
+case("electra-ragged", "ElectraModel", dict(ELECTRA, hidden_act="relu"), length=40, batch=6,
+     lengths=[40, 1, 2, 17, 33, 16])
+case("electra-mask", "ElectraModel", dict(ELECTRA, embedding_size=32, layer_norm_eps=1e-6), mask=True, types=True)
+
 
 def classifier(name, architecture, params, **options):
     case(name, architecture + "ForSequenceClassification", params, **options)
@@ -152,6 +199,14 @@ for short, architecture, other in (("nomic-bert", "NomicBert", "gelu"), ("gte", 
     classifier(short + "-classifier", architecture, dict(SMALL, type_vocab_size=3, id2label=names_of(7)), mask=True,
                types=True, hide_first=True)
     classifier(short + "-reranker", architecture, dict(SMALL, num_labels=1, hidden_act=other), **RAGGED)
+for short, architecture, params in (("deberta", "Deberta", APART), ("deberta-v2", "DebertaV2", DEBERTA)):
+    classifier(short + "-classifier", architecture, dict(params, id2label=names_of(3)), mask=True, hide_first=True)
+    classifier(short + "-reranker", architecture, dict(params, num_labels=1, pooler_hidden_act="tanh",
+                                                       position_biased_input=True), **RAGGED)
+classifier("albert-classifier", "Albert", dict(ALBERT, id2label=names_of(3)), mask=True, hide_first=True)
+classifier("albert-reranker", "Albert", dict(ALBERT, num_labels=1, num_hidden_groups=3), **RAGGED)
+classifier("electra-classifier", "Electra", dict(ELECTRA, id2label=names_of(3)), mask=True, hide_first=True)
+classifier("electra-reranker", "Electra", dict(ELECTRA, num_labels=1, hidden_act="gelu_new"), **RAGGED)
 
 
 def weights(model, generator):
@@ -161,7 +216,7 @@ def weights(model, generator):
             continue
         norm = "norm" in name.lower() and name.endswith("weight")
         scale = 0.2 if norm or tensor.dim() == 1 else 0.7 if "embeddings" in name or "bias" in name else \
-            tensor.shape[-1] ** -0.5
+            (tensor[0].numel() if tensor.dim() == 3 else tensor.shape[-1]) ** -0.5
         tensor.copy_(torch.randn(tensor.shape, generator=generator) * scale + (1.0 if norm else 0.0))
 
 
@@ -284,7 +339,7 @@ def make(case, root):
         inputs["x"] *= torch.arange(case["length"])[None] < inputs["lengths"][:, None]
     state = {name: tensor.float() for name, tensor in model.state_dict().items()}
     params = dict(case["params"])
-    if getattr(model, "pooler", None) is not None and not case["pooler"]:
+    if model is model.base_model and getattr(model, "pooler", None) is not None and not case["pooler"]:
         params["add_pooling_layer"] = False
         state = {name: tensor for name, tensor in state.items() if not name.startswith("pooler.")}
     folder = os.path.join(root, case["name"])
@@ -301,5 +356,6 @@ def make(case, root):
 
 
 for one in CASES:
-    make(one, sys.argv[1])
-    print(one["name"])
+    if one["name"].startswith(sys.argv[2] if len(sys.argv) > 2 else ""):
+        make(one, sys.argv[1])
+        print(one["name"])

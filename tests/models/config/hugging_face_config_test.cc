@@ -75,6 +75,35 @@ TEST_F(HuggingFaceTest, OfNystromformerHasItsOwnDefaults) {
   EXPECT_EQ(LargestDifference(Rows(folder_), Rows(nystromformer)), 0);
 }
 
+TEST_F(HuggingFaceTest, OfDebertaHasItsOwnDefaults) {
+  const std::string deberta = Directory("transformers.DebertaV2Model", kTinyBert);
+  std::filesystem::copy_file(deberta + "/model.safetensors", folder_ + "/model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  WriteConfig({{"model_type", "deberta-v2"},
+               {"position_buckets", 256},
+               {"pooler_hidden_act", "gelu"},
+               {"legacy", true}});
+  EXPECT_EQ(LargestDifference(Rows(folder_), Rows(deberta)), 0);
+}
+
+TEST_F(HuggingFaceTest, OfJinaBertIsKnownByItsPositions) {
+  const auto architecture = [this](json config) {
+    config.update({{"position_embedding_type", "alibi"}, {"feed_forward_type", "geglu"}});
+    WriteConfig(config);
+    const auto read = ReadModelDirectory(folder_);
+    EXPECT_TRUE(read.ok()) << read.status();
+    return read->network.architecture + (read->network.params["qk_norm"] == true ? ", later" : "");
+  };
+  EXPECT_EQ(architecture(json::object()), "jina_bert.JinaBertModel");
+  EXPECT_EQ(architecture({{"architectures", {"JinaBertForSequenceClassification"}}}),
+            "jina_bert.JinaBertForSequenceClassification");
+  RenameTensors([](const std::string& name) { return "bert." + name; },
+                {{"bert.encoder.layer.0.attention.self.layer_norm_q.weight", RandomFloats({8})}});
+  EXPECT_EQ(architecture(json::object()), "jina_bert.JinaBertModel, later");
+  WriteConfig({{"model_type", "roberta"}, {"position_embedding_type", "alibi"}});
+  EXPECT_THAT(Error(), HasSubstr("expected one of absolute"));
+}
+
 TEST_F(HuggingFaceTest, OfWhichATensorIsMissingIsRefused) {
   RenameTensors([](const std::string& name) {
     return name == "encoder.layer.1.output.dense.bias" ? "" : "bert." + name;

@@ -41,6 +41,17 @@ std::vector<ClassifierKind> Kinds() {
        {{"classifier_pooling", "mean"}, {"norm_bias", true}}},
       {"transformers.NystromformerForSequenceClassification",
        {{"num_landmarks", 5}, {"segment_means_seq_len", 40}, {"conv_kernel_size", 5}}},
+      {"transformers.DebertaV2ForSequenceClassification",
+       {{"relative_attention", true},
+        {"pos_att_type", "p2c|c2p"},
+        {"position_buckets", 8},
+        {"share_att_key", true},
+        {"norm_rel_ebd", "layer_norm"},
+        {"position_biased_input", false},
+        {"conv_kernel_size", 3}}},
+      {"transformers.DebertaForSequenceClassification",
+       {{"relative_attention", true}, {"pos_att_type", {"c2p", "p2c"}}, {"embedding_size", 12}}},
+      {"jina_bert.JinaBertForSequenceClassification", {{"feed_forward_type", "geglu"}}},
       {"molformer.MolformerForSequenceClassification", {{"classifier_skip_connection", false}}},
       {"transformers.Qwen3ForSequenceClassification",
        {{"num_key_value_heads", 1}, {"head_dim", 8}, {"pad_token_id", 3}}},
@@ -54,6 +65,9 @@ std::vector<ClassifierKind> Kinds() {
                                    "transformers.NystromformerForSequenceClassification",
                                    "transformers.NomicBertForSequenceClassification",
                                    "transformers.GteForSequenceClassification",
+                                   "transformers.DebertaV2ForSequenceClassification",
+                                   "transformers.ElectraForSequenceClassification",
+                                   "transformers.AlbertForSequenceClassification",
                                    "molformer.MolformerForSequenceClassification"}) {
     kinds.push_back({architecture});
   }

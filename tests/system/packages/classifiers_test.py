@@ -12,7 +12,7 @@ import torch
 import transformers as tf
 from sentence_transformers import CrossEncoder
 from served import Server
-from transformers_folders import SIZES, byte_level, draw_texts, unigram, wordpiece
+from transformers_folders import SIZES, byte_level, draw_texts, pieces, unigram, wordpiece
 
 LONGEST = 48  # tokens; some pairs have more
 
@@ -29,11 +29,18 @@ FOLDERS = {
                                                  hidden_dim=64)),
     "mpnet": (wordpiece, "MPNet", dict(SIZES, max_position_embeddings=130)),
     "modernbert": (byte_level, "ModernBert", dict(SIZES, classifier_pooling="mean", **MODERN)),
+    "albert": (unigram, "Albert", dict(SIZES, max_position_embeddings=128, embedding_size=24)),
+    "electra": (wordpiece, "Electra", dict(SIZES, max_position_embeddings=128, embedding_size=24)),
     "nomic-bert": (wordpiece, "NomicBert", dict(SIZES, max_position_embeddings=128)),
     "gte": (unigram, "Gte", dict(SIZES, max_position_embeddings=128)),
     # A longer kernel would read the padding of batches.
     "nystromformer": (unigram, "Nystromformer", dict(SIZES, max_position_embeddings=128, conv_kernel_size=1)),
 } | llama_folders.CLASSIFIERS
+# Microsoft's third version, but for its sizes.
+DEBERTA = dict(SIZES, max_position_embeddings=64, relative_attention=True, position_buckets=16, pos_att_type="p2c|c2p",
+               share_att_key=True, norm_rel_ebd="layer_norm", position_biased_input=False)
+FOLDERS["deberta-v3"] = (pieces, "DebertaV2", DEBERTA)
+FOLDERS["deberta-v2"] = (pieces, "DebertaV2", dict(DEBERTA, share_att_key=False, conv_kernel_size=3, type_vocab_size=2))
 LABELS = ["no", "perhaps", "yes"]
 
 

@@ -51,6 +51,15 @@ def unigram(texts):
                                       sep_token="</s>")
 
 
+def pieces(texts):
+    """DeBERTa's, whose texts keep their case and whose words end before punctuation."""
+    marks = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"]
+    trained = tk.SentencePieceUnigramTokenizer()
+    trained.train_from_iterator(texts, vocab_size=600, special_tokens=marks, unk_token="[UNK]")
+    model = json.loads(trained.to_str())["model"]
+    return tf.DebertaV2TokenizerFast(vocab=[tuple(piece) for piece in model["vocab"]], split_by_punct=True)
+
+
 def bert(vocabulary):
     return tf.BertModel(tf.BertConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
@@ -94,6 +103,12 @@ def nomic_bert(vocabulary):
     return tf.NomicBertModel(tf.NomicBertConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
 
+def deberta_v2(vocabulary):
+    return tf.DebertaV2Model(tf.DebertaV2Config(vocab_size=vocabulary, max_position_embeddings=64, relative_attention=True,
+                                                position_buckets=16, pos_att_type="p2c|c2p", share_att_key=True,
+                                                norm_rel_ebd="layer_norm", position_biased_input=False, **SIZES))
+
+
 def gte(vocabulary):
     return tf.GteForMaskedLM(tf.GteConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
@@ -113,6 +128,7 @@ FOLDERS = {
     "nomic-bert": (wordpiece, nomic_bert, "mean", True, 128),
     "gte": (unigram, gte, "cls", True, 128),
     "nystromformer": (unigram, nystromformer, "mean", True, 100),
+    "deberta-v2": (pieces, deberta_v2, "mean", True, 100),
 }
 
 # Folders that are those above but for what some of their files say.

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "attention/device/device_plugin.h"
+#include "attention/landmarks/landmark_attention.h"
+#include "attention/positions/positions.h"
+#include "attention/rows/aten.h"
+#include "attention/rows/attention_rows.h"
+#include "attention/rows/spans.h"
+#include "models/transformers/attention.h"
+
+namespace linserve::transformers {
+namespace {
+
+// Says which rows of a span ask, those of each sequence from `first` on.
+struct Asked {
+  int64_t first;
+  int64_t count;
+};
+
+// Returns what is added to the scaled scores of these sequences, as far as it broadcasts to [count,
+// heads, asked, length]: `relative` and what comes besides; undefined: nothing is.
+at::Tensor AddedTo(const Span& span, const Asked& asked, const Options& options, int64_t window,
+                   const at::Tensor& mask, const at::Tensor& relative, const Context& context,
+                   const at::TensorOptions& scores) {
+  at::Tensor added = relative;
+  const auto add = [&](const at::Tensor& other) {
+    added = added.defined() ? added + other : other;
+  };
+  constexpr double kHiddenInF16 = -6e4;  // which has no number that is less
+  const double hidden = scores.dtype() == at::kHalf ? kHiddenInF16 : BlockAttention::kHidden;
+  const auto hide = [&](const at::Tensor& visible) { add(at::where(visible, 0.0, hidden)); };
+  const at::Tensor places = at::arange(span.length, scores.dtype(at::kLong));
+  // from query to key
+  const at::Tensor distance = places - places.narrow(0, asked.first, asked.count).unsqueeze(1);
+  if (mask.defined()) {
+    const at::Tensor keys = View(mask, span).unsqueeze(1).unsqueeze(1);
+    const at::Tensor queries = keys.transpose(2, 3).narrow(2, asked.first, asked.count);
+    hide(options.hides_queries ? keys.logical_and(queries) : keys);
+  }
+  if (window >= 0) hide(distance.abs() <= window);
+  if (context.distances.defined()) {
+    const int64_t same = context.distances.size(1) / 2;
+    add(context.distances.index_select(1, (distance + same).flatten())
+            .div(std::sqrt(static_cast<double>(options.dim_head())))
+            .view({-1, asked.count, span.length}));
+  }
+  return added.defined() ? added.to(scores.dtype()) : added;
+}
+
+}  // namespace
+
+// Returns an undefined tensor where the device has no kernel that takes these.
+at::Tensor Attention::AttendOnDevice(const at::Tensor& queries, const at::Tensor& keys,
+                                     const at::Tensor& values, const Context& context) const {
+  const auto kernel = KernelsFor(queries).softmax_attention;
+  const bool plain = !context.mask.defined() && !context.distances.defined() &&
+                     !convolution_.defined() && !by_landmarks() && !relative_.defined() &&
+                     options_.score_terms == 1;
+  if (kernel == nullptr || !plain || !context.layout.table) return {};
+  return kernel({.queries = queries,
+                 .keys = keys,
+                 .values = values,
+                 .heads = options_.heads,
+                 .layout = *context.layout.table,
+                 .window = kind_.window});
+}
+
+at::Tensor Attention::Attended(const at::Tensor& rows, const Context& context) const {
+  const at::Tensor qkv = qkv_(rows);
+  at::Tensor turned = qkv.narrow(1, 0, 2 * options_.dim);
+  if (kind_.theta > 0) {
+    turned = turned.contiguous();
+    linserve::Rotate(turned, context.layout, 2 * options_.heads, context.rotations.at(kind_.theta));
+  }
+  at::Tensor queries = turned.narrow(1, 0, options_.dim);
+  at::Tensor keys = turned.narrow(1, options_.dim, options_.dim);
+  at::Tensor values = qkv.narrow(1, 2 * options_.dim, options_.dim);
+  if (norms_keys()) {
+    queries = query_norm_(queries.contiguous());
+    keys = key_norm_(keys.contiguous());
+  }
+  at::Tensor together = AttendOnDevice(queries, keys, values, context);
+  if (together.defined()) return together;
+  CheckNotRecording(context.layout);
+  for (at::Tensor* part : {&queries, &keys, &values}) *part = part->contiguous();
+  const at::Tensor attended = NewRows(context.layout, rows.size(0), options_.dim, rows.options());
+  at::Tensor mask = context.mask;
+  // A convolution would reach into the padding, and a row that sees nothing would average it.
+  const bool alone = convolution_.defined() || context.mask.defined();
+  const std::vector<Span> spans =
+      alone ? Spans(context.layout) : SpansOfPadded(context.layout, context.layout, mask).first;
+  for (const Span& span : spans) {
+    const auto heads = [&](const at::Tensor& all) {
+      const at::Tensor split = SplitHeads(View(all, span), options_.heads);
+      // The pseudo-inverse magnifies what is rounded.
+      return by_landmarks() ? split.to(SumType(split)) : split;
+    };
+    at::Tensor result = AttendSpan(span, heads(queries), heads(keys), heads(values), mask, context);
+    if (convolution_.defined()) {
+      result = result + ConvolveRows(SplitHeads(View(values, span), options_.heads), convolution_);
+    }
+    View(attended, span).copy_(JoinHeads(result));
+  }
+  return attended;
+}
+
+at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
+                                 const at::Tensor& keys, const at::Tensor& values,
+                                 const at::Tensor& mask, const Context& context) const {
+  const auto added_to = [&](const Asked& asked, const at::Tensor& relative) {
+    return AddedTo(span, asked, options_, kind_.window, mask, relative, context, queries.options());
+  };
+  if (by_landmarks()) {
+    return LandmarkAttention(queries, keys, values, added_to({0, span.length}, {}),
+                             options_.landmarks.count, options_.landmarks.by_head);
+  }
+  const double scale = SizesFor(DType::kF32).scale;
+  // What depends on each pair of rows has an element for each: so many at once.
+  constexpr int64_t kPairsAtOnce = int64_t{1} << 24;
+  const int64_t sequences = relative_.defined() ? span.count : 1;
+  const bool by_pairs = relative_.defined() || context.distances.defined();
+  const int64_t most =
+      by_pairs ? std::max<int64_t>(1, kPairsAtOnce / (sequences * options_.heads * span.length))
+               : span.length;
+  std::vector<at::Tensor> parts;
+  for (int64_t first = 0; first < span.length; first += most) {
+    const Asked asked{first, std::min(most, span.length - first)};
+    const at::Tensor some = queries.narrow(2, asked.first, asked.count);
+    const at::Tensor relative = relative_.defined()
+                                    ? relative_(some, keys, context.places, first).mul_(scale)
+                                    : at::Tensor();
+    const at::Tensor added = added_to(asked, relative);
+    parts.push_back(at::scaled_dot_product_attention(
+        some, keys, values, added.defined() ? std::optional(added) : std::nullopt, /*dropout_p=*/0,
+        /*is_causal=*/false, scale));
+  }
+  return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
+}
+
+}  // namespace linserve::transformers
