@@ -278,4 +278,8 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   return config;
 }
 
+int64_t LongestWithoutTable(Params& params, const char* key, int64_t fallback) {
+  return std::max(params.Positive(key, fallback), params.Positive(kTextsUpTo, 1));
+}
+
 }  // namespace linserve

@@ -11,6 +11,10 @@ namespace linserve {
 // sentence-transformers keeps, if its own file does: it is called so there.
 inline constexpr const char* kTextsUpTo = "max_seq_length";
 
+// Reads how long a sequence may be where positions have no table that ends: as `key` has it or,
+// where sentence-transformers' own file cuts texts later, as that has it.
+int64_t LongestWithoutTable(Params& params, const char* key, int64_t fallback);
+
 // Says whether a config.json is that of a Hugging Face folder: it has a model_type, and no
 // architecture of ours.
 bool IsHuggingFaceConfig(const nlohmann::json& document);

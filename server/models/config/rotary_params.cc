@@ -123,8 +123,4 @@ RotaryFrequencies RotaryParams(Params& params, Params* rope, const RotaryUsual& 
   return rotary;
 }
 
-int64_t RotaryLongest(Params& params, const char* key, int64_t fallback) {
-  return std::max(params.Positive(key, fallback), params.Positive(kTextsUpTo, 1));
-}
-
 }  // namespace linserve

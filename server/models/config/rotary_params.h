@@ -23,9 +23,4 @@ RotaryFrequencies RotaryParams(Params& params, const RotaryUsual& usual);
 // those of the whole model.
 RotaryFrequencies RotaryParams(Params& params, Params* rope, const RotaryUsual& usual);
 
-// Reads how long a sequence may be. Rotary positions have no table that ends, so that
-// sentence-transformers cuts texts only where its own file says, which may be later than `key` has
-// it. Positions whose scaling depends on a sequence's length (rope_type dynamic) end there.
-int64_t RotaryLongest(Params& params, const char* key, int64_t fallback);
-
 }  // namespace linserve

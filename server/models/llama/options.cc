@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/config/activation_param.h"
+#include "models/config/hugging_face_config.h"
 #include "models/config/rotary_params.h"
 #include "models/llama/layer_kinds.h"
 
@@ -82,7 +83,7 @@ Options Common(Family family, Params& params) {
   options.inner = params.Positive("intermediate_size", usual.inner);
   options.key_heads = KeyHeadsOf(params, usual, options.heads);
   options.dim_head = DimHeadOf(params, usual, options);
-  options.longest = RotaryLongest(params, "max_position_embeddings", usual.longest);
+  options.longest = LongestWithoutTable(params, "max_position_embeddings", usual.longest);
   options.eps = params.Number("rms_norm_eps", usual.eps, 0, 1);
   options.layers.resize(static_cast<size_t>(params.Depth("num_hidden_layers", usual.depth)));
   return options;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/config/activation_param.h"
+#include "models/config/hugging_face_config.h"
 #include "models/transformers/rotary_options.h"
 
 namespace linserve::transformers {
@@ -136,7 +137,7 @@ Options Deberta(Family family, Params& params) {
   if (params.Flag("position_biased_input", true)) {
     options.positions = params.Positive("max_position_embeddings", 512);
   } else {
-    options.longest = LongestTexts(params, "max_position_embeddings", 512);
+    options.longest = LongestWithoutTable(params, "max_position_embeddings", 512);
   }
   for (const char* key : kOfPooling) params.Ignore(key);
   return options;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/config/activation_param.h"
+#include "models/config/hugging_face_config.h"
 #include "models/transformers/deberta_options.h"
 #include "models/transformers/rotary_options.h"
 
@@ -183,7 +184,7 @@ Options JinaBert(Params& params) {
   const bool later = params.Flag("qk_norm", false);
   Options options = BertSizes(Family::kBert, params, {});
   options.alibi = true;
-  options.longest = LongestTexts(params, "max_position_embeddings", 512);
+  options.longest = LongestWithoutTable(params, "max_position_embeddings", 512);
   const std::vector<std::string> gates = {"geglu", "reglu"};
   std::vector<std::string> types = gates;
   if (!later) types.emplace_back("original");

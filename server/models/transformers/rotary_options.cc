@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/config/activation_param.h"
+#include "models/config/hugging_face_config.h"
 #include "models/config/rotary_params.h"
 
 namespace linserve::transformers {
@@ -62,12 +63,6 @@ void CheckHalves(const Options& options, Params& params, const char* dim = "hidd
 
 }  // namespace
 
-// Without such a table sentence-transformers cuts texts only where its own file says, which may be
-// later.
-int64_t LongestTexts(Params& params, const char* key, int64_t fallback) {
-  return std::max(params.Positive(key, fallback), params.Positive(kTextsUpTo, 1));
-}
-
 Options ModernBert(Params& params) {
   if (params.Flag("is_causal", false))
     params.Fail("is_causal", "false: only encoders are computed");
@@ -81,7 +76,7 @@ Options ModernBert(Params& params) {
   options.layers = ModernBertLayers(params);
   options.activation = ActivationParam(params, "hidden_activation");
   options.eps = params.Number("norm_eps", 1e-5, 0, 1);
-  options.longest = RotaryLongest(params, "max_position_embeddings", 8192);
+  options.longest = LongestWithoutTable(params, "max_position_embeddings", 8192);
   options.gated = true;
   options.pre_norm = true;
   options.attention_bias = params.Flag("attention_bias", false);
@@ -113,7 +108,7 @@ Options Rotary(const Options& usual, double usual_theta, const RotaryKeys& keys,
   const double theta = params.Number(keys.theta, usual_theta, 1, kLargestTheta);
   const LayerKind kind{.theta = ThetaOf(params.Object("rope_parameters"), theta)};
   options.layers.assign(static_cast<size_t>(params.Depth(keys.depth, 12)), kind);
-  options.longest = RotaryLongest(params, keys.longest, usual.longest);
+  options.longest = LongestWithoutTable(params, keys.longest, usual.longest);
   options.types = params.NotNegative("type_vocab_size", usual.types);
   options.eps = params.Number(keys.eps, 1e-12, 0, 1);
   options.gated = true;

@@ -15,7 +15,4 @@ void SetSizes(Options& options, Params& params, const char* dim, const char* hea
               const char* inner, int64_t usual_inner = 3072, int64_t usual_dim = 768,
               int64_t usual_heads = 12);
 
-// Reads how long sequences may be where positions have no table that ends.
-int64_t LongestTexts(Params& params, const char* key, int64_t fallback);
-
 }  // namespace linserve::transformers
