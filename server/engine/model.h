@@ -17,6 +17,9 @@ namespace linserve {
 // Names the output of a classifier, which scores its labels.
 inline constexpr const char* kLogits = "logits";
 
+// Names the first output of a model of sparse embeddings, a weight of each word of its vocabulary.
+inline constexpr const char* kSparseEmbedding = "sparse_embedding";
+
 // Says what the scores are of: one label of all is right, or each may be by itself, or they are
 // values that were measured. So does `problem_type` of the package `transformers`.
 enum class ProblemType : uint8_t { kSingleLabel, kMultiLabel, kRegression };

@@ -21,6 +21,7 @@
 #include "models/performer_pytorch/performer.h"
 #include "models/sentences/head_network.h"
 #include "models/sentences/sentence_head.h"
+#include "models/sparse/masked_lm.h"
 #include "models/transformers/classifier.h"
 #include "models/transformers/encoder.h"
 
@@ -100,6 +101,11 @@ constexpr std::array kRows = {
     Row{"transformers.NomicBertForSequenceClassification",
         transformers::MakeClassifier<Family::kNomicBert>},
     Row{"transformers.GteForSequenceClassification", transformers::MakeClassifier<Family::kGte>},
+    Row{"transformers.BertForMaskedLM", MakeSparseEncoder<Family::kBert>},
+    Row{"transformers.RobertaForMaskedLM", MakeSparseEncoder<Family::kRoberta>},
+    Row{"transformers.XLMRobertaForMaskedLM", MakeSparseEncoder<Family::kRoberta>},
+    Row{"transformers.DistilBertForMaskedLM", MakeSparseEncoder<Family::kDistilBert>},
+    Row{"transformers.ModernBertForMaskedLM", MakeSparseEncoder<Family::kModernBert>},
     Row{"transformers.DebertaForSequenceClassification",
         transformers::MakeClassifier<Family::kDeberta>},
     Row{"transformers.DebertaV2ForSequenceClassification",

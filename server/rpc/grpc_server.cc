@@ -201,11 +201,27 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcOptions&
   if (!credentials.ok()) return credentials.status();
   auto access = Access::Open(options.access.tokens_file, metrics);
   if (!access.ok()) return access.status();
-  for (const char* rpc :
-       {"Embed", "EmbedStream", "Generate", "ModelInfer", "ModelStreamInfer", "tei.Info",
-        "tei.Embed", "tei.EmbedStream", "tei.EmbedAll", "tei.EmbedAllStream", "tei.Tokenize",
-        "tei.TokenizeStream", "tei.Decode", "tei.DecodeStream", "tei.Predict", "tei.PredictStream",
-        "tei.PredictPair", "tei.PredictPairStream", "tei.Rerank"}) {
+  for (const char* rpc : {"Embed",
+                          "EmbedStream",
+                          "Generate",
+                          "ModelInfer",
+                          "ModelStreamInfer",
+                          "tei.Info",
+                          "tei.Embed",
+                          "tei.EmbedStream",
+                          "tei.EmbedSparse",
+                          "tei.EmbedSparseStream",
+                          "tei.EmbedAll",
+                          "tei.EmbedAllStream",
+                          "tei.Tokenize",
+                          "tei.TokenizeStream",
+                          "tei.Decode",
+                          "tei.DecodeStream",
+                          "tei.Predict",
+                          "tei.PredictStream",
+                          "tei.PredictPair",
+                          "tei.PredictPairStream",
+                          "tei.Rerank"}) {
     metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   auto impl = std::make_unique<Impl>(repository, metrics, options, *std::move(access));

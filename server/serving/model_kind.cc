@@ -13,6 +13,9 @@ absl::Status Other(const ServedModel& model, const std::string& wanted) {
     case ModelKind::kEmbedding:
       is = "it gives embeddings: use /embed, /v1/embeddings or tei.v1.Embed";
       break;
+    case ModelKind::kSparse:
+      is = "it gives sparse embeddings: use /embed_sparse or tei.v1.EmbedSparse";
+      break;
     case ModelKind::kClassifier:
       is = "it scores " + std::to_string(model.engine->info().labels->size()) +
            " classes: use /predict or tei.v1.Predict";
@@ -27,9 +30,12 @@ absl::Status Other(const ServedModel& model, const std::string& wanted) {
 }  // namespace
 
 ModelKind KindOf(const ServedModel& model) {
-  const auto& labels = model.engine->info().labels;
-  if (labels == nullptr) return ModelKind::kEmbedding;
-  return labels->size() == 1 ? ModelKind::kReranker : ModelKind::kClassifier;
+  const ModelInfo& info = model.engine->info();
+  if (info.labels != nullptr) {
+    return info.labels->size() == 1 ? ModelKind::kReranker : ModelKind::kClassifier;
+  }
+  const bool sparse = info.signature.outputs[0].name == kSparseEmbedding;
+  return sparse ? ModelKind::kSparse : ModelKind::kEmbedding;
 }
 
 absl::Status CheckEmbeds(const ServedModel& model) {
@@ -37,8 +43,13 @@ absl::Status CheckEmbeds(const ServedModel& model) {
   return Other(model, "embedding model");
 }
 
+absl::Status CheckEmbedsSparsely(const ServedModel& model) {
+  if (KindOf(model) == ModelKind::kSparse) return absl::OkStatus();
+  return Other(model, "sparse embedding model");
+}
+
 absl::Status CheckClassifies(const ServedModel& model) {
-  if (KindOf(model) != ModelKind::kEmbedding) return absl::OkStatus();
+  if (model.engine->info().labels != nullptr) return absl::OkStatus();
   return Other(model, "classifier");
 }
 

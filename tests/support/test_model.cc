@@ -77,4 +77,21 @@ ModelFactory ClassifierModel(const std::vector<std::string>& labels, ProblemType
   return FakeModelFactory("test.Classifier", signature, compute, control);
 }
 
+ModelFactory SparseModel() {
+  const Axis n = Axis::Ragged('n');
+  Signature signature;
+  signature.inputs = {{"x", InputKind::kToken, {n}, false, kTestVocabulary}};
+  signature.outputs = {{kSparseEmbedding, {Axis::Fixed(kTestVocabulary)}}};
+  signature.limits = {{'n', kTestLongest, ""}};
+  const auto compute = [](const Batch& batch, size_t index) {
+    const Tensor ids = Crop(batch.axes.at('n'), batch.inputs.at("x"), index);
+    FakeRows weights{kTestVocabulary, std::vector<float>(kTestVocabulary)};
+    for (int64_t i = 0; i < ids.elements(); ++i) {
+      weights.values[static_cast<size_t>(ids.data<int64_t>()[i])] += 0.5F;
+    }
+    return FakeOutputs{{kSparseEmbedding, std::move(weights)}};
+  };
+  return FakeModelFactory("test.Sparse", signature, compute, std::make_shared<FakeModelControl>());
+}
+
 }  // namespace linserve

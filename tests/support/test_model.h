@@ -26,4 +26,8 @@ ModelFactory FloatModel(const std::shared_ptr<FakeModelControl>& control);
 ModelFactory ClassifierModel(const std::vector<std::string>& labels,
                              ProblemType problem_type = ProblemType::kSingleLabel);
 
+// Makes sparse encoders that take x [n] of token ids. A word's weight is half the number of times
+// that it stands there.
+ModelFactory SparseModel();
+
 }  // namespace linserve

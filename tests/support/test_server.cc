@@ -17,11 +17,13 @@ TestServer::TestServer(TestServerOptions options) : options_(std::move(options))
   repository_->Publish(Load("tokens", 1, TokenModel(std::make_shared<FakeModelControl>())));
   repository_->Publish(Load("tokens", 2, TokenModel(tokens_)));
   repository_->Publish(Load("floats", 1, FloatModel(floats_)));
-  for (const auto& [name, labels] : options_.classifiers) {
-    auto model = Load(name, 1, ClassifierModel(labels));
+  const auto publish = [this](const std::string& name, const ModelFactory& factory) {
+    auto model = Load(name, 1, factory);
     model->tokenizer = *LoadTokenizerJson(DataFile("text/pairs/tokenizer.json"));
     repository_->Publish(std::move(model));
-  }
+  };
+  for (const auto& [name, labels] : options_.classifiers) publish(name, ClassifierModel(labels));
+  if (!options_.sparse.empty()) publish(options_.sparse, SparseModel());
   manager_ = std::make_unique<ModelManager>(
       ManagerOptions{.root = models_.File("")}, *repository_, metrics_,
       [this](const ModelDirectory& directory, const ModelManager::Room&) {

@@ -39,6 +39,8 @@ struct TestServerOptions {
   // Names further models, which score these labels, and read pairs of the texts that
   // tests/data/text/pairs has words for: see ClassifierModel().
   std::map<std::string, std::vector<std::string>> classifiers = {};
+  // Names a further model, which gives sparse embeddings of the same texts: see SparseModel().
+  std::string sparse = {};
 };
 
 // Runs a real server on a free port with real engines over the test models: "tokens" in versions 1

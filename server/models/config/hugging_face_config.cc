@@ -13,6 +13,7 @@
 #include "models/config/config_error.h"
 #include "models/config/folder_file.h"
 #include "models/config/sentence_modules.h"
+#include "models/config/sparse_folder.h"
 
 namespace linserve {
 namespace {
@@ -264,10 +265,11 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   config.network.foreign = true;
   config.names.others_are_left_out = true;
   config.network.params.erase("serving");
-  const json own = OwnServing(document);
+  json own = OwnServing(document);
   AddPrompts(directory, config.serving);
   const bool prompted = HasPrompts(own.contains("prompts") ? own : config.serving);
   config.network.sentence = ReadSentenceModules(directory, prompted);
+  ReadSparseEncoder(TransformerSettings(directory).members, own, config);
   for (const DenseModule& dense : config.network.sentence.dense) {
     config.names.apart.push_back(dense.path + ".");
   }

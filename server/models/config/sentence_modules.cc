@@ -100,6 +100,19 @@ DenseModule DenseOf(const json& config, const std::string& path, const std::stri
   return dense;
 }
 
+SpladeModule SpladeOf(const json& config, const std::string& file) {
+  Params params(config, file);
+  SpladeModule splade;
+  splade.strategy = params.Choice("pooling_strategy", "max", {"max", "sum"});
+  splade.activation = params.Choice("activation_function", "relu", {"relu", "log1p_relu"});
+  // The network knows its vocabulary, and folds logits in blocks of its own.
+  for (const char* key : {"embedding_dimension", "word_embedding_dimension", "chunk_size"}) {
+    params.Ignore(key);
+  }
+  params.RefuseUnknown();
+  return splade;
+}
+
 // Is one entry of modules.json.
 struct Entry {
   std::string kind;  // the last word of its type, such as "Pooling"
@@ -141,6 +154,13 @@ void WithConfig(const std::string& directory, const Entry& entry, const Use& use
   use(config, file);
 }
 
+void CheckPath(const Entry& transformer) {
+  if (transformer.path.empty()) return;
+  throw ConfigError("modules.json: the " + transformer.kind + "'s files are in " +
+                    Quoted(transformer.path) +
+                    "; move them beside modules.json, and make the module's path \"\"");
+}
+
 void CheckNormalize(const std::string& directory, const Entry& entry) {
   WithConfig(directory, entry, [](const json& config, const std::string& file) {
     Params params(config, file);
@@ -161,14 +181,20 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
                       " modules");
   }
   bool pooled = false;
+  bool of_logits = false;  // the Transformer gives those of a masked language model
   for (const json& module : modules) {
     const Entry entry = EntryOf(module);
-    if (entry.kind == "Transformer" && entry.path.empty()) continue;
-    if (entry.kind == "Transformer") {
-      throw ConfigError("modules.json: the Transformer's files are in " + Quoted(entry.path) +
-                        "; move them beside modules.json, and make the module's path \"\"");
-    }
-    if (entry.kind == "Normalize" && pooled) {
+    if (entry.kind == "Transformer" || entry.kind == "MLMTransformer") {
+      CheckPath(entry);
+      of_logits = entry.kind == "MLMTransformer";
+    } else if (entry.kind == "SpladePooling" && !pooled && !found.splade) {
+      WithConfig(directory, entry, [&](const json& config, const std::string& file) {
+        found.splade = SpladeOf(config, file);
+      });
+    } else if (found.splade) {
+      throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +
+                        " is not computed behind SpladePooling, which is to be the last one");
+    } else if (entry.kind == "Normalize" && pooled) {
       if (!entry.path.empty()) CheckNormalize(directory, entry);
       found.normalize = true;
     } else if (entry.kind == "Pooling") {
@@ -185,8 +211,12 @@ SentenceModules ReadSentenceModules(const std::string& directory, bool prompted)
     } else {
       throw ConfigError("modules.json: a module of type " + Quoted(entry.kind) +
                         " is not computed there; those that are: Transformer, Pooling, Dense "
-                        "between Pooling and Normalize, Normalize behind Pooling");
+                        "between Pooling and Normalize, Normalize behind Pooling, or "
+                        "MLMTransformer and SpladePooling");
     }
+  }
+  if (of_logits && !found.splade) {
+    throw ConfigError("modules.json: a MLMTransformer's logits are pooled by SpladePooling alone");
   }
   return found;
 }

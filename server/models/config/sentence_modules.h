@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,22 @@ struct DenseModule {
   bool operator==(const DenseModule&) const = default;
 };
 
+// Is a SpladePooling of sentence-transformers, by its own words: it makes a sparse embedding of a
+// masked language model's logits.
+struct SpladeModule {
+  std::string strategy;
+  std::string activation;
+
+  bool operator==(const SpladeModule&) const = default;
+};
+
 // Holds what sentence-transformers computes behind the encoder: it pools a text's rows, takes the
 // vector through the Dense modules, and normalizes it.
 struct SentenceModules {
   Pooling pooling = Pooling::kMean;
   std::vector<DenseModule> dense{};
   bool normalize = false;
+  std::optional<SpladeModule> splade{};  // then nothing else is computed
 
   bool operator==(const SentenceModules&) const = default;
 };

@@ -207,6 +207,10 @@ std::vector<TensorMap> TorchForward::Collect(const Between& between) {
     // Results of several parts are made side by side, and within the budget of a batch.
     if (placement_.on_host() && parts_.size() == 1 && !between(0)) throw GivenUp();
   };
+  std::optional<SliceScope> slices;  // of outputs that are computed only now
+  if (placement_.on_host() && parts_.size() == 1) {
+    slices.emplace(slice_rows_, [&](int64_t) { look_up(); });
+  }
   std::vector<std::vector<TensorMap>> of_parts(parts_.size());
   SideBySide(parts_.size(), [&](size_t i) {
     Part& part = parts_[i];

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -71,6 +72,15 @@ class ParameterList {
     names.insert(names.end(), parameter.names.begin(), parameter.names.end());
   }
 
+  // Returns the slot that was added by this name, one of its tensor's. REQUIRES: there is one.
+  at::Tensor& Slot(const std::string& name) const {
+    const auto is_named = [&name](const Parameter& parameter) {
+      return std::find(parameter.names.begin(), parameter.names.end(), name) !=
+             parameter.names.end();
+    };
+    return *std::find_if(parameters_.begin(), parameters_.end(), is_named)->slot;
+  }
+
   // Says that a file may hold a tensor of this name, of which nothing is computed.
   void Ignore(std::string name) { ignored_.insert(std::move(name)); }
   bool Ignores(const std::string& name) const { return ignored_.contains(name); }
@@ -120,6 +130,9 @@ class Scope {
                ParameterKind kind = ParameterKind::kParameter) const {
     list_->Add({{Join(name)}, std::move(shape), &slot, init, kind});
   }
+
+  // Returns the slot of a tensor that was declared: to declare it again is to share it.
+  at::Tensor& Slot(const std::string& name) const { return list_->Slot(Join(name)); }
 
   // Says that a tensor, which was declared, will be a PackedWeight.
   void Packs(at::Tensor& slot) const { list_->Packs(slot); }

@@ -86,7 +86,8 @@ std::string PromptsOf(const ServingOptions& serving) {
 void PrintServed(const ModelReport& report, const AsServed& served) {
   const ServingOptions& serving = served.serving;
   std::printf("texts          %s\n", TextsOf(report, served).c_str());
-  if (report.info.labels == nullptr) {
+  const bool sparse = report.info.signature.outputs[0].name == kSparseEmbedding;
+  if (report.info.labels == nullptr && !sparse) {
     std::printf("pooling        %s%s\n", std::string(Name(serving.pooling)).c_str(),
                 serving.normalize ? ", normalized" : "");
   }

@@ -1,5 +1,6 @@
 #include "rest/tei/tei_embed.h"
 
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -15,6 +16,9 @@
 
 namespace linserve {
 namespace {
+
+// A byte of weights becomes up to so many of JSON: {"index":2147483647,"value":…},
+constexpr int64_t kWeightTextBytes = (32 + kLongestElement) / int64_t{sizeof(float)};
 
 size_t CountOf(const EmbeddingsQuery& query) {
   return std::visit([](const auto& all) { return all.size(); }, query.sequences);
@@ -93,20 +97,39 @@ absl::StatusOr<EmbeddingsQuery> ReadSimilarity(const RestCall& call) {
   return query;
 }
 
-// Answers a query with each of the vectors as `append` writes it.
+// Answers a query with each of the vectors as `append` writes it, which makes of a byte up to
+// `answer_bytes`.
 HttpReply AskForVectors(
     const RestCall& call, const std::string& rpc,
-    absl::FunctionRef<absl::StatusOr<EmbeddingsQuery>()> read,
+    absl::FunctionRef<absl::StatusOr<EmbeddingsQuery>()> read, int64_t answer_bytes,
     const std::function<absl::Status(const Tensor& vector, std::string& text)>& append) {
   const auto write = [&](const Embeddings& embeddings) -> absl::StatusOr<HttpReply> {
     std::string text = "[";
     absl::Status written = AppendVectors(
-        call, embeddings, kTextBytes,
+        call, embeddings, answer_bytes,
         [&](size_t, const Tensor& vector) { return append(vector, text); }, text);
     if (!written.ok()) return written;
     return HttpReply{.body = std::move(text += ']'), .packable = true};
   };
   return ReplyWith<Embeddings>(Ask<EmbeddingsRequestState>(call, rpc, read), TeiError, write);
+}
+
+// Appends the weights that are not 0, each with the place of its word.
+absl::Status AppendSparse(const Tensor& weights, std::string& text) {
+  const float* weight = weights.data<float>();
+  text += '[';
+  for (int64_t i = 0; i < weights.elements(); ++i) {
+    if (weight[i] == 0) continue;
+    if (!std::isfinite(weight[i])) {
+      return absl::OutOfRangeError("a weight is not finite, which JSON has no form for");
+    }
+    if (text.back() != '[') text += ',';
+    text += R"({"index":)" + std::to_string(i) + R"(,"value":)";
+    AppendFloat(weight[i], text);
+    text += '}';
+  }
+  text += ']';
+  return absl::OkStatus();
 }
 
 // Returns the cosines between the first vector, which all have length one, and the others.
@@ -136,7 +159,7 @@ HttpReply TeiEmbed(const RestCall& call) {
         {{"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
          {"dimensions", [&] { return ReadPositive(reader, "dimensions", query.dimensions); }}});
   };
-  return AskForVectors(call, "/embed", read, AppendElements);
+  return AskForVectors(call, "/embed", read, kTextBytes, AppendElements);
 }
 
 HttpReply TeiEmbedAll(const RestCall& call) {
@@ -149,7 +172,7 @@ HttpReply TeiEmbedAll(const RestCall& call) {
                      {NotHere(reader, "normalize", "/embed_all gives rows as they are"),
                       NotHere(reader, "dimensions", "/embed_all gives whole rows")});
   };
-  return AskForVectors(call, "/embed_all", read, [](const Tensor& rows, std::string& text) {
+  const auto append = [](const Tensor& rows, std::string& text) {
     absl::Status status;
     text += '[';
     for (int64_t row = 0; row < rows.shape()[0] && status.ok(); ++row) {
@@ -158,7 +181,22 @@ HttpReply TeiEmbedAll(const RestCall& call) {
     }
     text += ']';
     return status;
-  });
+  };
+  return AskForVectors(call, "/embed_all", read, kTextBytes, append);
+}
+
+HttpReply TeiEmbedSparse(const RestCall& call) {
+  EmbeddingsQuery query = QueryOf(call);
+  query.sparse = true;
+  query.normalize = false;
+  query.answer_bytes = kWeightTextBytes;
+  JsonReader reader(call.http.body, WantedBy(call));
+  const auto read = [&] {
+    return ReadEmbed(call, reader, query,
+                     {NotHere(reader, "normalize", "/embed_sparse gives weights as they are"),
+                      NotHere(reader, "dimensions", "/embed_sparse gives all weights")});
+  };
+  return AskForVectors(call, "/embed_sparse", read, kWeightTextBytes, AppendSparse);
 }
 
 HttpReply TeiSimilarity(const RestCall& call) {

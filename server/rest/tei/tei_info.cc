@@ -22,6 +22,7 @@ using Json = nlohmann::ordered_json;
 // Tells the kind of a model, and how its vectors are pooled, or which classes it scores.
 Json TypeOf(const ServedModel& model) {
   const ModelKind kind = KindOf(model);
+  if (kind == ModelKind::kSparse) return {{"embedding", {{"pooling", "splade"}}}};
   if (kind == ModelKind::kEmbedding) {
     return {{"embedding", {{"pooling", Name(PoolingOf(model))}}}};
   }

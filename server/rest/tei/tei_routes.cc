@@ -18,11 +18,6 @@
 namespace linserve {
 namespace {
 
-HttpReply NoSparseModel(const RestCall& /*call*/) {
-  return TeiError(absl::UnimplementedError(
-      "no model here gives sparse embeddings, which /embed_sparse is for; use /embed"));
-}
-
 // Returns the model that a body names, or the header; "" if neither does, or the body is no object.
 std::string ModelNamedBy(const RestCall& call) {
   std::string name = TeiModelOf(call);
@@ -46,9 +41,17 @@ ModelKind KindAsked(const RestCall& call) {
 
 // Answers what the model is for. A body that cannot be read is refused by those who read all of it.
 HttpReply Root(const RestCall& call) {
-  const ModelKind kind = KindAsked(call);
-  if (kind == ModelKind::kClassifier) return TeiPredict(call);
-  return kind == ModelKind::kReranker ? TeiRerank(call) : TeiEmbed(call);
+  switch (KindAsked(call)) {
+    case ModelKind::kSparse:
+      return TeiEmbedSparse(call);
+    case ModelKind::kClassifier:
+      return TeiPredict(call);
+    case ModelKind::kReranker:
+      return TeiRerank(call);
+    case ModelKind::kEmbedding:
+      break;
+  }
+  return TeiEmbed(call);
 }
 
 }  // namespace
@@ -61,8 +64,8 @@ void AddTeiForms(std::vector<HttpForm>& forms) {
 }
 
 void AddTeiRoutes(ServiceContext& context, std::vector<HttpRoute>& routes) {
-  for (const char* rpc :
-       {"/embed", "/embed_all", "/similarity", "/predict", "/rerank", "/tokenize", "/decode"}) {
+  for (const char* rpc : {"/embed", "/embed_all", "/embed_sparse", "/similarity", "/predict",
+                          "/rerank", "/tokenize", "/decode"}) {
     context.metrics.ForRpc(rpc);  // so that its series are there before its first call
   }
   const auto add = [&](const std::string& method, const std::string& path, RestAnswer answer) {
@@ -71,13 +74,13 @@ void AddTeiRoutes(ServiceContext& context, std::vector<HttpRoute>& routes) {
   for (const char* path : {"/", "/invocations"}) add("POST", path, Root);
   add("POST", "/embed", TeiEmbed);
   add("POST", "/embed_all", TeiEmbedAll);
+  add("POST", "/embed_sparse", TeiEmbedSparse);
   add("POST", "/similarity", TeiSimilarity);
   add("POST", "/predict", TeiPredict);
   add("POST", "/rerank", TeiRerank);
   add("POST", "/tokenize", TeiTokenize);
   add("POST", "/decode", TeiDecode);
   add("GET", "/info", TeiInfo);
-  add("POST", "/embed_sparse", NoSparseModel);
 }
 
 }  // namespace linserve

@@ -38,6 +38,7 @@ tei::v1::ModelType TypeOf(ModelKind kind) {
     case ModelKind::kReranker:
       return tei::v1::MODEL_TYPE_RERANKER;
     case ModelKind::kEmbedding:
+    case ModelKind::kSparse:
       break;
   }
   return tei::v1::MODEL_TYPE_EMBEDDING;

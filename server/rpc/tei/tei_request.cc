@@ -75,7 +75,7 @@ AskedTruncation TruncationOf(const Message& message) {
   return asked;
 }
 
-// Takes over what EmbedRequest and EmbedAllRequest have in common.
+// Takes over what EmbedRequest, EmbedAllRequest and EmbedSparseRequest have in common.
 template <typename Message>
 EmbeddingsQuery QueryOf(std::string model, Message& message) {
   EmbeddingsQuery query{.model = std::move(model), .sequences = Texts()};
@@ -120,6 +120,25 @@ struct AllRows {
       one.AddBytes(wire::TokenEmbedding::kEmbeddingsFieldNumber, rows.Rows(row, row + 1));
       message.AddMessage(wire::EmbedAllResponse::kTokenEmbeddingsFieldNumber, std::move(one));
     }
+  }
+};
+
+// Has the weights that are not 0.
+struct SparseWeights {
+  // A weight of four bytes becomes a SparseValue, and its bytes in the message.
+  static constexpr int64_t kAnswerBytes = 16;
+
+  static wire::EmbedSparseResponse Head() { return {}; }
+  static void AddRows(const Tensor& weights, WireMessage& message) {
+    wire::EmbedSparseResponse response;
+    const float* weight = weights.data<float>();
+    for (int64_t i = 0; i < weights.elements(); ++i) {
+      if (weight[i] == 0) continue;
+      wire::SparseValue& value = *response.add_sparse_embeddings();
+      value.set_index(static_cast<uint32_t>(i));
+      value.set_value(weight[i]);
+    }
+    message.Add(response);
   }
 };
 
@@ -204,6 +223,15 @@ void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::EmbedA
   query.all_rows = true;
   query.normalize = false;
   BeginEmbeddings(service, std::move(arrival), request, std::move(query), done, AllRows());
+}
+
+void BeginTei(ServiceContext& service, TeiArrival arrival,
+              Received<wire::EmbedSparseRequest> request, const TeiDone& done) {
+  EmbeddingsQuery query = QueryOf(std::move(arrival.model), request.message);
+  query.sparse = true;
+  query.normalize = false;
+  query.answer_bytes = SparseWeights::kAnswerBytes;
+  BeginEmbeddings(service, std::move(arrival), request, std::move(query), done, SparseWeights());
 }
 
 void BeginTei(ServiceContext& service, TeiArrival arrival, Received<wire::PredictRequest> request,

@@ -35,6 +35,8 @@ void BeginTei(ServiceContext& service, TeiArrival arrival, Received<tei::v1::Emb
 void BeginTei(ServiceContext& service, TeiArrival arrival,
               Received<tei::v1::EmbedAllRequest> request, const TeiDone& done);
 void BeginTei(ServiceContext& service, TeiArrival arrival,
+              Received<tei::v1::EmbedSparseRequest> request, const TeiDone& done);
+void BeginTei(ServiceContext& service, TeiArrival arrival,
               Received<tei::v1::PredictRequest> request, const TeiDone& done);
 void BeginTei(ServiceContext& service, TeiArrival arrival,
               Received<tei::v1::PredictPairRequest> request, const TeiDone& done);

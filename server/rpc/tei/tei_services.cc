@@ -34,9 +34,6 @@ Reactor* Unimplemented(const char* why) {
   return new EndedCall<Reactor>(absl::UnimplementedError(why));
 }
 
-constexpr const char* kSparse =
-    "no model here gives sparse embeddings, which EmbedSparse is for; use Embed";
-
 }  // namespace
 
 std::string TeiModelOf(const grpc::ServerContextBase& context) {
@@ -69,13 +66,14 @@ TeiStream* TeiEmbedService::EmbedStream(Context* context) {
   return Streamed<wire::EmbedRequest>(context_, "tei.EmbedStream", context);
 }
 
-TeiUnary* TeiEmbedService::EmbedSparse(Context* /*context*/, const grpc::ByteBuffer* /*request*/,
-                                       grpc::ByteBuffer* /*response*/) {
-  return Unimplemented<TeiUnary>(kSparse);
+TeiUnary* TeiEmbedService::EmbedSparse(Context* context, const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) {
+  return Answered<wire::EmbedSparseRequest>(context_, "tei.EmbedSparse", context, request,
+                                            response);
 }
 
-TeiStream* TeiEmbedService::EmbedSparseStream(Context* /*context*/) {
-  return Unimplemented<TeiStream>(kSparse);
+TeiStream* TeiEmbedService::EmbedSparseStream(Context* context) {
+  return Streamed<wire::EmbedSparseRequest>(context_, "tei.EmbedSparseStream", context);
 }
 
 TeiUnary* TeiEmbedService::EmbedAll(Context* context, const grpc::ByteBuffer* request,

@@ -112,7 +112,8 @@ absl::Status EmbeddingsRequestState::ReadOptions(const RpcLimits& limits,
                                                  const ServedModel& model) {
   embeddings_.model = model.name;
   prompt_name_ = query_->prompt_name;
-  if (absl::Status status = CheckEmbeds(model); !status.ok()) return status;
+  absl::Status kind = query_->sparse ? CheckEmbedsSparsely(model) : CheckEmbeds(model);
+  if (!kind.ok()) return kind;
   options_.pooling = query_->all_rows ? Pooling::kNone : PoolingOf(model);
   options_.normalize = query_->normalize;
   dimensions_ = query_->dimensions;

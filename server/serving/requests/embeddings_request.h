@@ -25,6 +25,7 @@ struct EmbeddingsQuery {
   std::string model;  // "": the only model
   SequenceInput sequences{};
   bool all_rows = false;  // every row of a sequence, or one vector of it
+  bool sparse = false;    // that vector has a weight for each word of the model's vocabulary
   bool normalize = true;
   int64_t dimensions = 0;              // of each vector; 0: all that the model gives
   AskedTruncation truncation{};        // of sequences that are too long

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes golden cases of the encoders and classifiers of transformers 5.24.0 (requirements.txt), with random weights.
+"""Makes golden cases of the encoders, classifiers and, with sentence-transformers 6.2.0, sparse encoders of
+transformers 5.24.0 (requirements.txt), with random weights.
 
   python make.py ../goldens [BEGINNING]
 
@@ -19,6 +20,7 @@ import zlib
 import torch
 import transformers
 from safetensors.torch import save_file
+from sentence_transformers.sparse_encoder.modules import SpladePooling
 from transformers.models.nystromformer import modeling_nystromformer as nystromformer
 
 torch.set_num_threads(1)
@@ -32,7 +34,7 @@ CASES = []
 def case(name, architecture, params, length=24, batch=2, lengths=None, mask=False, types=False, pad=False,
          pooler=None, hide_first=False):
     CASES.append(dict(name=name, architecture=architecture, params=params, length=length, batch=batch,
-                      lengths=lengths, mask=mask, types=types, pad=pad, pooler=pooler, hide_first=hide_first))
+                      lengths=lengths, mask=mask, types=types, pad=pad, pooler=pooler, hide_first=hide_first, splade={}))
 
 
 def family(short, architecture, params, positions, has_types, has_pooler, activation):
@@ -209,6 +211,31 @@ classifier("electra-classifier", "Electra", dict(ELECTRA, id2label=names_of(3)),
 classifier("electra-reranker", "Electra", dict(ELECTRA, num_labels=1, hidden_act="gelu_new"), **RAGGED)
 
 
+def sparse(name, architecture, params, strategy="max", activation="relu", **options):
+    case(name, architecture + "ForMaskedLM", params, **options)
+    CASES[-1]["splade"] = dict(pooling_strategy=strategy, activation_function=activation)
+
+
+sparse("bert-splade", "Bert", dict(SMALL, max_position_embeddings=30), mask=True, types=True, hide_first=True)
+sparse("bert-splade-ragged", "Bert", dict(SMALL, vocab_size=530, num_hidden_layers=1, max_position_embeddings=130,
+                                         hidden_act="gelu_new"), length=130, batch=6, lengths=[130, 1, 17, 2, 128, 129])
+sparse("bert-splade-sum", "Bert", dict(SMALL, max_position_embeddings=30, layer_norm_eps=1e-6), strategy="sum", **RAGGED)
+sparse("bert-splade-twice", "Bert", dict(SMALL, max_position_embeddings=30), activation="log1p_relu", **RAGGED)
+sparse("bert-splade-sum-twice", "Bert", dict(SMALL, max_position_embeddings=30), strategy="sum",
+       activation="log1p_relu", mask=True)
+sparse("bert-splade-untied", "Bert", dict(SMALL, max_position_embeddings=30, tie_word_embeddings=False), mask=True)
+sparse("distilbert-splade", "DistilBert", dict(DISTIL, max_position_embeddings=30, activation="relu"), **RAGGED)
+sparse("distilbert-splade-untied", "DistilBert", dict(DISTIL, max_position_embeddings=30, tie_word_embeddings=False),
+       strategy="sum", mask=True, hide_first=True)
+sparse("roberta-splade", "Roberta", dict(SMALL, max_position_embeddings=40, type_vocab_size=1, hidden_act="relu"),
+       pad=True, mask=True)
+sparse("xlm-roberta-splade", "XLMRoberta", dict(SMALL, max_position_embeddings=40, type_vocab_size=1,
+                                               tie_word_embeddings=False), activation="log1p_relu", **RAGGED)
+sparse("modernbert-splade", "ModernBert", dict(MODERN, norm_bias=True, classifier_bias=True,
+                                              classifier_activation="silu", local_attention=8), mask=True)
+sparse("modernbert-splade-unbiased", "ModernBert", dict(MODERN, decoder_bias=False), **RAGGED)
+
+
 def weights(model, generator):
     """Random weights of which nothing can be left out unnoticed: biases and norms, too."""
     for name, tensor in model.state_dict().items():
@@ -237,8 +264,9 @@ def inputs_of(case, vocabulary, padding, generator):
     return inputs
 
 
-def forward(model, inputs):
-    """The rows and what the model makes of them, of a classifier the logits."""
+def forward(case, model, inputs):
+    """The rows and what the model makes of them: of a classifier the logits, of a masked language model what
+    SpladePooling makes of these."""
     encoder = model.base_model
     result, arguments = encoder_forward(encoder, inputs)
     if encoder is model:
@@ -247,6 +275,10 @@ def forward(model, inputs):
         result.logits = model.classifier(result.last_hidden_state)
     else:
         result.logits = model(**arguments).logits
+    if case["splade"]:
+        features = {"token_embeddings": result.logits, "attention_mask": arguments["attention_mask"]}
+        del result.logits
+        result.sparse_embedding = SpladePooling(**case["splade"]).eval()(features)["sentence_embedding"]
     return result
 
 
@@ -302,21 +334,21 @@ nystromformer.create_bidirectional_mask = one_row_of_the_mask
 def outputs_of(case, model, inputs):
     lengths = case["lengths"]
     if lengths is None:
-        result = forward(model, inputs)
+        result = forward(case, model, inputs)
         rows, pooled = result.last_hidden_state, getattr(result, "pooler_output", None)
-        logits = getattr(result, "logits", None)
+        others = {name: getattr(result, name) for name in ("logits", "sparse_embedding") if hasattr(result, name)}
     else:
-        alone = [forward(model, {"x": inputs["x"][i:i + 1, :n]}) for i, n in enumerate(lengths)]
+        alone = [forward(case, model, {"x": inputs["x"][i:i + 1, :n]}) for i, n in enumerate(lengths)]
         rows = torch.zeros(*inputs["x"].shape, alone[0].last_hidden_state.shape[-1], dtype=torch.float64)
         for i, (one, n) in enumerate(zip(alone, lengths)):
             rows[i, :n] = one.last_hidden_state[0]
         pooled = torch.cat([one.pooler_output for one in alone]) if case["pooler"] else None
-        logits = torch.cat([one.logits for one in alone]) if hasattr(alone[0], "logits") else None
-    outputs = {"last_hidden_state": rows}
+        others = {name: torch.cat([getattr(one, name) for one in alone]) for name in ("logits", "sparse_embedding")
+                  if hasattr(alone[0], name)}
+    outputs = {"last_hidden_state": rows} if case["length"] < 50 or not case["splade"] else {}
     if case["pooler"]:
         outputs["pooler_output"] = pooled
-    if logits is not None:
-        outputs["logits"] = logits
+    outputs.update(others)
     return {name: tensor.float().contiguous() for name, tensor in outputs.items()}
 
 
@@ -337,8 +369,9 @@ def make(case, root):
     if case["lengths"] is not None:
         inputs["lengths"] = torch.tensor(case["lengths"])
         inputs["x"] *= torch.arange(case["length"])[None] < inputs["lengths"][:, None]
-    state = {name: tensor.float() for name, tensor in model.state_dict().items()}
-    params = dict(case["params"])
+    tied = model.all_tied_weights_keys if case["splade"] else {}
+    state = {name: tensor.float() for name, tensor in model.state_dict().items() if name not in tied}
+    params = dict(case["params"], **case["splade"])
     if model is model.base_model and getattr(model, "pooler", None) is not None and not case["pooler"]:
         params["add_pooling_layer"] = False
         state = {name: tensor for name, tensor in state.items() if not name.startswith("pooler.")}
