@@ -14,7 +14,7 @@ SOURCE = re.compile(r"`((?:\w+/)+\w+\.(?:cc|h|py))`")
 MEMBER = re.compile(r'(?:\{|NotHere\(reader, )"(\w+)",\s*(?:\[&\]|read_|"[^"]* )')  # a JsonMember
 MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.S | re.M)
 SENT = re.compile(r"Request|Parameter|Contents|Options|^Sequence|SessionChunk|^Tensor$")  # by callers
-UNREAD = re.compile(r"RerankStream|Sparse")  # of text-embeddings-inference: the answer is UNIMPLEMENTED
+UNREAD = re.compile(r"RerankStream")  # of text-embeddings-inference: the answer is UNIMPLEMENTED
 FIELD = re.compile(r"^ +(?:optional |repeated )?(?!bool)(?:map<[^>]*>|[\w.]+) (\w+) = \d+", re.M)
 
 

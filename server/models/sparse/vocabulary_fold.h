@@ -16,7 +16,7 @@ struct VocabularyFold {
   // Folds rows of logits [count, width] into weights [width], which begin as zeros. The rows are
   // overwritten. NaN stays NaN.
   void Add(const RowBlock& logits, int64_t count, int64_t width, float* weights) const;
-  // Likewise folds logits [rows, width] on any device into weights [width], both of F32.
+  // Folds logits [rows, width] on any device into weights [width], both of F32.
   void Add(at::Tensor logits, const at::Tensor& weights) const;
   // Makes the weights of what all rows were folded into.
   void Finish(at::Tensor& weights) const;
