@@ -57,6 +57,7 @@ constexpr std::array kExceptions = {
     Exception{"inference.InferTensorContents.bytes_contents", FieldPlan::kSequences},
     Exception{"tei.v1.EmbedRequest.inputs"},
     Exception{"tei.v1.EmbedAllRequest.inputs"},
+    Exception{"tei.v1.EmbedSparseRequest.inputs"},
     Exception{"tei.v1.PredictRequest.inputs"},
     Exception{"tei.v1.PredictPairRequest.inputs"},
     Exception{"tei.v1.RerankRequest.query"},

@@ -114,7 +114,9 @@ absl::Status EmbeddingsRequestState::ReadOptions(const RpcLimits& limits,
   prompt_name_ = query_->prompt_name;
   absl::Status kind = query_->sparse ? CheckEmbedsSparsely(model) : CheckEmbeds(model);
   if (!kind.ok()) return kind;
-  options_.pooling = query_->all_rows ? Pooling::kNone : PoolingOf(model);
+  const bool as_it_is = query_->all_rows || query_->sparse;
+  options_.pooling = as_it_is ? Pooling::kNone : PoolingOf(model);
+  if (query_->sparse) options_.outputs = {kSparseEmbedding};
   options_.normalize = query_->normalize;
   dimensions_ = query_->dimensions;
   absl::Status status = CheckDimensions(model, dimensions_);

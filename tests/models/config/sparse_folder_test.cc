@@ -128,13 +128,13 @@ TEST_F(SparseFolderTest, WithWhatIsNotComputedIsRefusedByName) {
   WriteSparseModules({{"top_k", 3}});
   EXPECT_THAT(Error(), HasSubstr("\"top_k\""));
   WriteSparseModules(json::object(), "MLMTransformer", "Normalize");
-  EXPECT_THAT(Error(), HasSubstr("\"Normalize\" is not computed behind SpladePooling"));
+  EXPECT_THAT(Error(), HasSubstr("'Normalize' is not computed behind SpladePooling"));
   for (const char* kind : {"SparseStaticEmbedding", "Router", "SparseAutoEncoder", "IDF"}) {
     Write(folder_, "modules.json",
           json{{{"path", ""},
                 {"type", std::string("sentence_transformers.sparse_encoder.models.") + kind}}}
               .dump());
-    EXPECT_THAT(Error(), AllOf(HasSubstr(std::string("\"") + kind + "\" is not computed"),
+    EXPECT_THAT(Error(), AllOf(HasSubstr(std::string("'") + kind + "' is not computed"),
                                HasSubstr("MLMTransformer and SpladePooling")));
   }
   WriteModules({"MLMTransformer", "Pooling"});

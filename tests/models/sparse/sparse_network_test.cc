@@ -78,13 +78,15 @@ TEST_F(SparseNetworkTest, GivesASequenceWhatItGivesItAlone) {
 TEST_F(SparseNetworkTest, GivesLongSequencesWhatItGivesThemAlone) {
   const SparseKind kind = SparseKinds()[0];
   const auto model = Make(kind.architecture, kind.params.dump());
-  std::vector<Item> items;
-  for (const int64_t length : {300, 1, 127, 128, 129, 256, 2, 257}) {
-    items.push_back(Sequence(length, items.size() % 2 == 1));
-  }
-  const auto together = Compute(*model, items);
-  for (size_t i = 0; i < items.size(); ++i) {
-    EXPECT_LE(LargestDifference(together[i], Compute(*model, {items[i]})[0]), 1e-5) << i;
+  for (const bool masked : {false, true}) {
+    std::vector<Item> items;
+    for (const int64_t length : {300, 1, 127, 128, 129, 256, 2, 257}) {
+      items.push_back(Sequence(length, masked));
+    }
+    const auto together = Compute(*model, items);
+    for (size_t i = 0; i < items.size(); ++i) {
+      EXPECT_LE(LargestDifference(together[i], Compute(*model, {items[i]})[0]), 1e-5) << i;
+    }
   }
 }
 
@@ -123,8 +125,8 @@ TEST_F(SparseNetworkTest, HiddenRowsTakeNoPart) {
     Item first = whole;
     first.inputs["x"] = Tensor::FromInts({150}, {ids, ids + 150});
     whole.inputs["attention_mask"] = MaskOf(200, 0, 150);
-    const auto vectors = Compute(*model, {whole, first});
-    EXPECT_LE(LargestDifference(vectors[0], vectors[1]), 1e-5);
+    const auto vectors = Compute(*model, {whole});
+    EXPECT_LE(LargestDifference(vectors[0], Compute(*model, {first})[0]), 1e-5);
   }
 }
 

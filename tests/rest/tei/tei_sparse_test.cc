@@ -111,18 +111,6 @@ TEST_F(TeiSparseTest, InfoTellsThePooling) {
   EXPECT_EQ(info("tokens"), json({{"embedding", {{"pooling", "mean"}}}}));
 }
 
-// Their protocols have no form for what is sparse.
-TEST_F(TeiSparseTest, IsAVectorInTheOpenInferenceProtocol) {
-  const json infer = {
-      {"inputs", {{{"name", "x"}, {"datatype", "INT64"}, {"shape", {1, 2}}, {"data", {5, 5}}}}}};
-  const Reply reply = Post("/v2/models/words/infer", infer.dump());
-  ASSERT_EQ(reply.status, 200) << reply.body;
-  const json& output = reply.parsed["outputs"][0];
-  EXPECT_EQ(output["name"], "sparse_embedding");
-  EXPECT_EQ(output["shape"], json({1, kTestVocabulary}));
-  EXPECT_EQ(output["data"][5], 1.0);
-}
-
 class TeiSparseRoomTest : public RestTest {
  protected:
   TeiSparseRoomTest()

@@ -214,6 +214,7 @@ const std::set<std::string>& Unbounded() {
                                               "linserve.v1.GenerateRequest.text",
                                               "tei.v1.EmbedRequest.inputs",
                                               "tei.v1.EmbedAllRequest.inputs",
+                                              "tei.v1.EmbedSparseRequest.inputs",
                                               "tei.v1.PredictRequest.inputs",
                                               "tei.v1.PredictPairRequest.inputs",
                                               "tei.v1.RerankRequest.query",
