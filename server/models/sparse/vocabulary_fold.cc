@@ -1,5 +1,7 @@
 #include "models/sparse/vocabulary_fold.h"
 
+#include <cmath>
+
 #include "attention/rows/aten.h"
 
 namespace linserve {
@@ -24,7 +26,7 @@ void VocabularyFold::Add(const RowBlock& logits, int64_t count, int64_t width,
     for (int64_t i = 0; i < width; ++i) {
       // A comparison with NaN is false, so that a NaN is taken by itself, and then stays.
       const bool more = static_cast<bool>(static_cast<int>(logit[i] > weights[i]) |
-                                          static_cast<int>(logit[i] != logit[i]));
+                                          static_cast<int>(std::isnan(logit[i])));
       weights[i] = more ? logit[i] : weights[i];
     }
   }
