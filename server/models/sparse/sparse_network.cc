@@ -12,6 +12,9 @@ namespace {
 
 // The weights of so many words, a block of rows and their logits fit a core's second cache.
 constexpr int64_t kWords = 512;
+// Rows of logits lie an odd number of cache lines apart, so that they do not meet in the same
+// places of a cache.
+constexpr int64_t kLogitsStride = kWords + 16;
 // So many rows are folded at once: on the CPU few enough to look up in between, on a device as many
 // as keep it busy.
 constexpr int64_t kRowsAtOnce = 2 * kBlockRows;
@@ -187,7 +190,7 @@ void SparseNetwork::FoldPacked(const at::Tensor& rows, const std::vector<Span>& 
     const int64_t word = panel * kWords;
     const int64_t words = std::min(kWords, head_.vocabulary - word);
     const float* bias = bias_.defined() ? bias_.const_data_ptr<float>() + word : nullptr;
-    const RowBlock logits{scratch, words};
+    const RowBlock logits{scratch, kLogitsStride};
     int64_t first = 0;  // row of the block that is in the scratch
     int64_t row = 0;
     for (const Span& span : spans) {
@@ -205,7 +208,7 @@ void SparseNetwork::FoldPacked(const at::Tensor& rows, const std::vector<Span>& 
       }
     }
   };
-  ForSideBySide(0, std::ssize(packed_), kBlockRows * kWords, fold);
+  ForSideBySide(0, std::ssize(packed_), kBlockRows * kLogitsStride, fold);
 }
 
 }  // namespace linserve
