@@ -126,9 +126,8 @@ TensorMap GoldenCase::Inputs(size_t sequence) const {
   for (const auto& [name, tensor] : tensors_) {
     if (!name.starts_with("input.") || name == "input.lengths") continue;
     Tensor part = Part(name, sequence);
-    if (name == "input.x" && tensors_.contains("input.lengths")) {
-      part = part.Rows(0, Length(sequence));
-    }
+    const bool of_rows = name == "input.x" || name == "input.token_type_ids";
+    if (of_rows && tensors_.contains("input.lengths")) part = part.Rows(0, Length(sequence));
     inputs[name.substr(6)] = std::move(part);
   }
   return inputs;

@@ -35,11 +35,7 @@ at::Tensor AddedTo(const Span& span, const Asked& asked, const Options& options,
   const at::Tensor places = at::arange(span.length, scores.dtype(at::kLong));
   // from query to key
   const at::Tensor distance = places - places.narrow(0, asked.first, asked.count).unsqueeze(1);
-  if (mask.defined()) {
-    const at::Tensor keys = View(mask, span).unsqueeze(1).unsqueeze(1);
-    const at::Tensor queries = keys.transpose(2, 3).narrow(2, asked.first, asked.count);
-    hide(options.hides_queries ? keys.logical_and(queries) : keys);
-  }
+  if (mask.defined()) hide(View(mask, span).unsqueeze(1).unsqueeze(1));
   if (window >= 0) hide(distance.abs() <= window);
   if (context.distances.defined()) {
     const int64_t same = context.distances.size(1) / 2;
@@ -137,7 +133,12 @@ at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
         some, keys, values, added.defined() ? std::optional(added) : std::nullopt, /*dropout_p=*/0,
         /*is_causal=*/false, scale));
   }
-  return parts.size() == 1 ? parts[0] : at::cat(parts, 2);
+  const at::Tensor result = parts.size() == 1 ? parts[0] : at::cat(parts, 2);
+  if (!options_.hides_queries || !mask.defined()) return result;
+  // A query that sees nothing averages all values. In F16 no score is so low that the others do not
+  // count beside it.
+  const at::Tensor there = View(mask, span).unsqueeze(1).unsqueeze(-1);
+  return at::where(there, result, values.mean(2, /*keepdim=*/true));
 }
 
 }  // namespace linserve::transformers
