@@ -1,8 +1,12 @@
 #include "core/files/safetensors.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -165,6 +169,20 @@ absl::StatusOr<std::string> ReadHeaderText(const InputFile& file) {
   return text;
 }
 
+// Returns memory for a tensor of a file. A large one has pages of its own: a load frees them one by
+// one, and the heap would keep what lies between others.
+std::pair<Tensor, std::byte*> Allocate(DType dtype, const Shape& shape) {
+  constexpr int64_t kLarge = 1 << 20;
+  const std::optional<int64_t> bytes = CheckedByteSize(dtype, shape);
+  if (!bytes || *bytes < kLarge) return Tensor::AllocateUnfilled(dtype, shape);
+  const auto size = static_cast<size_t>(*bytes);
+  void* pages =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
+  if (pages == MAP_FAILED) return Tensor::AllocateUnfilled(dtype, shape);
+  const std::shared_ptr<const void> owner(pages, [size](void* begin) { ::munmap(begin, size); });
+  return {Tensor(dtype, shape, pages, owner), static_cast<std::byte*>(pages)};
+}
+
 absl::StatusOr<SafetensorsFile> ReadFrom(const InputFile& file) {
   absl::Status status = file.CheckFits();
   if (!status.ok()) return status;
@@ -173,7 +191,7 @@ absl::StatusOr<SafetensorsFile> ReadFrom(const InputFile& file) {
   const size_t data_begin = kPrefixBytes + text->size();
   auto read =
       Read(*text, file.size() - data_begin, [&](const Extent& extent) -> absl::StatusOr<Tensor> {
-        auto [tensor, bytes] = Tensor::AllocateUnfilled(*extent.entry->dtype, *extent.entry->shape);
+        auto [tensor, bytes] = Allocate(*extent.entry->dtype, *extent.entry->shape);
         const size_t begin = data_begin + static_cast<size_t>(extent.begin);
         absl::Status got = file.Read(begin, bytes, tensor.byte_size());
         if (!got.ok()) return got;

@@ -1,6 +1,10 @@
 #include "core/files/safetensors.h"
 
+#include <malloc.h>
 #include <unistd.h>
+
+#include <fstream>
+#include <utility>
 
 #include "core/files/file.h"
 #include "support/paths.h"
@@ -108,6 +112,31 @@ TEST(Safetensors, IsInMemoryWhateverBecomesOfTheFile) {
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_EQ(::truncate(dir.File("a").c_str(), 0), 0);
   EXPECT_EQ(file->tensors.at("x").data<float>()[9'999], 1.5F);
+}
+
+int64_t ResidentBytes() {
+  std::ifstream pages("/proc/self/statm");
+  int64_t all = 0;
+  int64_t resident = 0;
+  pages >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(Safetensors, LetsLargeTensorsGoOneByOne) {
+  constexpr int64_t kTensors = 32;
+  constexpr int64_t kBytes = 2 << 20;
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the program has it
+  const TempDir dir;
+  TensorMap tensors;
+  for (int64_t i = 0; i < kTensors; ++i) {
+    tensors.emplace(std::to_string(i), Tensor::Allocate(DType::kU8, {kBytes}).first);
+  }
+  ASSERT_TRUE(WriteSafetensors(dir.File("a"), std::exchange(tensors, {})).ok());
+  auto file = ReadSafetensors(dir.File("a"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const int64_t before = ResidentBytes();
+  for (int64_t i = 0; i < kTensors; i += 2) file->tensors.erase(std::to_string(i));
+  EXPECT_LT(ResidentBytes(), before - kTensors / 2 * kBytes * 9 / 10);
 }
 
 TEST(Safetensors, ReplacesTheFileWhoseTensorsAreInUse) {
