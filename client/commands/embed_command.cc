@@ -173,6 +173,10 @@ int RunEmbed(const GlobalOptions& globals, EmbedArguments arguments) {
   EmbeddingClient client(globals.ToClientOptions());
   const auto model = client.GetModel(arguments.choice.model, arguments.choice.version);
   if (!model.ok()) return FailWith(model.status());
+  if (arguments.neighbours) {
+    const absl::Status fits = CheckGivesVectors(*model, "--neighbours");
+    if (!fits.ok()) return FailWith(fits);
+  }
   arguments.input.limits = InputLimits::Of(model->signature);
   arguments.input.signature = model->signature;
   arguments.input.texts = model->text;

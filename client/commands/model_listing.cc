@@ -51,11 +51,14 @@ std::string LimitsText(const ModelDescription& model) {
   return all;
 }
 
-// Writes "re-ranker", "3 classes", or "mean, normalized; prompts: query (default), document".
+// Writes "re-ranker", "3 classes", "sparse", or "mean, normalized; prompts: query (default),
+// document".
 std::string ServingText(const ModelDescription& model) {
   if (model.labels.size() == 1) return "re-ranker";
   if (!model.labels.empty()) return std::to_string(model.labels.size()) + " classes";
-  std::string text = model.pooling + (model.normalize ? ", normalized" : "");
+  const auto& outputs = model.signature.outputs;
+  const bool sparse = !outputs.empty() && outputs[0].name == "sparse_embedding";
+  std::string text = sparse ? "sparse" : model.pooling + (model.normalize ? ", normalized" : "");
   for (const std::string& prompt : model.prompts) {
     text += (&prompt == &model.prompts[0] ? "; prompts: " : ", ") + prompt;
     if (prompt == model.default_prompt) text += " (default)";

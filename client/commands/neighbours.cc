@@ -39,6 +39,14 @@ std::string FirstValues(const std::vector<float>& vector) {
 
 }  // namespace
 
+absl::Status CheckGivesVectors(const ModelDescription& model, const std::string& what) {
+  if (model.labels.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("model " + model.name + " gives scores and no vectors, which " +
+                                    what +
+                                    " compares: use a model of embeddings, or ask this one by " +
+                                    (model.labels.size() == 1 ? "/rerank" : "/predict"));
+}
+
 std::vector<float> ToFloats(const Tensor& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.elements()));
   ConvertToFloat(tensor.dtype(), tensor.bytes(), tensor.elements(), values.data());

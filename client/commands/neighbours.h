@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/library/calls.h"
 #include "core/tensor/tensor.h"
 
 namespace linserve {
@@ -15,6 +16,9 @@ struct Neighbour {
   size_t index = 0;
   double cosine = 0;
 };
+
+// Returns OK if the model gives vectors, which `what` compares, and no scores of classes.
+absl::Status CheckGivesVectors(const ModelDescription& model, const std::string& what);
 
 // Converts the elements of a tensor of any type.
 std::vector<float> ToFloats(const Tensor& tensor);

@@ -94,6 +94,7 @@ int RunSearch(const GlobalOptions& globals, const SearchArguments& arguments) {
         "model " + model->name +
         " takes no text, for it has no tokenizer; search needs one that does"));
   }
+  if (absl::Status fits = CheckGivesVectors(*model, "search"); !fits.ok()) return FailWith(fits);
   const auto of_queries =
       EmbedTexts(client, arguments, *model, arguments.query_prompt, arguments.queries);
   if (!of_queries.ok()) return FailWith(of_queries.status());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/system/loopback.h"
+#include "http/framing/grammar.h"
 
 namespace linserve {
 namespace {
@@ -15,6 +16,14 @@ bool Has(const std::vector<std::string>& origins, const std::string& origin) {
   return std::find(origins.begin(), origins.end(), origin) != origins.end();
 }
 
+// Says whether the field Host is of an address of this machine, or localhost.
+bool IsOfThisMachine(const std::string& field) {
+  const size_t port = field.find(':', field.find(']') == std::string::npos ? 0 : field.find(']'));
+  std::string host = LowerCase(field.substr(0, port));
+  if (host.ends_with('.')) host.pop_back();
+  return IsLoopback(host);
+}
+
 }  // namespace
 
 bool MayCall(const std::vector<std::string>& origins, bool on_loopback,
@@ -22,7 +31,7 @@ bool MayCall(const std::vector<std::string>& origins, bool on_loopback,
   const std::string origin = request.Header("origin");
   if (origin.empty() || AreAny(origins) || Has(origins, origin)) return true;
   const std::string host = request.Header("host");
-  if (on_loopback && !IsLoopbackTarget(host)) return false;
+  if (on_loopback && !IsOfThisMachine(host)) return false;
   if (request.Header("sec-fetch-site") == "same-origin") return true;  // a proxy's Host differs
   return origin == "http://" + host || origin == "https://" + host;
 }

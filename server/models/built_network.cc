@@ -30,6 +30,7 @@ ModelInfo BuiltNetwork::Describe(const std::string& architecture) const {
     if (parameter.kind == ParameterKind::kParameter) info.parameters += elements;
     info.bytes += elements * static_cast<int64_t>(ByteSize(DType::kF32));
   }
+  info.bytes += network->Copies() * static_cast<int64_t>(ByteSize(DType::kF32));
   info.layers = network->Layers();
   ClassLabels labels = network->Labels();
   if (!labels.names.empty()) {

@@ -109,7 +109,11 @@ TEST_F(HttpRoutesTest, AreNotCalledByPagesWhoseNameWasMadeToLeadToThisMachine) {
   const std::string port = ":" + std::to_string(server->port());
   EXPECT_EQ(status("evil.example" + port), 403);
   EXPECT_EQ(status("127.0.0.1.evil.example" + port), 403);
-  for (const char* own : {"127.0.0.1", "localhost", "[::1]"}) EXPECT_EQ(status(own + port), 200);
+  EXPECT_EQ(status("unix:80"), 403);
+  for (const char* own : {"127.0.0.1", "localhost", "LocalHost.", "[::1]"}) {
+    EXPECT_EQ(status(own + port), 200) << own;
+    EXPECT_EQ(status(own), 200) << own;
+  }
 }
 
 TEST_F(HttpRoutesTest, AreForPagesOfAllOriginsIfTheOptionSaysSo) {

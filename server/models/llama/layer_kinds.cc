@@ -85,8 +85,11 @@ LayerKind SlidingKind(Family family, Params& params, bool causal) {
 }
 
 bool IsCausal(Family family, Params& params) {
-  if (family == Family::kEuroBert) return false;
-  const bool causal = params.Flag("is_causal", true);
+  const bool causal = params.Flag("is_causal", family != Family::kEuroBert);
+  if (family == Family::kEuroBert) {
+    if (causal) params.Fail("is_causal", "false: only encoders of this model are computed");
+    return false;
+  }
   if (family != Family::kGemma3) return causal;
   if (!causal) params.Fail("is_causal", "true: use_bidirectional_attention says it of this model");
   return !params.Flag("use_bidirectional_attention", false);

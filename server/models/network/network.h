@@ -78,6 +78,8 @@ class Network {
 
   // Returns the number of steps that a pass takes.
   virtual int64_t Layers() const { return 1; }
+  // Returns how many elements of its parameters it keeps twice on the CPU.
+  virtual int64_t Copies() const { return 0; }
 
   virtual NetworkNotes Notes() const { return {}; }
 

@@ -1,6 +1,7 @@
 #include "models/sparse/sparse_network.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "attention/products/block_product.h"
@@ -22,8 +23,8 @@ constexpr int64_t kRowsOnDevice = 512;
 
 }  // namespace
 
-// Computes the vectors of all sequences once one of them is asked for, since rows of several short
-// ones are multiplied together.
+// Folds the rows of all sequences once the encoder is done with them: rows of several short
+// sequences are multiplied together.
 class SparseNetwork::SparsePass : public Pass {
  public:
   SparsePass(const SparseNetwork& network, TensorBatch batch) : network_(network) {
@@ -32,31 +33,48 @@ class SparseNetwork::SparsePass : public Pass {
     encoder_ = network.encoder_->Begin(std::move(batch));
   }
 
-  bool Step() override { return encoder_->Step(); }
+  bool Step() override {
+    if (!encoded_) {
+      encoded_ = !encoder_->Step();
+      return true;
+    }
+    FoldShare();
+    if (++folds_ < network_.FoldSteps()) return true;
+    network_.fold_.Finish(weights_);
+    return false;
+  }
 
   at::Tensor Output(const std::string& name, int64_t begin, int64_t end) override {
     if (name != kSparseEmbedding) return encoder_->Output(name, begin, end);
-    if (!weights_.defined()) weights_ = Weights();
     return weights_.narrow(0, begin, end - begin);
   }
 
  private:
-  at::Tensor Weights() {
-    at::Tensor first = Rows(0, 1);
-    at::Tensor weights = at::zeros({layout_.sequences(), network_.head_.vocabulary},
-                                   first.options().dtype(at::kFloat));
-    const int64_t most = first.is_cpu() ? kRowsAtOnce : kRowsOnDevice;
-    for (size_t i = 0; i < layout_.lengths.size(); ++i) {
-      for (int64_t row = 0; row < layout_.lengths[i];) {
-        const int64_t count = std::min(layout_.lengths[i] - row, most - gathered_);
-        Gather(static_cast<int64_t>(i), layout_.starts[i] + row, count);
-        row += count;
-        if (gathered_ == most) FoldGathered(weights);
-      }
+  // Folds what one step has of the rows.
+  void FoldShare() {
+    const at::Tensor any = Rows(0, 1);
+    if (!weights_.defined()) {
+      weights_ = at::zeros({layout_.sequences(), network_.head_.vocabulary},
+                           any.options().dtype(at::kFloat));
     }
-    FoldGathered(weights);
-    network_.fold_.Finish(weights);
-    return weights;
+    const int64_t rows =
+        std::accumulate(layout_.lengths.begin(), layout_.lengths.end(), int64_t{0});
+    const int64_t steps = network_.FoldSteps();
+    const int64_t most = any.is_cpu() ? kRowsAtOnce : kRowsOnDevice;
+    for (int64_t left = (rows + steps - 1) / steps;
+         left > 0 && sequence_ < layout_.lengths.size();) {
+      const int64_t length = layout_.lengths[sequence_];
+      const int64_t count = std::min({length - row_, most - gathered_, left});
+      Gather(static_cast<int64_t>(sequence_), layout_.starts[sequence_] + row_, count);
+      left -= count;
+      row_ += count;
+      if (row_ == length) {
+        ++sequence_;
+        row_ = 0;
+      }
+      if (gathered_ == most) FoldGathered();
+    }
+    FoldGathered();
   }
 
   at::Tensor Rows(int64_t begin, int64_t end) {
@@ -77,9 +95,9 @@ class SparseNetwork::SparsePass : public Pass {
     spans_.push_back({sequence, count});
   }
 
-  void FoldGathered(at::Tensor& weights) {
+  void FoldGathered() {
     if (!rows_.empty()) {
-      network_.Fold(rows_.size() == 1 ? rows_[0] : at::cat(rows_), spans_, weights);
+      network_.Fold(rows_.size() == 1 ? rows_[0] : at::cat(rows_), spans_, weights_);
     }
     rows_.clear();
     spans_.clear();
@@ -90,6 +108,10 @@ class SparseNetwork::SparsePass : public Pass {
   PlacedLayout layout_;
   at::Tensor mask_;
   std::unique_ptr<Pass> encoder_;
+  bool encoded_ = false;
+  int64_t folds_ = 0;    // steps that have folded
+  size_t sequence_ = 0;  // whose row `row_` is next
+  int64_t row_ = 0;
   at::Tensor weights_;  // [sequences, vocabulary]
   std::vector<at::Tensor> rows_;
   std::vector<Span> spans_;
@@ -125,6 +147,11 @@ void SparseNetwork::Declare(const Scope& scope) {
     scope.Ignore(head_.other_bias);
   }
   scope.AfterLoading([this](DType products) { Pack(products); });
+}
+
+int64_t SparseNetwork::FoldSteps() const {
+  constexpr int64_t kFewest = 8;
+  return std::max(kFewest, encoder_->Layers());
 }
 
 void SparseNetwork::Pack(DType products) {

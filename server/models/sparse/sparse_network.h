@@ -26,7 +26,9 @@ class SparseNetwork : public Network {
   void Declare(const Scope& scope) override;
   Signature signature() const override;
   double Flops(int64_t length) const override;
-  int64_t Layers() const override { return encoder_->Layers(); }
+  int64_t Layers() const override { return encoder_->Layers() + FoldSteps(); }
+  // A tied decoder is laid out for products beside the table of words.
+  int64_t Copies() const override { return head_.tied ? head_.vocabulary * norm_.width : 0; }
   NetworkNotes Notes() const override;
   bool LeavesOutFullMasks() const override { return encoder_->LeavesOutFullMasks(); }
   std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
@@ -40,6 +42,8 @@ class SparseNetwork : public Network {
     int64_t count = 0;
   };
 
+  // Returns in how many steps the rows are folded: one takes no longer than some layers do.
+  int64_t FoldSteps() const;
   // Lays the decoder out for products in blocks, if its weight is F32 on the CPU.
   void Pack(DType products);
   // Folds encoded rows [rows, width], those of the spans, into the weights [sequences, vocabulary].

@@ -76,5 +76,14 @@ TEST(Table, AlignsColumnsToTheirWidestCell) {
   EXPECT_EQ(table.ToText(), "name    n\nü     100\n");
 }
 
+TEST(Neighbours, AreNotThoseOfScores) {
+  ModelDescription model;
+  model.name = "m";
+  EXPECT_TRUE(CheckGivesVectors(model, "search").ok());
+  model.labels = {"fits"};
+  EXPECT_THAT(std::string(CheckGivesVectors(model, "search").message()),
+              ::testing::HasSubstr("model m gives scores and no vectors, which search compares"));
+}
+
 }  // namespace
 }  // namespace linserve

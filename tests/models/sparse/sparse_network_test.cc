@@ -154,6 +154,17 @@ TEST_F(SparseNetworkTest, GivesTheEncodersRowsToo) {
   EXPECT_EQ(Compute(*model, {item})[0].at("last_hidden_state").shape(), (Shape{9, 16}));
 }
 
+// Between steps callers who have left are noticed, and the memory plan counts what is kept twice.
+TEST_F(SparseNetworkTest, TellsOfTheStepsAndTheMemoryOfItsHead) {
+  json params = SparseSizes("");
+  const ModelInfo tied = Make("transformers.BertForMaskedLM", params.dump())->info();
+  params["tie_word_embeddings"] = false;
+  const ModelInfo own = Make("transformers.BertForMaskedLM", params.dump())->info();
+  const int64_t depth = params["num_hidden_layers"];
+  EXPECT_GE(tied.layers, 2 * depth);
+  EXPECT_EQ(tied.bytes, own.bytes);
+}
+
 TEST_F(SparseNetworkTest, NeedsARowThatIsThere) {
   const auto model = Make("transformers.BertForMaskedLM", SparseSizes("").dump());
   Item item = Sequence(9, false);
