@@ -127,11 +127,12 @@ absl::StatusOr<std::shared_ptr<const Caller>> Access::Authenticate(std::string_v
 
 std::string MachineOf(std::string_view peer) {
   constexpr size_t kNetworkBytes = 8;
-  const std::string address = AddressOf(peer);
+  std::string address = AddressOf(peer);
   in6_addr bytes{};
   if (::inet_pton(AF_INET6, address.substr(0, address.find('%')).c_str(), &bytes) != 1) {
     return address;
   }
+  if (IN6_IS_ADDR_LOOPBACK(&bytes)) return address;
   if (IN6_IS_ADDR_V4MAPPED(&bytes)) return Text(AF_INET, &bytes.s6_addr[12]);
   std::fill(std::begin(bytes.s6_addr) + kNetworkBytes, std::end(bytes.s6_addr), uint8_t{0});
   return Text(AF_INET6, &bytes) + "/64";

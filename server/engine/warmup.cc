@@ -89,7 +89,7 @@ absl::StatusOr<int64_t> RunOnce(Model& model, const Padder& padder, const Clock&
     if (absl::IsCancelled(done.status())) return layers;
     if (!done.ok()) return done.status();
     if (!*done) continue;
-    const absl::Status status = (*forward)->TakeResults(in_time).status();
+    absl::Status status = (*forward)->TakeResults(in_time).status();
     if (!status.ok() && !absl::IsCancelled(status)) return status;
     return model.info().layers;
   }

@@ -159,7 +159,7 @@ TEST(MachineOf, IsTheNetworkOfAnIpv6Address) {
   EXPECT_EQ(MachineOf("ipv6:%5B2001:db8::1%5D:4711"), "2001:db8::/64");
   EXPECT_EQ(MachineOf("2001:db8:0:1:aaaa:bbbb:cccc:dddd"), "2001:db8:0:1::/64");
   EXPECT_EQ(MachineOf("ipv6:%5Bfe80::1%25eth0%5D:4711"), "fe80::/64");
-  EXPECT_EQ(MachineOf("ipv6:[::1]:4711"), "::/64");
+  EXPECT_EQ(MachineOf("ipv6:[::1]:4711"), "::1");
   EXPECT_EQ(MachineOf("ipv6:%5B::ffff:10.0.0.1%5D:4711"), "10.0.0.1");
 }
 
