@@ -6,6 +6,7 @@
 
 #include "attention/blocks/block_relative_scores.h"
 #include "attention/products/block_math.h"
+#include "attention/products/kernel_rows.h"
 #include "core/tensor/dtype.h"
 
 namespace linserve {
@@ -79,6 +80,8 @@ class BlockAttention {
   void LayOut(const RowBlock& keys, const RowBlock& values, int64_t count, float* memory,
               float* scratch) const;
 
+  // So many rows of memory are enough for a block of queries that begins anywhere in it.
+  static constexpr int64_t kReadableRows = kBlockRows + kFewestKernelRows;
   // Computes the attention of a block of queries [count, inner], the first one of which is the
   // sequence's row `row`: out [count, heads · value_width]. It may be the queries, where it is as
   // wide.

@@ -3,13 +3,9 @@
 #include <algorithm>
 
 #include "attention/products/block_product.h"
-#include "attention/products/kernel_rows.h"
 
 namespace linserve {
 namespace {
-
-// Queries are read up to a multiple of the rows that there are kernels for.
-constexpr int64_t kReadableRows = kBlockRows + kFewestKernelRows;
 
 int64_t BlocksOf(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
 
@@ -27,7 +23,7 @@ void BlockLocalAttention::Attend(const Rows& rows) const {
   const int64_t windows = (rows.count + window - 1) / window;
   const int64_t blocks = BlocksOf(window);
   const int64_t scratch_elements = BlocksOf(3 * window) * attention_.KeyElements(kBlockRows) +
-                                   kReadableRows * sizes_.heads * sizes_.dim_head +
+                                   BlockAttention::kReadableRows * sizes_.heads * sizes_.dim_head +
                                    attention_.ScratchElements();
   ForSideBySide(0, windows * blocks, scratch_elements, [&](int64_t i, float* scratch) {
     const int64_t begin = i / blocks * window;
@@ -44,7 +40,7 @@ void BlockLocalAttention::AttendBlock(const Rows& rows, int64_t window, int64_t 
   const int64_t first = std::max<int64_t>(0, own - window);
   const int64_t end = sizes_.causal ? row + count : std::min(rows.count, own + 2 * window);
   const RowBlock queries{scratch, inner};
-  float* memory = queries.Rows(kReadableRows).data;
+  float* memory = queries.Rows(BlockAttention::kReadableRows).data;
   float* rest = memory + BlocksOf(3 * window) * attention_.KeyElements(kBlockRows);
   for (int64_t key = first; key < end; key += kBlockRows) {
     attention_.LayOut(rows.keys.Rows(key), rows.values.Rows(key), std::min(kBlockRows, end - key),

@@ -22,7 +22,6 @@ struct VectorOf {
   using Floats [[gnu::vector_size(kCount * sizeof(float))]] = float;
   using Integers [[gnu::vector_size(kCount * sizeof(int32_t))]] = int32_t;
   using Bits [[gnu::vector_size(kCount * sizeof(uint32_t))]] = uint32_t;
-  using Bytes [[gnu::vector_size(kCount)]] = uint8_t;
 };
 
 // Returns what vectors the CPU has, by LibTorch's name. It is asked, so that

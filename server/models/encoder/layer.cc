@@ -1,30 +1,19 @@
 #include "models/encoder/layer.h"
 
-#include <memory>
-
 #include "attention/rows/aten.h"
+#include "models/linformer/attention.h"
 
 namespace linserve::encoder {
 namespace {
 
 std::variant<Attention, ProjectedAttention> AttentionOf(const Options& options) {
   if (!options.linformer()) return Attention(options);
-  const auto matrix = [&] {
-    return std::make_shared<LengthMatrix>(options.seq_len, options.k,
-                                          LengthMatrix::Form::kParameter);
-  };
-  return ProjectedAttention({.dim = options.dim,
-                             .heads = options.heads,
-                             .dim_head = options.dim_head,
-                             .kv_heads = options.heads,
-                             .causal = options.causal},
-                            {.query = "to_q",
-                             .key = "to_k",
-                             .value = "to_v",
-                             .out = "to_out",
-                             .e = "proj_k",
-                             .f = "proj_v"},
-                            matrix(), matrix());
+  return linformer::MakeAttention({.dim = options.dim,
+                                   .seq_len = options.seq_len,
+                                   .k = options.k,
+                                   .heads = options.heads,
+                                   .dim_head = options.dim_head,
+                                   .causal = options.causal});
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 #include "models/fast_transformers/attention.h"
@@ -25,8 +24,6 @@ struct Attention::Work {
 
 namespace {
 
-// Queries are read up to a multiple of the rows that there are kernels for.
-constexpr int64_t kReadableRows = kBlockRows + kFewestKernelRows;
 // A thread lays out so many blocks of keys before others may get a turn.
 constexpr int64_t kBlocksOfThread = 4;
 
@@ -110,8 +107,8 @@ int64_t Attention::GroupScratch() const {
     return values + kBlockRows * (2 * feature_inner() + inner()) + linear_.SumElements() +
            linear_.ScratchElements();
   }
-  return values + (kReadableRows + kBlockRows) * inner() + softmax_.KeyElements(kBlockRows) +
-         softmax_.ScratchElements();
+  return values + (BlockAttention::kReadableRows + kBlockRows) * inner() +
+         softmax_.KeyElements(kBlockRows) + softmax_.ScratchElements();
 }
 
 void Attention::AttendGroup(const Work& work, const SequenceGroup& group, float* scratch) const {
@@ -165,7 +162,7 @@ void Attention::AttendGroupLinearly(const Work& work, const SequenceGroup& group
 void Attention::AttendGroupBySoftmax(const Work& work, const SequenceGroup& group,
                                      const RowBlock& values, float* scratch) const {
   const RowBlock queries{scratch, inner()};
-  const RowBlock keys = queries.Rows(kReadableRows);
+  const RowBlock keys = queries.Rows(BlockAttention::kReadableRows);
   float* memory = keys.Rows(kBlockRows).data;
   float* own = memory + softmax_.KeyElements(kBlockRows);
   const RowBlock rows = BlockOf(work.target, group.row);
@@ -279,18 +276,18 @@ void Attention::AttendBySoftmax(const Work& work, size_t sequence) const {
     scores.of_keys =
         work.source.key_scores.const_data_ptr<float>() + work.source.layout.starts[sequence];
   }
-  const int64_t own =
-      kReadableRows * inner() + kBlockRows * value_inner() + softmax_.ScratchElements();
-  ForSlicedBlocks(work.layout.lengths[sequence], std::max(own, work.then.scratch_elements),
-                  [&](int64_t place, int64_t count, float* scratch) {
-                    const RowBlock queries{scratch, inner()};
-                    const RowBlock attended{queries.Rows(kReadableRows).data, value_inner()};
-                    SetTurned(query_, work.Target(sequence, place), place, count, work.rotation,
-                              queries);
-                    softmax_.Attend(queries, place, count, laid_out, scores, attended,
-                                    attended.Rows(kBlockRows).data);
-                    Finish(work, work.layout.starts[sequence] + place, count, attended, scratch);
-                  });
+  const int64_t own = BlockAttention::kReadableRows * inner() + kBlockRows * value_inner() +
+                      softmax_.ScratchElements();
+  ForSlicedBlocks(
+      work.layout.lengths[sequence], std::max(own, work.then.scratch_elements),
+      [&](int64_t place, int64_t count, float* scratch) {
+        const RowBlock queries{scratch, inner()};
+        const RowBlock attended{queries.Rows(BlockAttention::kReadableRows).data, value_inner()};
+        SetTurned(query_, work.Target(sequence, place), place, count, work.rotation, queries);
+        softmax_.Attend(queries, place, count, laid_out, scores, attended,
+                        attended.Rows(kBlockRows).data);
+        Finish(work, work.layout.starts[sequence] + place, count, attended, scratch);
+      });
 }
 
 }  // namespace linserve::fast_transformers

@@ -15,6 +15,7 @@ struct AttentionOptions {
   int64_t dim_head = 0;
   bool one_kv_head = false;
   bool share_kv = false;
+  bool causal = false;  // slot s is hidden from queries before row s, which the package has not
 
   // Reads and checks the constructor arguments that all three classes share.
   static AttentionOptions From(Params& params);

@@ -10,8 +10,6 @@
 namespace linserve {
 namespace {
 
-// Queries are read up to a multiple of the rows that there are kernels for.
-constexpr int64_t kReadableRows = kBlockRows + kFewestKernelRows;
 // A thread lays out so many blocks of keys before others may get a turn.
 constexpr int64_t kBlocksOfThread = 4;
 
@@ -104,7 +102,9 @@ void ApplyToSequence(const ByBlocks& layer, size_t sequence) {
 
 }  // namespace
 
-int64_t SelfAttentionByBlocks::AttendedElements(int64_t width) { return kReadableRows * width; }
+int64_t SelfAttentionByBlocks::AttendedElements(int64_t width) {
+  return BlockAttention::kReadableRows * width;
+}
 
 void Apply(const SelfAttentionByBlocks& layer) {
   if (layer.attend) {
