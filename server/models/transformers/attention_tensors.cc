@@ -133,7 +133,7 @@ at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
         some, keys, values, added.defined() ? std::optional(added) : std::nullopt, /*dropout_p=*/0,
         /*is_causal=*/false, scale));
   }
-  const at::Tensor result = parts.size() == 1 ? parts[0] : at::cat(parts, 2);
+  at::Tensor result = parts.size() == 1 ? parts[0] : at::cat(parts, 2);
   if (!options_.hides_queries || !mask.defined()) return result;
   // A query that sees nothing averages all values. In F16 no score is so low that the others do not
   // count beside it.
