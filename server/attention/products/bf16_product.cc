@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "attention/products/avx512_product.h"
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
 #include "attention/products/vectorized.h"
@@ -101,7 +102,7 @@ void MultiplyRest(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf1
 }  // namespace
 
 bool HasBf16Kernels() {
-  static const bool has = TryBf16Kernel();
+  static const bool has = HasAvx512Bf16() || TryBf16Kernel();
   return has;
 }
 
@@ -147,6 +148,8 @@ void ToBf16Pairs(const RowBlock& rows, int64_t count, int64_t width, int64_t pad
 
 void Bf16Product(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf16Block& b,
                  const RowBlock& c, bool add) {
+  static const bool by_avx512 = HasAvx512Bf16() && !HasAmx();
+  if (by_avx512) return Bf16ProductWithAvx512(m, n, k, a, b, c, add);
   for (int64_t column = 0; column < n; column += kColumnsAtOnce) {
     const int64_t columns = std::min(kColumnsAtOnce, n - column);
     const Bf16Block right = b.Columns(2 * column);

@@ -6,14 +6,15 @@
 #include <algorithm>
 #include <array>
 
+#include "attention/products/avx512_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
 
 namespace linserve {
 namespace {
 
-// A kernel is made for each shape, which costs 50 µs and some memory. So odd numbers of rows and
-// columns are computed as a multiple of this many and a rest.
+// LibTorch makes a kernel for each shape, which costs 50 µs and some memory. So odd numbers of rows
+// and columns are computed as a multiple of this many and a rest.
 constexpr int64_t kGranule = 16;
 
 void Kernel(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& b,
@@ -60,12 +61,13 @@ int64_t Blocks(int64_t rows, int64_t threads) {
 int64_t BlockThreads() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
 
 bool HasBlockKernels() {
-  static const bool has = TryF32Kernel();
+  static const bool has = HasAvx512() || TryF32Kernel();
   return has;
 }
 
 void BlockProduct(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& b,
                   const RowBlock& c, bool add) {
+  if (HasAvx512()) return BlockProductWithAvx512(m, n, k, a, b, c, add);
   if (!HasBlockKernels()) {
     at::Tensor result = Matrix(c, m, n);
     const at::Tensor left = Matrix(a, m, k);

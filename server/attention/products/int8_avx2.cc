@@ -101,23 +101,27 @@ bool HasAvx2() {
   return has;
 }
 
-void Int8ProductWithAvx2(int64_t count, int64_t n, int64_t k, const ByteBlock& a, const int8_t* b,
-                         int32_t* c) {
+void Int8ProductWithAvx2(const Int8Operands& operands, const RowBlock& out, bool add) {
   using Function = decltype(&Rows<1>);
   static constexpr Function kRows[kTileRows] = {Rows<1>, Rows<2>, Rows<3>,
                                                 Rows<4>, Rows<5>, Rows<6>};
   static thread_local std::vector<int16_t> wide;
-  wide.resize(std::max<size_t>(wide.size(), kTileRows * k));
+  static thread_local std::vector<int32_t> sums;
+  const auto& [count, n, k, bytes, of_rows, columns, of_columns] = operands;
+  wide.resize(std::max(wide.size(), static_cast<size_t>(kTileRows * k)));
+  sums.resize(std::max(sums.size(), static_cast<size_t>(kTileRows * n)));
   for (int64_t row = 0; row < count; row += kTileRows) {
     const int64_t rows = std::min(kTileRows, count - row);
-    Widen(a.Rows(row), rows, k, wide.data());
-    kRows[rows - 1](n, k, wide.data(), b, c + row * n);
+    Widen(bytes.Rows(row), rows, k, wide.data());
+    kRows[rows - 1](n, k, wide.data(), columns, sums.data());
+    FromInt8(sums.data(), rows, n, {of_rows.steps + row, of_rows.lowest + row}, of_columns,
+             out.Rows(row), add);
   }
 }
 #else
 bool HasAvx2() { return false; }
 
-void Int8ProductWithAvx2(int64_t, int64_t, int64_t, const ByteBlock&, const int8_t*, int32_t*) {}
+void Int8ProductWithAvx2(const Int8Operands&, const RowBlock&, bool) {}
 #endif
 
 }  // namespace linserve

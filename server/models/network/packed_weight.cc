@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "attention/products/avx512_product.h"
 #include "attention/products/bf16_product.h"
 #include "attention/products/block_product.h"
 #include "attention/products/int8_product.h"
@@ -14,10 +15,11 @@ namespace linserve {
 namespace {
 
 // A panel has so many columns, and so many of its rows are multiplied at once, so that these stay
-// in the core's first cache (32 · 384 numbers of F32 are 48 KiB), and the block in its second.
-// Without kernels for blocks, one product of everything is fastest.
-constexpr int64_t kF32Columns = 32;
-constexpr int64_t kColumns = 64;  // of smaller types
+// in the core's caches (64 · 384 numbers of F32 are 96 KiB) beside the block. LibTorch's kernels in
+// F32 want half of it in the first cache. Without kernels for blocks, one product of everything is
+// fastest.
+constexpr int64_t kColumns = 64;
+constexpr int64_t kLibTorchF32Columns = 32;
 constexpr int64_t kPanelRows = 384;
 constexpr int64_t kPair = 2;
 
@@ -86,8 +88,8 @@ PackedWeight::PackedWeight(const at::Tensor& weight, DType products)
 }
 
 int64_t PackedWeight::Width() const {
-  if (products_ != DType::kF32) return kColumns;
-  return HasBlockKernels() ? kF32Columns : outputs_;
+  if (products_ != DType::kF32 || HasAvx512()) return kColumns;
+  return HasBlockKernels() ? kLibTorchF32Columns : outputs_;
 }
 
 void PackedWeight::Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
@@ -135,19 +137,18 @@ void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBl
                                 const float* bias) const {
   static constexpr float kNone[kColumns] = {};
   const int64_t padded = WholeKernelRows(count);
-  auto* sums = ThreadMemory<int32_t>(padded * (kColumns + 2 + depth_ / kInt8Group));
-  auto* steps = reinterpret_cast<float*>(sums + padded * kColumns);
+  auto* steps = ThreadMemory<float>(padded * (2 + depth_ / kInt8Group));
   const RowScales scales{.steps = steps, .lowest = steps + padded};
   const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales.lowest + padded), depth_};
   ToInt8(rows, count, inputs_, bytes, scales);
   const auto* panels = panels_.const_data_ptr<int8_t>();
   for (int64_t column = 0; column < outputs_; column += kColumns) {
     const int64_t columns = std::min(kColumns, outputs_ - column);
-    Int8Product(count, columns, depth_, bytes, panels + column * depth_, sums);
     const ColumnScales of_columns{scales_.const_data_ptr<float>() + column,
                                   totals_.const_data_ptr<float>() + column,
                                   bias != nullptr ? bias + column : kNone};
-    FromInt8(sums, count, columns, scales, of_columns, out.Columns(column), add);
+    Int8Product({count, columns, depth_, bytes, scales, panels + column * depth_, of_columns},
+                out.Columns(column), add);
   }
 }
 

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include "attention/layouts.h"
+#include "attention/products/avx512_product.h"
 #include "attention/products/block_product.h"
 #include "attention/products/int8_avx2.h"
 #include "attention/products/kernel_rows.h"
@@ -16,99 +15,98 @@
 namespace linserve {
 namespace {
 
-// The parameter is a width: those around the vectors' own are easily got wrong.
-class Int8Rows : public ::testing::TestWithParam<int64_t> {
- protected:
-  int64_t width() const { return GetParam(); }
+struct Kernel {
+  const char* name;
+  bool (*exists)();
+  decltype(&Int8Product) product;
 };
 
-TEST_P(Int8Rows, AreBytesBetweenEachRowsSmallestAndLargestNumber) {
-  constexpr int64_t kRows = 7;
-  const at::Tensor rows = at::randn({kRows, width()});
-  rows[2].fill_(0);
-  rows[3][width() - 1].fill_(std::nanf(""));
-  rows[4][0].fill_(-std::numeric_limits<float>::infinity());
-  rows[5].abs_().add_(3);
-  rows[6].fill_(-7);
-  std::vector<uint8_t> bytes(static_cast<size_t>(kRows * width()));
-  std::vector<float> steps(kRows);
-  std::vector<float> lowest(kRows);
-  ToInt8(BlockOf(rows), kRows, width(), {bytes.data(), width()}, {steps.data(), lowest.data()});
-  for (int64_t i = 0; i < kRows; ++i) {
-    const float step = steps[static_cast<size_t>(i)];
-    const float least = lowest[static_cast<size_t>(i)];
-    if (i == 3 || i == 4) {
-      EXPECT_TRUE(std::isnan(step)) << i;
-      continue;
-    }
-    EXPECT_EQ(least, rows[i].min().item<float>());
-    EXPECT_EQ(step, (rows[i].max() - rows[i].min()).item<float>() / 255);
-    for (int64_t j = 0; j < width(); ++j) {
-      const auto byte = static_cast<float>(bytes[static_cast<size_t>(i * width() + j)]);
-      EXPECT_NEAR(least + byte * step, rows[i][j].item<float>(), 0.501 * step + 1e-6)
-          << i << ", " << j;
-    }
+class Int8ProductTest : public ::testing::TestWithParam<Kernel> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().exists()) GTEST_SKIP() << "this CPU has no such kernel";
   }
-}
 
-TEST_P(Int8Rows, AreNumbersAgainByTheScalesOfRowsAndColumns) {
-  constexpr int64_t kRows = 5;
-  const at::Tensor sums = at::randint(-1'000'000, 1'000'000, {kRows, width()}, at::kInt);
-  const at::Tensor of_rows = at::rand({2, kRows});
-  const at::Tensor of_columns = at::rand({3, width()});
-  const at::Tensor before = at::randn({kRows, width() + 3}).narrow(1, 0, width());
-  const auto wide = [](const at::Tensor& tensor) { return tensor.to(at::kDouble); };
-  const at::Tensor made = wide(sums) * wide(of_columns[0]) * wide(of_rows[0]).unsqueeze(1) +
-                          wide(of_columns[1]) * wide(of_rows[1]).unsqueeze(1) + wide(of_columns[2]);
-  const ColumnScales columns{of_columns[0].const_data_ptr<float>(),
-                             of_columns[1].const_data_ptr<float>(),
-                             of_columns[2].const_data_ptr<float>()};
-  for (const bool add : {false, true}) {
-    const at::Tensor out = before.clone();
-    FromInt8(sums.const_data_ptr<int32_t>(), kRows, width(),
-             {of_rows[0].data_ptr<float>(), of_rows[1].data_ptr<float>()}, columns, BlockOf(out),
-             add);
-    const at::Tensor expected = add ? made + wide(before) : made;
-    EXPECT_LT(((wide(out) - expected).abs() / (1 + expected.abs())).max().item<double>(), 1e-5);
-  }
-}
+  // Multiplies random bytes, among them the largest, with the scales given as [3, n] and [2,
+  // count].
+  struct Case {
+    int64_t count, n, k;
+    at::Tensor bytes = at::randint(0, 256, {WholeKernelRows(count), k}, at::kByte);
+    at::Tensor columns = at::randint(-127, 128, {k, n}, at::kChar);
+    at::Tensor of_rows = at::zeros({2, count});
+    at::Tensor of_columns = at::zeros({3, n});
 
-// Multiplies the largest bytes there are, and random ones, and expects each sum to the last bit.
-void ExpectExactSums(decltype(&Int8Product) product) {
-  for (const auto& [count, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 4},
-                                                                       {2, 3, 8},
-                                                                       {5, 64, 256},
-                                                                       {6, 12, 20},
-                                                                       {17, 33, 100},
-                                                                       {128, 64, 1536},
-                                                                       {3, 7, kMostInt8Depth}}) {
+    void Multiply(const at::Tensor& out, bool add) {
+      const at::Tensor groups =
+          columns.view({k / kInt8Group, kInt8Group, n}).transpose(1, 2).contiguous();
+      const auto column = [&](int i) { return of_columns[i].const_data_ptr<float>(); };
+      GetParam().product({.count = count,
+                          .n = n,
+                          .k = k,
+                          .rows = {bytes.data_ptr<uint8_t>(), k},
+                          .of_rows = {of_rows[0].data_ptr<float>(), of_rows[1].data_ptr<float>()},
+                          .columns = groups.const_data_ptr<int8_t>(),
+                          .of_columns = {column(0), column(1), column(2)}},
+                         BlockOf(out), add);
+    }
+    at::Tensor Sums() const {
+      return at::mm(bytes.narrow(0, 0, count).to(at::kDouble), columns.to(at::kDouble));
+    }
+  };
+};
+
+constexpr std::array<std::array<int64_t, 3>, 9> kInt8Sizes = {{{1, 1, 4},
+                                                               {2, 3, 8},
+                                                               {5, 64, 256},
+                                                               {6, 12, 20},
+                                                               {7, 50, 32},
+                                                               {13, 80, 64},
+                                                               {17, 33, 100},
+                                                               {128, 64, 1536},
+                                                               {3, 7, kMostInt8Depth}}};
+
+TEST_P(Int8ProductTest, SumsExactly) {
+  for (const auto& [count, n, k] : kInt8Sizes) {
     SCOPED_TRACE(testing::Message() << count << " rows of " << k << " to " << n);
-    const int64_t padded = WholeKernelRows(count);
-    const at::Tensor a = at::randint(0, 256, {padded, k}, at::kByte);
-    const at::Tensor b = at::randint(-127, 128, {k, n}, at::kChar);
-    a[0].fill_(UINT8_MAX);
-    b.select(1, 0).fill_(INT8_MAX);
-    const at::Tensor groups = b.view({k / kInt8Group, kInt8Group, n}).transpose(1, 2).contiguous();
-    const at::Tensor c = at::full({padded, n}, -1, at::kInt);
-    product(count, n, k, {a.data_ptr<uint8_t>(), k}, groups.const_data_ptr<int8_t>(),
-            c.data_ptr<int32_t>());
-    const at::Tensor sums = at::mm(a.to(at::kDouble), b.to(at::kDouble)).to(at::kInt);
-    EXPECT_TRUE(at::equal(c.narrow(0, 0, count), sums.narrow(0, 0, count)));
+    Case of{count, n, k};
+    of.bytes[0].fill_(UINT8_MAX);
+    of.columns.select(1, 0).fill_(INT8_MAX);
+    of.of_rows[0].fill_(1);
+    of.of_columns[0].fill_(1);
+    const at::Tensor out = at::full({count, n}, -1.0F);
+    of.Multiply(out, /*add=*/false);
+    EXPECT_TRUE(at::equal(out, of.Sums().to(at::kFloat)));
   }
 }
 
-TEST(Int8Product, IsExact) {
-  if (!HasInt8Kernels()) GTEST_SKIP() << "this CPU has no kernels for int8";
-  ExpectExactSums(Int8Product);
+TEST_P(Int8ProductTest, ScalesSumsByRowsAndColumns) {
+  const auto wide = [](const at::Tensor& tensor) { return tensor.to(at::kDouble); };
+  for (const auto& [count, n, k] : kInt8Sizes) {
+    SCOPED_TRACE(testing::Message() << count << " rows of " << k << " to " << n);
+    Case of{count, n, k};
+    of.of_rows.uniform_();
+    of.of_columns.normal_();
+    const at::Tensor made = of.Sums() * wide(of.of_columns[0]) * wide(of.of_rows[0]).unsqueeze(1) +
+                            wide(of.of_columns[1]) * wide(of.of_rows[1]).unsqueeze(1) +
+                            wide(of.of_columns[2]);
+    for (const bool add : {false, true}) {
+      // What stands beside the product's columns stays.
+      const at::Tensor whole = at::randn({count + 1, n + 3});
+      const at::Tensor expected = wide(whole);
+      expected.narrow(0, 0, count).narrow(1, 0, n).mul_(add ? 1 : 0).add_(made);
+      of.Multiply(whole.narrow(1, 0, n), add);
+      EXPECT_LT(((wide(whole) - expected).abs() / (1 + expected.abs())).max().item<double>(), 1e-5);
+    }
+  }
 }
 
-TEST(Int8Product, IsExactWithAvx2Alone) {
-  if (!HasAvx2()) GTEST_SKIP() << "this CPU has no AVX2";
-  ExpectExactSums(Int8ProductWithAvx2);
-}
-
-INSTANTIATE_TEST_SUITE_P(Widths, Int8Rows, ::testing::Values(1, 15, 16, 17, 33, 64, 80, 100, 384),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Kernels, Int8ProductTest,
+                         ::testing::Values(Kernel{"Chosen", HasInt8Kernels, Int8Product},
+                                           Kernel{"LibTorch", HasLibTorchInt8,
+                                                  Int8ProductWithLibTorch},
+                                           Kernel{"Vnni", HasAvx512Vnni, Int8ProductWithAvx512},
+                                           Kernel{"Avx2", HasAvx2, Int8ProductWithAvx2}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace linserve
