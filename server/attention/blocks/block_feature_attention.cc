@@ -63,10 +63,9 @@ void BlockFeatureAttention::Attend(int64_t head, const RowBlock& queries, int64_
   const RowBlock result = out.Columns(own.value);
   std::fill_n(scratch, count, 0.0F);
   AddDots(own_queries, count, sizes_.features, own.weights, scratch);
-  Invert(scratch, count);
   BlockProduct(count, sizes_.value_width, sizes_.features, own_queries, own.values, result,
                /*add=*/false);
-  ScaleRows(result, count, sizes_.value_width, scratch);
+  Divide(result, count, scratch);
 }
 
 void BlockFeatureAttention::AttendCausally(int64_t head, const RowBlock& queries,
@@ -94,20 +93,21 @@ void BlockFeatureAttention::AttendBlockCausally(const Head& own, const RowBlock&
                /*add=*/false);
   LowerTriangle(scores, count, divisors);
   AddDots(queries, count, sizes_.features, own.weights, divisors);
-  Invert(divisors, count);
   BlockProduct(count, width, count, scores, values, result, /*add=*/false);
   BlockProduct(count, width, sizes_.features, queries, own.values, result, /*add=*/true);
-  ScaleRows(result, count, width, divisors);
+  Divide(result, count, divisors);
   AddBlock(own, turned, keys, values, count);
   for (int64_t i = 0; i < count; ++i) {
     std::copy_n(result.Rows(i).data, width, values.Rows(i).data);
   }
 }
 
-void BlockFeatureAttention::Invert(float* divisors, int64_t count) const {
+void BlockFeatureAttention::Divide(const RowBlock& results, int64_t count, float* weights) const {
+  if (!sizes_.divided) return;
   const auto added = static_cast<float>(sizes_.added);
   const auto floor = static_cast<float>(sizes_.floor);
-  for (int64_t i = 0; i < count; ++i) divisors[i] = 1.0F / std::max(divisors[i] + added, floor);
+  for (int64_t i = 0; i < count; ++i) weights[i] = 1.0F / std::max(weights[i] + added, floor);
+  ScaleRows(results, count, sizes_.value_width, weights);
 }
 
 }  // namespace linserve

@@ -23,6 +23,7 @@ class BlockFeatureAttention {
     int64_t value_width;  // of a head
     double added = 0;
     double floor = std::numeric_limits<float>::lowest();
+    bool divided = true;  // false: out_i is the sum over the values alone
   };
 
   explicit BlockFeatureAttention(const Sizes& sizes) : sizes_(sizes) {}
@@ -51,8 +52,8 @@ class BlockFeatureAttention {
                 const RowBlock& values, int64_t count) const;
   void AttendBlockCausally(const Head& own, const RowBlock& queries, const RowBlock& keys,
                            const RowBlock& values, int64_t count, float* scratch) const;
-  // Makes of sums of weights what results are multiplied by.
-  void Invert(float* divisors, int64_t count) const;
+  // Divides results by these sums of weights, which it overwrites.
+  void Divide(const RowBlock& results, int64_t count, float* weights) const;
 
   Sizes sizes_;
 };

@@ -1,7 +1,9 @@
 #include "attention/blocks/block_features.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
@@ -14,11 +16,37 @@ BlockFeatures::BlockFeatures(const RandomFeatures& random)
       random_(random),
       directions_((random.projection.to(at::kFloat) * random.scale).t().contiguous()) {}
 
+BlockFeatures BlockFeatures::Taylor(int64_t width) {
+  BlockFeatures features(width);
+  features.features_ = width + 1;
+  features.taylor_ = true;
+  return features;
+}
+
 void BlockFeatures::Set(const RowBlock& rows, int64_t count, int64_t heads,
                         const RowBlock& out) const {
-  if (!directions_.defined()) return EluPlusOne(rows, count, heads * width_, out);
+  if (!taylor_ && !directions_.defined()) return EluPlusOne(rows, count, heads * width_, out);
   for (int64_t head = 0; head < heads; ++head) {
-    SetHead(rows.Columns(head * width_), count, out.Columns(head * features_));
+    const RowBlock own = rows.Columns(head * width_);
+    const RowBlock features = out.Columns(head * features_);
+    taylor_ ? SetTaylor(own, count, features) : SetHead(own, count, features);
+  }
+}
+
+void BlockFeatures::SetTaylor(const RowBlock& rows, int64_t count, const RowBlock& out) const {
+  constexpr float kSmallestNorm = 1e-12F;
+  for (int64_t i = 0; i < count; ++i) {
+    const float* row = rows.Rows(i).data;
+    float* features = out.Rows(i).data;
+    if (row[0] == std::numeric_limits<float>::lowest()) {
+      std::fill_n(features, features_, 0.0F);
+      continue;
+    }
+    float square = 0;
+    AddDots(rows.Rows(i), 1, width_, row, &square);
+    features[0] = 1;
+    const float factor = 1 / std::max(std::sqrt(square), kSmallestNorm);
+    for (int64_t j = 0; j < width_; ++j) features[j + 1] = row[j] * factor;
   }
 }
 

@@ -82,16 +82,6 @@ void AttendCausal(const at::Tensor& query, const at::Tensor& key, const at::Tens
   Add(state, weights, rows.values);
 }
 
-}  // namespace
-
-at::Tensor EfficientAttention(const at::Tensor& query, const at::Tensor& key,
-                              const at::Tensor& value, const Visible& visible) {
-  EfficientState state;
-  if (visible.causal) return ContinueEfficientAttention(query, key, value, visible.mask, state);
-  AddKeys(key, value, visible.mask, state);
-  return AttendToAdded(query, state);
-}
-
 void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
              EfficientState& state) {
   Prepare(state, key, value);
@@ -111,6 +101,16 @@ at::Tensor AttendToAdded(const at::Tensor& query, const EfficientState& state) {
           Product(at::softmax(SumRows(query, row, count), -1), context));
   });
   return result;
+}
+
+}  // namespace
+
+at::Tensor EfficientAttention(const at::Tensor& query, const at::Tensor& key,
+                              const at::Tensor& value, const Visible& visible) {
+  EfficientState state;
+  if (visible.causal) return ContinueEfficientAttention(query, key, value, visible.mask, state);
+  AddKeys(key, value, visible.mask, state);
+  return AttendToAdded(query, state);
 }
 
 at::Tensor ContinueEfficientAttention(const at::Tensor& query, const at::Tensor& key,

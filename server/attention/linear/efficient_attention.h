@@ -31,12 +31,6 @@ struct EfficientState {
 at::Tensor EfficientAttention(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, const Visible& visible);
 
-// These two compute it where keys come slice by slice, none of it causal: first AddKeys() takes all
-// keys, then AttendToAdded() the queries.
-void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask,
-             EfficientState& state);
-at::Tensor AttendToAdded(const at::Tensor& query, const EfficientState& state);
-
 // Computes the causal attention of further rows of a sequence: `state` is of all rows before them,
 // and then of these, too. mask [..., n] or undefined.
 at::Tensor ContinueEfficientAttention(const at::Tensor& query, const at::Tensor& key,

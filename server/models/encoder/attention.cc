@@ -9,20 +9,35 @@
 #include "attention/rows/aten.h"
 
 namespace linserve::encoder {
+namespace {
+
+BlockAttention::Sizes SizesOf(const Options& options, DType products) {
+  return {.heads = options.heads,
+          .dim_head = options.dim_head,
+          .products = products,
+          .after = options.causal ? 0 : -1,
+          .causal = options.causal};
+}
+
+}  // namespace
 
 Attention::Attention(const Options& options)
     : options_(options),
       to_q_(options.dim, options.inner(), /*biased=*/false),
       to_k_(options.dim, options.inner(), /*biased=*/false),
       to_v_(options.dim, options.inner(), /*biased=*/false),
-      to_out_(options.inner(), options.dim) {}
+      to_out_(options.inner(), options.dim),
+      softmax_(SizesOf(options, DType::kF32)) {}
 
 void Attention::Declare(const Scope& scope) {
   to_q_.Declare(scope / "to_q");
   to_k_.Declare(scope / "to_k");
   to_v_.Declare(scope / "to_v");
   to_out_.Declare(scope / "to_out");
-  scope.AfterLoading([this](DType) { qkv_.Join({&to_q_, &to_k_, &to_v_}); });
+  scope.AfterLoading([this](DType products) {
+    qkv_.Join({&to_q_, &to_k_, &to_v_});
+    softmax_ = BlockAttention(SizesOf(options_, products));
+  });
 }
 
 at::Tensor Attention::operator()(const at::Tensor& rows, const Context& context) const {

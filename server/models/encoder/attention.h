@@ -3,10 +3,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "attention/blocks/block_attention.h"
 #include "attention/rows/spans.h"
 #include "models/encoder/options.h"
 #include "models/network/joined_linear.h"
@@ -42,28 +42,17 @@ class Attention {
   // Says what it keeps of a sequence. REQUIRES: causal, a linear method.
   std::vector<StateSlot> State() const;
 
-  // Says whether the batch is better computed by AddByBlocks(): that takes a linear method, and a
-  // sequence that does not fit the caches.
+  // Says whether the batch is computed by AddByBlocks(). That takes packed weights, and neither a
+  // session nor softmax with a mask.
   bool WorksByBlocks(const Context& context) const;
-  // Adds to the rows the attention of their norms, sequence by sequence and block by block, so that
-  // keys and queries never exist as a whole. Calls `then` for each block once it is done.
-  void AddByBlocks(at::Tensor& rows, const LayerNorm& norm, const Context& context,
-                   const std::function<void(const at::Tensor& block)>& then) const;
+  // Adds to the rows the attention of their norms, so that keys and queries never exist as a whole.
+  // `then` follows on each block of them. REQUIRES: WorksByBlocks().
+  void AddByBlocks(const at::Tensor& rows, const LayerNorm& norm, const Context& context,
+                   const BlockStep& then) const;
 
  private:
-  // Is a block of one sequence, from its row `offset` on.
-  struct Block {
-    at::Tensor rows;
-    at::Tensor normed;
-    int64_t offset;
-    at::Tensor mask;  // [1, rows], undefined: all
-  };
-  // Calls `function` for the blocks of a sequence.
-  static void ForBlocks(const at::Tensor& rows, int64_t sequence, const LayerNorm& norm,
-                        const Context& context, const std::function<void(const Block&)>& function);
-  // Returns [heads, rows, dim_head] of a block by one of the projections, turned if that is asked
-  // for.
-  at::Tensor Heads(const Linear& projection, const Block& block, const at::Tensor& rotation) const;
+  void AddSoftmax(const at::Tensor& rows, const LayerNorm& norm, const Context& context,
+                  const BlockStep& then) const;
 
   // Attends to all keys and overwrites the queries with the result.
   void AttendToKeys(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
@@ -76,9 +65,11 @@ class Attention {
   // overwrites the queries.
   void Continue(at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                 const Context& context) const;
+
   Options options_;
   Linear to_q_, to_k_, to_v_, to_out_;
   JoinedLinear qkv_;
+  BlockAttention softmax_;
 };
 
 }  // namespace linserve::encoder

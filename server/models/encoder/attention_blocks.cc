@@ -1,72 +1,104 @@
-#include <algorithm>
+#include <cmath>
 
-#include "attention/positions/positions.h"
+#include "attention/blocks/block_efficient_attention.h"
+#include "attention/blocks/block_linear_attention.h"
+#include "attention/blocks/block_mapped_attention.h"
+#include "attention/linear/kernel_attention.h"
+#include "attention/linear/taylor_attention.h"
 #include "attention/rows/aten.h"
 #include "models/encoder/attention.h"
+#include "models/network/attention_by_blocks.h"
+#include "models/network/self_attention_by_blocks.h"
 
-// This part of Attention computes long sequences, block by block.
+// This part of Attention computes block by block.
 namespace linserve::encoder {
 namespace {
 
-// A block has so many rows: the caches hold their queries, keys and values.
-constexpr int64_t kRowsOfBlock = 1024;
+BlockMappedAttention MappedAttention(const Options& options) {
+  const bool taylor = *options.method == AttentionMethod::kTaylor;
+  const FeatureForm form =
+      taylor ? TaylorForm() : KernelForm(*options.method == AttentionMethod::kKernelNormalized);
+  const BlockFeatures map =
+      taylor ? BlockFeatures::Taylor(options.dim_head) : BlockFeatures(options.dim_head);
+  return {map,
+          {.heads = options.heads,
+           .features = map.features(),
+           .value_width = options.dim_head,
+           .floor = form.floor.value_or(0),
+           .divided = form.floor.has_value()}};
+}
 
 }  // namespace
 
 bool Attention::WorksByBlocks(const Context& context) const {
-  if (!IsLinear(*options_.method) || context.memory != nullptr) return false;
-  if (context.layout.table) return false;  // a device has no such caches
-  const std::vector<int64_t>& lengths = context.layout.lengths;
-  return *std::max_element(lengths.begin(), lengths.end()) > kRowsOfBlock;
+  if (!to_q_.packed || context.memory != nullptr) return false;
+  // Rows of softmax that see nothing are zeros, where BlockAttention averages all values.
+  return IsLinear(*options_.method) || !context.mask.defined();
 }
 
-void Attention::ForBlocks(const at::Tensor& rows, int64_t sequence, const LayerNorm& norm,
-                          const Context& context,
-                          const std::function<void(const Block&)>& function) {
-  const auto i = static_cast<size_t>(sequence);
-  for (int64_t offset = 0; offset < context.layout.lengths[i]; offset += kRowsOfBlock) {
-    const int64_t row = context.layout.starts[i] + offset;
-    const int64_t count = std::min(kRowsOfBlock, context.layout.lengths[i] - offset);
-    Block block{rows.narrow(0, row, count), {}, offset, {}};
-    block.normed = norm(block.rows);
-    if (context.mask.defined()) block.mask = context.mask.narrow(0, row, count).unsqueeze(0);
-    function(block);
-  }
-}
-
-at::Tensor Attention::Heads(const Linear& projection, const Block& block,
-                            const at::Tensor& rotation) const {
-  at::Tensor rows = projection(block.normed);
-  if (rotation.defined()) {
-    const int64_t count = rows.size(0);
-    Rotate(rows, OneSequence(count), options_.heads, rotation.narrow(0, block.offset, count));
-  }
-  return rows.unflatten(-1, {options_.heads, options_.dim_head}).transpose(0, 1);
-}
-
-void Attention::AddByBlocks(at::Tensor& rows, const LayerNorm& norm, const Context& context,
-                            const std::function<void(const at::Tensor& block)>& then) const {
-  const auto add = [&](const Block& block, const at::Tensor& attended) {
-    to_out_.AddTo(block.rows, attended.transpose(0, 1).flatten(1));
-    then(block.rows);
-  };
-  for (int64_t sequence = 0; sequence < context.layout.sequences(); ++sequence) {
-    RunningAttention running(*options_.method);
+void Attention::AddByBlocks(const at::Tensor& rows, const LayerNorm& norm, const Context& context,
+                            const BlockStep& then) const {
+  if (!IsLinear(*options_.method)) return AddSoftmax(rows, norm, context, then);
+  const NormedRows normed{rows, &norm};
+  const AttentionByBlocks by_blocks{.to_q = to_q_,
+                                    .to_k = to_k_,
+                                    .to_v = to_v_,
+                                    .to_out = to_out_,
+                                    .heads = options_.heads,
+                                    .hides_from = 0,
+                                    .target = rows,
+                                    .x = normed,
+                                    .layout = context.layout,
+                                    .source = normed,
+                                    .source_layout = context.layout,
+                                    .mask = context.mask,
+                                    .rotary = context.rotation,
+                                    .then = then};
+  if (*options_.method == AttentionMethod::kEfficient) {
     if (options_.causal) {
-      ForBlocks(rows, sequence, norm, context, [&](const Block& block) {
-        add(block, running.Continue(Heads(to_q_, block, context.rotation),
-                                    Heads(to_k_, block, context.rotation), Heads(to_v_, block, {}),
-                                    block.mask));
-      });
-      continue;
+      BlockEfficientAttention attention(options_.heads, options_.dim_head);
+      return AddCausallyByBlocks(by_blocks, attention);
     }
-    ForBlocks(rows, sequence, norm, context, [&](const Block& block) {
-      running.AddKeys(Heads(to_k_, block, context.rotation), Heads(to_v_, block, {}), block.mask);
-    });
-    ForBlocks(rows, sequence, norm, context, [&](const Block& block) {
-      add(block, running.Attend(Heads(to_q_, block, context.rotation)));
-    });
+    const double factor = std::sqrt(static_cast<double>(options_.dim_head));
+    BlockLinearAttention attention(options_.heads, options_.dim_head, factor);
+    return linserve::AddByBlocks(by_blocks, attention);
   }
+  BlockMappedAttention attention = MappedAttention(options_);
+  options_.causal ? AddCausallyByBlocks(by_blocks, attention)
+                  : linserve::AddByBlocks(by_blocks, attention);
+}
+
+void Attention::AddSoftmax(const at::Tensor& rows, const LayerNorm& norm, const Context& context,
+                           const BlockStep& then) const {
+  const int64_t inner = options_.inner();
+  const RowBlock all = BlockOf(rows);
+  linserve::Apply(SelfAttentionByBlocks{
+      .rows = rows,
+      .layout = context.layout,
+      .attention = softmax_,
+      .width = 3 * inner,
+      .keys = inner,
+      .values = 2 * inner,
+      .scratch_elements = then.scratch_elements,
+      .project =
+          [&](int64_t row, int64_t count, const RowBlock& qkv, float* scratch) {
+            const RowBlock normed = NormedRows{rows, &norm}.Block(row, count, scratch);
+            to_q_.Set(qkv, normed, count);
+            to_k_.Set(qkv.Columns(inner), normed, count);
+            to_v_.Set(qkv.Columns(2 * inner), normed, count);
+          },
+      .turn =
+          [&](const RowBlock& qkv, int64_t place, int64_t count) {
+            if (!context.rotation.defined()) return;
+            const RowBlock table = BlockOf(context.rotation, place);
+            RotateRows(qkv, count, 2 * options_.heads, options_.dim_head, table);
+          },
+      .scores = [](int64_t) { return BlockAttention::Scores(); },
+      .finish =
+          [&](const RowBlock& some, const RowBlock& attended, int64_t count, float* scratch) {
+            to_out_.Add(some, attended, count);
+            then.apply((some.data - all.data) / all.stride, count, scratch);
+          }});
 }
 
 }  // namespace linserve::encoder

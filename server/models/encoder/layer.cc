@@ -37,9 +37,7 @@ void Layer::Apply(at::Tensor& rows, const Context& context) const {
   }
   const auto& attention = std::get<Attention>(attn_);
   if (attention.WorksByBlocks(context)) {
-    return attention.AddByBlocks(rows, attn_norm_, context, [&](const at::Tensor& block) {
-      ff_.AddTo(block, block, &ff_norm_);
-    });
+    return attention.AddByBlocks(rows, attn_norm_, context, ff_.Step(rows, rows, &ff_norm_));
   }
   rows.add_(attention(attn_norm_(rows), context));
   ff_.AddTo(rows, rows, &ff_norm_);

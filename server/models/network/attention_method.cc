@@ -31,8 +31,6 @@ std::optional<FeatureForm> FormOf(AttentionMethod method) {
 
 }  // namespace
 
-RunningAttention::RunningAttention(AttentionMethod method) : form_(FormOf(method)) {}
-
 RunningAttention::RunningAttention(AttentionMethod method, const std::vector<at::Tensor>& state)
     : form_(FormOf(method)) {
   if (form_) {
@@ -49,16 +47,6 @@ std::vector<StateSlot> RunningAttention::StateOf(AttentionMethod method, int64_t
   }
   const int64_t features = method == AttentionMethod::kTaylor ? width + 1 : width;
   return {{{heads, features, value_width}}, {{heads, features, 1}}};
-}
-
-void RunningAttention::AddKeys(const at::Tensor& key, const at::Tensor& value,
-                               const at::Tensor& mask) {
-  if (form_) return linserve::AddKeys(key, value, mask, *form_, features_);
-  linserve::AddKeys(key, value, mask, efficient_);
-}
-
-at::Tensor RunningAttention::Attend(const at::Tensor& query) const {
-  return form_ ? AttendToAdded(query, features_, *form_) : AttendToAdded(query, efficient_);
 }
 
 at::Tensor RunningAttention::Continue(const at::Tensor& query, const at::Tensor& key,

@@ -31,23 +31,17 @@ constexpr bool IsKernel(AttentionMethod method) {
 at::Tensor Attend(AttentionMethod method, const at::Tensor& query, const at::Tensor& key,
                   const at::Tensor& value, const Visible& visible);
 
-// Computes a linear method over a sequence whose rows come block by block, or chunk by chunk.
+// Computes a causal linear method over a sequence whose rows come chunk by chunk.
 class RunningAttention {
  public:
-  // REQUIRES: IsLinear(method).
-  explicit RunningAttention(AttentionMethod method);
   // Goes on from where `state`, one [sequences, ...] of each of StateOf(), was left, and updates it
-  // in place.
+  // in place. REQUIRES: IsLinear(method).
   RunningAttention(AttentionMethod method, const std::vector<at::Tensor>& state);
 
   // Says what is kept of the keys of `heads` heads.
   static std::vector<StateSlot> StateOf(AttentionMethod method, int64_t heads, int64_t width,
                                         int64_t value_width);
 
-  // AddKeys() and Attend() are for attention that is not causal: all keys are added first, and only
-  // then queries attend. `mask` is as in Visible.
-  void AddKeys(const at::Tensor& key, const at::Tensor& value, const at::Tensor& mask);
-  at::Tensor Attend(const at::Tensor& query) const;
   // Attends for the next rows of causal attention, which reads them in.
   at::Tensor Continue(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                       const at::Tensor& mask);
