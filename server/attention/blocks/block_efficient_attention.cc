@@ -42,8 +42,8 @@ void BlockEfficientAttention::Begin() {
 
 void BlockEfficientAttention::Attend(const RowBlock& queries, const RowBlock& keys,
                                      const RowBlock& values, int64_t count) {
-  const int64_t elements = kRowsTogether * (kTogetherStride + dim_head_ + 1) +
-                           dim_head_ * (kTogetherStride + 2);
+  const int64_t elements =
+      kRowsTogether * (kTogetherStride + dim_head_ + 1) + dim_head_ * (kTogetherStride + 2);
   ForSideBySide(0, heads_, elements, [&](int64_t head, float* scratch) {
     const int64_t column = head * dim_head_;
     const Head own{{values_.mutable_data_ptr<float>() + column * dim_head_, dim_head_},

@@ -8,8 +8,8 @@
 
 namespace linserve {
 
-// Computes causal EfficientAttention() (attention/linear/efficient_attention.h) of one sequence whose
-// rows come in blocks, F32 on the CPU. Without causality it is BlockLinearAttention.
+// Computes causal EfficientAttention() (attention/linear/efficient_attention.h) of one sequence
+// whose rows come in blocks, F32 on the CPU. Without causality it is BlockLinearAttention.
 class BlockEfficientAttention {
  public:
   BlockEfficientAttention(int64_t heads, int64_t dim_head);
@@ -30,7 +30,7 @@ class BlockEfficientAttention {
 
   int64_t heads_;
   int64_t dim_head_;
-  at::Tensor values_;         // Σ_j w_jᵀ v_j [heads, dim_head, dim_head]
+  at::Tensor values_;          // Σ_j w_jᵀ v_j [heads, dim_head, dim_head]
   at::Tensor most_, weights_;  // of the keys, and the sum of their weights [heads, dim_head]
 };
 

@@ -9,9 +9,9 @@
 
 namespace linserve {
 
-// Computes BlockFeatureAttention of one sequence whose queries and keys are mapped to features here.
-// Rows are [count, heads · width], F32 on the CPU. A row that nothing sees has the lowest number as
-// its keys and zeros as its values.
+// Computes BlockFeatureAttention of one sequence whose queries and keys are mapped to features
+// here. Rows are [count, heads · width], F32 on the CPU. A row that nothing sees has the lowest
+// number as its keys and zeros as its values.
 class BlockMappedAttention {
  public:
   // REQUIRES: sizes.features are those of the map.

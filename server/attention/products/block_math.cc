@@ -284,6 +284,27 @@ void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_
   });
 }
 
+void RotateHalves(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
+                  const RowBlock& table) {
+  const int64_t half = dim_head / 2;
+  Vectorized([&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* sine = table.Rows(i).data;
+      const float* cosine = sine + half;
+      for (int64_t head = 0; head < heads; ++head) {
+        float* first = rows.Rows(i).data + head * dim_head;
+        float* second = first + half;
+#pragma omp simd
+        for (int64_t j = 0; j < half; ++j) {
+          const float before = first[j];
+          first[j] = before * cosine[j] - second[j] * sine[j];
+          second[j] = second[j] * cosine[j] + before * sine[j];
+        }
+      }
+    }
+  });
+}
+
 void LowerTriangle(const RowBlock& scores, int64_t count, float* sums) {
   WithVectors([&](auto vector) __attribute__((always_inline)) {
     for (int64_t i = 0; i < count; ++i) {

@@ -89,6 +89,10 @@ void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBloc
 void RotateRows(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
                 const RowBlock& table);
 
+// Turns each head's halves instead, features (j, dim_head/2 + j), by the same table.
+void RotateHalves(const RowBlock& rows, int64_t count, int64_t heads, int64_t dim_head,
+                  const RowBlock& table);
+
 // Lets row i of square scores see the columns up to i: the others become 0. sums [count] become the
 // sums of the rows.
 void LowerTriangle(const RowBlock& scores, int64_t count, float* sums);

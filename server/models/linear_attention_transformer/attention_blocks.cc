@@ -83,31 +83,12 @@ void Attention::AttendGlobally(const RowBlock& queries, int64_t count) const {
   const RowBlock own = queries.Columns(inner - width);
   const RowBlock keys = own.Columns(inner);
   const RowBlock values = keys.Columns(inner);
-  constexpr int64_t kRowsAtOnce = 4 * kBlockRows;
-  const auto for_slices = [&](const auto& function) {
-    for (int64_t row = 0; row < count; row += kRowsAtOnce) {
-      function(row, std::min(kRowsAtOnce, count - row));
-    }
-  };
   if (options_.causal) {
     BlockCausalAttention attention(heads, options_.dim_head);
-    return for_slices([&](int64_t row, int64_t some) {
-      attention.Attend(own.Rows(row), keys.Rows(row), values.Rows(row), some);
-    });
+    return AttendCausallyInPlace(attention, own, keys, values, count);
   }
   BlockLinearAttention attention(heads, options_.dim_head);
-  attention.Begin();
-  for_slices(
-      [&](int64_t row, int64_t some) { attention.Add(keys.Rows(row), values.Rows(row), some); });
-  attention.Finish();
-  ForBlocks(count, kBlockRows * width + attention.ScratchElements(),
-            [&](int64_t begin, int64_t some, float* scratch) {
-              const RowBlock attended{scratch, width};
-              attention.Attend(own.Rows(begin), some, attended, attended.Rows(kBlockRows).data);
-              for (int64_t i = 0; i < some; ++i) {
-                std::copy_n(attended.Rows(i).data, width, own.Rows(begin + i).data);
-              }
-            });
+  AttendInPlace(attention, own, keys, values, count, width);
 }
 
 }  // namespace linserve::linear_attention_transformer

@@ -127,4 +127,49 @@ void AddCausallyByBlocks(const AttentionByBlocks& rows, Attention& attention) {
   }
 }
 
+// Calls function(row, count) for so many rows that their features fit the caches.
+template <typename Function>
+void ForRowSlices(int64_t count, const Function& function) {
+  constexpr int64_t kRowsAtOnce = 4 * kBlockRows;
+  for (int64_t row = 0; row < count; row += kRowsAtOnce) {
+    function(row, std::min(kRowsAtOnce, count - row));
+  }
+}
+
+// Overwrites queries of a whole sequence by what they make of its keys, both of which are there,
+// with the values. Rows are [count, width].
+template <typename Attention>
+void AttendInPlace(Attention& attention, const RowBlock& queries, const RowBlock& keys,
+                   const RowBlock& values, int64_t count, int64_t width) {
+  attention.Begin();
+  ForRowSlices(count, [&](int64_t row, int64_t some) {
+    attention.Add(keys.Rows(row), values.Rows(row), some);
+  });
+  attention.Finish();
+  ForBlocks(count, kBlockRows * width + attention.ScratchElements(),
+            [&](int64_t begin, int64_t some, float* scratch) {
+              const RowBlock attended{scratch, width};
+              attention.Attend(queries.Rows(begin), some, attended, attended.Rows(kBlockRows).data);
+              for (int64_t i = 0; i < some; ++i) {
+                std::copy_n(attended.Rows(i).data, width, queries.Rows(begin + i).data);
+              }
+            });
+}
+
+// Does the same with queries that see their own keys and those before them.
+template <typename Attention>
+void AttendCausallyInPlace(Attention& attention, const RowBlock& queries, const RowBlock& keys,
+                           const RowBlock& values, int64_t count) {
+  attention.Begin();
+  if constexpr (requires { attention.looks_ahead(); }) {
+    if (attention.looks_ahead()) {
+      ForRowSlices(count,
+                   [&](int64_t row, int64_t some) { attention.LookAhead(keys.Rows(row), some); });
+    }
+  }
+  ForRowSlices(count, [&](int64_t row, int64_t some) {
+    attention.Attend(queries.Rows(row), keys.Rows(row), values.Rows(row), some);
+  });
+}
+
 }  // namespace linserve

@@ -50,8 +50,15 @@ void Attention::Declare(const Scope& scope) {
   (scope / "fast_attention")
       .Declare("projection_matrix", features_.projection, {options_.nb_features, options_.dim_head},
                Init::kStandard, ParameterKind::kDrawn);
-  scope.AfterLoading([this](DType) {
-    if (WorksByBlocks()) block_features_ = StabilizedFeatures(features_);
+  scope.AfterLoading([this](DType products) {
+    if (!WorksByBlocks()) return;
+    block_features_ = StabilizedFeatures(features_);
+    if (local_heads_ == 0) return;
+    local_ = BlockLocalAttention({.heads = local_heads_,
+                                  .dim_head = options_.dim_head,
+                                  .window = options_.local_window_size,
+                                  .causal = causal_,
+                                  .products = products});
   });
   if (local_heads_ == 0) return;
   const int64_t width = options_.dim_head;

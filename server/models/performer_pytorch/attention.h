@@ -3,13 +3,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "attention/blocks/block_local_attention.h"
 #include "attention/favor/stabilized_features.h"
 #include "attention/linear/causal_linear_attention.h"
 #include "attention/linear/feature_attention.h"
 #include "attention/linear/random_features.h"
 #include "attention/rows/spans.h"
+#include "models/network/attention_by_blocks.h"
 #include "models/network/layers.h"
 #include "models/network/sequences.h"
 #include "models/performer_pytorch/options.h"
@@ -41,7 +44,7 @@ class Attention {
   void AddByBlocks(const at::Tensor& target, const NormedRows& x, const PlacedLayout& layout,
                    const NormedRows& source, const MaskedLayout& source_layout,
                    const at::Tensor& rotary, const BlockStep& then) const;
-  bool WorksByBlocks() const { return to_q_.packed && local_heads_ == 0; }
+  bool WorksByBlocks() const;
 
   // Says what is kept of a sequence that comes chunk by chunk: of causal attention, or, crossing,
   // of the context.
@@ -64,6 +67,16 @@ class Attention {
   struct Heads {
     at::Tensor queries, keys, values, out;
   };
+
+  // Does what AddByBlocks() does where there are local heads, with queries, keys and values of a
+  // whole sequence at once.
+  void AddWithLocalHeads(const AttentionByBlocks& rows) const;
+  // Makes them [filled rows, 3 · heads · dim_head], turned by their positions.
+  void Project(const AttentionByBlocks& rows, const AttentionByBlocks::Sequence& sequence,
+               const at::Tensor& out) const;
+  // Calls `all` with what global heads attend by block by block, or, if that is causal, `causal`.
+  template <typename All, typename Causal>
+  void WithGlobalAttention(const All& all, const Causal& causal) const;
 
   // `there` BOOL [count, 1, length] says which keys are no padding; undefined: all.
   void AttendGlobally(const Heads& heads, const at::Tensor& there) const;
@@ -95,7 +108,8 @@ class Attention {
   Linear to_q_, to_k_, to_v_, to_out_;
   RandomFeatures features_;
   StabilizedFeatures block_features_;
-  at::Tensor inverse_frequencies_;  // of local heads
+  at::Tensor inverse_frequencies_;            // of local heads
+  std::optional<BlockLocalAttention> local_;  // of packed layers with local heads
 };
 
 }  // namespace linserve::performer_pytorch

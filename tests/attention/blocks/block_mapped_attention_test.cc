@@ -27,8 +27,8 @@ struct Mapped {
 class BlockMappedAttentionTest : public ::testing::TestWithParam<Mapped> {
  protected:
   static BlockMappedAttention Make() {
-    const BlockFeatures map = GetParam().taylor ? BlockFeatures::Taylor(kWidthOfMapped)
-                                                : BlockFeatures(kWidthOfMapped);
+    const BlockFeatures map =
+        GetParam().taylor ? BlockFeatures::Taylor(kWidthOfMapped) : BlockFeatures(kWidthOfMapped);
     return {map,
             {.heads = kHeadsOfMapped,
              .features = map.features(),
@@ -50,7 +50,7 @@ class BlockMappedAttentionTest : public ::testing::TestWithParam<Mapped> {
                             {.mask = mask_.unsqueeze(0), .causal = causal});
   }
 
-  at::Tensor queries_ = at::randn({kMappedLength, kHeadsOfMapped * kWidthOfMapped});
+  at::Tensor queries_ = at::randn({kMappedLength, kHeadsOfMapped* kWidthOfMapped});
   at::Tensor keys_ = at::randn_like(queries_);
   at::Tensor values_ = at::randn_like(queries_);
   at::Tensor mask_ = at::rand({kMappedLength}) < 0.8;

@@ -163,5 +163,20 @@ TEST(BlockMathLimits, TurnsPairsOfFeaturesByTheTablesAngles) {
   EXPECT_LT(LargestDifference(rows, expected), 1e-6);
 }
 
+TEST(BlockMath, TurnsTheHalvesOfEachHead) {
+  const at::Tensor rows = at::randn({3, 12});
+  const at::Tensor angles = at::rand({3, 3});
+  const at::Tensor table = at::cat({angles.sin(), angles.cos()}, 1);
+  const at::Tensor heads = rows.view({3, 2, 2, 3});
+  const at::Tensor first = heads.select(2, 0).clone();
+  const at::Tensor second = heads.select(2, 1).clone();
+  const at::Tensor sine = angles.sin().unsqueeze(1);
+  const at::Tensor cosine = angles.cos().unsqueeze(1);
+  const at::Tensor expected =
+      at::stack({first * cosine - second * sine, second * cosine + first * sine}, 2).view({3, 12});
+  RotateHalves(BlockOf(rows), 3, 2, 6, BlockOf(table));
+  EXPECT_LT(LargestDifference(rows, expected), 1e-6);
+}
+
 }  // namespace
 }  // namespace linserve
