@@ -61,10 +61,11 @@ void BlockFeatureAttention::Attend(int64_t head, const RowBlock& queries, int64_
   const Head own = Of(head, sums);
   const RowBlock own_queries = queries.Columns(own.feature);
   const RowBlock result = out.Columns(own.value);
-  std::fill_n(scratch, count, 0.0F);
-  AddDots(own_queries, count, sizes_.features, own.weights, scratch);
   BlockProduct(count, sizes_.value_width, sizes_.features, own_queries, own.values, result,
                /*add=*/false);
+  if (!sizes_.divided) return;
+  std::fill_n(scratch, count, 0.0F);
+  AddDots(own_queries, count, sizes_.features, own.weights, scratch);
   Divide(result, count, scratch);
 }
 

@@ -45,8 +45,9 @@ void BlockFeatures::SetTaylor(const RowBlock& rows, int64_t count, const RowBloc
     float square = 0;
     AddDots(rows.Rows(i), 1, width_, row, &square);
     features[0] = 1;
-    const float factor = 1 / std::max(std::sqrt(square), kSmallestNorm);
-    for (int64_t j = 0; j < width_; ++j) features[j + 1] = row[j] * factor;
+    const float norm = std::max(std::sqrt(square), kSmallestNorm);
+    // Keys that oppose a query weigh nothing: divided, heads of one feature are 1 or -1 exactly.
+    for (int64_t j = 0; j < width_; ++j) features[j + 1] = row[j] / norm;
   }
 }
 

@@ -41,10 +41,10 @@ struct GroupBlock {
   }
 };
 
-GroupBlock GroupsOf(const RowBlock& rows) {
+GroupBlock GroupRows(const RowBlock& rows) {
   return {reinterpret_cast<const char*>(rows.data), rows.stride * int64_t{sizeof(float)}};
 }
-GroupBlock GroupsOf(const Bf16Block& rows) {
+GroupBlock GroupRows(const Bf16Block& rows) {
   return {reinterpret_cast<const char*>(rows.data), rows.stride * int64_t{sizeof(c10::BFloat16)}};
 }
 
@@ -197,13 +197,13 @@ bool HasAmx() {
 
 void BlockProductWithAvx512(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& b,
                             const RowBlock& c, bool add) {
-  Multiply512<MultiplyF32>(m, n, k, GroupsOf(a), GroupsOf(b), StoreSums{c, add});
+  Multiply512<MultiplyF32>(m, n, k, GroupRows(a), GroupRows(b), StoreSums{c, add});
 }
 
 void Bf16ProductWithAvx512(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf16Block& b,
                            const RowBlock& c, bool add) {
   constexpr int64_t kPair = 2;
-  Multiply512<MultiplyBf16>(m, n, k / kPair, GroupsOf(a), GroupsOf(b), StoreSums{c, add});
+  Multiply512<MultiplyBf16>(m, n, k / kPair, GroupRows(a), GroupRows(b), StoreSums{c, add});
 }
 
 void Int8ProductWithAvx512(const Int8Operands& of, const RowBlock& out, bool add) {

@@ -16,7 +16,8 @@ namespace linserve {
 bool HasAvx512();
 bool HasAvx512Bf16();
 bool HasAvx512Vnni();
-// Says whether LibTorch's kernels in BF16 and int8 use AMX, with which they are faster than these.
+// Says whether LibTorch's kernels in BF16 and int8, if it has any, use AMX, with which they are
+// faster than these.
 bool HasAmx();
 
 // REQUIRES: HasAvx512().

@@ -48,6 +48,11 @@ bool TryBf16Kernel() {
   return c[0] == 31;
 }
 
+bool HasLibTorchKernel() {
+  static const bool has = TryBf16Kernel();
+  return has;
+}
+
 // Compares the least of several times, taken in turns: whatever comes in between meets both.
 bool MeasureBf16Kernels() {
   using Clock = std::chrono::steady_clock;
@@ -102,7 +107,7 @@ void MultiplyRest(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf1
 }  // namespace
 
 bool HasBf16Kernels() {
-  static const bool has = HasAvx512Bf16() || TryBf16Kernel();
+  static const bool has = HasAvx512Bf16() || HasLibTorchKernel();
   return has;
 }
 
@@ -148,7 +153,7 @@ void ToBf16Pairs(const RowBlock& rows, int64_t count, int64_t width, int64_t pad
 
 void Bf16Product(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf16Block& b,
                  const RowBlock& c, bool add) {
-  static const bool by_avx512 = HasAvx512Bf16() && !HasAmx();
+  static const bool by_avx512 = HasAvx512Bf16() && !(HasAmx() && HasLibTorchKernel());
   if (by_avx512) return Bf16ProductWithAvx512(m, n, k, a, b, c, add);
   for (int64_t column = 0; column < n; column += kColumnsAtOnce) {
     const int64_t columns = std::min(kColumnsAtOnce, n - column);

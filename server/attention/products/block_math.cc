@@ -342,11 +342,18 @@ void AddDots(const RowBlock& rows, int64_t count, int64_t width, const float* ve
 }
 
 void AddRowSums(const RowBlock& rows, int64_t count, int64_t width, float* sums) {
+  constexpr int64_t kColumns = 64;
   Vectorized([&]() __attribute__((always_inline)) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float* row = rows.Rows(i).data;
+    for (int64_t column = 0; column < width; column += kColumns) {
+      const int64_t some = std::min(kColumns, width - column);
+      // Added to large sums one by one, equal rows would all lose the same digits.
+      std::array<float, kColumns> own{};
+      for (int64_t i = 0; i < count; ++i) {
+        const float* row = rows.Rows(i).data + column;
 #pragma omp simd
-      for (int64_t j = 0; j < width; ++j) sums[j] += row[j];
+        for (int64_t j = 0; j < some; ++j) own[j] += row[j];
+      }
+      for (int64_t j = 0; j < some; ++j) sums[column + j] += own[j];
     }
   });
 }

@@ -60,9 +60,10 @@ void Int8ProductWithLibTorch(const Int8Operands& operands, const RowBlock& out, 
 }
 
 void Int8Product(const Int8Operands& operands, const RowBlock& out, bool add) {
-  static const auto product = HasAvx512Vnni() && !HasAmx() ? Int8ProductWithAvx512
-                              : HasLibTorchInt8()          ? Int8ProductWithLibTorch
-                                                           : Int8ProductWithAvx2;
+  static const bool by_amx = HasAmx() && HasLibTorchInt8();
+  static const auto product = HasAvx512Vnni() && !by_amx ? Int8ProductWithAvx512
+                              : HasLibTorchInt8()        ? Int8ProductWithLibTorch
+                                                         : Int8ProductWithAvx2;
   product(operands, out, add);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "attention/products/block_product.h"
 #include "attention/products/lanes.h"
 #include "attention/products/vectorized.h"
 
@@ -107,12 +108,12 @@ void ColumnWeights(const RowBlock& rows, int64_t count, int64_t width, float* mo
     for (int64_t i = 0; i < count; ++i) {
       float* row = rows.Rows(i).data;
 #pragma omp simd
-      for (int64_t j = 0; j < width; ++j) {
-        row[j] = Exp(row[j] - most[j]);
-        sums[j] += row[j];
-      }
+      for (int64_t j = 0; j < width; ++j) row[j] = Exp(row[j] - most[j]);
     }
   });
+  for (int64_t i = 0; i < count; i += kBlockRows) {
+    AddRowSums(rows.Rows(i), std::min(kBlockRows, count - i), width, sums);
+  }
 }
 
 }  // namespace linserve

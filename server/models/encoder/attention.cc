@@ -11,7 +11,7 @@
 namespace linserve::encoder {
 namespace {
 
-BlockAttention::Sizes SizesOf(const Options& options, DType products) {
+BlockAttention::Sizes SoftmaxSizes(const Options& options, DType products) {
   return {.heads = options.heads,
           .dim_head = options.dim_head,
           .products = products,
@@ -27,7 +27,7 @@ Attention::Attention(const Options& options)
       to_k_(options.dim, options.inner(), /*biased=*/false),
       to_v_(options.dim, options.inner(), /*biased=*/false),
       to_out_(options.inner(), options.dim),
-      softmax_(SizesOf(options, DType::kF32)) {}
+      softmax_(SoftmaxSizes(options, DType::kF32)) {}
 
 void Attention::Declare(const Scope& scope) {
   to_q_.Declare(scope / "to_q");
@@ -36,7 +36,7 @@ void Attention::Declare(const Scope& scope) {
   to_out_.Declare(scope / "to_out");
   scope.AfterLoading([this](DType products) {
     qkv_.Join({&to_q_, &to_k_, &to_v_});
-    softmax_ = BlockAttention(SizesOf(options_, products));
+    if (!IsLinear(*options_.method)) softmax_ = BlockAttention(SoftmaxSizes(options_, products));
   });
 }
 

@@ -42,8 +42,7 @@ class Attention {
   // Says what it keeps of a sequence. REQUIRES: causal, a linear method.
   std::vector<StateSlot> State() const;
 
-  // Says whether the batch is computed by AddByBlocks(). That takes packed weights, and neither a
-  // session nor softmax with a mask.
+  // Says whether the batch is computed by AddByBlocks(). That takes packed weights and no session.
   bool WorksByBlocks(const Context& context) const;
   // Adds to the rows the attention of their norms, so that keys and queries never exist as a whole.
   // `then` follows on each block of them. REQUIRES: WorksByBlocks().
@@ -51,6 +50,8 @@ class Attention {
                    const BlockStep& then) const;
 
  private:
+  // Returns BOOL [rows]: which ones see any key; undefined without a mask.
+  at::Tensor RowsThatSee(const Context& context) const;
   void AddSoftmax(const at::Tensor& rows, const LayerNorm& norm, const Context& context,
                   const BlockStep& then) const;
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "attention/blocks/block_efficient_attention.h"
@@ -31,9 +32,7 @@ BlockMappedAttention MappedAttention(const Options& options) {
 }  // namespace
 
 bool Attention::WorksByBlocks(const Context& context) const {
-  if (!to_q_.packed || context.memory != nullptr) return false;
-  // Rows of softmax that see nothing are zeros, where BlockAttention averages all values.
-  return IsLinear(*options_.method) || !context.mask.defined();
+  return to_q_.packed && context.memory == nullptr;
 }
 
 void Attention::AddByBlocks(const at::Tensor& rows, const LayerNorm& norm, const Context& context,
@@ -68,10 +67,26 @@ void Attention::AddByBlocks(const at::Tensor& rows, const LayerNorm& norm, const
                   : linserve::AddByBlocks(by_blocks, attention);
 }
 
+at::Tensor Attention::RowsThatSee(const Context& context) const {
+  if (!context.mask.defined()) return {};
+  at::Tensor seeing = context.mask.clone();
+  bool* sees = seeing.mutable_data_ptr<bool>();
+  for (size_t i = 0; i < context.layout.starts.size(); ++i) {
+    bool* first = sees + context.layout.starts[i];
+    bool* end = first + context.layout.lengths[i];
+    std::fill(options_.causal ? std::find(first, end, true) : first, end,
+              std::find(first, end, true) != end);
+  }
+  return seeing;
+}
+
 void Attention::AddSoftmax(const at::Tensor& rows, const LayerNorm& norm, const Context& context,
                            const BlockStep& then) const {
   const int64_t inner = options_.inner();
   const RowBlock all = BlockOf(rows);
+  const at::Tensor key_scores = BlockAttention::ScoresOfKeys(context.mask);
+  // BlockAttention has rows that see nothing average all values, where they are zeros here.
+  const at::Tensor seeing = RowsThatSee(context);
   linserve::Apply(SelfAttentionByBlocks{
       .rows = rows,
       .layout = context.layout,
@@ -93,11 +108,21 @@ void Attention::AddSoftmax(const at::Tensor& rows, const LayerNorm& norm, const 
             const RowBlock table = BlockOf(context.rotation, place);
             RotateRows(qkv, count, 2 * options_.heads, options_.dim_head, table);
           },
-      .scores = [](int64_t) { return BlockAttention::Scores(); },
+      .scores =
+          [&](int64_t start) {
+            BlockAttention::Scores scores;
+            if (key_scores.defined()) scores.of_keys = key_scores.const_data_ptr<float>() + start;
+            return scores;
+          },
       .finish =
           [&](const RowBlock& some, const RowBlock& attended, int64_t count, float* scratch) {
+            const int64_t row = (some.data - all.data) / all.stride;
+            for (int64_t i = 0; i < count && seeing.defined(); ++i) {
+              if (seeing.const_data_ptr<bool>()[row + i]) continue;
+              std::fill_n(attended.Rows(i).data, inner, 0.0F);
+            }
             to_out_.Add(some, attended, count);
-            then.apply((some.data - all.data) / all.stride, count, scratch);
+            then.apply(row, count, scratch);
           }});
 }
 

@@ -87,6 +87,23 @@ TEST_P(BlockMappedAttentionTest, EqualsTheFormulaWhenCausal) {
   EXPECT_LT(LargestDifference(ByHead(out), Expected(/*causal=*/true)), 1e-4);
 }
 
+TEST(BlockMappedAttention, GivesZerosWhereTaylorsSeriesHasAllKeysOpposed) {
+  constexpr int64_t kRows = 100;
+  const at::Tensor queries = at::randn({kRows, 1});
+  const at::Tensor keys = -(at::rand({kRows, 1}) + 0.01);
+  const at::Tensor values = at::randn({kRows, 1});
+  BlockMappedAttention attention(BlockFeatures::Taylor(1),
+                                 {.heads = 1, .features = 2, .value_width = 1, .floor = 1e-6});
+  const at::Tensor expected = at::where(queries > 0, 0, values.mean());
+  const at::Tensor out = at::empty_like(queries);
+  const at::Tensor scratch = at::empty({attention.ScratchElements()});
+  attention.Begin();
+  attention.Add(BlockOf(keys), BlockOf(values), kRows);
+  attention.Finish();
+  attention.Attend(BlockOf(queries), kRows, BlockOf(out), scratch.data_ptr<float>());
+  EXPECT_LT(LargestDifference(out, expected), 1e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Maps, BlockMappedAttentionTest,
                          ::testing::Values(Mapped{"Elu", false, false, NaiveKernel},
                                            Mapped{"EluDivided", false, true, NaiveKernelNormalized},

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "models/encoder/encoder_reference.h"
 #include "models/model_fixture.h"
 
@@ -73,12 +76,46 @@ TEST_F(EncoderTest, EqualsItsFormulasWithoutTheDenominatorOfElu) {
   ExpectReference(AttentionParams("elu", R"(, "normalize": false, "causal": true)"));
 }
 
-TEST_F(EncoderTest, EqualsItsFormulasForSequencesThatAreComputedByBlocks) {
-  for (const char* attention : {"efficient", "elu", "taylor"}) {
+TEST_F(EncoderTest, EqualsItsFormulasForSequencesOfManyBlocks) {
+  for (const char* attention : {"softmax", "efficient", "elu", "taylor"}) {
     for (const char* causal : {"false", "true"}) {
       ExpectReference(R"({"attention": ")" + std::string(attention) + R"(", "causal": )" + causal +
                           R"(, "dim": 16, "depth": 1, "heads": 2, "positions": "rotary"})",
                       {1030});
+    }
+  }
+}
+
+// Taylor's series gives such heads a weight of 0 to what F64 has a weight of 1e-16.
+TEST_F(EncoderTest, EqualsItsFormulasForHeadsOfOneFeature) {
+  for (const char* attention : {"softmax", "efficient", "elu", "linformer"}) {
+    for (const char* causal : {"false", "true"}) {
+      ExpectReference(AttentionParams(
+          attention, R"(, "heads": 5, "dim_head": 1, "causal": )" + std::string(causal)));
+    }
+  }
+}
+
+TEST_F(EncoderTest, GivesEachOfManyEqualRowsWhatItGivesOneAlone) {
+  constexpr int64_t kMany = 16384;
+  for (const char* attention : {"efficient", "elu", "taylor"}) {
+    for (const char* causal : {"false", "true"}) {
+      const std::string params = R"({"attention": ")" + std::string(attention) +
+                                 R"(", "causal": )" + causal +
+                                 R"(, "dim": 16, "depth": 1, "heads": 2})";
+      SCOPED_TRACE(params);
+      const auto model = Load(Init(params));
+      const Item one = Random(1, /*tokens=*/false, /*masked=*/false);
+      const auto* row = one.inputs.at("x").data<float>();
+      std::vector<float> rows;
+      for (int64_t i = 0; i < kMany; ++i) rows.insert(rows.end(), row, row + 16);
+      Item many = one;
+      many.inputs["x"] = Tensor::FromFloats({kMany, 16}, rows);
+      const Tensor alone = Compute(*model, {one})[0].at("y");
+      const Tensor all = Compute(*model, {many})[0].at("y");
+      for (const int64_t i : {int64_t{1}, int64_t{1000}, kMany - 1}) {
+        EXPECT_LT(LargestDifference(all.Rows(i, i + 1), alone), kTolerance) << i;
+      }
     }
   }
 }
@@ -206,7 +243,7 @@ TEST_F(EncoderTest, ComputesInBfloat16CloseToFloat32) {
 }
 
 TEST_F(EncoderTest, TakesLongSequencesWithoutALimit) {
-  for (const char* attention : {"efficient", "elu", "taylor"}) {
+  for (const char* attention : {"softmax", "efficient", "elu", "taylor"}) {
     for (const char* causal : {"false", "true"}) {
       auto model = Load(Init(R"({"attention": ")" + std::string(attention) +
                              R"(", "dim": 8, "depth": 1, "heads": 2,
