@@ -126,7 +126,9 @@ TEST_F(SparseNetworkTest, HiddenRowsTakeNoPart) {
     first.inputs["x"] = Tensor::FromInts({150}, {ids, ids + 150});
     whole.inputs["attention_mask"] = MaskOf(200, 0, 150);
     const auto vectors = Compute(*model, {whole});
-    EXPECT_LE(LargestDifference(vectors[0], Compute(*model, {first})[0]), 1e-5);
+    // Sums of 150 rows are as much larger, and so is what is rounded.
+    const double tolerance = std::string(strategy) == "sum" ? 1e-4 : 1e-5;
+    EXPECT_LE(LargestDifference(vectors[0], Compute(*model, {first})[0]), tolerance);
   }
 }
 
