@@ -27,6 +27,10 @@ class BlockLocalAttention {
     const float* key_scores = nullptr;  // [count], 0 or BlockAttention::kHidden; nullptr: all 0
   };
 
+  // A block of queries keeps all keys that it sees, which are those of three windows: longer ones
+  // are better computed otherwise.
+  static constexpr int64_t kLongestWindow = 2048;
+
   explicit BlockLocalAttention(const Sizes& sizes);
 
   // Overwrites the queries by what they attend to. On all threads, block by block, each with

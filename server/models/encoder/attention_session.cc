@@ -21,7 +21,7 @@ void Attention::Continue(at::Tensor& queries, const at::Tensor& keys, const at::
     };
     RunningAttention running(*options_.method, own);
     View(queries, span)
-        .copy_(JoinHeads(running.Continue(heads(queries), heads(keys), heads(values), {})));
+        .copy_(JoinHeads(running.Continue(heads(queries), heads(keys), heads(values))));
   }
 }
 

@@ -9,11 +9,9 @@
 namespace linserve::linear_attention_transformer {
 
 bool Attention::WorksByBlocks() const {
-  // A block of queries keeps all keys that it sees, which are those of three windows.
-  constexpr int64_t kLongestWindow = 2048;
   return to_q_.packed && options_.axial_width == 0 && (!options_.causal || options_.bucket == 1) &&
          (options_.local_heads == 0 ||
-          (options_.window <= kLongestWindow && !options_.outside_is_seen));
+          (options_.window <= BlockLocalAttention::kLongestWindow && !options_.outside_is_seen));
 }
 
 void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
@@ -64,12 +62,7 @@ void Attention::AddWithLocalHeads(const AttentionByBlocks& rows) const {
                                       ? key_scores.const_data_ptr<float>() + sequence.source_start
                                       : nullptr});
     AttendGlobally(queries, sequence.length);
-    ForSlicedBlocks(sequence.length, rows.then.scratch_elements,
-                    [&](int64_t begin, int64_t count, float* scratch) {
-                      const int64_t row = sequence.start + begin;
-                      to_out_.Add(BlockOf(rows.target, row), BlockOf(all, begin), count);
-                      if (rows.then.apply) rows.then.apply(row, count, scratch);
-                    });
+    rows.AddAttended(sequence, queries);
   }
 }
 

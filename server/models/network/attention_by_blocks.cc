@@ -44,4 +44,13 @@ void AttentionByBlocks::SetQueries(const Sequence& sequence, int64_t row, int64_
   if (rotary.defined()) RotateRows(out, count, heads, inner() / heads, BlockOf(rotary, row));
 }
 
+void AttentionByBlocks::AddAttended(const Sequence& sequence, const RowBlock& attended) const {
+  ForSlicedBlocks(sequence.length, then.scratch_elements,
+                  [&](int64_t begin, int64_t count, float* scratch) {
+                    const int64_t row = sequence.start + begin;
+                    to_out.Add(BlockOf(target, row), attended.Rows(begin), count);
+                    if (then.apply) then.apply(row, count, scratch);
+                  });
+}
+
 }  // namespace linserve

@@ -36,6 +36,9 @@ struct AttentionByBlocks {
   void SetQueries(const Sequence& sequence, int64_t row, int64_t count, const RowBlock& out,
                   float* scratch) const;
 
+  // Adds to the target what all rows of the sequence attended to, and applies `then`.
+  void AddAttended(const Sequence& sequence, const RowBlock& attended) const;
+
   void SetKeysOf(const RowBlock& own, const Sequence& sequence, int64_t row, int64_t count,
                  const RowBlock& out) const;
 

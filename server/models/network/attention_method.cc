@@ -50,9 +50,9 @@ std::vector<StateSlot> RunningAttention::StateOf(AttentionMethod method, int64_t
 }
 
 at::Tensor RunningAttention::Continue(const at::Tensor& query, const at::Tensor& key,
-                                      const at::Tensor& value, const at::Tensor& mask) {
-  if (form_) return ContinueFeatureAttention(query, key, value, mask, *form_, features_);
-  return ContinueEfficientAttention(query, key, value, mask, efficient_);
+                                      const at::Tensor& value) {
+  if (form_) return ContinueFeatureAttention(query, key, value, {}, *form_, features_);
+  return ContinueEfficientAttention(query, key, value, {}, efficient_);
 }
 
 at::Tensor Attend(AttentionMethod method, const at::Tensor& query, const at::Tensor& key,

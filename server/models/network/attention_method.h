@@ -43,8 +43,7 @@ class RunningAttention {
                                         int64_t value_width);
 
   // Attends for the next rows of causal attention, which reads them in.
-  at::Tensor Continue(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                      const at::Tensor& mask);
+  at::Tensor Continue(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
  private:
   std::optional<FeatureForm> form_;  // nullopt: efficient attention

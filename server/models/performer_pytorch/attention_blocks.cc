@@ -4,6 +4,7 @@
 #include "attention/blocks/block_linear_attention.h"
 #include "attention/favor/stabilized_attention.h"
 #include "attention/positions/positions.h"
+#include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
 #include "models/network/attention_by_blocks.h"
 #include "models/performer_pytorch/attention.h"
@@ -12,9 +13,8 @@
 namespace linserve::performer_pytorch {
 
 bool Attention::WorksByBlocks() const {
-  // A block of queries keeps all keys that it sees, which are those of three windows.
-  constexpr int64_t kLongestWindow = 2048;
-  return to_q_.packed && (local_heads_ == 0 || options_.local_window_size <= kLongestWindow);
+  return to_q_.packed &&
+         (local_heads_ == 0 || options_.local_window_size <= BlockLocalAttention::kLongestWindow);
 }
 
 void Attention::AddByBlocks(const at::Tensor& target, const NormedRows& x,
@@ -66,7 +66,7 @@ void Attention::AddWithLocalHeads(const AttentionByBlocks& rows) const {
   for (size_t i = 0; i < rows.layout.starts.size(); ++i) {
     const auto sequence = rows.At(i);
     // As in the package, the last window is filled up with rows of zeros.
-    const int64_t filled = (sequence.length + window - 1) / window * window;
+    const int64_t filled = RoundUp(sequence.length, window);
     const at::Tensor all = at::empty({filled, 3 * inner}, at::kFloat);
     all.narrow(0, sequence.length, filled - sequence.length).zero_();
     Project(rows, sequence, all);
@@ -94,12 +94,7 @@ void Attention::AddWithLocalHeads(const AttentionByBlocks& rows) const {
             AttendCausallyInPlace(attention, queries, keys, values, sequence.length);
           });
     }
-    ForSlicedBlocks(sequence.length, rows.then.scratch_elements,
-                    [&](int64_t begin, int64_t count, float* scratch) {
-                      const int64_t row = sequence.start + begin;
-                      to_out_.Add(BlockOf(rows.target, row), BlockOf(all, begin), count);
-                      if (rows.then.apply) rows.then.apply(row, count, scratch);
-                    });
+    rows.AddAttended(sequence, queries);
   }
 }
 
