@@ -60,16 +60,14 @@ void BlockLinearAttention::Add(const RowBlock& keys, const RowBlock& values, int
   if (!weights_.defined() || weights_.size(2) < count) {
     weights_ = at::empty({heads_, dim_head_, OddLines(count)}, at::kFloat);
   }
-  at::parallel_for(0, heads_, 1, [&](int64_t first, int64_t last) {
-    for (int64_t head = first; head < last; ++head) {
-      const RowBlock own = keys.Columns(head * dim_head_);
-      const RowBlock context = Matrix(context_, head);
-      ColumnWeights(own, count, dim_head_, Row(most_, head), Row(factors_, head), Row(sums_, head));
-      ScaleRows(context, dim_head_, dim_head_, Row(factors_, head));
-      Transpose(own, count, dim_head_, Matrix(weights_, head));
-      BlockProduct(dim_head_, dim_head_, count, Matrix(weights_, head),
-                   values.Columns(head * dim_head_), context, /*add=*/true);
-    }
+  ForSideBySide(0, heads_, 0, [&](int64_t head, float*) {
+    const RowBlock own = keys.Columns(head * dim_head_);
+    const RowBlock context = Matrix(context_, head);
+    ColumnWeights(own, count, dim_head_, Row(most_, head), Row(factors_, head), Row(sums_, head));
+    ScaleRows(context, dim_head_, dim_head_, Row(factors_, head));
+    Transpose(own, count, dim_head_, Matrix(weights_, head));
+    BlockProduct(dim_head_, dim_head_, count, Matrix(weights_, head),
+                 values.Columns(head * dim_head_), context, /*add=*/true);
   });
 }
 
@@ -111,18 +109,13 @@ void BlockCausalAttention::Attend(const RowBlock& queries, const RowBlock& keys,
     state_.total = at::zeros({heads_, 1, dim_head_}, at::kFloat);
     state_.shift = at::zeros({heads_, 1, 1}, at::kFloat);
   }
-  at::parallel_for(0, heads_, 1, [&](int64_t first, int64_t last) {
-    const c10::InferenceMode no_autograd;
-    const at::Tensor scratch = at::empty(
-        {(kCausalBlock + dim_head_) * OddLines(kCausalBlock) + kCausalBlock * (dim_head_ + 1)},
-        at::kFloat);
-    for (int64_t head = first; head < last; ++head) {
-      const int64_t column = head * dim_head_;
-      for (int64_t row = 0; row < count; row += kCausalBlock) {
-        AttendHead(head, queries.Rows(row).Columns(column), keys.Rows(row).Columns(column),
-                   values.Rows(row).Columns(column), std::min(kCausalBlock, count - row),
-                   scratch.mutable_data_ptr<float>());
-      }
+  const int64_t scratch_elements =
+      (kCausalBlock + dim_head_) * OddLines(kCausalBlock) + kCausalBlock * (dim_head_ + 1);
+  ForSideBySide(0, heads_, scratch_elements, [&](int64_t head, float* scratch) {
+    const int64_t column = head * dim_head_;
+    for (int64_t row = 0; row < count; row += kCausalBlock) {
+      AttendHead(head, queries.Rows(row).Columns(column), keys.Rows(row).Columns(column),
+                 values.Rows(row).Columns(column), std::min(kCausalBlock, count - row), scratch);
     }
   });
 }

@@ -184,12 +184,11 @@ void BlockSlots::RoundSlice(int64_t rows, int64_t width, const RowBlock& source)
       source_pairs_.size(1) != 2 * width) {
     source_pairs_ = EmptyBf16(blocks * kBlockRows / 2, 2 * width);
   }
-  at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
-    for (int64_t row = first * kBlockRows; row < last * kBlockRows; row += kBlockRows) {
-      const int64_t count = std::min(kBlockRows, rows - row);
-      ToBf16Pairs(source.Rows(row), count, width, RoundUp(count, kRowsStep),
-                  Bf16Of(source_pairs_).Rows(row / 2));
-    }
+  ForSideBySide(0, blocks, 0, [&](int64_t block, float*) {
+    const int64_t row = block * kBlockRows;
+    const int64_t count = std::min(kBlockRows, rows - row);
+    ToBf16Pairs(source.Rows(row), count, width, RoundUp(count, kRowsStep),
+                Bf16Of(source_pairs_).Rows(row / 2));
   });
 }
 

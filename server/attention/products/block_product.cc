@@ -1,7 +1,6 @@
 #include "attention/products/block_product.h"
 
 #include <ATen/native/CPUBlas.h>
-#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include "attention/products/avx512_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
+#include "attention/rows/threads.h"
 
 namespace linserve {
 namespace {
@@ -58,7 +58,7 @@ int64_t Blocks(int64_t rows, int64_t threads) {
 
 }  // namespace
 
-int64_t BlockThreads() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
+int64_t BlockThreads() { return at::get_num_threads(); }
 
 bool HasBlockKernels() {
   static const bool has = HasAvx512() || TryF32Kernel();
@@ -88,10 +88,9 @@ RowBlock BlockOf(const at::Tensor& rows, int64_t row) {
 
 void ForSideBySide(int64_t first, int64_t end, int64_t scratch_elements,
                    const std::function<void(int64_t i, float* scratch)>& function) {
-  at::parallel_for(first, end, 1, [&](int64_t begin, int64_t last) {
-    const c10::InferenceMode no_autograd;
+  OnThreads(end - first, [&](LoopTurns& turns) {
     const at::Tensor scratch = at::empty({scratch_elements}, at::kFloat);
-    for (int64_t i = begin; i < last; ++i) function(i, scratch.mutable_data_ptr<float>());
+    for (int64_t i = 0; turns.Next(i);) function(first + i, scratch.mutable_data_ptr<float>());
   });
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "attention/rows/aten.h"
+#include "core/threads/side_by_side.h"
 
 namespace linserve {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 thread_local SliceScope* current_scope = nullptr;
 
 // Points to the scope of this thread, unless it is one of several that compute side by side.
-SliceScope* Current() { return at::in_parallel_region() ? nullptr : current_scope; }
+SliceScope* Current() { return IsSideBySide() ? nullptr : current_scope; }
 
 // What is computed meanwhile is not part of this thread's scope.
 struct Suspended {

@@ -9,6 +9,7 @@
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/slices.h"
+#include "attention/rows/threads.h"
 #include "core/sequence/content.h"
 #include "models/forward/batch_parts.h"
 #include "models/forward/pass_results.h"
@@ -17,16 +18,12 @@
 namespace linserve {
 namespace {
 
-// Calls `function` with 0 to `count` - 1, side by side on all threads of the replica; a product
+// Calls `function` with 0 to `count` - 1, side by side on all threads of the pass; a product
 // within has one thread then. With `count` 1 the thread is the caller's, and a product has all.
-void SideBySide(size_t count, const std::function<void(size_t)>& function) {
+void ForParts(size_t count, const std::function<void(size_t)>& function) {
   if (count == 1) return function(0);
-  std::atomic<size_t> next = 0;
-  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
-    const c10::InferenceMode no_autograd;
-    for (; begin < end; ++begin) {
-      for (size_t i = next++; i < count; i = next++) function(i);
-    }
+  OnThreads(static_cast<int64_t>(count), [&](LoopTurns& turns) {
+    for (int64_t i = 0; turns.Next(i);) function(static_cast<size_t>(i));
   });
 }
 
@@ -52,20 +49,20 @@ int ThreadsFor(const Network& network, bool sessions, int64_t rows) {
   return static_cast<int>(std::clamp(threads, 1.0, static_cast<double>(all)));
 }
 
-// Sets the calling thread's number of threads, for as long as this lives.
-class ThreadsScope {
+// Says that the calling thread computes on the host, for as long as this lives, on at most so many
+// threads. The work of a short step is cut for its share of the processors now; that of a long one
+// for all, since others may begin and end before it does.
+class Computing {
  public:
-  explicit ThreadsScope(int threads) : before_(at::get_num_threads()) { Set(threads); }
-  ~ThreadsScope() { Set(before_); }
-  ThreadsScope(const ThreadsScope&) = delete;
-  ThreadsScope& operator=(const ThreadsScope&) = delete;
-
- private:
-  static void Set(int threads) {
-    if (threads != at::get_num_threads()) at::set_num_threads(threads);
+  Computing(const Placement& placement, int most, bool is_long) {
+    if (!placement.on_host()) return;
+    computes_.emplace();
+    threads_.emplace(is_long ? most : static_cast<int>(ShareOfProcessors(most)));
   }
 
-  int before_;
+ private:
+  std::optional<ComputingScope> computes_;
+  std::optional<ThreadsScope> threads_;
 };
 
 // Is thrown through a pass that nobody wants any more.
@@ -80,13 +77,14 @@ TorchForward::TorchForward(const Network& network, const Signature& signature,
     : signature_(signature),
       placement_(placement),
       slice_rows_(SliceRows(network, rows)),
+      long_(rows > slice_rows_),
       threads_(ThreadsFor(network, !sessions.empty(), rows)) {
-  const ThreadsScope threads(threads_);
+  const Computing computing(placement_, threads_, long_);
   std::vector<BatchPart> parts = {{0, batch.size}};
   if (!signature.request_is_unit && placement.on_host())
     parts = ShareOut(Costs(batch), at::get_num_threads());
   parts_.resize(parts.size());
-  SideBySide(parts.size(), [&](size_t i) {
+  ForParts(parts.size(), [&](size_t i) {
     const auto first = wanted.begin() + parts[i].first;
     Part& part = parts_[i];
     part.wanted.assign(first, first + parts[i].count);
@@ -109,6 +107,7 @@ TorchForward::TorchForward(const Signature& signature, const Placement& placemen
     : signature_(signature),
       placement_(placement),
       slice_rows_(1),
+      long_(false),
       threads_(at::get_num_threads()) {
   parts_.push_back({std::move(replayed.axes), std::move(wanted), std::move(replayed.pass),
                     /*memory=*/nullptr, /*done=*/true});
@@ -128,7 +127,7 @@ absl::StatusOr<bool> TorchForward::Advance(const Between& between) {
 
 absl::StatusOr<bool> TorchForward::TryAdvance(const Between& between) {
   return Guarded(placement_, [&] {
-    const ThreadsScope threads(threads_);
+    const Computing computing(placement_, threads_, long_);
     std::optional<SliceScope> slices;
     if (placement_.on_host() && parts_.size() == 1) {
       slices.emplace(slice_rows_, [&](int64_t rows) {
@@ -136,7 +135,7 @@ absl::StatusOr<bool> TorchForward::TryAdvance(const Between& between) {
       });
     }
     std::atomic<bool> going_on = false;
-    SideBySide(parts_.size(), [&](size_t i) {
+    ForParts(parts_.size(), [&](size_t i) {
       if (parts_[i].Step()) going_on = true;
     });
     if (!going_on && !placement_.on_host()) {
@@ -168,7 +167,7 @@ bool TorchForward::Part::Forget(size_t sequence) {
 absl::StatusOr<Forward::Results> TorchForward::TakeResults(const Between& between) {
   try {
     return Guarded(placement_, [&] {
-      const ThreadsScope threads(threads_);
+      const Computing computing(placement_, threads_, long_);
       if (finished_) {
         finished_->Wait();
       } else {
@@ -212,7 +211,7 @@ std::vector<TensorMap> TorchForward::Collect(const Between& between) {
     slices.emplace(slice_rows_, [&](int64_t) { look_up(); });
   }
   std::vector<std::vector<TensorMap>> of_parts(parts_.size());
-  SideBySide(parts_.size(), [&](size_t i) {
+  ForParts(parts_.size(), [&](size_t i) {
     Part& part = parts_[i];
     of_parts[i] = part.pass == nullptr ? std::vector<TensorMap>(part.wanted.size())
                                        : ResultsOf(*part.pass, signature_, placement_, part.axes,

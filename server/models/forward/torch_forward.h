@@ -69,6 +69,7 @@ class TorchForward : public Forward {
   std::vector<TensorMap> results_;  // on a device, from when the pass is complete
   std::optional<Placement::Finished> finished_;
   int64_t slice_rows_;
+  bool long_;    // a step has several slices
   int threads_;  // that compute it
 };
 

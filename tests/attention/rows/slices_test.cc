@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/rows/aten.h"
+#include "core/threads/side_by_side.h"
 
 namespace linserve {
 namespace {
@@ -63,11 +63,8 @@ TEST(Slices, GoOnAfterTheirScopeWasLeftByAnException) {
 TEST(Slices, AreNotCutWhereThreadsComputeSideBySide) {
   std::vector<int64_t> told;
   const SliceScope scope(10, [&](int64_t rows) { told.push_back(rows); });
-  const int threads = at::get_num_threads();
-  at::set_num_threads(2);
-  at::parallel_for(
-      0, 2, 1, [&](int64_t, int64_t) { EXPECT_THAT(SlicesOf(100), ElementsAre(Pair(0, 100))); });
-  at::set_num_threads(threads);
+  SideBySide(/*count=*/2, /*threads=*/2,
+             [](LoopTurns&) { EXPECT_THAT(SlicesOf(100), ElementsAre(Pair(0, 100))); });
   EXPECT_THAT(told, IsEmpty());
 }
 
