@@ -97,13 +97,10 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
     } else if (admission.status.ok()) {
       Enqueue(request);
     }
+    if (admission.status.ok()) changed_.NotifyOne();
     PublishTotals();
   }
-  if (admission.status.ok()) {
-    changed_.NotifyOne();
-  } else {
-    metrics_.Rejected(admission.reason);
-  }
+  if (!admission.status.ok()) metrics_.Rejected(admission.reason);
   AnswerDeparted(departed);
   AnswerDisplaced(displaced);
   if (absl::IsResourceExhausted(admission.status)) {
@@ -121,9 +118,9 @@ void RequestQueue::PushNext(Pending next) {
     SetTurns(request);
     metrics_.Arrived(TotalsOf(request).tokens);
     Enqueue(request);
+    changed_.NotifyOne();
     PublishTotals();
   }
-  changed_.NotifyOne();
 }
 
 std::optional<ClosedBatch> RequestQueue::Pop() {
@@ -140,11 +137,13 @@ std::optional<ClosedBatch> RequestQueue::Pop() {
       } else if (queue_.empty() && closed_) {
         finished = true;
       } else if (departed.empty()) {
-        if (decision.wait_until) {
-          clock_.WaitUntil(lock, changed_, *decision.wait_until);
-        } else {
-          changed_.Wait(lock);
-        }
+        changed_.Wait([&](CondVar& changed) {
+          if (decision.wait_until) {
+            clock_.WaitUntil(lock, changed, *decision.wait_until);
+          } else {
+            changed.Wait(lock);
+          }
+        });
       }
       PublishTotals();
     }
@@ -199,10 +198,8 @@ std::chrono::milliseconds RequestQueue::RetryDelay() const {
 }
 
 void RequestQueue::Close() {
-  {
-    MutexLock lock(mutex_);
-    closed_ = true;
-  }
+  MutexLock lock(mutex_);
+  closed_ = true;
   changed_.NotifyAll();
 }
 
@@ -211,9 +208,9 @@ size_t RequestQueue::Flush(const absl::Status& status) {
   {
     MutexLock lock(mutex_);
     while (!queue_.empty()) Scatter(queue_.begin(), flushed);
+    changed_.NotifyAll();
     PublishTotals();
   }
-  changed_.NotifyAll();
   size_t waited = 0;
   for (Pending& pending : flushed) {
     if (!pending.delivery.Abandoned()) ++waited;

@@ -18,6 +18,7 @@
 #include "core/sequence/priority.h"
 #include "core/threads/clock.h"
 #include "core/threads/mutex.h"
+#include "core/threads/newest_first.h"
 #include "telemetry/metrics.h"
 #include "telemetry/trace/trace_context.h"
 
@@ -219,7 +220,7 @@ class RequestQueue {
   const Workers workers_;
 
   mutable Mutex mutex_;
-  CondVar changed_;
+  NewestFirst changed_ ABSL_GUARDED_BY(mutex_);
   QueueLimits limits_ ABSL_GUARDED_BY(mutex_);
   Queue queue_ ABSL_GUARDED_BY(mutex_);
   // Finds the entries that can be shared, by identity.
