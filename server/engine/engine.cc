@@ -8,6 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "core/status/draining.h"
 #include "core/threads/guarded.h"
+#include "core/threads/side_by_side.h"
 #include "engine/batch_runner.h"
 #include "engine/warmup.h"
 #include "telemetry/log.h"
@@ -61,9 +62,10 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
     : options_(options),
       metrics_(metrics),
       clock_(clock),
+      busy_(copies()),
       open_(clock, [this] { queue_.DropDeparted(); }),
       queue_(options.limits, options.policy, clock, metrics,
-             {options.replicas, [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
+             {copies(), [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
   metrics_.AddReplicas(options.replicas);
   if (options.cache_bytes > 0) {
     cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);
@@ -152,18 +154,19 @@ void Engine::Work(const ModelFactory& factory, int64_t replica, Startup& startup
     while (model.ok() && padder_ != nullptr) {
       ServeGuarded(**model);
       if (!(*model)->lost()) break;
-      Unload(**model);
+      Unload(**model, replica);
       model->reset();
       model = Rebuild(factory, replica);
     }
-    if (model.ok()) Unload(**model);
+    if (model.ok()) Unload(**model, replica);
   }
   MutexLock lock(mutex_);
   --working_;
   finished_.NotifyAll();
 }
 
-void Engine::Unload(const Model& model) {
+void Engine::Unload(const Model& model, int64_t replica) {
+  if (!HasOwnWeights(replica)) return;
   metrics_.AddBytes(model.info().device, -model.info().bytes);
 }
 
@@ -180,29 +183,47 @@ void Engine::ServeGuarded(Model& model) {
   }
 }
 
+// Says that a worker computes, for as long as this lives.
+class Engine::Busy {
+ public:
+  explicit Busy(Engine& engine) : engine_(engine) {
+    engine.busy_.Begin(engine.clock_.Now());
+    if (!engine.options_.shared) return;
+    engine.speed_.AddSharers(+1);
+    computes_.emplace();
+  }
+  ~Busy() {
+    engine_.busy_.End(engine_.clock_.Now());
+    if (engine_.options_.shared) engine_.speed_.AddSharers(-1);
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  Engine& engine_;
+  std::optional<ComputingScope> computes_;
+};
+
 // Serves until the queue is closed and empty, or the model is lost.
 void Engine::Serve(Model& model) {
   BatchRunner runner(
       model, *padder_, metrics_, clock_, speed_,
       {options_.policy.long_rows, [this](int64_t most_rows) { return PopShort(most_rows); }});
-  bool busy = false;
-  const auto count = [&](bool now) {
-    if (now && !busy) busy_.Begin(clock_.Now());
-    if (!now && busy) busy_.End(clock_.Now());
-    busy = now;
-  };
-  const absl::Cleanup idle = [&] { count(false); };
+  std::optional<Busy> busy;  // from batch to batch, as long as there is a next one
   while (!model.lost()) {
     auto batch = busy ? queue_.PopDue() : queue_.Pop();
-    if (!batch && !busy) return;
     if (batch && !LeaveWhatIsCached(*batch)) continue;
-    count(true);
     if (batch) {
+      if (!busy) busy.emplace(*this);
       runner.Run(*std::move(batch));
-    } else {
+    } else if (runner.busy()) {
       runner.Finish();
+    } else if (busy) {
+      busy.reset();
+    } else {
+      return;
     }
-    count(runner.busy());
+    metrics_.AddBusyTime(busy_.TakeMean(clock_.Now()));
   }
   if (runner.busy()) runner.Finish();
 }
@@ -276,7 +297,7 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::TryLoad(const ModelFactory& facto
 absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory, int64_t replica) {
   const TimePoint start = clock_.Now();
   auto model = factory(replica);
-  if (!model.ok()) return model;
+  if (!model.ok() || !HasOwnWeights(replica)) return model;
   const TimePoint loaded = clock_.Now();
   const ModelInfo& info = (*model)->info();
   if (options_.warmup) {

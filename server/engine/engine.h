@@ -35,6 +35,7 @@ struct EngineOptions {
   QueueLimits limits;
   SessionLimits sessions;
   int64_t replicas = 1;     // each with a thread of its own
+  bool shared = false;      // replicas share one copy of the weights, and the processors
   int64_t cache_bytes = 0;  // bytes of results kept, to compute identical sequences once; 0: none
   bool warmup = true;       // run the shortest and the longest sequence before being ready
   // Called on a worker's thread when ready() has changed.
@@ -100,16 +101,20 @@ class Engine {
   // Says how long a caller that was refused should wait before it tries again.
   std::chrono::milliseconds RetryDelay() const { return queue_.RetryDelay(); }
 
-  // Says how long the replicas have computed, added up.
+  // Says how long the copies have computed, added up.
   std::chrono::nanoseconds ComputingTime() const { return busy_.Total(clock_.Now()); }
 
   const ModelInfo& info() const { return info_; }
   const EngineOptions& options() const { return options_; }
+  // Returns how many copies of the weights there are, each with a device or processors of its own.
+  int64_t copies() const { return options_.shared ? 1 : options_.replicas; }
+  int64_t weight_bytes() const { return copies() * info_.bytes; }
   Padding padding() const { return padder_->padding(); }
   ModelMetrics& metrics() const { return metrics_; }
 
  private:
   class Startup;
+  class Busy;
   struct Intake;
 
   Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock);
@@ -120,7 +125,8 @@ class Engine {
 
   void ServeGuarded(Model& model);
   void Serve(Model& model);
-  void Unload(const Model& model);
+  bool HasOwnWeights(int64_t replica) const { return !options_.shared || replica == 0; }
+  void Unload(const Model& model, int64_t replica);
   absl::StatusOr<std::unique_ptr<Model>> Rebuild(const ModelFactory& factory, int64_t replica);
   void SetLost(int64_t change);
   bool WaitForClose(std::chrono::nanoseconds most);

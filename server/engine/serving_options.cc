@@ -14,9 +14,6 @@ constexpr int64_t kTokensPerDevice = 65536;
 constexpr int64_t kSequencesPerBatch = 256;
 // With so many rows for each thread, threads compute one sequence as fast as one sequence each.
 constexpr int64_t kRowsPerThread = 256;
-// A replica gets at least so many threads before there is another replica, which holds the weights
-// once more. Twice as many threads find too little to do in a short sequence.
-constexpr int64_t kThreadsPerReplica = 8;
 constexpr int64_t kMostReplicas = 16;  // where nobody asked for a number
 
 }  // namespace
@@ -68,7 +65,8 @@ void ServingOptions::Bind(OptionTable& table) {
       "max_batch_tokens", max_batch_tokens, 0, kMany,
       "How many rows a batch may have, padding included; a longer sequence is computed alone; 0: " +
           std::to_string(kTokensPerThread) +
-          " for each of a replica's threads, with more of which no product gets faster; " +
+          " for each processor that a replica has while all compute, with more of which no "
+          "product gets faster; " +
           std::to_string(kTokensPerDevice) + " on a GPU");
   table.Integer("max_batch_sequences", max_batch_sequences, 0, kMostSequencesPerBatch,
                 "How many sequences a batch may hold; 0: " + std::to_string(kSequencesPerBatch) +
@@ -83,12 +81,14 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Bytes("max_queue_bytes", queue.max_bytes, 1, kMany, "How many bytes of input may wait");
   table.Live();
   table.Integer("replicas", replicas, 0, 256,
-                "Copies of the model, weights and all, each computing one batch at a time; 0: one "
-                "for every " +
-                    std::to_string(kThreadsPerReplica) +
-                    " processors, or one if threads is given; on GPUs one for each of them");
+                "How many batches are computed at a time. On the CPU they share the weights and "
+                "the processors; 0: one for each processor, " +
+                    std::to_string(kMostReplicas) +
+                    " at most, or one if threads is given. On GPUs each has a copy of the model; "
+                    "0: one for each GPU");
   table.Integer("threads", threads, 0, 1024,
-                "How many threads one replica has; 0: the processors over the replicas");
+                "How many threads compute one batch at most; 0: all processors, less those that "
+                "compute others");
   table.Bytes(
       "cache_bytes", cache_bytes, 0, kMany,
       "How many bytes of results to keep, so that identical sequences are computed once; 0: none");
@@ -139,16 +139,17 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const 
     plan.long_rows = plan.batch_tokens;  // nothing overtakes what a device was asked for
     return plan;
   }
-  if (replicas == 0) plan.replicas = 1;
-  if (replicas == 0 && threads == 0) {
-    plan.replicas = std::clamp<int64_t>(processors / kThreadsPerReplica, 1, kMostReplicas);
-    plan.reason = "processors: " + std::to_string(processors) + ", a replica for every " +
-                  std::to_string(kThreadsPerReplica);
-  } else if (threads == 0) {
+  plan.shared = true;
+  if (threads == 0) {
+    plan.threads = processors;
     plan.reason = "processors: " + std::to_string(processors) + ", shared by the replicas";
   }
-  if (threads == 0) plan.threads = std::max<int64_t>(1, processors / plan.replicas);
-  if (max_batch_tokens == 0) plan.batch_tokens = kTokensPerThread * plan.threads;
+  if (replicas == 0) {
+    plan.replicas = threads > 0 ? 1 : std::clamp<int64_t>(processors, 1, kMostReplicas);
+  }
+  // While all compute; one alone is faster still.
+  const int64_t own = threads > 0 ? threads : std::max<int64_t>(1, processors / plan.replicas);
+  if (max_batch_tokens == 0) plan.batch_tokens = kTokensPerThread * own;
   plan.long_rows = std::min(kRowsPerThread * plan.threads, plan.batch_tokens);
   return plan;
 }
@@ -166,6 +167,7 @@ EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   if (max_session_bytes > 0) options.sessions.max_bytes = max_session_bytes;
   options.sessions.max_idle = session_idle;
   options.replicas = plan.replicas;
+  options.shared = plan.shared;
   options.cache_bytes = cache_bytes;
   options.warmup = warmup;
   return options;

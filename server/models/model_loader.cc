@@ -10,6 +10,7 @@
 #include "attention/device/device_plugin.h"
 #include "attention/rows/aten.h"
 #include "core/system/processors.h"
+#include "core/threads/mutex.h"
 #include "models/built_network.h"
 #include "models/caught.h"
 #include "models/checkpoint/checkpoint.h"
@@ -115,18 +116,26 @@ void LogLeftOut(const std::string& directory, const AlignedCheckpoint& checkpoin
        {"first", absl::StrJoin(names.begin(), end, ", ")}});
 }
 
-absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
-                                            const ModelLoadOptions& options) {
-  const Placement placement(ParseDevice(options.device));
-  const Placement::Entered entered(placement);
-  auto config = ReadModelDirectory(directory);
-  if (!config.ok()) return config.status();
+// Holds what replicas on the CPU share.
+struct Loaded {
+  std::shared_ptr<const Network> network;
+  ModelInfo info;
+};
+
+// Makes the calling thread one that runs models.
+void PrepareThread(const ModelLoadOptions& options) {
   // It is asked first: a thread's first question sets its number to what another thread set last.
   at::get_num_threads();
   at::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : Processors()));
-  // Products of denormal numbers, which softmaxes are full of, take fifteen times as long. The
-  // replica's other threads are made by this one and do the same.
+  // Products of denormal numbers, which softmaxes are full of, take fifteen times as long. Threads
+  // that help this one do the same.
   at::Context::setFlushDenormal(true);
+}
+
+absl::StatusOr<Loaded> Load(const std::string& directory, const ModelLoadOptions& options,
+                            const Placement& placement) {
+  auto config = ReadModelDirectory(directory);
+  if (!config.ok()) return config.status();
   ComputeExactly();
   BuiltNetwork built = BuiltNetwork::From(config->network);
   ModelInfo info = InfoOf(built, *config, options, placement.device());
@@ -150,14 +159,55 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& directory,
   LoadParameters(built.parameters, std::move(checkpoint),
                  TensorType(info.dtype, placement.device()), placement.device());
   built.parameters.Prepare(info.dtype);
-  return MakeTorchModel(std::move(built.network), std::move(info), placement);
+  return Loaded{std::move(built.network), std::move(info)};
+}
+
+// Loads a model once for all replicas on the CPU, as long as one of them lives. Thread-safe.
+class SharedModel {
+ public:
+  template <typename Load>
+  absl::StatusOr<Loaded> Get(const Load& load) {
+    const MutexLock lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    if (auto network = network_.lock()) return Loaded{std::move(network), info_};
+    absl::StatusOr<Loaded> loaded = load();
+    if (loaded.ok()) {
+      network_ = loaded->network;
+      info_ = loaded->info;
+    }
+    failure_ = loaded.status();
+    return loaded;
+  }
+
+ private:
+  Mutex mutex_;
+  std::weak_ptr<const Network> network_ ABSL_GUARDED_BY(mutex_);
+  ModelInfo info_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::StatusOr<std::unique_ptr<Model>> LoadReplica(const std::string& directory,
+                                                   const ModelLoadOptions& options,
+                                                   SharedModel& shared) {
+  return Caught(directory, [&]() -> absl::StatusOr<std::unique_ptr<Model>> {
+    const Placement placement(ParseDevice(options.device));
+    const Placement::Entered entered(placement);
+    PrepareThread(options);
+    const auto load = [&] {
+      return Caught(directory, [&] { return Load(directory, options, placement); });
+    };
+    auto loaded = placement.on_host() ? shared.Get(load) : load();
+    if (!loaded.ok()) return loaded.status();
+    return MakeTorchModel(std::move(loaded->network), std::move(loaded->info), placement);
+  });
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
                                                  const ModelLoadOptions& options) {
-  return Caught(directory, [&] { return Load(directory, options); });
+  SharedModel alone;
+  return LoadReplica(directory, options, alone);
 }
 
 absl::StatusOr<ModelWeights> WeightsOf(const std::string& directory,
@@ -174,10 +224,11 @@ absl::StatusOr<ModelWeights> WeightsOf(const std::string& directory,
 
 ModelFactory ReplicasOf(const std::string& directory, ModelLoadOptions options,
                         std::vector<std::string> devices) {
-  return [directory, options = std::move(options), devices = std::move(devices)](int64_t replica) {
+  return [directory, options = std::move(options), devices = std::move(devices),
+          shared = std::make_shared<SharedModel>()](int64_t replica) {
     ModelLoadOptions own = options;
     own.device = devices[static_cast<size_t>(replica) % devices.size()];
-    return LoadModel(directory, own);
+    return LoadReplica(directory, own, *shared);
   };
 }
 

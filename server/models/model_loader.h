@@ -45,7 +45,8 @@ struct ModelWeights {
 absl::StatusOr<ModelWeights> WeightsOf(const std::string& directory,
                                        const ModelLoadOptions& options);
 
-// Loads the replicas of a model, which take turns on the devices.
+// Loads the replicas of a model, which take turns on the devices. Those on the CPU share one copy
+// of the weights, which is loaded once.
 ModelFactory ReplicasOf(const std::string& directory, ModelLoadOptions options,
                         std::vector<std::string> devices);
 

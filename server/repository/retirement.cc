@@ -10,9 +10,7 @@
 namespace linserve {
 namespace {
 
-int64_t WeightBytesOf(const ServedModel& model) {
-  return model.engine->info().bytes * model.engine->options().replicas;
-}
+int64_t WeightBytesOf(const ServedModel& model) { return model.engine->weight_bytes(); }
 
 }  // namespace
 

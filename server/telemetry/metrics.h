@@ -70,7 +70,7 @@ class ModelMetrics {
   void LoadEnded(bool ok);  // once for each attempt
   void SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
                  std::string_view device, int64_t bytes);
-  void AddBytes(std::string_view device, int64_t change);  // to those of all replicas
+  void AddBytes(std::string_view device, int64_t change);  // to those of all copies
 
   // Says that a queue has changed. While the model is loaded again there are two, which are added.
   void QueueChanged(const QueueState& before, const QueueState& after);
@@ -98,9 +98,11 @@ class ModelMetrics {
   void BatchClosed(const Batch& batch, CloseReason reason);
   void BatchSplit(SplitReason reason);
   void AddReplicas(int64_t change);
-  void AddReplicasLost(int64_t change);               // to those whose device is lost
-  void QueueTime(std::chrono::nanoseconds time);      // once a sequence
-  void BatchFormTime(std::chrono::nanoseconds time);  // once a batch
+  void AddReplicasLost(int64_t change);  // to those whose device is lost
+  void AddBusyTime(
+      std::chrono::nanoseconds time);             // of replicas that share one, of others the mean
+  void QueueTime(std::chrono::nanoseconds time);  // once a sequence
+  void BatchFormTime(std::chrono::nanoseconds time);                    // once a batch
   void ComputeTime(ComputePhase phase, std::chrono::nanoseconds time);  // once a batch and phase
 
   ModelStatistics& statistics() { return statistics_; }

@@ -78,8 +78,11 @@ struct ModelMetrics::Handles {
   std::array<prometheus::Counter*, 2> splits = make.Counters(
       "linserve_batch_splits_total",
       "Batches that failed and were computed again in halves, by why.", "reason", kSplitReasons);
-  prometheus::Gauge& replicas = make.Gauge(
-      "linserve_replicas", "Copies of the model, each of which computes one batch at a time.");
+  prometheus::Gauge& replicas =
+      make.Gauge("linserve_replicas", "Batches of the model that are computed at a time, at most.");
+  prometheus::Counter& busy = make.Counter(
+      "linserve_busy_seconds_total",
+      "Time in which any replica computed; of those on devices of their own, the mean.");
   prometheus::Gauge& replicas_lost = make.Gauge(
       "linserve_replicas_lost", "Replicas whose device failed, and which are loaded again.");
 
@@ -161,7 +164,7 @@ void ModelMetrics::SetLoaded(std::chrono::nanoseconds load, std::chrono::nanosec
 
 void ModelMetrics::AddBytes(std::string_view device, int64_t change) {
   handles_->make
-      .Gauge("linserve_model_bytes", "Bytes of the parameters and buffers of all replicas.",
+      .Gauge("linserve_model_bytes", "Bytes of the parameters and buffers, of all copies.",
              {{"device", std::string(device)}})
       .Increment(static_cast<double>(change));
 }
@@ -197,6 +200,10 @@ void ModelMetrics::BatchSplit(SplitReason reason) { At(handles_->splits, reason)
 
 void ModelMetrics::AddReplicas(int64_t change) {
   handles_->replicas.Increment(static_cast<double>(change));
+}
+
+void ModelMetrics::AddBusyTime(std::chrono::nanoseconds time) {
+  handles_->busy.Increment(Seconds(time));
 }
 
 void ModelMetrics::AddReplicasLost(int64_t change) {

@@ -22,6 +22,15 @@ TEST_F(EngineTest, StartsWhenAllReplicasAreLoadedAndWarm) {
   EXPECT_EQ(Metric("batches_total", R"(reason="idle",)"), 0);
 }
 
+TEST_F(EngineTest, WarmsUpOnceWhereReplicasShareTheWeights) {
+  options_.replicas = 3;
+  options_.shared = true;
+  options_.warmup = true;
+  Start();
+  EXPECT_EQ(control_->alive(), 3);
+  EXPECT_THAT(control_->batch_sizes(), SizeIs(3));
+}
+
 TEST_F(EngineTest, WarmsUpWithTheShortestTheLongestAndAFullBatch) {
   std::vector<std::vector<int64_t>> batches;
   control_->fault = [&](const Batch& batch) {

@@ -289,6 +289,40 @@ TEST_F(EngineTest, TellsOfItsReplicasAndTheirBytesAsLongAsTheyAreThere) {
   EXPECT_EQ(Metric("replicas"), 2);
 }
 
+TEST_F(EngineTest, CountsTheTimeOnceInWhichReplicasThatShareProcessorsCompute) {
+  for (const bool shared : {true, false}) {
+    const double before = Metric("busy_seconds_total");
+    options_.replicas = 2;
+    options_.shared = shared;
+    Start(clock_);
+    control_->Hold();
+    EXPECT_TRUE(Submit(occupant_, {1}).ok());
+    control_->AwaitHeld(1);
+    EXPECT_TRUE(Submit(sink_, {2}).ok());
+    control_->AwaitHeld(2);
+    clock_.Advance(std::chrono::seconds(2));
+    control_->LetGo();
+    engine_.reset();
+    EXPECT_EQ(Metric("busy_seconds_total") - before, 2);
+  }
+}
+
+TEST_F(EngineTest, CountsTheWeightsOnceThatItsReplicasShare) {
+  options_.replicas = 2;
+  options_.shared = true;
+  Start();
+  const auto bytes = [this] {
+    return Scraped(
+        metrics_.Scrape())[R"(linserve_model_bytes{device="cpu",model="m",version="1"})"];
+  };
+  EXPECT_GT(bytes(), 0);
+  EXPECT_EQ(bytes(), static_cast<double>(engine_->info().bytes));
+  EXPECT_EQ(engine_->weight_bytes(), engine_->info().bytes);
+  EXPECT_EQ(Metric("replicas"), 2);
+  engine_.reset();
+  EXPECT_EQ(bytes(), 0);
+}
+
 // Has no memory for what it is told.
 class FailingSink : public RecordingSink {
  public:

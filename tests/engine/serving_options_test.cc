@@ -41,6 +41,14 @@ TEST(ServingOptions, GiveABatchAsManyTokensAsItsThreadsTake) {
   EXPECT_EQ(options.ForEngine(options.Replicas(0)).policy.max_tokens, 100);
 }
 
+TEST(ServingOptions, GiveABatchTheTokensOfTheProcessorsThatItHasWhileAllCompute) {
+  ServingOptions options;
+  EXPECT_EQ(options.Replicas(0, 8).batch_tokens, 2048);
+  options.replicas = 2;
+  EXPECT_EQ(options.Replicas(0, 8).batch_tokens, 4 * 2048);
+  EXPECT_EQ(options.Replicas(0, 1).batch_tokens, 2048);
+}
+
 TEST(ServingOptions, CallSequencesLongByTheRowsThatKeepAllThreadsBusy) {
   ServingOptions options;
   ASSERT_TRUE(Set(options, {{"threads", 3}}).ok());
@@ -61,13 +69,12 @@ struct PlanCase {
 
 TEST(ServingOptions, ShareTheProcessorsOut) {
   const std::vector<PlanCase> cases = {
-      {0, 0, 1, 1, 1, "processors: 1, a replica for every 8"},
-      {0, 0, 15, 1, 15, "processors: 15, a replica for every 8"},
-      {0, 0, 16, 2, 8, "processors: 16, a replica for every 8"},
-      {0, 0, 512, 16, 32, "processors: 512, a replica for every 8"},
+      {0, 0, 1, 1, 1, "processors: 1, shared by the replicas"},
+      {0, 0, 15, 15, 15, "processors: 15, shared by the replicas"},
+      {0, 0, 512, 16, 512, "processors: 512, shared by the replicas"},
       {0, 3, 8, 1, 3, "as configured"},
-      {2, 0, 8, 2, 4, "processors: 8, shared by the replicas"},
-      {4, 0, 2, 4, 1, "processors: 2, shared by the replicas"},
+      {2, 0, 8, 2, 8, "processors: 8, shared by the replicas"},
+      {4, 0, 2, 4, 2, "processors: 2, shared by the replicas"},
       {5, 7, 8, 5, 7, "as configured"},
   };
   for (const PlanCase& expected : cases) {
@@ -78,6 +85,7 @@ TEST(ServingOptions, ShareTheProcessorsOut) {
     EXPECT_EQ(plan.replicas, expected.expected_replicas) << expected.reason;
     EXPECT_EQ(plan.threads, expected.expected_threads) << expected.reason;
     EXPECT_EQ(plan.reason, expected.reason);
+    EXPECT_TRUE(options.ForEngine(plan).shared);
   }
 }
 
@@ -88,6 +96,7 @@ TEST(ServingOptions, GiveEachDeviceAReplicaAndLargeBatches) {
   EXPECT_EQ(plan.threads, 1);
   EXPECT_EQ(plan.reason, "devices: 4, a replica for each");
   EXPECT_EQ(options.ForEngine(plan).policy.max_tokens, 65536);
+  EXPECT_FALSE(options.ForEngine(plan).shared);
   EXPECT_EQ(options.ForEngine(plan).policy.max_sequences, 2048);
   ASSERT_TRUE(Set(options, {{"replicas", 8}, {"threads", 2}, {"max_batch_tokens", 100}}).ok());
   plan = options.Replicas(4, 64);

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
+#include <vector>
 
+#include "core/threads/mutex.h"
 #include "models/model_fixture.h"
 
 namespace linserve {
@@ -39,6 +43,52 @@ TEST_F(ModelLoaderTest, TheSameSeedGivesTheSameFileAndAnotherOneAnother) {
   const std::string first = weights(7);
   EXPECT_EQ(first, weights(7));
   EXPECT_NE(first, weights(8));
+}
+
+TEST_F(ModelLoaderTest, ReplicasOnTheCpuShareWhatIsLoadedOnce) {
+  const std::string directory =
+      Init("linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})");
+  std::atomic<int> loads = 0;
+  ModelLoadOptions options;
+  options.accept = [&](const Signature&) {
+    ++loads;
+    return absl::OkStatus();
+  };
+  const ModelFactory factory = ReplicasOf(directory, options, {"cpu"});
+  std::vector<std::thread> threads;
+  Mutex mutex;
+  std::vector<std::unique_ptr<Model>> replicas;
+  for (int64_t i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      auto model = factory(i);
+      ASSERT_TRUE(model.ok()) << model.status();
+      const MutexLock lock(mutex);
+      replicas.push_back(*std::move(model));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(loads, 1);
+  ASSERT_EQ(replicas.size(), 3);
+  EXPECT_EQ(replicas[0]->info().fingerprint, replicas[2]->info().fingerprint);
+  replicas.clear();
+  EXPECT_TRUE(factory(0).ok());
+  EXPECT_EQ(loads, 2);
+}
+
+TEST_F(ModelLoaderTest, ReplicasOnTheCpuAreTriedOnceWhereTheyCannotBeLoaded) {
+  const std::string directory =
+      Init("linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})");
+  int loads = 0;
+  ModelLoadOptions options;
+  options.accept = [&](const Signature&) {
+    ++loads;
+    return absl::ResourceExhaustedError("too many");
+  };
+  const ModelFactory factory = ReplicasOf(directory, options, {"cpu"});
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(factory(i).status(), absl::ResourceExhaustedError("too many"));
+  }
+  EXPECT_EQ(loads, 1);
 }
 
 TEST_F(ModelLoaderTest, InitOverwritesNoModel) {

@@ -20,7 +20,7 @@ namespace {
 
 class TorchModel : public Model {
  public:
-  TorchModel(std::unique_ptr<Network> network, ModelInfo info, const Placement& placement)
+  TorchModel(std::shared_ptr<const Network> network, ModelInfo info, const Placement& placement)
       : placement_(placement),
         network_(std::move(network)),
         info_(std::move(info)),
@@ -125,7 +125,7 @@ class TorchModel : public Model {
   }
 
   const Placement placement_;
-  std::unique_ptr<Network> network_;
+  std::shared_ptr<const Network> network_;
   ModelInfo info_;
   std::shared_ptr<const TorchSessions> sessions_;
   RecordedPasses recorded_;
@@ -133,7 +133,7 @@ class TorchModel : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> MakeTorchModel(std::unique_ptr<Network> network, ModelInfo info,
+std::unique_ptr<Model> MakeTorchModel(std::shared_ptr<const Network> network, ModelInfo info,
                                       const Placement& placement) {
   return std::make_unique<TorchModel>(std::move(network), std::move(info), placement);
 }

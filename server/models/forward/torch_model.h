@@ -10,8 +10,9 @@
 namespace linserve {
 
 // Makes of any network what the engine sees: it moves batches to its device and rows back, pools,
-// normalises, converts and crops them, and turns what LibTorch throws into a status.
-std::unique_ptr<Model> MakeTorchModel(std::unique_ptr<Network> network, ModelInfo info,
+// normalises, converts and crops them, and turns what LibTorch throws into a status. Several may
+// share a network.
+std::unique_ptr<Model> MakeTorchModel(std::shared_ptr<const Network> network, ModelInfo info,
                                       const Placement& placement);
 
 }  // namespace linserve

@@ -52,13 +52,14 @@ absl::StatusOr<ServingPlan> PlanServing(const ModelDirectory& directory, const C
   return plan;
 }
 
-// Returns what the weights of all replicas take.
+// Returns what all copies of the weights take.
 absl::StatusOr<ModelWeights> WeightsOf(const ModelDirectory& directory, const ServingPlan& plan) {
   auto weights = WeightsOf(directory.path, plan.load);
   if (!weights.ok()) return weights;
   // More than this there is nowhere; sums of it over all models do not overflow.
   constexpr int64_t kMost = int64_t{1} << 42;
-  weights->bytes = std::min(weights->bytes, kMost) * plan.replicas.replicas;
+  weights->bytes = std::min(weights->bytes, kMost);
+  if (!plan.replicas.shared) weights->bytes *= plan.replicas.replicas;
   return weights;
 }
 

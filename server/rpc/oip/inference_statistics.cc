@@ -39,7 +39,7 @@ void FillStatistics(const ServedModel& model, inference::ModelStatistics& messag
   inference::MemoryUsage& memory = *message.add_memory_usage();
   const ModelInfo& info = model.engine->info();
   memory.set_type(info.device == "cpu" ? "CPU" : "GPU");
-  memory.set_byte_size(static_cast<uint64_t>(info.bytes * model.engine->options().replicas));
+  memory.set_byte_size(static_cast<uint64_t>(model.engine->weight_bytes()));
 }
 
 }  // namespace linserve

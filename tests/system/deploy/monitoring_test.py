@@ -177,26 +177,25 @@ class MonitoringTest(unittest.TestCase):
         self.answered(scaler_queries())
 
     def test_pods_have_equal_shares_of_what_is_offered_to_them(self):
-        def pod(name, job="linserve", model="m", replicas=1, arrived=0, tokens=0, computing=0, delay=0):
+        def pod(name, job="linserve", model="m", arrived=0, tokens=0, busy=0, delay=0):
             """Counters by what they grow in ten seconds."""
             labels = f'{{namespace="linserve", job="{job}", pod="{name}", model="{model}", version="1"}}'
             return {
-                f"linserve_replicas{labels}": f"{replicas}x60",
                 f"linserve_arrived_tokens_total{labels}": f"0+{arrived}x60",
                 f"linserve_tokens_total{labels}": f"0+{tokens}x60",
-                f'linserve_compute_duration_seconds_sum{{phase="forward", {labels[1:]}': f"0+{computing}x60",
+                f"linserve_busy_seconds_total{labels}": f"0+{busy}x60",
                 f"linserve_queue_delay_estimate_seconds{labels}": f"{delay}x60"}
         series = {
             # 0.5 of a server's time, and 2 servers'; one of them waits: half a server more.
-            **pod("steady", replicas=2, arrived=100, tokens=100, computing=10),
-            **pod("overloaded", arrived=160, tokens=80, computing=10, delay=9),
-            **pod("idle"), **pod("loading", replicas=0), **pod("idle", model="another", arrived=8, tokens=8, computing=1),
+            **pod("steady", arrived=100, tokens=100, busy=5),
+            **pod("overloaded", arrived=160, tokens=80, busy=10, delay=9),
+            **pod("idle"), **pod("loading"), **pod("idle", model="another", arrived=8, tokens=8, busy=1),
             # Not long ago nobody asked: two wait, which is more than what the rate says, and little is added.
-            **pod("first", "blue", arrived=1, tokens=10, computing=10, delay=9), **pod("second", "blue", delay=0.03),
-            **pod("alone", "green", arrived=80, tokens=80, computing=8),
+            **pod("first", "blue", arrived=1, tokens=10, busy=10, delay=9), **pod("second", "blue", delay=0.03),
+            **pod("alone", "green", arrived=80, tokens=80, busy=8),
             # Elsewhere than on Kubernetes servers differ in their addresses alone.
-            **pod('", instance="a', "static", arrived=80, tokens=80, computing=8),
-            **pod('", instance="b', "static", arrived=40, tokens=80, computing=8)}
+            **pod('", instance="a', "static", arrived=80, tokens=80, busy=8),
+            **pod('", instance="b', "static", arrived=40, tokens=80, busy=8)}
         shares = {"steady": 0.75, "overloaded": 0.75, "idle": 0.75, "loading": 0.75, "first": 0.8, "second": 0.8,
                   "alone": 0.8}
         recorded = "namespace_job_pod:linserve_offered_utilization"

@@ -179,7 +179,7 @@ TEST_F(CheckConfigTest, ShowsWhereValuesStandWhatZerosBecameAndTheModels) {
         std::string("threads                            0, which becomes 2   [default]"),
         std::string("max_inflight_bytes_per_caller      0, which becomes 33554432 (32.0 MiB)"),
         std::string("lm, version 1: linformer.LinformerLM, "), std::string("of weights in F32"),
-        std::string("replicas: 1"),
+        std::string("replicas: 2"),
         std::string("models/half: passed over: not a model: no config.json"),
         std::string("A server would start with it.")}) {
     EXPECT_THAT(outcome.out, HasSubstr(line));

@@ -195,18 +195,18 @@ def replicas_throughput():
                        middle[count] >= 0.9 * count * middle[1] or not Settings.judges_speed()) for count in rates]
 
 
-def forward_seconds(server):
-    return server.total("linserve_compute_duration_seconds_sum")
+def busy_seconds(server):
+    return server.total("linserve_busy_seconds_total")
 
 
 def measured(client, server):
     """The client's report, the mean of the server's estimates of the wait meanwhile, and its share of time computing."""
     found = []
-    started, before = time.monotonic(), forward_seconds(server)
+    started, before = time.monotonic(), busy_seconds(server)
     while client.poll() is None:
         found.append(server.total("linserve_queue_delay_estimate_seconds"))
         time.sleep(0.2)
-    busy = (forward_seconds(server) - before) / (time.monotonic() - started)
+    busy = (busy_seconds(server) - before) / (time.monotonic() - started)
     return report_of(client), sum(found) / len(found), busy
 
 
