@@ -64,15 +64,9 @@ void StabilizedAttention::AddHead(int64_t head, const RowBlock& keys, const RowB
   const RowBlock context = OfHead(context_, head);
   float* total = OfHead(total_, head).data;
   features_.SetDirections(keys, count, weights, offsets, offsets + kBlockRows);
-  float& most = most_[static_cast<size_t>(head)];
+  const float& most = most_[static_cast<size_t>(head)];
   if (features_.is_positive()) {
-    const float largest = std::max(most, StabilizedFeatures::Largest(weights, features, count));
-    if (largest > most) {
-      const at::Tensor factor = at::scalar_tensor(most - largest, at::kFloat).exp_();
-      context_[head].mul_(factor);
-      total_[head].mul_(factor);
-      most = largest;
-    }
+    Shift(head, std::max(most, StabilizedFeatures::Largest(weights, features, count)));
     AddRowSums(values, count, dim_head_, OfHead(values_, head).data);
   }
   // What eps adds to sums that are shifted yet is added at the end.
@@ -81,7 +75,20 @@ void StabilizedAttention::AddHead(int64_t head, const RowBlock& keys, const RowB
   AddSums(weights, features, count, total);
 }
 
+void StabilizedAttention::Shift(int64_t head, float largest) {
+  float& most = most_[static_cast<size_t>(head)];
+  if (largest <= most) return;
+  const at::Tensor factor = at::scalar_tensor(most - largest, at::kFloat).exp_();
+  context_[head].mul_(factor);
+  total_[head].mul_(factor);
+  most = largest;
+}
+
 void StabilizedAttention::Finish() {
+  if (features_.heads_share_shift()) {
+    const float largest = *std::max_element(most_.begin(), most_.end());
+    for (int64_t head = 0; head < heads_; ++head) Shift(head, largest);
+  }
   if (features_.is_positive()) {
     context_.add_(values_, features_.eps());
     total_.add_(features_.eps() * static_cast<double>(rows_));
@@ -144,6 +151,9 @@ void StabilizedCausalAttention::LookAhead(const RowBlock& keys, int64_t count) {
 
 void StabilizedCausalAttention::Attend(const RowBlock& queries, const RowBlock& keys,
                                        const RowBlock& values, int64_t count) {
+  if (features_.heads_share_shift()) {
+    most_.assign(most_.size(), *std::max_element(most_.begin(), most_.end()));
+  }
   const int64_t features = features_.features();
   const int64_t scratch_elements = features * (kColumns + kCausalBlock) +
                                    features_.TurnedElements() +

@@ -35,6 +35,8 @@ class StabilizedAttention {
  private:
   void AddHead(int64_t head, const RowBlock& keys, const RowBlock& values, int64_t count,
                float* scratch);
+  // Brings the sums of a head to a shift that is no smaller.
+  void Shift(int64_t head, float largest);
 
   int64_t heads_;
   int64_t dim_head_;

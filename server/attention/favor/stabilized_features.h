@@ -12,8 +12,8 @@ namespace linserve {
 // Makes random features (attention/linear/random_features.h) of blocks of one head's rows, F32 on
 // the CPU, without their ratio: of queries, each shifted by its own largest u, and of keys, all of
 // them shifted by the largest of them. So eps means what it means in performer-pytorch. Features of
-// queries lie in rows, those of keys in columns: so both
-// products that they go into are of matrices as they lie.
+// queries lie in rows, those of keys in columns: so both products that they go into are of matrices
+// as they lie.
 class StabilizedFeatures {
  public:
   StabilizedFeatures() = default;
@@ -22,6 +22,8 @@ class StabilizedFeatures {
 
   int64_t features() const { return projection_.size(0); }
   bool is_positive() const { return map_.map == RandomFeatures::Map::kPositive; }
+  // Says that keys of all heads are shifted by the largest u of them all.
+  bool heads_share_shift() const { return is_positive() && map_.heads_share_shift; }
   float eps() const { return static_cast<float>(map_.eps); }
   double ratio() const { return map_.ratio; }
 

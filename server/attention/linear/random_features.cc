@@ -51,7 +51,7 @@ at::Tensor RandomFeatures::Largest(const at::Tensor& rows) const {
     const at::Tensor own = Directions(SumRows(rows, row, count)).amax({-2, -1}, /*keepdim=*/true);
     largest = largest.defined() ? at::maximum(largest, own) : own;
   });
-  return largest;
+  return heads_share_shift ? largest.amax(-3, /*keepdim=*/true) : largest;
 }
 
 }  // namespace linserve

@@ -28,6 +28,7 @@ struct RandomFeatures {
   double eps = 0;
   Activation kernel = Activation::kRelu;
   std::optional<double> constant{};  // a feature that all rows have besides, the last one
+  bool heads_share_shift = false;    // Largest() is that of all heads, as in scBERT's code
 
   // Returns the number of features of a row.
   int64_t features() const { return FeaturesOf(projection.size(0)); }
@@ -46,8 +47,9 @@ struct RandomFeatures {
   at::Tensor Of(const at::Tensor& rows, const at::Tensor& shift = {}) const;
   // Gives φ where each row's shift is its own largest u, as performer-pytorch has it of queries.
   at::Tensor OfShiftedRows(const at::Tensor& rows) const;
-  // Returns the largest u of all rows and features, [..., 1, 1], which performer-pytorch shifts
-  // keys by. In the type of the sums (attention_rows.h); scratch is bounded for any length.
+  // Returns the largest u of all rows and features, [..., 1, 1], or of all heads of rows [...,
+  // heads, rows, width], too, which performer-pytorch shifts keys by. In the type of the sums
+  // (attention_rows.h); scratch is bounded for any length.
   at::Tensor Largest(const at::Tensor& rows) const;
 
  private:

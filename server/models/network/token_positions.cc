@@ -23,6 +23,8 @@ TokenPositions::TokenPositions(PositionOptions options)
 void TokenPositions::Declare(const Scope& scope) {
   const Scope positions = scope / "pos_emb";
   switch (options_.kind) {
+    case PositionOptions::Kind::kNone:
+      break;
     case PositionOptions::Kind::kRotary:
       DeclareSinusoid(positions, table_, options_.longest, options_.width);
       DeclareSinusoid(scope / "layer_pos_emb", head_table_, options_.longest, options_.head_width);
@@ -53,6 +55,7 @@ void TokenPositions::PrepareAxes() {
 }
 
 void TokenPositions::AddTo(at::Tensor& rows, const Sequences& sequences) const {
+  if (options_.kind == PositionOptions::Kind::kNone) return;
   const PlacedLayout& layout = sequences.own.layout;
   if (options_.kind != PositionOptions::Kind::kAxial) {
     if (!sequences.memory) return AddPositions(rows, layout, table_);

@@ -13,7 +13,7 @@ namespace linserve {
 // Says what the positions of a language model's tokens are.
 struct PositionOptions {
   // Rotary ones are sinusoids that are added to the rows, and others that turn every layer's heads.
-  enum class Kind : uint8_t { kLearned, kAxial, kRotary };
+  enum class Kind : uint8_t { kNone, kLearned, kAxial, kRotary };
 
   Kind kind = Kind::kLearned;
   int64_t longest = 0;               // rows of learned and rotary tables

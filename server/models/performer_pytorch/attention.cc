@@ -19,6 +19,7 @@ RandomFeatures FeaturesOf(const Options& options) {
   features.ratio = generalized ? 1 : 1 / std::sqrt(static_cast<double>(options.nb_features));
   features.eps = generalized ? 1e-3 : 1e-4;
   features.kernel = options.kernel_fn;
+  features.heads_share_shift = options.heads_share_shift;
   return features;
 }
 

@@ -23,7 +23,11 @@ void LanguageModel::Declare(const Scope& scope) {
   positions_.Declare(scope);
   performer_pytorch::Declare(stack_, scope / "performer");
   norm_.Declare(scope / "norm");
-  if (!options_.tie_embed) to_out_.DeclareUnpacked(scope / "to_out");
+  if (options_.return_encodings) {
+    scope.LeavesOut("to_out.*");  // the package's, or a head of one's own
+  } else if (!options_.tie_embed) {
+    to_out_.DeclareUnpacked(scope / "to_out");
+  }
 }
 
 int64_t LanguageModel::output_width() const {

@@ -94,6 +94,33 @@ std::vector<int64_t> AxialShapeOf(Params& params, int64_t max_seq_len) {
   return *given;
 }
 
+PositionOptions::Kind PositionsOf(Params& params) {
+  const bool axial = params.Flag("axial_position_emb", false);
+  if (params.Flag("rotary_position_emb", true)) return PositionOptions::Kind::kRotary;
+  return axial ? PositionOptions::Kind::kAxial : PositionOptions::Kind::kLearned;
+}
+
+// An argument that scBERT's own copy of the class has, and the package's has not.
+constexpr const char* kGenePositions = "g2v_position_emb";
+
+// Makes the stack that of scBERT's code, which lacks some of the package's options.
+PositionOptions::Kind PositionsOfScBert(Params& params, Options& stack) {
+  const auto require = [&](const char* key, bool value, bool expected) {
+    if (value == expected) return;
+    params.Fail(key, std::string(expected ? "true" : "false") + " with " + kGenePositions +
+                         ", which makes it the PerformerLM of scBERT's code");
+  };
+  for (const char* positions : {"rotary_position_emb", "axial_position_emb"}) {
+    require(positions, params.Flag(positions, false), false);
+  }
+  require("attn_out_bias", stack.attn_out_bias, true);
+  require("shift_tokens", stack.shift_tokens, false);
+  require("cross_attend", stack.cross_attend, false);
+  stack.heads_share_shift = true;
+  return params.Flag(kGenePositions, true) ? PositionOptions::Kind::kLearned
+                                           : PositionOptions::Kind::kNone;
+}
+
 void CheckPositions(const Params& params, const LanguageModelOptions& options) {
   if (options.positions != PositionOptions::Kind::kRotary) return;
   constexpr const char* kWithRotary = " with rotary_position_emb, which is the default";
@@ -135,8 +162,8 @@ Options Options::From(Params& params, const Defaults& defaults) {
   options.norm = NormOf(params);
   options.ff_glu = params.Flag("ff_glu", false);
   options.cross_attend = params.Flag("cross_attend", false);
-  options.qkv_bias = params.Flag("qkv_bias", defaults.biased);
-  options.attn_out_bias = params.Flag("attn_out_bias", defaults.biased);
+  options.qkv_bias = params.Flag("qkv_bias", defaults.qkv_bias);
+  options.attn_out_bias = params.Flag("attn_out_bias", defaults.attn_out_bias);
   options.shift_tokens = params.Flag("shift_tokens", false);
   CheckCombinations(params, options);
   params.Positive("ff_chunks", 1);  // slices of the length: the same numbers
@@ -177,13 +204,13 @@ NetworkNotes Options::Notes() const {
 
 LanguageModelOptions LanguageModelOptions::From(Params& params) {
   LanguageModelOptions options;
-  options.stack = Options::From(params, {.dim_head = 64, .biased = false});
+  const bool of_scbert = params.Has(kGenePositions);
+  options.stack =
+      Options::From(params, {.dim_head = 64, .qkv_bias = false, .attn_out_bias = of_scbert});
   options.num_tokens = params.Positive("num_tokens");
   options.max_seq_len = params.Positive("max_seq_len");
-  const bool axial = params.Flag("axial_position_emb", false);
   options.axial_shape = AxialShapeOf(params, options.max_seq_len);
-  options.positions = axial ? PositionOptions::Kind::kAxial : PositionOptions::Kind::kLearned;
-  if (params.Flag("rotary_position_emb", true)) options.positions = PositionOptions::Kind::kRotary;
+  options.positions = of_scbert ? PositionsOfScBert(params, options.stack) : PositionsOf(params);
   CheckPositions(params, options);
   options.tie_embed = params.Flag("tie_embed", false);
   options.return_encodings = params.Call().Flag("return_encodings", false);

@@ -15,7 +15,8 @@ namespace linserve::performer_pytorch {
 // Says what absent arguments mean, where the two classes differ.
 struct Defaults {
   std::optional<int64_t> dim_head;  // nullopt: it must be given
-  bool biased = true;               // qkv_bias and attn_out_bias
+  bool qkv_bias = true;
+  bool attn_out_bias = true;
 };
 
 // Holds the constructor arguments of performer_pytorch.Performer 1.1.4, under the package's own
@@ -47,6 +48,7 @@ struct Options {
   bool qkv_bias = true;
   bool attn_out_bias = true;
   bool shift_tokens = false;
+  bool heads_share_shift = false;  // keys are shifted by the largest of all heads: scBERT's code
 
   // Throws ConfigError for arguments that the package cannot build.
   static Options From(Params& params, const Defaults& defaults = {});
@@ -61,6 +63,7 @@ struct Options {
 };
 
 // Holds the constructor arguments of performer_pytorch.PerformerLM, and the arguments of its call.
+// With g2v_position_emb it is the class of that name in TencentAILabHealthcare/scBERT (262fd4b).
 struct LanguageModelOptions {
   Options stack;
   int64_t num_tokens = 0;

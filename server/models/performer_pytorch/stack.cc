@@ -14,7 +14,10 @@ Stack StackOf(const Options& options) {
 void Declare(Stack& stack, const Scope& scope) {
   stack.Declare(scope / "net");
   stack.Declare(scope / "proj_updater" / "instance");
-  (scope / "proj_updater").Ignore("calls_since_last_redraw");
+  // It counts in training. The second place is that of scBERT's code and of older versions.
+  for (const Scope& owner : {scope / "proj_updater", scope}) {
+    owner.Ignore("calls_since_last_redraw");
+  }
 }
 
 }  // namespace linserve::performer_pytorch

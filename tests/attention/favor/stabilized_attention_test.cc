@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 #include "attention/layouts.h"
 #include "attention/linear/feature_attention.h"
@@ -17,14 +18,20 @@ constexpr int64_t kFeatureHeads = 3;
 constexpr int64_t kFeatureWidth = 8;
 constexpr double kAdded = 1e-6;
 
-RandomFeatures FeaturesOf(Map map) {
+RandomFeatures FeaturesOf(Map map, bool heads_share_shift = false) {
   RandomFeatures features;
+  features.heads_share_shift = heads_share_shift;
   features.map = map;
   features.projection = at::randn({21, kFeatureWidth});
   features.scale = std::pow(kFeatureWidth, -0.25);
   features.ratio = std::pow(21, -0.5);
   features.eps = 1e-3;
   return features;
+}
+
+std::vector<RandomFeatures> KindsOfFeatures() {
+  return {FeaturesOf(Map::kPositive), FeaturesOf(Map::kPositive, /*heads_share_shift=*/true),
+          FeaturesOf(Map::kKernel)};
 }
 
 struct FeatureRows {
@@ -94,8 +101,7 @@ at::Tensor CausallyByBlocks(const FeatureRows& rows, const StabilizedFeatures& f
 }
 
 TEST(StabilizedAttention, IsTheFormulaInSlicesOfAnySize) {
-  for (const Map map : {Map::kPositive, Map::kKernel}) {
-    const RandomFeatures features = FeaturesOf(map);
+  for (const RandomFeatures& features : KindsOfFeatures()) {
     const StabilizedFeatures block_features(features);
     for (const int64_t length : {1, 17, 300}) {
       const FeatureRows rows(length);
@@ -109,8 +115,7 @@ TEST(StabilizedAttention, IsTheFormulaInSlicesOfAnySize) {
 }
 
 TEST(StabilizedCausalAttention, IsTheFormulaInSlicesOfAnySize) {
-  for (const Map map : {Map::kPositive, Map::kKernel}) {
-    const RandomFeatures features = FeaturesOf(map);
+  for (const RandomFeatures& features : KindsOfFeatures()) {
     const StabilizedFeatures block_features(features);
     for (const int64_t length : {1, 17, 300}) {
       const FeatureRows rows(length);
@@ -130,6 +135,19 @@ TEST(StabilizedAttention, HoldsKeysOfAnySize) {
   const at::Tensor out = ByBlocks(rows, StabilizedFeatures(features), 16);
   EXPECT_TRUE(out.isfinite().all().item<bool>());
   EXPECT_LT(LargestDifference(out, Formula(rows, features, /*causal=*/false)), 1e-4);
+}
+
+TEST(RandomFeatures, ShiftKeysByTheLargestOfTheirHeadOrOfAll) {
+  const at::Tensor keys = at::randn({2, kFeatureHeads, 30, kFeatureWidth});  // of two sequences
+  const RandomFeatures apart = FeaturesOf(Map::kPositive);
+  RandomFeatures together = apart;
+  together.heads_share_shift = true;
+  const at::Tensor directions = at::matmul(keys * apart.scale, apart.projection.t());
+  EXPECT_LT(LargestDifference(apart.Largest(keys), directions.amax({-2, -1}, /*keepdim=*/true)),
+            1e-5);
+  EXPECT_LT(
+      LargestDifference(together.Largest(keys), directions.amax({-3, -2, -1}, /*keepdim=*/true)),
+      1e-5);
 }
 
 TEST(RandomFeatures, OfQueriesAndKeysApproximateSoftmaxAttention) {

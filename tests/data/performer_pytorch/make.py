@@ -2,8 +2,10 @@
 """Makes golden cases of performer-pytorch 1.1.4 (tests/system/packages/requirements.txt), with random weights.
 
   python make.py ../goldens
+  git clone https://github.com/TencentAILabHealthcare/scBERT && git -C scBERT checkout 262fd4b
+  python make.py ../goldens scBERT
 
-Each case is a folder: config.json, model.safetensors (the state_dict), io.safetensors (input.*, output.*). A ragged
+The second form makes those of scBERT's own copy of the package, whose largest key is that of all heads. Each case is a folder: config.json, model.safetensors (the state_dict), io.safetensors (input.*, output.*). A ragged
 case has input.lengths: rows past them are zeros, and what is expected is that of each sequence alone. Expected rows
 are computed in F64.
 """
@@ -12,9 +14,14 @@ import os
 import sys
 import zlib
 
-import performer_pytorch
+import numpy
 import torch
 from safetensors.torch import save_file
+
+OF_SCBERT = len(sys.argv) > 2
+if OF_SCBERT:
+    sys.path.insert(0, sys.argv[2])
+import performer_pytorch  # noqa: E402
 
 torch.set_num_threads(1)
 STACK = dict(dim=24, depth=2, heads=3, dim_head=8)
@@ -67,6 +74,17 @@ model("learned", dict(rotary_position_emb=False, causal=True, generalized_attent
 model("rotary-causal", dict(LOCAL, causal=True, reversible=True, shift_tokens=True, use_scalenorm=True))
 model("encodings", dict(no_projection=True, causal=True), encodings=True, mask=True)
 model("decoder", dict(cross_attend=True, causal=True, no_projection=True), context=9, mask=True)
+
+
+if OF_SCBERT:  # its largest key is that of a batch: each sequence is computed alone
+    CASES.clear()
+    model("scbert", dict(g2v_position_emb=True), length=40, lengths=[40, 40], batch=2)
+    model("scbert-ragged", dict(LOCAL, g2v_position_emb=True, tie_embed=True, qkv_bias=True), **RAGGED)
+    model("scbert-long", dict(g2v_position_emb=True, dim_head=32, max_seq_len=300, depth=1), length=300, batch=2,
+          lengths=[300, 129])
+    model("scbert-no-positions", dict(g2v_position_emb=False, generalized_attention=True, use_scalenorm=True), length=17,
+          batch=1, encodings=True, mask=True)
+    model("scbert-mask", dict(g2v_position_emb=True, use_rezero=True, ff_glu=True), length=17, batch=1, mask=True)
 
 
 def set_weights(module, generator):
@@ -133,6 +151,8 @@ def make(case, root):
     torch.manual_seed(seed)  # of the projections
     generator = torch.Generator().manual_seed(seed)
     arguments = {name: tuple(value) if isinstance(value, list) else value for name, value in case["params"].items()}
+    # scBERT's code reads its table of genes when it is made, and adds a row.
+    numpy.load = lambda path: numpy.zeros((arguments["max_seq_len"] - 1, arguments["dim"]))
     module = getattr(performer_pytorch, case["kind"])(**arguments).eval()
     with torch.no_grad():
         set_weights(module, generator)
@@ -148,7 +168,7 @@ def make(case, root):
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump({"schema": 1, "architecture": "performer_pytorch." + case["kind"], "params": case["params"],
                    "wrapper": None, "call": {"return_encodings": True} if case["encodings"] else {}, "compare": "all",
-                   "package": "performer-pytorch==1.1.4", "tolerance": 1e-5}, file, indent=1)
+                   "package": "TencentAILabHealthcare/scBERT 262fd4b" if OF_SCBERT else "performer-pytorch==1.1.4", "tolerance": 1e-5}, file, indent=1)
         file.write("\n")
     save_file(state, os.path.join(folder, "model.safetensors"), {"format": "pt"})
     save_file({**{"input." + name: tensor.contiguous() for name, tensor in inputs.items()},

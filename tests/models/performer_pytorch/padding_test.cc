@@ -33,6 +33,8 @@ const std::vector<PerformerCase>& PerformerCases() {
        R"("rotary_position_emb": false, "axial_position_emb": true,
           "axial_position_shape": [2, 3, 7], "local_attn_heads": 1)"},
       {"Learned", true, R"("rotary_position_emb": false, "tie_embed": true, "causal": true)"},
+      {"ScBert", true, R"("g2v_position_emb": true, "local_attn_heads": 1)"},
+      {"ScBertCausal", true, R"("g2v_position_emb": false, "causal": true)"},
       {"Decoder", true, R"("cross_attend": true, "causal": true, "no_projection": true)"},
   };
   return cases;

@@ -1,13 +1,19 @@
 #include <gmock/gmock.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/forward/device_fixture.h"
 #include "models/performer_pytorch/fixture.h"
+#include "support/paths.h"
 
 namespace linserve {
 namespace {
 
 using testing::HasSubstr;
 
-class PerformerTest : public ModelFixture {
+class PerformerTest : public DeviceModelTest {
  protected:
   std::string StackError(const std::string& more) {
     return InitError(kPerformer, PerformerStack(more));
@@ -60,6 +66,73 @@ TEST_F(PerformerTest, TakesWeightsUnderTheSecondNamesOfTheStateDict) {
   renamed["proj_updater.calls_since_last_redraw"] = Tensor::FromInts({}, {7});
   WriteWeights(directory, renamed);
   EXPECT_EQ(LargestDifference(Compute(*Load(directory), {item})[0], expected), 0);
+}
+
+TEST_F(PerformerTest, IsThatOfScBertWithItsArgument) {
+  for (const char* wrong : {"rotary_position_emb", "axial_position_emb", "shift_tokens"}) {
+    EXPECT_THAT(ModelError(R"("g2v_position_emb": true, ")" + std::string(wrong) + R"(": true)"),
+                HasSubstr(wrong + std::string("\" is true, expected false with g2v_position_emb")));
+  }
+  EXPECT_THAT(ModelError(R"("g2v_position_emb": false, "cross_attend": true)"),
+              HasSubstr("expected false with g2v_position_emb"));
+  EXPECT_THAT(ModelError(R"("g2v_position_emb": true, "attn_out_bias": false)"),
+              HasSubstr("expected true with g2v_position_emb"));
+  EXPECT_THAT(StackError(R"("g2v_position_emb": true)"), HasSubstr("unknown parameter"));
+  // Those by which it was served before it had an argument of its own.
+  const TensorMap weights = ReadWeights(Init(
+      kPerformerLanguageModel,
+      PerformerModel(
+          R"("g2v_position_emb": true, "rotary_position_emb": false, "attn_out_bias": true)")));
+  EXPECT_EQ(weights.at("pos_emb.emb.weight").shape(), Shape({208, 12}));
+  EXPECT_EQ(weights.count("performer.net.layers.0.0.fn.to_out.bias"), 1);
+  EXPECT_EQ(weights.count("performer.net.layers.0.0.fn.to_q.bias"), 0);
+  EXPECT_EQ(
+      ReadWeights(Init(kPerformerLanguageModel, PerformerModel(R"("g2v_position_emb": false)")))
+          .count("pos_emb.emb.weight"),
+      0);
+}
+
+TEST_F(PerformerTest, GivesTheRowsOfScBertByTensorsToo) {
+  for (const char* golden : {"performer-lm-scbert", "performer-lm-scbert-ragged"}) {
+    const std::string directory = DataFile(std::string("goldens/") + golden);
+    const std::vector<Item> items = {Tokens(7, 30), Tokens(1, 30), Tokens(40, 30), Tokens(40, 30)};
+    const auto expected = Compute(*Load(directory), items);
+    const auto computed = Compute(*LoadOn("simulated:0", directory), items);
+    for (size_t i = 0; i < items.size(); ++i) {
+      EXPECT_LT(LargestDifference(computed[i], expected[i]), kTolerance) << golden << ", " << i;
+    }
+  }
+}
+
+TEST_F(PerformerTest, IgnoresTheCounterOfItsTrainingWhereverItStands) {
+  const std::string stack = Directory(kPerformer, PerformerStack(""));
+  const std::string model = Directory(kPerformerLanguageModel, PerformerModel(""));
+  for (const auto& [directory, scope] :
+       {std::pair<std::string, std::string>(stack, ""), {model, "performer."}}) {
+    TensorMap weights = ReadWeights(directory);
+    for (const char* owner : {"", "proj_updater."}) {
+      weights[scope + owner + "calls_since_last_redraw"] = Tensor::FromInts({}, {7});
+    }
+    WriteWeights(directory, weights);
+    EXPECT_TRUE(LoadModel(directory, {}).ok()) << directory;
+  }
+}
+
+TEST_F(PerformerTest, DoesWithoutTheHeadWhereEncodingsAreReturned) {
+  const std::string directory = Directory(kPerformerLanguageModel, PerformerModel(""));
+  const Item item = Tokens(11, 30);
+  const TensorMap expected = Compute(*Load(directory), {item})[0];
+  TensorMap weights = ReadWeights(directory);
+  weights.erase("to_out.weight");
+  weights.erase("to_out.bias");
+  weights["to_out.conv1.weight"] = RandomFloats({1, 1, 1, 12});  // one's own
+  WriteWeights(directory, weights);
+  EXPECT_THAT(LoadModel(directory, {}).status().message(), HasSubstr("to_out.conv1.weight"));
+  Write(directory, "config.json",
+        R"({"architecture": "performer_pytorch.PerformerLM", "params": )" + PerformerModel("") +
+            R"(, "call": {"return_encodings": true}})");
+  const TensorMap encodings = Compute(*Load(directory), {item})[0];
+  EXPECT_EQ(LargestDifference(encodings.at("embeddings"), expected.at("embeddings")), 0);
 }
 
 TEST_F(PerformerTest, NeedsTheProjectionsThatItWasTrainedWith) {
