@@ -42,7 +42,11 @@ void LanguageModel::Declare(const Scope& scope) {
     stack_.Declare(transformer / "layers");
   }
   norm_.Declare(scope / "norm");
-  if (!options_.return_embeddings) out_.DeclareUnpacked(scope / "out");
+  if (options_.return_embeddings) {
+    scope.LeavesOut("out.*");  // a head that the model was trained with
+  } else {
+    out_.DeclareUnpacked(scope / "out");
+  }
 }
 
 int64_t LanguageModel::output_width() const {

@@ -35,7 +35,11 @@ void LanguageModel::Declare(const Scope& scope) {
   if (project_in_) project_in_->Declare(linformer / "project_in");
   stack_.Declare(project_in_ ? linformer / "fn" : linformer);
   if (project_out_) project_out_->Declare(linformer / "project_out");
-  if (to_logits_) to_logits_->DeclareUnpacked(scope / "to_logits");
+  if (to_logits_) {
+    to_logits_->DeclareUnpacked(scope / "to_logits");
+  } else {
+    scope.LeavesOut("to_logits.*");  // a head that the model was trained with
+  }
 }
 
 double LanguageModel::Flops(int64_t length) const {

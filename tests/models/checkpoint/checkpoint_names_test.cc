@@ -101,6 +101,29 @@ TEST_F(CheckpointNamesTest, MayHaveAPrefixBesideWhatIsNotTheModels) {
   EXPECT_THAT(InspectModel(directory_)->left_out, ::testing::ElementsAre("loss.weight", "step"));
 }
 
+TEST_F(CheckpointNamesTest, MayBeThoseOfAHeadThatTheModelDoesWithout) {
+  const std::string sizes = R"("num_tokens": 30, "depth": 1, )";
+  const std::vector<std::vector<std::string>> models = {
+      {"linear_attention_transformer.LinearAttentionTransformerLM",
+       R"("dim": 8, "max_seq_len": 20, "heads": 2, "return_embeddings": )", "out."},
+      {"linformer_pytorch.LinformerLM", R"("input_size": 20, "channels": 8, "return_emb": )",
+       "to_logits."},
+  };
+  for (const auto& model : models) {
+    const std::string& architecture = model[0];
+    const std::string params = "{" + sizes + model[1];
+    // A head of one's own stands beside the package's.
+    const std::string whole = Init(architecture, params + "false}");
+    TensorMap tensors = ReadSafetensors(whole + "/model.safetensors")->tensors;
+    ASSERT_TRUE(tensors.contains(model[2] + "weight"));
+    tensors[model[2] + "fc.weight"] = Tensor::FromFloats({2}, {1, 2});
+    const std::string headless = Init(architecture, params + "true}");
+    ASSERT_TRUE(WriteSafetensors(headless + "/model.safetensors", tensors).ok());
+    EXPECT_EQ(LoadModel(headless, {.threads = 1}).status(), absl::OkStatus()) << architecture;
+    EXPECT_EQ(InspectModel(headless)->left_out.size(), 3) << architecture;
+  }
+}
+
 TEST_F(CheckpointNamesTest, MayBeIgnored) {
   TensorMap tensors = Below("");
   tensors["loss.weight"] = Tensor::FromFloats({2}, {1, 2});
