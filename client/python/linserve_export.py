@@ -6,6 +6,7 @@
 It needs this file, torch, safetensors, and the package that the model is of.
 """
 
+import argparse
 import copy
 import importlib.metadata
 import inspect
@@ -14,6 +15,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -38,6 +40,15 @@ INSERTED = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module."
 EXAMPLE = "example.safetensors"
 MOST_NAMED = 8  # tensors in a line
 TRAINING = ("optimizer", "callbacks", "lr_schedulers")  # the beginnings of names in checkpoints
+COUNTER = "calls_since_last_redraw"  # a Performer's, of its training, wherever its version has it
+# Arguments of a call without which a head is computed, and the beginning of its tensors' names.
+HEADLESS = {"return_encodings": "to_out."}
+# The functions that a Performer's features may be made by, under the server's names.
+KERNELS = {
+    "relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu, "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh, "elu": torch.nn.functional.elu, "leaky_relu": torch.nn.functional.leaky_relu,
+    "mish": torch.nn.functional.mish, "relu6": torch.nn.functional.relu6, "exp": torch.exp,
+    "gelu_new": partial(torch.nn.functional.gelu, approximate="tanh"), "linear": torch.nn.Identity()}
 # The server's options for one model, as deploy/linserve.json explains them.
 SERVING = (
     "padding", "buckets", "dtype", "pooling", "normalize", "truncation", "max_text_tokens", "dimensions",
@@ -71,9 +82,9 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
     # A model that is made anew shows what params stand for: its names, its shapes, and its numbers.
     with torch.random.fork_rng():  # training may go on
         fresh = cls(**copy.deepcopy(params)).cpu().float().eval()
-    groups = _names_by_tensor(_tensors(fresh))
+    groups = _names_by_tensor(_needed(_tensors(fresh), call))
     every = _tensors(whole) if checkpoint is None else load(checkpoint)
-    held = _tensors(model) if checkpoint is None else _under_own_names(every, groups, part)
+    held = _needed(_tensors(model) if checkpoint is None else _under_own_names(every, groups, part), call)
     tensors = _chosen(held, groups)
     _fill(fresh, tensors, groups, held)
     outputs = _outputs(fresh, padder, inputs, call)
@@ -90,7 +101,7 @@ def export(model, params, folder, example, *, checkpoint=None, part="", serving=
     left = _left_behind(every, held, groups)
     if left:
         more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
-        print(f"left behind, for the package's model has no such tensors: {', '.join(left[:MOST_NAMED])}{more}")
+        print(f"left behind, for what is served has no such tensors: {', '.join(left[:MOST_NAMED])}{more}")
     place, file = shlex.quote(str(folder)), shlex.quote(str(Path(folder, EXAMPLE)))
     print(f"{folder}: {config['architecture']}, {sum(tensor.numel() for tensor in tensors.values()):,} numbers. "
           "To compare the server's results with the package's:\n"
@@ -113,7 +124,8 @@ def load(path):
     if path.suffix == ".safetensors":
         return load_file(path)
     try:
-        return dict(_flat(torch.load(path, map_location="cpu", weights_only=True)))
+        with torch.serialization.safe_globals([argparse.Namespace]):  # arguments, as Lightning and fairseq keep them
+            return dict(_flat(torch.load(path, map_location="cpu", weights_only=True)))
     except Exception as error:
         held = re.search(r"GLOBAL (\S+)", str(error))  # what the file wants executed
         raise ValueError(
@@ -183,6 +195,13 @@ def _tensors(model):
     return tensors
 
 
+def _needed(tensors, call):
+    """Those without which the call is not computed."""
+    heads = tuple(head for argument, head in HEADLESS.items() if call.get(argument))
+    return {name: tensor for name, tensor in tensors.items()
+            if not name.startswith(heads) and name.split(".")[-1] != COUNTER}
+
+
 def _names_by_tensor(tensors):
     """The names of each tensor: several where the model shares it."""
     groups = {}
@@ -220,7 +239,8 @@ def _left_behind(every, held, groups):
     """The names of those tensors that are not the model's: a head of one's own, a loss, another model. What only goes
     on with the training, as a checkpoint has it, nobody misses."""
     own = {id(held[name]) for names in groups for name in names if name in held}
-    return [name for name, tensor in every.items() if id(tensor) not in own and not name.startswith(TRAINING)]
+    return [name for name, tensor in every.items()
+            if id(tensor) not in own and not name.startswith(TRAINING) and name.split(".")[-1] != COUNTER]
 
 
 def _chosen(held, groups):
@@ -256,7 +276,7 @@ def _fill(fresh, tensors, groups, held):
     every = {name: next(tensors[one] for one in names if one in tensors) for names in groups for name in names}
     for name, module, attribute in list(_loose(fresh)):
         setattr(module, attribute, every.pop(name).float())
-    fresh.load_state_dict(every)
+    fresh.load_state_dict({**fresh.state_dict(), **every})
 
 
 def _inputs_of(example):
@@ -348,14 +368,30 @@ def _arguments(cls, params):
     arguments = dict(bound.arguments)
     for module in ("E_proj", "F_proj"):  # of MHAttention: they are among the weights
         arguments.pop(module, None)
-    if isinstance(arguments.get("kernel_fn"), torch.nn.Module):  # of Performer
-        arguments["kernel_fn"] = type(arguments["kernel_fn"]).__name__.lower()
+    if "kernel_fn" in arguments:  # of Performer, which has it without need, too
+        kernel = arguments.pop("kernel_fn")
+        if arguments["generalized_attention"] and not arguments.get("no_projection"):
+            arguments["kernel_fn"] = _kernel_name(kernel)
     mask = arguments.pop("causal_mask", None)
     if mask is not None:
         if not torch.equal(mask.bool(), torch.ones_like(mask, dtype=torch.bool).tril()):
             raise ValueError("causal_mask is not what gen_causal_mask makes")
         arguments["causal"] = True
     return _plain("params", arguments)
+
+
+def _kernel_name(kernel):
+    """The server's name of a function, which is known by its values: types say nothing of their arguments."""
+    points = torch.linspace(-12, 12, 2401).view(1, 1, 49, 49)
+    if isinstance(kernel, torch.nn.Module):
+        kernel = copy.deepcopy(kernel).cpu().float().eval()
+    with torch.no_grad():
+        values = kernel(points.clone())  # it may work in place
+    for name, function in KERNELS.items():
+        if values.shape == points.shape and torch.allclose(values, function(points), rtol=1e-5, atol=1e-6):
+            return name
+    raise ValueError(f"kernel_fn is {kernel}, expected one that is served: {', '.join(KERNELS)}, as torch.nn has them "
+                     "with their default arguments, or gelu with approximate='tanh'")
 
 
 def _plain(name, value):

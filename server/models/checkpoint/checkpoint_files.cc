@@ -30,12 +30,16 @@ std::string IndexPath(const std::string& directory) {
 }
 
 std::string HowToConvert(const std::string& file) {
-  return "convert it in Python, where it was trained: `import torch, safetensors.torch as st; d = "
-         "torch.load(\"" +
+  // fairseq, and older Lightning, save their arguments as a Namespace, in which nothing is
+  // executed.
+  return "convert it in Python, where it was trained: `import argparse, torch, safetensors.torch "
+         "as "
+         "st; torch.serialization.add_safe_globals([argparse.Namespace]); d = torch.load(\"" +
          file +
-         "\", map_location=\"cpu\", weights_only=True); d = d.get(\"state_dict\", d); "
-         "st.save_file({k: v.clone().contiguous() for k, v in d.items() if torch.is_tensor(v)}, "
-         "\"model.safetensors\")`";
+         "\", map_location=\"cpu\", weights_only=True); d = next((d[k] for k in (\"state_dict\", "
+         "\"model_state_dict\", \"model\", \"module\") if k in d), d); t = {k: "
+         "v.clone().contiguous() for k, v in d.items() if torch.is_tensor(v)}; assert t, list(d); "
+         "st.save_file(t, \"model.safetensors\")`";
 }
 
 // Says how a file begins, what it then is, and how it becomes what is read.

@@ -1,8 +1,12 @@
 """Checkpoints as training leaves them: what load() reads, and export() finds in it."""
 
+import argparse
 import contextlib
 import io
 import json
+import re
+import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -14,11 +18,16 @@ import torch
 from ema_pytorch import EMA
 from linformer import LinformerLM
 from linformer_pytorch import Linformer, LinformerEncDec, Padder
+from performer_pytorch import Performer, PerformerLM
 from safetensors.torch import load_file, save_file, save_model
+from served import BIN
 
 exporter = python_package.load("linserve_export")
 LM = dict(num_tokens=50, dim=16, seq_len=20, depth=2, heads=2, k=4)
 STACK = dict(input_size=20, channels=16, dim_k=4, dim_ff=8, depth=2)
+PERFORMER_LM = dict(num_tokens=50, max_seq_len=20, dim=16, depth=1, heads=2, dim_head=8, rotary_position_emb=False,
+                    attn_out_bias=True)
+PERFORMER = dict(dim=16, depth=1, heads=2, dim_head=8, generalized_attention=True)
 IDS = torch.randint(50, (2, 13))
 
 
@@ -140,6 +149,35 @@ class CheckpointsTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "holds no tensors that torch can read"):
             exporter.load(self.folder / "weights.pt")
 
+    def test_what_the_program_says_of_a_pickle(self):
+        (self.folder / "config.json").write_text(json.dumps({"architecture": "linformer.LinformerLM", "params": LM}),
+                                                 encoding="utf-8")
+        whole = {"epoch": 3, "args": argparse.Namespace(arch="linformer"), "optimizer": {"state": {}}}
+        for held in (self.tensors, *({**whole, key: self.tensors}
+                                     for key in ("state_dict", "model_state_dict", "model", "module"))):
+            line = self.line_for(self.saved(held, "checkpoint_best.pt"))
+            self.runs(line, 0)
+            self.assertEqual(set(load_file(self.folder / "model.safetensors")), set(self.tensors))
+            (self.folder / "model.safetensors").unlink()
+        line = self.line_for(self.saved({**whole, "weights": self.tensors}, "checkpoint_best.pt"))
+        self.assertIn("['epoch', 'args', 'optimizer', 'weights']", self.runs(line, 1))
+        self.assertFalse((self.folder / "model.safetensors").exists())
+
+    def line_for(self, checkpoint):
+        """What is to be pasted, as it is said where a checkpoint lies in the weights' place."""
+        said = subprocess.run([BIN / "linserve", "inspect", "--model", checkpoint.parent], capture_output=True,
+                              text=True, check=False).stderr
+        return re.search("`(import .*)`", said)[1]
+
+    def runs(self, line, code):
+        done = subprocess.run([sys.executable, "-c", line], cwd=self.folder, capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr
+
+    def test_arguments_beside_the_weights(self):
+        self.finds(self.saved({"args": argparse.Namespace(arch="linformer"), "model": self.tensors}))
+
     def test_what_is_not_the_models(self):
         with self.assertRaisesRegex(ValueError, r"2 tensors, such as \['a', 'b'\], are not the model's"):
             self.exported(self.saved({"a": torch.ones(2), "b": torch.ones(2)}))
@@ -150,6 +188,53 @@ class CheckpointsTest(unittest.TestCase):
             self.exported(self.saved(LinformerLM(**LM).state_dict()), params={**LM, "depth": 1})
         with self.assertRaisesRegex(ValueError, "LinformerLM is a class"):
             self.exported(None)
+
+    def test_a_performers_counter_and_the_head_that_nobody_asks_for(self):
+        model = PerformerLM(**PERFORMER_LM)
+        wanted = {name: tensor for name, tensor in model.state_dict().items()
+                  if not name.endswith("calls_since_last_redraw")}
+        bare = {name: tensor for name, tensor in wanted.items() if "proj_updater" not in name}
+        counted = {**bare, "performer.calls_since_last_redraw": torch.tensor(3)}  # as in scBERT
+        about = dict(model=PerformerLM, params=PERFORMER_LM)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.finds(self.saved({"epoch": 1, "model_state_dict": counted}), bare, **about)
+        self.assertNotIn("left behind", printed.getvalue())
+        headless = {name: tensor for name, tensor in bare.items() if not name.startswith("to_out.")}
+        tuned = {"module." + name: tensor for name, tensor in {**headless, "to_out.fc1.weight": torch.ones(3)}.items()}
+        with self.assertRaisesRegex(ValueError, "2 lack, such as .*to_out.weight"):
+            self.finds(self.saved(tuned), headless, **about)
+        example = {"x": IDS, "return_encodings": True}
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.finds(self.saved(tuned), headless, example=example, **about)
+        self.assertIn("no such tensors: module.to_out.fc1.weight\n", printed.getvalue())
+        model.to_out = torch.nn.Sequential(torch.nn.Linear(16, 3))
+        exporter.export(model, PERFORMER_LM, self.folder / "tuned", example)
+        self.assertEqual(json.loads((self.folder / "tuned/config.json").read_text())["call"],
+                         {"return_encodings": True})
+        example = self.folder / "tuned/example.safetensors"
+        subprocess.run([BIN / "linserve", "run", "--model", self.folder / "tuned", "--input", example, "--compare",
+                        example, "--tolerance", "1e-5"], capture_output=True, check=True)
+
+    def test_a_performers_functions(self):
+        nn = torch.nn
+        served = {"relu": nn.ReLU(inplace=True), "gelu": nn.GELU(), "gelu_new": nn.GELU("tanh"), "silu": nn.SiLU(),
+                  "sigmoid": nn.Sigmoid(), "tanh": nn.Tanh(), "elu": nn.ELU(), "leaky_relu": nn.LeakyReLU(),
+                  "mish": nn.Mish(), "relu6": nn.ReLU6(), "exp": torch.exp, "linear": nn.Identity()}
+        self.assertEqual(set(served), set(exporter.KERNELS))
+        for name, kernel in served.items():
+            self.assertEqual(self.kernel_of(kernel), name)
+            subprocess.run([BIN / "linserve", "inspect", "--model", self.folder / "kernel"], capture_output=True,
+                           check=True)
+        for kernel in (nn.ELU(0.5), nn.LeakyReLU(0.2), nn.Softplus(), nn.Hardswish(), torch.square):
+            with self.assertRaisesRegex(ValueError, "expected one that is served: relu, gelu, "):
+                self.kernel_of(kernel)
+        self.assertIsNone(self.kernel_of(nn.Softplus(), generalized_attention=False))
+
+    def kernel_of(self, kernel, **more):
+        params = {**PERFORMER, "kernel_fn": kernel, **more}
+        exporter.export(Performer(**params), params, self.folder / "kernel", torch.randn(1, 9, 16))
+        config = json.loads((self.folder / "kernel/config.json").read_text(encoding="utf-8"))
+        return config["params"].get("kernel_fn")
 
     def test_e_and_f_that_no_checkpoint_holds(self):
         params = {**STACK, "method": "no_params"}
