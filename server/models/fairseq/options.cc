@@ -1,16 +1,18 @@
 #include "models/fairseq/options.h"
 
-#include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <limits>
+#include <set>
 #include <string>
+#include <system_error>
 
 namespace linserve::fairseq {
 namespace {
 
 // The arguments of a checkpoint hold these, too, which change nothing at inference.
 constexpr std::array kOfTraining = {"activation_dropout",
-                                    "arch",
                                     "attention_dropout",
                                     "checkpoint_activations",
                                     "dropout",
@@ -47,13 +49,46 @@ bool Switch(Params& params, const char* key) {
   return value == 1;
 }
 
-int64_t DepthOf(Params& params) {
-  const int64_t depth = params.Depth("encoder_layers", 12);
+// Holds the sizes that a registered architecture has where they are not given.
+struct Sizes {
+  int64_t layers, dim, inner, heads;
+};
+
+Sizes SizesOf(Params& params) {
+  // Configurations of Hydra name the architecture by "_name", arguments by "arch".
+  std::string name = "linformer_roberta";
+  for (const char* key : {"_name", "arch"}) {
+    name = params.Choice(
+        key, name, {"linformer_roberta", "linformer_roberta_base", "linformer_roberta_large"});
+  }
+  if (name == "linformer_roberta_large") return {24, 1024, 4096, 16};
+  return {12, 768, 3072, 12};
+}
+
+// Reads which layers are kept, as their numbers by commas. Returns how many they are.
+int64_t KeptLayers(Params& params, const std::string& kept, int64_t depth) {
+  constexpr const char* kKey = "encoder_layers_to_keep";
+  std::set<int64_t> layers;
+  const char* const end = kept.data() + kept.size();
+  for (const char* at = kept.data();; ++at) {
+    int64_t layer = -1;
+    const auto [stop, error] = std::from_chars(at, end, layer);
+    const bool another = error == std::errc() && layer >= 0 && layers.insert(layer).second;
+    if (!another || (stop != end && *stop != ',')) {
+      params.Fail(kKey, "different layers' numbers by commas, such as \"0,2,4\"");
+    }
+    if (stop == end) break;
+    at = stop;
+  }
+  // The arguments of a model that has been made hold the number of those that it kept.
+  if (std::ssize(layers) > depth) params.Fail(kKey, "some of encoder_layers, by commas");
+  return std::ssize(layers);
+}
+
+int64_t DepthOf(Params& params, int64_t usual) {
+  const int64_t depth = params.Depth("encoder_layers", usual);
   const std::string kept = params.Text("encoder_layers_to_keep", "");
-  if (kept.empty()) return depth;
-  const int64_t count = 1 + std::count(kept.begin(), kept.end(), ',');
-  if (count > depth) params.Fail("encoder_layers_to_keep", "some of encoder_layers, by commas");
-  return count;
+  return kept.empty() ? depth : KeptLayers(params, kept, depth);
 }
 
 Options::Positions PositionsOf(Params& params, int64_t dim) {
@@ -66,19 +101,20 @@ Options::Positions PositionsOf(Params& params, int64_t dim) {
 }
 
 void SetSizes(Options& options, Params& params) {
+  const Sizes usual = SizesOf(params);
   options.vocabulary = params.Positive("vocab_size");
   options.padding = params.NotNegative("padding_idx", 1);
   if (options.padding >= options.vocabulary) {
     params.Fail("padding_idx", "less than vocab_size = " + std::to_string(options.vocabulary));
   }
-  options.dim = params.Positive("encoder_embed_dim", 768);
-  options.heads = params.Heads("encoder_attention_heads", 12);
+  options.dim = params.Positive("encoder_embed_dim", usual.dim);
+  options.heads = params.Heads("encoder_attention_heads", usual.heads);
   if (options.dim % options.heads != 0) {
     params.Fail("encoder_embed_dim",
                 "a multiple of encoder_attention_heads = " + std::to_string(options.heads));
   }
-  options.inner = params.Positive("encoder_ffn_embed_dim", 3072);
-  options.depth = DepthOf(params);
+  options.inner = params.Positive("encoder_ffn_embed_dim", usual.inner);
+  options.depth = DepthOf(params, usual.layers);
   options.longest = params.Positive("max_positions", params.Positive("tokens_per_sample", 512));
   const int64_t ratio = params.Positive("compressed", 4);
   options.slots = options.longest / ratio;

@@ -94,6 +94,32 @@ TEST_F(LinformerRobertaTest, TakesAllArgumentsOfATraining) {
   Make(kLinformerRoberta, ParamsWith({{"task", "masked_lm"}, {"lr", {0.1}}, {"seed", 1}}));
 }
 
+TEST_F(LinformerRobertaTest, HasTheSizesOfItsArchitectureWhereNoneAreGiven) {
+  const auto shapes = [&](const json& params) {
+    return ReadSafetensors(Init(kLinformerRoberta, params.dump()) + "/model.safetensors")->tensors;
+  };
+  json params = {{"vocab_size", 5}, {"encoder_layers", 1}, {"encoder_embed_dim", 32}};
+  const std::string inner = "encoder.sentence_encoder.layers.0.fc1.weight";
+  params["encoder_attention_heads"] = 4;
+  EXPECT_EQ(shapes(params).at(inner).shape(), Shape({3072, 32}));
+  params["arch"] = "linformer_roberta_base";
+  EXPECT_EQ(shapes(params).at(inner).shape(), Shape({3072, 32}));
+  params["arch"] = "linformer_roberta_large";
+  EXPECT_EQ(shapes(params).at(inner).shape(), Shape({4096, 32}));
+  params.erase("encoder_attention_heads");
+  params.erase("encoder_embed_dim");
+  EXPECT_EQ(shapes(params).at(inner).shape(), Shape({4096, 1024}));
+  params["encoder_embed_dim"] = 36;
+  EXPECT_THAT(InitError(kLinformerRoberta, params.dump()),
+              HasSubstr("a multiple of encoder_attention_heads = 16"));
+  params.erase("arch");
+  params["_name"] = "linformer_roberta_large";
+  params["encoder_embed_dim"] = 32;
+  EXPECT_EQ(shapes(params).at(inner).shape(), Shape({4096, 32}));
+  params.erase("encoder_layers");
+  EXPECT_EQ(shapes(params).count("encoder.sentence_encoder.layers.23.fc1.weight"), 1);
+}
+
 TEST_F(LinformerRobertaTest, RefusesWhatFairseqCouldNotBuild) {
   const auto error = [&](const json& changed) {
     return InitError(kLinformerRoberta, ParamsWith(changed));
@@ -103,6 +129,12 @@ TEST_F(LinformerRobertaTest, RefusesWhatFairseqCouldNotBuild) {
   EXPECT_THAT(error({{"encoder_attention_heads", 3}}), HasSubstr("encoder_attention_heads = 3"));
   EXPECT_THAT(error({{"shared_kv_compressed", 2}}), HasSubstr("expected 0 or 1"));
   EXPECT_THAT(error({{"encoder_layers_to_keep", "0,1,2"}}), HasSubstr("some of encoder_layers"));
+  for (const char* kept : {"0,x", "0,", ",0", "0 1", "0,-1", "1,1", "9999999999999999999"}) {
+    EXPECT_THAT(error({{"encoder_layers_to_keep", kept}}), HasSubstr("layers' numbers by commas"))
+        << kept;
+  }
+  EXPECT_THAT(error({{"arch", "roberta_large"}}), HasSubstr("linformer_roberta_large"));
+  EXPECT_THAT(error({{"_name", "roberta"}}), HasSubstr("linformer_roberta_large"));
   EXPECT_THAT(error({{"encoder_learned_pos", false}, {"encoder_embed_dim", 2}}),
               HasSubstr("for sines and cosines"));
 }
