@@ -30,11 +30,12 @@ std::string IndexPath(const std::string& directory) {
 }
 
 std::string HowToConvert(const std::string& file) {
-  // fairseq, and older Lightning, save their arguments as a Namespace, in which nothing is
-  // executed.
-  return "convert it in Python, where it was trained: `import argparse, torch, safetensors.torch "
-         "as "
-         "st; torch.serialization.add_safe_globals([argparse.Namespace]); d = torch.load(\"" +
+  // fairseq and Lightning save their arguments as a Namespace, which executes nothing. Old versions
+  // of torch have no list of what may be read.
+  return "convert it in Python, where it was trained: `import argparse, torch, "
+         "safetensors.torch as st; "
+         "getattr(torch.serialization, \"add_safe_globals\", id)([argparse.Namespace]); "
+         "d = torch.load(\"" +
          file +
          "\", map_location=\"cpu\", weights_only=True); d = next((d[k] for k in (\"state_dict\", "
          "\"model_state_dict\", \"model\", \"module\") if k in d), d); t = {k: "

@@ -71,7 +71,7 @@ class WrappersTest(unittest.TestCase):
                             (DataParallel(Trainer(LinformerLM(**LM))), "module.probe.weight, module.probe.bias")):
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 self.exported(model, LM)
-            said = printed.getvalue().partition("left behind, for the package's model has no such tensors: ")[2]
+            said = printed.getvalue().partition("left behind, for what is served has no such tensors: ")[2]
             self.assertEqual(said.partition("\n")[0], left)
 
     def test_options_that_no_server_has_are_refused(self):
