@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -124,7 +125,7 @@ def load(path):
     if path.suffix == ".safetensors":
         return load_file(path)
     try:
-        with torch.serialization.safe_globals([argparse.Namespace]):  # arguments, as Lightning and fairseq keep them
+        with _with_arguments():
             return dict(_flat(torch.load(path, map_location="cpu", weights_only=True)))
     except Exception as error:
         held = re.search(r"GLOBAL (\S+)", str(error))  # what the file wants executed
@@ -187,6 +188,12 @@ def _loose(model):
         if getattr(module, "is_proj_tensor", False):
             for attribute in ("E", "F"):
                 yield (path + "." if path else "") + attribute, module, attribute
+
+
+def _with_arguments():
+    """Lets checkpoints hold arguments, as those of Lightning and fairseq do. Old versions of torch refuse them."""
+    allow = getattr(torch.serialization, "safe_globals", None)
+    return allow([argparse.Namespace]) if allow else nullcontext()
 
 
 def _tensors(model):
