@@ -11,13 +11,6 @@
 namespace linserve {
 namespace {
 
-// Returns a stride of at least so many elements that is an odd number of cache lines.
-constexpr int64_t OddLines(int64_t elements) {
-  constexpr int64_t kLine = 16;
-  const int64_t lines = (elements + kLine - 1) / kLine;
-  return (lines + 1 - lines % 2) * kLine;
-}
-
 float* Row(const at::Tensor& tensor, int64_t i) { return BlockOf(tensor, i).data; }
 
 RowBlock Matrix(const at::Tensor& tensor, int64_t i) {

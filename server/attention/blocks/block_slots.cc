@@ -107,7 +107,7 @@ BlockSlots::BlockSlots(const Sizes& sizes, bool shared)
       shared_(shared),
       keys_(at::empty({sizes.slots, sizes.kv_width()}, at::kFloat)),
       values_(shared ? keys_ : at::empty_like(keys_)),
-      transposed_keys_(at::empty({sizes.kv_width(), sizes.slots}, at::kFloat)) {}
+      transposed_keys_(at::empty({sizes.kv_width(), OddLines(sizes.slots)}, at::kFloat)) {}
 
 void BlockSlots::ProjectKeys(int64_t rows, const LengthWeights& e, const LengthWeights& f,
                              int64_t scratch, const Fill& fill) {
@@ -146,8 +146,8 @@ void BlockSlots::ProjectSource(int64_t rows, int64_t width, const LengthWeights&
 void BlockSlots::Set(const at::Tensor& keys, const at::Tensor& values) {
   keys_.copy_(keys);
   values_.copy_(values);
-  transposed_keys_.copy_(keys_.t());
   rounded_ = false;
+  LayOut();
 }
 
 void BlockSlots::Finish(const LengthWeights& e, const LengthWeights& f) {
@@ -158,15 +158,30 @@ void BlockSlots::Finish(const LengthWeights& e, const LengthWeights& f) {
   };
   add_bias(e, keys_);
   if (!shared_) add_bias(f, values_);
-  transposed_keys_.copy_(keys_.t());
   rounded_ = e.rounded() && f.rounded() && sizes_.dim_head % 2 == 0;
-  if (!rounded_) return;
+  LayOut();
+}
+
+void BlockSlots::LayOut() {
   const int64_t width = sizes_.kv_width();
-  key_pairs_ = EmptyBf16(width / 2, 2 * sizes_.slots);
-  ToBf16Pairs(BlockOf(transposed_keys_), width, sizes_.slots, width, Bf16Of(key_pairs_));
+  if (!rounded_) return Transpose(BlockOf(keys_), sizes_.slots, width, BlockOf(transposed_keys_));
+  // A pair of a slot's features is 32 bits, which stay together.
+  const int64_t stride = OddLines(sizes_.slots);
+  const auto words = [](const Bf16Block& block) {
+    return RowBlock{reinterpret_cast<float*>(block.data), block.stride / 2};
+  };
   const int64_t slots = Even(sizes_.slots);
+  key_pairs_ = EmptyBf16(width / 2, 2 * stride);
   value_pairs_ = EmptyBf16(slots / 2, 2 * width);
-  ToBf16Pairs(BlockOf(values_), sizes_.slots, width, slots, Bf16Of(value_pairs_));
+  const auto keys = [&](float* scratch) {
+    const Bf16Block rounded{reinterpret_cast<c10::BFloat16*>(scratch), width};
+    ToBf16(BlockOf(keys_), sizes_.slots, width, rounded);
+    Transpose(words(rounded), sizes_.slots, width / 2, words(Bf16Of(key_pairs_)));
+  };
+  ForSideBySide(0, 2, sizes_.slots * width / 2, [&](int64_t which, float* scratch) {
+    if (which == 0) return keys(scratch);
+    ToBf16Pairs(BlockOf(values_), sizes_.slots, width, slots, Bf16Of(value_pairs_));
+  });
 }
 
 void BlockSlots::Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,

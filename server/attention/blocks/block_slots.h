@@ -118,6 +118,8 @@ class BlockSlots {
   void AddSums(const LengthWeights& projection, int64_t column, const at::Tensor& slots,
                std::vector<Sum>& sums) const;
   void Finish(const LengthWeights& e, const LengthWeights& f);
+  // Makes of the slots what their products read.
+  void LayOut();
   void Add(int64_t rows, int64_t width, int64_t scratch, const Fill& fill,
            const std::vector<Sum>& sums);
   void AddSlice(const Sum& sum, int64_t first, int64_t rows, const RowBlock& source) const;
@@ -135,7 +137,7 @@ class BlockSlots {
   bool shared_;
   bool rounded_ = false;
   at::Tensor keys_, values_;    // [slots, kv_width]; one tensor if they are shared
-  at::Tensor transposed_keys_;  // [kv_width, slots]
+  at::Tensor transposed_keys_;  // [kv_width, OddLines(slots)]
   RowSlices slices_;
   // In BF16, by pairs of rows: a slice of the source, transposed keys, and values.
   at::Tensor source_pairs_, key_pairs_, value_pairs_;

@@ -79,9 +79,16 @@ inline void ScaleRows(const RowBlock& rows, int64_t count, int64_t width, const 
 // rows = exp(rows). REQUIRES: rows <= 87.
 void ExpRows(const RowBlock& rows, int64_t count, int64_t width);
 
-// out [width, count] = the transpose of rows [count, width]. It is fast where the stride of `out`
-// is an odd multiple of a cache line, 16 elements: then its rows do not meet in the same places of
-// it.
+// Returns a stride of at least so many elements that is an odd number of cache lines: columns of
+// rows so far apart do not meet in the same places of a cache.
+constexpr int64_t OddLines(int64_t elements) {
+  constexpr int64_t kLine = 16;
+  const int64_t lines = (elements + kLine - 1) / kLine;
+  return (lines + 1 - lines % 2) * kLine;
+}
+
+// out [width, count] = the transpose of rows [count, width], of any 32 bits. It is fast where the
+// stride of `out` is one of OddLines().
 void Transpose(const RowBlock& rows, int64_t count, int64_t width, const RowBlock& out);
 
 // Turns row i's pairs of features (2j, 2j+1) of each head by the angle whose sine is table[i, j]
