@@ -107,10 +107,12 @@ class Helpers {
 
  private:
   Helpers() : processors_(Processors()) {
-    try {
-      for (int64_t i = 1; i < processors_; ++i) threads_.emplace_back([this] { Help(); });
-    } catch (const std::system_error&) {
-      // The system has no more threads: those that there are do the work.
+    for (int64_t i = 1; i < processors_; ++i) {
+      try {
+        threads_.emplace_back([this] { Help(); });
+      } catch (const std::system_error&) {
+        break;  // the system has no more threads: those that there are do the work
+      }
     }
   }
 
