@@ -122,7 +122,7 @@ struct ModelDescription {
   std::string no_sessions{};    // why it has no sessions
   bool generates = false;       // it takes Generate()
   int64_t replicas = 0;         // 0: the server does not tell
-  int64_t threads = 0;          // of each replica
+  int64_t threads = 0;          // that each replica has at most
   std::string processor{};      // what computes, as its maker calls it
   bool normalize = false;       // whether pooled vectors get the length one, by default
   std::string truncation{};     // of texts that are too long, by default

@@ -25,9 +25,9 @@ std::string ServerText(const ModelDescription& model) {
   std::vector<std::string> parts = {
       model.server_version.empty() ? "" : "linserve " + model.server_version, model.architecture,
       model.dtype.empty() ? "" : "in " + absl::AsciiStrToLower(model.dtype),
-      model.threads == 0
-          ? ""
-          : absl::StrCat("replicas: ", model.replicas, ", threads of each: ", model.threads),
+      model.threads == 0 ? ""
+                         : absl::StrCat("replicas: ", model.replicas,
+                                        ", threads of each at most: ", model.threads),
       model.processor.empty() ? "" : "on " + model.processor};
   std::erase(parts, "");
   return absl::StrJoin(parts, ", ");

@@ -62,10 +62,10 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
     : options_(options),
       metrics_(metrics),
       clock_(clock),
-      busy_(copies()),
+      busy_(apart()),
       open_(clock, [this] { queue_.DropDeparted(); }),
       queue_(options.limits, options.policy, clock, metrics,
-             {copies(), [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
+             {options.replicas, [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
   metrics_.AddReplicas(options.replicas);
   if (options.cache_bytes > 0) {
     cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);
@@ -188,14 +188,9 @@ class Engine::Busy {
  public:
   explicit Busy(Engine& engine) : engine_(engine) {
     engine.busy_.Begin(engine.clock_.Now());
-    if (!engine.options_.shared) return;
-    engine.speed_.AddSharers(+1);
-    computes_.emplace();
+    if (engine.options_.shared) computes_.emplace();
   }
-  ~Busy() {
-    engine_.busy_.End(engine_.clock_.Now());
-    if (engine_.options_.shared) engine_.speed_.AddSharers(-1);
-  }
+  ~Busy() { engine_.busy_.End(engine_.clock_.Now()); }
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
 

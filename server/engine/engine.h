@@ -35,7 +35,8 @@ struct EngineOptions {
   QueueLimits limits;
   SessionLimits sessions;
   int64_t replicas = 1;     // each with a thread of its own
-  bool shared = false;      // replicas share one copy of the weights, and the processors
+  bool shared = false;      // replicas share one copy of the weights, and the processors, but that
+  int64_t apart = 1;        // so many can compute with all the threads that they may have
   int64_t cache_bytes = 0;  // bytes of results kept, to compute identical sequences once; 0: none
   bool warmup = true;       // run the shortest and the longest sequence before being ready
   // Called on a worker's thread when ready() has changed.
@@ -101,14 +102,14 @@ class Engine {
   // Says how long a caller that was refused should wait before it tries again.
   std::chrono::milliseconds RetryDelay() const { return queue_.RetryDelay(); }
 
-  // Says how long the copies have computed, added up.
+  // Says how long the replicas have computed, added up, of apart() at most at a time.
   std::chrono::nanoseconds ComputingTime() const { return busy_.Total(clock_.Now()); }
 
   const ModelInfo& info() const { return info_; }
   const EngineOptions& options() const { return options_; }
-  // Returns how many copies of the weights there are, each with a device or processors of its own.
-  int64_t copies() const { return options_.shared ? 1 : options_.replicas; }
-  int64_t weight_bytes() const { return copies() * info_.bytes; }
+  // Returns how many replicas compute without taking each other's processors.
+  int64_t apart() const { return options_.shared ? options_.apart : options_.replicas; }
+  int64_t weight_bytes() const { return (options_.shared ? 1 : options_.replicas) * info_.bytes; }
   Padding padding() const { return padder_->padding(); }
   ModelMetrics& metrics() const { return metrics_; }
 

@@ -14,6 +14,10 @@ constexpr int64_t kTokensPerDevice = 65536;
 constexpr int64_t kSequencesPerBatch = 256;
 // With so many rows for each thread, threads compute one sequence as fast as one sequence each.
 constexpr int64_t kRowsPerThread = 256;
+// What comes while a batch is computed begins beside it. More replicas would share the processors
+// without being faster together, until each has more threads than a short sequence has work for.
+constexpr int64_t kFewestReplicas = 2;
+constexpr int64_t kThreadsPerReplica = 8;
 constexpr int64_t kMostReplicas = 16;  // where nobody asked for a number
 
 }  // namespace
@@ -82,10 +86,10 @@ void ServingOptions::Bind(OptionTable& table) {
   table.Live();
   table.Integer("replicas", replicas, 0, 256,
                 "How many batches are computed at a time. On the CPU they share the weights and "
-                "the processors; 0: one for each processor, " +
-                    std::to_string(kMostReplicas) +
-                    " at most, or one if threads is given. On GPUs each has a copy of the model; "
-                    "0: one for each GPU");
+                "the processors; 0: two, on many processors one for every " +
+                    std::to_string(kThreadsPerReplica) +
+                    ", or one if threads is given. On GPUs each has a copy of the model; 0: one "
+                    "for each GPU");
   table.Integer("threads", threads, 0, 1024,
                 "How many threads compute one batch at most; 0: all processors, less those that "
                 "compute others");
@@ -145,8 +149,10 @@ ReplicaPlan ServingOptions::Replicas(int64_t devices, int64_t processors) const 
     plan.reason = "processors: " + std::to_string(processors) + ", shared by the replicas";
   }
   if (replicas == 0) {
-    plan.replicas = threads > 0 ? 1 : std::clamp<int64_t>(processors, 1, kMostReplicas);
+    plan.replicas = std::clamp(processors / kThreadsPerReplica, kFewestReplicas, kMostReplicas);
+    if (threads > 0 || processors == 1) plan.replicas = 1;
   }
+  plan.apart = std::clamp<int64_t>(processors / plan.threads, 1, plan.replicas);
   // While all compute; one alone is faster still.
   const int64_t own = threads > 0 ? threads : std::max<int64_t>(1, processors / plan.replicas);
   if (max_batch_tokens == 0) plan.batch_tokens = kTokensPerThread * own;
@@ -168,6 +174,7 @@ EngineOptions ServingOptions::ForEngine(const ReplicaPlan& plan) const {
   options.sessions.max_idle = session_idle;
   options.replicas = plan.replicas;
   options.shared = plan.shared;
+  options.apart = plan.apart;
   options.cache_bytes = cache_bytes;
   options.warmup = warmup;
   return options;

@@ -19,6 +19,7 @@ struct ReplicaPlan {
   int64_t replicas = 1;
   int64_t threads = 1;          // threads that each replica has at most
   bool shared = false;          // replicas share the weights and the processors
+  int64_t apart = 1;            // replicas that compute without taking each other's processors
   int64_t batch_tokens = 0;     // tokens that a batch has room for
   int64_t batch_sequences = 0;  // sequences that it has room for
   int64_t long_rows = 0;        // rows from which on a sequence may be long for others
@@ -76,8 +77,8 @@ struct ServingOptions {
   void Bind(OptionTable& table);
   EngineOptions ForEngine(const ReplicaPlan& plan) const;
 
-  // Fills in what is not configured: a replica on each of `devices`, or if that is 0, one for each
-  // processor. Without `processors` they are those that this process may use.
+  // Fills in what is not configured: a replica on each of `devices`, or if that is 0, some by
+  // the number of processors. Without `processors` they are those that this process may use.
   ReplicaPlan Replicas(int64_t devices) const;
   ReplicaPlan Replicas(int64_t devices, int64_t processors) const;
 };

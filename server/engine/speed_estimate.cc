@@ -6,9 +6,7 @@ namespace linserve {
 
 void SpeedEstimate::Observe(int64_t tokens, std::chrono::nanoseconds time) {
   const auto size = static_cast<double>(std::max<int64_t>(tokens, 1));
-  const auto sharers =
-      static_cast<double>(std::max<int64_t>(sharers_.load(std::memory_order_relaxed), 1));
-  const double measured = static_cast<double>(time.count()) / size / sharers;
+  const double measured = static_cast<double>(time.count()) / size;
   // Two workers may overwrite each other's update, since either is a fair estimate.
   // One like no other is forgotten once as many tokens were computed without it.
   const double largest = std::max(size, largest_.load(std::memory_order_relaxed) - size);

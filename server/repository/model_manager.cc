@@ -29,8 +29,9 @@ void ManagerOptions::Bind(OptionTable& table) {
                  "How often to look for new, changed and removed models; 0: on SIGHUP only");
   table.Bytes(
       "max_model_bytes", max_model_bytes, 0, int64_t{1} << 50,
-      "How many bytes the weights of all models and replicas may take together, while one is "
-      "replaced also of its successor; 0: what the memory plan leaves; on GPUs, no bound");
+      "How many bytes the weights of all models may take together, on GPUs of all replicas, and "
+      "while one is replaced also of its successor; 0: what the memory plan leaves; on GPUs, no "
+      "bound");
 }
 
 ModelManager::ModelManager(ManagerOptions options, ModelRepository& repository, Metrics& metrics,

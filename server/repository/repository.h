@@ -34,7 +34,7 @@ struct ServedModel {
   std::string default_prompt{};                       // the name of that of all others; "": none
   std::vector<int64_t> dimensions{};  // to which its vectors may be cut, since it was trained so
   std::shared_ptr<const Tokenizer> tokenizer;  // for its input `x`; null: it takes no text
-  int64_t threads = 0;                         // of each replica
+  int64_t threads = 0;                         // that each replica has at most
   std::string processor{};                     // what computes, as its maker calls it
   VersionChoice versions{};                    // which versions of this model are served
   std::unique_ptr<Engine> engine;

@@ -47,7 +47,7 @@ LoadReporter::Totals LoadReporter::Count() const {
         .computing = model->engine->ComputingTime(),
         .answered = figures.success.count + figures.fail.count,
         .failed = figures.fail.count};
-    totals.copies += model->engine->copies();
+    totals.replicas += model->engine->apart();
     totals.queue_delay = std::max(totals.queue_delay, model->engine->DelayEstimate());
   }
   return totals;
@@ -56,7 +56,7 @@ LoadReporter::Totals LoadReporter::Count() const {
 ServerLoad LoadReporter::Between(const Totals& before, const Totals& now) const {
   // The times are equal at the very start, when nothing is known yet.
   const double seconds = std::max(Seconds(now.time - before.time), 1e-3);
-  const auto copies = static_cast<double>(std::max<int64_t>(now.copies, 1));
+  const auto replicas = static_cast<double>(std::max<int64_t>(now.replicas, 1));
   VersionTotals growth;
   for (const auto& [version, counted] : now.versions) {
     const auto old = before.versions.find(version);
@@ -72,7 +72,7 @@ ServerLoad LoadReporter::Between(const Totals& before, const Totals& now) const 
       .cpu_utilization = (now.cpu_seconds - before.cpu_seconds) / seconds / processors_,
       .mem_utilization = now.resident_bytes / memory_bytes_,
       .application_utilization =
-          1e-9 * static_cast<double>(growth.computing.count()) / seconds / copies,
+          1e-9 * static_cast<double>(growth.computing.count()) / seconds / replicas,
       .rps_fractional = static_cast<double>(growth.answered) / seconds,
       .eps = static_cast<double>(growth.failed) / seconds,
       .queue_delay_seconds = Seconds(now.queue_delay),

@@ -18,7 +18,7 @@ namespace linserve {
 struct ServerLoad {
   double cpu_utilization = 0;
   double mem_utilization = 0;
-  double application_utilization = 0;  // the share of the time in which models' copies computed
+  double application_utilization = 0;  // the share of the replicas' time in which they computed
   double rps_fractional = 0;
   double eps = 0;
   double queue_delay_seconds = 0;  // of the model with the longest delay
@@ -39,7 +39,7 @@ class LoadReporter {
   // Holds what was counted of a version: of requests since the server's start, even while it was
   // not served, of time since it was loaded.
   struct VersionTotals {
-    std::chrono::nanoseconds computing{0};  // time of all copies
+    std::chrono::nanoseconds computing{0};  // time of all replicas
     uint64_t answered = 0;                  // requests
     uint64_t failed = 0;
   };
@@ -48,7 +48,7 @@ class LoadReporter {
     double cpu_seconds = 0;
     double resident_bytes = 0;
     std::map<std::pair<std::string, int64_t>, VersionTotals> versions;  // that are served
-    int64_t copies = 0;
+    int64_t replicas = 0;                                               // that compute apart
     std::chrono::nanoseconds queue_delay{0};  // of the model with the longest delay
   };
 

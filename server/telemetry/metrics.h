@@ -98,11 +98,10 @@ class ModelMetrics {
   void BatchClosed(const Batch& batch, CloseReason reason);
   void BatchSplit(SplitReason reason);
   void AddReplicas(int64_t change);
-  void AddReplicasLost(int64_t change);  // to those whose device is lost
-  void AddBusyTime(
-      std::chrono::nanoseconds time);             // of replicas that share one, of others the mean
-  void QueueTime(std::chrono::nanoseconds time);  // once a sequence
-  void BatchFormTime(std::chrono::nanoseconds time);                    // once a batch
+  void AddReplicasLost(int64_t change);               // to those whose device is lost
+  void AddBusyTime(std::chrono::nanoseconds time);    // the mean of those that compute apart
+  void QueueTime(std::chrono::nanoseconds time);      // once a sequence
+  void BatchFormTime(std::chrono::nanoseconds time);  // once a batch
   void ComputeTime(ComputePhase phase, std::chrono::nanoseconds time);  // once a batch and phase
 
   ModelStatistics& statistics() { return statistics_; }

@@ -82,7 +82,8 @@ struct ModelMetrics::Handles {
       make.Gauge("linserve_replicas", "Batches of the model that are computed at a time, at most.");
   prometheus::Counter& busy = make.Counter(
       "linserve_busy_seconds_total",
-      "Time in which any replica computed; of those on devices of their own, the mean.");
+      "Time in which replicas computed: any of those that share their processors, and the "
+      "mean of those that do not.");
   prometheus::Gauge& replicas_lost = make.Gauge(
       "linserve_replicas_lost", "Replicas whose device failed, and which are loaded again.");
 

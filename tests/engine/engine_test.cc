@@ -293,7 +293,7 @@ TEST_F(EngineTest, CountsTheTimeOnceInWhichReplicasThatShareProcessorsCompute) {
   for (const bool shared : {true, false}) {
     const double before = Metric("busy_seconds_total");
     options_.replicas = 2;
-    options_.shared = shared;
+    options_.shared = shared;  // and none computes apart from the other
     Start(clock_);
     control_->Hold();
     EXPECT_TRUE(Submit(occupant_, {1}).ok());

@@ -41,11 +41,25 @@ TEST(ServingOptions, GiveABatchAsManyTokensAsItsThreadsTake) {
   EXPECT_EQ(options.ForEngine(options.Replicas(0)).policy.max_tokens, 100);
 }
 
+TEST(ServingOptions, KnowHowManyReplicasComputeApart) {
+  const auto apart = [](int64_t replicas, int64_t threads, int64_t processors) {
+    ServingOptions options;
+    options.replicas = replicas;
+    options.threads = threads;
+    return options.ForEngine(options.Replicas(0, processors)).apart;
+  };
+  EXPECT_EQ(apart(0, 0, 8), 1);  // each may have all processors
+  EXPECT_EQ(apart(8, 1, 8), 8);
+  EXPECT_EQ(apart(8, 2, 8), 4);
+  EXPECT_EQ(apart(2, 2, 8), 2);
+  EXPECT_EQ(apart(2, 9, 8), 1);
+}
+
 TEST(ServingOptions, GiveABatchTheTokensOfTheProcessorsThatItHasWhileAllCompute) {
   ServingOptions options;
-  EXPECT_EQ(options.Replicas(0, 8).batch_tokens, 2048);
-  options.replicas = 2;
   EXPECT_EQ(options.Replicas(0, 8).batch_tokens, 4 * 2048);
+  options.replicas = 8;
+  EXPECT_EQ(options.Replicas(0, 8).batch_tokens, 2048);
   EXPECT_EQ(options.Replicas(0, 1).batch_tokens, 2048);
 }
 
@@ -70,7 +84,8 @@ struct PlanCase {
 TEST(ServingOptions, ShareTheProcessorsOut) {
   const std::vector<PlanCase> cases = {
       {0, 0, 1, 1, 1, "processors: 1, shared by the replicas"},
-      {0, 0, 15, 15, 15, "processors: 15, shared by the replicas"},
+      {0, 0, 15, 2, 15, "processors: 15, shared by the replicas"},
+      {0, 0, 32, 4, 32, "processors: 32, shared by the replicas"},
       {0, 0, 512, 16, 512, "processors: 512, shared by the replicas"},
       {0, 3, 8, 1, 3, "as configured"},
       {2, 0, 8, 2, 8, "processors: 8, shared by the replicas"},

@@ -48,18 +48,6 @@ TEST(SpeedEstimate, FollowsAChangeAlsoAfterABatchLikeNoOther) {
   EXPECT_NEAR(static_cast<double>(speed.TimeFor(1000).count()), 2e6, 1e4);
 }
 
-TEST(SpeedEstimate, IsThatOfAllWhoShareProcessors) {
-  SpeedEstimate speed;
-  speed.AddSharers(1);
-  speed.Observe(100, 1ms);
-  speed.AddSharers(1);
-  speed.Observe(100, 2ms);
-  EXPECT_EQ(speed.TimeFor(100), 1ms);
-  speed.AddSharers(-2);
-  speed.Observe(100, 1ms);
-  EXPECT_EQ(speed.TimeFor(100), 1ms);
-}
-
 TEST(SpeedEstimate, CountsABatchWithoutTokensAsOneToken) {
   SpeedEstimate speed;
   speed.Observe(0, 1ms);

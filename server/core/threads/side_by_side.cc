@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -78,16 +77,16 @@ class Helpers {
 
   int64_t processors() const { return processors_; }
 
-  int64_t computing() const { return computing_.load(std::memory_order_relaxed); }
+  int64_t computing() const { return computing_; }
 
   void AddComputing(int64_t change) {
-    computing_.fetch_add(change, std::memory_order_relaxed);
-    if (change > 0 || open_.load(std::memory_order_relaxed) == 0) return;
+    computing_ += change;
+    if (change > 0 || open_ == 0) return;
     const MutexLock lock(mutex_);
     opened_.NotifyOne();  // there is room for a helper
   }
 
-  void NothingLeft() { open_.fetch_sub(1, std::memory_order_relaxed); }
+  void NothingLeft() { --open_; }
 
   // Says whether a helper more is one too many.
   bool Full() const { return Working() >= processors_; }
@@ -110,18 +109,18 @@ class Helpers {
     for (int64_t i = 1; i < processors_; ++i) {
       try {
         threads_.emplace_back([this] { Help(); });
-      } catch (const std::system_error&) {
-        break;  // the system has no more threads: those that there are do the work
+      } catch (const std::exception&) {
+        break;  // the system has no more threads, or memory: those that there are do the work
       }
     }
   }
 
-  int64_t Working() const { return computing() + helping_.load(std::memory_order_relaxed); }
+  int64_t Working() const { return computing_ + helping_; }
 
   void Open(Loop& loop) {
     const MutexLock lock(mutex_);
     loops_.push_back(&loop);
-    open_.fetch_add(1, std::memory_order_relaxed);
+    ++open_;
     const int64_t wanted = std::min({loop.places, asleep_, processors_ - Working()});
     for (int64_t i = 0; i < wanted; ++i) opened_.NotifyOne();
   }
@@ -153,9 +152,7 @@ class Helpers {
   }
 
   Loop* Join() {
-    LookOut([this] {
-      return computing() == 0 || (open_.load(std::memory_order_relaxed) > 0 && !Full());
-    });
+    LookOut([this] { return computing() == 0 || (open_ > 0 && !Full()); });
     MutexLock lock(mutex_);
     while (!ended_) {
       if (Loop* const loop = Full() ? nullptr : WithPlace()) {

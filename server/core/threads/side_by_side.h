@@ -33,7 +33,7 @@ class LoopTurns {
 
 // Calls `run` on the calling thread, and on helpers of the process whose processors nobody else
 // computes on: at most `threads` threads in all. Each takes numbers of [0, count) until there are
-// none left. Returns when all are done. Throws what `run` throws first. Helpers are there for all
+// none left. Returns when all are done. Throws one of what `run` throws. Helpers are there for all
 // loops of the process, and sleep when there is nothing to do. Thread-safe.
 void SideBySide(int64_t count, int64_t threads, const std::function<void(LoopTurns& turns)>& run);
 

@@ -1,5 +1,6 @@
 #include "models/fairseq/options.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -55,11 +56,19 @@ struct Sizes {
 };
 
 Sizes SizesOf(Params& params) {
+  constexpr std::array kSizes = {"encoder_layers", "encoder_embed_dim", "encoder_ffn_embed_dim",
+                                 "encoder_attention_heads"};
+  const bool all =
+      std::all_of(kSizes.begin(), kSizes.end(), [&](const char* size) { return params.Has(size); });
   // Configurations of Hydra name the architecture by "_name", arguments by "arch".
   std::string name = "linformer_roberta";
   for (const char* key : {"_name", "arch"}) {
-    name = params.Choice(
-        key, name, {"linformer_roberta", "linformer_roberta_base", "linformer_roberta_large"});
+    if (all) {
+      params.Ignore(key);  // an architecture of one's own may have any name
+    } else {
+      name = params.Choice(
+          key, name, {"linformer_roberta", "linformer_roberta_base", "linformer_roberta_large"});
+    }
   }
   if (name == "linformer_roberta_large") return {24, 1024, 4096, 16};
   return {12, 768, 3072, 12};

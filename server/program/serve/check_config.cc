@@ -90,7 +90,7 @@ void PrintModel(const ModelDirectory& directory, const absl::StatusOr<CheckedMod
     return;
   }
   std::printf("%s, %" PRId64 " parameters, %s of weights in %s, replicas: %" PRId64
-              ", threads of each: %" PRId64 ", %s\n",
+              ", threads of each at most: %" PRId64 ", %s\n",
               model->info.architecture.c_str(), model->info.parameters,
               FormatBytes(static_cast<double>(model->weights.bytes)).c_str(),
               std::string(Name(model->weights.dtype)).c_str(), model->replicas.replicas,

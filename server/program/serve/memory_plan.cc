@@ -23,7 +23,7 @@ std::string DoesNotFit(const MemoryPlan& plan) {
          Shown(plan.inflight) + ", sessions " + Shown(plan.sessions) + ", cached results " +
          Shown(plan.cache) + " and a batch " + Shown(plan.scratch) + ", together " +
          Shown(plan.total()) + " of " + Shown(plan.limit) +
-         "; raise the memory limit, serve fewer models or replicas, or lower what is set of "
+         "; raise the memory limit, serve fewer models, or lower what is set of "
          "max_inflight_bytes, max_session_bytes, max_model_bytes and cache_bytes";
 }
 

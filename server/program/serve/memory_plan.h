@@ -18,7 +18,7 @@ struct MemoryOptions {
 struct MemoryPlan {
   int64_t limit = 0;     // what there is
   int64_t program = 0;   // the process without models: libraries, threads, what malloc keeps
-  int64_t weights = 0;   // of all models and replicas, while one is replaced also of its successor
+  int64_t weights = 0;   // of all models, while one is replaced also of its successor
   int64_t inflight = 0;  // requests and their results
   int64_t sessions = 0;  // of all models
   int64_t cache = 0;     // results that are kept
@@ -30,7 +30,7 @@ struct MemoryPlan {
 
 // Shares the memory out. What the options say stands; what they leave open is shared by what they,
 // the program and the models leave, with room for a successor of the largest model if that leaves
-// enough. `models` are the bytes of each model's weights, all its replicas together.
+// enough. `models` are the bytes of each model's weights.
 MemoryPlan PlanMemory(int64_t limit, int64_t program, const std::vector<int64_t>& models,
                       const MemoryOptions& options);
 

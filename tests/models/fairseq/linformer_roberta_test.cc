@@ -133,8 +133,11 @@ TEST_F(LinformerRobertaTest, RefusesWhatFairseqCouldNotBuild) {
     EXPECT_THAT(error({{"encoder_layers_to_keep", kept}}), HasSubstr("layers' numbers by commas"))
         << kept;
   }
-  EXPECT_THAT(error({{"arch", "roberta_large"}}), HasSubstr("linformer_roberta_large"));
-  EXPECT_THAT(error({{"_name", "roberta"}}), HasSubstr("linformer_roberta_large"));
+  for (const char* key : {"arch", "_name"}) {
+    EXPECT_THAT(InitError(kLinformerRoberta, json({{"vocab_size", 5}, {key, "roberta"}}).dump()),
+                HasSubstr("linformer_roberta_large"));
+    EXPECT_EQ(error({{key, "of_my_own_with_all_sizes"}}), "");
+  }
   EXPECT_THAT(error({{"encoder_learned_pos", false}, {"encoder_embed_dim", 2}}),
               HasSubstr("for sines and cosines"));
 }

@@ -74,7 +74,7 @@ class LoadPageTest(unittest.TestCase):
                           "Answers over time", "Batches over time", "Latency by percentile"])
         # Who was measured stands at the head, as far as a protocol tells of it.
         self.assertRegex(self.texts(page, "#servers p")[0],
-                         r": linserve \S+, linformer.LinformerLM, in f32, replicas: \d+, threads of each: \d+, on \S+")
+                         r": linserve \S+, linformer.LinformerLM, in f32, replicas: \d+, threads of each at most: \d+, on \S+")
         self.assert_charts_are_drawn(page)
         # There are lines of both protocols, but one of them tells of no batches.
         lines = page.evaluate("""Array.from(document.querySelectorAll('.charts svg:has(polyline)'), (chart) =>

@@ -45,7 +45,7 @@ TEST_F(LoadCommandTest, NamesTheServerAndTheShareOfItsCache) {
   const Outcome again = load({});
   EXPECT_THAT(again.out, HasSubstr("server: linserve "));
   EXPECT_THAT(again.out,
-              HasSubstr("linformer.LinformerLM, in f32, replicas: 1, threads of each: 1"));
+              HasSubstr("linformer.LinformerLM, in f32, replicas: 1, threads of each at most: 1"));
   EXPECT_THAT(again.out, HasSubstr("the server's cache had "));
   EXPECT_THAT(again.out, HasSubstr("warning: results came from the server's cache"));
   const auto report = nlohmann::json::parse(load({"--json", "-"}).out);
