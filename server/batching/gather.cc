@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <limits>
-#include <system_error>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
-#include "core/system/processors.h"
+#include "core/threads/side_by_side.h"
 
 namespace linserve {
 namespace {
 
-// So many elements are copied by a thread at once, and so many by one thread alone: to begin
+// So many elements are copied by a thread at once, and so many by one thread alone: to wake
 // another thread takes as long as to copy some ten thousand.
 constexpr int64_t kElementsAtOnce = int64_t{1} << 16;
 constexpr int64_t kElementsOfThread = int64_t{1} << 19;
@@ -127,26 +124,6 @@ void Copy(const Share& share, InputKind kind, DType dtype) {
   }
 }
 
-// Calls copy(i) for all shares, on as many threads as so many elements are worth.
-template <typename Function>
-void OnThreads(size_t shares, int64_t elements, const Function& copy) {
-  static const int64_t processors = Processors();  // which is read from files
-  const int64_t wanted = std::min({elements / kElementsOfThread, kMostThreads, processors});
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < shares; i = next++) copy(i);
-  };
-  std::vector<std::jthread> threads;
-  while (std::ssize(threads) + 1 < wanted) {
-    try {
-      threads.emplace_back(work);
-    } catch (const std::system_error&) {
-      break;  // the system has no more threads: those that there are do the work
-    }
-  }
-  work();
-}
-
 // Returns the shape of the input in one item; its lengths along all axes but a laid-out one are
 // equal in all items of the batch.
 Shape FullShape(const InputSpec& spec, const Tensor& tensor) {
@@ -189,8 +166,13 @@ Tensor Gather(const InputSpec& spec, const AxisLayout& layout,
       }
     }
   }
-  OnThreads(shares.size(), allocate ? tensor.elements() : 0,
-            [&, to = tensor.dtype()](size_t i) { Copy(shares[i], spec.kind, to); });
+  const int64_t threads = allocate ? tensor.elements() / kElementsOfThread : 0;
+  SideBySide(std::ssize(shares), std::min(threads, kMostThreads),
+             [&, to = tensor.dtype()](LoopTurns& turns) {
+               for (int64_t i = 0; turns.Next(i);) {
+                 Copy(shares[static_cast<size_t>(i)], spec.kind, to);
+               }
+             });
   return tensor;
 }
 

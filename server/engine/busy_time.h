@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "core/threads/clock.h"
 #include "core/threads/mutex.h"
@@ -20,22 +21,25 @@ class BusyTime {
 
   std::chrono::nanoseconds Total(TimePoint now) const {
     MutexLock lock(mutex_);
-    return total_ + std::min(busy_, most_) * (now - changed_);
+    return TotalLocked(now);
   }
 
   // Returns the time since this was last called, of each of the `most`.
   std::chrono::nanoseconds TakeMean(TimePoint now) {
-    const std::chrono::nanoseconds total = Total(now);
     MutexLock lock(mutex_);
-    const std::chrono::nanoseconds since = total - taken_;
-    taken_ = std::max(taken_, total);
-    return std::max<std::chrono::nanoseconds>(since / most_, std::chrono::nanoseconds(0));
+    // Another thread may have asked with a later time.
+    const std::chrono::nanoseconds total = std::max(taken_, TotalLocked(now));
+    return (total - std::exchange(taken_, total)) / most_;
   }
 
  private:
+  std::chrono::nanoseconds TotalLocked(TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return total_ + std::min(busy_, most_) * (now - changed_);
+  }
+
   void Change(TimePoint now, int64_t by) {
     MutexLock lock(mutex_);
-    total_ += std::min(busy_, most_) * (now - changed_);
+    total_ = TotalLocked(now);
     busy_ += by;
     changed_ = now;
   }

@@ -48,12 +48,7 @@ struct Loop {
   void Run() {
     const bool before = std::exchange(is_side_by_side, true);
     const absl::Cleanup restore = [before] { is_side_by_side = before; };
-    try {
-      run(turns);
-    } catch (...) {
-      turns.Stop();
-      throw;
-    }
+    run(turns);
   }
 };
 
@@ -93,14 +88,11 @@ class Helpers {
   bool Crowded() const { return Working() > processors_; }
 
   void Run(Loop& loop) {
-    Open(loop);
-    try {
+    {
+      Open(loop);
+      const absl::Cleanup close = [&] { Close(loop); };
       loop.Run();
-    } catch (...) {
-      Close(loop);
-      throw;
     }
-    Close(loop);
     if (loop.error) std::rethrow_exception(loop.error);
   }
 
@@ -146,6 +138,7 @@ class Helpers {
         loop->Run();
       } catch (...) {
         error = std::current_exception();
+        loop->turns.Stop();
       }
       Leave(*loop, error);
     }
