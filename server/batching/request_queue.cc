@@ -19,6 +19,22 @@ constexpr int64_t kAnyRows = std::numeric_limits<int64_t>::max();
 
 }  // namespace
 
+// Is held by a batch that is counted as beyond the budget, for as long as it lives.
+class RequestQueue::BeyondBudget {
+ public:
+  explicit BeyondBudget(RequestQueue& queue) : queue_(queue) {}
+  ~BeyondBudget() {
+    MutexLock lock(queue_.mutex_);
+    --queue_.beyond_budget_;
+    queue_.changed_.NotifyAll();  // workers who were to leave such sequences to others
+  }
+  BeyondBudget(const BeyondBudget&) = delete;
+  BeyondBudget& operator=(const BeyondBudget&) = delete;
+
+ private:
+  RequestQueue& queue_;
+};
+
 RequestQueue::RequestQueue(const QueueLimits& limits, const BatchPolicy& policy, Clock& clock,
                            ModelMetrics& metrics, Workers workers)
     : policy_(policy),
@@ -174,7 +190,13 @@ std::optional<ClosedBatch> RequestQueue::PopAtOnce(int64_t most_rows) {
 
 // Decides among the sequences that have at most so many rows together.
 Decision RequestQueue::DecideAmong(int64_t most_rows) const {
-  if (most_rows == kAnyRows) return Decide(policy_, View(), clock_.Now(), closed_);
+  BatchPolicy policy = policy_;
+  if (most_rows != kAnyRows) {
+    policy.max_tokens = std::min(policy.max_tokens, most_rows);
+    policy.max_delay = {};  // the short ones have waited for the long one already
+  } else if (beyond_budget_ >= workers_.beyond_budget) {
+    most_rows = policy.max_tokens;
+  }
   std::vector<Waiting> view;
   std::vector<size_t> places;  // their places in the queue
   for (size_t i = 0; const Waiting& waiting : View()) {
@@ -184,9 +206,6 @@ Decision RequestQueue::DecideAmong(int64_t most_rows) const {
     }
     ++i;
   }
-  BatchPolicy policy = policy_;
-  policy.max_tokens = std::min(policy.max_tokens, most_rows);
-  policy.max_delay = {};  // the short ones have waited for the long one already
   Decision decision = Decide(policy, view, clock_.Now(), closed_);
   for (size_t& index : decision.take) index = places[index];
   return decision;
@@ -236,15 +255,19 @@ std::vector<Waiting> RequestQueue::View() const {
   view.reserve(std::min(queue_.size(), kLookAhead));
   for (const auto& [due, pending] : queue_) {
     if (view.size() == kLookAhead) break;
-    int64_t rows = pending.cost;
-    for (const Pending& other : pending.rest) rows += other.cost;
     view.push_back({.key = pending.key,
-                    .rows = rows,
+                    .rows = RowsOf(pending),
                     .enqueued = pending.enqueued,
                     .alone = pending.unit || IsLong(pending),
                     .waited = pending.next});
   }
   return view;
+}
+
+int64_t RequestQueue::RowsOf(const Pending& pending) {
+  int64_t rows = pending.cost;
+  for (const Pending& other : pending.rest) rows += other.cost;
+  return rows;
 }
 
 // Returns whether the sequence by itself is worth all of a worker's threads, and makes a long pass.
@@ -259,6 +282,10 @@ ClosedBatch RequestQueue::Take(const Decision& decision) {
   // others that wait with it is taken alone.
   const auto first = std::next(queue_.begin(), static_cast<int64_t>(decision.take.front()));
   batch.sequences.reserve(decision.take.size() + first->second.rest.size());
+  if (RowsOf(first->second) > policy_.max_tokens) {
+    batch.beyond_budget = std::make_shared<BeyondBudget>(*this);
+    ++beyond_budget_;
+  }
   auto entry = queue_.begin();
   size_t at = 0;
   for (size_t index : decision.take) {

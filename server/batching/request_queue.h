@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +40,9 @@ struct Workers {
   int64_t count = 1;
   // Returns how long one worker takes; zero while that is unknown.
   std::function<std::chrono::nanoseconds(int64_t tokens)> time_for{};
+  // So many at most compute a sequence that alone is more than the budget of a batch: those who
+  // share the processors would not be done any sooner with two, which take twice the memory.
+  int64_t beyond_budget = std::numeric_limits<int64_t>::max();
 };
 
 // Names the request that a sequence is part of.
@@ -81,6 +85,7 @@ struct ClosedBatch {
   std::vector<Pending> sequences;  // in the order in which they were due
   CloseReason reason = CloseReason::kIdle;
   TimePoint closed;
+  std::shared_ptr<void> beyond_budget{};  // the queue's own: see Workers
 };
 
 // Queues what the callers of one model send until its workers take it, up to a bound. Thread-safe:
@@ -165,6 +170,8 @@ class RequestQueue {
     Totals& operator-=(const Totals& left);
   };
 
+  class BeyondBudget;
+
   struct Admission {
     absl::Status status;
     RejectReason reason = RejectReason::kQueue;  // meaningless if the status is OK
@@ -203,6 +210,7 @@ class RequestQueue {
   std::vector<Waiting> View() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Decision DecideAmong(int64_t most_rows) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsLong(const Pending& pending) const;
+  static int64_t RowsOf(const Pending& pending);
   std::optional<ClosedBatch> PopAtOnce(int64_t most_rows);
   ClosedBatch Take(const Decision& decision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Pending Unlink(Queue::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -229,8 +237,9 @@ class RequestQueue {
   QueueState published_ ABSL_GUARDED_BY(mutex_);  // what the metrics show of this queue
   std::chrono::nanoseconds expected_ ABSL_GUARDED_BY(mutex_){0};  // see Expect()
   FairTurns turns_ ABSL_GUARDED_BY(mutex_);
-  TimePoint next_search_ ABSL_GUARDED_BY(mutex_){};  // when departed callers are next looked for
-  TimePoint last_batch_ ABSL_GUARDED_BY(mutex_){};   // when a batch was last taken
+  TimePoint next_search_ ABSL_GUARDED_BY(mutex_){};    // when departed callers are next looked for
+  TimePoint last_batch_ ABSL_GUARDED_BY(mutex_){};     // when a batch was last taken
+  int64_t beyond_budget_ ABSL_GUARDED_BY(mutex_) = 0;  // batches that are computed: see Workers
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

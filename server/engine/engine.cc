@@ -65,7 +65,9 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
       busy_(apart()),
       open_(clock, [this] { queue_.DropDeparted(); }),
       queue_(options.limits, options.policy, clock, metrics,
-             {options.replicas, [this](int64_t tokens) { return speed_.TimeFor(tokens); }}) {
+             {.count = options.replicas,
+              .time_for = [this](int64_t tokens) { return speed_.TimeFor(tokens); },
+              .beyond_budget = apart()}) {
   metrics_.AddReplicas(options.replicas);
   if (options.cache_bytes > 0) {
     cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);

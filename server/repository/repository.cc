@@ -3,19 +3,18 @@
 #include <algorithm>
 
 #include "core/strings/quote.h"
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {
 
 // Makes the text UTF-8: a fault may quote a file's bytes, and protobuf and JSON take UTF-8 alone. A
 // list of all that is wrong with a model is cut: every answer about models would carry it.
-std::string Printable(std::string text) {
+std::string Printable(const std::string& reason) {
   constexpr size_t kLongest = 4096;
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-  }
-  return text;
+  const std::string text = AsUtf8(reason);
+  const std::string_view shown = CutAtCharacter(text, kLongest);
+  return std::string(shown) + (shown.size() < text.size() ? "..." : "");
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> Ready(

@@ -1,35 +1,54 @@
 #include "text/text_stream.h"
 
+#include <string_view>
+
 namespace linserve {
 namespace {
 
-// TextStream keeps kContext tokens before those whose text is not told yet, and at most kMost
-// tokens.
+// So many tokens at least are kept before those whose text is not told yet, of which nothing is
+// forgotten below kMost.
 constexpr std::ptrdiff_t kContext = 4;
 constexpr size_t kMost = 32;
+
+// A character has so many bytes at most, each of which may be a token.
+constexpr int kLongestCharacter = 4;
 
 // SentencePiece decodes bytes that are not a character, or not one yet, to this text.
 constexpr std::string_view kIncomplete = "\xEF\xBF\xBD";
 
 }  // namespace
 
-std::string TextStream::Text() const { return tokenizer_->Decode(ids_).value_or(""); }
+std::string TextStream::TextOf(const std::vector<int64_t>& ids) const {
+  return tokenizer_->Decode(ids).value_or("");
+}
 
 std::string TextStream::Add(int64_t id) {
   ids_.push_back(id);
-  const std::string text = Text();
-  if (text.size() < told_ || (text.ends_with(kIncomplete) && ids_.size() < kMost)) return "";
+  ++held_;
+  const std::string text = TextOf(ids_);
+  const bool incomplete = text.ends_with(kIncomplete) && held_ < kLongestCharacter;
+  if (incomplete || text.size() < told_) return "";
   std::string added = text.substr(told_);
   told_ = text.size();
-  if (ids_.size() >= kMost) {
-    ids_.erase(ids_.begin(), ids_.end() - kContext);
-    told_ = Text().size();
-  }
+  held_ = 0;
+  if (ids_.size() >= kMost) Forget(text);
   return added;
 }
 
+void TextStream::Forget(const std::string& text) {
+  for (std::ptrdiff_t context = kContext; context <= 2 * kContext; ++context) {
+    std::vector<int64_t> last(ids_.end() - context, ids_.end());
+    const std::string of_last = TextOf(last);
+    // Bytes from within a character on have another text when they are alone.
+    if (!text.ends_with(of_last) && ids_.size() < 2 * kMost) continue;
+    ids_ = std::move(last);
+    told_ = of_last.size();
+    return;
+  }
+}
+
 std::string TextStream::Rest() {
-  const std::string text = Text();
+  const std::string text = TextOf(ids_);
   return text.size() > told_ ? text.substr(told_) : "";
 }
 

@@ -23,11 +23,15 @@ class TextStream {
   std::string Rest();
 
  private:
-  std::string Text() const;
+  std::string TextOf(const std::vector<int64_t>& ids) const;
+  // Forgets tokens on which the text of later ones does not depend. `text` is that of all, and
+  // told.
+  void Forget(const std::string& text);
 
   const std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<int64_t> ids_;  // the last ones: a piece's text depends on what is before it
   size_t told_ = 0;           // bytes of their text that were returned
+  int held_ = 0;              // tokens since text was last returned
 };
 
 }  // namespace linserve

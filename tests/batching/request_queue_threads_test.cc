@@ -83,6 +83,29 @@ TEST_F(RequestQueueThreads, ShareTheWorkOfOneRequest) {
   Push(queue, Request(2 * kWorkers - 1));
 }
 
+TEST_F(RequestQueueThreads, LeaveASequenceBeyondTheBudgetToWhoeverComputesOne) {
+  RequestQueue queue({}, {.max_tokens = 9}, clock_, model_, {.count = 2, .beyond_budget = 1});
+  Push(queue, Request(2));
+  std::optional<ClosedBatch> first = queue.Pop();
+  EXPECT_THAT(Names(first), ElementsAre("0"));
+  EXPECT_FALSE(queue.PopDue().has_value());
+  std::vector<Pending> one;
+  one.push_back(One(sink_, 2));
+  one[0].cost = 9;
+  Push(queue, std::move(one));
+  EXPECT_THAT(Names(queue.Pop()), ElementsAre("2"));  // the other worker has what is within it
+  std::optional<ClosedBatch> second;
+  std::jthread other([&] {
+    second = queue.Pop();
+    second.reset();
+    EXPECT_FALSE(queue.Pop().has_value());
+  });
+  queue.Close();  // ends nobody's wait while something is left
+  first.reset();
+  other.join();
+  EXPECT_EQ(Gauges()[1], 0);
+}
+
 TEST_F(RequestQueueThreads, DeliverEachSequenceOfManyProducersExactlyOnce) {
   constexpr unsigned kProducers = 6;
   constexpr size_t kRequests = 150;

@@ -5,20 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "text/huggingface/tokenizers.h"
 #include "text/sentencepiece/piece_tokenizer.h"
 #include "text/test_texts.h"
 
 namespace linserve {
 namespace {
 
+// Returns the text of the tokens, which come one by one.
+std::string StreamedBy(const std::shared_ptr<const Tokenizer>& tokenizer,
+                       const std::vector<int64_t>& ids) {
+  TextStream stream(tokenizer);
+  std::string text;
+  for (const int64_t id : ids) text += stream.Add(id);
+  return text + stream.Rest();
+}
+
 class TextStreamTest : public ::testing::Test {
  protected:
-  // Returns the text of the tokens, which come one by one.
   std::string Streamed(const std::vector<int64_t>& ids) const {
-    TextStream stream(tokenizer_);
-    std::string text;
-    for (const int64_t id : ids) text += stream.Add(id);
-    return text + stream.Rest();
+    return StreamedBy(tokenizer_, ids);
   }
 
   std::shared_ptr<const Tokenizer> tokenizer_ = *LoadSentencePiece(kTextData + "tokenizer.model");
@@ -35,6 +41,21 @@ TEST_F(TextStreamTest, TokensOneByOneGiveTheTextOfAll) {
   for (int i = 0; i < 2; ++i) all.insert(all.end(), all.begin(), all.end());
   ASSERT_GT(all.size(), 100U);  // so many that the first ones are forgotten
   EXPECT_EQ(Streamed(all), *tokenizer_->Decode(all));
+}
+
+// Of most of these tokenizers each byte is a token, in rows that are longer than what is kept.
+TEST_F(TextStreamTest, CharactersOfSeveralTokensAreWholeHoweverManyFollowEachOther) {
+  for (const std::string& name : TrainedNames()) {
+    const auto tokenizer = TrainedTokenizer(name);
+    for (const char* character : {"é", "ǃ", "語", "ꙮ", "🦩", "𓀀"}) {
+      for (const std::string before : {"", "a", "two words"}) {
+        std::string text = before;
+        for (int i = 0; i < 50; ++i) text += character;
+        const auto ids = *tokenizer->Encode(text);
+        EXPECT_EQ(StreamedBy(tokenizer, ids), *tokenizer->Decode(ids)) << name << ": " << text;
+      }
+    }
+  }
 }
 
 TEST_F(TextStreamTest, WordsAreToldAsTheyCome) {

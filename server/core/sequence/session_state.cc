@@ -6,6 +6,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "core/sequence/signature.h"
+#include "core/strings/quote.h"
 
 namespace linserve {
 namespace {
@@ -20,9 +21,9 @@ absl::Status CheckSessionId(const std::string& id) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("the id of a session has " + std::to_string(id.size()) +
-                                    " bytes and begins with \"" + id.substr(0, 16) +
-                                    "\", expected 1 to " + std::to_string(kLongest) +
-                                    " bytes that do not begin with \"" + kOwnSessionIds + "\"");
+                                    " bytes and is " + Quoted(id) + ", expected 1 to " +
+                                    std::to_string(kLongest) + " bytes that do not begin with \"" +
+                                    kOwnSessionIds + "\"");
 }
 
 absl::Status ResumeFrom(absl::Status status, int64_t position) {

@@ -38,6 +38,17 @@ size_t Utf8Prefix(std::string_view text) {
   return prefix;
 }
 
+std::string AsUtf8(std::string_view text) {
+  std::string shown;
+  while (true) {
+    const size_t whole = Utf8Prefix(text);
+    shown += text.substr(0, whole);
+    if (whole == text.size()) return shown;
+    shown += '?';
+    text.remove_prefix(whole + 1);
+  }
+}
+
 size_t CharacterBytes(std::string_view text) {
   if (text.empty()) return 0;
   const uint8_t first = ByteAt(text, 0);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace linserve {
@@ -10,6 +11,9 @@ size_t Utf8Prefix(std::string_view text);
 
 // Returns whether the text is UTF-8, as protobuf and JSON need it.
 inline bool IsUtf8(std::string_view text) { return Utf8Prefix(text) == text.size(); }
+
+// Returns the text with a '?' in the place of each byte that is no part of a character of UTF-8.
+std::string AsUtf8(std::string_view text);
 
 // Returns the bytes of the character that the text begins with; 0 if the text is empty or begins
 // with no character of UTF-8.

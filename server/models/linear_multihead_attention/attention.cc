@@ -1,6 +1,5 @@
 #include "models/linear_multihead_attention/attention.h"
 
-#include <array>
 #include <utility>
 
 #include "attention/linformer/linformer_attention.h"
@@ -59,6 +58,9 @@ void AttentionOptions::AddTo(NetworkNotes& notes) const {
 Attention::Attention(const AttentionOptions& options)
     : options_(options),
       one_in_proj_(options.kdim == options.embed_dim && options.vdim == options.embed_dim),
+      query_(options.embed_dim, options.embed_dim, options.bias),
+      key_(options.kdim, options.embed_dim, options.bias),
+      value_(options.vdim, options.embed_dim, options.bias),
       out_proj_(options.embed_dim, options.embed_dim, options.bias) {}
 
 void Attention::Declare(const Scope& scope) {
@@ -66,10 +68,15 @@ void Attention::Declare(const Scope& scope) {
   const int64_t slots = options_.proj_k;
   if (one_in_proj_) {
     scope.Declare("in_proj_weight", in_proj_weight_, {3 * width, width}, Init::kUniform);
+    scope.Packs(in_proj_weight_);
   } else {
-    scope.Declare("q_proj_weight", q_proj_weight_, {width, width}, Init::kUniform);
-    scope.Declare("k_proj_weight", k_proj_weight_, {width, options_.kdim}, Init::kUniform);
-    scope.Declare("v_proj_weight", v_proj_weight_, {width, options_.vdim}, Init::kUniform);
+    const auto declare = [&](const char* name, Linear& layer) {
+      scope.Declare(name, layer.weight, {width, layer.inputs}, Init::kUniform);
+      scope.Packs(layer.weight);
+    };
+    declare("q_proj_weight", query_);
+    declare("k_proj_weight", key_);
+    declare("v_proj_weight", value_);
   }
   if (options_.bias) scope.Declare("in_proj_bias", in_proj_bias_, {3 * width}, Init::kZeros);
   // One E and one F serve all heads, which is what the paper calls headwise sharing.
@@ -83,20 +90,25 @@ void Attention::Declare(const Scope& scope) {
     scope.Declare("bias_v", bias_v_, {1, 1, width}, Init::kNormal);
   }
   out_proj_.Declare(scope / "out_proj");
-  scope.AfterLoading([this](DType) {
+  scope.AfterLoading([this](DType products) {
+    ShareOut();
+    for (Linear* layer : {&query_, &key_, &value_}) layer->Pack(products);
     for (at::Tensor* projection : {&e_proj_weight_, &f_proj_weight_}) {
       if (projection->defined()) *projection = WithAlignedRows(projection->t().contiguous());
     }
   });
 }
 
-at::Tensor Attention::InProjection(const at::Tensor& rows, int64_t third) const {
+void Attention::ShareOut() {
   const int64_t width = options_.embed_dim;
-  const std::array weights = {&q_proj_weight_, &k_proj_weight_, &v_proj_weight_};
-  const at::Tensor weight = one_in_proj_ ? in_proj_weight_.narrow(0, third * width, width)
-                                         : *weights[static_cast<size_t>(third)];
-  if (!options_.bias) return at::linear(rows, weight, {});
-  return at::linear(rows, weight, in_proj_bias_.narrow(0, third * width, width));
+  int64_t row = 0;
+  for (Linear* layer : {&query_, &key_, &value_}) {
+    if (one_in_proj_) layer->weight = in_proj_weight_.narrow(0, row, width);
+    if (options_.bias) layer->bias = in_proj_bias_.narrow(0, row, width);
+    row += width;
+  }
+  in_proj_weight_.reset();
+  in_proj_bias_.reset();
 }
 
 at::Tensor Attention::ToSlots(at::Tensor& rows, const Inputs& inputs, const at::Tensor& projection,
@@ -113,11 +125,11 @@ at::Tensor Attention::ToSlots(at::Tensor& rows, const Inputs& inputs, const at::
 }
 
 Attention::Projected Attention::Project(const Inputs& inputs) const {
-  at::Tensor keys = InProjection(inputs.key, 1);
-  at::Tensor values = InProjection(inputs.value, 2);
+  at::Tensor keys = key_(inputs.key);
+  at::Tensor values = value_(inputs.value);
   const at::Tensor& f = options_.param_sharing == "layerwise" ? e_proj_weight_ : f_proj_weight_;
   Projected projected;
-  projected.queries = InProjection(inputs.query, 0);
+  projected.queries = query_(inputs.query);
   projected.keys = ToSlots(keys, inputs, e_proj_weight_, bias_e_, bias_k_);
   projected.values = ToSlots(values, inputs, f, bias_f_, bias_v_);
   projected.mask = inputs.attn_mask;

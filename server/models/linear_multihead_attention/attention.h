@@ -76,15 +76,17 @@ class Attention {
   double Flops(int64_t queries, int64_t keys) const;
 
  private:
-  at::Tensor InProjection(const at::Tensor& rows, int64_t third) const;
+  // Gives queries, keys and values their weights and biases of the checkpoint's tensors.
+  void ShareOut();
   // Makes slots [batch, slots, embed_dim] of keys or values by a projection [seq_len,
   // proj_k]. Overwrites `rows`.
   at::Tensor ToSlots(at::Tensor& rows, const Inputs& inputs, const at::Tensor& projection,
                      const at::Tensor& bias, const at::Tensor& last_row) const;
 
   AttentionOptions options_;
-  bool one_in_proj_;  // one in_proj_weight for q, k and v
-  at::Tensor in_proj_weight_, q_proj_weight_, k_proj_weight_, v_proj_weight_, in_proj_bias_;
+  bool one_in_proj_;                          // one in_proj_weight for q, k and v
+  at::Tensor in_proj_weight_, in_proj_bias_;  // until they are loaded
+  Linear query_, key_, value_;
   at::Tensor e_proj_weight_, f_proj_weight_;  // once loaded [seq_len, proj_k]
   at::Tensor bias_e_, bias_f_, bias_k_, bias_v_;
   Linear out_proj_;

@@ -28,7 +28,8 @@ std::string DetailsOf(grpc::StatusCode code, const std::string& message,
 std::string MessageOf(const absl::Status& status) {
   constexpr size_t kMostBytes = 1024;
   const absl::string_view message = status.message();
-  return std::string(CutAtCharacter({message.data(), message.size()}, kMostBytes));
+  const std::string text = AsUtf8({message.data(), message.size()});
+  return std::string(CutAtCharacter(text, kMostBytes));
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {

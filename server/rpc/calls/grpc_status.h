@@ -11,7 +11,8 @@
 namespace linserve {
 
 // Returns the status's message as callers are sent it: at most 1 KiB, because a status goes in
-// trailers, of which gRPC takes no more than a few KiB.
+// trailers, of which gRPC takes no more than a few KiB; and UTF-8, without which nobody can read a
+// message that holds it.
 std::string MessageOf(const absl::Status& status);
 
 // Converts a status to gRPC's, with the same code and MessageOf() it, or no message where there is

@@ -34,6 +34,12 @@ TEST(IsUtf8, AgreesWithTheJsonLibrary) {
   }
 }
 
+TEST(AsUtf8, KeepsWholeCharactersAlone) {
+  EXPECT_EQ(AsUtf8(""), "");
+  EXPECT_EQ(AsUtf8("a\xc3\xa9"), "a\xc3\xa9");
+  EXPECT_EQ(AsUtf8("\xe6\x97\xff\xc3\xa9\xc3"), "???\xc3\xa9?");
+}
+
 TEST(Utf8Prefix, EndsWhereATextCeasesToBeUtf8) {
   EXPECT_EQ(Utf8Prefix("a\xc3\xa9\xff!"), 3U);
   EXPECT_EQ(Utf8Prefix("a\xc3"), 1U);
