@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/model.h"
 #include "models/config/class_labels.h"
@@ -14,7 +15,12 @@ namespace {
 // Reads how EuroBERT pools rows. Of its two layers the second one is linear, so that the mean of
 // its scores (`late`) is its score of the mean.
 void ReadPooling(Params& params, Head& head) {
-  const std::string pooling = params.Choice("classifier_pooling", "late", {"bos", "mean", "late"});
+  const std::vector<std::string> known = {"bos", "mean", "late"};
+  const std::string older = params.Choice("clf_pooling", "late", known);
+  const std::string pooling = params.Choice("classifier_pooling", older, known);
+  if (params.Has("clf_pooling") && older != pooling) {
+    params.Fail("clf_pooling", "what classifier_pooling says");
+  }
   head.pooling = pooling == "bos" ? Pooling::kCls : Pooling::kMean;
   head.hidden_too = pooling == "bos";
   head.layers_of_rows = pooling == "late" ? 1 : 0;

@@ -201,6 +201,22 @@ TEST_F(LlamaTest, ScoresTheLastTokenWhereNoneIsPadding) {
             1e-3);
 }
 
+TEST_F(LlamaTest, OfEuroBertPoolsAsEitherNameOfItsPoolingSays) {
+  constexpr const char* kScores = "transformers.EuroBertForSequenceClassification";
+  const Item item = Tokens(9, kLlamaWords);
+  const auto scores = [&](const json& changed) {
+    return Compute(*Load(Init(kScores, LlamaParams(changed))), {item})[0].at("logits");
+  };
+  const Tensor first = scores({{"classifier_pooling", "bos"}});
+  EXPECT_EQ(LargestDifference(scores({{"clf_pooling", "bos"}}), first), 0);
+  EXPECT_EQ(
+      LargestDifference(scores({{"clf_pooling", "bos"}, {"classifier_pooling", "bos"}}), first), 0);
+  EXPECT_GT(LargestDifference(scores(json::object()), first), 0);
+  EXPECT_THAT(
+      InitError(kScores, LlamaParams({{"clf_pooling", "bos"}, {"classifier_pooling", "mean"}})),
+      HasSubstr("what classifier_pooling says"));
+}
+
 TEST_F(LlamaTest, TakesLengthsThatDynamicPositionsDoNotDependOn) {
   const json dynamic = {{"rope_type", "dynamic"}, {"factor", 2.0}};
   const auto model = Make("transformers.LlamaModel", LlamaParams({{"rope_scaling", dynamic}}));
