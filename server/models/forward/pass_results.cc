@@ -113,20 +113,35 @@ class Collector {
     }
   }
 
-  // Computes a whole batch at once where that takes little memory, else so many rows at a time into
+  // Holds the rows [begin, end) of an output.
+  struct Range {
+    int64_t begin;
+    int64_t end;
+
+    int64_t rows() const { return end - begin; }
+  };
+
+  // Returns where a group's sequences lie, which are neighbours.
+  static Range RangeOf(const Group& group, const Place& place) {
+    const size_t last = group.members.back();
+    return {place.start(group.members.front()), place.start(last) + place.length(last)};
+  }
+
+  // Computes a whole group at once where that takes little memory, else so many rows at a time into
   // the sequences' own tensors: of logits no more exist in the type of the computation.
   void CollectRows(const Group& group, const std::string& name, const Place& place,
                    std::vector<TensorMap>& results) {
-    const auto count = static_cast<int64_t>(wanted_.size());
-    const int64_t all = place.layout != nullptr ? place.layout->rows : count;
-    const at::Tensor first = pass_.Output(name, 0, 1);
+    const Range all = RangeOf(group, place);
+    const at::Tensor first = pass_.Output(name, all.begin, all.begin + 1);
     const int64_t most =
         std::max<int64_t>(1, kElementsAtOnce / std::max<int64_t>(first.numel(), 1));
-    const bool at_once = all <= most || IsFinished(first, all, group.options);
-    if (at_once) {
-      for (const auto& [part, rows] : Finish(name, pass_.Output(name, 0, all), group.options)) {
+    if (all.rows() <= most || IsFinished(first, all.rows(), group.options)) {
+      for (const auto& [part, rows] :
+           Finish(name, pass_.Output(name, all.begin, all.end), group.options)) {
         const at::Tensor host = placement_.ToHost(rows);
-        for (size_t i : group.members) results[i][part] = FromAten(Cropped(host, place, i));
+        for (size_t i : group.members) {
+          results[i][part] = FromAten(Cropped(host, all.begin, place, i));
+        }
       }
       return;
     }
@@ -156,8 +171,9 @@ class Collector {
     return placement_.HostTensor(shape, rows.scalar_type());
   }
 
-  static at::Tensor Cropped(const at::Tensor& rows, const Place& place, size_t i) {
-    const at::Tensor cropped = rows.narrow(place.axis, place.start(i), place.length(i));
+  // Returns a sequence's part of rows, the first one of which is the output's row `begin`.
+  static at::Tensor Cropped(const at::Tensor& rows, int64_t begin, const Place& place, size_t i) {
+    const at::Tensor cropped = rows.narrow(place.axis, place.start(i) - begin, place.length(i));
     return place.layout != nullptr ? cropped : cropped.squeeze(0);
   }
 
@@ -182,18 +198,16 @@ class Collector {
     }
   }
 
-  // Pools all sequences of the group, which are neighbours, by one kernel of the device: F32
+  // Pools all sequences of the group by one kernel of the device: F32
   // [members, width]. An undefined tensor says that there is none, or that their rows would take
   // too much memory.
   at::Tensor PoolOnDevice(const Group& group, const std::string& name, const Place& place) {
     constexpr int64_t kMostElements = int64_t{1} << 27;
     if (placement_.on_host() || place.layout == nullptr || place.axis != 0) return {};
-    const int64_t begin = place.start(group.members.front());
-    const size_t last = group.members.back();
-    const int64_t end = place.start(last) + place.length(last);
-    const at::Tensor first = pass_.Output(name, begin, begin + 1);
+    const Range all = RangeOf(group, place);
+    const at::Tensor first = pass_.Output(name, all.begin, all.begin + 1);
     const auto kernel = KernelsFor(first).pool;
-    if (kernel == nullptr || (end - begin) * first.numel() > kMostElements) return {};
+    if (kernel == nullptr || all.rows() * first.numel() > kMostElements) return {};
     const bool some = std::any_of(group.members.begin(), group.members.end(),
                                   [&](size_t i) { return wanted_[i].masks.contains(name); });
     std::vector<int64_t> starts;
@@ -201,14 +215,14 @@ class Collector {
     std::vector<int64_t> chosen;
     for (const size_t i : group.members) {
       const std::vector<int64_t> rows = PooledRows(name, place, i, group.options.pooling);
-      const int64_t start = place.start(i) - begin;
+      const int64_t start = place.start(i) - all.begin;
       counts.push_back(std::ssize(rows));
       starts.push_back(some ? std::ssize(chosen) : start + rows.front());
       if (!some) continue;
       for (const int64_t row : rows) chosen.push_back(start + row);
     }
     const std::vector<at::Tensor> numbers = ToDevice({starts, counts, chosen});
-    return kernel(pass_.Output(name, begin, end),
+    return kernel(pass_.Output(name, all.begin, all.end),
                   {.starts = numbers[0],
                    .counts = numbers[1],
                    .chosen = some ? numbers[2] : at::Tensor(),
