@@ -1,14 +1,28 @@
 #include "models/checkpoint/fingerprint.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "core/system/sha256.h"
 
 namespace linserve {
 
+namespace {
+
+// Returns blocks of the bytes from the first to the last, at equal distances; all of few bytes.
+std::string Sampled(std::string_view bytes) {
+  constexpr size_t kBlock = 4096;
+  constexpr size_t kBlocks = 64;
+  if (bytes.size() <= kBlocks * kBlock) return std::string(bytes);
+  std::string sampled;
+  for (size_t i = 0; i < kBlocks; ++i) {
+    sampled += bytes.substr(i * (bytes.size() - kBlock) / (kBlocks - 1), kBlock);
+  }
+  return sampled;
+}
+
+}  // namespace
+
 std::string FingerprintOf(const NetworkConfig& config, DType dtype, const TensorMap& tensors) {
-  constexpr size_t kSampled = 4096;  // bytes at either end
   nlohmann::json document = {config.architecture, config.params, config.wrapper, config.call,
                              Name(dtype)};
   for (const DenseModule& dense : config.sentence.dense) {
@@ -17,9 +31,8 @@ std::string FingerprintOf(const NetworkConfig& config, DType dtype, const Tensor
   std::string text = document.dump();
   for (const auto& [name, tensor] : tensors) {
     const std::string_view bytes(reinterpret_cast<const char*>(tensor.bytes()), tensor.byte_size());
-    text += name + ToString(tensor.shape());
-    text += bytes.substr(0, kSampled);
-    text += bytes.substr(bytes.size() - std::min(bytes.size(), kSampled));
+    text += name + std::string(Name(tensor.dtype())) + ToString(tensor.shape());
+    text += Sha256(Sampled(bytes));
   }
   return Sha256(text);
 }
