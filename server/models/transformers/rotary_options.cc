@@ -35,6 +35,8 @@ std::vector<LayerKind> ModernBertLayers(Params& params) {
   const auto depth = static_cast<size_t>(params.Depth("num_hidden_layers", 22));
   RefuseScaling(params.Object("rope_scaling"));
   Params* by_type = params.Object("rope_parameters");
+  RefuseScaling(by_type);
+  if (by_type != nullptr) by_type->RequireNone("rope_theta", "it is said for each type of layers");
   const LayerKind global{.theta =
                              Theta(params, "global_rope_theta", by_type, "full_attention", 160000)};
   const LayerKind local{
