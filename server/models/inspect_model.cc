@@ -38,6 +38,9 @@ absl::StatusOr<ModelReport> Inspect(const std::string& directory, bool look_at_w
       AlignCheckpoint(built.parameters, *std::move(file), config->names);
   report.prefix = checkpoint.prefix();
   report.left_out = checkpoint.left_out;
+  if (std::string warning = checkpoint.Warning(); !warning.empty()) {
+    report.warnings.push_back(std::move(warning));
+  }
   report.difference = checkpoint.difference.ToString();
   if (!look_at_weights) return report;
   report.nonfinite = NonfiniteWeights(built.parameters, checkpoint, DType::kF32);

@@ -148,6 +148,9 @@ absl::StatusOr<Loaded> Load(const std::string& directory, const ModelLoadOptions
       AlignCheckpoint(built.parameters, *std::exchange(file, SafetensorsFile()), config->names);
   const bool fits = checkpoint.difference.empty();
   if (fits) LogLeftOut(directory, checkpoint);
+  if (const std::string warning = checkpoint.Warning(); fits && !warning.empty()) {
+    Log(LogLevel::kWarning, warning, {{"model", directory}});
+  }
   if (fits && !options.allow_nonfinite) {
     const std::string fault = NonfiniteWeights(built.parameters, checkpoint, info.dtype);
     if (!fault.empty()) throw ConfigError(fault);

@@ -80,6 +80,44 @@ CheckpointDifference Compare(const ParameterList& parameters, const TensorMap& t
   return difference;
 }
 
+// Returns the beginnings of names that a network's own tensors have: those of the modules that hold
+// one, and those of its layers, tables and whatever else stands at the top of its body.
+std::set<std::string> OwnModules(const ParameterList& parameters) {
+  const std::string& body = parameters.body();
+  std::set<std::string> modules;
+  const auto add = [&](const std::string& name, size_t dot) {
+    if (dot != std::string::npos) modules.insert(name.substr(0, dot + 1));
+  };
+  for (const Parameter& parameter : parameters) {
+    for (const std::string& name : parameter.names) {
+      add(name, name.rfind('.'));
+      if (name.starts_with(body)) add(name, name.find('.', body.size()));
+    }
+  }
+  return modules;
+}
+
+// Says whether a tensor that no network asks for is a table by formula, as older files have them.
+bool IsTable(const std::string& entry) {
+  return entry.find("inv_freq ") != std::string::npos ||
+         entry.find("position_ids ") != std::string::npos ||
+         entry.find("token_type_ids ") != std::string::npos;
+}
+
+// Leaves out what the file has besides, as the package does.
+void LeaveOutOthers(const ParameterList& parameters, AlignedCheckpoint& aligned) {
+  const std::set<std::string> modules = OwnModules(parameters);
+  for (std::string& entry : aligned.difference.unexpected) {
+    const std::string name = entry.substr(aligned.prefix().size());
+    const bool own = std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
+      return name.starts_with(module);
+    });
+    if (own && !IsTable(entry)) aligned.strangers.push_back(entry);
+    aligned.left_out.push_back(std::move(entry));
+  }
+  aligned.difference.unexpected.clear();
+}
+
 // Adds what the file left out of the tensors of which it has other names.
 void AddLeftOut(const ParameterList& parameters, const NamedTensors& file,
                 const std::string& prefix, TensorMap& tensors) {
@@ -113,11 +151,7 @@ AlignedCheckpoint AlignBelow(const std::string& prefix, const ParameterList& par
   AddLeftOut(parameters, file, prefix, aligned.tensors);
   ResolveAliases(aligned.tensors, names.aliases);
   aligned.difference = Compare(parameters, aligned.tensors, prefix);
-  if (!names.others_are_left_out) return aligned;
-  for (std::string& tensor : aligned.difference.unexpected) {
-    aligned.left_out.push_back(std::move(tensor));
-  }
-  aligned.difference.unexpected.clear();
+  if (names.others_are_left_out) LeaveOutOthers(parameters, aligned);
   return aligned;
 }
 
@@ -173,6 +207,19 @@ std::string CheckpointDifference::ToString() const {
   AppendList(text, "in the file but not in the model", unexpected);
   AppendList(text, "of the wrong shape or type", misshapen);
   return text;
+}
+
+std::string AlignedCheckpoint::Warning() const {
+  if (strangers.empty()) return "";
+  constexpr size_t kMostNamed = 8;
+  const size_t named = std::min(strangers.size(), kMostNamed);
+  std::string text =
+      "config.json is probably that of other weights: among the model's own tensors "
+      "the file has " +
+      std::to_string(strangers.size()) +
+      " of which it says nothing, and which are left out as the package does: ";
+  for (size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + strangers[i];
+  return text + (named < strangers.size() ? ", ..." : "");
 }
 
 AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, SafetensorsFile file,

@@ -31,9 +31,13 @@ struct CheckpointDifference {
 struct AlignedCheckpoint {
   TensorMap tensors;
   std::vector<std::string> left_out;  // names of tensors in the file that are not the model's
+  // Those of them that stand among the model's own, where a head of another task has none.
+  std::vector<std::string> strangers;
   CheckpointDifference difference;
 
   const std::string& prefix() const { return difference.prefix; }
+  // Says that the weights may be those of another configuration; "" if nothing speaks for it.
+  std::string Warning() const;
 };
 
 AlignedCheckpoint AlignCheckpoint(const ParameterList& parameters, SafetensorsFile file,

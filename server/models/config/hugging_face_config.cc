@@ -12,6 +12,7 @@
 #include "core/strings/quote.h"
 #include "models/config/config_error.h"
 #include "models/config/folder_file.h"
+#include "models/config/own_code.h"
 #include "models/config/sentence_modules.h"
 #include "models/config/sparse_folder.h"
 
@@ -270,6 +271,7 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   const bool prompted = HasPrompts(own.contains("prompts") ? own : config.serving);
   config.network.sentence = ReadSentenceModules(directory, prompted);
   ReadSparseEncoder(TransformerSettings(directory).members, own, config);
+  RefuseOwnCode(document, config.network.architecture);
   for (const DenseModule& dense : config.network.sentence.dense) {
     config.names.apart.push_back(dense.path + ".");
   }

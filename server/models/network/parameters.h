@@ -100,6 +100,11 @@ class ParameterList {
   void LeavesOut(std::string glob) { left_out_.push_back(std::move(glob)); }
   const std::vector<std::string>& left_out() const { return left_out_; }
 
+  // Says what stands before the names of the model beside which there are heads: "bert."; empty
+  // where there is nothing beside it.
+  void SetBody(std::string prefix) { body_ = std::move(prefix); }
+  const std::string& body() const { return body_; }
+
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
 
@@ -113,6 +118,7 @@ class ParameterList {
   std::vector<std::string> left_out_;
   std::unordered_map<at::Tensor*, size_t> places_;
   std::set<std::string> ignored_;
+  std::string body_;
   size_t names_ = 0;
 };
 
@@ -148,6 +154,9 @@ class Scope {
 
   // Says that a file may hold tensors of this name, a glob, which the model does without.
   void LeavesOut(const std::string& glob) const { list_->LeavesOut(Join(glob)); }
+
+  // Says that the model beside which there are heads is here.
+  void IsBody() const { list_->SetBody(Join("")); }
 
   // `formula` gives the table in F32. It is called only where a file lacks the table and fits in
   // all else.

@@ -110,7 +110,13 @@ HeadNetwork::HeadNetwork(std::unique_ptr<Network> encoder, Head head)
 }
 
 void HeadNetwork::Declare(const Scope& scope) {
-  encoder_->Declare(head_.encoder.empty() ? scope : scope / head_.encoder);
+  if (head_.encoder.empty()) {
+    encoder_->Declare(scope);
+  } else {
+    const Scope body = scope / head_.encoder;
+    body.IsBody();
+    encoder_->Declare(body);
+  }
   for (Layer& layer : layers_) layer.Declare(scope);
 }
 

@@ -128,6 +128,7 @@ SparseNetwork::SparseNetwork(std::unique_ptr<Network> encoder, SparseHead head)
 
 void SparseNetwork::Declare(const Scope& scope) {
   const Scope encoder = scope / head_.encoder;
+  encoder.IsBody();
   encoder_->Declare(encoder);
   transform_.Declare(scope / head_.transform.path);
   const Scope norm = scope / head_.transform.norm->path;

@@ -24,6 +24,10 @@ void Embeddings::Declare(const Scope& scope) {
   };
   table(names.words, words_, options_.vocabulary);
   table(names.positions, positions_, options_.positions);
+  // DeBERTa's files have this table even where it is not added to rows.
+  if (options_.positions == 0 && options_.relative.defined()) {
+    (scope / names.positions).LeavesOut("weight");
+  }
   table(names.types, types_, options_.types);
   if (projects()) project_.Declare(scope / names.embedding_projection);
   DeclareNorm(scope / names.embedding_norm, norm_);

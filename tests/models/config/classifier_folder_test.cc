@@ -18,6 +18,7 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class ClassifierFolderTest : public HuggingFaceFixture {
  protected:
@@ -115,6 +116,17 @@ TEST_F(ClassifierFolderTest, WithoutItsHeadIsRefusedByTheTensorsThatAreMissing) 
                            "bert.pooler.dense.weight [8, 8]", "bert.pooler.dense.bias [8]"}) {
     EXPECT_THAT(Error(), HasSubstr(name));
   }
+}
+
+TEST_F(ClassifierFolderTest, OfOtherWeightsIsServedWithAWarning) {
+  const auto warnings = [this](const std::string& stranger) {
+    RenameTensors([](const std::string& own) { return own; }, {{stranger, RandomFloats({3})}});
+    return InspectModel(folder_)->warnings;
+  };
+  EXPECT_THAT(warnings("bert.adapters.weight"), IsEmpty());
+  EXPECT_THAT(warnings("other.weight"), IsEmpty());
+  EXPECT_THAT(warnings("classifier.scale"), ElementsAre(HasSubstr("has 1 of which")));
+  EXPECT_THAT(warnings("bert.embeddings.scale"), ElementsAre(HasSubstr("has 2 of which")));
 }
 
 TEST_F(ClassifierFolderTest, WithAHeadForOtherClassesIsRefused) {

@@ -12,7 +12,10 @@ namespace linserve {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using HuggingFaceTest = HuggingFaceFixture;
 
@@ -45,6 +48,33 @@ TEST_F(HuggingFaceTest, WithAValueThatIsNotComputedIsRefusedByName) {
   EXPECT_THAT(Error(), HasSubstr("local_attention"));
 }
 
+TEST_F(HuggingFaceTest, WithCodeOfItsOwnIsRefusedUntilItSaysWhatThatComputes) {
+  const auto error = [this](const char* type, const json& more = json::object()) {
+    json config = {{"model_type", type}, {"auto_map", {{"AutoModel", "modeling_own.OwnModel"}}}};
+    config.update(more);
+    WriteConfig(config);
+    return std::string(ReadModelDirectory(folder_).status().message());
+  };
+  for (const char* type : {"qwen2", "qwen3", "mistral", "llama"}) {
+    EXPECT_THAT(error(type), HasSubstr("'modeling_own.OwnModel', which is not run here; write "
+                                       "\"is_causal\": false"));
+    for (const bool causal : {false, true}) {
+      EXPECT_EQ(error(type, {{"is_causal", causal}}), "") << type;
+    }
+  }
+  EXPECT_THAT(error("bert", {{"is_causal", false}}), HasSubstr("remove 'AutoModel' from auto_map"));
+  EXPECT_EQ(error("bert", {{"auto_map", {{"AutoConfig", "own.Config"}}}}), "");
+  EXPECT_EQ(error("bert", {{"position_embedding_type", "alibi"}}), "");
+  for (const char* type : {"nomic_bert", "new", "eurobert", "molformer"}) {
+    EXPECT_EQ(error(type), "") << type;
+  }
+  const json scores = {{"AutoModelForSequenceClassification", "own.Scores"}};
+  EXPECT_EQ(error("roberta", {{"auto_map", scores}}), "");
+  EXPECT_THAT(error("roberta", {{"auto_map", scores},
+                                {"architectures", {"RobertaForSequenceClassification"}}}),
+              HasSubstr("'own.Scores'"));
+}
+
 TEST_F(HuggingFaceTest, OfAnotherTaskIsServedWithoutItsHead) {
   const TensorMap expected = Rows(folder_);
   RenameTensors([](const std::string& name) { return "bert." + name; },
@@ -58,6 +88,37 @@ TEST_F(HuggingFaceTest, OfAnotherTaskMayHaveItsHeadBesideTheModelItself) {
       [](const std::string& name) { return name; },
       {{"classifier.weight", RandomFloats({2, 8})}, {"embeddings.position_ids", Ids(12, 12)}});
   EXPECT_EQ(LargestDifference(Rows(folder_), expected), 0);
+  EXPECT_THAT(InspectModel(folder_)->warnings, IsEmpty());
+}
+
+TEST_F(HuggingFaceTest, OfOtherWeightsIsServedWithAWarningThatNamesThem) {
+  const std::string path = folder_ + "/model.safetensors";
+  const TensorMap own = ReadSafetensors(path)->tensors;
+  const auto warned = [&](const std::string& prefix, const std::string& stranger) {
+    TensorMap tensors = {{stranger, RandomFloats({8})}};
+    for (const auto& [name, tensor] : own) tensors[prefix + name] = tensor;
+    EXPECT_TRUE(WriteSafetensors(path, tensors).ok());
+    const std::vector<std::string> warnings = InspectModel(folder_)->warnings;
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(LoadModel(folder_, {}).ok());
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(log.find("WARN") != std::string::npos, !warnings.empty()) << log;
+    return !warnings.empty() && warnings[0].find(stranger) != std::string::npos;
+  };
+  for (const std::string prefix : {"", "bert."}) {
+    for (const char* name : {"encoder.layer.2.output.dense.bias", "embeddings.norm.weight",
+                             "encoder.layer.0.attention.self.query_norm.weight"}) {
+      EXPECT_TRUE(warned(prefix, prefix + name)) << name;
+    }
+    EXPECT_FALSE(warned(prefix, prefix + "adapters.0.weight"));
+    EXPECT_FALSE(warned(prefix, "cls.predictions.bias"));
+  }
+}
+
+TEST_F(HuggingFaceTest, WithFewerLayersThanItsFileIsServedWithAWarning) {
+  WriteConfig({{"num_hidden_layers", 1}});
+  EXPECT_THAT(InspectModel(folder_)->warnings,
+              ElementsAre(AllOf(HasSubstr("has 16 of which"), HasSubstr("encoder.layer.1."))));
 }
 
 TEST_F(HuggingFaceTest, WithoutItsPoolingLayerGivesRowsOnly) {
@@ -223,6 +284,10 @@ TEST_F(HuggingFaceTest, WithScaledPositionsIsRefused) {
     WriteConfig({{"model_type", type}, {"rope_scaling", {{"rope_type", "default"}}}});
     EXPECT_THAT(Error(), Not(HasSubstr("rope"))) << type;
   }
+  WriteConfig({{"model_type", "modernbert"}, {"rope_parameters", {{"rope_theta", 50000}}}});
+  EXPECT_THAT(Error(), HasSubstr("for each type of layers"));
+  WriteConfig({{"model_type", "modernbert"}, {"rope_parameters", {{"rope_type", "yarn"}}}});
+  EXPECT_THAT(Error(), HasSubstr("\"rope_type\" is \"yarn\""));
   WriteConfig({{"model_type", "gte"}, {"rope_parameters", {{"type", "ntk"}}}});
   EXPECT_THAT(Error(), HasSubstr("\"type\" is \"ntk\""));
   WriteConfig({{"model_type", "new"}, {"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
