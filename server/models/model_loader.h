@@ -17,10 +17,10 @@ namespace linserve {
 
 struct ModelLoadOptions {
   std::string device = "cpu";  // one of DevicePlan::devices
-  // "f32", "bf16", "int8" (on the CPU), "f16" (on GPUs), "default": "f32" on the CPU and "auto" on
-  // GPUs, "auto": on the CPU the faster of f32 and
-  // bf16 in the model's own products, on GPUs bf16 where there are units for it; "auto:int8": of
-  // int8, too
+  // Is "f32", "bf16", "int8" (on the CPU) or "f16" (on GPUs). "auto" is, on the CPU, the faster of
+  // f32 and bf16 in the model's own products, and on GPUs bf16 where there are units for it, else
+  // f16; with "auto:int8" the CPU may choose int8, too. "default" is "f32" on the CPU and "auto" on
+  // GPUs.
   std::string dtype = "f32";
   int64_t threads = 0;  // inside one product; 0: one a processor
   bool allow_nonfinite = false;

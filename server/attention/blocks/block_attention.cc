@@ -9,6 +9,7 @@
 #include "attention/products/kernel_rows.h"
 #include "attention/products/softmax_rows.h"
 #include "attention/rows/aten.h"
+#include "attention/rows/slices.h"
 
 namespace linserve {
 namespace {
@@ -20,6 +21,15 @@ constexpr float kFar = 2 * BlockAttention::kHidden;
 
 Bf16Block AsBf16(float* memory, int64_t stride) {
   return {reinterpret_cast<c10::BFloat16*>(memory), stride};
+}
+
+// A thread lays out so many blocks before others may get a turn.
+constexpr int64_t kKeyBlocksOfThread = 4;
+
+// Returns how many keys are best a block: no thread is to be without one.
+int64_t BlockRowsOf(int64_t rows) {
+  const int64_t threads = BlockThreads();
+  return std::min(kBlockRows, WholeKernelRows((rows + threads - 1) / threads));
 }
 
 }  // namespace
@@ -52,11 +62,6 @@ at::Tensor BlockAttention::ScoresOfKeys(const at::Tensor& mask) {
   if (!mask.defined()) return {};
   const at::TensorOptions floats = mask.options().dtype(at::kFloat);
   return at::where(mask, at::scalar_tensor(0, floats), at::scalar_tensor(kHidden, floats));
-}
-
-int64_t BlockAttention::KeyBlockRows(int64_t length) {
-  const int64_t threads = BlockThreads();
-  return std::min(kBlockRows, WholeKernelRows((length + threads - 1) / threads));
 }
 
 int64_t BlockAttention::KeyElements(int64_t rows) const {
@@ -237,6 +242,22 @@ void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, in
   } else {
     BlockProduct(tile.padded, sizes_.value_width, whole, tile.scores,
                  RowBlock(values, inner).Columns(column), tile.sums, add);
+  }
+}
+
+LaidOutKeys::LaidOutKeys(const BlockAttention& attention, int64_t rows, int64_t scratch_elements,
+                         const LayOut& lay_out)
+    : rows_(rows), block_rows_(BlockRowsOf(rows)) {
+  const int64_t blocks = (rows + block_rows_ - 1) / block_rows_;
+  memory_ = at::empty({blocks, attention.KeyElements(block_rows_)}, at::kFloat);
+  const int64_t at_once = kKeyBlocksOfThread * BlockThreads();
+  for (int64_t first = 0; first < blocks; first += at_once) {
+    const int64_t end = std::min(blocks, first + at_once);
+    ForSideBySide(first, end, scratch_elements, [&](int64_t block, float* scratch) {
+      const int64_t place = block * block_rows_;
+      lay_out(place, std::min(block_rows_, rows - place), BlockOf(memory_, block).data, scratch);
+    });
+    RowsRead(std::min(rows, end * block_rows_) - first * block_rows_);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "attention/blocks/block_relative_scores.h"
 #include "attention/products/block_math.h"
@@ -70,9 +71,6 @@ class BlockAttention {
   // Says whether products are computed in BF16.
   bool rounded() const { return rounded_; }
 
-  // Returns how many keys of a sequence are best a block: no thread is to be without one.
-  static int64_t KeyBlockRows(int64_t length);
-
   // Returns the elements of memory that a block of so many keys takes, at most kBlockRows.
   int64_t KeyElements(int64_t rows) const;
   // Lays out a block of keys [count, key_inner] and values [count, value_inner] in that memory.
@@ -110,6 +108,27 @@ class BlockAttention {
 
   Sizes sizes_;
   bool rounded_;
+};
+
+// Holds keys and values of a sequence as BlockAttention reads them.
+class LaidOutKeys {
+ public:
+  // Lays out `count` rows, the first one of which is row `place` of the sequence.
+  using LayOut = std::function<void(int64_t place, int64_t count, float* memory, float* scratch)>;
+
+  // Has a sequence of so many rows laid out block by block by all threads, each of which has so
+  // many elements of scratch. Now and then others get a turn.
+  LaidOutKeys(const BlockAttention& attention, int64_t rows, int64_t scratch_elements,
+              const LayOut& lay_out);
+
+  BlockAttention::Keys keys() const {
+    return {memory_.mutable_data_ptr<float>(), rows_, block_rows_};
+  }
+
+ private:
+  int64_t rows_;
+  int64_t block_rows_;
+  at::Tensor memory_;
 };
 
 }  // namespace linserve

@@ -13,8 +13,9 @@ namespace linserve {
 // φ(q) · φ(k) stands for a weight of q and k:
 //   kPositive  ratio · (exp(u − |scale · x|²/2 − shift) + eps), for exp(scale² · q · k) (FAVOR+)
 //   kMirrored  the same of u and, beside it, of −u
-//   kFourier   ratio · (cos(u) + eps) and, beside it, the same of sin(u), for exp(-scale² · |q -
-//   k|²/2) kKernel    ratio · (kernel(u) + eps), generalized attention
+//   kFourier   ratio · (cos(u) + eps) and, beside it, the same of sin(u), for
+//              exp(-scale² · |q − k|²/2)
+//   kKernel    ratio · (kernel(u) + eps), generalized attention
 // A shift that all keys share, or all features of a query, cancels where attention divides by the
 // weights, but for what eps adds. It keeps the exponents from overflowing.
 // Source: Choromanski et al. 2020, "Rethinking Attention with Performers" (arXiv:2009.14794).

@@ -88,7 +88,7 @@ class Attention {
   void AttendLinearly(const Work& work, size_t sequence, RowSlices& slices) const;
   void AttendCausally(const Work& work, size_t sequence, RowSlices& slices) const;
   void AttendBySoftmax(const Work& work, size_t sequence) const;
-  at::Tensor LayOutKeys(const Work& work, size_t sequence) const;
+  LaidOutKeys LayOutKeys(const Work& work, size_t sequence) const;
   // Takes a block of attended values to the end of the work.
   void Finish(const Work& work, int64_t row, int64_t count, const RowBlock& attended,
               float* scratch) const;

@@ -24,9 +24,6 @@ struct Attention::Work {
 
 namespace {
 
-// A thread lays out so many blocks of keys before others may get a turn.
-constexpr int64_t kBlocksOfThread = 4;
-
 void Clear(const RowBlock& rows, int64_t count, int64_t width) {
   for (int64_t i = 0; i < count; ++i) std::fill_n(rows.Rows(i).data, width, 0.0F);
 }
@@ -241,36 +238,21 @@ void Attention::AttendCausally(const Work& work, size_t sequence, RowSlices& sli
       });
 }
 
-at::Tensor Attention::LayOutKeys(const Work& work, size_t sequence) const {
-  const int64_t length = work.source.layout.lengths[sequence];
-  const int64_t block_rows = BlockAttention::KeyBlockRows(length);
-  const int64_t blocks = (length + block_rows - 1) / block_rows;
-  at::Tensor memory = at::empty({blocks, softmax_.KeyElements(block_rows)}, at::kFloat);
-  const int64_t elements = kBlockRows * (inner() + value_inner()) + softmax_.ScratchElements();
-  const auto lay_out = [&](int64_t block, float* scratch) {
-    const int64_t place = block * block_rows;
-    const int64_t count = std::min(block_rows, length - place);
-    const RowBlock keys{scratch, inner()};
-    const RowBlock values{keys.Rows(kBlockRows).data, value_inner()};
-    const RowBlock rows = work.SourceRows(sequence, place);
-    SetTurned(key_, rows, place, count, work.rotation, keys);
-    value_.Set(values, rows, count);
-    softmax_.LayOut(keys, values, count, BlockOf(memory, block).data, values.Rows(kBlockRows).data);
-  };
-  const int64_t at_once = kBlocksOfThread * BlockThreads();
-  for (int64_t first = 0; first < blocks; first += at_once) {
-    const int64_t end = std::min(blocks, first + at_once);
-    ForSideBySide(first, end, elements, lay_out);
-    RowsRead(std::min(length, end * block_rows) - first * block_rows);
-  }
-  return memory;
+LaidOutKeys Attention::LayOutKeys(const Work& work, size_t sequence) const {
+  return {softmax_, work.source.layout.lengths[sequence],
+          kBlockRows * (inner() + value_inner()) + softmax_.ScratchElements(),
+          [&](int64_t place, int64_t count, float* memory, float* scratch) {
+            const RowBlock keys{scratch, inner()};
+            const RowBlock values{keys.Rows(kBlockRows).data, value_inner()};
+            const RowBlock rows = work.SourceRows(sequence, place);
+            SetTurned(key_, rows, place, count, work.rotation, keys);
+            value_.Set(values, rows, count);
+            softmax_.LayOut(keys, values, count, memory, values.Rows(kBlockRows).data);
+          }};
 }
 
 void Attention::AttendBySoftmax(const Work& work, size_t sequence) const {
-  const int64_t keys = work.source.layout.lengths[sequence];
-  const at::Tensor memory = LayOutKeys(work, sequence);
-  const BlockAttention::Keys laid_out{memory.mutable_data_ptr<float>(), keys,
-                                      BlockAttention::KeyBlockRows(keys)};
+  const LaidOutKeys laid_out = LayOutKeys(work, sequence);
   BlockAttention::Scores scores;
   if (work.source.key_scores.defined()) {
     scores.of_keys =
@@ -284,7 +266,7 @@ void Attention::AttendBySoftmax(const Work& work, size_t sequence) const {
         const RowBlock queries{scratch, inner()};
         const RowBlock attended{queries.Rows(BlockAttention::kReadableRows).data, value_inner()};
         SetTurned(query_, work.Target(sequence, place), place, count, work.rotation, queries);
-        softmax_.Attend(queries, place, count, laid_out, scores, attended,
+        softmax_.Attend(queries, place, count, laid_out.keys(), scores, attended,
                         attended.Rows(kBlockRows).data);
         Finish(work, work.layout.starts[sequence] + place, count, attended, scratch);
       });

@@ -18,8 +18,8 @@ std::vector<DType> ProductTypes();
 // in contiguous panels of columns. Rows come and go in F32 whatever the products are computed in.
 //
 // In BF16 both operands are rounded to it. In I8 each output's weights are multiples of 1/127 of
-// the largest one of them, and each row is quantized likewise when it comes. Sums are of F32 or
-// exact.
+// the largest one of them, and each row, when it comes, is laid on 255 steps from its smallest
+// value to its largest. Sums are of F32 or exact.
 class PackedWeight {
  public:
   PackedWeight() = default;

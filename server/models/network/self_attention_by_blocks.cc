@@ -5,13 +5,9 @@
 #include "attention/blocks/sequence_groups.h"
 #include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/slices.h"
 
 namespace linserve {
 namespace {
-
-// A thread lays out so many blocks of keys before others may get a turn.
-constexpr int64_t kBlocksOfThread = 4;
 
 using ByBlocks = SelfAttentionByBlocks;
 
@@ -50,29 +46,17 @@ void ApplyToGroup(const ByBlocks& layer, const SequenceGroup& group, float* scra
   layer.finish(BlockOf(layer.rows, group.row), qkv, group.rows, scratch);
 }
 
-// Makes queries, keys and values of a sequence's rows, and returns the blocks of its keys.
-at::Tensor LayOutKeys(const ByBlocks& layer, size_t sequence, const at::Tensor& qkv) {
+// Makes queries, keys and values of a sequence's rows, and lays out the keys and values.
+LaidOutKeys KeysOf(const ByBlocks& layer, size_t sequence, const at::Tensor& qkv) {
   const int64_t start = layer.layout.starts[sequence];
-  const int64_t length = layer.layout.lengths[sequence];
-  const int64_t block_rows = BlockAttention::KeyBlockRows(length);
-  const int64_t count = (length + block_rows - 1) / block_rows;
-  at::Tensor memory =
-      at::empty({count, layer.attention.KeyElements(block_rows)}, layer.rows.options());
-  const auto lay_out = [&](int64_t block, float* scratch) {
-    const int64_t begin = block * block_rows;
-    const int64_t some = std::min(block_rows, length - begin);
-    const RowBlock laid = BlockOf(qkv, begin);
-    layer.project(start + begin, some, laid, scratch);
-    layer.turn(laid, begin, some);
-    LayOut(layer, laid, some, BlockOf(memory, block).data, scratch + NormedElements(layer));
-  };
-  const int64_t at_once = kBlocksOfThread * BlockThreads();
-  for (int64_t first = 0; first < count; first += at_once) {
-    const int64_t end = std::min(count, first + at_once);
-    ForSideBySide(first, end, NormedElements(layer) + layer.attention.ScratchElements(), lay_out);
-    RowsRead(std::min(length, end * block_rows) - first * block_rows);
-  }
-  return memory;
+  return {layer.attention, layer.layout.lengths[sequence],
+          NormedElements(layer) + layer.attention.ScratchElements(),
+          [&](int64_t place, int64_t count, float* memory, float* scratch) {
+            const RowBlock laid = BlockOf(qkv, place);
+            layer.project(start + place, count, laid, scratch);
+            layer.turn(laid, place, count);
+            LayOut(layer, laid, count, memory, scratch + NormedElements(layer));
+          }};
 }
 
 // Applies it to one sequence block by block, side by side.
@@ -80,9 +64,8 @@ void ApplyToSequence(const ByBlocks& layer, size_t sequence) {
   const int64_t start = layer.layout.starts[sequence];
   const int64_t length = layer.layout.lengths[sequence];
   const at::Tensor qkv = at::empty({length + kFewestKernelRows, layer.width}, layer.rows.options());
-  const at::Tensor memory = LayOutKeys(layer, sequence, qkv);
-  const BlockAttention::Keys keys{memory.mutable_data_ptr<float>(), length,
-                                  BlockAttention::KeyBlockRows(length)};
+  const LaidOutKeys laid_out = KeysOf(layer, sequence, qkv);
+  const BlockAttention::Keys keys = laid_out.keys();
   const BlockAttention::Scores scores = layer.scores(start);
   const ByBlocks::Attend attend =
       layer.attend ? layer.attend(qkv, keys, scores) : ByBlocks::Attend();

@@ -35,8 +35,7 @@ class Attention {
   // The others need packed() weights, and work on blocks of rows.
   const BlockAttention& blocks() const { return blocks_; }
   int64_t width() const { return 3 * options_.dim; }  // of queries, keys and values side by side
-  // Makes queries, keys and values of `count` rows, the first one of which is row `row` of the
-  // batch and row `place` of its sequence.
+  // Makes queries, keys and values of `count` rows.
   void Project(const RowBlock& rows, int64_t count, const RowBlock& qkv) const;
   // Turns queries and keys of a sequence's rows, the first one of which is its row `place`.
   void Rotate(const RowBlock& qkv, int64_t place, int64_t count, const Context& context) const;

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +15,7 @@
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
 #include "attention/rows/aten.h"
+#include "attention/rows/threads.h"
 
 namespace linserve {
 namespace {
@@ -215,6 +219,33 @@ TEST(BlockAttention, SumsLargeScoresWithoutOverflow) {
   EXPECT_LT(LargestDifference(AttendByBlocks(sequence, DType::kF32, -1, 32, 50),
                               NaiveAttention(sequence, -1)),
             1e-2);
+}
+
+TEST(LaidOutKeys, AreReadInTheBlocksThatTheyWereLaidOutInWhateverThreadsThereAreThen) {
+  const c10::InferenceMode no_autograd;
+  constexpr int64_t kRows = 200;
+  const BlockAttention attention({.heads = 2, .dim_head = 4});
+  std::mutex mutex;
+  std::map<int64_t, std::pair<int64_t, float*>> blocks;  // by their first row
+  std::optional<LaidOutKeys> laid_out;
+  {
+    const ThreadsScope threads(4);
+    laid_out.emplace(attention, kRows, 0,
+                     [&](int64_t place, int64_t count, float* memory, float* /*scratch*/) {
+                       const std::scoped_lock lock(mutex);
+                       blocks[place] = {count, memory};
+                     });
+  }
+  const BlockAttention::Keys keys = laid_out->keys();
+  EXPECT_EQ(keys.rows, kRows);
+  int64_t rows = 0;
+  for (const auto& [place, block] : blocks) {
+    EXPECT_EQ(place, rows);
+    EXPECT_EQ(block.second,
+              keys.memory + place / keys.block_rows * attention.KeyElements(keys.block_rows));
+    rows += block.first;
+  }
+  EXPECT_EQ(rows, kRows);
 }
 
 }  // namespace

@@ -104,6 +104,15 @@ TEST_F(PerformerTest, GivesTheRowsOfScBertByTensorsToo) {
   }
 }
 
+TEST_F(PerformerTest, TurnsRowsFarFromTheFirstByTensorsAsByBlocks) {
+  const std::string directory =
+      Directory(kPerformer, PerformerStack(R"("dim_head": 16, "local_attn_heads": 3)"));
+  const std::vector<Item> items = {Floats(30000, 12)};
+  const TensorMap expected = Compute(*Load(directory), items)[0];
+  EXPECT_LT(LargestDifference(Compute(*LoadOn("simulated:0", directory), items)[0], expected),
+            kTolerance);
+}
+
 TEST_F(PerformerTest, IgnoresTheCounterOfItsTrainingWhereverItStands) {
   const std::string stack = Directory(kPerformer, PerformerStack(""));
   const std::string model = Directory(kPerformerLanguageModel, PerformerModel(""));
