@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "attention/device/device_plugin.h"
+#include "attention/products/bf16_product.h"
 #include "attention/rows/aten.h"
 #include "core/system/processors.h"
 #include "core/threads/mutex.h"
@@ -157,6 +158,11 @@ absl::StatusOr<Loaded> Load(const std::string& directory, const ModelLoadOptions
   }
   for (const std::string& warning : built.network->Notes().warnings) {
     Log(LogLevel::kWarning, warning, {{"model", directory}});
+  }
+  if (placement.on_host() && info.dtype != DType::kF32) {
+    Log(LogLevel::kInfo, "products of attention measured",
+        {{"model", directory},
+         {"chosen", std::string(Name(Bf16KernelsPay() ? DType::kBF16 : DType::kF32))}});
   }
   info.fingerprint = FingerprintOf(config->network, info.dtype, checkpoint.tensors);
   LoadParameters(built.parameters, std::move(checkpoint),

@@ -75,6 +75,22 @@ TEST_F(ModelLoaderTest, ReplicasOnTheCpuShareWhatIsLoadedOnce) {
   EXPECT_EQ(loads, 2);
 }
 
+TEST_F(ModelLoaderTest, LogsWhatAttentionIsComputedInWhereThatWasMeasured) {
+  const auto log = [this](const std::string& dtype) {
+    ModelLoadOptions options;
+    options.dtype = dtype;
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(
+        LoadModel(Init("linserve.Encoder", R"({"num_tokens": 9, "dim": 8, "depth": 1})"), options)
+            .ok());
+    return testing::internal::GetCapturedStderr();
+  };
+  for (const std::string& dtype : TypesOfCpu()) {
+    const bool logged = log(dtype).find("products of attention measured") != std::string::npos;
+    EXPECT_EQ(logged, dtype != "f32") << dtype;
+  }
+}
+
 TEST_F(ModelLoaderTest, ReplicasOnTheCpuAreTriedOnceWhereTheyCannotBeLoaded) {
   const std::string directory =
       Init("linformer.Linformer", R"({"dim": 8, "seq_len": 6, "depth": 1, "k": 4})");

@@ -14,8 +14,6 @@
 namespace linserve {
 namespace {
 
-// Keys are transposed to rows of an odd number of cache lines, as Transpose() is fast with.
-constexpr int64_t kKeyStride = kBlockRows + 16;
 // Keys outside a window weigh nothing beside those that are hidden in it.
 constexpr float kFar = 2 * BlockAttention::kHidden;
 
@@ -40,7 +38,7 @@ struct BlockAttention::Tile {
   int64_t row;
   int64_t count;
   int64_t padded;   // rows that are multiplied
-  RowBlock scores;  // [kBlockRows, kKeyStride]
+  RowBlock scores;  // [kBlockRows, kTransposedStride]
   RowBlock sums;    // of weighed values [kBlockRows, value_width]
   float* most;      // [kBlockRows] each
   float* factors;
@@ -66,12 +64,12 @@ at::Tensor BlockAttention::ScoresOfKeys(const at::Tensor& mask) {
 
 int64_t BlockAttention::KeyElements(int64_t rows) const {
   const int64_t elements =
-      sizes_.key_inner() * kKeyStride + sizes_.value_inner() * WholeKernelRows(rows);
+      sizes_.key_inner() * kTransposedStride + sizes_.value_inner() * WholeKernelRows(rows);
   return rounded_ ? elements / 2 : elements;
 }
 
 float* BlockAttention::ValuesIn(float* memory) const {
-  return memory + sizes_.key_inner() * (rounded_ ? kKeyStride / 2 : kKeyStride);
+  return memory + sizes_.key_inner() * (rounded_ ? kTransposedStride / 2 : kTransposedStride);
 }
 
 void BlockAttention::LayOut(const RowBlock& keys, const RowBlock& values, int64_t count,
@@ -85,11 +83,11 @@ void BlockAttention::LayOut(const RowBlock& keys, const RowBlock& values, int64_
     // A pair of a key's features is moved as if it were one float.
     const Bf16Block rounded = AsBf16(scratch, inner);
     ToBf16(keys, count, inner, rounded);
-    Transpose({scratch, inner / 2}, count, inner / 2, {memory, kKeyStride});
+    Transpose({scratch, inner / 2}, count, inner / 2, {memory, kTransposedStride});
     ToBf16Pairs(values, count, value_inner, whole, AsBf16(laid_values, 2 * value_inner));
     return;
   }
-  Transpose(keys, count, inner, {memory, kKeyStride});
+  Transpose(keys, count, inner, {memory, kTransposedStride});
   for (int64_t i = 0; i < count; ++i) {
     std::copy_n(values.Rows(i).data, value_inner, laid_values + i * value_inner);
   }
@@ -97,18 +95,18 @@ void BlockAttention::LayOut(const RowBlock& keys, const RowBlock& values, int64_
 }
 
 int64_t BlockAttention::ScratchElements() const {
-  const int64_t rounded = rounded_ ? (kKeyStride + sizes_.inner()) / 2 : 0;
-  return kBlockRows * (kKeyStride + sizes_.value_width + 3 + rounded) +
+  const int64_t rounded = rounded_ ? (kTransposedStride + sizes_.inner()) / 2 : 0;
+  return kBlockRows * (kTransposedStride + sizes_.value_width + 3 + rounded) +
          (sizes_.relative ? BlockRelativeScores::ScratchElements() : 0);
 }
 
 void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count, const Keys& keys,
                             const Scores& scores, const RowBlock& out, float* scratch) const {
-  const RowBlock scores_of_tile{scratch, kKeyStride};
+  const RowBlock scores_of_tile{scratch, kTransposedStride};
   const RowBlock sums{scores_of_tile.Rows(kBlockRows).data, sizes_.value_width};
   float* most = sums.Rows(kBlockRows).data;
   float* rounded = most + 3 * kBlockRows;
-  const int64_t rounded_elements = kBlockRows * (kKeyStride + sizes_.inner()) / 2;
+  const int64_t rounded_elements = kBlockRows * (kTransposedStride + sizes_.inner()) / 2;
   const Tile tile{.queries = queries,
                   .row = row,
                   .count = count,
@@ -119,7 +117,7 @@ void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count,
                   .factors = most + kBlockRows,
                   .totals = most + 2 * kBlockRows,
                   .rounded_weights = rounded,
-                  .rounded_queries = rounded + kBlockRows * kKeyStride / 2,
+                  .rounded_queries = rounded + kBlockRows * kTransposedStride / 2,
                   .relative = rounded + (rounded_ ? rounded_elements : 0)};
   if (rounded_) {
     ToBf16(queries, count, sizes_.inner(), AsBf16(tile.rounded_queries, sizes_.inner()));
@@ -178,10 +176,11 @@ void BlockAttention::Score(int64_t head, const Tile& tile, float* memory, int64_
   if (rounded_) {
     Bf16Product(tile.padded, whole, sizes_.dim_head,
                 AsBf16(tile.rounded_queries, sizes_.inner()).Columns(column),
-                AsBf16(memory, 2 * kKeyStride).Rows(key_column / 2), tile.scores, /*add=*/false);
+                AsBf16(memory, 2 * kTransposedStride).Rows(key_column / 2), tile.scores,
+                /*add=*/false);
   } else {
     BlockProduct(tile.padded, whole, sizes_.dim_head, tile.queries.Columns(column),
-                 RowBlock(memory, kKeyStride).Rows(key_column), tile.scores, /*add=*/false);
+                 RowBlock(memory, kTransposedStride).Rows(key_column), tile.scores, /*add=*/false);
   }
   if (scores.of_keys != nullptr) AddBias(tile.scores, tile.count, count, scores.of_keys + first);
   if (scores.of_distances != nullptr) {
@@ -206,12 +205,12 @@ void BlockAttention::AddRelative(int64_t head, const Tile& tile, float* memory, 
   const int64_t column = head * sizes_.dim_head;
   if (rounded_) {
     scores.relative->Add(block, AsBf16(tile.rounded_queries, sizes_.inner()).Columns(column),
-                         AsBf16(memory, 2 * kKeyStride).Rows(column / 2), scores.places,
+                         AsBf16(memory, 2 * kTransposedStride).Rows(column / 2), scores.places,
                          tile.scores, tile.relative);
   } else {
     scores.relative->Add(block, tile.queries.Columns(column),
-                         RowBlock(memory, kKeyStride).Rows(column), scores.places, tile.scores,
-                         tile.relative);
+                         RowBlock(memory, kTransposedStride).Rows(column), scores.places,
+                         tile.scores, tile.relative);
   }
 }
 
@@ -235,7 +234,7 @@ void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, in
   const int64_t whole = WholeKernelRows(count);
   float* values = ValuesIn(memory);
   if (rounded_) {
-    const Bf16Block weights = AsBf16(tile.rounded_weights, kKeyStride);
+    const Bf16Block weights = AsBf16(tile.rounded_weights, kTransposedStride);
     ToBf16(tile.scores, tile.count, whole, weights);
     Bf16Product(tile.padded, sizes_.value_width, whole, weights,
                 AsBf16(values, 2 * inner).Columns(2 * column), tile.sums, add);

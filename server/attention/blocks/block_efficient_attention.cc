@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "attention/linear/causal_linear_attention.h"
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
 #include "attention/products/softmax_rows.h"
@@ -11,10 +12,7 @@
 namespace linserve {
 namespace {
 
-// So many rows attend to each other by a masked product.
-constexpr int64_t kRowsTogether = 64;
-// Is an odd number of cache lines, as Transpose() is fast with.
-constexpr int64_t kTogetherStride = kRowsTogether + 16;
+constexpr int64_t kTogetherStride = OddLines(kCausalBlock);
 // Weights of e^-60, and products with their inverses, are normal numbers of F32.
 constexpr float kMostGrowth = 60;
 
@@ -43,16 +41,16 @@ void BlockEfficientAttention::Begin() {
 void BlockEfficientAttention::Attend(const RowBlock& queries, const RowBlock& keys,
                                      const RowBlock& values, int64_t count) {
   const int64_t elements =
-      kRowsTogether * (kTogetherStride + dim_head_ + 1) + dim_head_ * (kTogetherStride + 2);
+      kCausalBlock * (kTogetherStride + dim_head_ + 1) + dim_head_ * (kTogetherStride + 2);
   ForSideBySide(0, heads_, elements, [&](int64_t head, float* scratch) {
     const int64_t column = head * dim_head_;
     const Head own{{values_.mutable_data_ptr<float>() + column * dim_head_, dim_head_},
                    most_.mutable_data_ptr<float>() + column,
                    weights_.mutable_data_ptr<float>() + column,
                    scratch};
-    for (int64_t row = 0; row < count; row += kRowsTogether) {
+    for (int64_t row = 0; row < count; row += kCausalBlock) {
       AttendRows(own, queries.Rows(row).Columns(column), keys.Rows(row).Columns(column),
-                 values.Rows(row).Columns(column), std::min(kRowsTogether, count - row));
+                 values.Rows(row).Columns(column), std::min(kCausalBlock, count - row));
     }
   });
 }
@@ -77,10 +75,10 @@ void BlockEfficientAttention::AttendRows(const Head& own, const RowBlock& querie
     return AttendRows(own, queries.Rows(half), keys.Rows(half), values.Rows(half), count - half);
   }
   const RowBlock scores{own.scratch, kTogetherStride};
-  const RowBlock turned = scores.Rows(kRowsTogether);
+  const RowBlock turned = scores.Rows(kCausalBlock);
   const RowBlock result{turned.Rows(dim_head_).data, dim_head_};
-  float* shares = result.Rows(kRowsTogether).data;
-  float* factors = shares + kRowsTogether;
+  float* shares = result.Rows(kCausalBlock).data;
+  float* factors = shares + kCausalBlock;
   float* running = factors + dim_head_;
   std::copy_n(own.weights, dim_head_, running);
   ColumnWeights(keys, count, dim_head_, own.most, factors, own.weights);

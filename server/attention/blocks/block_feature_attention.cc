@@ -2,17 +2,14 @@
 
 #include <algorithm>
 
+#include "attention/linear/causal_linear_attention.h"
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
 
 namespace linserve {
 namespace {
 
-// So many rows attend to each other by a masked product.
-constexpr int64_t kCausalRows = 64;
-// Features are transposed to rows of an odd number of cache lines, as Transpose() is fast with.
-constexpr int64_t kTurnedStride = kBlockRows + 16;
-constexpr int64_t kCausalStride = kCausalRows + 16;
+constexpr int64_t kCausalStride = OddLines(kCausalBlock);
 
 }  // namespace
 
@@ -33,8 +30,8 @@ BlockFeatureAttention::Head BlockFeatureAttention::Of(int64_t head, float* sums)
 
 int64_t BlockFeatureAttention::ScratchElements() const {
   const int64_t causal =
-      kCausalRows * (kCausalStride + sizes_.value_width + 1) + sizes_.features * kCausalStride;
-  return std::max(sizes_.features * kTurnedStride, causal);
+      kCausalBlock * (kCausalStride + sizes_.value_width + 1) + sizes_.features * kCausalStride;
+  return std::max(sizes_.features * kTransposedStride, causal);
 }
 
 void BlockFeatureAttention::Add(int64_t head, const RowBlock& keys, const RowBlock& values,
@@ -43,7 +40,7 @@ void BlockFeatureAttention::Add(int64_t head, const RowBlock& keys, const RowBlo
   for (int64_t row = 0; row < count; row += kBlockRows) {
     const int64_t some = std::min(kBlockRows, count - row);
     const RowBlock own_keys = keys.Rows(row).Columns(own.feature);
-    const RowBlock turned{scratch, kTurnedStride};
+    const RowBlock turned{scratch, kTransposedStride};
     Transpose(own_keys, some, sizes_.features, turned);
     AddBlock(own, turned, own_keys, values.Rows(row).Columns(own.value), some);
   }
@@ -73,10 +70,10 @@ void BlockFeatureAttention::AttendCausally(int64_t head, const RowBlock& queries
                                            const RowBlock& keys, const RowBlock& values,
                                            int64_t count, float* sums, float* scratch) const {
   const Head own = Of(head, sums);
-  for (int64_t row = 0; row < count; row += kCausalRows) {
+  for (int64_t row = 0; row < count; row += kCausalBlock) {
     AttendBlockCausally(own, queries.Rows(row).Columns(own.feature),
                         keys.Rows(row).Columns(own.feature), values.Rows(row).Columns(own.value),
-                        std::min(kCausalRows, count - row), scratch);
+                        std::min(kCausalBlock, count - row), scratch);
   }
 }
 
@@ -85,9 +82,9 @@ void BlockFeatureAttention::AttendBlockCausally(const Head& own, const RowBlock&
                                                 int64_t count, float* scratch) const {
   const int64_t width = sizes_.value_width;
   const RowBlock scores{scratch, kCausalStride};
-  const RowBlock turned = scores.Rows(kCausalRows);
+  const RowBlock turned = scores.Rows(kCausalBlock);
   const RowBlock result{turned.Rows(sizes_.features).data, width};
-  float* divisors = result.Rows(kCausalRows).data;
+  float* divisors = result.Rows(kCausalBlock).data;
   Transpose(keys, count, sizes_.features, turned);
   // What stands behind the keys gives columns that LowerTriangle() does not read.
   BlockProduct(count, WholeKernelRows(count), sizes_.features, queries, turned, scores,

@@ -10,9 +10,7 @@ namespace {
 
 // A block meets fewer positions than it has queries and keys, but where places skip some.
 constexpr int64_t kPositionsAtOnce = 2 * kBlockRows;
-// Rows are an odd number of cache lines apart, so that not all meet in the same places of a cache.
-constexpr int64_t kPositionStride = kPositionsAtOnce + 16;
-constexpr int64_t kPlacedKeyStride = kBlockRows + 16;
+constexpr int64_t kPositionStride = OddLines(kPositionsAtOnce);
 
 void MultiplyMet(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& b,
                  const RowBlock& c) {
@@ -122,7 +120,7 @@ BlockRelativeScores::BlockRelativeScores(const at::Tensor& a, const at::Tensor& 
 }
 
 int64_t BlockRelativeScores::ScratchElements() {
-  return std::max(kBlockRows * kPositionStride, kPositionsAtOnce * kPlacedKeyStride);
+  return std::max(kBlockRows * kPositionStride, kPositionsAtOnce * kTransposedStride);
 }
 
 void BlockRelativeScores::Positions(int64_t head, int64_t position, RowBlock* a,
@@ -165,7 +163,7 @@ void BlockRelativeScores::AddParts(const Block& block, const Operand& queries, c
       AddOfQueries(block, places, range, products, scores);
     }
     if (b_.defined()) {
-      const RowBlock products{scratch, kPlacedKeyStride};
+      const RowBlock products{scratch, kTransposedStride};
       for (int64_t row = 0; row < range.whole(); row += kBlockRows) {
         MultiplyMet(std::min(kBlockRows, range.whole() - row), WholeKernelRows(block.keys),
                     dim_head_, b.Rows(row), keys, products.Rows(row));

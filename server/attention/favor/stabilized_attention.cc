@@ -11,7 +11,6 @@ namespace linserve {
 namespace {
 
 constexpr float kNoKey = std::numeric_limits<float>::lowest();
-constexpr int64_t kColumns = StabilizedFeatures::kTurnedStride;
 
 RowBlock OfHead(const at::Tensor& tensor, int64_t head) {
   return {tensor.mutable_data_ptr<float>() + head * tensor.stride(0), tensor.stride(1)};
@@ -45,7 +44,7 @@ void StabilizedAttention::Begin() {
 
 void StabilizedAttention::Add(const RowBlock& keys, const RowBlock& values, int64_t count) {
   const int64_t scratch_elements =
-      features_.features() * kColumns + kBlockRows + features_.TurnedElements();
+      features_.features() * kTransposedStride + kBlockRows + features_.TurnedElements();
   ForSideBySide(0, heads_, scratch_elements, [&](int64_t head, float* scratch) {
     const int64_t column = head * dim_head_;
     for (int64_t row = 0; row < count; row += kBlockRows) {
@@ -59,7 +58,7 @@ void StabilizedAttention::Add(const RowBlock& keys, const RowBlock& values, int6
 void StabilizedAttention::AddHead(int64_t head, const RowBlock& keys, const RowBlock& values,
                                   int64_t count, float* scratch) {
   const int64_t features = features_.features();
-  const RowBlock weights{scratch, kColumns};
+  const RowBlock weights{scratch, kTransposedStride};
   float* offsets = weights.Rows(features).data;
   const RowBlock context = OfHead(context_, head);
   float* total = OfHead(total_, head).data;
@@ -135,9 +134,10 @@ void StabilizedCausalAttention::Begin() {
 
 void StabilizedCausalAttention::LookAhead(const RowBlock& keys, int64_t count) {
   const int64_t features = features_.features();
-  const int64_t scratch_elements = features * kColumns + kBlockRows + features_.TurnedElements();
+  const int64_t scratch_elements =
+      features * kTransposedStride + kBlockRows + features_.TurnedElements();
   ForSideBySide(0, heads_, scratch_elements, [&](int64_t head, float* scratch) {
-    const RowBlock directions{scratch, kColumns};
+    const RowBlock directions{scratch, kTransposedStride};
     float* offsets = directions.Rows(features).data;
     float& most = most_[static_cast<size_t>(head)];
     for (int64_t row = 0; row < count; row += kBlockRows) {
@@ -155,9 +155,9 @@ void StabilizedCausalAttention::Attend(const RowBlock& queries, const RowBlock& 
     most_.assign(most_.size(), *std::max_element(most_.begin(), most_.end()));
   }
   const int64_t features = features_.features();
-  const int64_t scratch_elements = features * (kColumns + kCausalBlock) +
+  const int64_t scratch_elements = features * (kTransposedStride + kCausalBlock) +
                                    features_.TurnedElements() +
-                                   kCausalBlock * (kColumns + dim_head_) + 2 * kBlockRows;
+                                   kCausalBlock * (kTransposedStride + dim_head_) + 2 * kBlockRows;
   ForSideBySide(0, heads_, scratch_elements, [&](int64_t head, float* scratch) {
     const int64_t column = head * dim_head_;
     for (int64_t row = 0; row < count; row += kCausalBlock) {
@@ -171,9 +171,9 @@ void StabilizedCausalAttention::AttendHead(int64_t head, const RowBlock& queries
                                            const RowBlock& keys, const RowBlock& values,
                                            int64_t count, float* scratch) {
   const int64_t features = features_.features();
-  const RowBlock of_keys{scratch, kColumns};  // [features, count]
+  const RowBlock of_keys{scratch, kTransposedStride};  // [features, count]
   const RowBlock of_queries{of_keys.Rows(features).data, features};
-  const RowBlock scores{of_queries.Rows(kCausalBlock).data, kColumns};
+  const RowBlock scores{of_queries.Rows(kCausalBlock).data, kTransposedStride};
   const RowBlock result{scores.Rows(kCausalBlock).data, dim_head_};
   float* offsets = result.Rows(kCausalBlock).data;
   float* divisors = offsets + kBlockRows;

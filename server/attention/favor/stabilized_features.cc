@@ -76,7 +76,7 @@ void StabilizedFeatures::SetQueries(const RowBlock& queries, int64_t count, cons
 void StabilizedFeatures::SetDirections(const RowBlock& keys, int64_t count, const RowBlock& out,
                                        float* offsets, float* scratch) const {
   const int64_t width = projection_.size(1);
-  const RowBlock turned{scratch, kTurnedStride};
+  const RowBlock turned{scratch, kTransposedStride};
   Transpose(keys, count, width, turned);
   // What columns beyond the count hold is computed and not read: so there are kernels for few
   // numbers of columns.

@@ -38,15 +38,12 @@ class StabilizedFeatures {
   // TurnedElements().
   void SetDirections(const RowBlock& keys, int64_t count, const RowBlock& out, float* offsets,
                      float* scratch) const;
-  int64_t TurnedElements() const { return projection_.size(1) * kTurnedStride; }
+  int64_t TurnedElements() const { return projection_.size(1) * kTransposedStride; }
   // Returns the largest of what SetDirections() has set.
   static float Largest(const RowBlock& directions, int64_t features, int64_t count);
   // Makes the features of u: exp(u − offset − shift) + eps, or kernel(u) + eps.
   void SetKeys(const RowBlock& directions, int64_t count, float* offsets, float shift,
                float eps) const;
-
-  // Rows so far apart are fast to transpose to.
-  static constexpr int64_t kTurnedStride = kBlockRows + 16;
 
  private:
   RandomFeatures map_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/device/device_plugin.h"
+#include "attention/positions/rotary_frequencies.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/scratch.h"
 
@@ -17,7 +18,7 @@ void AddAt(const at::Tensor& rows, const at::Tensor& table, const at::Tensor& pl
 }
 
 // Turns rows [..., rows, width] by the angles of their places, [rows, width of a head].
-void RotateRows(const at::Tensor& rows, int64_t heads, const at::Tensor& angles) {
+void RotateTensor(const at::Tensor& rows, int64_t heads, const at::Tensor& angles) {
   const int64_t pairs = angles.size(1) / 2;
   const at::Tensor features = rows.unflatten(-1, {heads, pairs, 2});
   const at::Tensor of_heads = angles.to(at::kFloat).unsqueeze(1);
@@ -37,9 +38,8 @@ at::Tensor Sinusoid(int64_t length, int64_t width, double base, const at::Device
 }
 
 at::Tensor Sinusoid(const at::Tensor& positions, int64_t width, double base, double stretch) {
-  const at::TensorOptions options = positions.options().dtype(at::kFloat);
-  const at::Tensor exponents = at::arange(0, width, 2, options) / static_cast<double>(width);
-  return Sinusoid(positions, at::pow(base, exponents).reciprocal().div(stretch));
+  const at::Tensor reciprocals = ReciprocalFrequencies(width, base, positions.options());
+  return Sinusoid(positions, reciprocals.reciprocal().div(stretch));
 }
 
 at::Tensor Sinusoid(const at::Tensor& positions, const at::Tensor& frequencies) {
@@ -98,14 +98,14 @@ void Rotate(at::Tensor& rows, const PlacedLayout& layout, int64_t heads, const a
     const at::Tensor& places = layout.table->positions;
     const auto kernel = KernelsFor(rows).rotate;
     if (kernel != nullptr && kernel(rows, heads, table, places)) return;
-    return RotateRows(rows, heads, table.index_select(0, places));
+    return RotateTensor(rows, heads, table.index_select(0, places));
   }
   for (const Span& span : Spans(layout)) {
     const at::Tensor sequences = View(rows, span);
     const int64_t most = CountAtOnce(span.count * rows.size(1), rows.is_cpu());
     for (int64_t row = 0; row < span.length; row += most) {
       const int64_t count = std::min(most, span.length - row);
-      RotateRows(sequences.narrow(1, row, count), heads, table.narrow(0, row, count));
+      RotateTensor(sequences.narrow(1, row, count), heads, table.narrow(0, row, count));
     }
   }
 }

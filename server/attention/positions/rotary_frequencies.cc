@@ -47,9 +47,14 @@ at::Tensor Yarn(const RotaryFrequencies& rotary, const at::Tensor& lengths, int6
 
 }  // namespace
 
+at::Tensor ReciprocalFrequencies(int64_t width, double base, const at::TensorOptions& options) {
+  const at::Tensor exponents =
+      at::arange(0, width, 2, options.dtype(at::kFloat)) / static_cast<double>(width);
+  return at::pow(base, exponents);
+}
+
 at::Tensor FrequenciesOf(const RotaryFrequencies& rotary, int64_t width) {
-  const at::Tensor exponents = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);
-  const at::Tensor lengths = at::pow(rotary.theta, exponents);
+  const at::Tensor lengths = ReciprocalFrequencies(width, rotary.theta);
   switch (rotary.scaling) {
     case Scaling::kLinear:
       return lengths.reciprocal() / rotary.factor;

@@ -28,6 +28,10 @@ struct RotaryFrequencies {
   double amplitude = 1;      // of sines and cosines
 };
 
+// Returns base^(2j/width), F32 [width/2] on the device of `options`: the reciprocals of
+// frequencies. REQUIRES: even width.
+at::Tensor ReciprocalFrequencies(int64_t width, double base, const at::TensorOptions& options = {});
+
 // Returns F32 [width/2], on the CPU. REQUIRES: even width, fast > slow > 0.
 at::Tensor FrequenciesOf(const RotaryFrequencies& rotary, int64_t width);
 

@@ -26,6 +26,8 @@ RowBlock BlockOf(const at::Tensor& rows, int64_t row = 0);
 
 // A block has at most so many rows: their inputs, products and outputs fit a core's own cache.
 constexpr int64_t kBlockRows = 128;
+// Rows of its transpose are so far apart, as Transpose() is fast with.
+constexpr int64_t kTransposedStride = OddLines(kBlockRows);
 
 // Returns the number of threads that compute blocks side by side: those of the replica, or one
 // where the caller computes a part already.

@@ -23,13 +23,12 @@ int64_t EndOfSlice(const PlacedLayout& layout, size_t sequence, int64_t begin, i
   return std::min(begin + multiple, start + layout.lengths[sequence]);
 }
 
-// Says whether the sequence, which is whole in the slice, continues the slice's last span.
-bool Continues(const SliceSpan& span, const PlacedLayout& layout, size_t sequence) {
-  const auto first = static_cast<size_t>(span.first);
-  const bool whole = span.length == layout.lengths[first];
-  if (!whole || layout.lengths[sequence] != layout.lengths[first]) return false;
-  const int64_t distance = layout.starts[sequence] - layout.starts[sequence - 1];
-  return span.count == 1 || distance == span.stride;
+// Says whether the next sequence, which is whole in the slice, continues the slice's last span.
+bool ContinuesIn(const LayoutSlice& slice, const PlacedLayout& layout) {
+  if (slice.spans.empty()) return false;
+  const Span& span = slice.spans.back();
+  const bool whole = span.length == layout.lengths[static_cast<size_t>(span.first)];
+  return whole && Continues(span, layout);
 }
 
 }  // namespace
@@ -45,9 +44,8 @@ std::vector<LayoutSlice> LayoutSlices(const PlacedLayout& layout, int64_t limit,
       const int64_t first = std::max(start, begin);
       const int64_t length = std::min(start + layout.lengths[sequence], end) - first;
       const bool whole = length == layout.lengths[sequence];
-      if (whole && !slice.spans.empty() && Continues(slice.spans.back(), layout, sequence)) {
-        slice.spans.back().stride = start - layout.starts[sequence - 1];
-        ++slice.spans.back().count;
+      if (whole && ContinuesIn(slice, layout)) {
+        Extend(slice.spans.back(), layout);
       } else {
         const Span span{static_cast<int64_t>(sequence), 1, first - begin, length, length};
         slice.spans.push_back({span, first - start});

@@ -12,7 +12,11 @@ Span Alone(const PlacedLayout& layout, int64_t sequence) {
   return {sequence, 1, layout.starts[i], layout.lengths[i], layout.lengths[i]};
 }
 
-// Says whether the next sequence of the layout continues the span.
+// Says whether a device computes a padded batch of this layout.
+bool IsPadded(const PlacedLayout& layout) { return layout.table && layout.padded_length > 0; }
+
+}  // namespace
+
 bool Continues(const Span& span, const PlacedLayout& layout) {
   const auto next = static_cast<size_t>(span.first + span.count);
   if (layout.lengths[next] != span.length) return false;
@@ -25,11 +29,6 @@ void Extend(Span& span, const PlacedLayout& layout) {
   span.stride = layout.starts[next] - layout.starts[next - 1];
   ++span.count;
 }
-
-// Says whether a device computes a padded batch of this layout.
-bool IsPadded(const PlacedLayout& layout) { return layout.table && layout.padded_length > 0; }
-
-}  // namespace
 
 PlacedLayout ComputedLayout(const PlacedLayout& layout, Padding padding) {
   PlacedLayout computed = layout;

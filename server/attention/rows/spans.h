@@ -24,6 +24,10 @@ struct Span {
   int64_t stride = 0;  // rows from one to the next
 };
 
+// Says whether the next sequence of the layout continues a span of whole ones, and adds it.
+bool Continues(const Span& span, const PlacedLayout& layout);
+void Extend(Span& span, const PlacedLayout& layout);
+
 // Returns the layout of so many rows that are one sequence.
 PlacedLayout OneSequence(int64_t rows);
 

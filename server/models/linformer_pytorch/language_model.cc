@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "attention/positions/rotary_frequencies.h"
 #include "attention/rows/aten.h"
 
 namespace linserve::linformer_pytorch {
 namespace {
 
-at::Tensor InverseFrequencies(int64_t width) {
-  constexpr double kBase = 100000;  // where other packages have 10000
-  const at::Tensor exponents = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);
-  return at::pow(kBase, exponents).reciprocal();
-}
+constexpr RotaryFrequencies kPositions{.theta = 100000};  // where other packages have 10000
 
 }  // namespace
 
@@ -30,7 +27,7 @@ void LanguageModel::Declare(const Scope& scope) {
       .Declare("weight", token_emb_, {options_.num_tokens, options_.emb_dim}, Init::kNormal);
   (scope / "pos_emb")
       .DeclareBuffer("inv_freq", inverse_frequencies_, {options_.emb_dim / 2},
-                     [width = options_.emb_dim] { return InverseFrequencies(width); });
+                     [width = options_.emb_dim] { return FrequenciesOf(kPositions, width); });
   const Scope linformer = scope / "linformer";
   if (project_in_) project_in_->Declare(linformer / "project_in");
   stack_.Declare(project_in_ ? linformer / "fn" : linformer);

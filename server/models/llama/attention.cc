@@ -12,6 +12,7 @@
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
+#include "models/network/joined_linear.h"
 
 namespace linserve::llama {
 namespace {
@@ -77,16 +78,12 @@ void Attention::Declare(const Scope& scope) {
 
 void Attention::Prepare(DType products) {
   // What is turned as pairs lies side by side.
-  const auto joined = [this](at::Tensor Linear::*tensor) {
-    return at::cat({ByPairs(query_.*tensor, options_.heads),
-                    ByPairs(key_.*tensor, options_.key_heads), value_.*tensor});
-  };
-  qkv_.weight = joined(&Linear::weight);
-  if (qkv_.with_bias) qkv_.bias = joined(&Linear::bias);
-  for (Linear* part : {&query_, &key_, &value_}) {
-    part->weight.reset();
-    part->bias.reset();
+  for (auto& [part, heads] :
+       {std::pair<Linear&, int64_t>{query_, options_.heads}, {key_, options_.key_heads}}) {
+    part.weight = ByPairs(part.weight, heads);
+    if (part.with_bias) part.bias = ByPairs(part.bias, heads);
   }
+  JoinInto(qkv_, {&query_, &key_, &value_});
   if (options_.head_norms) {
     for (LayerNorm* norm : {&query_norm_, &key_norm_}) norm->weight = ByPairs(norm->weight, 1);
   }

@@ -4,6 +4,7 @@
 
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
+#include "models/network/joined_linear.h"
 #include "models/network/self_attention_by_blocks.h"
 
 namespace linserve::llama {
@@ -36,14 +37,8 @@ void Layer::DeclareFeedForward(const Scope& scope) {
   scope.Packs(gate_.weight);
   scope.Packs(inner_.weight);
   scope.AfterLoading([this](DType products) {
-    Linear& both = feed_forward_.w1;
-    both.weight = at::cat({gate_.weight, inner_.weight});
-    if (both.with_bias) both.bias = at::cat({gate_.bias, inner_.bias});
-    for (Linear* part : {&gate_, &inner_}) {
-      part->weight.reset();
-      part->bias.reset();
-    }
-    both.Pack(products);
+    JoinInto(feed_forward_.w1, {&gate_, &inner_});
+    feed_forward_.w1.Pack(products);
   });
   feed_forward_.w2.Declare(scope / "down_proj");
 }

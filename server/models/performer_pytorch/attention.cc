@@ -6,6 +6,7 @@
 #include "attention/linear/linear_attention.h"
 #include "attention/local/local_attention.h"
 #include "attention/positions/positions.h"
+#include "attention/positions/rotary_frequencies.h"
 #include "attention/rows/aten.h"
 
 namespace linserve::performer_pytorch {
@@ -21,12 +22,6 @@ RandomFeatures FeaturesOf(const Options& options) {
   features.kernel = options.kernel_fn;
   features.heads_share_shift = options.heads_share_shift;
   return features;
-}
-
-at::Tensor InverseFrequencies(int64_t width) {
-  constexpr double kBase = 10000;
-  const at::Tensor exponents = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);
-  return at::pow(kBase, exponents).reciprocal();
 }
 
 }  // namespace
@@ -65,7 +60,7 @@ void Attention::Declare(const Scope& scope) {
   const int64_t width = options_.dim_head;
   (scope / "local_attn" / "rel_pos")
       .DeclareBuffer("inv_freq", inverse_frequencies_, {width / 2},
-                     [width] { return InverseFrequencies(width); });
+                     [width] { return FrequenciesOf({}, width); });
 }
 
 at::Tensor Attention::Global(const at::Tensor& columns) const {

@@ -8,6 +8,7 @@
 #include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
+#include "models/network/joined_linear.h"
 
 namespace linserve::transformers {
 
@@ -86,13 +87,7 @@ void Attention::Join() {
     qkv_.bias = at::cat({query_bias_, at::zeros_like(query_bias_), value_bias_});
     qkv_.with_bias = true;
   }
-  if (qkv_.weight.defined()) return;
-  qkv_.weight = at::cat({query_.weight, key_.weight, value_.weight});
-  if (qkv_.with_bias) qkv_.bias = at::cat({query_.bias, key_.bias, value_.bias});
-  for (Linear* part : {&query_, &key_, &value_}) {
-    part->weight.reset();
-    part->bias.reset();
-  }
+  if (!qkv_.weight.defined()) JoinInto(qkv_, {&query_, &key_, &value_});
 }
 
 void Attention::Prepare(DType products, const at::Tensor& positions) {

@@ -5,6 +5,7 @@
 
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
+#include "models/network/joined_linear.h"
 #include "models/network/self_attention_by_blocks.h"
 #include "models/transformers/names.h"
 
@@ -51,11 +52,8 @@ void Layer::DeclareGated(const Scope& layer) {
   layer.Packs(gate_.weight);
   layer.Packs(inner_.weight);
   layer.AfterLoading([this](DType products) {
-    Linear& both = feed_forward_.w1;
-    both.weight = at::cat({gate_.weight, inner_.weight});
-    gate_.weight.reset();
-    inner_.weight.reset();
-    both.Pack(products);
+    JoinInto(feed_forward_.w1, {&gate_, &inner_});
+    feed_forward_.w1.Pack(products);
   });
   feed_forward_.w2.Declare(layer / names.outer);
 }
