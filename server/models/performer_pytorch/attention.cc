@@ -144,10 +144,9 @@ void Attention::AttendGlobally(const Heads& heads, const at::Tensor& there) cons
 }
 
 at::Tensor Attention::TurnedHalves(const at::Tensor& rows, const at::Tensor& positions) const {
-  const at::Tensor angles =
-      at::outer(positions.to(at::kDouble), inverse_frequencies_.to(at::kDouble));
-  const at::Tensor sine = angles.sin().to(at::kFloat);
-  const at::Tensor cosine = angles.cos().to(at::kFloat);
+  const std::vector<at::Tensor> turns = Sinusoid(positions, inverse_frequencies_).chunk(2, -1);
+  const at::Tensor& sine = turns[0];
+  const at::Tensor& cosine = turns[1];
   const std::vector<at::Tensor> halves = rows.to(at::kFloat).chunk(2, -1);
   return at::cat({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine},
                  -1);
