@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/forward/device_fixture.h"
+#include "models/random_weights.h"
 
 namespace linserve {
 namespace {
@@ -69,6 +70,14 @@ class DebertaTest : public DeviceModelTest {
         (architecture == kDebertaV2 ? DebertaParams(changed) : FirstDebertaParams(changed)).dump());
   }
 };
+
+TEST_F(DebertaTest, MayHaveATableOfPositionsThatAreAddedToNothing) {
+  const std::string directory = Directory(kDebertaV2, DebertaParams().dump());
+  TensorMap weights = ReadWeights(directory);
+  weights["embeddings.position_embeddings.weight"] = RandomFloats({42, 16});
+  WriteWeights(directory, weights);
+  EXPECT_THAT(LoadModel(directory, {}).status().message(), "");
+}
 
 TEST_F(DebertaTest, GivesTheSameRowsInEveryMode) {
   for (const DebertaCase& one : DebertaCases()) {
