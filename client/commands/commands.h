@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -51,7 +52,7 @@ struct ModelChoice {
   std::string model;
   int64_t version = 0;
   std::string pooling{};  // "": as the model is served, which then is `mean` for one served by rows
-  bool normalize = false;
+  std::optional<bool> normalize{};
   std::string dtype = "f32";
   uint32_t priority = 2;
   std::vector<std::string> outputs;

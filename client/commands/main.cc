@@ -159,7 +159,9 @@ void ModelChoice::AddResultOptions(CLI::App& app) {
                  "How the rows of a sequence become one vector (default: as the model is served, "
                  "or else mean)")
       ->check(CLI::IsMember(std::vector<std::string>(kPoolingNames.begin(), kPoolingNames.end())));
-  app.add_flag("--normalize", normalize, "Divide each resulting vector by its 2-norm");
+  app.add_flag("--normalize,!--no-normalize", normalize,
+               "Divide each resulting vector by its 2-norm, or do not (default: as the model is "
+               "served)");
   app.add_option("--dtype", dtype,
                  "Type of the results on the wire and in files; i8 is on the wire only, with a "
                  "scale a row, and files have f32 then")
@@ -173,7 +175,8 @@ OutputOptions ModelChoice::ToOutputOptions(const ModelDescription& of_model) con
   const auto served = PoolingFromName(of_model.pooling).value_or(Pooling::kNone);
   options.pooling = served == Pooling::kNone ? Pooling::kMean : served;
   if (!pooling.empty()) options.pooling = *PoolingFromName(pooling);  // checked when parsed
-  options.normalize = normalize;
+  const bool by_default = of_model.normalize && options.pooling != Pooling::kNone;
+  options.normalize = normalize.value_or(by_default);
   const std::map<std::string, DType> dtypes = {
       {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"i8", DType::kI8}};
   options.dtype = dtypes.at(dtype);

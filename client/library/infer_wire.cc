@@ -92,7 +92,7 @@ void AddOptions(const EmbedCall& call, inference::ModelInferRequest& message) {
   const OutputOptions& options = call.options;
   auto& parameters = *message.mutable_parameters();
   parameters["pooling"].set_string_param(std::string(Name(options.pooling)));
-  if (options.normalize) parameters["normalize"].set_bool_param(true);
+  parameters["normalize"].set_bool_param(options.normalize);
   if (options.dtype != DType::kF32) {
     parameters["dtype"].set_string_param(Datatype(options.dtype));
   }
@@ -145,11 +145,17 @@ absl::StatusOr<Tensor> ToTensor(const inference::ModelInferResponse::InferOutput
   return Tensor(*dtype, shape, owner->data(), owner);
 }
 
+// Says whether an output tells lengths: a model of another server may have one of this name, too.
+bool TellsLengths(const inference::ModelInferResponse::InferOutputTensor& output) {
+  const auto dtype = ToDType(output.datatype());
+  return output.name() == kTokens && output.shape_size() == 1 && dtype && IsInteger(*dtype);
+}
+
 // Reads the lengths that the server tells, if it does.
 absl::Status ReadLengths(const inference::ModelInferResponse& response,
                          std::vector<int64_t>& lengths) {
   for (int i = 0; i < response.outputs_size(); ++i) {
-    if (response.outputs(i).name() != kTokens) continue;
+    if (!TellsLengths(response.outputs(i))) continue;
     const auto tokens =
         ToTensor(response.outputs(i), response.raw_output_contents(i), lengths.size());
     if (!tokens.ok()) return tokens.status();
@@ -211,7 +217,7 @@ absl::StatusOr<std::vector<SequenceResult>> DecodeInferResponse(
   int64_t longest = 0;
   for (const int64_t length : lengths) longest = std::max(longest, length);
   for (int i = 0; i < response.outputs_size(); ++i) {
-    if (response.outputs(i).name() == kTokens) continue;
+    if (TellsLengths(response.outputs(i))) continue;
     auto batch = ToTensor(response.outputs(i), response.raw_output_contents(i), results.size());
     if (!batch.ok()) return batch.status();
     const Shape each(batch->shape().begin() + 1, batch->shape().end());
@@ -220,7 +226,8 @@ absl::StatusOr<std::vector<SequenceResult>> DecodeInferResponse(
     for (size_t s = 0; s < results.size(); ++s) {
       const auto place = static_cast<int64_t>(s);
       const Tensor own = batch->Rows(place, place + 1).Reshaped(each);
-      results[s].outputs[response.outputs(i).name()] = rows ? own.Rows(0, lengths[s]) : own;
+      results[s].outputs[response.outputs(i).name()] =
+          rows ? own.Rows(0, std::clamp<int64_t>(lengths[s], 0, longest)) : own;
     }
   }
   for (SequenceResult& result : results) {
@@ -235,7 +242,13 @@ ModelDescription DecodeMetadata(const inference::ModelMetadataResponse& metadata
                                 int64_t vocabulary) {
   ModelDescription model;
   model.name = metadata.name();
-  model.text = metadata.properties().contains("text_input");
+  const auto property = [&](const char* name) {
+    const auto found = metadata.properties().find(name);
+    return found == metadata.properties().end() ? std::string() : found->second;
+  };
+  model.text = !property("text_input").empty();
+  model.pooling = property("pooling");
+  model.normalize = property("normalize") == "true";
   const auto axes_of = [](const auto& shape) {
     std::vector<Axis> axes;
     for (int i = 1; i < shape.size(); ++i) {

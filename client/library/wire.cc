@@ -76,7 +76,7 @@ v1::Truncation EncodeTruncation(Truncation truncation) {
 void EncodeOptions(const EmbedCall& call, v1::EmbedOptions* wire) {
   for (const std::string& output : call.options.outputs) wire->add_outputs(output);
   wire->set_pooling(static_cast<v1::Pooling>(static_cast<int>(call.options.pooling) + 1));
-  if (call.options.normalize) wire->set_normalize(true);
+  wire->set_normalize(call.options.normalize);
   wire->set_dtype(EncodeDType(call.options.dtype));
   wire->set_rows_per_chunk(call.rows_per_chunk);
   if (call.truncation) wire->set_truncation(EncodeTruncation(*call.truncation));

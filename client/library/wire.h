@@ -40,7 +40,7 @@ absl::StatusOr<ResultChunk> DecodeChunk(v1::EmbedResponse&& response);
 
 ModelDescription DecodeModel(const v1::Model& model);
 
-// Converts a status, whose codes are the same; details are dropped.
+// Converts a status, whose codes are the same. Of its details a delay to come back after is kept.
 absl::Status ToAbsl(const grpc::Status& status);
 
 }  // namespace linserve

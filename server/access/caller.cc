@@ -42,8 +42,6 @@ absl::Status Budget::Spend(int64_t bytes, TimePoint now) {
     bytes_ = std::min(rates_.bytes, bytes_ + passed * rates_.bytes);
   }
   last_ = now;
-  // Where rates allow less than one request a second, the first one need not be waited for, either.
-  if (rates_.requests > 0 && rates_.requests < 1 && requests_ == rates_.requests) requests_ = 1;
   const double wait = std::max(Debt(requests_, rates_.requests, 1), Debt(bytes_, rates_.bytes, 0));
   if (wait > 0) {
     const bool by_bytes = Debt(bytes_, rates_.bytes, 0) == wait;

@@ -38,8 +38,11 @@ struct Rates {
 // Holds what is left of a caller's rates. Thread-safe.
 class Budget {
  public:
+  // Where rates allow less than one request a second, the first one need not be waited for, either.
   explicit Budget(const Rates& rates)
-      : rates_(rates), requests_(rates.requests), bytes_(rates.bytes) {}
+      : rates_(rates),
+        requests_(rates.requests > 0 ? std::max(rates.requests, 1.0) : 0),
+        bytes_(rates.bytes) {}
 
   const Rates& rates() const { return rates_; }
 

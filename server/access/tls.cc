@@ -79,6 +79,7 @@ absl::StatusOr<std::shared_ptr<const TlsContents>> Load(const TlsFiles& files) {
   auto client_ca = files.mutual() ? ReadPem("tls_client_ca", files.client_ca) : "";
   if (!client_ca.ok()) return client_ca.status();
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  if (context == nullptr) return absl::ResourceExhaustedError("no memory to read certificates");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   if (!UseCertificate(*context, *certificate)) {
     return Unusable("tls_certificate", files.certificate);

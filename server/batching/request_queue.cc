@@ -125,18 +125,14 @@ absl::Status RequestQueue::TakeIn(std::vector<Pending>& request, bool held) {
   return admission.status;
 }
 
-void RequestQueue::PushNext(Pending next) {
-  std::vector<Pending> request;
-  request.push_back(std::move(next));
-  request[0].next = true;
-  {
-    MutexLock lock(mutex_);
-    SetTurns(request);
-    metrics_.Arrived(TotalsOf(request).tokens);
-    Enqueue(request);
-    changed_.NotifyOne();
-    PublishTotals();
-  }
+void RequestQueue::PushNext(std::vector<Pending>& next) {
+  next[0].next = true;
+  MutexLock lock(mutex_);
+  SetTurns(next);
+  metrics_.Arrived(TotalsOf(next).tokens);
+  Enqueue(next);
+  changed_.NotifyOne();
+  PublishTotals();
 }
 
 std::optional<ClosedBatch> RequestQueue::Pop() {

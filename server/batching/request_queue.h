@@ -116,9 +116,9 @@ class RequestQueue {
   absl::Status Hold(Pending& pending);
 
   // Takes one sequence more, beyond the limits if need be, and even while the queue is closed: it
-  // was accepted together with one before it, which a worker has just computed. REQUIRES: called by
-  // a worker before it pops again.
-  void PushNext(Pending next);
+  // was accepted together with one before it, which a worker has just computed. `next`, which holds
+  // it alone, is left empty. REQUIRES: called by a worker before it pops again.
+  void PushNext(std::vector<Pending>& next);
 
   // Blocks until a batch is due; nullopt once the queue is closed and empty.
   std::optional<ClosedBatch> Pop();

@@ -5,7 +5,7 @@ namespace linserve {
 Answers::Answers(std::shared_ptr<ResultSink> sink, size_t sequences, TimePoint deadline,
                  ModelMetrics& metrics, OpenRequests& open)
     : deadline_(deadline),
-      metrics_(metrics),
+      metrics_(metrics.shared_from_this()),
       open_(open),
       sink_(std::move(sink)),
       unanswered_(sequences, false) {}
@@ -31,7 +31,7 @@ void Answers::Deliver(size_t index, absl::StatusOr<ItemResult> result) {
   const std::shared_ptr<ResultSink> sink = Close(index);
   if (sink == nullptr) return;
   if (absl::IsCancelled(result.status()) && open_.given_up()) result = open_.why_given_up();
-  metrics_.Delivered(result.status().raw_code());
+  metrics_->Delivered(result.status().raw_code());
   sink->Deliver(index, std::move(result));
 }
 
@@ -64,7 +64,7 @@ size_t Answers::AnswerAll(const absl::Status& status) {
     sink.swap(sink_);
   }
   for (const size_t index : indices) {
-    metrics_.Delivered(status.raw_code());
+    metrics_->Delivered(status.raw_code());
     sink->Deliver(index, status);
   }
   return indices.size();

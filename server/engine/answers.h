@@ -47,7 +47,7 @@ class Answers : public ResultSink {
   std::shared_ptr<ResultSink> Close(size_t index);
 
   const TimePoint deadline_;
-  ModelMetrics& metrics_;
+  const std::shared_ptr<ModelMetrics> metrics_;
   OpenRequests& open_;
   mutable Mutex mutex_;
   std::shared_ptr<ResultSink> sink_ ABSL_GUARDED_BY(mutex_);  // null: all is answered

@@ -60,7 +60,7 @@ class Engine::Startup {
 
 Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock)
     : options_(options),
-      metrics_(metrics),
+      metrics_(metrics.shared_from_this()),
       clock_(clock),
       busy_(apart()),
       open_(clock, [this] { queue_.DropDeparted(); }),
@@ -68,7 +68,7 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
              {.count = options.replicas,
               .time_for = [this](int64_t tokens) { return speed_.TimeFor(tokens); },
               .beyond_budget = apart()}) {
-  metrics_.AddReplicas(options.replicas);
+  metrics_->AddReplicas(options.replicas);
   if (options.cache_bytes > 0) {
     cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);
   }
@@ -109,8 +109,8 @@ void Engine::KeepSessions() {
   if (info_.sessions == nullptr) return;
   sessions_ = std::make_shared<SessionTable>(
       options_.sessions, info_.sessions, info_.signature,
-      [this](Pending chunk, bool next) { EnqueueChunk(std::move(chunk), next); },
-      [this](Pending& chunk) { return queue_.Hold(chunk); }, clock_, metrics_);
+      [this](Pending& chunk, bool next) { return EnqueueChunk(chunk, next); },
+      [this](Pending& chunk) { return queue_.Hold(chunk); }, clock_, *metrics_);
   if (options_.sessions.budget != nullptr) options_.sessions.budget->Join(sessions_);
   expiry_ = std::make_unique<Periodic>([this] {
     sessions_->Expire();
@@ -122,8 +122,8 @@ Engine::~Engine() {
   StopAccepting();
   for (std::thread& worker : workers_) worker.join();
   open_.Stop();  // which may be looking at the queue
-  metrics_.AddReplicas(-options_.replicas);
-  metrics_.AddReplicasLost(-replicas_lost_);
+  metrics_->AddReplicas(-options_.replicas);
+  metrics_->AddReplicasLost(-replicas_lost_);
 }
 
 void Engine::StopAccepting() {
@@ -169,7 +169,7 @@ void Engine::Work(const ModelFactory& factory, int64_t replica, Startup& startup
 
 void Engine::Unload(const Model& model, int64_t replica) {
   if (!HasOwnWeights(replica)) return;
-  metrics_.AddBytes(model.info().device, -model.info().bytes);
+  metrics_->AddBytes(model.info().device, -model.info().bytes);
 }
 
 // Goes on with the next batch where one is lost for want of memory: its callers have been answered
@@ -204,7 +204,7 @@ class Engine::Busy {
 // Serves until the queue is closed and empty, or the model is lost.
 void Engine::Serve(Model& model) {
   BatchRunner runner(
-      model, *padder_, metrics_, clock_, speed_,
+      model, *padder_, *metrics_, clock_, speed_,
       {options_.policy.long_rows, [this](int64_t most_rows) { return PopShort(most_rows); }});
   std::optional<Busy> busy;  // from batch to batch, as long as there is a next one
   while (!model.lost()) {
@@ -220,7 +220,7 @@ void Engine::Serve(Model& model) {
     } else {
       return;
     }
-    metrics_.AddBusyTime(busy_.TakeMean(clock_.Now()));
+    metrics_->AddBusyTime(busy_.TakeMean(clock_.Now()));
   }
   if (runner.busy()) runner.Finish();
 }
@@ -264,7 +264,7 @@ void Engine::SetLost(int64_t change) {
   if (change > 0 && sessions_ != nullptr) sessions_->DeviceLost();
   const bool before = ready();
   replicas_lost_ += change;
-  metrics_.AddReplicasLost(change);
+  metrics_->AddReplicasLost(change);
   if (ready() == before) return;
   if (!ready()) {
     queue_.Flush(absl::UnavailableError("the model's device was lost; try another server"));
@@ -303,7 +303,7 @@ absl::StatusOr<std::unique_ptr<Model>> Engine::Load(const ModelFactory& factory,
     if (status.ok()) status = WarmUp(**model, padder, options_.policy, clock_, speed_);
     if (!status.ok()) return status;
   }
-  metrics_.SetLoaded(loaded - start, clock_.Now() - loaded, info.device, info.bytes);
+  metrics_->SetLoaded(loaded - start, clock_.Now() - loaded, info.device, info.bytes);
   return model;
 }
 

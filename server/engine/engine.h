@@ -59,7 +59,7 @@ struct Request {
 class Engine {
  public:
   // Starts the workers and returns when every replica is loaded and warm, or with the first
-  // error. `metrics` and `clock` must outlive the engine.
+  // error. `clock` must outlive the engine.
   static absl::StatusOr<std::unique_ptr<Engine>> Start(const EngineOptions& options,
                                                        const ModelFactory& factory,
                                                        ModelMetrics& metrics,
@@ -111,7 +111,7 @@ class Engine {
   int64_t apart() const { return options_.shared ? options_.apart : options_.replicas; }
   int64_t weight_bytes() const { return (options_.shared ? 1 : options_.replicas) * info_.bytes; }
   Padding padding() const { return padder_->padding(); }
-  ModelMetrics& metrics() const { return metrics_; }
+  ModelMetrics& metrics() const { return *metrics_; }
 
  private:
   class Startup;
@@ -136,7 +136,7 @@ class Engine {
   absl::Status Enqueue(std::vector<Pending>& accepted);
   bool LeaveWhatIsCached(ClosedBatch& batch);
   std::optional<ClosedBatch> PopShort(int64_t most_rows);
-  void EnqueueChunk(Pending chunk, bool next);
+  absl::Status EnqueueChunk(Pending& chunk, bool next);
   Pending Prepare(const Request& request, const Item& item, size_t index,
                   const std::shared_ptr<const RequestOrigin>& origin,
                   const std::shared_ptr<ResultSink>& sink) const;
@@ -146,7 +146,7 @@ class Engine {
   absl::StatusOr<std::unique_ptr<Model>> Load(const ModelFactory& factory, int64_t replica);
 
   const EngineOptions options_;
-  ModelMetrics& metrics_;
+  const std::shared_ptr<ModelMetrics> metrics_;
   Clock& clock_;
   ModelInfo info_;
   std::unique_ptr<Padder> padder_;

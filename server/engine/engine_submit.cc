@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "engine/engine.h"
 
 namespace linserve {
@@ -141,7 +142,7 @@ absl::Status Engine::Submit(Request& request) {
         "the model's device was lost, and it is being loaded again; try another server");
   }
   const auto answers = std::make_shared<Answers>(request.sink, request.items.size(),
-                                                 request.deadline, metrics_, open_);
+                                                 request.deadline, *metrics_, open_);
   Intake intake = Sort(request, answers);
   absl::Status unit;
   if (info_.signature.request_is_unit && !intake.whole.empty()) {
@@ -155,13 +156,13 @@ absl::Status Engine::Submit(Request& request) {
     intake.Release();
     return status;
   } else {
-    for (int64_t length : intake.lengths) metrics_.Accepted(length);
+    for (int64_t length : intake.lengths) metrics_->Accepted(length);
     if (intake.generates || request.deadline != TimePoint::max()) {
       open_.Watch(answers, intake.generates);
     }
     if (!intake.chunks.empty()) sessions_->Take(std::move(intake.chunks));
   }
-  if (intake.faults || !unit.ok()) metrics_.Rejected(RejectReason::kInvalid);
+  if (intake.faults || !unit.ok()) metrics_->Rejected(RejectReason::kInvalid);
   for (auto& [index, status] : intake.faulty) {
     Delivery(request.sink, index).Complete(std::move(status));
   }
@@ -179,7 +180,7 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
     std::optional<Pending> pending = std::move(one);
     const TimePoint start = clock_.Now();
     auto hit = cache_->LookUp(pending);
-    metrics_.statistics().LookedUp(hit.has_value(), clock_.Now() - start);
+    metrics_->statistics().LookedUp(hit.has_value(), clock_.Now() - start);
     if (hit) {
       hits.emplace_back(std::move(pending->delivery), *std::move(hit));
     } else if (pending) {
@@ -195,13 +196,17 @@ absl::Status Engine::Enqueue(std::vector<Pending>& accepted) {
 }
 
 // Queues a chunk whose session has been found; the session counts for how the chunk is laid out.
-void Engine::EnqueueChunk(Pending chunk, bool next) {
+absl::Status Engine::EnqueueChunk(Pending& chunk, bool next) {
   LayOut(chunk);
-  if (next) return queue_.PushNext(std::move(chunk));
   std::vector<Pending> alone;
+  alone.reserve(1);
+  const absl::Cleanup give_back = [&] {
+    if (!alone.empty()) chunk = std::move(alone[0]);
+  };
   alone.push_back(std::move(chunk));
-  const absl::Status status = queue_.Push(alone);
-  if (!status.ok()) alone[0].delivery.Complete(status);
+  if (!next) return queue_.Push(alone);
+  queue_.PushNext(alone);
+  return absl::OkStatus();
 }
 
 }  // namespace linserve

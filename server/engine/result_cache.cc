@@ -129,21 +129,21 @@ class ResultCache::Flight : public ResultSink {
   mutable bool over_ ABSL_GUARDED_BY(mutex_) = false;  // it has ended, or was given up
 };
 
-ResultCache::~ResultCache() { metrics_.AddCacheBytes(-bytes_); }
+ResultCache::~ResultCache() { metrics_->AddCacheBytes(-bytes_); }
 
 std::optional<ItemResult> ResultCache::LookUp(std::optional<Pending>& pending) {
   // What could not be kept has no identity, which would be a copy of it.
   if (2 * BytesOf(pending->item.inputs) > max_bytes_) {
-    metrics_.CacheLookup(CacheOutcome::kMiss);
+    metrics_->CacheLookup(CacheOutcome::kMiss);
     return std::nullopt;
   }
   pending->identity = std::make_shared<const std::string>(IdentityOf(pending->item));
   MutexLock lock(mutex_);
   auto result = Find(*pending);
   if (result) {
-    metrics_.CacheLookup(CacheOutcome::kHit);
+    metrics_->CacheLookup(CacheOutcome::kHit);
   } else if (JoinFlight(*pending)) {
-    metrics_.CacheLookup(CacheOutcome::kJoined);
+    metrics_->CacheLookup(CacheOutcome::kJoined);
     pending.reset();
   }
   return result;
@@ -214,7 +214,7 @@ void ResultCache::Landed(const Flight& flight, const absl::StatusOr<ItemResult>&
   MutexLock lock(mutex_);
   const int64_t before = bytes_;
   Insert(key, copy);
-  metrics_.AddCacheBytes(bytes_ - before);
+  metrics_->AddCacheBytes(bytes_ - before);
 }
 
 // Returns how much memory it takes to keep a result.

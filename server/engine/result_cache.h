@@ -22,10 +22,10 @@ namespace linserve {
 // The least recently used results go first. Thread-safe.
 class ResultCache : public std::enable_shared_from_this<ResultCache> {
  public:
-  // Keeps at most `max_bytes` of results and of what they are found by. `clock` and `metrics` must
-  // outlive the cache.
+  // Keeps at most `max_bytes` of results and of what they are found by. `clock` must outlive the
+  // cache.
   ResultCache(int64_t max_bytes, Clock& clock, ModelMetrics& metrics)
-      : max_bytes_(max_bytes), clock_(clock), metrics_(metrics) {}
+      : max_bytes_(max_bytes), clock_(clock), metrics_(metrics.shared_from_this()) {}
 
   ~ResultCache();
 
@@ -58,7 +58,7 @@ class ResultCache : public std::enable_shared_from_this<ResultCache> {
 
   const int64_t max_bytes_;
   Clock& clock_;
-  ModelMetrics& metrics_;
+  const std::shared_ptr<ModelMetrics> metrics_;
 
   Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first

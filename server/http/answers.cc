@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/json/json_text.h"
 
 namespace linserve {
 namespace {
@@ -46,7 +47,7 @@ HttpReply TextReply(int status, const std::string& text) {
 }
 
 HttpReply RefusalReply(int status, const std::string& text) {
-  return {.status = status, .body = R"({"error":")" + text + R"("})", .error = text};
+  return {.status = status, .body = JsonText(nlohmann::json{{"error", text}}), .error = text};
 }
 
 HttpReply RefusalReply(const HttpFault& fault) { return RefusalReply(fault.status, fault.text); }
@@ -64,7 +65,7 @@ HttpReply HealthReply(const absl::Status& health) {
 HttpReply HealthReply(const absl::Status& health, const std::string& name) {
   if (health.ok()) return {.body = R"({")" + name + R"(":true})"};
   HttpReply reply = RefusalReply(503, std::string(health.message()));
-  reply.body = R"({")" + name + R"(":false,"error":")" + reply.error + R"("})";
+  reply.body = JsonText(nlohmann::ordered_json{{name, false}, {"error", reply.error}});
   return reply;
 }
 

@@ -109,6 +109,7 @@ absl::Status HttpServer::Impl::OpenTls() {
   if (!opened.ok()) return opened.status();
   tls = *std::move(opened);
   tls_context.reset(SSL_CTX_new(TLS_server_method()));
+  if (tls_context == nullptr) return absl::ResourceExhaustedError("no memory for TLS");
   tls->Install(*tls_context);
   return absl::OkStatus();
 }

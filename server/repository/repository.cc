@@ -17,7 +17,7 @@ std::string Printable(const std::string& reason) {
   return std::string(shown) + (shown.size() < text.size() ? "..." : "");
 }
 
-absl::StatusOr<std::shared_ptr<const ServedModel>> Ready(
+absl::StatusOr<std::shared_ptr<const ServedModel>> IfReady(
     const std::shared_ptr<const ServedModel>& model) {
   if (model->engine->ready()) return model;
   return absl::UnavailableError("model " + Quoted(model->name) + " version " +
@@ -78,6 +78,7 @@ void ModelRepository::Forget(const std::string& name, int64_t version) {
   if (versions == models_.end()) return;
   versions->second.erase(version);
   if (versions->second.empty()) models_.erase(versions);
+  metrics_.ForgetModel(name, version);
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const std::string& name,
@@ -97,7 +98,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> ModelRepository::Find(const s
     if (!entry.model || (version != 0 && version != number)) continue;
     if (!latest || entry.model->engine->ready() || !latest->model->engine->ready()) latest = &entry;
   }
-  return latest ? Ready(latest->model) : Unserved(versions->first, version);
+  return latest ? IfReady(latest->model) : Unserved(versions->first, version);
 }
 
 std::shared_ptr<const ServedModel> ModelRepository::Served(const std::string& name,
@@ -129,6 +130,12 @@ std::vector<VersionStatus> ModelRepository::Index() const {
     }
   }
   return index;
+}
+
+absl::Status ModelRepository::Ready() const {
+  absl::Status ready;
+  for (const auto& model : List()) ready.Update(Find(model->name, 0).status());
+  return ready;
 }
 
 bool ModelRepository::stuck() const {

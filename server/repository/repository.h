@@ -91,6 +91,9 @@ class ModelRepository {
   // Waits until models that were replaced or withdrawn have answered all, or until the deadline.
   void AwaitRetired(TimePoint deadline) { retirement_.AwaitEnd(deadline); }
 
+  // Returns OK if every model that is served can answer; else why the first one of them cannot.
+  absl::Status Ready() const;
+
   // Returns whether a model's devices are lost for good, so that this process should be replaced.
   bool stuck() const;
 

@@ -132,6 +132,7 @@ std::vector<HttpRoute> RestRoutes(ServiceContext& context) {
 
 std::vector<HttpForm> RestForms() {
   return {OpenAiForm("/v1/"),
+          OpenAiForm("/v2/rerank"),
           OpenAiForm("/embeddings"),
           {.prefix = "/", .begin = NameRequest, .end = NameReply}};
 }

@@ -116,6 +116,14 @@ struct GrpcServer::Impl {
     server->GetHealthCheckService()->SetServingStatus(service, serving);
   }
 
+  // Sets the health of the whole server.
+  void TellServing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(health_mutex) {
+    const bool ready = serves && models_ready;
+    context.ready = ready;
+    Tell("", ready);
+    for (const std::string& service : ComputingServices()) Tell(service, ready);
+  }
+
   ServiceContext context;
   EmbeddingService embedding;
   InferenceService inference;
@@ -137,6 +145,8 @@ struct GrpcServer::Impl {
   bool drained_under_load = false;
   Mutex health_mutex;
   std::map<std::string, bool> health ABSL_GUARDED_BY(health_mutex);  // what was told last
+  bool serves ABSL_GUARDED_BY(health_mutex) = false;
+  bool models_ready ABSL_GUARDED_BY(health_mutex) = true;
 };
 
 GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -248,10 +258,15 @@ void GrpcServer::SetInflightLimits(const InflightLimits& limits) {
 void GrpcServer::AllowModelControl(ModelManager& manager) { impl_->context.manager = &manager; }
 
 void GrpcServer::SetServing(bool serving) {
-  impl_->context.ready = serving;
   MutexLock lock(impl_->health_mutex);
-  impl_->Tell("", serving);
-  for (const std::string& service : ComputingServices()) impl_->Tell(service, serving);
+  impl_->serves = serving;
+  impl_->TellServing();
+}
+
+void GrpcServer::SetModelsReady(bool ready) {
+  MutexLock lock(impl_->health_mutex);
+  impl_->models_ready = ready;
+  impl_->TellServing();
 }
 
 void GrpcServer::SetModelServing(const std::string& model, bool serving) {

@@ -43,8 +43,10 @@ class GrpcServer {
   // Bounds what may be in flight from now on.
   void SetInflightLimits(const InflightLimits& limits);
 
-  // Sets what health checks say of the whole server, and of one model.
+  // Sets what health checks say of the whole server, which serves while all of its models can; and
+  // of one model.
   void SetServing(bool serving);
+  void SetModelsReady(bool ready);
   void SetModelServing(const std::string& model, bool serving);
 
   // Sets what health checks say of "live": whether this process need not be replaced.

@@ -86,7 +86,7 @@ void RequestState::Guard(absl::FunctionRef<absl::Status()> part) {
 absl::Status RequestState::Begin(ServiceContext& service, const FoundModel& model, int64_t bytes) {
   if (!model.ok()) return model.status();
   model_name_ = (*model)->name;
-  model_metrics_ = &(*model)->engine->metrics();
+  model_metrics_ = (*model)->engine->metrics().shared_from_this();
   if (context_.caller->has_token()) metrics_ = &service.metrics;
   absl::Status status = ReadOptions(service.limits, **model);
   if (status.ok() && !place_) {

@@ -158,7 +158,7 @@ class RequestState : public ResultSink, public std::enable_shared_from_this<Requ
   // The model is kept by its name only. The request must not own it: the engine owns the request
   // until it is answered, and the worker that answers last would have to end itself.
   std::string model_name_;
-  ModelMetrics* model_metrics_ = nullptr;
+  std::shared_ptr<ModelMetrics> model_metrics_;
   Metrics* metrics_ = nullptr;  // count the tokens of its caller, if that has a name
   size_t sequences_ = 0;
   std::atomic<int64_t> tokens_ = 0;

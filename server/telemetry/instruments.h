@@ -124,8 +124,7 @@ Metric& At(const std::array<Metric*, N>& metrics, Enum value) {
   return *metrics[static_cast<size_t>(value)];
 }
 
-std::unique_ptr<ModelMetrics> MakeModelMetrics(prometheus::Registry& registry,
-                                               const std::string& name, int64_t version);
+std::shared_ptr<ModelMetrics> MakeModelMetrics(const std::string& name, int64_t version);
 std::unique_ptr<RpcMetrics> MakeRpcMetrics(prometheus::Registry& registry, const std::string& rpc);
 
 // Returns the figures of this process under the names that every Prometheus client uses, read now.

@@ -81,13 +81,24 @@ struct Metrics::Impl {
   }};
   std::atomic<int64_t> certificate_expiry = 0;  // in seconds since the Unix epoch; 0: there is none
   Mutex mutex;
-  std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> models
+  std::map<std::pair<std::string, int64_t>, std::shared_ptr<ModelMetrics>> models
       ABSL_GUARDED_BY(mutex);
   std::map<std::string, std::unique_ptr<RpcMetrics>> rpcs ABSL_GUARDED_BY(mutex);
   std::map<std::string, std::function<DeviceUse()>> devices ABSL_GUARDED_BY(mutex);
 
+  // These are copied, since every call needs the lock: a device may keep whoever asks waiting.
+  auto Models() {
+    const MutexLock lock(mutex);
+    return models;
+  }
+  auto Devices() {
+    const MutexLock lock(mutex);
+    return devices;
+  }
+
   void ReadDevices();
   void ReadCertificate();
+  std::vector<prometheus::MetricFamily> Collect();
   Exemplars ReadExemplars();
 };
 
@@ -100,11 +111,16 @@ Metrics::Metrics(const BuildInfo& build) : impl_(std::make_unique<Impl>()) {
 
 Metrics::~Metrics() = default;
 
-ModelMetrics& Metrics::ForModel(const std::string& name, int64_t version) {
+std::shared_ptr<ModelMetrics> Metrics::ShareModel(const std::string& name, int64_t version) {
   const MutexLock lock(impl_->mutex);
-  std::unique_ptr<ModelMetrics>& handle = impl_->models[{name, version}];
-  if (!handle) handle = MakeModelMetrics(impl_->registry, name, version);
-  return *handle;
+  std::shared_ptr<ModelMetrics>& handle = impl_->models[{name, version}];
+  if (!handle) handle = MakeModelMetrics(name, version);
+  return handle;
+}
+
+void Metrics::ForgetModel(const std::string& name, int64_t version) {
+  const MutexLock lock(impl_->mutex);
+  impl_->models.erase({name, version});
 }
 
 RpcMetrics& Metrics::ForRpc(const std::string& rpc) {
@@ -167,8 +183,7 @@ void Metrics::SetDeviceFallback(const std::string& reason) {
 }
 
 void Metrics::Impl::ReadDevices() {
-  const MutexLock lock(mutex);
-  for (const auto& [device, use] : devices) {
+  for (const auto& [device, use] : Devices()) {
     const DeviceUse now = use();
     const Instruments make(registry, {{"device", device}});
     const auto set = [&](const char* name, const char* help, int64_t bytes) {
@@ -190,6 +205,24 @@ void Metrics::Impl::ReadCertificate() {
       .Set(static_cast<double>(certificate_expiry) - Seconds(now));
 }
 
+// Returns the families of all registries: each model's metrics are in one of its own.
+std::vector<prometheus::MetricFamily> Metrics::Impl::Collect() {
+  std::vector<prometheus::MetricFamily> families = registry.Collect();
+  std::map<std::string, size_t> places;
+  for (const auto& [of, model] : Models()) {
+    for (prometheus::MetricFamily& family : model->Collect()) {
+      const auto [place, added] = places.try_emplace(family.name, families.size());
+      if (added) {
+        families.push_back(std::move(family));
+      } else {
+        std::move(family.metric.begin(), family.metric.end(),
+                  std::back_inserter(families[place->second].metric));
+      }
+    }
+  }
+  return families;
+}
+
 Exemplars Metrics::Impl::ReadExemplars() {
   Exemplars exemplars;
   const MutexLock lock(mutex);
@@ -200,7 +233,7 @@ Exemplars Metrics::Impl::ReadExemplars() {
 std::string Metrics::Scrape(MetricsFormat format) const {
   impl_->ReadDevices();
   impl_->ReadCertificate();
-  std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
+  std::vector<prometheus::MetricFamily> families = impl_->Collect();
   std::vector<prometheus::MetricFamily> process = ProcessMetrics();
   families.insert(families.end(), std::move_iterator(process.begin()),
                   std::move_iterator(process.end()));

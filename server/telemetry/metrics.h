@@ -7,10 +7,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/sequence/batch.h"
 #include "telemetry/exemplars.h"
 #include "telemetry/model_statistics.h"
+
+namespace prometheus {
+struct MetricFamily;
+}
 
 namespace linserve {
 
@@ -59,7 +64,7 @@ struct QueueState {
 };
 
 // Counts what happens to the sequences of one model version.
-class ModelMetrics {
+class ModelMetrics : public std::enable_shared_from_this<ModelMetrics> {
  public:
   struct Handles;
   explicit ModelMetrics(std::unique_ptr<Handles> handles);
@@ -71,6 +76,8 @@ class ModelMetrics {
   void SetLoaded(std::chrono::nanoseconds load, std::chrono::nanoseconds warmup,
                  std::string_view device, int64_t bytes);
   void AddBytes(std::string_view device, int64_t change);  // to those of all copies
+  // Returns all that is counted here.
+  std::vector<prometheus::MetricFamily> Collect() const;
 
   // Says that a queue has changed. While the model is loaded again there are two, which are added.
   void QueueChanged(const QueueState& before, const QueueState& after);
@@ -162,8 +169,15 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
 
   // ForModel() and ForRpc() return the same handles for the same arguments.
-  ModelMetrics& ForModel(const std::string& name, int64_t version);
+  ModelMetrics& ForModel(const std::string& name, int64_t version) {
+    return *ShareModel(name, version);
+  }
   RpcMetrics& ForRpc(const std::string& rpc);
+
+  // Returns the handle for as long as it is needed, though the model may be forgotten meanwhile:
+  // then nothing is shown of it any more.
+  std::shared_ptr<ModelMetrics> ShareModel(const std::string& name, int64_t version);
+  void ForgetModel(const std::string& name, int64_t version);
 
   // Counts tokens that were computed for a caller with a token of this name.
   void Computed(const std::string& caller, int64_t tokens);

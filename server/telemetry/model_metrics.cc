@@ -29,8 +29,10 @@ std::array<std::string_view, sizeof...(Enums)> Names(Enums... values) {
 std::string_view Name(ModelState state) { return kStates[static_cast<size_t>(state)]; }
 
 struct ModelMetrics::Handles {
-  explicit Handles(Instruments of_model) : make(std::move(of_model)) {}
+  Handles(const std::string& name, int64_t version)
+      : make(registry, {{"model", name}, {"version", std::to_string(version)}}) {}
 
+  prometheus::Registry registry;
   Instruments make;
   Mutex state_mutex;
   Mutex delay_mutex;
@@ -268,10 +270,12 @@ void ModelMetrics::ComputeTime(ComputePhase phase, std::chrono::nanoseconds time
   At(handles_->compute_duration, phase).Observe(Seconds(time));
 }
 
-std::unique_ptr<ModelMetrics> MakeModelMetrics(prometheus::Registry& registry,
-                                               const std::string& name, int64_t version) {
-  return std::make_unique<ModelMetrics>(std::make_unique<ModelMetrics::Handles>(
-      Instruments(registry, {{"model", name}, {"version", std::to_string(version)}})));
+std::vector<prometheus::MetricFamily> ModelMetrics::Collect() const {
+  return handles_->registry.Collect();
+}
+
+std::shared_ptr<ModelMetrics> MakeModelMetrics(const std::string& name, int64_t version) {
+  return std::make_shared<ModelMetrics>(std::make_unique<ModelMetrics::Handles>(name, version));
 }
 
 }  // namespace linserve

@@ -143,7 +143,9 @@ TEST_F(RequestQueueOverload, WhatGoesOnAndCannotBeComputedInTimeMissesItsDeadlin
   RequestQueue queue({}, {}, clock_, model_, kMillisecondAToken);
   EXPECT_TRUE(PushOf(queue, "", 0).ok());
   EXPECT_THAT(Names(queue.Pop()), ElementsAre("0"));
-  queue.PushNext(One(sink_, 1, clock_.Now() + 5ms));
+  std::vector<Pending> next;
+  next.push_back(One(sink_, 1, clock_.Now() + 5ms));
+  queue.PushNext(next);
   EXPECT_FALSE(queue.PopDue().has_value());
   // It is not told to try another server, which knows nothing of what it goes on after.
   EXPECT_THAT(sink_->Of(1),

@@ -47,11 +47,11 @@ TEST_F(RequestQueueTest, CountsWhatIsOfferedWhetherOrNotThereIsRoom) {
   std::vector<Pending> too_much = Request(4);
   EXPECT_FALSE(queue.Push(too_much).ok());
   EXPECT_EQ(Metric("arrived_tokens_total"), 70);
-  Pending held = One(sink_, 0);
-  ASSERT_TRUE(queue.Hold(held).ok());
+  std::vector<Pending> held = Request(1);
+  ASSERT_TRUE(queue.Hold(held[0]).ok());
   EXPECT_EQ(Metric("arrived_tokens_total"), 70);
-  held.room.reset();
-  queue.PushNext(std::move(held));
+  held[0].room.reset();
+  queue.PushNext(held);
   EXPECT_EQ(Metric("arrived_tokens_total"), 80);
   queue.Close();
   std::vector<Pending> for_others = Request(1);

@@ -52,10 +52,13 @@ class RepositoryTest : public EngineTest {
 TEST_F(RepositoryTest, FindsAnOlderVersionWhileTheLatestHasLostItsDevice) {
   Publish("a", 2);
   EXPECT_EQ(Found("a", 0), "a 2");
+  EXPECT_TRUE(repository_.Ready().ok());
   LoseDevices(*(*repository_.Find("a", 2))->engine);
   EXPECT_THAT(Found("a", 0), testing::HasSubstr("version 2: its device was lost"));
   EXPECT_EQ(repository_.Served("a", 2)->version, 2);
+  EXPECT_THAT(repository_.Ready(), IsStatus(absl::StatusCode::kUnavailable, "version 2"));
   Publish("a", 1);
+  EXPECT_TRUE(repository_.Ready().ok());
   EXPECT_EQ(Found("a", 0), "a 1");
   EXPECT_THAT(Found("a", 2), testing::HasSubstr("version 2: its device was lost"));
 }
@@ -188,6 +191,16 @@ TEST_F(RepositoryTest, ForgetsAVersionThatIsGone) {
   EXPECT_THAT(repository_.Find("m", 0), IsStatus(kNotFoundCode, "model 'm' is not found"));
   repository_.Withdraw("nobody", 1, "");
   repository_.Forget("nobody", 1);
+}
+
+TEST_F(RepositoryTest, ShowsNothingOfAVersionThatIsGone) {
+  const std::string series = R"(model="gone",version="7")";
+  Publish("gone", 7);
+  const auto under_way = *repository_.Find("gone", 0);
+  EXPECT_THAT(metrics_.Scrape(), testing::HasSubstr(series));
+  repository_.Forget("gone", 7);
+  under_way->engine->metrics().Accepted(1);
+  EXPECT_THAT(metrics_.Scrape(), testing::Not(testing::HasSubstr(series)));
 }
 
 TEST_F(RepositoryTest, LetsEveryModelRefuseRequestsAsSoonAsItDrains) {

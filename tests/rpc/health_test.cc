@@ -27,7 +27,14 @@ TEST(Health, TellsOfTheServerTheServiceAndEachModel) {
   server.grpc().SetServing(true);
   EXPECT_EQ(*client.Health(), HealthState::kServing);
   EXPECT_EQ(*client.Health(service), HealthState::kServing);
+  server.grpc().SetModelsReady(false);
+  EXPECT_EQ(*client.Health(), HealthState::kNotServing);
+  EXPECT_EQ(*client.Health(service), HealthState::kNotServing);
+  EXPECT_EQ(*client.Health("linserve/tokens"), HealthState::kServing);
+  server.grpc().SetModelsReady(true);
+  EXPECT_EQ(*client.Health(), HealthState::kServing);
   server.grpc().Drain();
+  server.grpc().SetModelsReady(true);
   EXPECT_EQ(*client.Health(), HealthState::kNotServing);
   EXPECT_EQ(*client.Health(service), HealthState::kNotServing);
   EXPECT_EQ(*client.Health("linserve/tokens"), HealthState::kNotServing);

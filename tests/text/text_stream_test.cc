@@ -43,7 +43,8 @@ TEST_F(TextStreamTest, TokensOneByOneGiveTheTextOfAll) {
   EXPECT_EQ(Streamed(all), *tokenizer_->Decode(all));
 }
 
-// Of most of these tokenizers each byte is a token, in rows that are longer than what is kept.
+// Most of these tokenizers make a token of each byte, and so rows of them that are longer than what
+// a TextStream keeps.
 TEST_F(TextStreamTest, CharactersOfSeveralTokensAreWholeHoweverManyFollowEachOther) {
   for (const std::string& name : TrainedNames()) {
     const auto tokenizer = TrainedTokenizer(name);

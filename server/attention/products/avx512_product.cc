@@ -190,11 +190,6 @@ bool HasAvx512Vnni() {
   return has;
 }
 
-bool HasAmx() {
-  static const bool has = at::cpu::init_amx();
-  return has;
-}
-
 void BlockProductWithAvx512(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& b,
                             const RowBlock& c, bool add) {
   Multiply512<MultiplyF32>(m, n, k, GroupRows(a), GroupRows(b), StoreSums{c, add});
@@ -216,7 +211,6 @@ void Int8ProductWithAvx512(const Int8Operands& of, const RowBlock& out, bool add
 bool HasAvx512() { return false; }
 bool HasAvx512Bf16() { return false; }
 bool HasAvx512Vnni() { return false; }
-bool HasAmx() { return false; }
 
 void BlockProductWithAvx512(int64_t, int64_t, int64_t, const RowBlock&, const RowBlock&,
                             const RowBlock&, bool) {}

@@ -16,9 +16,6 @@ namespace linserve {
 bool HasAvx512();
 bool HasAvx512Bf16();
 bool HasAvx512Vnni();
-// Says whether LibTorch's kernels in BF16 and int8, if it has any, use AMX, with which they are
-// faster than these.
-bool HasAmx();
 
 // REQUIRES: HasAvx512().
 void BlockProductWithAvx512(int64_t m, int64_t n, int64_t k, const RowBlock& a, const RowBlock& b,

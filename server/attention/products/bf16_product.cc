@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "attention/products/amx_product.h"
 #include "attention/products/avx512_product.h"
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
@@ -153,8 +154,8 @@ void ToBf16Pairs(const RowBlock& rows, int64_t count, int64_t width, int64_t pad
 
 void Bf16Product(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf16Block& b,
                  const RowBlock& c, bool add) {
-  static const bool by_avx512 = HasAvx512Bf16() && !(HasAmx() && HasLibTorchKernel());
-  if (by_avx512) return Bf16ProductWithAvx512(m, n, k, a, b, c, add);
+  if (HasAmx()) return Bf16ProductWithAmx(m, n, k, a, b, c, add);
+  if (HasAvx512Bf16()) return Bf16ProductWithAvx512(m, n, k, a, b, c, add);
   for (int64_t column = 0; column < n; column += kColumnsAtOnce) {
     const int64_t columns = std::min(kColumnsAtOnce, n - column);
     const Bf16Block right = b.Columns(2 * column);

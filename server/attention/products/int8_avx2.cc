@@ -114,7 +114,7 @@ void Int8ProductWithAvx2(const Int8Operands& operands, const RowBlock& out, bool
     const int64_t rows = std::min(kTileRows, count - row);
     Widen(bytes.Rows(row), rows, k, wide.data());
     kRows[rows - 1](n, k, wide.data(), columns, sums.data());
-    FromInt8(sums.data(), rows, n, {of_rows.steps + row, of_rows.lowest + row}, of_columns,
+    FromInt8(sums.data(), n, rows, n, {of_rows.steps + row, of_rows.lowest + row}, of_columns,
              out.Rows(row), add);
   }
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "attention/products/amx_product.h"
 #include "attention/products/avx512_product.h"
 #include "attention/products/int8_avx2.h"
 #include "attention/products/kernel_rows.h"
@@ -56,14 +57,14 @@ void Int8ProductWithLibTorch(const Int8Operands& operands, const RowBlock& out, 
     }
   }
   at::native::cpublas::brgemm_release();
-  FromInt8(sums.data(), count, n, of_rows, of_columns, out, add);
+  FromInt8(sums.data(), n, count, n, of_rows, of_columns, out, add);
 }
 
 void Int8Product(const Int8Operands& operands, const RowBlock& out, bool add) {
-  static const bool by_amx = HasAmx() && HasLibTorchInt8();
-  static const auto product = HasAvx512Vnni() && !by_amx ? Int8ProductWithAvx512
-                              : HasLibTorchInt8()        ? Int8ProductWithLibTorch
-                                                         : Int8ProductWithAvx2;
+  static const auto product = HasAmx()            ? Int8ProductWithAmx
+                              : HasAvx512Vnni()   ? Int8ProductWithAvx512
+                              : HasLibTorchInt8() ? Int8ProductWithLibTorch
+                                                  : Int8ProductWithAvx2;
   product(operands, out, add);
 }
 

@@ -93,7 +93,7 @@ LINSERVE_INLINE void ScaleColumns(const int32_t* sums, int64_t count, int64_t st
 }
 
 template <typename Vector, bool kAdd>
-LINSERVE_INLINE void ScaleAll(const int32_t* sums, int64_t count, int64_t width,
+LINSERVE_INLINE void ScaleAll(const int32_t* sums, int64_t stride, int64_t count, int64_t width,
                               const RowScales& rows, const ColumnScales& columns,
                               const RowBlock& out) {
   constexpr int64_t kLanes = Vector::kLanes;
@@ -103,15 +103,15 @@ LINSERVE_INLINE void ScaleAll(const int32_t* sums, int64_t count, int64_t width,
   };
   int64_t j = 0;
   for (; j + int64_t{kVectors} * kLanes <= width; j += kVectors * kLanes) {
-    ScaleColumns<Vector, kVectors, kAdd>(sums + j, count, width, rows, from(j), out.Columns(j));
+    ScaleColumns<Vector, kVectors, kAdd>(sums + j, count, stride, rows, from(j), out.Columns(j));
   }
   for (; j + kLanes <= width; j += kLanes) {
-    ScaleColumns<Vector, 1, kAdd>(sums + j, count, width, rows, from(j), out.Columns(j));
+    ScaleColumns<Vector, 1, kAdd>(sums + j, count, stride, rows, from(j), out.Columns(j));
   }
   for (int64_t i = 0; i < count && j < width; ++i) {
     float* row = out.Rows(i).data;
     for (int64_t column = j; column < width; ++column) {
-      const float sum = static_cast<float>(sums[i * width + column]);
+      const float sum = static_cast<float>(sums[i * stride + column]);
       const float x = columns.totals[column] * rows.lowest[i] + columns.bias[column] +
                       sum * columns.scales[column] * rows.steps[i];
       row[column] = x + (kAdd ? row[column] : 0.0F);
@@ -139,13 +139,14 @@ void ToInt8(const RowBlock& rows, int64_t count, int64_t width, const ByteBlock&
   });
 }
 
-void FromInt8(const int32_t* sums, int64_t count, int64_t width, const RowScales& scales,
-              const ColumnScales& of_columns, const RowBlock& out, bool add) {
+void FromInt8(const int32_t* sums, int64_t stride, int64_t count, int64_t width,
+              const RowScales& scales, const ColumnScales& of_columns, const RowBlock& out,
+              bool add) {
   WithVectors([&](auto of) __attribute__((always_inline)) {
     if (add) {
-      ScaleAll<decltype(of), true>(sums, count, width, scales, of_columns, out);
+      ScaleAll<decltype(of), true>(sums, stride, count, width, scales, of_columns, out);
     } else {
-      ScaleAll<decltype(of), false>(sums, count, width, scales, of_columns, out);
+      ScaleAll<decltype(of), false>(sums, stride, count, width, scales, of_columns, out);
     }
   });
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/strings/quote.h"
@@ -145,12 +147,28 @@ absl::Status Crop(const Signature& signature, char letter, const Tensor& lengths
   const auto values = ReadLengths(NameOfLengths(signature, letter), lengths, items,
                                   PaddedLength(signature, items[0], letter));
   if (!values.ok()) return values.status();
+  std::map<std::tuple<const std::byte*, Shape, int64_t>, Tensor> shared;
   for (size_t i = 0; i < items.size(); ++i) {
+    const int64_t length = values->at(i);
     for (auto& [name, tensor] : items[i].inputs) {
-      tensor = Cropped(signature.FindInput(name), tensor, letter, values->at(i));
+      const InputSpec* spec = signature.FindInput(name);
+      if (BatchAxisOf(signature, name, tensor) != BatchAxis::kNone) {
+        tensor = Cropped(spec, tensor, letter, length);
+        continue;
+      }
+      Tensor& cropped = shared[{tensor.bytes(), tensor.shape(), length}];
+      if (cropped.shape().empty()) cropped = Cropped(spec, tensor, letter, length);
+      tensor = cropped;
     }
   }
   return absl::OkStatus();
+}
+
+int64_t CountDistinct(const Tensor& lengths) {
+  if (!IsInteger(lengths.dtype())) return 0;
+  std::vector<int64_t> values(static_cast<size_t>(lengths.elements()));
+  ConvertToInt64(lengths, values.data());
+  return std::ssize(std::set<int64_t>(values.begin(), values.end()));
 }
 
 // Returns sequence `index` of `count`, with its padding.
@@ -211,6 +229,30 @@ std::map<char, int64_t> PackageBatch::PaddedLengths(const Signature& signature) 
     padded[letter] = PaddedLength(signature, first, letter);
   }
   return padded;
+}
+
+int64_t PackageBatch::CopiedBytes(const Signature& signature) const {
+  int64_t bytes = 0;
+  for (const auto& [name, part] : FirstSequence(signature, inputs).inputs) {
+    const Tensor& whole = inputs.at(name);
+    const BatchAxis batch_axis = BatchAxisOf(signature, name, whole);
+    const auto size = static_cast<int64_t>(whole.byte_size());
+    if (batch_axis == BatchAxis::kSecond) bytes += size;
+    int64_t copies = 1;
+    for (const auto& [letter, tensor] : lengths) {
+      bool crops = false;
+      bool copied = false;  // what is cropped along its first axis is not
+      ForEachAxis(signature.FindInput(name), part, letter, [&](size_t axis) {
+        crops = true;
+        copied = copied || axis > 0;
+      });
+      if (crops && batch_axis == BatchAxis::kNone) {
+        copies = std::min(copies * CountDistinct(tensor), tensor.elements());
+      }
+      if (copied) bytes += copies * size;
+    }
+  }
+  return bytes;
 }
 
 absl::StatusOr<int64_t> CountSequences(const Signature& signature, const TensorMap& inputs) {

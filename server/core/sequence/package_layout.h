@@ -30,6 +30,10 @@ struct PackageBatch {
 
   // Returns the padded length along each axis whose true lengths are given.
   std::map<char, int64_t> PaddedLengths(const Signature& signature) const;
+
+  // Returns how many bytes SplitBatch() copies at most. What all sequences share is cropped once
+  // for each length.
+  int64_t CopiedBytes(const Signature& signature) const;
 };
 
 // Counts the sequences that the inputs of a batch hold: at most as many as their elements, of which

@@ -28,7 +28,7 @@ absl::Status SessionTable::TakeRoom(const std::string& caller, int64_t bytes, Fr
       DropIdle(oldest, SessionEnd::kEvicted, freed);
       continue;
     }
-    metrics_.Rejected(RejectReason::kSessions);
+    metrics_->Rejected(RejectReason::kSessions);
     return RetryAfter(
         LimitMet("all sessions are being computed, of this model " + std::to_string(count_) +
                      " with " + std::to_string(bytes_) + " bytes",

@@ -93,6 +93,12 @@ class SessionTable::ChunkSink : public ResultSink {
   }
   bool Abandoned() const override { return delivery_.Abandoned(); }
 
+  // Gives back the duty to answer, as the chunk is not computed.
+  Delivery Release() {
+    ended_ = true;
+    return std::move(delivery_);
+  }
+
  private:
   void GoOn(TensorMap inputs) {
     auto chunk = std::make_shared<SessionChunk>();
@@ -172,7 +178,7 @@ absl::Status SessionTable::GetInLine(const Key& key, Pending& chunk, bool& begin
   if (begins || !status.ok()) return status;
   Session& session = sessions_.at(key);
   if (session.waiting.size() >= kMostWaitingChunks) {
-    metrics_.Rejected(RejectReason::kQueue);
+    metrics_->Rejected(RejectReason::kQueue);
     return LineIsFull();
   }
   session.waiting.push_back(std::move(chunk));
@@ -225,23 +231,26 @@ void SessionTable::Begin(const Key& key, Pending chunk, bool next) {
   while (one) {
     one->room.reset();
     Delivery delivery = std::move(one->delivery);
+    std::shared_ptr<ChunkSink> sink;
     absl::Status status;
     if (delivery.Abandoned()) {
-      metrics_.Abandoned(AbandonStage::kQueue);
+      metrics_->Abandoned(AbandonStage::kQueue);
       status = absl::CancelledError("the caller left while the chunk waited");
     } else {
       // Whatever is thrown for one chunk, those behind it must not wait for ever.
       status = Guarded("the session", [&] {
         absl::Status entered = Enter(key, one->item);
         if (!entered.ok()) return entered;
-        one->delivery =
-            Delivery(std::make_shared<ChunkSink>(shared_from_this(), key, one->item.session,
-                                                 WithoutDelivery(*one), std::move(delivery)),
-                     0);
-        return absl::OkStatus();
+        sink = std::make_shared<ChunkSink>(shared_from_this(), key, one->item.session,
+                                           WithoutDelivery(*one), std::move(delivery));
+        one->delivery = Delivery(sink, 0);
+        return compute_(*one, next);
       });
     }
-    if (status.ok()) return compute_(*std::move(one), next);
+    if (status.ok()) return;
+    // Through its sink the refusal of each chunk would stand on the stack below that of the next.
+    one->delivery.Release();
+    if (sink != nullptr) delivery = sink->Release();
     one = Ended(
         key,
         {.computed = false, .start = one->item.chunk->start, .over = one->item.then != nullptr});

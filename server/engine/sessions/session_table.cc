@@ -47,15 +47,15 @@ SessionTable::SessionTable(const SessionLimits& limits, std::shared_ptr<const Se
       compute_(std::move(compute)),
       hold_(std::move(hold)),
       clock_(clock),
-      metrics_(metrics) {}
+      metrics_(metrics.shared_from_this()) {}
 
 SessionTable::~SessionTable() {
   for (const auto& [key, session] : sessions_) {
     if (session.state == nullptr) continue;
-    metrics_.SessionClosed(SessionEnd::kUnloaded);
+    metrics_->SessionClosed(SessionEnd::kUnloaded);
     budget_->Give(key.first, BytesOf(*session.state));
   }
-  metrics_.AddSessions(-count_, -bytes_);
+  metrics_->AddSessions(-count_, -bytes_);
 }
 
 absl::Status SessionTable::Enter(const Key& key, Item& item) {
@@ -76,7 +76,7 @@ absl::Status SessionTable::Enter(const Key& key, Item& item) {
     if (absl::Status opened = Open(session, key, std::move(begun), freed); !opened.ok()) {
       return opened;
     }
-    metrics_.SessionOpened(!chunk.state.empty());
+    metrics_->SessionOpened(!chunk.state.empty());
   }
   if (session.state == nullptr) return Unknown(key);
   const int64_t position = session.state->position();
@@ -114,7 +114,7 @@ absl::Status SessionTable::Open(Session& session, const Key& key,
   ++count_;
   ++counts_[key.first];
   bytes_ += bytes;
-  metrics_.AddSessions(1, bytes);
+  metrics_->AddSessions(1, bytes);
   return absl::OkStatus();
 }
 
@@ -166,8 +166,8 @@ void SessionTable::Close(const Key& key, std::shared_ptr<SessionState> state, Se
   bytes_ -= bytes;
   budget_->Give(key.first, bytes);
   freed.push_back(std::move(state));
-  metrics_.SessionClosed(reason);
-  metrics_.AddSessions(-1, -bytes);
+  metrics_->SessionClosed(reason);
+  metrics_->AddSessions(-1, -bytes);
 }
 
 void SessionTable::Drop(const Key& key, Session& session, SessionEnd reason, Freed& freed) {

@@ -45,13 +45,13 @@ struct ArrivedChunk {
 // caller who has the most, unless a chunk of it is being computed. Thread-safe.
 class SessionTable : public std::enable_shared_from_this<SessionTable> {
  public:
-  // Has a chunk computed whose session is known (Item::session). `next` is true if the calling
-  // worker has just computed another chunk of the session.
-  using Compute = std::function<void(Pending chunk, bool next)>;
+  // Has a chunk computed whose session is known (Item::session), or leaves it where it is refused.
+  // `next` is true if the calling worker has just computed another chunk of the session.
+  using Compute = std::function<absl::Status(Pending& chunk, bool next)>;
   // Takes room for a chunk that waits for others, or refuses it.
   using Hold = std::function<absl::Status(Pending& chunk)>;
 
-  // `signature`, `clock` and `metrics` must outlive the table.
+  // `signature` and `clock` must outlive the table.
   SessionTable(const SessionLimits& limits, std::shared_ptr<const SessionSource> source,
                const Signature& signature, Compute compute, Hold hold, Clock& clock,
                ModelMetrics& metrics);
@@ -150,7 +150,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   const Compute compute_;
   const Hold hold_;
   Clock& clock_;
-  ModelMetrics& metrics_;
+  const std::shared_ptr<ModelMetrics> metrics_;
 
   Mutex mutex_;
   Sessions sessions_ ABSL_GUARDED_BY(mutex_);

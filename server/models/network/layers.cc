@@ -229,12 +229,14 @@ BlockStep FeedForward::Step(const at::Tensor& target, const at::Tensor& x,
           }};
 }
 
-int64_t FeedForward::ScratchElements() const { return kBlockRows * (w1.inputs + w1.outputs); }
+int64_t FeedForward::ScratchElements() const {
+  return kBlockRows * (w1.inputs + OddLines(w1.outputs));
+}
 
 void FeedForward::Add(const RowBlock& target, const RowBlock& x, int64_t count,
                       const LayerNorm* norm, float* scratch) const {
-  const RowBlock inner{scratch, w1.outputs};
-  const RowBlock normed{scratch + kBlockRows * w1.outputs, w1.inputs};
+  const RowBlock inner{scratch, OddLines(w1.outputs)};
+  const RowBlock normed = {inner.Rows(kBlockRows).data, w1.inputs};
   if (norm != nullptr) norm->Set(normed, x, count);
   w1.packed.Multiply(norm != nullptr ? normed : x, count, inner, /*add=*/false);
   BiasActivate(activation, inner, count, w2.inputs, DataOrNull(w1.bias));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "attention/products/amx_product.h"
 #include "attention/products/avx512_product.h"
 #include "attention/products/bf16_product.h"
 #include "attention/products/block_product.h"
@@ -16,9 +17,10 @@ namespace {
 
 // A panel has so many columns, and so many of its rows are multiplied at once, so that these stay
 // in the core's caches (64 · 384 numbers of F32 are 96 KiB) beside the block. LibTorch's kernels in
-// F32 want half of it in the first cache. Without kernels for blocks, one product of everything is
-// fastest.
+// F32 want half of it in the first cache. AMX multiplies half as many at once, which so lie one
+// after the other. Without kernels for blocks, one product of everything is fastest.
 constexpr int64_t kColumns = 64;
+constexpr int64_t kAmxColumns = 32;
 constexpr int64_t kLibTorchF32Columns = 32;
 constexpr int64_t kPanelRows = 384;
 constexpr int64_t kPair = 2;
@@ -88,7 +90,8 @@ PackedWeight::PackedWeight(const at::Tensor& weight, DType products)
 }
 
 int64_t PackedWeight::Width() const {
-  if (products_ != DType::kF32 || HasAvx512()) return kColumns;
+  if (products_ != DType::kF32) return HasAmx() ? kAmxColumns : kColumns;
+  if (HasAvx512()) return kColumns;
   return HasBlockKernels() ? kLibTorchF32Columns : outputs_;
 }
 
@@ -122,10 +125,12 @@ void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBl
   ToBf16(rows, count, inputs_, rounded);
   for (int64_t i = 0; i < count && depth_ > inputs_; ++i) rounded.Rows(i).data[inputs_] = 0;
   auto* panels = const_cast<c10::BFloat16*>(panels_.const_data_ptr<c10::BFloat16>());
+  const AmxScope tiles;
+  const int64_t width = Width();
   for (int64_t row = 0; row < depth_; row += kPanelRows) {
     const int64_t depth = std::min(kPanelRows, depth_ - row);
-    for (int64_t column = 0; column < outputs_; column += kColumns) {
-      const int64_t columns = std::min(kColumns, outputs_ - column);
+    for (int64_t column = 0; column < outputs_; column += width) {
+      const int64_t columns = std::min(width, outputs_ - column);
       const Bf16Block panel{panels + column * depth_ + row * columns, kPair * columns};
       Bf16Product(count, columns, depth, rounded.Columns(row), panel, out.Columns(column),
                   add || row > 0);
@@ -142,8 +147,10 @@ void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBl
   const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales.lowest + padded), depth_};
   ToInt8(rows, count, inputs_, bytes, scales);
   const auto* panels = panels_.const_data_ptr<int8_t>();
-  for (int64_t column = 0; column < outputs_; column += kColumns) {
-    const int64_t columns = std::min(kColumns, outputs_ - column);
+  const AmxScope tiles;
+  const int64_t width = Width();
+  for (int64_t column = 0; column < outputs_; column += width) {
+    const int64_t columns = std::min(width, outputs_ - column);
     const ColumnScales of_columns{scales_.const_data_ptr<float>() + column,
                                   totals_.const_data_ptr<float>() + column,
                                   bias != nullptr ? bias + column : kNone};

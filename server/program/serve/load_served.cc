@@ -118,9 +118,9 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadServed(const ModelDirectory& di
   options.name = directory.name + "/" + std::to_string(directory.version);
   options.sessions.budget = context.sessions;
   options.on_ready_change = std::move(on_ready_change);
-  auto engine =
-      Engine::Start(options, ReplicasOf(directory.path, plan->load, context.devices.devices),
-                    context.metrics.ForModel(directory.name, directory.version));
+  const auto metrics = context.metrics.ShareModel(directory.name, directory.version);
+  auto engine = Engine::Start(
+      options, ReplicasOf(directory.path, plan->load, context.devices.devices), *metrics);
   if (!engine.ok()) return engine.status();
   absl::Status fit = CheckDimensions(plan->serving.dimensions, (*engine)->info());
   if (!fit.ok()) return fit;

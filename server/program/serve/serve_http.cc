@@ -20,12 +20,12 @@
 namespace linserve {
 namespace {
 
-absl::Status Readiness(Phase phase) {
+absl::Status Readiness(Phase phase, const ModelRepository& repository) {
   switch (phase) {
     case Phase::kLoading:
       return absl::UnavailableError("loading");
     case Phase::kReady:
-      return absl::OkStatus();
+      return repository.Ready();
     case Phase::kDraining:
       return absl::UnavailableError("draining");
   }
@@ -57,7 +57,7 @@ std::string StatusJson(const ModelRepository& repository, Phase phase) {
       model.update(Served(*served));
     }
   }
-  const absl::Status ready = Readiness(phase);
+  const absl::Status ready = Readiness(phase, repository);
   return nlohmann::json{{"version", kVersion},
                         {"commit", kCommit},
                         {"state", ready.ok() ? "ready" : std::string(ready.message())},
@@ -126,7 +126,7 @@ absl::StatusOr<HttpServers> StartHttp(const Config& config, const Metrics& metri
   WarnOfPlainText("http_address", config.http.all, tls);
   HttpHandlers health;
   health.live = [&] { return !repository.stuck() && grpc.Accepts(); };
-  health.ready = [&] { return Readiness(phase); };
+  health.ready = [&] { return Readiness(phase, repository); };
   health.replied = [&context](int status) { context.metrics.HttpReplied(status); };
   HttpHandlers handlers = health;
   handlers.routes = RestRoutes(context);

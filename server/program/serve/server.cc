@@ -244,6 +244,7 @@ absl::Status RunServer(Settings& settings) {
   CertificateWatch certificate(config.grpc.access.tls, metrics);
   const Periodic liveness([&repository, &certificate, &server = **grpc] {
     server.SetLive(!repository.stuck());
+    server.SetModelsReady(repository.Ready().ok());
     certificate.Look();
     server.context().access->Look();
     return std::chrono::seconds(1);

@@ -13,7 +13,7 @@
 namespace linserve {
 
 // A byte of a vector becomes up to so many of JSON.
-inline constexpr int64_t kTextBytes = kLongestElement / int64_t{sizeof(float)};
+inline constexpr int64_t kJsonOfFloatByte = kLongestElement / int64_t{sizeof(float)};
 
 // Appends one vector, by its index.
 using AppendVector = std::function<absl::Status(size_t index, const Tensor& vector)>;

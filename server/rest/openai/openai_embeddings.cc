@@ -91,7 +91,7 @@ absl::StatusOr<EmbeddingsQuery> ReadOpenAi(const RestCall& call) {
   query.most_tokens = most_tokens.value_or(0);
   query.cause_of_foreign_ids =
       "; LangChain's OpenAIEmbeddings sends cl100k's ids unless check_embedding_ctx_length=False";
-  query.answer_bytes = encoding == "base64" ? kBase64Bytes : kTextBytes;
+  query.answer_bytes = encoding == "base64" ? kBase64Bytes : kJsonOfFloatByte;
   if (!status.ok()) return status;
   if (query.model.empty()) query.model = call.http.Header("linserve-model");  // as for TEI's paths
   const bool none = std::visit([](const auto& all) { return all.empty(); }, query.sequences);

@@ -27,7 +27,7 @@ size_t CountOf(const EmbeddingsQuery& query) {
 EmbeddingsQuery QueryOf(const RestCall& call) {
   EmbeddingsQuery query;
   query.model = TeiModelOf(call);
-  query.answer_bytes = kTextBytes;
+  query.answer_bytes = kJsonOfFloatByte;
   return query;
 }
 
@@ -159,7 +159,7 @@ HttpReply TeiEmbed(const RestCall& call) {
         {{"normalize", [&] { return ReadBool(reader, "normalize", query.normalize); }},
          {"dimensions", [&] { return ReadPositive(reader, "dimensions", query.dimensions); }}});
   };
-  return AskForVectors(call, "/embed", read, kTextBytes, AppendElements);
+  return AskForVectors(call, "/embed", read, kJsonOfFloatByte, AppendElements);
 }
 
 HttpReply TeiEmbedAll(const RestCall& call) {
@@ -182,7 +182,7 @@ HttpReply TeiEmbedAll(const RestCall& call) {
     text += ']';
     return status;
   };
-  return AskForVectors(call, "/embed_all", read, kTextBytes, append);
+  return AskForVectors(call, "/embed_all", read, kJsonOfFloatByte, append);
 }
 
 HttpReply TeiEmbedSparse(const RestCall& call) {

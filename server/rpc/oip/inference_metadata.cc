@@ -135,6 +135,7 @@ void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& me
   properties["parameters"] = std::to_string(info.parameters);
   properties["dtype"] = std::string(Name(info.dtype));
   properties["pooling"] = std::string(Name(model.default_pooling));
+  properties["normalize"] = model.default_normalize ? "true" : "false";
   if (model.tokenizer != nullptr) properties["text_input"] = kTextInput;
 }
 

@@ -129,6 +129,8 @@ absl::Status InferRequestState::ReadTensors(Tokenization& work) {
   if (!count.ok()) return count.status();
   status = CheckSequences(*work.model, *count);
   if (!status.ok()) return status;
+  status = ReserveBytes(*work.model, batch->CopiedBytes(*signature_));
+  if (!status.ok()) return status;
   padded_ = batch->PaddedLengths(*signature_);
   auto items = SplitBatch(*signature_, *batch);
   if (!items.ok()) return items.status();

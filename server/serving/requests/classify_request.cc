@@ -5,15 +5,13 @@
 #include <numeric>
 #include <utility>
 
+#include "core/json/json_string.h"
 #include "core/sequence/content.h"
 #include "serving/admission.h"
 #include "serving/model_kind.h"
 
 namespace linserve {
 namespace {
-
-// A character of a text becomes up to six of JSON.
-constexpr int64_t kTextBytes = 6;
 
 int64_t BytesOf(const Texts& texts) {
   return std::accumulate(
@@ -27,7 +25,7 @@ int64_t AnswerBytes(const std::vector<std::string>& labels) {
   constexpr int64_t kBesideLabel = 64;
   int64_t longest = 0;
   for (const std::string& label : labels) longest = std::max(longest, std::ssize(label));
-  return (kBesideLabel + kTextBytes * longest) / int64_t{sizeof(float)};
+  return (kBesideLabel + kJsonOfTextByte * longest) / int64_t{sizeof(float)};
 }
 
 void ApplySigmoid(std::vector<float>& scores) {
@@ -106,7 +104,7 @@ absl::Status ClassifyRequestState::ReadOptions(const RpcLimits& limits, const Se
 absl::Status ClassifyRequestState::ReadItems(Tokenization& work) {
   absl::Status place = ReserveItems(*work.model, query_->sequences.size());
   if (place.ok() && query_->echoes_texts) {
-    place = ReserveBytes(*work.model, kTextBytes * BytesOf(query_->texts));
+    place = ReserveBytes(*work.model, kJsonOfTextByte * BytesOf(query_->texts));
   }
   if (!place.ok()) return place;
   work.owner = query_;

@@ -103,7 +103,10 @@ absl::StatusOr<int64_t> TokenizeRequestState::Advance() {
     if (!encoding_) encoding_.emplace(*tokenizer_, text.text, query_.marks);
     absl::Status status = encoding_->Advance(budget);
     if (status.ok()) status = ReserveTokens(encoding_->ids().size());
-    if (status.ok() && encoding_->done()) status = End();
+    if (status.ok() && encoding_->done()) {
+      status = End();
+      budget -= std::min(budget, static_cast<size_t>(WorkOfText(0)));
+    }
     if (!status.ok()) return status;
   }
   if (next_ < answer_.texts.size()) {

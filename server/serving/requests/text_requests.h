@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/json/json_string.h"
 #include "serving/request.h"
 #include "serving/requests/embeddings_request.h"
 #include "text/text_encoding.h"
@@ -33,16 +34,13 @@ class TextRequestState : public RequestState {
   // answered. An error refuses the request.
   virtual absl::StatusOr<int64_t> Advance() = 0;
 
-  // Takes room for what an answer takes that has so many bytes more.
-  absl::Status ReserveText(int64_t bytes) { return ReserveBytes(kTextBytes * bytes); }
+  // Takes room for what an answer takes that has so many bytes more, whose JSON may be copied once.
+  absl::Status ReserveText(int64_t bytes) { return ReserveBytes(2 * kJsonOfTextByte * bytes); }
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   int64_t left_ = 0;  // work, as WorkOfText() counts it
 
  private:
-  // A byte of text becomes up to six in JSON, which may be copied once.
-  static constexpr int64_t kTextBytes = 12;
-
   absl::Status Take(ServiceContext& service, const ServedModel& model,
                     std::vector<absl::StatusOr<Item>> items) final;
   void TakeResult(size_t /*index*/, absl::StatusOr<ItemResult> /*result*/) final {}

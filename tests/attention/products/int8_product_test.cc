@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention/layouts.h"
+#include "attention/products/amx_product.h"
 #include "attention/products/avx512_product.h"
 #include "attention/products/block_product.h"
 #include "attention/products/int8_avx2.h"
@@ -104,6 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Int8ProductTest,
                          ::testing::Values(Kernel{"Chosen", HasInt8Kernels, Int8Product},
                                            Kernel{"LibTorch", HasLibTorchInt8,
                                                   Int8ProductWithLibTorch},
+                                           Kernel{"Amx", HasAmx, Int8ProductWithAmx},
                                            Kernel{"Vnni", HasAvx512Vnni, Int8ProductWithAvx512},
                                            Kernel{"Avx2", HasAvx2, Int8ProductWithAvx2}),
                          [](const auto& test) { return std::string(test.param.name); });

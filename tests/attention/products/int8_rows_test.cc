@@ -62,7 +62,7 @@ TEST_P(Int8Rows, AreNumbersAgainByTheScalesOfRowsAndColumns) {
                              of_columns[2].const_data_ptr<float>()};
   for (const bool add : {false, true}) {
     const at::Tensor out = before.clone();
-    FromInt8(sums.const_data_ptr<int32_t>(), kRows, width(),
+    FromInt8(sums.const_data_ptr<int32_t>(), width(), kRows, width(),
              {of_rows[0].data_ptr<float>(), of_rows[1].data_ptr<float>()}, columns, BlockOf(out),
              add);
     const at::Tensor expected = add ? made + wide(before) : made;

@@ -100,6 +100,25 @@ TEST(PackageBatch, RefusesLengthsThatAreTooLongNamingThem) {
             absl::InvalidArgumentError("input.lengths.m: sequence 1 has 4, expected 1 to 3"));
 }
 
+TEST(PackageBatch, CropsWhatAllSequencesShareOnceForEachLength) {
+  Signature signature;
+  signature.inputs = {{.name = "x", .axes = {Axis::Ragged('m')}},
+                      {.name = "e",
+                       .axes = {Axis::Ragged('r'), Axis::Ragged('m')},
+                       .batch_axis = BatchAxis::kNone}};
+  const TensorMap file = {{"input.x", Tensor::FromFloats({3, 2}, {1, 0, 2, 0, 3, 4})},
+                          {"input.e", Tensor::FromFloats({2, 2}, {5, 6, 7, 8})},
+                          {"input.lengths", Tensor::FromInts({3}, {1, 1, 2})}};
+  const auto batch = PackageBatch::From(signature, file);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(batch->CopiedBytes(signature), 2 * 16);
+  const auto items = SplitBatch(signature, *batch);
+  ASSERT_TRUE(items.ok()) << items.status();
+  EXPECT_THAT(Values(items->at(0).inputs.at("e")), ElementsAre(5, 7));
+  EXPECT_EQ(items->at(0).inputs.at("e").bytes(), items->at(1).inputs.at("e").bytes());
+  EXPECT_THAT(Values(items->at(2).inputs.at("e")), ElementsAre(5, 6, 7, 8));
+}
+
 TEST(PackageBatch, HintsWhereAnotherAxisIsAsLongAsACroppedOne) {
   TensorMap file = File();
   file["input.lengths"] = Tensor::FromInts({2}, {2, 1});

@@ -35,6 +35,17 @@ class SessionLine : public EngineSession {
     };
   }
 
+  // Gives a table of its own a chunk of one row, whose answer `sink_` gets by this index.
+  void Take(SessionTable& table, const SessionChunk& chunk, size_t index) const {
+    Pending pending{.item = FakeItem(1),
+                    .origin = std::make_shared<RequestOrigin>(),
+                    .delivery = Delivery(sink_, index)};
+    pending.item.chunk = std::make_shared<const SessionChunk>(chunk);
+    std::vector<ArrivedChunk> chunks;
+    chunks.push_back({std::move(pending), absl::OkStatus()});
+    table.Take(std::move(chunks));
+  }
+
   std::atomic<bool> fails_ = true;
 };
 
@@ -161,27 +172,44 @@ TEST_F(SessionLine, LetsNobodyInWhomTheQueueHasRefusedAndCountedSo) {
   std::vector<Pending> computing;
   const auto table = std::make_shared<SessionTable>(
       SessionLimits(), engine_->info().sessions, engine_->info().signature,
-      [&](Pending chunk, bool /*next*/) { computing.push_back(std::move(chunk)); },
+      [&](Pending& chunk, bool /*next*/) {
+        computing.push_back(std::move(chunk));
+        return absl::OkStatus();
+      },
       [&](Pending& /*chunk*/) {
         computing[0].delivery.Complete(absl::AbortedError("the pass failed"));
         return absl::ResourceExhaustedError("the queue is full");
       },
       clock_, model_);
-  const auto take = [&](const SessionChunk& chunk, size_t index) {
-    Pending pending{.item = FakeItem(1),
-                    .origin = std::make_shared<RequestOrigin>(),
-                    .delivery = Delivery(sink_, index)};
-    pending.item.chunk = std::make_shared<const SessionChunk>(chunk);
-    std::vector<ArrivedChunk> chunks;
-    chunks.push_back({std::move(pending), absl::OkStatus()});
-    table->Take(std::move(chunks));
-  };
-  take({.id = "a", .start = true}, 0);
+  Take(*table, {.id = "a", .start = true}, 0);
   ASSERT_EQ(computing.size(), 1);
-  take({.id = "a"}, 1);
+  Take(*table, {.id = "a"}, 1);
   EXPECT_TRUE(absl::IsAborted(sink_->Await(0).status()));
   EXPECT_THAT(sink_->Await(1), IsStatus(absl::StatusCode::kResourceExhausted, "queue is full"));
   EXPECT_EQ(computing.size(), 1);
+}
+
+TEST_F(SessionLine, IsRefusedFromItsBeginningToItsEndWithoutARefusalWithinAnother) {
+  Start();
+  std::vector<Pending> computing;
+  std::vector<uintptr_t> stack;
+  const auto table = std::make_shared<SessionTable>(
+      SessionLimits(), engine_->info().sessions, engine_->info().signature,
+      [&](Pending& chunk, bool /*next*/) -> absl::Status {
+        stack.push_back(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
+        if (stack.size() > 1) return absl::ResourceExhaustedError("the queue is full");
+        computing.push_back(std::move(chunk));
+        return absl::OkStatus();
+      },
+      [](Pending& /*chunk*/) { return absl::OkStatus(); }, clock_, model_);
+  for (size_t i = 0; i < 100; ++i) Take(*table, {.id = "a", .start = true}, i);
+  computing[0].delivery.Complete(absl::AbortedError("the pass failed"));
+  EXPECT_TRUE(absl::IsAborted(sink_->Await(0).status()));
+  for (size_t i = 1; i < 100; ++i) {
+    EXPECT_THAT(sink_->Await(i), IsStatus(absl::StatusCode::kResourceExhausted, "queue is full"));
+  }
+  ASSERT_EQ(stack.size(), 100);
+  EXPECT_EQ(stack.back(), stack[1]);
 }
 
 TEST_F(SessionLine, FailsBehindAFaultyChunkWhetherTheSessionRestsOrNot) {
