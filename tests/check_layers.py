@@ -53,7 +53,7 @@ FOLDERS = {
                   "favor"],
     "models": ["config", "placement", "sessions", "network", "sentences", "checkpoint", "linformer", "linformer_pytorch",
                "linear_attention_transformer", "performer_pytorch", "linear_multihead_attention", "transformers/positions",
-               "transformers", "llama", "sparse", "fairseq", "fast_transformers",
+               "transformers", "llama", "t5", "sparse", "fairseq", "fast_transformers",
                "molformer", "encoder", "math", "forward", ""],
     "serving": ["", "requests"],
     "rpc": ["messages", "calls", "guards", "embedding", "oip", "tei", "otlp", ""],

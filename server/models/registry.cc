@@ -22,6 +22,7 @@
 #include "models/sentences/head_network.h"
 #include "models/sentences/sentence_head.h"
 #include "models/sparse/masked_lm.h"
+#include "models/t5/model.h"
 #include "models/transformers/classifier.h"
 #include "models/transformers/encoder.h"
 
@@ -135,6 +136,9 @@ constexpr std::array kRows = {
         llama::MakeClassifier<llama::Family::kGemma3>},
     Row{"transformers.EuroBertForSequenceClassification",
         llama::MakeClassifier<llama::Family::kEuroBert>},
+    Row{"transformers.T5EncoderModel", t5::MakeEncoder<t5::Family::kT5>},
+    Row{"transformers.MT5EncoderModel", t5::MakeEncoder<t5::Family::kMt5>},
+    Row{"transformers.UMT5EncoderModel", t5::MakeEncoder<t5::Family::kUmt5>},
     Row{"fairseq.LinformerRoberta", fairseq::MakeLinformerRoberta},
 };
 

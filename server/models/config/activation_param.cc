@@ -40,10 +40,14 @@ constexpr std::array kActivationNames = {
 
 }  // namespace
 
-Activation ActivationParam(Params& params, const char* key, const char* fallback) {
+std::vector<std::string> ActivationNames() {
   std::vector<std::string> names;
   for (const ActivationName& one : kActivationNames) names.emplace_back(one.name);
-  const std::string name = params.Choice(key, fallback, names);
+  return names;
+}
+
+Activation ActivationParam(Params& params, const char* key, const char* fallback) {
+  const std::string name = params.Choice(key, fallback, ActivationNames());
   size_t i = 0;
   while (kActivationNames[i].name != name) ++i;
   return kActivationNames[i].activation;

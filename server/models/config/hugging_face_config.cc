@@ -48,6 +48,9 @@ constexpr std::array kModelTypes = {
     ModelType{"qwen3", "transformers.Qwen3Model"},
     ModelType{"gemma3_text", "transformers.Gemma3TextModel"},
     ModelType{"eurobert", "transformers.EuroBertModel"},
+    ModelType{"t5", "transformers.T5EncoderModel"},
+    ModelType{"mt5", "transformers.MT5EncoderModel"},
+    ModelType{"umt5", "transformers.UMT5EncoderModel"},
     ModelType{"molformer", "molformer.MolformerModel"},
 };
 

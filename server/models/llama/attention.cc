@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "attention/device/device_plugin.h"
@@ -62,11 +61,9 @@ Attention::Attention(const Options& options, const LayerKind& kind)
       blocks_(SizesOf(options, kind, DType::kF32)) {}
 
 void Attention::Declare(const Scope& scope) {
-  for (auto& [name, part] :
-       {std::pair<const char*, Linear&>{"q_proj", query_}, {"k_proj", key_}, {"v_proj", value_}}) {
-    part.DeclareUnpacked(scope / name);
-    scope.Packs(part.weight);
-  }
+  query_.DeclarePart(scope / "q_proj");
+  key_.DeclarePart(scope / "k_proj");
+  value_.DeclarePart(scope / "v_proj");
   if (options_.head_norms) {
     query_norm_.Declare(scope / "q_norm");
     key_norm_.Declare(scope / "k_norm");
@@ -78,12 +75,13 @@ void Attention::Declare(const Scope& scope) {
 
 void Attention::Prepare(DType products) {
   // What is turned as pairs lies side by side.
-  for (auto& [part, heads] :
-       {std::pair<Linear&, int64_t>{query_, options_.heads}, {key_, options_.key_heads}}) {
+  const auto pair = [](Linear& part, int64_t heads) {
     part.weight = ByPairs(part.weight, heads);
     if (part.with_bias) part.bias = ByPairs(part.bias, heads);
-  }
-  JoinInto(qkv_, {&query_, &key_, &value_});
+  };
+  pair(query_, options_.heads);
+  pair(key_, options_.key_heads);
+  JoinParts(qkv_, {&query_, &key_, &value_});
   if (options_.head_norms) {
     for (LayerNorm* norm : {&query_norm_, &key_norm_}) norm->weight = ByPairs(norm->weight, 1);
   }

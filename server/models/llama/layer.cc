@@ -14,8 +14,6 @@ Layer::Layer(const Options& options, const LayerKind& kind)
       attention_(options, kind),
       attention_norm_(LayerNorm::OfMeanSquare(options.dim, options.eps, options.norms_from_one)),
       attended_norm_(attention_norm_),
-      gate_(options.dim, options.inner, options.inner_bias),
-      inner_(options.dim, options.inner, options.inner_bias),
       feed_forward_(options.dim, options.inner, options.dim, options.activation,
                     /*with_gate=*/true, options.inner_bias),
       inner_norm_(attention_norm_),
@@ -24,23 +22,12 @@ Layer::Layer(const Options& options, const LayerKind& kind)
 void Layer::Declare(const Scope& layer) {
   attention_.Declare(layer / "self_attn");
   attention_norm_.Declare(layer / "input_layernorm");
-  DeclareFeedForward(layer / "mlp");
+  const Scope mlp = layer / "mlp";
+  feed_forward_.DeclareGated(mlp / "gate_proj", mlp / "up_proj", mlp / "down_proj");
   if (!options_.norms_behind) return inner_norm_.Declare(layer / "post_attention_layernorm");
   attended_norm_.Declare(layer / "post_attention_layernorm");
   inner_norm_.Declare(layer / "pre_feedforward_layernorm");
   outer_norm_.Declare(layer / "post_feedforward_layernorm");
-}
-
-void Layer::DeclareFeedForward(const Scope& scope) {
-  gate_.DeclareUnpacked(scope / "gate_proj");
-  inner_.DeclareUnpacked(scope / "up_proj");
-  scope.Packs(gate_.weight);
-  scope.Packs(inner_.weight);
-  scope.AfterLoading([this](DType products) {
-    JoinInto(feed_forward_.w1, {&gate_, &inner_});
-    feed_forward_.w1.Pack(products);
-  });
-  feed_forward_.w2.Declare(scope / "down_proj");
 }
 
 double Layer::Flops(int64_t length) const {

@@ -24,8 +24,6 @@ class Layer {
   void Apply(at::Tensor& rows, const Context& context) const;
 
  private:
-  void DeclareFeedForward(const Scope& scope);
-
   bool packed() const { return attention_.packed() && feed_forward_.packed(); }
   void ApplyToTensors(at::Tensor& rows, const Context& context) const;
   void ApplyByBlocks(at::Tensor& rows, const Context& context) const;
@@ -41,8 +39,6 @@ class Layer {
   Attention attention_;
   LayerNorm attention_norm_;
   LayerNorm attended_norm_;  // behind the attention
-  Linear gate_;              // these become the first product of feed_forward_
-  Linear inner_;
   FeedForward feed_forward_;
   LayerNorm inner_norm_;
   LayerNorm outer_norm_;  // behind the feed-forward

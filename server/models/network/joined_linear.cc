@@ -6,16 +6,6 @@
 
 namespace linserve {
 
-void JoinInto(Linear& joined, const std::vector<Linear*>& layers) {
-  const auto join = [&](at::Tensor Linear::*tensor) {
-    std::vector<at::Tensor> parts;
-    for (Linear* layer : layers) parts.push_back(std::exchange(layer->*tensor, at::Tensor()));
-    joined.*tensor = at::cat(parts);
-  };
-  join(&Linear::weight);
-  if (joined.with_bias) join(&Linear::bias);
-}
-
 void JoinedLinear::Join(const std::vector<Linear*>& layers) {
   if (!layers_.empty()) return;  // declared twice: shared by two modules
   std::vector<at::Tensor> weights;

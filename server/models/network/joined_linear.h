@@ -8,10 +8,6 @@
 
 namespace linserve {
 
-// Makes `joined`, which has their outputs side by side, of layers of the same rows, whose weights
-// it takes. It has a bias if they have.
-void JoinInto(Linear& joined, const std::vector<Linear*>& layers);
-
 // Computes several linear layers of the same rows: by one product on a device, which reads the rows
 // once; layer by layer where their weights are packed.
 class JoinedLinear {

@@ -1,6 +1,7 @@
 #include "models/network/layers.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "attention/device/device_plugin.h"
@@ -33,6 +34,11 @@ void Linear::Declare(const Scope& scope, bool exact) {
   DeclareUnpacked(scope);
   scope.Packs(weight);
   scope.AfterLoading([this, exact](DType products) { Pack(exact ? DType::kF32 : products); });
+}
+
+void Linear::DeclarePart(const Scope& scope) {
+  DeclareUnpacked(scope);
+  scope.Packs(weight);
 }
 
 void Linear::Pack(DType products) {
@@ -83,6 +89,16 @@ void Linear::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
 
 void Linear::Add(const RowBlock& y, const RowBlock& x, int64_t count) const {
   packed.Multiply(x, count, y, /*add=*/true, DataOrNull(bias));
+}
+
+void JoinParts(Linear& whole, const std::vector<Linear*>& parts) {
+  const auto join = [&parts](at::Tensor Linear::*tensor) {
+    std::vector<at::Tensor> tensors;
+    for (Linear* part : parts) tensors.push_back(std::exchange(part->*tensor, at::Tensor()));
+    return at::cat(tensors);
+  };
+  whole.weight = join(&Linear::weight);
+  if (whole.with_bias) whole.bias = join(&Linear::bias);
 }
 
 at::Tensor NormedRows::Normed() const {
@@ -169,6 +185,17 @@ void LayerNorm::Set(const RowBlock& y, const RowBlock& x, int64_t count) const {
 void FeedForward::Declare(const Scope& scope, const char* first, const char* second) {
   w1.Declare(scope / first);
   w2.Declare(scope / second);
+}
+
+void FeedForward::DeclareGated(const Scope& gate, const Scope& inner, const Scope& outer) {
+  halves_.assign(2, Linear(w1.inputs, w2.inputs, w1.with_bias));
+  halves_[0].DeclarePart(gate);
+  halves_[1].DeclarePart(inner);
+  gate.AfterLoading([this](DType products) {
+    JoinParts(w1, {&halves_[0], &halves_[1]});
+    w1.Pack(products);
+  });
+  w2.Declare(outer);
 }
 
 at::Tensor FeedForward::operator()(const at::Tensor& x) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "attention/rows/activation.h"
 #include "models/network/packed_weight.h"
@@ -27,6 +28,8 @@ struct Linear {
   // Declares a weight that stays as it is in the file. That is for what is large and seldom asked
   // for: logits.
   void DeclareUnpacked(const Scope& scope);
+  // Declares a part of another layer, which JoinParts() makes and which is packed.
+  void DeclarePart(const Scope& scope);
   // Lays the weight out for products with blocks of rows. It is called by what Declare() adds to
   // the scope.
   void Pack(DType products);
@@ -52,6 +55,10 @@ struct Linear {
  private:
   at::Tensor MultiplyPacked(const at::Tensor& x) const;
 };
+
+// Makes the tensors of a layer of those of its parts, whose outputs are its own in this order. The
+// parts lose theirs.
+void JoinParts(Linear& whole, const std::vector<Linear*>& parts);
 
 struct LayerNorm;
 
@@ -120,6 +127,8 @@ struct FeedForward {
 
   // The packages have different names for its two layers.
   void Declare(const Scope& scope, const char* first = "w1", const char* second = "w2");
+  // Declares w1 as two layers: `gate`, which is activated, and `inner`. REQUIRES: gated.
+  void DeclareGated(const Scope& gate, const Scope& inner, const Scope& outer);
   at::Tensor operator()(const at::Tensor& x) const;
   // Adds the result for norm(x), or for x without a norm, to the target. They may be the same
   // tensor.
@@ -144,6 +153,8 @@ struct FeedForward {
 
  private:
   at::Tensor Inner(const at::Tensor& x) const;  // what w2 multiplies
+
+  std::vector<Linear> halves_;  // of w1, without weights once they are joined
 };
 
 // Adds function(source) to the target, slice by slice, so that what the function holds in between

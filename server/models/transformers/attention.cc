@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include "attention/positions/positions.h"
@@ -58,15 +57,11 @@ void Attention::Declare(const Scope& layer, const at::Tensor& positions) {
 void Attention::DeclareProjections(const Scope& layer) {
   const Names& names = NamesOf(options_.family);
   if (names.joined != nullptr) {
-    qkv_.DeclareUnpacked(layer / names.joined);
-    layer.Packs(qkv_.weight);
+    qkv_.DeclarePart(layer / names.joined);
   } else {
-    for (auto& [name, part] : {std::pair<const char*, Linear&>{names.query, query_},
-                               {names.key, key_},
-                               {names.value, value_}}) {
-      part.DeclareUnpacked(layer / name);
-      layer.Packs(part.weight);
-    }
+    query_.DeclarePart(layer / names.query);
+    key_.DeclarePart(layer / names.key);
+    value_.DeclarePart(layer / names.value);
   }
   if (norms_keys()) {
     query_norm_.Declare(layer / names.query_norm);
@@ -87,7 +82,7 @@ void Attention::Join() {
     qkv_.bias = at::cat({query_bias_, at::zeros_like(query_bias_), value_bias_});
     qkv_.with_bias = true;
   }
-  if (!qkv_.weight.defined()) JoinInto(qkv_, {&query_, &key_, &value_});
+  if (!qkv_.weight.defined()) JoinParts(qkv_, {&query_, &key_, &value_});
 }
 
 void Attention::Prepare(DType products, const at::Tensor& positions) {

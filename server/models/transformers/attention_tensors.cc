@@ -5,9 +5,11 @@
 
 #include "attention/device/device_plugin.h"
 #include "attention/landmarks/landmark_attention.h"
+#include "attention/positions/distances.h"
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/attention_rows.h"
+#include "attention/rows/scored_attention.h"
 #include "attention/rows/spans.h"
 #include "models/transformers/attention.h"
 
@@ -29,19 +31,16 @@ at::Tensor AddedTo(const Span& span, const Asked& asked, const Options& options,
   const auto add = [&](const at::Tensor& other) {
     added = added.defined() ? added + other : other;
   };
-  constexpr double kHiddenInF16 = -6e4;  // which has no number that is less
-  const double hidden = scores.dtype() == at::kHalf ? kHiddenInF16 : BlockAttention::kHidden;
-  const auto hide = [&](const at::Tensor& visible) { add(at::where(visible, 0.0, hidden)); };
-  const at::Tensor places = at::arange(span.length, scores.dtype(at::kLong));
-  // from query to key
-  const at::Tensor distance = places - places.narrow(0, asked.first, asked.count).unsqueeze(1);
-  if (mask.defined()) hide(View(mask, span).unsqueeze(1).unsqueeze(1));
-  if (window >= 0) hide(distance.abs() <= window);
+  const at::ScalarType type = c10::typeMetaToScalarType(scores.dtype());
+  if (mask.defined()) add(ScoresOfVisible(View(mask, span).unsqueeze(1).unsqueeze(1), type));
+  if (window >= 0) {
+    const at::Tensor places = at::arange(span.length, scores.dtype(at::kLong));
+    const at::Tensor distance = places - places.narrow(0, asked.first, asked.count).unsqueeze(1);
+    add(ScoresOfVisible(distance.abs() <= window, type));
+  }
   if (context.distances.defined()) {
-    const int64_t same = context.distances.size(1) / 2;
-    add(context.distances.index_select(1, (distance + same).flatten())
-            .div(std::sqrt(static_cast<double>(options.dim_head())))
-            .view({-1, asked.count, span.length}));
+    add(ScoresByDistance(context.distances, asked.first, asked.count, span.length)
+            .div(std::sqrt(static_cast<double>(options.dim_head()))));
   }
   return added.defined() ? added.to(scores.dtype()) : added;
 }
@@ -114,26 +113,16 @@ at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
                              options_.landmarks.count, options_.landmarks.by_head);
   }
   const double scale = SizesFor(DType::kF32).scale;
-  // What depends on each pair of rows has an element for each: so many at once.
-  constexpr int64_t kPairsAtOnce = int64_t{1} << 24;
-  const int64_t sequences = relative_.defined() ? span.count : 1;
   const bool by_pairs = relative_.defined() || context.distances.defined();
-  const int64_t most =
-      by_pairs ? std::max<int64_t>(1, kPairsAtOnce / (sequences * options_.heads * span.length))
-               : span.length;
-  std::vector<at::Tensor> parts;
-  for (int64_t first = 0; first < span.length; first += most) {
-    const Asked asked{first, std::min(most, span.length - first)};
-    const at::Tensor some = queries.narrow(2, asked.first, asked.count);
-    const at::Tensor relative = relative_.defined()
-                                    ? relative_(some, keys, context.places, first).mul_(scale)
-                                    : at::Tensor();
-    const at::Tensor added = added_to(asked, relative);
-    parts.push_back(at::scaled_dot_product_attention(
-        some, keys, values, added.defined() ? std::optional(added) : std::nullopt, /*dropout_p=*/0,
-        /*is_causal=*/false, scale));
-  }
-  at::Tensor result = parts.size() == 1 ? parts[0] : at::cat(parts, 2);
+  const int64_t matrices = options_.heads * (relative_.defined() ? span.count : 1);
+  at::Tensor result = AttendByParts(
+      queries, keys, values, scale, by_pairs ? matrices : 0, [&](int64_t first, int64_t count) {
+        const at::Tensor some = queries.narrow(2, first, count);
+        const at::Tensor relative = relative_.defined()
+                                        ? relative_(some, keys, context.places, first).mul_(scale)
+                                        : at::Tensor();
+        return added_to({first, count}, relative);
+      });
   if (!options_.hides_queries || !mask.defined()) return result;
   // A query that sees nothing averages all values. In F16 no score is so low that the others do not
   // count beside it.

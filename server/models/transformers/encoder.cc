@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/positions/distances.h"
 #include "attention/positions/positions.h"
 #include "attention/rows/aten.h"
 #include "models/network/layer_pass.h"
@@ -14,7 +15,6 @@
 #include "models/transformers/full_length_pass.h"
 #include "models/transformers/layer.h"
 #include "models/transformers/names.h"
-#include "models/transformers/positions/distances.h"
 
 namespace linserve::transformers {
 namespace {
@@ -178,7 +178,8 @@ Context EncoderNetwork::ContextOf(const TensorBatch& batch) const {
       std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
   const double root = std::sqrt(static_cast<double>(options_.dim_head()));
   if (options_.distances) {
-    context.distances = ByDistance(distances_.to(at::kFloat), longest).mul_(root);
+    constexpr int64_t kFurthest = 128;
+    context.distances = ByDistance(distances_.to(at::kFloat), longest, kFurthest).mul_(root);
   }
   if (options_.alibi) {
     context.distances = Alibi(options_.heads, longest, floats).mul_(root);

@@ -17,8 +17,6 @@ Layer::Layer(const Options& options, const LayerKind& kind, bool first)
       attention_(options, kind),
       attention_norm_(options.dim, options.eps, options.norm_bias),
       again_norm_(options.dim, options.eps, options.norm_bias),
-      gate_(options.dim, options.inner, options.inner_bias),
-      inner_(options.dim, options.inner, options.inner_bias),
       feed_forward_(options.dim, options.inner, options.dim, options.activation, options.gated,
                     options.inner_bias),
       inner_norm_(options.dim, options.eps, options.norm_bias) {
@@ -32,7 +30,7 @@ void Layer::Declare(const Scope& layer, const at::Tensor& positions) {
   if (!options_.pre_norm || !first_) DeclareNorm(layer / names.attention_norm, attention_norm_);
   if (norms_again()) DeclareNorm(layer / names.again_norm, again_norm_);
   if (names.gate != nullptr) {
-    DeclareGated(layer);
+    feed_forward_.DeclareGated(layer / names.gate, layer / names.inner, layer / names.outer);
   } else {
     if (options_.gate_last) {
       layer.AfterLoading([this](DType) {
@@ -43,19 +41,6 @@ void Layer::Declare(const Scope& layer, const at::Tensor& positions) {
     feed_forward_.Declare(layer, names.inner, names.outer);
   }
   DeclareNorm(layer / names.inner_norm, inner_norm_);
-}
-
-void Layer::DeclareGated(const Scope& layer) {
-  const Names& names = NamesOf(options_.family);
-  gate_.DeclareUnpacked(layer / names.gate);
-  inner_.DeclareUnpacked(layer / names.inner);
-  layer.Packs(gate_.weight);
-  layer.Packs(inner_.weight);
-  layer.AfterLoading([this](DType products) {
-    JoinInto(feed_forward_.w1, {&gate_, &inner_});
-    feed_forward_.w1.Pack(products);
-  });
-  feed_forward_.w2.Declare(layer / names.outer);
 }
 
 double Layer::Flops(int64_t length) const {

@@ -31,8 +31,6 @@ class Layer {
   void Apply(at::Tensor& rows, const Context& context) const;
 
  private:
-  void DeclareGated(const Scope& layer);
-
   bool packed() const { return attention_.packed() && feed_forward_.packed(); }
   const LayerNorm* NormBefore() const {
     return options_.pre_norm && !first_ ? &attention_norm_ : nullptr;
@@ -51,8 +49,6 @@ class Layer {
   Attention attention_;
   LayerNorm attention_norm_;
   LayerNorm again_norm_;  // where there is a second one, of a second sum
-  Linear gate_;  // gate_ and inner_ become the first product of feed_forward_ where they are two
-  Linear inner_;
   FeedForward feed_forward_;
   LayerNorm inner_norm_;
   std::optional<RowConvolution> convolution_;  // of the rows that the layer reads, behind it

@@ -207,6 +207,12 @@ PostProcessing PostProcessing::Bert(int64_t before, int64_t after) {
                      {.mark = after, .type = 1}}}}};
 }
 
+PostProcessing PostProcessing::Behind(int64_t after) {
+  using enum PairPiece::Kind;
+  return {.marks = {.before = {}, .after = {after}, .around_nothing = true},
+          .pair = {{{{.kind = kFirst}, {.mark = after}, {.kind = kSecond}, {.mark = after}}}}};
+}
+
 PostProcessing PostProcessing::Roberta(int64_t before, int64_t after) {
   using enum PairPiece::Kind;
   return {.marks = {.before = {before}, .after = {after}, .around_nothing = true},

@@ -17,6 +17,8 @@ struct PostProcessing {
   // These are the forms of the package's BertProcessing and RobertaProcessing, but for the places.
   static PostProcessing Bert(int64_t before, int64_t after);
   static PostProcessing Roberta(int64_t before, int64_t after);
+  // Is that of T5, whose texts have one mark behind each.
+  static PostProcessing Behind(int64_t after);
 
   Marks marks;
   std::optional<PairTemplate> pair;  // nullopt: it is not said, or not with each text just once

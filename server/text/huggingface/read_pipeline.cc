@@ -72,8 +72,9 @@ absl::Status Take(absl::StatusOr<Part> read, Part& into) {
 
 // Returns the marks that are named, which are tokens of the pipeline by now.
 PostProcessing PostOf(const NamedMarks& marks, const Pipeline& pipeline) {
-  const int64_t before = pipeline.IdOf(marks.before);
   const int64_t after = pipeline.IdOf(marks.after);
+  if (marks.before.empty()) return PostProcessing::Behind(after);
+  const int64_t before = pipeline.IdOf(marks.before);
   PostProcessing post = marks.as_roberta ? PostProcessing::Roberta(before, after)
                                          : PostProcessing::Bert(before, after);
   post.trims_places = marks.trims_places;

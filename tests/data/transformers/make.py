@@ -155,6 +155,23 @@ case("electra-ragged", "ElectraModel", dict(ELECTRA, hidden_act="relu"), length=
      lengths=[40, 1, 2, 17, 33, 16])
 case("electra-mask", "ElectraModel", dict(ELECTRA, embedding_size=32, layer_norm_eps=1e-6), mask=True, types=True)
 
+T5 = dict(vocab_size=40, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
+for short, architecture in (("t5", "T5EncoderModel"), ("mt5", "MT5EncoderModel"), ("umt5", "UMT5EncoderModel")):
+    case(short + "-base", architecture, T5)
+    case(short + "-ragged", architecture, dict(T5, d_kv=12, num_heads=3), length=40, batch=6,
+         lengths=[40, 1, 2, 17, 33, 16])
+    case(short + "-mask", architecture, dict(T5, feed_forward_proj="gated-gelu"), mask=True, hide_first=True)
+case("t5-gated", "T5EncoderModel", dict(T5, d_ff=37, feed_forward_proj="gated-silu"), length=33)
+case("t5-buckets", "T5EncoderModel",
+     dict(T5, relative_attention_num_buckets=11, relative_attention_max_distance=20, layer_norm_epsilon=1e-3,
+          feed_forward_proj="gelu"), length=40, mask=True)
+case("t5-odd", "T5EncoderModel", dict(T5, d_model=30, d_kv=7, d_ff=41, num_heads=5, num_layers=3), length=40, batch=3,
+     lengths=[40, 23, 9])
+case("t5-long", "T5EncoderModel", dict(T5, feed_forward_proj="gated-gelu"), length=300, batch=4,
+     lengths=[300, 129, 128, 64])
+case("umt5-long", "UMT5EncoderModel", dict(T5, relative_attention_num_buckets=64, relative_attention_max_distance=200),
+     length=400, batch=2, lengths=[400, 260])
+
 
 def classifier(name, architecture, params, **options):
     case(name, architecture + "ForSequenceClassification", params, **options)
@@ -244,6 +261,8 @@ def weights(model, generator):
         norm = "norm" in name.lower() and name.endswith("weight")
         scale = 0.2 if norm or tensor.dim() == 1 else 0.7 if "embeddings" in name or "bias" in name else \
             (tensor[0].numel() if tensor.dim() == 3 else tensor.shape[-1]) ** -0.5
+        if name.endswith("SelfAttention.q.weight"):  # whose products are not scaled
+            scale *= model.config.d_kv ** -0.5
         tensor.copy_(torch.randn(tensor.shape, generator=generator) * scale + (1.0 if norm else 0.0))
 
 
@@ -369,8 +388,8 @@ def make(case, root):
     if case["lengths"] is not None:
         inputs["lengths"] = torch.tensor(case["lengths"])
         inputs["x"] *= torch.arange(case["length"])[None] < inputs["lengths"][:, None]
-    tied = model.all_tied_weights_keys if case["splade"] else {}
-    state = {name: tensor.float() for name, tensor in model.state_dict().items() if name not in tied}
+    state = {name: tensor.float() for name, tensor in model.state_dict().items()
+             if name not in model.all_tied_weights_keys}
     params = dict(case["params"], **case["splade"])
     if model is model.base_model and getattr(model, "pooler", None) is not None and not case["pooler"]:
         params["add_pooling_layer"] = False

@@ -60,6 +60,14 @@ def pieces(texts):
     return tf.DebertaV2TokenizerFast(vocab=[tuple(piece) for piece in model["vocab"]], split_by_punct=True)
 
 
+def t5_pieces(texts):
+    """T5's, whose texts end with a mark and begin with none."""
+    trained = tk.SentencePieceUnigramTokenizer()
+    trained.train_from_iterator(texts, vocab_size=600, special_tokens=["<pad>", "</s>", "<unk>"], unk_token="<unk>")
+    model = json.loads(trained.to_str())["model"]
+    return tf.T5TokenizerFast(vocab=[tuple(piece) for piece in model["vocab"]])
+
+
 def bert(vocabulary):
     return tf.BertModel(tf.BertConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
@@ -109,6 +117,16 @@ def deberta_v2(vocabulary):
                                                 norm_rel_ebd="layer_norm", position_biased_input=False, **SIZES))
 
 
+def t5(vocabulary):
+    return tf.T5ForConditionalGeneration(tf.T5Config(vocab_size=vocabulary, d_model=32, d_kv=12, d_ff=48, num_layers=2,
+                                                     num_heads=4))
+
+
+def mt5(vocabulary):
+    return tf.MT5EncoderModel(tf.MT5Config(vocab_size=vocabulary, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4,
+                                           relative_attention_num_buckets=16, relative_attention_max_distance=40))
+
+
 def gte(vocabulary):
     return tf.GteForMaskedLM(tf.GteConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES))
 
@@ -129,6 +147,9 @@ FOLDERS = {
     "gte": (unigram, gte, "cls", True, 128),
     "nystromformer": (unigram, nystromformer, "mean", True, 100),
     "deberta-v2": (pieces, deberta_v2, "mean", True, 100),
+    # As sentence-t5 and gtr-t5 have it.
+    "t5": (t5_pieces, t5, "mean", True, 256, (24, dict(bias=False, activation_function=torch.nn.Identity()))),
+    "mt5": (t5_pieces, mt5, "mean", False, 600),
 }
 
 # Folders that are those above but for what some of their files say.

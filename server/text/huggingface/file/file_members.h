@@ -12,7 +12,7 @@ namespace linserve {
 
 // Names the marks around a text, where they follow from the tokenizer's class.
 struct NamedMarks {
-  std::string before;
+  std::string before;  // "": there is none, between two texts either
   std::string after;
   bool as_roberta = false;    // the form of two texts; otherwise it is Bert's
   bool trims_places = false;  // see PostProcessing

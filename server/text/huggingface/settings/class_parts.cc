@@ -39,15 +39,17 @@ absl::Status ExpectModel(const char* type, const TokenizerSettings& settings,
       "\"tokenizer_class\": \"PreTrainedTokenizerFast\"");
 }
 
-// Sets the marks by the names that they have in tokenizer_config.json.
+// Sets the marks by the names that they have in tokenizer_config.json. `before` may be null: there
+// is none.
 absl::Status PutAround(const char* before, const char* after, const TokenizerSettings& settings,
                        FileMembers& members) {
   for (const char* name : {before, after}) {
-    if (!settings.MarkText(name).empty()) continue;
+    if (name == nullptr || !settings.MarkText(name).empty()) continue;
     return absl::InvalidArgumentError("tokenizer_config.json names no " + std::string(name) +
                                       ", which stands around each text");
   }
-  members.marks = {.before = settings.MarkText(before), .after = settings.MarkText(after)};
+  members.marks = {.before = before != nullptr ? settings.MarkText(before) : "",
+                   .after = settings.MarkText(after)};
   return absl::OkStatus();
 }
 
@@ -115,13 +117,9 @@ int64_t UnknownId(const TokenizerSettings& settings, const ModelMembers& model) 
   return found == model.tokens.end() ? 0 : found - model.tokens.begin();
 }
 
-absl::Status BuildXlmRoberta(const TokenizerSettings& settings, FileMembers& members) {
-  absl::Status status = ExpectModel("Unigram", settings, members);
-  if (status.ok()) status = PutAround("bos_token", "eos_token", settings, members);
-  const auto space_first = settings.Flag("add_prefix_space", true);
-  if (status.ok()) status = space_first.status();
-  if (!status.ok()) return status;
-  members.marks->as_roberta = true;
+// Sets how texts are split into SentencePiece's words, normalised by the file's table if it has
+// one.
+void SetPieces(bool space_first, int64_t unknown, FileMembers& members) {
   json charsmap;
   for (json& part : PartsOf(std::move(members.normalizer))) {
     if (charsmap.is_null() && IsPart(part, "Precompiled")) charsmap = std::move(part);
@@ -129,14 +127,32 @@ absl::Status BuildXlmRoberta(const TokenizerSettings& settings, FileMembers& mem
   members.normalizer = std::move(charsmap);
   const json metaspace = {{"type", "Metaspace"},
                           {"replacement", "\xE2\x96\x81"},
-                          {"prepend_scheme", *space_first ? "always" : "never"},
+                          {"prepend_scheme", space_first ? "always" : "never"},
                           {"split", true}};
   members.pre_tokenizer = {{"type", "Sequence"},
                            {"pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace}}};
   members.decoder = metaspace;
-  members.model->unk_id = UnknownId(settings, *members.model);
+  members.model->unk_id = unknown;
   members.model->byte_fallback = false;
+}
+
+absl::Status BuildXlmRoberta(const TokenizerSettings& settings, FileMembers& members) {
+  absl::Status status = ExpectModel("Unigram", settings, members);
+  if (status.ok()) status = PutAround("bos_token", "eos_token", settings, members);
+  const auto space_first = settings.Flag("add_prefix_space", true);
+  if (status.ok()) status = space_first.status();
+  if (!status.ok()) return status;
+  members.marks->as_roberta = true;
+  SetPieces(*space_first, UnknownId(settings, *members.model), members);
   return absl::OkStatus();
+}
+
+absl::Status BuildT5(const TokenizerSettings& settings, FileMembers& members) {
+  constexpr int64_t kUnknown = 2;
+  absl::Status status = ExpectModel("Unigram", settings, members);
+  if (status.ok()) status = PutAround(nullptr, "eos_token", settings, members);
+  if (status.ok()) SetPieces(/*space_first=*/true, kUnknown, members);
+  return status;
 }
 
 // Returns the number of the unknown token, which is looked for with the score 0.
@@ -210,6 +226,8 @@ absl::Status BuildByClass(const TokenizerSettings& settings, FileMembers& member
       return BuildXlmRoberta(settings, members);
     case TokenizerClass::kDebertaV2:
       return BuildDebertaV2(settings, members);
+    case TokenizerClass::kT5:
+      return BuildT5(settings, members);
     case TokenizerClass::kMolformer:
       return BuildMolformer(settings, members);
   }

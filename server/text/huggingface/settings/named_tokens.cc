@@ -99,6 +99,19 @@ struct OtherTokens {
   bool further_early = false;  // they are known when added_tokens.json is read
 };
 
+// Returns the marks of gaps that T5 fills: so many, or as many as usual.
+json Sentinels(const json& number) {
+  constexpr int64_t kUsual = 100;
+  constexpr int64_t kMost = 1000;
+  const int64_t count =
+      number.is_number_integer() ? std::clamp<int64_t>(number.get<int64_t>(), 0, kMost) : kUsual;
+  json sentinels = json::array();
+  for (int64_t i = 0; i < count; ++i) {
+    sentinels.push_back("<extra_id_" + std::to_string(i) + ">");
+  }
+  return sentinels;
+}
+
 OtherTokens OtherTokensOf(const TokenizerSettings& settings) {
   const json& config = settings.config;
   json further = config.value(kFurther, json());
@@ -127,6 +140,9 @@ OtherTokens OtherTokensOf(const TokenizerSettings& settings) {
   if (further.is_array() || old.is_array()) others.further = further.is_array() ? further : old;
   if (others.further.empty() && settings.kind == TokenizerClass::kCamembert) {
     others.further = json::array({"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"});
+  }
+  if (others.further.empty() && settings.kind == TokenizerClass::kT5) {
+    others.further = Sentinels(settings.config.value("extra_ids", json()));
   }
   return others;
 }

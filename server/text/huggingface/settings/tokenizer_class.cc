@@ -39,6 +39,7 @@ constexpr auto kClasses = std::to_array<NamedClass>({
     {"XLMRobertaTokenizer", TokenizerClass::kXlmRoberta},
     {"CamembertTokenizer", TokenizerClass::kCamembert},
     {"DebertaV2Tokenizer", TokenizerClass::kDebertaV2},
+    {"T5Tokenizer", TokenizerClass::kT5},
 });
 
 struct NamedModels {
@@ -59,6 +60,8 @@ constexpr auto kModels = std::to_array<NamedModels>({
     {"gte", "XLMRobertaTokenizer"},
     {"deberta", "DebertaTokenizer"},
     {"deberta-v2", "DebertaV2Tokenizer"},
+    {"t5", "T5Tokenizer"},
+    {"mt5", "T5Tokenizer"},
 });
 
 }  // namespace
@@ -78,7 +81,7 @@ std::string ClassOfModels(const std::string& model_type) {
 }
 
 bool KeepsFile(const std::string& model_type) {
-  return model_type == "modernbert" || model_type == "nystromformer";
+  return model_type == "modernbert" || model_type == "nystromformer" || model_type == "umt5";
 }
 
 bool TakesTypes(TokenizerClass kind, const std::string& name) {
@@ -106,6 +109,8 @@ json UsualMarks(TokenizerClass kind) {
       return {{"bos_token", "[CLS]"},  {"eos_token", "[SEP]"}, {"unk_token", "[UNK]"},
               {"sep_token", "[SEP]"},  {"pad_token", "[PAD]"}, {"cls_token", "[CLS]"},
               {"mask_token", "[MASK]"}};
+    case TokenizerClass::kT5:
+      return {{"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}};
     case TokenizerClass::kMolformer:
       return {{"unk_token", "<unk>"},
               {"sep_token", "<eos>"},

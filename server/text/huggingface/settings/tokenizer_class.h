@@ -17,6 +17,7 @@ enum class TokenizerClass : uint8_t {
   kXlmRoberta,
   kCamembert,
   kDebertaV2,
+  kT5,
   kMolformer,  // from the code that lies beside the models
 };
 

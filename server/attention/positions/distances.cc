@@ -1,4 +1,4 @@
-#include "models/transformers/positions/distances.h"
+#include "attention/positions/distances.h"
 
 #include <bit>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "attention/rows/aten.h"
 
-namespace linserve::transformers {
+namespace linserve {
 namespace {
 
 // Returns the slopes of the first `count` heads of so many, a power of two, or of every other one.
@@ -19,17 +19,17 @@ void AddSlopes(int64_t heads, int64_t step, int64_t count, std::vector<float>& s
 
 }  // namespace
 
-at::Tensor ByDistance(const at::Tensor& table, int64_t longest) {
-  constexpr int64_t kBucketsOfSide = 16;
-  constexpr int64_t kExact = 8;  // nearer ones have a bucket each, further ones by their logarithm
-  constexpr double kFar = 128;   // all beyond share the last one
+at::Tensor ByDistance(const at::Tensor& table, int64_t longest, int64_t furthest) {
+  const int64_t of_side = table.size(0) / 2;
+  const int64_t exact = of_side / 2;  // nearer ones have a bucket each, others by their logarithm
+  const auto nearest = static_cast<double>(exact);
   const at::Tensor distances = at::arange(1 - longest, longest, table.options().dtype(at::kLong));
   const at::Tensor away = distances.abs();
   const at::Tensor logarithm =
-      at::log(away.to(at::kFloat) / static_cast<double>(kExact)) / std::log(kFar / kExact);
-  const at::Tensor far = (logarithm * (kBucketsOfSide - kExact)).to(at::kLong) + kExact;
-  const at::Tensor bucket = at::where(away < kExact, away, far.clamp_max(kBucketsOfSide - 1)) +
-                            distances.gt(0).to(at::kLong) * kBucketsOfSide;
+      at::log(away.to(at::kFloat) / nearest) / std::log(static_cast<double>(furthest) / nearest);
+  const at::Tensor far = (logarithm * (of_side - exact)).to(at::kLong) + exact;
+  const at::Tensor bucket = at::where(away < exact, away, far.clamp_max(of_side - 1)) +
+                            distances.gt(0).to(at::kLong) * of_side;
   return table.index_select(0, bucket).t().contiguous();
 }
 
@@ -43,4 +43,12 @@ at::Tensor Alibi(int64_t heads, int64_t longest, const at::TensorOptions& option
   return at::tensor(slopes).to(options.device()).neg().unsqueeze(1) * away;
 }
 
-}  // namespace linserve::transformers
+at::Tensor ScoresByDistance(const at::Tensor& distances, int64_t first, int64_t count,
+                            int64_t length) {
+  const at::Tensor rows = at::arange(length, distances.options().dtype(at::kLong));
+  const at::Tensor asked = rows.narrow(0, first, count).unsqueeze(1);
+  const at::Tensor places = rows - asked + distances.size(1) / 2;
+  return distances.index_select(1, places.flatten()).view({-1, count, length});
+}
+
+}  // namespace linserve

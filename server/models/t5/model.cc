@@ -1,0 +1,114 @@
+#include "models/t5/model.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/rows/aten.h"
+#include "models/network/layer_pass.h"
+#include "models/t5/layer.h"
+
+namespace linserve::t5 {
+namespace {
+
+class T5Network : public Network {
+ public:
+  explicit T5Network(const Options& options)
+      : options_(options), norm_(LayerNorm::OfMeanSquare(options.dim, options.eps)) {
+    for (int64_t i = 0; i < options.depth; ++i) layers_.emplace_back(options, i);
+  }
+
+  void Declare(const Scope& scope) override {
+    const Scope encoder = scope / "encoder";
+    for (const Scope& words : {scope / "shared", encoder / "embed_tokens"}) {
+      words.Declare("weight", words_, {options_.vocabulary, options_.dim}, Init::kNormal);
+    }
+    int64_t index = 0;
+    for (Layer& layer : layers_) layer.Declare(encoder / "block" / index++);
+    norm_.Declare(encoder / "final_layer_norm");
+  }
+
+  Signature signature() const override {
+    const Axis length = Axis::Ragged('n');
+    Signature signature;
+    signature.inputs = {
+        {.name = "x",
+         .kind = InputKind::kToken,
+         .axes = {length},
+         .vocabulary = options_.vocabulary},
+        {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
+    signature.outputs = {{.name = "last_hidden_state",
+                          .axes = {length, Axis::Fixed(options_.dim)},
+                          .mask = "attention_mask"}};
+    signature.limits = {{'n', options_.longest, ""}};
+    return signature;
+  }
+
+  int64_t Layers() const override { return std::ssize(layers_); }
+
+  bool LeavesOutFullMasks() const override { return true; }
+
+  double Flops(int64_t length) const override {
+    double flops = 0;
+    for (const Layer& layer : layers_) flops += layer.Flops(length);
+    return flops;
+  }
+
+  NetworkNotes Notes() const override {
+    return {.facts = {{"cost of attention", "quadratic in the length"}}, .warnings = {}};
+  }
+
+  std::unique_ptr<Pass> Begin(TensorBatch batch) const override;
+
+ private:
+  class EncoderPass;
+
+  Context ContextOf(const TensorBatch& batch) const;
+
+  Options options_;
+  at::Tensor words_;
+  std::deque<Layer> layers_;
+  LayerNorm norm_;
+};
+
+class T5Network::EncoderPass : public LayerPass<Layer, Context> {
+ public:
+  EncoderPass(const T5Network& network, at::Tensor rows, Context context)
+      : LayerPass(network.layers_, std::move(rows), std::move(context)), network_(network) {}
+
+  at::Tensor Output(const std::string& /*name*/, int64_t begin, int64_t end) override {
+    return network_.norm_(Rows(begin, end));
+  }
+
+ private:
+  const T5Network& network_;
+};
+
+Context T5Network::ContextOf(const TensorBatch& batch) const {
+  Context context{.layout = ComputedLayout(batch.axes.at('n'), batch.padding),
+                  .mask = batch.Find("attention_mask")};
+  context.key_scores = BlockAttention::ScoresOfKeys(context.mask);
+  const std::vector<int64_t>& lengths = context.layout.lengths;
+  const int64_t longest =
+      std::max(*std::max_element(lengths.begin(), lengths.end()), context.layout.padded_length);
+  for (const Layer& layer : layers_) {
+    at::Tensor distances = layer.attention().Distances(longest);
+    if (distances.defined()) context.distances.push_back(std::move(distances));
+  }
+  return context;
+}
+
+std::unique_ptr<Pass> T5Network::Begin(TensorBatch batch) const {
+  return std::make_unique<EncoderPass>(*this, at::embedding(words_, batch["x"]), ContextOf(batch));
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeEncoder(Family family, Params& params) {
+  return std::make_unique<T5Network>(Options::From(family, params));
+}
+
+}  // namespace linserve::t5
