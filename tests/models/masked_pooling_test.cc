@@ -36,6 +36,9 @@ constexpr const char* kLlamaSizes =
         "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 16,
         "max_position_embeddings": 42})";
 
+constexpr const char* kT5Sizes =
+    R"({"vocab_size": 30, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2})";
+
 const std::vector<MaskCase> kCases = {
     {"linformer.LinformerSelfAttention", R"({"dim": 16, "seq_len": 40, "k": 8, "heads": 2})"},
     {"linformer.Linformer", R"({"dim": 16, "seq_len": 40, "depth": 1, "k": 8, "heads": 2})"},
@@ -94,6 +97,9 @@ const std::vector<MaskCase> kCases = {
     {"transformers.EuroBertForSequenceClassification",
      R"({"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
          "intermediate_size": 16, "classifier_pooling": "bos"})"},
+    {"transformers.T5EncoderModel", kT5Sizes},
+    {"transformers.MT5EncoderModel", kT5Sizes},
+    {"transformers.UMT5EncoderModel", kT5Sizes},
     {"fairseq.LinformerRoberta",
      R"({"vocab_size": 30, "encoder_layers": 1, "encoder_embed_dim": 16,
          "encoder_attention_heads": 2, "encoder_ffn_embed_dim": 16, "max_positions": 40})"},

@@ -57,8 +57,8 @@ int64_t GoldenCase::depth() const {
   const bool two_by_default =
       architecture == "linformer_pytorch.LinformerLM" || architecture.ends_with("EncDec");
   int64_t depth = two_by_default ? 2 : 1;
-  for (const char* key :
-       {"depth", "enc_depth", "dec_depth", "num_hidden_layers", "n_layers", "encoder_layers"}) {
+  for (const char* key : {"depth", "enc_depth", "dec_depth", "num_hidden_layers", "num_layers",
+                          "n_layers", "encoder_layers"}) {
     depth = std::max(depth, config_.at("params").value(key, int64_t{1}));
   }
   return depth;

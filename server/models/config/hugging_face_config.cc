@@ -278,10 +278,12 @@ ModelConfig HuggingFaceConfig(const json& document, const std::string& directory
   for (const DenseModule& dense : config.network.sentence.dense) {
     config.names.apart.push_back(dense.path + ".");
   }
-  const auto limit = LimitOfTexts(directory);
-  config.network.params.erase(kTextsUpTo);
-  if (limit) config.network.params[kTextsUpTo] = limit->tokens;
-  AddServing(limit ? limit : LimitOfTokenizer(directory), own, config);
+  auto limit = LimitOfTexts(directory);
+  const char* said = limit ? kTextsUpTo : kTokensUpTo;
+  if (!limit) limit = LimitOfTokenizer(directory);
+  for (const char* key : {kTextsUpTo, kTokensUpTo}) config.network.params.erase(key);
+  if (limit) config.network.params[said] = limit->tokens;
+  AddServing(limit, own, config);
   return config;
 }
 

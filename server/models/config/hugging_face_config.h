@@ -10,6 +10,8 @@ namespace linserve {
 // Names the member of the network's params that says how many tokens of a text
 // sentence-transformers keeps, if its own file does: it is called so there.
 inline constexpr const char* kTextsUpTo = "max_seq_length";
+// Names the one that says it where that is silent: the tokenizer's limit, as its file calls it.
+inline constexpr const char* kTokensUpTo = "model_max_length";
 
 // Reads how long a sequence may be where positions have no table that ends: as `key` has it or,
 // where sentence-transformers' own file cuts texts later, as that has it.

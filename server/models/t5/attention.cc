@@ -7,6 +7,7 @@
 #include "attention/rows/aten.h"
 #include "attention/rows/attention_rows.h"
 #include "attention/rows/scored_attention.h"
+#include "models/t5/rows_in_f16.h"
 
 namespace linserve::t5 {
 namespace {
@@ -14,10 +15,8 @@ namespace {
 constexpr double kScale = 1;  // of scores
 
 BlockAttention::Sizes BlockSizesOf(const Options& options, DType products) {
-  return {.heads = options.heads,
-          .dim_head = options.dim_head,
-          .products = products,
-          .scale = kScale};
+  return {
+      .heads = options.heads, .dim_head = options.dim_head, .products = products, .scale = kScale};
 }
 
 }  // namespace
@@ -43,6 +42,7 @@ void Attention::Declare(const Scope& scope) {
     blocks_ = BlockAttention(BlockSizesOf(options_, products));
   });
   out_.Declare(scope / "o");
+  scope.AfterLoading([this](DType) { ShrinkInF16({&out_.weight}, {}); });
   if (!has_table_) return;
   (scope / "relative_attention_bias")
       .Declare("weight", table_, {options_.buckets, options_.heads}, Init::kNormal);

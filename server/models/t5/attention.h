@@ -46,7 +46,7 @@ class Attention {
                         const at::Tensor& distances) const;
 
   Options options_;
-  size_t place_;                // in Context::distances
+  size_t place_;  // in Context::distances
   bool has_table_;
   at::Tensor table_;            // [buckets, heads]
   Linear query_, key_, value_;  // without weights once they are joined

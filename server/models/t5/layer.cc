@@ -1,6 +1,7 @@
 #include "models/t5/layer.h"
 
 #include "models/network/self_attention_by_blocks.h"
+#include "models/t5/rows_in_f16.h"
 
 namespace linserve::t5 {
 
@@ -26,6 +27,9 @@ void Layer::Declare(const Scope& layer) {
     feed_forward_.Declare(products, "wi", "wo");
   }
   inner_norm_.Declare(second / "layer_norm");
+  layer.AfterLoading([this](DType) {
+    ShrinkInF16({&feed_forward_.w2.weight}, {&attention_norm_, &inner_norm_});
+  });
 }
 
 double Layer::Flops(int64_t length) const {
@@ -50,8 +54,8 @@ void Layer::ApplyByBlocks(at::Tensor& rows, const Context& context) const {
       .scratch_elements = feed_forward_.ScratchElements(),
       .project =
           [&](int64_t row, int64_t count, const RowBlock& qkv, float* scratch) {
-            attention_.qkv().Set(
-                qkv, NormedRows{rows, &attention_norm_}.Block(row, count, scratch), count);
+            attention_.qkv().Set(qkv, NormedRows{rows, &attention_norm_}.Block(row, count, scratch),
+                                 count);
           },
       .turn = [](const RowBlock&, int64_t, int64_t) {},
       .scores = [&](int64_t start) { return attention_.ScoresOf(start, context); },

@@ -10,6 +10,7 @@
 #include "attention/rows/aten.h"
 #include "models/network/layer_pass.h"
 #include "models/t5/layer.h"
+#include "models/t5/rows_in_f16.h"
 
 namespace linserve::t5 {
 namespace {
@@ -29,6 +30,7 @@ class T5Network : public Network {
     int64_t index = 0;
     for (Layer& layer : layers_) layer.Declare(encoder / "block" / index++);
     norm_.Declare(encoder / "final_layer_norm");
+    scope.AfterLoading([this](DType) { ShrinkInF16({&words_}, {&norm_}); });
   }
 
   Signature signature() const override {

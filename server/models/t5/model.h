@@ -9,8 +9,8 @@
 namespace linserve::t5 {
 
 // Makes the encoder of a family as the PyPI package `transformers` 5.24.0 has it: T5EncoderModel
-// (Raffel et al. 2019, arXiv:1910.10683), MT5EncoderModel or UMT5EncoderModel, with the arguments of
-// its configuration (config.json of a Hugging Face folder). It takes x [n] (input_ids) and
+// (Raffel et al. 2019, arXiv:1910.10683), MT5EncoderModel or UMT5EncoderModel, with the arguments
+// of its configuration (config.json of a Hugging Face folder). It takes x [n] (input_ids) and
 // attention_mask [n] (optional, true = a visible key), and gives last_hidden_state [n, d_model].
 std::unique_ptr<Network> MakeEncoder(Family family, Params& params);
 

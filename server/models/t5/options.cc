@@ -1,5 +1,6 @@
 #include "models/t5/options.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -11,18 +12,10 @@ namespace linserve::t5 {
 namespace {
 
 // A configuration may be given with what only training or the decoder reads.
-constexpr std::array kOfOthers = {"dropout_rate",
-                                  "classifier_dropout",
-                                  "initializer_factor",
-                                  "num_decoder_layers",
-                                  "decoder_start_token_id",
-                                  "use_cache",
-                                  "is_encoder_decoder",
-                                  "tie_word_embeddings",
-                                  "scale_decoder_outputs",
-                                  "pad_token_id",
-                                  "bos_token_id",
-                                  "eos_token_id"};
+constexpr std::array kOfOthers = {
+    "dropout_rate",           "classifier_dropout", "initializer_factor", "num_decoder_layers",
+    "decoder_start_token_id", "use_cache",          "is_encoder_decoder", "tie_word_embeddings",
+    "scale_decoder_outputs",  "pad_token_id",       "bos_token_id",       "eos_token_id"};
 
 // Reads a size by a function such as Params::Positive(). The package has two names for it, of which
 // the second one counts where both are there.
@@ -64,8 +57,8 @@ Options Options::From(Family family, Params& params) {
   const bool first = family == Family::kT5;  // those after it have other usual sizes
   Options options;
   options.vocabulary = params.Positive("vocab_size", first ? 32128 : 250112);
-  const auto positive = static_cast<int64_t (Params::*)(const std::string&, int64_t)>(
-      &Params::Positive);
+  const auto positive =
+      static_cast<int64_t (Params::*)(const std::string&, int64_t)>(&Params::Positive);
   const auto heads = static_cast<int64_t (Params::*)(const std::string&, int64_t)>(&Params::Heads);
   const auto depth = static_cast<int64_t (Params::*)(const std::string&, int64_t)>(&Params::Depth);
   options.dim = Size(params, positive, "d_model", "hidden_size", 512);
@@ -77,9 +70,9 @@ Options Options::From(Family family, Params& params) {
   options.own_tables = family == Family::kUmt5;
   ReadFeedForward(params, first ? "relu" : "gated-gelu", options);
   ReadDistances(params, options);
-  // The package computes any length; this one is what T5 was trained with, and what its own files
-  // say.
-  options.longest = LongestWithoutTable(params, "n_positions", 512);
+  // The package computes any length. This is what T5 was trained with, or as long as texts get.
+  options.longest =
+      std::max(LongestWithoutTable(params, "n_positions", 512), params.Positive(kTokensUpTo, 1));
   if (params.Flag("is_decoder", false)) {
     params.Fail("is_decoder", "false: only encoders are computed");
   }

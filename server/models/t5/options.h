@@ -22,8 +22,8 @@ struct Options {
   int64_t furthest = 0;  // distance from which on all share the last bucket
   double eps = 1e-6;     // of the norms
   Activation activation = Activation::kRelu;
-  bool gated = false;        // feed-forward
-  bool own_tables = false;   // each layer has a table of distances, and not the first one for all
+  bool gated = false;       // feed-forward
+  bool own_tables = false;  // each layer has a table of distances, and not the first one for all
 
   int64_t width() const { return heads * dim_head; }  // of queries, which need not be dim
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <vector>
 
 #include "attention/device/device_plugin.h"

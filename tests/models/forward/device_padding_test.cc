@@ -7,6 +7,8 @@ TEST_F(DeviceModelTest, ComputesPaddedSequencesTogetherWhereItHasNoKernelForPack
   for (const auto& [architecture, params] : std::vector<std::pair<std::string, std::string>>{
            {"transformers.MPNetModel", R"({"vocab_size": 30, "hidden_size": 32,
                "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48})"},
+           {"transformers.T5EncoderModel", R"({"vocab_size": 30, "d_model": 32, "d_kv": 16,
+               "d_ff": 48, "num_layers": 1, "num_heads": 2})"},
            {"molformer.MolformerModel", R"({"vocab_size": 30, "hidden_size": 32,
                "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48})"},
            {"performer_pytorch.PerformerLM",

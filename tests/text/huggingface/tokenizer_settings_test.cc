@@ -122,6 +122,39 @@ TEST_F(TokenizerSettingsTest, OfDebertaV2SayHowTextsAreNormalisedAndSplit) {
   EXPECT_THAT(Load().status(), IsInvalid("'unk_id' is no integer"));
 }
 
+// Returns the ids and the types of two texts.
+std::pair<Ids, Ids> PairOf(const Tokenizer& tokenizer) {
+  TextEncoding encoding(tokenizer, "ab", "a", Truncation::kNone, 0);
+  while (!encoding.done()) {
+    size_t budget = 1;
+    EXPECT_TRUE(encoding.Advance(budget).ok());
+  }
+  EXPECT_TRUE(encoding.Finish().ok());
+  return {encoding.ids(), encoding.types()};
+}
+
+TEST_F(TokenizerSettingsTest, OfT5PutAMarkBehindTextsAlone) {
+  const std::string space = "\u2581";
+  json vocabulary = json::array();
+  for (const auto& [piece, score] : std::initializer_list<std::pair<std::string, double>>{
+           {"<pad>", 0}, {"</s>", 0}, {"<unk>", 0}, {space + "ab", -1}, {space, -3}, {"a", -2}}) {
+    vocabulary.push_back(json::array({piece, score}));
+  }
+  WriteTokenizer({{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocabulary}},
+                 {{"normalizer", {{"type", "Lowercase"}}}});
+  WriteAll(directory_.File("config.json"), R"({"model_type": "t5"})");
+  EXPECT_THAT(IdsOf(" ab \n AB "), ElementsAre(3, 4, 2, 1));
+  EXPECT_THAT(IdsOf(""), ElementsAre(1));
+  EXPECT_EQ(PairOf(**Load()), std::pair(Ids({3, 1, 4, 5, 1}), Ids()));
+  // Gaps are marked by tokens that the file need not have.
+  EXPECT_THAT(IdsOf("<extra_id_1>ab"), ElementsAre(7, 3, 1));
+  Configure({{"extra_ids", 1}, {"eos_token", "<pad>"}});
+  EXPECT_THAT(IdsOf("<extra_id_0>ab"), ElementsAre(6, 3, 0));
+  WriteAll(directory_.File("config.json"), R"({"model_type": "umt5"})");
+  Configure({{"tokenizer_class", "T5Tokenizer"}});
+  EXPECT_THAT(IdsOf("AB"), ElementsAre(5, 0));
+}
+
 TEST_F(TokenizerSettingsTest, AddTokensAndTakeThemOutOfTexts) {
   WriteTokenizer(kPieces, {{"pre_tokenizer", {{"type", "Whitespace"}}}});
   EXPECT_THAT(IdsOf("ab <new> [CLS]"), ElementsAre(3, 7, 7, 7, 7, 7, 7));
@@ -164,17 +197,6 @@ TEST_F(TokenizerSettingsTest, ThatWantTypesOfTokensAreRefused) {
   EXPECT_THAT(IdsOf("ab"), ElementsAre(3));
   Configure({{"model_input_names", {"input_ids", "token_type_ids"}}});
   EXPECT_THAT(Load().status(), IsInvalid("a 'type_id' other than 0"));
-}
-
-// Returns the ids and the types of two texts.
-std::pair<Ids, Ids> PairOf(const Tokenizer& tokenizer) {
-  TextEncoding encoding(tokenizer, "ab", "a", Truncation::kNone, 0);
-  while (!encoding.done()) {
-    size_t budget = 1;
-    EXPECT_TRUE(encoding.Advance(budget).ok());
-  }
-  EXPECT_TRUE(encoding.Finish().ok());
-  return {encoding.ids(), encoding.types()};
 }
 
 TEST_F(TokenizerSettingsTest, OfAClassSayHowTwoTextsAreReadTogether) {
