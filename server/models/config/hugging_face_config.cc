@@ -140,7 +140,7 @@ bool IsClassifier(const json& document, const std::string& directory) {
 
 // Returns the class of the classifier with this encoder: BertForSequenceClassification.
 std::string ClassifierOf(std::string encoder) {
-  encoder.resize(encoder.rfind("Model"));
+  encoder.resize(std::min(encoder.rfind("Model"), encoder.rfind("EncoderModel")));
   return encoder.append(kClassifier);
 }
 

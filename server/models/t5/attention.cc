@@ -1,12 +1,12 @@
 #include "models/t5/attention.h"
 
-#include <utility>
 #include <vector>
 
+#include "attention/device/device_plugin.h"
 #include "attention/positions/distances.h"
 #include "attention/rows/aten.h"
-#include "attention/rows/attention_rows.h"
 #include "attention/rows/scored_attention.h"
+#include "attention/rows/spans.h"
 #include "models/t5/rows_in_f16.h"
 
 namespace linserve::t5 {

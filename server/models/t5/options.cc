@@ -41,11 +41,11 @@ void ReadFeedForward(Params& params, const char* usual, Options& options) {
 void ReadDistances(Params& params, Options& options) {
   constexpr const char* kBuckets = "relative_attention_num_buckets";
   constexpr const char* kFurthest = "relative_attention_max_distance";
-  constexpr int64_t kFewest = 4;  // with which either side has one for a single distance
+  constexpr int64_t kFewest = 4;  // with which either direction has one for a single distance
   options.buckets = params.Positive(kBuckets, 32);
   options.furthest = params.Positive(kFurthest, 128);
   if (options.buckets < kFewest) params.Fail(kBuckets, "at least " + std::to_string(kFewest));
-  const int64_t alone = options.buckets / kFewest;
+  const int64_t alone = options.buckets / 2 / 2;  // those distances that have one each
   if (options.furthest > alone) return;
   params.Fail(kFurthest, "more than " + std::to_string(alone) +
                              ", a quarter of relative_attention_num_buckets");
