@@ -10,8 +10,9 @@ namespace {
 constexpr std::ptrdiff_t kContext = 4;
 constexpr size_t kMost = 32;
 
-// A character has so many bytes at most, each of which may be a token.
-constexpr int kLongestCharacter = 4;
+// Text that may end within a character is held back for so many tokens, as a model may write any
+// number of bytes that are none.
+constexpr size_t kMostHeld = 32;
 
 // SentencePiece decodes bytes that are not a character, or not one yet, to this text.
 constexpr std::string_view kIncomplete = "\xEF\xBF\xBD";
@@ -26,7 +27,7 @@ std::string TextStream::Add(int64_t id) {
   ids_.push_back(id);
   ++held_;
   const std::string text = TextOf(ids_);
-  const bool incomplete = text.ends_with(kIncomplete) && held_ < kLongestCharacter;
+  const bool incomplete = text.ends_with(kIncomplete) && held_ < kMostHeld;
   if (incomplete || text.size() < told_) return "";
   std::string added = text.substr(told_);
   told_ = text.size();

@@ -31,7 +31,7 @@ class TextStream {
   const std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<int64_t> ids_;  // the last ones: a piece's text depends on what is before it
   size_t told_ = 0;           // bytes of their text that were returned
-  int held_ = 0;              // tokens since text was last returned
+  size_t held_ = 0;           // tokens since text was last returned
 };
 
 }  // namespace linserve

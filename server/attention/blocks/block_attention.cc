@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/products/amx_product.h"
 #include "attention/products/bf16_product.h"
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
@@ -122,6 +123,7 @@ void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count,
   if (rounded_) {
     ToBf16(queries, count, sizes_.inner(), AsBf16(tile.rounded_queries, sizes_.inner()));
   }
+  const AmxScope tiles;
   for (int64_t head = 0; head < sizes_.heads; ++head) {
     AttendHead(head, tile, keys, scores);
     const RowBlock result = out.Columns(head * sizes_.value_width);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "attention/products/amx_product.h"
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
 #include "attention/products/softmax_rows.h"
@@ -263,6 +264,7 @@ void BlockSlots::AttendInBf16(const RowBlock& queries, int64_t row, int64_t coun
   const Bf16Block rounded{reinterpret_cast<c10::BFloat16*>(shares + kBlockRows), inner};
   const Bf16Block weights{rounded.Rows(kBlockRows).data, slots};
   ToBf16(queries, count, inner, rounded);
+  const AmxScope tiles;
   for (int64_t i = 0; i < count && slots > sizes_.slots; ++i) {
     weights.Rows(i).data[slots - 1] = 0;
   }

@@ -69,12 +69,8 @@ struct Operands {
   bool has_rest;
 
   Operands From(int64_t row, int64_t column) const {
-    return {left.From(row, 0),
-            right.From(0, column * kSumBytes),
-            depth,
-            left_rest.From(row, 0),
-            right_rest.From(0, column * kSumBytes),
-            has_rest};
+    return {left.From(row, 0),      right.From(0, column * kSumBytes),      depth,
+            left_rest.From(row, 0), right_rest.From(0, column * kSumBytes), has_rest};
   }
 };
 
@@ -166,10 +162,10 @@ Operands WholeTiles(int64_t m, int64_t n, int64_t depth_bytes, TileBlock left, T
   const int64_t rows = RoundUp(m, kSquare);
   const bool widens = n % kTileRows != 0;
   const int64_t copied_rows = widens ? RoundUp(depth_bytes, kTileBytes) / kSumBytes : kTileRows;
-  memory.resize(std::max(memory.size(), static_cast<size_t>(copied_rows * columns +
-                                                            rows * kTileBytes + kTileBytes)));
-  auto* const begin = reinterpret_cast<std::byte*>(
-      RoundUp(reinterpret_cast<int64_t>(memory.data()), kTileBytes));
+  memory.resize(std::max(
+      memory.size(), static_cast<size_t>(copied_rows * columns + rows * kTileBytes + kTileBytes)));
+  auto* const begin =
+      reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<int64_t>(memory.data()), kTileBytes));
   std::byte* const left_copy = begin + copied_rows * columns;
   if (widens) {
     CopyPadded(right, depth_bytes / kSumBytes, n * kSumBytes, copied_rows, columns, begin);
@@ -229,7 +225,8 @@ void Bf16ProductWithAmx(int64_t m, int64_t n, int64_t k, const Bf16Block& a, con
                             out.stride * kSumBytes, add);
         continue;
       }
-      SquareOf<Bf16Tiles>(rows, columns, of, reinterpret_cast<std::byte*>(sums.data()), kSquare * kSumBytes,
+      SquareOf<Bf16Tiles>(rows, columns, of, reinterpret_cast<std::byte*>(sums.data()),
+                          kSquare * kSumBytes,
                           /*add=*/false);
       TakeSums(sums.data(), rows, columns, out, add);
     }

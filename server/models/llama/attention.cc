@@ -11,7 +11,6 @@
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
 #include "attention/rows/spans.h"
-#include "models/network/joined_linear.h"
 
 namespace linserve::llama {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
-#include "models/network/joined_linear.h"
 #include "models/network/self_attention_by_blocks.h"
 
 namespace linserve::llama {

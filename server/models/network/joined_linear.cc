@@ -1,7 +1,5 @@
 #include "models/network/joined_linear.h"
 
-#include <utility>
-
 #include "attention/rows/aten.h"
 
 namespace linserve {

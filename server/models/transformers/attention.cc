@@ -7,7 +7,6 @@
 #include "attention/positions/positions.h"
 #include "attention/products/block_product.h"
 #include "attention/rows/aten.h"
-#include "models/network/joined_linear.h"
 
 namespace linserve::transformers {
 

@@ -108,7 +108,8 @@ TEST_F(TeiTest, SimilarityTakesNoRoomForTheTextOfVectors) {
       {{"inputs",
         {{"source_sentence", "a"}, {"sentences", std::vector<std::string>(kTexts - 1, "a")}}}});
   constexpr int64_t kVectorBytes = 4 * sizeof(float);
-  EXPECT_GT(embed - similarity, static_cast<double>(kTexts * (kJsonOfFloatByte - 1) * kVectorBytes));
+  EXPECT_GT(embed - similarity,
+            static_cast<double>(kTexts * (kJsonOfFloatByte - 1) * kVectorBytes));
 }
 
 TEST_F(TeiTest, PromptsStandBeforeTexts) {
