@@ -44,9 +44,9 @@ struct EmbedProgress {
 
 // Holds one request of one or many sequences.
 struct EmbedCall {
-  std::string model;    // empty: the only model that the server has
-  int64_t version = 0;  // 0: the latest
-  OutputOptions options;
+  std::string model;            // empty: the only model that the server has
+  int64_t version = 0;          // 0: the latest
+  OutputOptions options;        // all of them count, whatever the model is served with
   uint32_t rows_per_chunk = 0;  // 0: the server's choice
   Priority priority = Priority::kNormal;
   std::vector<NamedSequence> sequences{};

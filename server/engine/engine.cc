@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -64,10 +65,11 @@ Engine::Engine(const EngineOptions& options, ModelMetrics& metrics, Clock& clock
       clock_(clock),
       busy_(apart()),
       open_(clock, [this] { queue_.DropDeparted(); }),
-      queue_(options.limits, options.policy, clock, metrics,
-             {.count = options.replicas,
-              .time_for = [this](int64_t tokens) { return speed_.TimeFor(tokens); },
-              .beyond_budget = apart()}) {
+      queue_(
+          options.limits, options.policy, clock, metrics,
+          {.count = options.replicas,
+           .time_for = [this](int64_t tokens) { return speed_.TimeFor(tokens); },
+           .beyond_budget = options.shared ? options.apart : std::numeric_limits<int64_t>::max()}) {
   metrics_->AddReplicas(options.replicas);
   if (options.cache_bytes > 0) {
     cache_ = std::make_shared<ResultCache>(options.cache_bytes, clock, metrics);

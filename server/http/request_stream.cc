@@ -140,6 +140,8 @@ std::string_view RequestStream::ReadBody() {
       }
     }
     const std::string_view data = TakeBody();
+    // What is skipped may be longer: it takes no memory.
+    if (!fault_ && body_bytes_ > longest_body_) fault_ = {413, "the body is too long"};
     if (!data.empty() && !fault_) return data;
   }
   return {};
@@ -151,7 +153,6 @@ std::string_view RequestStream::TakeBody() {
   const std::string_view data = body_.Take(received_);
   body_bytes_ += before - received_.size();
   fault_ = body_.fault();
-  if (body_bytes_ > longest_body_) fault_ = {413, "the body is too long"};
   return data;
 }
 

@@ -133,9 +133,17 @@ std::vector<VersionStatus> ModelRepository::Index() const {
 }
 
 absl::Status ModelRepository::Ready() const {
-  absl::Status ready;
-  for (const auto& model : List()) ready.Update(Find(model->name, 0).status());
-  return ready;
+  MutexLock lock(mutex_);
+  for (const auto& [name, versions] : models_) {
+    absl::Status ready;
+    for (const auto& [version, entry] : versions) {
+      if (!entry.model) continue;
+      ready = IfReady(entry.model).status();
+      if (ready.ok()) break;
+    }
+    if (!ready.ok()) return ready;
+  }
+  return absl::OkStatus();
 }
 
 bool ModelRepository::stuck() const {

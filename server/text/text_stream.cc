@@ -1,6 +1,9 @@
 #include "text/text_stream.h"
 
+#include <algorithm>
 #include <string_view>
+
+#include "core/strings/utf8.h"
 
 namespace linserve {
 namespace {
@@ -29,8 +32,12 @@ std::string TextStream::Add(int64_t id) {
   const std::string text = TextOf(ids_);
   const bool incomplete = text.ends_with(kIncomplete) && held_ < kMostHeld;
   if (incomplete || text.size() < told_) return "";
-  std::string added = text.substr(told_);
-  told_ = text.size();
+  // What is told all the same may still begin a character at its end; and where bytes became
+  // another text by those behind them, may have ended within one.
+  const size_t end = text.size() - (text.ends_with(kIncomplete) ? kIncomplete.size() : 0);
+  const size_t begin = told_ < end ? CharacterBegin(text, told_) : end;
+  std::string added = text.substr(begin, end - begin);
+  told_ = std::max(told_, end);
   held_ = 0;
   if (ids_.size() >= kMost) Forget(text);
   return added;
@@ -43,14 +50,14 @@ void TextStream::Forget(const std::string& text) {
     // Bytes from within a character on have another text when they are alone.
     if (!text.ends_with(of_last) && ids_.size() < 2 * kMost) continue;
     ids_ = std::move(last);
-    told_ = of_last.size();
+    told_ = of_last.size() - std::min(of_last.size(), text.size() - told_);
     return;
   }
 }
 
 std::string TextStream::Rest() {
   const std::string text = TextOf(ids_);
-  return text.size() > told_ ? text.substr(told_) : "";
+  return text.size() > told_ ? text.substr(CharacterBegin(text, told_)) : "";
 }
 
 }  // namespace linserve

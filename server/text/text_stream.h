@@ -24,8 +24,7 @@ class TextStream {
 
  private:
   std::string TextOf(const std::vector<int64_t>& ids) const;
-  // Forgets tokens on which the text of later ones does not depend. `text` is that of all, and
-  // told.
+  // Forgets tokens on which the text of later ones does not depend. `text` is that of all.
   void Forget(const std::string& text);
 
   const std::shared_ptr<const Tokenizer> tokenizer_;

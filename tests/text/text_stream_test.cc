@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
+#include "core/strings/utf8.h"
 #include "text/huggingface/tokenizers.h"
 #include "text/sentencepiece/piece_tokenizer.h"
 #include "text/test_texts.h"
@@ -55,6 +57,25 @@ TEST_F(TextStreamTest, CharactersOfSeveralTokensAreWholeHoweverManyFollowEachOth
         const auto ids = *tokenizer->Encode(text);
         EXPECT_EQ(StreamedBy(tokenizer, ids), *tokenizer->Decode(ids)) << name << ": " << text;
       }
+    }
+  }
+}
+
+TEST_F(TextStreamTest, WhateverTokensComeEachPieceIsUtf8) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (const std::string& name : TrainedNames()) {
+    const auto tokenizer = TrainedTokenizer(name);
+    for (int i = 0; i < 20; ++i) {
+      TextStream stream(tokenizer);
+      // Few different tokens, among which bytes follow each other that are no characters.
+      const auto least = static_cast<int64_t>(random() % 256);
+      for (int j = 0; j < 200; ++j) {
+        const std::string piece = stream.Add(least + static_cast<int64_t>(random() % 64));
+        ASSERT_TRUE(IsUtf8(piece)) << name;
+      }
+      ASSERT_TRUE(IsUtf8(stream.Rest())) << name;
     }
   }
 }

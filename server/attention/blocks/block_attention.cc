@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "attention/products/amx_product.h"
 #include "attention/products/bf16_product.h"
@@ -123,7 +124,8 @@ void BlockAttention::Attend(const RowBlock& queries, int64_t row, int64_t count,
   if (rounded_) {
     ToBf16(queries, count, sizes_.inner(), AsBf16(tile.rounded_queries, sizes_.inner()));
   }
-  const AmxScope tiles;
+  std::optional<AmxScope> tiles;
+  if (rounded_) tiles.emplace();
   for (int64_t head = 0; head < sizes_.heads; ++head) {
     AttendHead(head, tile, keys, scores);
     const RowBlock result = out.Columns(head * sizes_.value_width);

@@ -203,7 +203,8 @@ AmxScope::~AmxScope() {
 }
 
 bool HasAmx() {
-  static const bool has = HasAvx512Bf16() && at::cpu::init_amx();
+  static const bool has = HasAvx512Bf16() && __builtin_cpu_supports("amx-bf16") &&
+                          __builtin_cpu_supports("amx-int8") && at::cpu::init_amx();
   return has;
 }
 

@@ -34,8 +34,7 @@ struct ColumnScales {
 };
 
 // Computes out [count, width] = sums · of_columns.scales · scales.steps[i] + of_columns.totals ·
-// scales.lowest[i] + of_columns.bias, or adds it to what is there.
-// Rows of sums are `stride` apart.
+// scales.lowest[i] + of_columns.bias, or adds it to what is there. Rows of sums are `stride` apart.
 void FromInt8(const int32_t* sums, int64_t stride, int64_t count, int64_t width,
               const RowScales& scales, const ColumnScales& of_columns, const RowBlock& out,
               bool add);

@@ -128,6 +128,9 @@ class Delivery {
   // request.
   void Release() { sink_.reset(); }
 
+  // Returns whether the duty to answer is here still.
+  bool owes() const { return sink_ != nullptr; }
+
   bool Abandoned() const { return sink_->Abandoned(); }
   void Report(const ItemProgress& progress) const { sink_->Report(index_, progress); }
 

@@ -147,7 +147,7 @@ absl::Status Crop(const Signature& signature, char letter, const Tensor& lengths
   const auto values = ReadLengths(NameOfLengths(signature, letter), lengths, items,
                                   PaddedLength(signature, items[0], letter));
   if (!values.ok()) return values.status();
-  std::map<std::tuple<const std::byte*, Shape, int64_t>, Tensor> shared;
+  std::map<std::tuple<std::string, const std::byte*, Shape, int64_t>, Tensor> shared;
   for (size_t i = 0; i < items.size(); ++i) {
     const int64_t length = values->at(i);
     for (auto& [name, tensor] : items[i].inputs) {
@@ -156,9 +156,10 @@ absl::Status Crop(const Signature& signature, char letter, const Tensor& lengths
         tensor = Cropped(spec, tensor, letter, length);
         continue;
       }
-      Tensor& cropped = shared[{tensor.bytes(), tensor.shape(), length}];
-      if (cropped.shape().empty()) cropped = Cropped(spec, tensor, letter, length);
-      tensor = cropped;
+      const auto [cropped, is_new] =
+          shared.try_emplace({name, tensor.bytes(), tensor.shape(), length});
+      if (is_new) cropped->second = Cropped(spec, tensor, letter, length);
+      tensor = cropped->second;
     }
   }
   return absl::OkStatus();

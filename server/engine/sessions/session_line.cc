@@ -247,7 +247,8 @@ void SessionTable::Begin(const Key& key, Pending chunk, bool next) {
         return compute_(*one, next);
       });
     }
-    if (status.ok()) return;
+    // A chunk that was queued is answered from there, whatever failed since.
+    if (status.ok() || (sink != nullptr && !one->delivery.owes())) return;
     // Through its sink the refusal of each chunk would stand on the stack below that of the next.
     one->delivery.Release();
     if (sink != nullptr) delivery = sink->Release();

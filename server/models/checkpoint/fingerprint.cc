@@ -5,7 +5,6 @@
 #include "core/system/sha256.h"
 
 namespace linserve {
-
 namespace {
 
 // Returns blocks of the bytes from the first to the last, at equal distances; all of few bytes.

@@ -198,9 +198,8 @@ class Collector {
     }
   }
 
-  // Pools all sequences of the group by one kernel of the device: F32
-  // [members, width]. An undefined tensor says that there is none, or that their rows would take
-  // too much memory.
+  // Pools all sequences of the group by one kernel of the device: F32 [members, width]. An
+  // undefined tensor says that there is none, or that their rows would take too much memory.
   at::Tensor PoolOnDevice(const Group& group, const std::string& name, const Place& place) {
     constexpr int64_t kMostElements = int64_t{1} << 27;
     if (placement_.on_host() || place.layout == nullptr || place.axis != 0) return {};

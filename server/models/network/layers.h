@@ -28,7 +28,7 @@ struct Linear {
   // Declares a weight that stays as it is in the file. That is for what is large and seldom asked
   // for: logits.
   void DeclareUnpacked(const Scope& scope);
-  // Declares a part of another layer, which JoinParts() makes and which is packed.
+  // Declares a weight that is packed later, by itself or as part of a layer that JoinParts() makes.
   void DeclarePart(const Scope& scope);
   // Lays the weight out for products with blocks of rows. It is called by what Declare() adds to
   // the scope.

@@ -99,11 +99,11 @@ at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
   if (mask.defined()) {
     of_keys = ScoresOfVisible(View(mask, span).unsqueeze(1).unsqueeze(1), queries.scalar_type());
   }
-  return AttendByParts(
-      queries, keys, values, kScale, options_.heads, [&](int64_t first, int64_t count) {
-        const at::Tensor added = ScoresByDistance(distances, first, count, span.length);
-        return (of_keys.defined() ? added + of_keys : added).to(queries.scalar_type());
-      });
+  const int64_t matrices = options_.heads * (mask.defined() ? span.count : 1);
+  return AttendByParts(queries, keys, values, kScale, matrices, [&](int64_t first, int64_t count) {
+    const at::Tensor added = ScoresByDistance(distances, first, count, span.length);
+    return (of_keys.defined() ? added + of_keys : added).to(queries.scalar_type());
+  });
 }
 
 }  // namespace linserve::t5

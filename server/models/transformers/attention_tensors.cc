@@ -113,7 +113,8 @@ at::Tensor Attention::AttendSpan(const Span& span, const at::Tensor& queries,
   }
   const double scale = SizesFor(DType::kF32).scale;
   const bool by_pairs = relative_.defined() || context.distances.defined();
-  const int64_t matrices = options_.heads * (relative_.defined() ? span.count : 1);
+  const bool differ = relative_.defined() || mask.defined();  // from sequence to sequence
+  const int64_t matrices = options_.heads * (differ ? span.count : 1);
   at::Tensor result = AttendByParts(
       queries, keys, values, scale, by_pairs ? matrices : 0, [&](int64_t first, int64_t count) {
         const at::Tensor some = queries.narrow(2, first, count);

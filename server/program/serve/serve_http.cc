@@ -20,16 +20,20 @@
 namespace linserve {
 namespace {
 
-absl::Status Readiness(Phase phase, const ModelRepository& repository) {
+const char* NameOf(Phase phase) {
   switch (phase) {
     case Phase::kLoading:
-      return absl::UnavailableError("loading");
-    case Phase::kReady:
-      return repository.Ready();
+      return "loading";
     case Phase::kDraining:
-      return absl::UnavailableError("draining");
+      return "draining";
+    case Phase::kReady:
+      break;
   }
-  return absl::OkStatus();
+  return "ready";
+}
+
+absl::Status Readiness(Phase phase, const ModelRepository& repository) {
+  return phase == Phase::kReady ? repository.Ready() : absl::UnavailableError(NameOf(phase));
 }
 
 nlohmann::json Served(const ServedModel& model) {
@@ -57,11 +61,8 @@ std::string StatusJson(const ModelRepository& repository, Phase phase) {
       model.update(Served(*served));
     }
   }
-  const absl::Status ready = Readiness(phase, repository);
-  return nlohmann::json{{"version", kVersion},
-                        {"commit", kCommit},
-                        {"state", ready.ok() ? "ready" : std::string(ready.message())},
-                        {"models", models}}
+  return nlohmann::json{
+      {"version", kVersion}, {"commit", kCommit}, {"state", NameOf(phase)}, {"models", models}}
       .dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
