@@ -12,6 +12,7 @@
 #include "attention/products/kernel_rows.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define LINSERVE_AMX [[gnu::target("amx-tile,amx-bf16,amx-int8")]]
@@ -39,6 +40,17 @@ struct alignas(64) TileConfig {
   std::array<uint8_t, 16> rows{kTileRows, kTileRows, kTileRows, kTileRows,
                                kTileRows, kTileRows, kTileRows, kTileRows};
 };
+
+// Says whether the CPU has AMX-BF16 and AMX-INT8, by Intel's manual, "CPUID".
+bool MultipliesTiles() {
+  constexpr unsigned kExtensions = 7;
+  constexpr unsigned kBoth = 1U << 22U | 1U << 25U;
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid_count(kExtensions, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kBoth) == kBoth;
+}
 
 // Counts the calling thread's.
 int64_t& OpenScopes() {
@@ -203,8 +215,7 @@ AmxScope::~AmxScope() {
 }
 
 bool HasAmx() {
-  static const bool has = HasAvx512Bf16() && __builtin_cpu_supports("amx-bf16") &&
-                          __builtin_cpu_supports("amx-int8") && at::cpu::init_amx();
+  static const bool has = HasAvx512Bf16() && MultipliesTiles() && at::cpu::init_amx();
   return has;
 }
 
