@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "attention/products/avx512_product.h"
@@ -174,10 +175,11 @@ Operands WholeTiles(int64_t m, int64_t n, int64_t depth_bytes, TileBlock left, T
   const int64_t rows = RoundUp(m, kSquare);
   const bool widens = n % kTileRows != 0;
   const int64_t copied_rows = widens ? RoundUp(depth_bytes, kTileBytes) / kSumBytes : kTileRows;
-  memory.resize(std::max(
-      memory.size(), static_cast<size_t>(copied_rows * columns + rows * kTileBytes + kTileBytes)));
-  auto* const begin =
-      reinterpret_cast<std::byte*>(RoundUp(reinterpret_cast<int64_t>(memory.data()), kTileBytes));
+  const auto bytes = static_cast<size_t>(copied_rows * columns + rows * kTileBytes);
+  memory.resize(std::max(memory.size(), bytes + kTileBytes));
+  void* aligned = memory.data();
+  size_t space = memory.size();
+  auto* const begin = static_cast<std::byte*>(std::align(kTileBytes, bytes, aligned, space));
   std::byte* const left_copy = begin + copied_rows * columns;
   if (widens) {
     CopyPadded(right, depth_bytes / kSumBytes, n * kSumBytes, copied_rows, columns, begin);

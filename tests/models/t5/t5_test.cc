@@ -19,7 +19,7 @@ constexpr const char* kT5 = "transformers.T5EncoderModel";
 constexpr const char* kUmt5 = "transformers.UMT5EncoderModel";
 
 // Scores that are not scaled, of weights that were not trained for it, magnify what is rounded.
-constexpr double kLeastInBf16 = 0.99;
+constexpr double kLeastOfT5InBf16 = 0.99;
 
 struct T5Kind {
   const char* architecture;
@@ -79,7 +79,7 @@ TEST_F(T5Test, GivesOnADeviceTheRowsOfTheCpu) {
     for (const bool masked : {false, true}) {
       ExpectTheRowsOfTheCpu(
           kind.architecture, T5Params(kind.params),
-          [&](int64_t length) { return Sequence(length, masked); }, kLeastInBf16);
+          [&](int64_t length) { return Sequence(length, masked); }, kLeastOfT5InBf16);
     }
   }
 }
