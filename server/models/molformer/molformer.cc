@@ -109,18 +109,9 @@ class ModelNetwork : public Network {
   }
 
   Signature signature() const override {
-    const Axis length = Axis::Ragged('n');
-    const Axis width = Axis::Fixed(options_.layer.dim());
-    Signature signature;
-    signature.inputs = {
-        {.name = "x",
-         .kind = InputKind::kToken,
-         .axes = {length},
-         .vocabulary = options_.vocabulary},
-        {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
-    signature.outputs = {
-        {.name = "last_hidden_state", .axes = {length, width}, .mask = "attention_mask"},
-        {.name = kPooled, .axes = {width}}};
+    const int64_t width = options_.layer.dim();
+    Signature signature = SignatureOfEncoder(options_.vocabulary, width);
+    signature.outputs.push_back({.name = kPooled, .axes = {Axis::Fixed(width)}});
     return signature;
   }
 

@@ -101,4 +101,18 @@ class Network {
   virtual std::unique_ptr<Pass> Begin(TensorBatch batch) const = 0;
 };
 
+// Returns the signature that encoders of the package `transformers` begin with: token ids, and what
+// hides some of them, become rows of this width.
+inline Signature SignatureOfEncoder(int64_t vocabulary, int64_t width) {
+  const Axis length = Axis::Ragged('n');
+  Signature signature;
+  signature.inputs = {
+      {.name = "x", .kind = InputKind::kToken, .axes = {length}, .vocabulary = vocabulary},
+      {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
+  signature.outputs = {{.name = "last_hidden_state",
+                        .axes = {length, Axis::Fixed(width)},
+                        .mask = "attention_mask"}};
+  return signature;
+}
+
 }  // namespace linserve

@@ -34,17 +34,7 @@ class T5Network : public Network {
   }
 
   Signature signature() const override {
-    const Axis length = Axis::Ragged('n');
-    Signature signature;
-    signature.inputs = {
-        {.name = "x",
-         .kind = InputKind::kToken,
-         .axes = {length},
-         .vocabulary = options_.vocabulary},
-        {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
-    signature.outputs = {{.name = "last_hidden_state",
-                          .axes = {length, Axis::Fixed(options_.dim)},
-                          .mask = "attention_mask"}};
+    Signature signature = SignatureOfEncoder(options_.vocabulary, options_.dim);
     signature.limits = {{'n', options_.longest, ""}};
     return signature;
   }

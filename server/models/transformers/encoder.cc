@@ -74,24 +74,14 @@ class EncoderNetwork : public Network {
   }
 
   Signature signature() const override {
-    const Axis length = Axis::Ragged('n');
-    Signature signature;
-    signature.inputs = {
-        {.name = "x",
-         .kind = InputKind::kToken,
-         .axes = {length},
-         .vocabulary = options_.vocabulary},
-        {.name = "attention_mask", .kind = InputKind::kMask, .axes = {length}, .optional = true}};
+    Signature signature = SignatureOfEncoder(options_.vocabulary, options_.dim);
     if (options_.types > 0) {
       signature.inputs.push_back({.name = "token_type_ids",
                                   .kind = InputKind::kToken,
-                                  .axes = {length},
+                                  .axes = {Axis::Ragged('n')},
                                   .optional = true,
                                   .vocabulary = options_.types});
     }
-    signature.outputs = {{.name = "last_hidden_state",
-                          .axes = {length, Axis::Fixed(options_.dim)},
-                          .mask = "attention_mask"}};
     if (options_.pooler) {
       signature.outputs.push_back({.name = "pooler_output", .axes = {Axis::Fixed(options_.dim)}});
     }
