@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/threads/guarded.h"
+#include "core/threads/thread_time.h"
 
 namespace linserve {
 namespace {
@@ -27,13 +28,14 @@ CallGuard::CallGuard(int64_t max_streams, int64_t memory, int port, const std::s
 std::chrono::nanoseconds CallGuard::Look() {
   constexpr std::chrono::milliseconds kPause(100);
   constexpr std::chrono::milliseconds kShortPause(10);
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = ThreadTime();
   bool many = true;  // calls
   // Perhaps no memory is left: the next look may have some.
   RunGuarded("a look at connections", [&] { many = HangUpOnFloods() > max_all_ / 2; });
   // With thousands of connections a look takes milliseconds, so looks take a twentieth of a core at
-  // most; a fifth while tens of thousands of calls may begin in a second.
-  const auto taken = std::chrono::steady_clock::now() - begin;
+  // most; a fifth while tens of thousands of calls may begin in a second. Where a flood holds
+  // processors and locks, a look is long and does little: what it waits for must not delay the next.
+  const auto taken = ThreadTime() - begin;
   return many ? std::max<std::chrono::nanoseconds>(kShortPause, 4 * taken)
               : std::max<std::chrono::nanoseconds>(kPause, 20 * taken);
 }

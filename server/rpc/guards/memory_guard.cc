@@ -10,6 +10,7 @@
 
 #include "core/system/memory.h"
 #include "core/threads/guarded.h"
+#include "core/threads/thread_time.h"
 #include "rpc/guards/channelz.h"
 
 namespace linserve {
@@ -37,14 +38,15 @@ MemoryGuard::MemoryGuard(int64_t limit, int port, const std::string& unix_socket
       periodic_([this] { return Look(); }) {}
 
 std::chrono::nanoseconds MemoryGuard::Look() {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = ThreadTime();
   // What was freed is given back, so that it is seen.
   if (!ended_.empty()) malloc_trim(0);
   std::chrono::nanoseconds pause = kShortPause;
   // Perhaps no memory is left: the next look may have some.
   RunGuarded("a look at connections", [&] { pause = LookAt(AnonymousBytes()); });
-  // With thousands of connections a look takes milliseconds.
-  return std::max(pause, 4 * (std::chrono::steady_clock::now() - begin));
+  // With thousands of connections a look takes milliseconds, of which waiting is not counted: the
+  // next look is the sooner needed the more others do.
+  return std::max(pause, 4 * (ThreadTime() - begin));
 }
 
 std::chrono::nanoseconds MemoryGuard::LookAt(int64_t used) {

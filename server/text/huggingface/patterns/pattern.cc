@@ -4,12 +4,13 @@
 #include <unicode/unistr.h>
 #include <unicode/utf16.h>
 
-#include <ctime>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "core/strings/quote.h"
+#include "core/threads/thread_time.h"
 #include "text/huggingface/characters/characters.h"
 #include "text/huggingface/patterns/regex_syntax.h"
 
@@ -20,14 +21,12 @@ constexpr size_t kLongest = 4096;  // bytes of a pattern; o200k's has some 350
 
 // Finding all matches in a text may take so much time of the thread, a hundred times what usual
 // expressions need for the longest text that is searched at once, and so many bytes to go back to.
-constexpr double kMostSeconds = 0.25;
+constexpr std::chrono::milliseconds kMostTime(250);
 constexpr int32_t kMostStack = 8 << 20;
 
 // Ends a search that takes too long, whether many places match or one is tried in many ways.
 class SearchTime {
  public:
-  SearchTime() : begin_(Seconds()) {}
-
   // These are called by ICU now and then; it stops where they return false.
   static UBool U_CALLCONV GoesOn(const void* self, int32_t /*steps*/) {
     return static_cast<const SearchTime*>(self)->IsLeft() ? 1 : 0;
@@ -39,14 +38,9 @@ class SearchTime {
   }
 
  private:
-  static double Seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  }
-  bool IsLeft() const { return Seconds() - begin_ < kMostSeconds; }
+  bool IsLeft() const { return ThreadTime() - begin_ < kMostTime; }
 
-  const double begin_;
+  const std::chrono::nanoseconds begin_ = ThreadTime();
 };
 
 struct Known {
