@@ -121,7 +121,8 @@ void PackedWeight::MultiplyF32(const RowBlock& rows, int64_t count, const RowBlo
 
 void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out,
                                 bool add) const {
-  const Bf16Block rounded{ThreadMemory<c10::BFloat16>(WholeKernelRows(count) * depth_), depth_};
+  const int64_t stride = kPair * OddLines(depth_ / kPair);
+  const Bf16Block rounded{ThreadMemory<c10::BFloat16>(WholeKernelRows(count) * stride), stride};
   ToBf16(rows, count, inputs_, rounded);
   for (int64_t i = 0; i < count && depth_ > inputs_; ++i) rounded.Rows(i).data[inputs_] = 0;
   auto* panels = const_cast<c10::BFloat16*>(panels_.const_data_ptr<c10::BFloat16>());
@@ -142,9 +143,10 @@ void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBl
                                 const float* bias) const {
   static constexpr float kNone[kColumns] = {};
   const int64_t padded = WholeKernelRows(count);
-  auto* steps = ThreadMemory<float>(padded * (2 + depth_ / kInt8Group));
+  const int64_t stride = OddLines(depth_ / kInt8Group);
+  auto* steps = ThreadMemory<float>(padded * (2 + stride));
   const RowScales scales{.steps = steps, .lowest = steps + padded};
-  const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales.lowest + padded), depth_};
+  const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales.lowest + padded), kInt8Group * stride};
   ToInt8(rows, count, inputs_, bytes, scales);
   const auto* panels = panels_.const_data_ptr<int8_t>();
   const AmxScope tiles;
