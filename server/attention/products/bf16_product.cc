@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
-#include <cstring>
 #include <vector>
 
 #include "attention/products/amx_product.h"
 #include "attention/products/avx512_product.h"
 #include "attention/products/block_product.h"
 #include "attention/products/kernel_rows.h"
-#include "attention/products/vectorized.h"
 #include "core/system/seconds.h"
 
 namespace linserve {
@@ -83,15 +80,6 @@ bool MeasureBf16Kernels() {
   return Seconds(f32) > kClearly * Seconds(bf16);
 }
 
-// Returns the bits of F32 with the 16 upper ones rounded to the nearest number of BF16, to even.
-LINSERVE_INLINE uint32_t Rounded(float value) {
-  constexpr uint32_t kInfinityBits = 0x7F800000;
-  constexpr uint32_t kNaN = 0x7FC00000;
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = bits + 0x7FFF + ((bits >> 16) & 1);
-  return (bits & 0x7FFFFFFF) > kInfinityBits ? kNaN : rounded;
-}
-
 // Multiplies the last rows, fewer than a kernel has: c has no place for more.
 void MultiplyRest(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf16Block& b,
                   const RowBlock& c, bool add) {
@@ -115,41 +103,6 @@ bool HasBf16Kernels() {
 bool Bf16KernelsPay() {
   static const bool pay = HasBf16Kernels() && MeasureBf16Kernels();
   return pay;
-}
-
-void ToBf16(const RowBlock& rows, int64_t count, int64_t width, const Bf16Block& out) {
-  Vectorized([&]() __attribute__((always_inline)) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float* row = rows.Rows(i).data;
-      auto* rounded = reinterpret_cast<uint16_t*>(out.Rows(i).data);
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) rounded[j] = static_cast<uint16_t>(Rounded(row[j]) >> 16);
-    }
-  });
-}
-
-void ToBf16Pairs(const RowBlock& rows, int64_t count, int64_t width, int64_t padded,
-                 const Bf16Block& out) {
-  Vectorized([&]() __attribute__((always_inline)) {
-    for (int64_t i = 0; i + 1 < count; i += 2) {
-      const float* even = rows.Rows(i).data;
-      const float* odd = rows.Rows(i + 1).data;
-      auto* pairs = reinterpret_cast<uint32_t*>(out.Rows(i / 2).data);
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) {
-        pairs[j] = (Rounded(even[j]) >> 16) | (Rounded(odd[j]) & 0xFFFF0000);
-      }
-    }
-    if (count % 2 != 0) {
-      const float* last = rows.Rows(count - 1).data;
-      auto* pairs = reinterpret_cast<uint32_t*>(out.Rows(count / 2).data);
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) pairs[j] = Rounded(last[j]) >> 16;
-    }
-  });
-  for (int64_t pair = (count + 1) / 2; pair < padded / 2; ++pair) {
-    std::fill_n(out.Rows(pair).data, 2 * width, c10::BFloat16(0));
-  }
 }
 
 void Bf16Product(int64_t m, int64_t n, int64_t k, const Bf16Block& a, const Bf16Block& b,

@@ -34,7 +34,8 @@ std::chrono::nanoseconds CallGuard::Look() {
   RunGuarded("a look at connections", [&] { many = HangUpOnFloods() > max_all_ / 2; });
   // With thousands of connections a look takes milliseconds, so looks take a twentieth of a core at
   // most; a fifth while tens of thousands of calls may begin in a second. Where a flood holds
-  // processors and locks, a look is long and does little: what it waits for must not delay the next.
+  // processors and locks, a look is long and does little: what it waits for must not delay the
+  // next.
   const auto taken = ThreadTime() - begin;
   return many ? std::max<std::chrono::nanoseconds>(kShortPause, 4 * taken)
               : std::max<std::chrono::nanoseconds>(kPause, 20 * taken);

@@ -1,4 +1,4 @@
-#include "attention/products/bf16_product.h"
+#include "attention/products/bf16_rows.h"
 
 #include <gtest/gtest.h>
 
