@@ -138,7 +138,6 @@ void BlockAttention::AttendHead(int64_t head, const Tile& tile, const Keys& keys
                                 const Scores& scores) const {
   std::fill_n(tile.most, tile.count, std::numeric_limits<float>::lowest());
   std::fill_n(tile.totals, tile.count, 0.0F);
-  const auto scale = static_cast<float>(sizes_.scale);
   const int64_t before = sizes_.before < 0 ? tile.row : sizes_.before;
   const int64_t after = sizes_.after < 0 ? keys.rows : sizes_.after;
   const int64_t first = std::max<int64_t>(0, tile.row - before) / keys.block_rows;
@@ -148,7 +147,7 @@ void BlockAttention::AttendHead(int64_t head, const Tile& tile, const Keys& keys
     const int64_t count = std::min(keys.block_rows, keys.rows - row);
     float* memory = keys.memory + block * KeyElements(keys.block_rows);
     Score(head, tile, memory, row, count, scores);
-    RowWeights(tile.scores, tile.count, count, scale, tile.most, tile.factors, tile.totals);
+    Weigh(tile, count);
     const bool add = block > first;
     if (add) ScaleRows(tile.sums, tile.count, sizes_.value_width, tile.factors);
     AddValues(head, tile, memory, count, add);
@@ -231,6 +230,16 @@ void BlockAttention::HideFarKeys(const Tile& tile, int64_t first, int64_t count)
   }
 }
 
+void BlockAttention::Weigh(const Tile& tile, int64_t count) const {
+  const auto scale = static_cast<float>(sizes_.scale);
+  if (rounded_) {
+    RowWeights(tile.scores, tile.count, count, scale, tile.most, tile.factors, tile.totals,
+               AsBf16(tile.rounded_weights, kTransposedStride));
+  } else {
+    RowWeights(tile.scores, tile.count, count, scale, tile.most, tile.factors, tile.totals);
+  }
+}
+
 void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, int64_t count,
                                bool add) const {
   const int64_t inner = sizes_.value_inner();
@@ -239,7 +248,6 @@ void BlockAttention::AddValues(int64_t head, const Tile& tile, float* memory, in
   float* values = ValuesIn(memory);
   if (rounded_) {
     const Bf16Block weights = AsBf16(tile.rounded_weights, kTransposedStride);
-    ToBf16(tile.scores, tile.count, whole, weights);
     Bf16Product(tile.padded, sizes_.value_width, whole, weights,
                 AsBf16(values, 2 * inner).Columns(2 * column), tile.sums, add);
   } else {

@@ -97,6 +97,8 @@ class BlockAttention {
              const Scores& scores) const;
   void AddRelative(int64_t head, const Tile& tile, float* memory, int64_t first, int64_t count,
                    const Scores& scores) const;
+  // Makes weights of the scores of so many keys.
+  void Weigh(const Tile& tile, int64_t count) const;
   void AddValues(int64_t head, const Tile& tile, float* memory, int64_t count, bool add) const;
   void HideFarKeys(const Tile& tile, int64_t first, int64_t count) const;
   // Corrects the sums of queries that see nothing in their windows.

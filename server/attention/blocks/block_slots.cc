@@ -247,7 +247,8 @@ void BlockSlots::Attend(const RowBlock& queries, int64_t row, int64_t count, con
     const RowBlock result = out.Columns(head * dim_head);
     BlockProduct(count, sizes_.slots, dim_head, queries.Columns(head * dim_head),
                  BlockOf(transposed_keys_, kv_column(head)), scores, /*add=*/false);
-    Weigh(row, count, scores, shares);
+    HideLater(row, count, scores);
+    SoftmaxWeights(scores, count, sizes_.slots, scale(), shares);
     BlockProduct(count, dim_head, sizes_.slots, scores, BlockOf(values_).Columns(kv_column(head)),
                  result, /*add=*/false);
     ScaleRows(result, count, dim_head, shares);
@@ -272,22 +273,22 @@ void BlockSlots::AttendInBf16(const RowBlock& queries, int64_t row, int64_t coun
     const RowBlock result = out.Columns(head * dim_head);
     Bf16Product(count, sizes_.slots, dim_head, rounded.Columns(head * dim_head),
                 Bf16Of(key_pairs_).Rows(kv_column(head) / 2), scores, /*add=*/false);
-    Weigh(row, count, scores, shares);
-    ToBf16(scores, count, sizes_.slots, weights);
+    HideLater(row, count, scores);
+    SoftmaxWeights(scores, count, sizes_.slots, scale(), shares, weights);
     Bf16Product(count, dim_head, slots, weights, Bf16Of(value_pairs_).Columns(2 * kv_column(head)),
                 result, /*add=*/false);
     ScaleRows(result, count, dim_head, shares);
   }
 }
 
-void BlockSlots::Weigh(int64_t row, int64_t count, const RowBlock& scores, float* shares) const {
+void BlockSlots::HideLater(int64_t row, int64_t count, const RowBlock& scores) const {
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
   for (int64_t i = 0; sizes_.causal && i < count && row + i + 1 < sizes_.slots; ++i) {
     float* scores_of_row = scores.Rows(i).data;
     std::fill(scores_of_row + row + i + 1, scores_of_row + sizes_.slots, kHidden);
   }
-  SoftmaxWeights(scores, count, sizes_.slots, 1.0F / std::sqrt(static_cast<float>(sizes_.dim_head)),
-                 shares);
 }
+
+float BlockSlots::scale() const { return 1.0F / std::sqrt(static_cast<float>(sizes_.dim_head)); }
 
 }  // namespace linserve

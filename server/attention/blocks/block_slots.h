@@ -125,8 +125,10 @@ class BlockSlots {
   void AddSlice(const Sum& sum, int64_t first, int64_t rows, const RowBlock& source) const;
   // Rounds a slice of the source, for the sums of it.
   void RoundSlice(int64_t rows, int64_t width, const RowBlock& source);
-  // Makes weights of the scores of a block of queries, the first one of which is `row`.
-  void Weigh(int64_t row, int64_t count, const RowBlock& scores, float* shares) const;
+  // Hides the slots behind each of a block of queries, the first one of which is `row`, where the
+  // attention is causal.
+  void HideLater(int64_t row, int64_t count, const RowBlock& scores) const;
+  float scale() const;
   void AttendInBf16(const RowBlock& queries, int64_t row, int64_t count, const RowBlock& out,
                     float* scratch) const;
   int64_t kv_column(int64_t head) const {

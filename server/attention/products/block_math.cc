@@ -88,6 +88,14 @@ void BiasGelu(const RowBlock& rows, int64_t count, int64_t width, const float* b
   });
 }
 
+void BiasGeluToRound(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
+  Vectorized([&]() __attribute__((always_inline)) {
+    ForBiased(
+        rows, count, width, bias,
+        [](float x) __attribute__((always_inline)) { return Gelu<Digits::kBf16>(x); });
+  });
+}
+
 void BiasTanhGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias) {
   Vectorized([&]() __attribute__((always_inline)) {
     ForBiased(
@@ -120,10 +128,11 @@ void BiasRelu(const RowBlock& rows, int64_t count, int64_t width, const float* b
 }
 
 void BiasActivate(Activation activation, const RowBlock& rows, int64_t count, int64_t width,
-                  const float* bias) {
+                  const float* bias, bool to_round) {
   switch (activation) {
     case Activation::kGelu:
-      return BiasGelu(rows, count, width, bias);
+      return to_round ? BiasGeluToRound(rows, count, width, bias)
+                      : BiasGelu(rows, count, width, bias);
     case Activation::kTanhGelu:
       return BiasTanhGelu(rows, count, width, bias);
     case Activation::kRelu:

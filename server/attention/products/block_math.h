@@ -27,6 +27,9 @@ void AddBias(const RowBlock& rows, int64_t count, int64_t width, const float* bi
 // rows = gelu(rows + bias), the exact GELU, to 4e-8 of it. `bias` may be nullptr here and below.
 void BiasGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
+// The same to 2e-4 of it, for what is rounded next: BF16 loses ten times as much.
+void BiasGeluToRound(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
+
 // rows = gelu(rows + bias) as approximated by tanh (Hendrycks & Gimpel 2016, arXiv:1606.08415).
 void BiasTanhGelu(const RowBlock& rows, int64_t count, int64_t width, const float* bias);
 
@@ -47,9 +50,9 @@ void EluPlusOne(const RowBlock& rows, int64_t count, int64_t width, const RowBlo
 void ExpOffsets(const RowBlock& rows, int64_t count, int64_t width, const float* offsets,
                 float* mirrored);
 
-// rows = activation(rows + bias)
+// rows = activation(rows + bias). With `to_round` they are rounded next, to BF16 or bytes.
 void BiasActivate(Activation activation, const RowBlock& rows, int64_t count, int64_t width,
-                  const float* bias);
+                  const float* bias, bool to_round = false);
 
 // rows [count, 2 · width]: the first half *= the second half + bias[width...] (GLU, whose first
 // half is activated already).

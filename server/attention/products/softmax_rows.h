@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "attention/products/bf16_rows.h"
 #include "attention/products/block_math.h"
 
 namespace linserve {
@@ -12,6 +13,11 @@ namespace linserve {
 // and shares [count] one over the sum. REQUIRES: scale >= 0.
 void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares);
 
+// The same with weights that are rounded to `rounded`, where they are to 1e-4 before that. What
+// `rows` become means nothing.
+void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* shares,
+                    const Bf16Block& rounded);
+
 // Takes a step of a softmax of rows · scale that runs over columns, for each row: most [count]
 // becomes the largest so far, factors [count] what earlier weights must be multiplied by for it,
 // rows the weights exp((row - most) · scale), and totals [count] the sums of all weights. Columns
@@ -19,6 +25,10 @@ void SoftmaxWeights(const RowBlock& rows, int64_t count, int64_t width, float sc
 constexpr int64_t kSoftmaxPadding = 16;
 void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
                 float* factors, float* totals);
+
+// The same with weights that are rounded to `rounded`, as those of SoftmaxWeights().
+void RowWeights(const RowBlock& rows, int64_t count, int64_t width, float scale, float* most,
+                float* factors, float* totals, const Bf16Block& rounded);
 
 // Takes a step of a softmax that runs over rows, for each column: `most` [width] becomes the
 // largest so far, factors [width] what earlier weights must be multiplied by for it, rows their

@@ -76,49 +76,62 @@ LINSERVE_INLINE void ForColumns(int64_t width, const Body& body) {
   for (int64_t j = 0; j < width; ++j) body(j);
 }
 
-// Returns 2^x to 2e-8 of it, for x in ±126, a float or a vector; elsewhere the result means
-// nothing.
-template <typename Float>
+// Says how exactly functions are computed: to the last digits of F32, or to a tenth of what BF16
+// loses, where a number is to be rounded to that or to a byte.
+enum class Digits { kF32, kBf16 };
+
+// Returns ((first · x + second) · x + third) · x + ..., of a float or a vector.
+template <typename Float, typename... Coefficients>
+LINSERVE_INLINE Float Polynomial(const Float& x, float first, Coefficients... others) {
+  Float value = Float{} + first;
+  ((value = value * x + others), ...);
+  return value;
+}
+
+// Returns 2^x to 2e-8 of it, or 1e-4 in the digits of BF16, for x in ±126, a float or a vector;
+// elsewhere the result means nothing.
+template <Digits kDigits = Digits::kF32, typename Float>
 LINSERVE_INLINE Float Exp2(const Float& x) {
   constexpr int64_t kLanes = sizeof(Float) / sizeof(uint32_t);
   using Bits = std::conditional_t<kLanes == 1, uint32_t, typename VectorOf<kLanes>::Bits>;
   constexpr float kRound = 12582912.0F;  // 1.5 · 2^23: its last bit is worth one
   const Float shifted = x + kRound;
   const Float f = x - (shifted - kRound);  // in ±0.5
-  Float power = 0.000153458095F * f + 0.001339993090F;
-  power = power * f + 0.009618489072F;
-  power = power * f + 0.055503286421F;
-  power = power * f + 0.240226462483F;
-  power = power * f + 0.693147182465F;
-  power = power * f + 1.0F;
+  Float power;
+  if constexpr (kDigits == Digits::kF32) {
+    power = Polynomial(f, 0.000153458095F, 0.001339993090F, 0.009618489072F, 0.055503286421F,
+                       0.240226462483F, 0.693147182465F, 1.0F);
+  } else {
+    power = Polynomial(f, 0.05517167F, 0.24261113F, 0.69326099F, 0.99992807F);
+  }
   const Bits exponent = __builtin_bit_cast(Bits, shifted) << 23;
   return __builtin_bit_cast(Float, __builtin_bit_cast(Bits, power) + exponent);
 }
 
 // x·Φ(x) = max(x, 0) - |x|·Φ(-|x|), and log2 Φ(-a) is nearly a polynomial.
+template <Digits kDigits = Digits::kF32>
 LINSERVE_INLINE float Gelu(float x) {
   constexpr float kNothingLeft = 6.0F;  // 6·Φ(-6) = 6e-9
   const float a = std::fabs(x);
-  float log = -1.95879943e-06F;
-  log = log * a + 2.88159354e-05F;
-  log = log * a - 1.35557377e-04F;
-  log = log * a - 2.60703033e-04F;
-  log = log * a + 7.22788926e-03F;
-  log = log * a - 5.26128300e-02F;
-  log = log * a - 4.59168345e-01F;
-  log = log * a - 1.15111005e+00F;
-  log = log * a - 1.0F;
-  const float tail = a * Exp2(log);
+  float log;
+  if constexpr (kDigits == Digits::kF32) {
+    log = Polynomial(a, -1.95879943e-06F, 2.88159354e-05F, -1.35557377e-04F, -2.60703033e-04F,
+                     7.22788926e-03F, -5.26128300e-02F, -4.59168345e-01F, -1.15111005e+00F, -1.0F);
+  } else {
+    log = Polynomial(a, -3.83866303e-04F, 6.42080302e-03F, -5.01757693e-02F, -4.61530784e-01F,
+                     -1.15042215e+00F, -1.0F);
+  }
+  const float tail = a * Exp2<kDigits>(log);
   return (x > 0 ? x : 0.0F) - (a > kNothingLeft ? 0.0F : tail);
 }
 
 // Returns e^x, and 0 below e^-87.
-template <typename Float>
+template <Digits kDigits = Digits::kF32, typename Float>
 LINSERVE_INLINE Float Exp(const Float& x) {
   constexpr float kLog2OfE = 1.44269504F;
   constexpr float kLowest = -126.0F;
   const Float power = x * kLog2OfE;
-  return power < kLowest ? Float{} : Exp2(power);
+  return power < kLowest ? Float{} : Exp2<kDigits>(power);
 }
 
 // Returns 1 / (1 + e^-x).

@@ -264,11 +264,16 @@ void FeedForward::Add(const RowBlock& target, const RowBlock& x, int64_t count,
                       const LayerNorm* norm, float* scratch) const {
   const RowBlock inner{scratch, OddLines(w1.outputs)};
   const RowBlock normed = {inner.Rows(kBlockRows).data, w1.inputs};
-  if (norm != nullptr) norm->Set(normed, x, count);
-  w1.packed.Multiply(norm != nullptr ? normed : x, count, inner, /*add=*/false);
-  BiasActivate(activation, inner, count, w2.inputs, DataOrNull(w1.bias));
-  if (gated) Gate(inner, count, w2.inputs, DataOrNull(w1.bias));
-  w2.Add(target, inner, count);
+  const auto normalize = [&](int64_t row, int64_t some) {
+    if (norm != nullptr) norm->Set(normed.Rows(row), x.Rows(row), some);
+  };
+  const auto activate = [&](int64_t row, int64_t some) {
+    const RowBlock rows = inner.Rows(row);
+    BiasActivate(activation, rows, some, w2.inputs, DataOrNull(w1.bias), w2.packed.rounds());
+    if (gated) Gate(rows, some, w2.inputs, DataOrNull(w1.bias));
+  };
+  w1.packed.Multiply(norm != nullptr ? normed : x, count, inner, /*add=*/false, nullptr, normalize);
+  w2.packed.Multiply(inner, count, target, /*add=*/true, DataOrNull(w2.bias), activate);
 }
 
 void AddByRows(const at::Tensor& target, const at::Tensor& source,

@@ -96,11 +96,25 @@ int64_t PackedWeight::Width() const {
 }
 
 void PackedWeight::Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                            const float* bias) const {
-  if (products_ == DType::kI8) return MultiplyInt8(rows, count, out, add, bias);
-  if (products_ == DType::kF32) MultiplyF32(rows, count, out, add);
-  if (products_ == DType::kBF16) MultiplyBf16(rows, count, out, add);
+                            const float* bias, const Prepare& prepare) const {
+  if (products_ == DType::kI8) return MultiplyInt8(rows, count, out, add, bias, prepare);
+  if (products_ == DType::kBF16) {
+    MultiplyBf16(rows, count, out, add, prepare);
+  } else {
+    if (prepare) prepare(0, count);
+    MultiplyF32(rows, count, out, add);
+  }
   if (bias != nullptr) AddBias(out, count, outputs_, bias);
+}
+
+void PackedWeight::Round(int64_t count, const Prepare& prepare, const Prepare& round) const {
+  constexpr int64_t kElements = 4096;  // a third of the first cache
+  const int64_t most = std::max<int64_t>(1, kElements / inputs_);
+  for (int64_t row = 0; row < count; row += most) {
+    const int64_t some = std::min(most, count - row);
+    if (prepare) prepare(row, some);
+    round(row, some);
+  }
 }
 
 void PackedWeight::MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out,
@@ -119,11 +133,13 @@ void PackedWeight::MultiplyF32(const RowBlock& rows, int64_t count, const RowBlo
   }
 }
 
-void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out,
-                                bool add) const {
+void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
+                                const Prepare& prepare) const {
   const int64_t stride = kPair * OddLines(depth_ / kPair);
   const Bf16Block rounded{ThreadMemory<c10::BFloat16>(WholeKernelRows(count) * stride), stride};
-  ToBf16(rows, count, inputs_, rounded);
+  Round(count, prepare, [&](int64_t row, int64_t some) {
+    ToBf16(rows.Rows(row), some, inputs_, rounded.Rows(row));
+  });
   for (int64_t i = 0; i < count && depth_ > inputs_; ++i) rounded.Rows(i).data[inputs_] = 0;
   auto* panels = const_cast<c10::BFloat16*>(panels_.const_data_ptr<c10::BFloat16>());
   const AmxScope tiles;
@@ -140,14 +156,17 @@ void PackedWeight::MultiplyBf16(const RowBlock& rows, int64_t count, const RowBl
 }
 
 void PackedWeight::MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                                const float* bias) const {
+                                const float* bias, const Prepare& prepare) const {
   static constexpr float kNone[kColumns] = {};
   const int64_t padded = WholeKernelRows(count);
   const int64_t stride = OddLines(depth_ / kInt8Group);
   auto* steps = ThreadMemory<float>(padded * (2 + stride));
   const RowScales scales{.steps = steps, .lowest = steps + padded};
   const ByteBlock bytes{reinterpret_cast<uint8_t*>(scales.lowest + padded), kInt8Group * stride};
-  ToInt8(rows, count, inputs_, bytes, scales);
+  Round(count, prepare, [&](int64_t row, int64_t some) {
+    ToInt8(rows.Rows(row), some, inputs_, bytes.Rows(row),
+           {scales.steps + row, scales.lowest + row});
+  });
   const auto* panels = panels_.const_data_ptr<int8_t>();
   const AmxScope tiles;
   const int64_t width = Width();

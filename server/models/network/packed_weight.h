@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "attention/products/block_math.h"
@@ -29,16 +30,27 @@ class PackedWeight {
 
   explicit operator bool() const { return panels_.defined(); }
 
+  // Says whether rows are rounded before they are multiplied.
+  bool rounds() const { return products_ != DType::kF32; }
+
+  // Makes the rows that are multiplied, `count` of them from `row` on.
+  using Prepare = std::function<void(int64_t row, int64_t count)>;
+
   // Computes out [count, outputs] = rows [count, inputs] · weightᵀ + bias [outputs], or with `add`
-  // out += that, on the calling thread. `bias` may be nullptr.
+  // out += that, on the calling thread. `bias` may be nullptr. `prepare`, where there is one, is
+  // called for all rows before they are read: for a few at a time where these are rounded, which so
+  // are in the first cache still.
   void Multiply(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                const float* bias = nullptr) const;
+                const float* bias = nullptr, const Prepare& prepare = {}) const;
 
  private:
+  // Calls round(row, count) for all rows, with `prepare` before it.
+  void Round(int64_t count, const Prepare& prepare, const Prepare& round) const;
   void MultiplyF32(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
-  void MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add) const;
+  void MultiplyBf16(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
+                    const Prepare& prepare) const;
   void MultiplyInt8(const RowBlock& rows, int64_t count, const RowBlock& out, bool add,
-                    const float* bias) const;
+                    const float* bias, const Prepare& prepare) const;
   // Says how many columns a panel has.
   int64_t Width() const;
 
