@@ -80,11 +80,13 @@ struct Operands {
   int64_t depth;  // in tiles
   TileBlock left_rest, right_rest;
   bool has_rest;
+};
 
-  Operands From(int64_t row, int64_t column) const {
-    return {left.From(row, 0),      right.From(0, column * kSumBytes),      depth,
-            left_rest.From(row, 0), right_rest.From(0, column * kSumBytes), has_rest};
-  }
+// Says where sums go: rows are so many bytes apart.
+struct Sums {
+  std::byte* data;
+  int64_t stride;
+  bool add;  // to those that are there
 };
 
 // These multiply tiles 4 and 5 of left rows by tiles 6 and 7 of right columns, into sums 0 to 3.
@@ -117,42 +119,51 @@ LINSERVE_INTO_AMX void Step(const TileBlock& left, const TileBlock& right) {
   Tiles::template Multiply<both_rows, both_columns>();
 }
 
-// Sets `sums` of 16 rows and columns, or of 32; or with `add` adds to them. Rows are so many bytes
-// apart.
+// Computes the sums of 16 rows and columns, or of 32, from that row and column of the operands on.
 template <typename Tiles, bool both_rows, bool both_columns>
-LINSERVE_AMX void Square(const Operands& of, std::byte* sums, int64_t stride, bool add) {
-  std::byte* const lower = sums + kTileRows * stride;
+LINSERVE_AMX void Square(const Operands& of, int64_t row, int64_t column, const Sums& sums) {
+  std::byte* const upper = sums.data;
+  const int64_t stride = sums.stride;
+  std::byte* const lower = upper + kTileRows * stride;
+  TileBlock left = of.left.From(row, 0);
+  TileBlock right = of.right.From(0, column * kSumBytes);
+  const int64_t down = kTileRows * right.stride;
+  const int64_t depth = of.depth;
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  if (add) {
-    _tile_loadd(0, sums, stride);
-    if constexpr (both_columns) _tile_loadd(1, sums + kTileBytes, stride);
+  if (sums.add) {
+    _tile_loadd(0, upper, stride);
+    if constexpr (both_columns) _tile_loadd(1, upper + kTileBytes, stride);
     if constexpr (both_rows) _tile_loadd(2, lower, stride);
     if constexpr (both_rows && both_columns) _tile_loadd(3, lower + kTileBytes, stride);
   }
-  for (int64_t i = 0; i < of.depth; ++i) {
-    Step<Tiles, both_rows, both_columns>(of.left.From(0, i * kTileBytes),
-                                         of.right.From(i * kTileRows, 0));
+  for (int64_t i = 0; i < depth; ++i) {
+    Step<Tiles, both_rows, both_columns>(left, right);
+    left.data += kTileBytes;
+    right.data += down;
   }
-  if (of.has_rest) Step<Tiles, both_rows, both_columns>(of.left_rest, of.right_rest);
-  _tile_stored(0, sums, stride);
-  if constexpr (both_columns) _tile_stored(1, sums + kTileBytes, stride);
+  if (of.has_rest) {
+    Step<Tiles, both_rows, both_columns>(of.left_rest.From(row, 0),
+                                         of.right_rest.From(0, column * kSumBytes));
+  }
+  _tile_stored(0, upper, stride);
+  if constexpr (both_columns) _tile_stored(1, upper + kTileBytes, stride);
   if constexpr (both_rows) _tile_stored(2, lower, stride);
   if constexpr (both_rows && both_columns) _tile_stored(3, lower + kTileBytes, stride);
 }
 
 template <typename Tiles>
-void SquareOf(int64_t rows, int64_t columns, const Operands& of, std::byte* sums, int64_t stride,
-              bool add) {
+void SquareOf(int64_t rows, int64_t columns, const Operands& of, int64_t row, int64_t column,
+              const Sums& sums) {
   const bool both = columns > kTileRows;
   if (rows > kTileRows) {
-    both ? Square<Tiles, true, true>(of, sums, stride, add)
-         : Square<Tiles, true, false>(of, sums, stride, add);
+    both ? Square<Tiles, true, true>(of, row, column, sums)
+         : Square<Tiles, true, false>(of, row, column, sums);
   } else {
-    both ? Square<Tiles, false, true>(of, sums, stride, add)
-         : Square<Tiles, false, false>(of, sums, stride, add);
+    both ? Square<Tiles, false, true>(of, row, column, sums)
+         : Square<Tiles, false, false>(of, row, column, sums);
   }
 }
 
@@ -198,7 +209,8 @@ TileBlock TileRows(const void* data, int64_t stride) {
 }
 
 // Sets or adds sums of a square that is not whole.
-void TakeSums(const float* sums, int64_t rows, int64_t columns, const RowBlock& out, bool add) {
+[[gnu::target("avx512f,avx512vl")]] void TakeSums(const float* sums, int64_t rows, int64_t columns,
+                                                  const RowBlock& out, bool add) {
   for (int64_t i = 0; i < rows; ++i) {
     const float* const row = sums + i * kSquare;
     float* const to = out.Rows(i).data;
@@ -227,21 +239,20 @@ void Bf16ProductWithAmx(int64_t m, int64_t n, int64_t k, const Bf16Block& a, con
   const AmxScope tiles;
   const Operands all = WholeTiles(m, n, k * kBytes, TileRows(a.data, a.stride * kBytes),
                                   TileRows(b.data, b.stride * kBytes));
-  alignas(64) std::array<float, kSquare * kSquare> sums;
   for (int64_t row = 0; row < m; row += kSquare) {
     const int64_t rows = std::min(kSquare, m - row);
     for (int64_t column = 0; column < n; column += kSquare) {
       const int64_t columns = std::min(kSquare, n - column);
-      const Operands of = all.From(row, column);
       const RowBlock out = c.Rows(row).Columns(column);
       if (rows % kTileRows == 0 && columns % kTileRows == 0) {
-        SquareOf<Bf16Tiles>(rows, columns, of, reinterpret_cast<std::byte*>(out.data),
-                            out.stride * kSumBytes, add);
+        SquareOf<Bf16Tiles>(rows, columns, all, row, column,
+                            {reinterpret_cast<std::byte*>(out.data), out.stride * kSumBytes, add});
         continue;
       }
-      SquareOf<Bf16Tiles>(rows, columns, of, reinterpret_cast<std::byte*>(sums.data()),
-                          kSquare * kSumBytes,
-                          /*add=*/false);
+      alignas(64) std::array<float, kSquare * kSquare> sums;
+      SquareOf<Bf16Tiles>(rows, columns, all, row, column,
+                          {reinterpret_cast<std::byte*>(sums.data()), kSquare * kSumBytes,
+                           /*add=*/false});
       TakeSums(sums.data(), rows, columns, out, add);
     }
   }
@@ -257,9 +268,9 @@ void Int8ProductWithAmx(const Int8Operands& of, const RowBlock& out, bool add) {
   for (int64_t row = 0; row < of.count; row += kSquare) {
     const int64_t rows = std::min(kSquare, of.count - row);
     for (int64_t column = 0; column < of.n; column += kSquare) {
-      SquareOf<Int8Tiles>(rows, of.n - column, all.From(row, column),
-                          reinterpret_cast<std::byte*>(sums.data() + column), stride * kSumBytes,
-                          /*add=*/false);
+      SquareOf<Int8Tiles>(rows, of.n - column, all, row, column,
+                          {reinterpret_cast<std::byte*>(sums.data() + column), stride * kSumBytes,
+                           /*add=*/false});
     }
     const RowScales scales{of.of_rows.steps + row, of.of_rows.lowest + row};
     FromInt8(sums.data(), stride, rows, of.n, scales, of.of_columns, out.Rows(row), add);
